@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import paramcount as pc
-from paramcount.architectures import ARCHITECTURES
+from paramcount.architectures import ARCHITECTURES, split_name
 from paramcount.huggingface.multimodal import COMPOSITES
 from tests.model_types import MODEL_TYPES
 
@@ -72,7 +72,7 @@ def find_state(row: Row) -> str:
 def summarise_mappings(rows: list[Row]) -> str:
     """The sums, as the README states them."""
     mapped = {row.model_type for row in rows}
-    known = {name.partition(".")[0] for name in ARCHITECTURES}
+    known = {split_name(name)[0] for name in ARCHITECTURES}
     whole = {row.model_type for row in rows if row.state in (EXACT, UNREACHABLE)} & known
     language_models = mapped & COMPOSITES.keys() - whole
     return (

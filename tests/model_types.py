@@ -13,6 +13,8 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from paramcount.architectures import split_name
+
 
 class ModelType(NamedTuple):
     cls: str
@@ -35,4 +37,4 @@ UNREACHED = {"longcat_flash": 180_388_626_432}  # tests/oracle/flaws.py has the 
 def default_document(name: str) -> dict[str, Any]:
     """The shortest config.json of a model type that the reference could run."""
     facts = MODEL_TYPES[name]
-    return {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
+    return {"model_type": split_name(name)[0], "architectures": [facts.cls], **facts.vary.get("=", {})}

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import paramcount as pc
 import paramcount.zoo as zoo
+from paramcount.architectures import split_name
 from paramcount.cli.commands import COMMANDS
 from paramcount.sizes import get_key, inner_configs
 from paramcount.sizes.values import format_size, parse_settings
@@ -58,7 +59,7 @@ def load_error(spec: object, **changes: object) -> str:
 def default_config(name: str) -> dict[str, Any]:
     """The config.json of a model type that says as little as it can."""
     facts = MODEL_TYPES[name]
-    return {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
+    return {"model_type": split_name(name)[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.api import what_if
+from paramcount.architectures import split_name
 from paramcount.cli.diff import add_brackets, render_arithmetic
 from paramcount.counting.components import qualify_component
 from paramcount.views.diff import diff_models
@@ -136,7 +137,7 @@ def test_component_differences_sum_to_the_total_for_all_architectures() -> None:
     models = []
     for name, facts in MODEL_TYPES.items():
         models.append(
-            pc.load({"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})})
+            pc.load({"model_type": split_name(name)[0], "architectures": [facts.cls], **facts.vary.get("=", {})})
         )
     for a, b in pairwise(models):
         found = diff_models(a, b)

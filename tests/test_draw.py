@@ -14,6 +14,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.api import draw
+from paramcount.architectures import split_name
 from paramcount.drawing.pictures import draw_model
 from paramcount.drawing.render import DARK, LIGHT, find_fonts, render_svg
 from paramcount.drawing.shapes import BOLD, Drawing, Rectangle, Text
@@ -56,7 +57,7 @@ def load_model(name: str) -> Model:
     if name in ZOO:
         return load(name)
     facts = MODEL_TYPES[name]
-    return pc.load({"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})})
+    return pc.load({"model_type": split_name(name)[0], "architectures": [facts.cls], **facts.vary.get("=", {})})
 
 
 @cache

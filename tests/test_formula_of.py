@@ -9,7 +9,7 @@ import pytest
 
 import paramcount as pc
 import paramcount.zoo as zoo
-from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.architectures import ARCHITECTURES, architecture, split_name
 from paramcount.architectures.encoders import ENCODERS
 from paramcount.counting.count import Count, count_sizes
 from paramcount.explaining.architecture import SymbolicSizes, check_structure, sum_architecture
@@ -175,7 +175,7 @@ def supply_structure(name: str, sizes: Sizes) -> tuple[dict[str, Any], int]:
 
 def make_default(name: str) -> Any:
     facts = MODEL_TYPES[name]
-    return {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
+    return {"model_type": split_name(name)[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
 
 
 @cache

@@ -15,7 +15,7 @@ from gguf.tensor_mapping import TensorNameMap
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.api import count
-from paramcount.architectures import ARCHITECTURES
+from paramcount.architectures import ARCHITECTURES, split_name
 from paramcount.checkpoints.matching import expand_names
 from paramcount.checkpoints.writers.gguf_names import find_layout, get_gguf_name, list_gguf_tensors, list_mmproj_parts
 from paramcount.checkpoints.writers.gguf_tables import LAYOUTS as KNOWN
@@ -183,7 +183,7 @@ def list_configs() -> Iterator[tuple[str, dict[str, Any]]]:
             yield (
                 name,
                 {
-                    "model_type": name.partition(".")[0],
+                    "model_type": split_name(name)[0],
                     "architectures": [MODEL_TYPES[name].cls],
                     **MODEL_TYPES[name].vary.get("=", {}),
                 },

@@ -11,7 +11,7 @@ import pytest
 
 import paramcount as pc
 import paramcount.zoo as zoo
-from paramcount.architectures import ARCHITECTURES
+from paramcount.architectures import ARCHITECTURES, split_name
 from paramcount.cli.commands import COMMANDS
 from paramcount.huggingface.multimodal import COMPOSITES
 from tests.refresh_docs import (
@@ -92,7 +92,7 @@ def test_the_readme_says_how_many_models_and_model_types_there_are() -> None:
     text = " ".join(TEXTS[README].split())
     models = sum(not zoo.load_entry(id).estimate for id in zoo.list_ids())
     assert f"{models} models from {len(zoo.list_families())} families" in text
-    known = {name.partition(".")[0] for name in ARCHITECTURES}
+    known = {split_name(name)[0] for name in ARCHITECTURES}
     others = COMPOSITES.keys() - ARCHITECTURES.keys()
     assert f"{len(known)} model types as transformers does, and the language model of {len(others)} more" in text
     # and in the section on accuracy: model types in the mappings of transformers, and the others

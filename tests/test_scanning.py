@@ -18,6 +18,7 @@ import pytest
 
 import paramcount as pc
 import paramcount.zoo as zoo
+from paramcount.architectures import split_name
 from paramcount.loading import load_path
 from paramcount.views.scan import scan_folder
 from tests.refusing import command_error
@@ -291,7 +292,7 @@ def test_architectures_lists_every_model_type_with_its_reference_class(run: Runn
     from paramcount.architectures import ARCHITECTURES, architecture
 
     rows = json.loads(run("architectures", "--json").out)["architectures"]
-    assert {name for row in rows for name in row["model_types"]} >= {name.partition(".")[0] for name in ARCHITECTURES}
+    assert {name for row in rows for name in row["model_types"]} >= {split_name(name)[0] for name in ARCHITECTURES}
     for row in rows:
         if row["architecture"] in ARCHITECTURES:
             assert row["reference"] == architecture(row["architecture"]).reference

@@ -12,6 +12,7 @@ import pytest
 
 import paramcount as pc
 import paramcount.zoo as zoo
+from paramcount.architectures import split_name
 from paramcount.counting.quantisation.scales import SCHEMES
 from paramcount.explaining.causes import are_compatible, find_candidates
 from paramcount.explaining.why import Account, Why, format_causes
@@ -451,7 +452,7 @@ def test_every_published_figure_has_an_answer_that_adds_up(id: str) -> None:
 
 @in_batches("name", MODEL_TYPES, size=30)
 def test_every_architecture_explains_its_total_with_and_without_the_embedding(name: str) -> None:
-    model_type, _, cls = name.partition(".")
+    model_type, cls = split_name(name)
     required = MODEL_TYPES[name].vary.get("=") or {}
     document = {"model_type": model_type, **({"architectures": [cls]} if cls else {}), **required}
     model = pc.load(document)

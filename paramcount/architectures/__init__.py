@@ -181,6 +181,8 @@ ARCHITECTURES = {
     "kimi_linear": ("kimi_linear", "KimiLinear"),
     "kimi_vl": ("kimi_vl", "KimiVL"),
     "kolibri1": ("kolibri1", "Kolibri1"),
+    "kosmos-2": ("kosmos2", "Kosmos2"),
+    "kosmos-2.5": ("kosmos2", "Kosmos25"),
     "laguna": ("laguna", "Laguna"),
     "layoutlm": ("layoutlm", "LayoutLM"),
     "led": ("led", "LED"),
@@ -359,6 +361,12 @@ ARCHITECTURES = {
 }
 
 
+def split_name(name: str) -> tuple[str, str]:
+    """(model type, class) of "model_type.Class"; no class if there is none. A model type may have a dot: kosmos-2.5."""
+    model_type, _, cls = name.rpartition(".")
+    return (model_type, cls) if cls[:1].isupper() else (name, "")
+
+
 def architecture(name: object) -> type[Sizes]:
     """The class that declares an architecture.
 
@@ -388,8 +396,8 @@ def _of_another_task(name: str) -> type[Sizes] | None:
 
     None where it is not declared.
     """
-    model_type, dot, cls = name.partition(".")
-    if not dot or model_type not in ARCHITECTURES:
+    model_type, cls = split_name(name)
+    if not cls or model_type not in ARCHITECTURES:
         return None
     from paramcount.architectures.task_heads import task_heads, with_task_head
 

@@ -17,9 +17,9 @@ from paramcount.sizes import (
     Sizes,
     d_model_per_head,
     derived,
-    flag,
     hf,
     setting,
+    tied_anywhere,
 )
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_heads_fill
@@ -29,11 +29,6 @@ def reads_image(js: ConfigJson, c: FieldValues) -> None:
     """Without cross-attention the reference cannot run."""
     if js.get("is_decoder", True) is not True:
         raise ParamcountError(f"= {describe_value(js['is_decoder'])}", where="is_decoder", expected="true")
-
-
-def is_tied(js: ConfigJson, c: FieldValues) -> bool:
-    """Tied unless both the top level and the text's section say otherwise."""
-    return flag(js, "tie_word_embeddings", True) or flag(js.get("text_config") or {}, "tie_word_embeddings", True)
 
 
 class BlipImage(BlipVision):
@@ -58,7 +53,7 @@ class BlipText(Sizes):
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=3072)
     n_positions: Positive = hf("max_position_embeddings", absent=512)
-    tie_word_embeddings: Flag = derived(is_tied, at_root=True)
+    tie_word_embeddings: Flag = derived(tied_anywhere, at_root=True)
 
     prefix: ClassVar[str] = "bert."
     first_position: ClassVar[int] = 0

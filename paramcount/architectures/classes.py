@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.architectures import ARCHITECTURES, architecture, split_name
 
 # {class: its model type in the reference} of classes that declarations of several model types name, or one of a part
 # alone.
@@ -49,6 +49,6 @@ def model_types() -> dict[str, str]:
         own, _, publisher = declared.reference.partition(" of ")
         found = remote if publisher else library
         for cls in (own, *declared.equivalent_classes):
-            found.setdefault(cls, set()).add(name.partition(".")[0])
+            found.setdefault(cls, set()).add(split_name(name)[0])
     known = {cls: next(iter(types)) for cls, types in (remote | library).items() if len(types) == 1}
     return known | SHARED

@@ -30,6 +30,8 @@ class PatchEncoder(Sizes):
     """Patches with the embeddings of their row and their column through pre-norm layers."""
 
     section = "vision_config"
+    prefix: ClassVar[str] = "encoder."
+    scale: ClassVar[float | None] = 1.0  # of the scores
 
     d_model: Positive = hf(absent=768)
     d_patch: Positive = hf("patch_embed_hidden_size", absent=768)
@@ -46,7 +48,7 @@ class PatchEncoder(Sizes):
         """An image, as patches and their places."""
         patches = given("flattened patches", "patches", c.d_patch)
         places = (given("patch rows", "patches"), given("patch columns", "patches"))
-        return block(patches, "encoder.", c.encode, reads=places, part="vision")
+        return block(patches, c.prefix, c.encode, reads=places, part="vision")
 
     def encode(c, patches: Data, rows: Data, columns: Data) -> Data:
         x = linear(patches, "embeddings.patch_projection", "embedding", c.d_model, bias=True)
@@ -57,7 +59,7 @@ class PatchEncoder(Sizes):
 
     def layer(c: Any, x: Data) -> Data:
         h = c.norm(x, "pre_attention_layer_norm")
-        x = x + multi_head(c, h, "attention.", QKVO, bias=False, cached=False, scale=1.0)
+        x = x + multi_head(c, h, "attention.", QKVO, bias=False, cached=False, scale=c.scale)
         h = c.norm(x, "pre_mlp_layer_norm")
         return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, names=GATED)
 

@@ -33,7 +33,7 @@ def norm_means(c: Ears, states: Data) -> Data:
 class VoxtralEars(Ears):
     """The sizes of the encoder."""
 
-    conditions = (one_of("model_type", ("voxtral_encoder",), "voxtral_encoder"),)
+    conditions: ClassVar[tuple[Condition, ...]] = (one_of("model_type", ("voxtral_encoder",), "voxtral_encoder"),)
 
     d_model: Positive = hf("d_model", "hidden_size", absent=1280)
     n_layers: Positive = hf("encoder_layers", "num_hidden_layers", absent=32)

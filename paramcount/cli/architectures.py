@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import click
 
-from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.architectures import ARCHITECTURES, architecture, split_name
 from paramcount.cli.commands import Command
 from paramcount.cli.options import Output, emit, output_options
 from paramcount.counting.count import SCHEMA_VERSION
@@ -38,7 +38,7 @@ def build_table(format: str) -> Table:
     needs_about = format in ("csv", "json")  # it requires the import of every architecture
     rows = []
     for names in sorted(names_of.values(), key=lambda names: names[0].casefold()):
-        model_types = list(dict.fromkeys(name.partition(".")[0] for name in names))
+        model_types = list(dict.fromkeys(split_name(name)[0] for name in names))
         rows.append((names[0], model_types, references[names[0]], describe(names[0]) if needs_about else ""))
     text_only = [name for name in COMPOSITES if name not in ARCHITECTURES]
     for name in text_only:
@@ -48,7 +48,7 @@ def build_table(format: str) -> Table:
     columns[-1] = columns[-1]._replace(only="csv")
     cells = [(name, ", ".join(model_types), reference, about) for name, model_types, reference, about in rows]
     architectures = [dict(zip(NAMES, row, strict=True)) for row in rows]
-    n_types = len({name.partition(".")[0] for name in ARCHITECTURES})
+    n_types = len({split_name(name)[0] for name in ARCHITECTURES})
     summary = (
         f"{len(names_of)} architectures for {n_types} model types, and the language models of {len(text_only)} more"
     )

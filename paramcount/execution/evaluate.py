@@ -171,7 +171,7 @@ class Evaluation:
                 return np.full(n, require(operation.default))
             if name not in self.inputs:
                 raise ParamcountError(f"the input {name} is missing", expected=f"{name}=…")
-            return self.inputs[name]
+            return self.slice_tokens(data, operation, self.inputs[name])
         weights: list[Any] = [self.read_weight(weight, scope, operation) for weight in data.weights]
         watch: dict[str, Array] | None = None if self.observer is None else {}
         of_tokens = data.shape[:1] == ("tokens",) or not inputs
@@ -189,6 +189,14 @@ class Evaluation:
                 self.observer.see_step(Value(name, what, scope.indices, value), data)
             self.observer.see_step(Value(name, operation.label, scope.indices, result), data)
         return result
+
+    def slice_tokens(self, data: Data, operation: Input, values: Array) -> Array:
+        """What an input says of the present tokens. Those that it does not reach have its default."""
+        if data.shape[:1] != ("tokens",) or operation.what == "tokens" or operation.default is None:
+            return values
+        n = len(self.positions)
+        found = values[self.n_past : self.n_past + n]
+        return np.concatenate((found, np.full(n - len(found), require(operation.default), values.dtype)))
 
     def pass_second_values(self, pairs: Iterable[tuple[Data, Data]]) -> None:
         """Blocks take and return tuples. `pairs`: data inside and outside of them that are the same."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from paramcount.architectures import ARCHITECTURES
+from paramcount.architectures import ARCHITECTURES, split_name
 from paramcount.architectures import architecture as architecture_of
 from paramcount.errors import ParamcountError, describe_value, find_nearest, join_words, make_printable
 from paramcount.huggingface.fields import (
@@ -162,7 +162,8 @@ def list_task_heads(model_type: str) -> Collection[str]:
 @cache
 def list_supported_classes(model_type: str) -> tuple[str, ...]:
     """The supported classes of a known model type, the default one first."""
-    variants = [name.partition(".")[2] for name in ARCHITECTURES if name.startswith(f"{model_type}.")]
+    names = [split_name(name) for name in ARCHITECTURES if name.startswith(f"{model_type}.")]
+    variants = [cls for known_type, cls in names if known_type == model_type]
     return (*list_equivalent_classes(architecture_of(model_type)), *variants, *list_task_heads(model_type))
 
 

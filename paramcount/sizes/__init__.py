@@ -18,6 +18,7 @@ from paramcount.sizes.derivations import (
     per_layer,
     rotary_part,
     scattered_dense_layers,
+    tied_anywhere,
     unvisited,
 )  # fmt: skip
 from paramcount.sizes.fields import (
@@ -90,5 +91,6 @@ __all__ = [
     "rotary_part",
     "scattered_dense_layers",
     "setting",
+    "tied_anywhere",
     "unvisited",
 ]  # fmt: skip

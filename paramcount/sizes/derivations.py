@@ -66,6 +66,11 @@ def scattered_dense_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return tuple(i for i in per_layer(c) if i in dense_layers or (i + 1) % step)
 
 
+def tied_anywhere(js: ConfigJson, c: FieldValues) -> bool:
+    """Whether the LM head is tied, at_root: unless both the top level and the text's section say otherwise."""
+    return flag(js, "tie_word_embeddings", True) or flag(js.get("text_config") or {}, "tie_word_embeddings", True)
+
+
 def part_of(size: object, share: object, key: str = "partial_rotary_factor") -> int:
     """A share of a size, rounded down. Numbers only, because list * n could fill the memory. `key`: of the share."""
     if type(size) is int and isinstance(share, (int, float)) and not isinstance(share, bool):

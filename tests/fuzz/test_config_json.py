@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import paramcount as pc
+from paramcount.architectures import split_name
 from paramcount.huggingface.locate import parse_document
 from paramcount.loading import load_document
 from tests.fuzz.frame import call_or_refuse, check_count, fuzz, often, spoil_text
@@ -115,7 +116,7 @@ def test_a_corrupted_text_is_counted_or_rejected() -> None:
     ),
 )
 def test_keys_of_any_kind_are_counted_or_rejected(name: str, others: dict[Any, Any]) -> None:
-    check_count(call_or_refuse(lambda: pc.count({"model_type": name.partition(".")[0], **others})))
+    check_count(call_or_refuse(lambda: pc.count({"model_type": split_name(name)[0], **others})))
     check_count(
         call_or_refuse(lambda: pc.count({"model_type": "gemma3", "text_config": others, "vision_config": others}))
     )

@@ -18,7 +18,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.architectures import ARCHITECTURES, architecture, split_name
 from paramcount.architectures.encoders import ENCODERS
 from paramcount.counting.count import Count, count_sizes
 from paramcount.counting.tensors import Tensor, list_tensors, list_unreachable
@@ -111,7 +111,7 @@ def list_keys(
 
 def make_document(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[str, Any]:
     """A config.json of an architecture, most keys small, some absent, now and then one of them null."""
-    model_type, _, cls_name = name.partition(".")
+    model_type, cls_name = split_name(name)
     document: dict[str, Any] = {"model_type": model_type}
     if cls_name:
         document["architectures"] = [cls_name]
@@ -349,6 +349,13 @@ def make_image(config: Any, cls_name: str, ids: Any) -> dict[str, Any]:
 
     size = config.vision_config.image_size
     pixels = {"pixel_values": torch.zeros((len(ids), 3, size, size))}
+    if hasattr(config, "latent_query_num"):
+        mask = torch.ones((len(ids), config.latent_query_num), dtype=torch.long)
+        return {
+            "input_ids": torch.cat((mask, ids), 1),
+            "image_embeds_position_mask": torch.cat((mask, 0 * ids), 1),
+            **pixels,
+        }
     if not hasattr(config, "num_query_tokens"):
         return {"input_ids": ids, **pixels}
     frames = (1,) if "Video" in cls_name else ()
@@ -410,9 +417,9 @@ def main(names: list[str], examples: int) -> None:
     silence()
     for name in names:
         facts = MODEL_TYPES.get(name)
-        cls_name = facts.cls if facts else name.partition(".")[2] or architecture(name).reference
+        cls_name = facts.cls if facts else split_name(name)[1] or architecture(name).reference
         vary = facts.vary if facts else {}
-        start: dict[str, Any] = {"model_type": name.partition(".")[0], "architectures": [cls_name], **vary.get("=", {})}
+        start: dict[str, Any] = {"model_type": split_name(name)[0], "architectures": [cls_name], **vary.get("=", {})}
         wrong = [f"DEFAULT CONFIG {found}" for found in find_differences(start, cls_name, run=False, by_name=False)]
         if (
             facts

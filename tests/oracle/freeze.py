@@ -14,6 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from paramcount.architectures import split_name
 from paramcount.architectures.task_heads import DECLARED, task_heads
 from paramcount.errors import ParamcountError
 from tests.cases import CASES, hash_shapes, load_cases
@@ -88,7 +89,7 @@ def make_cases(name: str) -> list[dict[str, Any]]:
 
 def make_head_cases(name: str, most: int = 600) -> list[dict[str, Any]]:
     """One config of a class with the head of another task that is counted, as the reference built it."""
-    model_type, _, cls = name.partition(".")
+    model_type, cls = split_name(name)
     rng = random.Random(11)  # noqa: S311
     for _ in range(most):
         document = differential.add_labels(

@@ -70,6 +70,10 @@ PIX2STRUCT = {
     "vocab_size": 96, "d_kv": 8, "d_ff": 20, "num_layers": 2, "num_heads": 2, "relative_attention_num_buckets": 8,
     "relative_attention_max_distance": 7, "layer_norm_epsilon": 1e-3, "dense_act_fn": "silu",
 }  # fmt: skip
+KOSMOS = {
+    "vocab_size": 96, "embed_dim": 32, "layers": 2, "attention_heads": 4, "ffn_dim": 44, "layer_norm_eps": 1e-3,
+    "activation_function": "silu",
+}  # fmt: skip
 QFORMER = {
     "vocab_size": 96, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 28,
     "max_position_embeddings": 20, "layer_norm_eps": 1e-3, "hidden_act": "silu",
@@ -221,6 +225,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "musicflamingo": {
         "text_config": QWEN2, "audio_config": {**EARS, "model_type": "audioflamingo3_encoder"},
         "audio_token_id": IMAGE_TOKEN, "projector_hidden_act": "silu", "audio_frame_step": 2.0,
+    },
+    "kosmos-2": {"text_config": KOSMOS, "vision_config": VISION, "latent_query_num": 3},
+    "kosmos-2.5": {
+        "text_config": {**KOSMOS, "pad_token_id": 2, "scale_embedding": False}, "latent_query_num": 3,
+        "vision_config": {
+            "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 3, "head_dim": 6, "intermediate_size": 20,
+            "max_num_patches": 9, "patch_embed_hidden_size": 12, "layer_norm_eps": 1e-2, "dense_act_fn": "silu",
+        },
     },
     "audioflamingo3": {
         "text_config": QWEN2, "audio_config": {**EARS, "model_type": "audioflamingo3_encoder"},
@@ -399,6 +411,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 ALWAYS_SEE = {
     "Blip2ForConditionalGeneration", "BlipForConditionalGeneration", "InstructBlipForConditionalGeneration",
     "InstructBlipVideoForConditionalGeneration", "Pix2StructForConditionalGeneration",
+    "Kosmos2ForConditionalGeneration",
 }  # fmt: skip
 
 
@@ -426,6 +439,18 @@ def arrange_with_places(patches: Any, ids: Any, sizes: Any) -> dict[str, Any]:
 
     places = torch.tensor([[i // 3 + 1, i % 3 + 1] for i in range(len(patches))])
     return {"flattened_patches": torch.cat((places, patches), dim=1)[None]}
+
+
+def arrange_with_mask(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """KOSMOS-2: which tokens stand for the image."""
+    return {"pixel_values": pixels[None], "image_embeds_position_mask": (ids == IMAGE_TOKEN).long()}
+
+
+def arrange_places_with_mask(patches: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """KOSMOS-2.5: the token before those of the image belongs to it too."""
+    mask = (ids == IMAGE_TOKEN).long()
+    mask[0, 2] = -1
+    return {**arrange_with_places(patches, ids, sizes), "image_embeds_position_mask": mask}
 
 
 def arrange_one_frame(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
@@ -561,6 +586,8 @@ IMAGES: Mapping[str, Image] = {
     "BlipForConditionalGeneration": Image((3, 12, 12), 0, arrange_one),
     "Pix2StructForConditionalGeneration": Image((6, 12), 0, arrange_with_places, "flattened_patches"),
     "MusicFlamingoForConditionalGeneration": Image((16, 10), 4, arrange_as_audio, "log_mel_frames"),
+    "Kosmos2ForConditionalGeneration": Image((3, 12, 12), 3, arrange_with_mask),
+    "Kosmos2_5ForConditionalGeneration": Image((6, 12), 3, arrange_places_with_mask, "flattened_patches"),
     "Blip2ForConditionalGeneration": Image((3, 12, 12), 3, arrange_one),
     "InstructBlipForConditionalGeneration": Image((3, 12, 12), 3, arrange_with_question),
     "InstructBlipVideoForConditionalGeneration": Image((3, 12, 12), 3, arrange_one_frame),
@@ -637,6 +664,11 @@ def make_image(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], dic
     image = IMAGES[cls_name]
     values = torch.randn(image.shape)
     given, inputs = image.arrange(values, ids, sizes), {image.name: values.numpy()}
+    if "image_embeds_position_mask" in given:
+        mask = given["image_embeds_position_mask"][0].numpy()
+        inputs["image_places"] = mask
+        if cls_name.startswith("Kosmos2_5"):
+            inputs["segments"] = abs(mask)
     if "flattened_patches" in given:
         places = given["flattened_patches"][0, :, :2].long().numpy()
         inputs |= {"patch_rows": places[:, 0], "patch_columns": places[:, 1]}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
 from paramcount.api import load
+from paramcount.architectures import split_name
 from paramcount.tracing.run import has_encoder_input, trace_model
 from paramcount.tracing.trace import Trace
 from paramcount.tracing.walk import TraceOptions
@@ -1444,7 +1444,7 @@ def make_document(name: str) -> dict[str, Any]:
     run.
     """
     if name in CONFIGS or name in LOGITS_ONLY:
-        model_type = re.split("[.,]", name)[0]
+        model_type, _ = split_name(name.partition(",")[0])
         return {
             "model_type": model_type,
             "architectures": [MODEL_TYPES[name.partition(",")[0]].cls],

@@ -13,7 +13,7 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
-from paramcount.architectures import ARCHITECTURES
+from paramcount.architectures import ARCHITECTURES, split_name
 from paramcount.counting import count_sizes
 from paramcount.huggingface.config import read_whole_model
 from paramcount.huggingface.multimodal import COMPOSITES
@@ -47,7 +47,7 @@ def list_supported() -> list[str]:
     from transformers.models.auto import configuration_auto
 
     return sorted(
-        ({name.partition(".")[0] for name in ARCHITECTURES} | set(COMPOSITES))
+        ({split_name(name)[0] for name in ARCHITECTURES} | set(COMPOSITES))
         & set(configuration_auto.CONFIG_MAPPING_NAMES)
     )
 

@@ -98,7 +98,7 @@ def run_reference(model: Any, sizes: Any, cls: str, n: int) -> tuple[int, int, i
     frames = given["flattened_patches"].shape[1] if "flattened_patches" in given else frames
     given = {key: narrow(value) for key, value in given.items()}
     is_heard = "input_features" in given and cls not in images.IMAGES
-    is_encoded = is_heard or bool(given.keys() & {"input_ids", "flattened_patches"})
+    is_encoded = is_heard or "input_ids" in given or cls.startswith("Pix2Struct")
     if model.config.model_type == "recurrent_gemma":
         given["past_key_values"] = DynamicCache(config=model.config)
     elif not is_encoded or cls.startswith("Pix2Struct"):  # whose config class switches it off

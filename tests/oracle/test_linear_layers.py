@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from paramcount.architectures import split_name
 from paramcount.counting.tensors import list_unreachable
 from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import build_model
@@ -24,7 +25,7 @@ def load_default(name: str) -> tuple[pc.Model, Any]:
     """A model type with its default config, and the reference's model of it on the meta device."""
     facts = MODEL_TYPES[name]
     document: dict[str, Any] = {
-        "model_type": name.partition(".")[0],
+        "model_type": split_name(name)[0],
         "architectures": [facts.cls],
         **facts.vary.get("=", {}),
     }

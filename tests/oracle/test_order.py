@@ -24,6 +24,7 @@ from tests.oracle.test_trace import list_copies, shape_fits
 pytestmark = pytest.mark.oracle
 # {config: why its modules cannot be compared}
 DIFFERENT = {
+    "kosmos-2": "an image goes in",
     "blip": "an image goes in",
     "pix2struct": "an image goes in",
     "blip-2, t5": "an image stands among the tokens of its encoder",
@@ -57,6 +58,7 @@ REPEATED = {
 }
 # {config: why a module gives another shape}
 OTHER_SHAPES = {
+    "kosmos-2.5": "without an image, one row of an embedding is added to all tokens",
     "cpmant": "the prompt, which the module gets as ids in front of the text, is looked up on its own",
     "cpmant, other settings": "likewise",
     "fsmt, tied": "the encoder looks up its tokens in the decoder's table",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.architectures import ARCHITECTURES, architecture, split_name
 from paramcount.architectures.task_heads import DECLARED, task_heads
 from paramcount.huggingface.config import get_base_class, get_reference_class, list_supported_classes
 from tests.model_types import MODEL_TYPES
@@ -28,7 +28,7 @@ TASKS = (
     "FOR_PRETRAINING", "FOR_AUDIO_CLASSIFICATION",
 )  # fmt: skip
 NAMES = [f"{model_type}.{cls}" for model_type in DECLARED for cls in task_heads(model_type)]
-TYPES = sorted(name for name in ARCHITECTURES if "." not in name and name in MODEL_TYPES)
+TYPES = sorted(name for name in ARCHITECTURES if not split_name(name)[1] and name in MODEL_TYPES)
 
 
 def list_pairs() -> Iterator[tuple[str, str]]:
@@ -49,7 +49,7 @@ def test_every_class_that_the_reference_has_for_a_task_is_supported() -> None:
 
 @pytest.mark.parametrize("name", sorted(NAMES))
 def test_a_class_with_another_head_is_counted_as_the_reference_builds_it_or_rejected_by_both(name: str) -> None:
-    model_type, _, cls = name.partition(".")
+    model_type, cls = split_name(name)
     rng = random.Random(2)  # noqa: S311
     for _ in range(max(1, EXAMPLES // 4)):
         document = add_labels(make_document(model_type, rng.choice, MODEL_TYPES[model_type].vary), cls, rng.choice)

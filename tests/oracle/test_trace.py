@@ -51,6 +51,8 @@ ASKED = [
 TOWERS = ("vision", "audio", "projector")  # no picture and no sound goes in
 # Whose reference takes or shows something else than tokens that go through layers, and what.
 DIFFERENT = {
+    "kosmos-2": "an image goes in",
+    "kosmos-2.5": "without an image, one row of an embedding is added to all tokens",
     "blip": "an image goes in",
     "pix2struct": "an image goes in",
     "blip-2": "an image always goes in; its language model is among CONFIGS",

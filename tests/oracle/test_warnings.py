@@ -11,10 +11,10 @@ pytest.importorskip("transformers", reason="the oracle tests need transformers: 
 from transformers import CONFIG_MAPPING
 
 import paramcount as pc
-from paramcount.architectures import ARCHITECTURES
+from paramcount.architectures import ARCHITECTURES, split_name
 from paramcount.huggingface.multimodal import COMPOSITES
 
-TYPES = sorted({name for name in (*ARCHITECTURES, *COMPOSITES) if "." not in name and name in CONFIG_MAPPING})
+TYPES = sorted({name for name in (*ARCHITECTURES, *COMPOSITES) if not split_name(name)[1] and name in CONFIG_MAPPING})
 
 
 @pytest.mark.oracle

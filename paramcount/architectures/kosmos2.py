@@ -1,0 +1,206 @@
+"""KOSMOS-2 and 2.5: learned queries turn an image into vectors for a decoder with sinusoidal positions."""
+
+from math import sqrt
+from typing import Any, ClassVar
+
+from paramcount.architectures.git import GitVision
+from paramcount.architectures.pix2struct import PatchEncoder
+from paramcount.errors import ParamcountError
+from paramcount.flow import (
+    Data,
+    Unreachable,
+    activate,
+    attend,
+    block,
+    given,
+    insert,
+    layer_norm,
+    layers,
+    learned_rows,
+    linear,
+    lookup,
+    plain_norm,
+    scale_by,
+    sinusoids,
+    stack_rows,
+)
+from paramcount.parts.classic import multi_head, source_states
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import use_layer_norm
+from paramcount.sizes import (
+    Condition,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Positive,
+    Sizes,
+    d_model_per_head,
+    derived,
+    hf,
+    setting,
+    tied_anywhere,
+)
+from paramcount.sizes.conditions import padding_inside
+from paramcount.sizes.fields import before_lm_head
+from paramcount.sizes.rules import check_heads_fill, check_sinusoids
+
+
+def counts_from_padding(js: ConfigJson, c: FieldValues) -> None:
+    """Positions are counted from behind the padding token."""
+    if js.get("pad_token_id", 1) is None:
+        raise ParamcountError("= null", where="pad_token_id", expected="a token id")
+
+
+class KosmosText(Decoder):
+    """The decoder: norms before attention and MLP, and inside both."""
+
+    section = "text_config"
+    conditions: ClassVar[tuple[Condition, ...]] = (counts_from_padding, padding_inside(1))
+    unused_keys = ("max_position_embeddings",)
+
+    vocab_size: Positive = hf(absent=65037)
+    d_model: Positive = hf("hidden_size", "embed_dim", absent=2048)
+    n_layers: Positive = hf("num_hidden_layers", "layers", absent=24)
+    n_heads: Positive = hf("num_attention_heads", "attention_heads", absent=32)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf("ffn_dim", absent=8192)
+    tie_word_embeddings: Flag = derived(tied_anywhere, at_root=True)
+
+    names = ("embed_tokens", "layers", "layer_norm")
+    inner_norm: ClassVar[bool] = True  # of what the heads return
+    activation = setting("activation_function", default="gelu")
+    norm_eps = setting("layer_norm_eps", default=1e-5)
+    rope = None
+    embedding_scale = setting(default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", True) else 1.0)
+    first_position = setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
+    norm = use_layer_norm
+
+    def to_first_layer(c, x: Data, *segments: Data) -> Data:
+        x = scale_by(x, c.embedding_scale, "times √d_model")
+        return x + sinusoids(x, slowest="base", offset=c.first_position)
+
+    def layer(c: Any, x: Data) -> Data:
+        x = x + c.attention(c.norm(x, "self_attn_layer_norm"))
+        h = activate(linear(c.norm(x, "final_layer_norm"), "ffn.fc1", "mlp.up", c.d_ff, bias=True), c.activation)
+        return x + linear(c.norm(h, "ffn.ffn_layernorm"), "ffn.fc2", "mlp.down", c.d_model, bias=True)
+
+    def attention(c: Any, x: Data) -> Data:
+        q = linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=True)
+        k = linear(x, "self_attn.k_proj", "qkv.k", (c.n_heads, c.d_head), bias=True)
+        v = linear(x, "self_attn.v_proj", "qkv.v", (c.n_heads, c.d_head), bias=True)
+        a = attend(q, k, v)
+        a = layer_norm(a, "self_attn.inner_attn_ln", c.norm_eps, wide=True) if c.inner_norm else a
+        return linear(a, "self_attn.out_proj", "output_projection", c.d_model, bias=True)
+
+    def check(c) -> None:
+        check_heads_fill(c)
+        check_sinusoids(c)
+
+
+class Kosmos2Text(KosmosText):
+    """Its cross-attention, if config.json asks for it, has nothing to attend to."""
+
+    cross_attention: Flag = hf("add_cross_attention", absent=False)
+
+
+class Kosmos25Text(KosmosText):
+    """Another embedding says which tokens belong to the image."""
+
+    defaults = {"vocab_size": 108481, "d_model": 1536, "n_heads": 16, "d_ff": 6144}
+
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    inner_norm = False
+
+    def to_first_layer(c, x: Data, *segments: Data) -> Data:
+        x = super().to_first_layer(x)
+        (places,) = segments
+        return x + lookup(places, "model.segment_emb.weight", "other_embedding", 2, c.d_model)
+
+
+class Kosmos2Vision(GitVision):
+    """CLIP's, all of whose vectors are normed."""
+
+    defaults = {"d_model": 1024, "d_ff": 4096, "n_layers": 24, "n_heads": 16, "patch_size": 14}
+
+    prefix: ClassVar[str] = "vision_model.model."
+
+    def read(c) -> Data:
+        return block(c.image(), c.prefix, c.forward, part="vision")
+
+
+class Kosmos25Vision(PatchEncoder):
+    """Pix2Struct's encoder."""
+
+    prefix = "vision_model."
+    scale = None
+
+    d_model: Positive = hf(absent=1536)
+    n_layers: Positive = hf(absent=18)
+    n_heads: Positive = hf(absent=24)
+    d_head: Positive = hf("head_dim", absent=64)
+    d_ff: Positive = hf("intermediate_size", absent=3968)
+    n_positions: Positive = hf("max_num_patches", absent=4096)
+
+
+class Kosmos2(Sizes):
+    """Source: arXiv:2306.14824, section 2; the layer of the decoder: arXiv:2210.06423, section 2.3."""
+
+    reference = "Kosmos2ForConditionalGeneration"
+
+    vision: Kosmos2Vision
+    text: Kosmos2Text
+    n_queries: Positive = hf("latent_query_num", absent=64)
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        places = given("image places", "tokens", default=0)  # 1 for tokens that stand for the image
+
+        def read(tokens: Data, image: Data, places: Data, *segments: Data) -> Data:
+            x = insert(c.text.embed(tokens), places, image, 1)
+            out = c.text.decode(c.text.to_first_layer(x, *segments))
+            return out if head else before_lm_head(out)
+
+        reads = (c.see(), places, *c.segments())
+        return block(tokens, "text_model.", read, reads=reads, root=True)
+
+    def segments(c) -> tuple[Data, ...]:
+        """What tells the tokens of the image from the others."""
+        return ()
+
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, head=False)
+
+    def see(c) -> Data:
+        """An image to n_queries vectors of the decoder's size."""
+        return block(c.vision.read(), "image_to_text_projection.", c.project, part="projector")
+
+    def project(c, image: Data) -> Data:
+        """The queries attend to the image and to one another."""
+        image = linear(plain_norm(image, "l2", 1e-24), "dense", "projector", c.text.d_model, bias=True)
+        queries = learned_rows("latent_query", "other", c.n_queries, c.text.d_model)
+        both = stack_rows(image, queries, length="image and queries")
+        return multi_head(c.text, queries, "x_attn.", memory=both, cached=False)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        if not getattr(c.text, "cross_attention", False):
+            return ()
+        x = source_states(c.text.d_model)
+        name, kinds = "text_model.model.layers.{layer}.", [("layer", c.text.n_layers)]
+        idle = layers(x, name, kinds, lambda kind, x: c.look(x))
+        return (Unreachable(idle, "no encoder's output is given to the decoder"),)
+
+    def look(c, x: Data) -> Data:
+        return multi_head(c.text, c.text.norm(x, "encoder_attn_layer_norm"), "encoder_attn.", cached=False)
+
+
+class Kosmos25(Kosmos2):
+    """Source: arXiv:2309.11419, section 2.1."""
+
+    reference = "Kosmos2_5ForConditionalGeneration"
+
+    vision: Kosmos25Vision  # type: ignore[assignment]
+    text: Kosmos25Text  # type: ignore[assignment]
+    n_queries: Positive = hf("latent_query_num", absent=2048)
+
+    def segments(c) -> tuple[Data, ...]:
+        return (given("segments", "tokens", default=0),)
