@@ -21,10 +21,11 @@ import pytest
 import paramcount
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Undescribed, operations
-from paramcount.flow.graph import ADD, MULTIPLY
+from paramcount.flow.graph import ADD, MULTIPLY, Multiply
 from paramcount.flow.operation import Array, Form, Operation, Unknown
 from paramcount.flow.operations.attention import Alibi, Attention, ChooseTokens, Differential, Relations, Rope, Rotary
 from paramcount.flow.operations.elementwise import Activation, Norm, Scale, ScaleByPosition
+from paramcount.flow.operations.images import Insert, Patches
 from paramcount.flow.operations.linear import HeadLinear, Linear, Lookup
 from paramcount.flow.operations.recurrence import (
     Convolve,
@@ -562,3 +563,18 @@ def test_a_convolution_per_head_reads_both_sides() -> None:
 
 def test_the_fourier_transform_is_over_tokens_and_channels() -> None:
     assert compute(Fourier(), [[1.0, 2.0], [4.0, 8.0]]).tolist() == [[15, -5], [-9, 3]]
+
+
+def test_the_part_of_a_vector_along_another() -> None:
+    assert compute(Multiply(is_projection=True), [[3.0, 4.0]], [[0.0, 1.0]]).tolist() == [[0, 4]]
+
+
+def test_an_image_token_behind_another_token_may_stay() -> None:
+    x, rows = np.zeros((4, 1)), [[1.0], [2.0]]
+    assert compute(Insert(9, unless_after=8), x, [8, 9, 9, 9], rows).ravel().tolist() == [0, 0, 1, 2]
+
+
+def test_tokens_of_a_page_stand_in_rows_that_end_with_a_marker() -> None:
+    """Two rows of one patch, two tokens in front of them and a marker behind each row."""
+    page = Patches("places on page", 2, 2)
+    assert compute(page, [0] * 6, np.zeros((3, 4, 2))).tolist() == [[0, 0], [1, 1], [2, 2], [2, 3], [3, 2], [3, 3]]

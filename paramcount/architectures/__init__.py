@@ -249,6 +249,7 @@ ARCHITECTURES = {
     "nemotron-nas": ("nemotron_nas", "NemotronNAS"),
     "nemotron_h": ("nemotron_h", "NemotronH"),
     "nllb-moe": ("nllb_moe", "NllbMoe"),
+    "neomme": ("neomme", "NeoMME"),
     "nomic_bert": ("jina_embeddings_v3", "NomicBert"),
     "nystromformer": ("nystromformer", "Nystromformer"),
     "olmo": ("olmo", "Olmo"),

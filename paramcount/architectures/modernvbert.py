@@ -44,7 +44,8 @@ class ModernVBert(Multimodal):
         """Hidden states to logits."""
         language = c.language
         tied_to = c.table if language.tie_word_embeddings else None
-        h, bias = language.transform(x, c.head_names[0]), getattr(language, "lm_head_bias", False)
+        h: Data = language.transform(x, c.head_names[0])
+        bias = getattr(language, "lm_head_bias", False)
         return linear(h, c.head_names[1], "lm_head", language.vocab_size, bias=bias, tied_to=tied_to)
 
     def project(c: Any, x: Data, *places: Data) -> Data:

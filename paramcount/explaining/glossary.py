@@ -135,6 +135,7 @@ MEANINGS = {
     "d_shape": "dimension of the glyph-shape embedding",
     "d_memory": "encoder hidden size",
     "n_langs": "number of languages",
+    "d_local_rope": "rotated dimensions per head of layers with a window",
     "d_prediction": "hidden size of the MLP before the LM head",
     "n_landmarks": "number of landmarks, which attention goes through",
     "d_landmark": "number of tokens per landmark",

@@ -122,19 +122,25 @@ class Add(Operation):
 
 
 class Multiply(Operation):
-    """The element-wise product of two values, or of a value with one per token, such as a shared expert's gate."""
+    """The element-wise product of two values, or of a value with one per token, such as a shared expert's gate. Or the
+    part of each vector x along a vector y of length 1: (x · y) y."""
 
     form: ClassVar[Form] = Form.PRODUCT
     per_token: bool = False
+    is_projection: bool = False
 
     @property
     def label(self) -> str:
-        return "scale" if self.per_token else "multiply"
+        return "project" if self.is_projection else "scale" if self.per_token else "multiply"
 
     def describe(self) -> str:
+        if self.is_projection:
+            return "the part along a vector of length 1"
         return "scaled per token" if self.per_token else "element-wise"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        if self.is_projection:
+            return (inputs[0] * inputs[1]).sum(-1, keepdims=True) * inputs[1]
         return inputs[0] * inputs[1]
 
 

@@ -122,6 +122,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": {**BERT, "norm_eps": 1e-3, "local_attention": 4, "pad_token_id": 0},
         "vision_config": {**SIGLIP, "image_size": 16}, **PLACEHOLDER, "pixel_shuffle_factor": 2,
     },
+    "neomme": {
+        **TEXT, "image_token_id": IMAGE_TOKEN, "embedding_rank": 12, "patch_size": 4,
+        "num_hidden_layers": 3, "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+        "sliding_window": 3, "hidden_act": "relu2", "rope_parameters": {
+            "full_attention": {"partial_rotary_factor": 0.5, "rope_type": "default", "rope_theta": 300.0},
+        },
+    },
     "ultravbert": {
         "text_config": {
             **{key: value for key, value in TEXT.items() if key != "rope_theta"}, "sliding_window": 2,
@@ -475,6 +482,17 @@ def arrange_as_tiles(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     return {"pixel_values": pixels[None, None], "image_sizes": torch.tensor([pixels.shape[1:]])}
 
 
+def arrange_as_page(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """NeoMME: patches with their channels last, and positions as its processor has them for a page."""
+    from transformers.models.neomme.processing_neomme import NeoMMEProcessor
+
+    side, n = sizes.patch_size, ids.shape[1]
+    rows, columns = (size // side for size in pixels.shape[1:])
+    patches = pixels.reshape(3, rows, side, columns, side).permute(1, 3, 2, 4, 0).reshape(rows * columns, -1)
+    places = NeoMMEProcessor._image_positions(n, columns, device=ids.device)[:n]
+    return {"pixel_values": patches, "position_ids": places.T[:, None]}
+
+
 def arrange_as_parts(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     """Idefics: a list of parts per text."""
     return {"pixel_values": pixels[None, None]}
@@ -609,6 +627,7 @@ IMAGES: Mapping[str, Image] = {
     "PaliGemmaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "Mistral3ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_size),
     "Idefics3ForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_parts),
+    "NeoMMEForMaskedLM": Image((3, 8, 12), 6, arrange_as_page),
     "ModernVBertForMaskedLM": Image((3, 16, 16), 4, arrange_as_parts),
     "UltraVBertForMaskedLM": Image((3, 16, 16), 4, arrange_as_parts),
     "SmolVLMForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_parts),

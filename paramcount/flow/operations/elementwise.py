@@ -18,6 +18,11 @@ def scale(x: Data, by: Data) -> Data:
     return Data(Multiply(per_token=True), (x, by), x.shape)
 
 
+def project_onto(x: Data, unit: Data) -> Data:
+    """The part of each vector of x along one of length 1."""
+    return Data(Multiply(is_projection=True), (x, unit), x.shape)
+
+
 class Scale(Operation):
     """x times a constant and the square root of a size or of a ratio of sizes, plus a constant.
 

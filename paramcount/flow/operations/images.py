@@ -17,11 +17,13 @@ class Patches(Operation):
     channels, frames, height, width]. "places": the row and the column of each patch. "places of tokens": for each
     token of a text, its position in time, row and column; those of text are equal, and continue after the largest of
     an image. Source: arXiv:2409.12191 §2.1. "windows": the number of the window of `window` pixels a side that each
-    patch is in. If padded, patches outside the image fill the last windows, and come after those of the image.
+    patch is in. "places on page": the row and column of each token, of which two stand in front of the patches of an
+    image and one behind each of its rows. If padded, patches outside the image fill the last windows, and come after
+    those of the image.
     """
 
     only_moves: ClassVar[bool] = True
-    of: Literal["pixels", "places", "places of tokens", "windows"]
+    of: Literal["pixels", "places", "places of tokens", "places on page", "windows"]
     height: Size  # of a patch; of a merged one, if places are of tokens
     width: Size
     square: Size = 1  # patches that are merged later stand together, in squares of so many rows and columns
@@ -35,16 +37,27 @@ class Patches(Operation):
 
     @property
     def label(self) -> str:
-        names = {"pixels": "patches", "places": "rows and columns", "places of tokens": "position ids"}
+        names = {
+            "pixels": "patches",
+            "places": "rows and columns",
+            "places of tokens": "position ids",
+            "places on page": "position ids",
+        }
         return names.get(self.of, self.of)
 
     def describe(self) -> str:
-        names = {"pixels": "pixels of each patch", "places of tokens": "time, row and column of each token"}
+        names = {
+            "pixels": "pixels of each patch",
+            "places of tokens": "time, row and column of each token",
+            "places on page": "row and column of each token",
+        }
         return names.get(self.of, "row and column of each patch")
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if self.of == "places of tokens":
             return self.place_tokens(run, *inputs)
+        if self.of == "places on page":
+            return self.place_page(run, *inputs)
         (image,) = inputs
         channels, height, width, square = len(image), int(self.height), int(self.width), int(self.square)
         rows, columns = count_patches(image, height, width, square)
@@ -67,6 +80,14 @@ class Patches(Operation):
         if self.channels_last:
             return patches.transpose(0, 2, 3, 1)
         return patches if self.frames is None else np.repeat(patches[:, :, None], int(self.frames), axis=2)
+
+    def place_page(self, run: Pass, ids: Array, image: Array | None = None) -> Array:
+        positions = np.repeat(run.positions[:, None], 2, axis=1)
+        if image is None:
+            return positions
+        _, columns = count_patches(image, int(self.height), int(self.width))
+        rows = np.stack(np.divmod(positions[:, 0] - 2, columns + 1), axis=-1) + 2
+        return np.where(positions < 2, positions, rows)
 
     def place_tokens(self, run: Pass, ids: Array, image: Array | None = None) -> Array:
         if image is None:
@@ -130,6 +151,7 @@ class Insert(Operation):
     token: int | Unknown  # id of the image token, or of an audio token
     of_prompt: ClassVar[bool] = True
     adds: bool = False  # to the image tokens, instead of replacing them; nothing is added to the others
+    unless_after: int | Unknown | None = None  # an image token right behind this one is left as it is
     needs: ClassVar[int] = 2  # without an image, all embeddings stay, and there is no such step
 
     def describe(self) -> str:
@@ -140,7 +162,10 @@ class Insert(Operation):
             return np.where((inputs[1] == require(self.token))[:, None], weights[0], inputs[0])
         x, ids, image = inputs
         rows = image.reshape(-1, x.shape[-1])
-        places = np.flatnonzero(ids == require(self.token))
+        is_image = ids == require(self.token)
+        if self.unless_after is not None:
+            is_image[1:] &= ids[:-1] != require(self.unless_after)
+        places = np.flatnonzero(is_image)
         done = int(run.state.get("done", np.zeros(())))
         if done + len(places) > len(rows):
             raise ParamcountError(
@@ -201,6 +226,19 @@ def token_places(tokens: Data, image: Data, height: Size, width: Size, token: in
     return Data(Patches("places of tokens", height, width, token=token), (tokens, image), (tokens.shape[0], 3))
 
 
-def insert(x: Data, tokens: Data, rows: Data, token: int | Unknown, *, adds: bool = False) -> Data:
-    """The embeddings x with other vectors in place of the tokens of this id."""
-    return Data(Insert(token, adds), (x, tokens, rows), x.shape)
+def page_places(tokens: Data, image: Data, height: Size, width: Size) -> Data:
+    """The row and column of each token of a text or of a page, [n, 2]."""
+    return Data(Patches("places on page", height, width), (tokens, image), (tokens.shape[0], 2))
+
+
+def insert(
+    x: Data,
+    tokens: Data,
+    rows: Data,
+    token: int | Unknown,
+    *,
+    adds: bool = False,
+    unless_after: int | Unknown | None = None,
+) -> Data:
+    """The embeddings x with other vectors in place of the tokens of this id. `unless_after`: as in `Insert`."""
+    return Data(Insert(token, adds, unless_after), (x, tokens, rows), x.shape)

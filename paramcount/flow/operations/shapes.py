@@ -307,7 +307,7 @@ class Pool(Operation):
     of: Unknown | Literal[
         "first token", "last position", "mean", "best position", "weighted mean",
         "other tokens", "text", "block sums", "block means", "weighted blocks", "squares", "means of squares",
-        "largest of squares", "means of heads", "mean of streams",
+        "largest of squares", "means of heads", "mean of streams", "sum of streams",
     ]  # fmt: skip
     size: Size | Unknown = 1  # tokens per block, or patches per square; of means: how many are left
     channels_first: bool = False  # in squares, all values of a channel stand together
@@ -351,6 +351,8 @@ class Pool(Operation):
             return x[:1]
         if self.of == "mean of streams":
             return x.mean(1)
+        if self.of == "sum of streams":
+            return x.sum(1)
         if self.of == "means of heads":
             return x.reshape(len(x), int(shape[1]), -1, x.shape[-1]).mean(2)
         if self.of == "other tokens":
@@ -507,6 +509,10 @@ def means_of_heads(x: Data, n_kv_heads: Size) -> Data:
 
 def mean_of_streams(x: Data) -> Data:
     return Data(Pool("mean of streams"), (x,), (x.shape[0], x.shape[2]))
+
+
+def sum_of_streams(x: Data) -> Data:
+    return Data(Pool("sum of streams"), (x,), (x.shape[0], x.shape[2]))
 
 
 class Tuple(Operation):
