@@ -211,7 +211,8 @@ def test_a_query_is_a_frame_of_exact_integers() -> None:
     assert [str(dtype) for dtype in frame.dtypes][:2] == ["Int64", "Float64"]
     assert frame["large"][0] == LARGE
     mixed = pc.query(f"SELECT {LARGE} AS n UNION ALL SELECT 0.5")["n"]
-    assert sorted(mixed) == [0.5, LARGE]
+    assert [type(value) for value in sorted(mixed)] == [float, int]
+    assert max(mixed) == LARGE
     with pytest.raises(pc.ParamcountError, match="unknown table"):
         pc.query("SELECT * FROM no_table")
 

@@ -61,6 +61,8 @@ def test_an_unknown_value_matches_neither_a_condition_nor_its_opposite() -> None
     for where in ("total < 9", "not total < 9", "total < 9 or not total < 9", "total / 0 > 1"):
         assert not parse_filter(where, []).matches({"total": None})
     assert parse_filter("total < 9 or tied", []).matches({"total": None, "tied": True})
+    assert not parse_filter("total < 9 and tied", []).matches({"total": None, "tied": True})
+    assert not parse_filter("not (total < 9 or tied)", []).matches({"total": None, "tied": False})
     assert parse_filter("not (total < 9 and tied)", []).matches({"total": None, "tied": False})
 
 

@@ -22,7 +22,6 @@ from paramcount.zoo.catalog import (
     load_all,
     load_entry,
     natural_sort_key,
-    read_head,
 )
 from paramcount.zoo.entries import Entry, parse_entry, read_entry
 from paramcount.zoo.model import Model, count_model, make_model
@@ -57,5 +56,4 @@ __all__ = [
     "natural_sort_key",
     "parse_entry",
     "read_entry",
-    "read_head",
 ]  # fmt: skip

@@ -162,18 +162,13 @@ def load_entry(id: str) -> Model:
     return _load(id, path)
 
 
-def read_head(id: str) -> dict[str, object]:
-    """The first keys of an entry, which name it: id, name, family, publisher, released, hf, aliases.
+def list_names(id: str) -> list[str]:
+    """The names of an entry: id, name, Hugging Face id, aliases.
 
     Reads only the beginning of the file, because a lookup by name reads every file.
     """
     path = find_path(id)
-    return read_yaml(path, until="architecture") if path else {}
-
-
-def list_names(id: str) -> list[str]:
-    """The names of an entry: id, name, Hugging Face id, aliases."""
-    head = read_head(id)
+    head = read_yaml(path, until="architecture") if path else {}
     aliases = head.get("aliases")
     return [
         name
