@@ -36,6 +36,7 @@ def count_reference(model: Any) -> dict[str, Any]:
     shape.
     """
     sums = {"lm_head": 0, **differential.sum_reference(model)}
+    sums["lm_head"] += count_outer_bias(model)
     learned, _ = differential.name_tensors(model)
     shapes = Counter("×".join(map(str, shape)) for shape in learned.values())
     return {
@@ -43,6 +44,14 @@ def count_reference(model: Any) -> dict[str, Any]:
         **{name: sums[name] for name in ("total", "embedding", "lm_head", "buffers")},
         "shapes": dict(sorted(shapes.items())),
     }
+
+
+def count_outer_bias(model: Any) -> int:
+    """Values of a bias that the module around the LM head's matrix owns, as in ESM; 0 if the matrix owns its bias."""
+    matrix = model.get_output_embeddings()
+    around = (module for module in model.modules() if getattr(module, "decoder", None) is matrix is not None)
+    biases = {id(bias): bias for module in around if (bias := module._parameters.get("bias")) is not None}
+    return sum(bias.numel() for bias in biases.values() if bias is not getattr(matrix, "bias", None))
 
 
 def list_names(model: Any) -> dict[str, tuple[tuple[int, ...], int]]:
