@@ -277,17 +277,19 @@ def name_tensors(model: Any) -> tuple[Named, Named]:
 
 def sum_reference(model: Any) -> dict[str, int]:
     """What the reference's own tensors sum to; without `lm_head` where it has none of its own."""
-    table = model.get_input_embeddings().weight
+    module = model.get_input_embeddings()
+    tables = [module.weight] if hasattr(module, "weight") else [each.weight for each in module]  # for each codebook
+    table = tables[0]
     found = {
         "total": sum(p.numel() for p in model.parameters()),
         "buffers": sum(b.numel() for name, b in model.named_buffers() if name in model.state_dict()),
-        "embedding": 0 if table.dim() > 2 else table.numel(),  # a convolution's: no token is looked up
+        "embedding": 0 if table.dim() > 2 else sum(p.numel() for p in tables),  # a convolution's: no token is looked up
     }
     if (head := flaws.find_head(model)) is not None:
-        tables = {id(table)} | {
+        embedded = {id(table)} | {
             id(m.weight) for m in model.modules() if type(m).__name__.endswith("Embedding") and hasattr(m, "weight")
         }
-        found["lm_head"] = sum(p.numel() for p in head.parameters() if id(p) not in tables)
+        found["lm_head"] = sum(p.numel() for p in head.parameters() if id(p) not in embedded)
     return found
 
 
@@ -307,6 +309,7 @@ def run_tokens(
             model.config.get_text_config().use_cache = False
         several = cls_name.endswith(("ForMultipleChoice", "DoubleHeadsModel"))  # texts of which one is chosen
         ids = torch.zeros((1, 2, tokens) if several else (1, tokens), dtype=torch.long)
+        ids = repeat_for_codebooks(model, ids)
         end = getattr(model.config, "eos_token_id", None)
         if (
             cls_name.endswith("ForSequenceClassification")
@@ -363,6 +366,12 @@ def make_image(config: Any, cls_name: str, ids: Any) -> dict[str, Any]:
     token = config.video_token_id if frames else config.image_token_id
     tokens = torch.cat((torch.full((len(ids), config.num_query_tokens), token), ids), dim=1)
     return {"input_ids": tokens, "pixel_values": torch.zeros((len(ids), *frames, 3, size, size)), **text}
+
+
+def repeat_for_codebooks(model: Any, ids: Any) -> Any:
+    """The same tokens for each codebook of a model that has an LM head for each."""
+    heads = dict(model.named_children()).get("lm_heads")
+    return ids if heads is None else ids.repeat_interleave(len(heads), dim=0)
 
 
 def find_differences(document: dict[str, Any], cls_name: str, *, run: bool = True, by_name: bool = True) -> list[str]:

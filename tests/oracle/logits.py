@@ -113,6 +113,14 @@ def make_inputs(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], di
     shapes = {what: shape for what, shape in inputs if what}
     with torch.random.fork_rng():
         torch.manual_seed(3)
+        if books := [what for what in shapes if what.startswith("tokens of codebook")]:
+            codes = torch.randint(0, 96, (len(books), ids.shape[1]))
+            found = {what.replace(" ", "_"): code.numpy() for what, code in zip(books, codes)}
+            states = torch.randn(1, SOURCE, int(shapes.get("encoder output", (0, 1))[1]))
+            if "encoder output" not in shapes:
+                return {"codes": codes}, found
+            more = {"encoder_hidden_states": states}
+            return {"codes": codes, **more}, {**found, "encoder_output": states[0].numpy()}
         if cls_name in images.IMAGES:
             return images.make_image(sizes, cls_name, ids)
         if "source tokens" in shapes:
@@ -179,6 +187,7 @@ def compare_logits(
     given, inputs = make_inputs(sizes, cls_name, ids)
     if document["model_type"] in flaws.UNMASKED_WITH_A_CACHE:
         given["use_cache"] = False
+    codes = given.pop("codes", None)
     with torch.no_grad():
         name = (
             "decoder_input_ids"
@@ -187,15 +196,16 @@ def compare_logits(
             or ("input_features" in given and cls_name not in images.IMAGES)
             else "input_ids"
         )
-        output = model(**{name: ids}, **given)
-        expected = output["logits" if "logits" in output else "last_hidden_state"][0].float().numpy()
+        output = model(**{name: ids if codes is None else torch.cat((ids, codes))}, **given)
+        found = output["logits" if "logits" in output else "last_hidden_state"].float()
+        expected = (found[0] if codes is None else torch.cat(found.unbind(), dim=-1)).numpy()
         expected = expected[-ids.shape[1] :]  # without those of an image in front of the text
         varies = "dynamic" in str(document.get("rope_scaling")) or "is_moe" in document
         stepwise = decode_reference(model, ids) if varies else expected
     tokens, head = ids[0].tolist(), loaded.reading.head
     whole = run_model(sizes, weights, tokens, head=head, **inputs).logits
     largest = np.abs(expected).max()
-    if sees_later_tokens(next(iter(list_flows(sizes)))[0]):
+    if codes is not None or sees_later_tokens(next(iter(list_flows(sizes)))[0]):
         return Difference(float(np.abs(whole - expected).max() / largest), 0)
     run = run_model(sizes, weights, tokens[:PROMPT], head=head, **inputs)
     parts = [run.logits]

@@ -116,6 +116,10 @@ BART = {
     "decoder_ffn_dim": 40,
     "max_position_embeddings": 64,
 }
+MUSICGEN = {
+    "vocab_size": 95, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 44,
+    "num_codebooks": 3,
+}  # fmt: skip
 SEAMLESS = {**{key: size for key, size in BART.items() if key != "d_model"}, "hidden_size": 32}
 TROCR = {
     "vocab_size": 96,
@@ -832,6 +836,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         "tie_word_embeddings": False,
     },
+    "musicgen": {"decoder": MUSICGEN},
+    "musicgen, other settings": {
+        "decoder": {**MUSICGEN, "num_codebooks": 2, "scale_embedding": True, "activation_function": "relu"},
+    },
+    "musicgen_decoder": MUSICGEN,
+    "musicgen_melody": {"decoder": MUSICGEN},
+    "musicgen_melody_decoder": MUSICGEN,
     "bart": BART,
     "bart, scaled": {**BART, "scale_embedding": True, "activation_function": "relu"},
     "bart.BartForCausalLM, scaled": {
@@ -1575,7 +1586,8 @@ def run_reference(model: Any, n: int, texts: int, beside: Mapping[str, Any]) -> 
 
     name = "decoder_input_ids" if "input_ids" in beside or "encoder_outputs" in beside else "input_ids"
     with torch.no_grad():
-        output = model(**{name: make_token_ids(n, texts)}, **beside, output_attentions=True)
+        ids = differential.repeat_for_codebooks(model, make_token_ids(n, texts))
+        output = model(**{name: ids}, **beside, output_attentions=True)
     return output.get("language_model_outputs", output)
 
 

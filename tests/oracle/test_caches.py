@@ -18,7 +18,7 @@ from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
 from paramcount.counting.sum_weights import list_flows
 from paramcount.execution.run import sees_later_tokens
-from tests.oracle import images, logits, passes, remote
+from tests.oracle import differential, images, logits, passes, remote
 from tests.oracle.renamed import STAND_INS
 
 pytestmark = pytest.mark.oracle
@@ -104,7 +104,9 @@ def run_reference(model: Any, sizes: Any, cls: str, n: int) -> tuple[int, int, i
     elif not is_encoded or cls.startswith("Pix2Struct"):  # whose config class switches it off
         given["use_mems" if model.config.model_type == "xlnet" else "use_cache"] = True
     with torch.no_grad():
-        output = model(**{"decoder_input_ids" if is_encoded else "input_ids": ids}, **given)
+        given.pop("codes", None)
+        inputs = differential.repeat_for_codebooks(model, ids)
+        output = model(**{"decoder_input_ids" if is_encoded else "input_ids": inputs}, **given)
     kept = list_tensors(model, given | dict(output))
     return sum(x.numel() * x.element_size() for x in kept), ids.shape[1], frames
 
