@@ -105,6 +105,7 @@ ARCHITECTURES = {
     "flint": ("flint", "Flint"),
     "fnet": ("fnet", "FNet"),
     "fsmt": ("fsmt", "FSMT"),
+    "fun_asr_nano": ("fun_asr_nano", "FunAsrNano"),
     "fuyu": ("fuyu", "Fuyu"),
     "gemma": ("gemma", "Gemma"),
     "gemma2": ("gemma2", "Gemma2"),

@@ -172,6 +172,12 @@ COMPOSITES = {
         "dots3_note_text", ignores_model_type=True, is_flat=True, other_sections=("vision_config", *AUDIO)
     ),
     "exaone4_5": Composite("exaone4", old_type="exaone4_5_text", needs_model_type=True),
+    "fun_asr_nano": Composite(
+        "qwen3",
+        default_tie=True,
+        default_section=SMALL_QWEN_3 | {"tie_word_embeddings": True},
+        other_sections=("audio_config", "adaptor_config"),
+    ),
     "glm46v": Composite("glm4v_text"),
     "glm4v": Composite("glm4v_text", tie_rule="either", ignores_model_type=True),
     "glm4v_moe": Composite("glm4v_moe_text", tie_rule="either", ignores_model_type=True),

@@ -241,6 +241,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "max_num_patches": 9, "patch_embed_hidden_size": 12, "layer_norm_eps": 1e-2, "dense_act_fn": "silu",
         },
     },
+    "fun_asr_nano": {
+        "text_config": {**TEXT, "model_type": "qwen3"}, "audio_token_id": IMAGE_TOKEN,
+        "audio_config": {
+            "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 20, "num_hidden_layers": 5,
+            "num_timestamp_prediction_layers": 2, "num_mel_bins": 5, "num_stacked_frames": 2, "fsmn_kernel_size": 5,
+            "layer_norm_eps": 1e-2, "hidden_act": "silu",
+        },
+        "adaptor_config": {
+            "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 8, "num_hidden_layers": 2,
+            "layer_norm_eps": 1e-3, "hidden_act": "gelu", "projector_hidden_act": "silu", "projector_hidden_size": 14,
+        },
+    },
     "audioflamingo3": {
         "text_config": QWEN2, "audio_config": {**EARS, "model_type": "audioflamingo3_encoder"},
         "audio_token_id": IMAGE_TOKEN, "projector_hidden_act": "silu", "projector_bias": False,
@@ -594,6 +606,13 @@ def arrange_as_audio(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     return {"input_features": frames.T[None], "input_features_mask": torch.ones(1, len(frames), dtype=torch.long)}
 
 
+def arrange_with_input_mask(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Fun-ASR-Nano: frames first."""
+    import torch
+
+    return {"input_features": frames[None], "input_features_mask": torch.ones(1, len(frames), dtype=torch.long)}
+
+
 def arrange_as_masked_audio(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     import torch
 
@@ -643,6 +662,7 @@ IMAGES: Mapping[str, Image] = {
     "FuyuForCausalLM": Image((6, 48), 6, arrange_as_rows, "image_patches"),
     "Qwen2AudioForConditionalGeneration": Image((16, 10), 4, arrange_as_masked_audio, "log_mel_frames"),
     "VoxtralForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),
+    "FunAsrNanoForConditionalGeneration": Image((4, 10), 4, arrange_with_input_mask, "log_mel_frames"),
     "AudioFlamingo3ForConditionalGeneration": Image((16, 10), 4, arrange_as_audio, "log_mel_frames"),
     "MossTranscribeDiarizeForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),
     "Qwen2VLForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),

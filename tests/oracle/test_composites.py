@@ -43,6 +43,10 @@ NEEDED: dict[str, dict[str, Any]] = {
 }
 # Without these another part could not be built.
 AROUND: dict[str, dict[str, Any]] = {"aya_vision": {"vision_config": {"num_attention_heads": 16, "hidden_size": 64}}}
+# Parts that have to fit a language model of the default sizes.
+FITTING: dict[str, dict[str, Any]] = {
+    "fun_asr_nano": {"adaptor_config": {"hidden_size": 4096, "intermediate_size": 1024}}
+}
 SAVED_OTHERWISE = {"minimax_m3_vl"}  # the reference splits fused matrices that the language model alone is saved with
 
 
@@ -85,7 +89,8 @@ def declared_shapes(document: dict[str, Any]) -> Shapes:
 def complete(document: dict[str, Any]) -> dict[str, Any]:
     """With the keys without which the reference could not run."""
     facts = MODEL_TYPES.get(document["model_type"])
-    return {**(facts.vary.get("=", {}) if facts else {}), **document}
+    fitting = FITTING.get(document["model_type"], {}) if "text_config" in document else {}
+    return {**fitting, **(facts.vary.get("=", {}) if facts else {}), **document}
 
 
 def assert_same_shapes(document: dict[str, Any]) -> None:

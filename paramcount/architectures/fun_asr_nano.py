@@ -1,0 +1,166 @@
+"""Fun-ASR-Nano: SenseVoice's encoder, whose attention remembers neighbouring frames, and an adaptor before Qwen 3."""
+
+from typing import Any
+
+from paramcount.errors import ParamcountError
+from paramcount.flow import (
+    Data,
+    Size,
+    activate,
+    attend,
+    block,
+    convolve_tokens,
+    given,
+    layer_norm,
+    layers,
+    linear,
+    scale_by_root,
+    sinusoids,
+    to_heads,
+)
+from paramcount.parts.classic import multi_head
+from paramcount.parts.composite import AudioLanguageModel
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import (
+    ConfigJson,
+    FieldValues,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    d_model_per_head,
+    derived,
+    hf,
+    setting,
+)
+from paramcount.sizes.rules import check_heads_fill
+
+QKVO = ("q_proj", "k_proj", "v_proj", "o_proj")
+
+
+def last_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    """The last layer that transcribes and the last one that predicts timestamps."""
+    n: int = c["n_layers"]
+    return tuple(sorted({i for i in (n - c["n_timestamp_layers"] - 1, n - 1) if i >= 0}))
+
+
+class FunAsrLayers(Sizes):
+    """Pre-norm layers of LayerNorms, attention and a plain MLP, with biases."""
+
+    n_heads: Positive = hf(absent=4)
+    d_model: Positive = hf(absent=512)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=2048)
+    n_layers: Positive = hf(absent=70)
+
+    activation = setting("hidden_act", default="relu")
+    norm_eps = setting("layer_norm_eps", default=1e-5)
+
+    def feed_forward(c, x: Data) -> Data:
+        h = c.norm(x, "post_attention_layernorm")
+        return x + plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def check(c) -> None:
+        check_heads_fill(c)
+
+
+class FunAsrEncoder(FunAsrLayers):
+    """SAN-M: a convolution over adjacent frames is added to the attention. Source: arXiv:2006.01713, section 2.2."""
+
+    section = "audio_config"
+    unused_keys = ("max_position_embeddings",)
+
+    n_mels: Positive = hf("num_mel_bins", absent=80)
+    n_stacked: Positive = hf("num_stacked_frames", absent=7)
+    n_timestamp_layers: Natural = hf("num_timestamp_prediction_layers", absent=20)
+    d_conv: Positive = hf("fsmn_kernel_size", absent=11)
+    normed_layers: Indices = derived(last_layers)
+
+    def forward(c, frames: Data) -> Data:
+        """Stacked frames [frames, n_stacked · n_mels] to states [frames, d_model]; only the first layer widens."""
+        x = scale_by_root(frames, c.d_model, "times √d_model")
+        x = x + sinusoids(x, slowest="base", offset=1)
+        x = block(x, "layers.0.", lambda x: c.layer("normed" if 0 in c.normed_layers else "layer", x))
+        kinds: list[tuple[str, Size]] = []
+        reached = 1
+        for i in c.normed_layers:
+            if i > 0:
+                kinds += [("layer", i - reached), ("normed", 1)]
+                reached = i + 1
+        return layers(x, "layers.{layer}.", [*kinds, ("layer", c.n_layers - reached)], c.layer, first=1)
+
+    def layer(c: Any, kind: str, x: Data) -> Data:
+        a = c.attention(c.norm(x, "input_layernorm"))
+        x = c.feed_forward(x + a if x.shape == a.shape else a)
+        return c.norm(x, "final_layernorm") if kind == "normed" else x
+
+    def attention(c: Any, x: Data) -> Data:
+        q = linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=True)
+        k = linear(x, "self_attn.k_proj", "qkv.k", (c.n_heads, c.d_head), bias=True)
+        v = linear(x, "self_attn.v_proj", "qkv.v", c.d_model, bias=True)
+        a = attend(q, k, to_heads(v, c.n_heads, c.d_head), cached=())
+        a = linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=True)
+        near = convolve_tokens(v, "self_attn.fsmn.conv", c.d_model, c.d_conv, group=1, bias=False)
+        return a + (near + v)
+
+    def check(c) -> None:
+        check_heads_fill(c)
+        if c.n_mels * c.n_stacked % 2:
+            raise ParamcountError(
+                f"= {c.n_mels}, but positions need an even number of inputs",
+                where="num_mel_bins",
+                expected="an even product with num_stacked_frames",
+            )
+
+
+class FunAsrAdaptor(FunAsrLayers):
+    """Two matrices, then layers as wide as the language model."""
+
+    section = "adaptor_config"
+    defaults = {"d_model": 1024, "n_heads": 8, "d_ff": 256, "n_layers": 2}
+
+    d_between: Positive = hf("projector_hidden_size", absent=2048)
+
+    between = setting("projector_hidden_act", default="relu")
+
+    def forward(c: Any, x: Data) -> Data:
+        x = activate(linear(x, "linear_1", "projector", c.d_between, bias=True), c.between)
+        x = linear(x, "linear_2", "projector", c.d_model, bias=True)
+        return layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
+
+    def layer(c: Any, x: Data) -> Data:
+        x = x + multi_head(c, c.norm(x, "input_layernorm"), "self_attn.", QKVO, cached=False)
+        return c.feed_forward(x)
+
+
+class FunAsrNano(AudioLanguageModel):
+    """Source: arXiv:2509.12508, section 2."""
+
+    reference = "FunAsrNanoForConditionalGeneration"
+
+    encoder_prefix = "model.audio_tower."
+    projector_prefix = "model.multi_modal_projector."
+    moved = ("model.", "model.language_model.")
+
+    audio: FunAsrEncoder
+    adaptor: FunAsrAdaptor
+
+    audio_token = setting("audio_token_id", default=151646)
+
+    def hear(c: Any) -> Data:
+        frames = given("log-mel frames", "frames", c.audio.n_stacked * c.audio.n_mels)
+        sound = block(frames, c.encoder_prefix, c.audio.forward, part="audio")
+        return block(sound, c.projector_prefix, c.adaptor.forward, part="projector")
+
+    def check(c: Any) -> None:
+        d_model = c.language.d_model
+        if c.adaptor.d_model != d_model:
+            where, found, expected = "hidden_size", c.adaptor.d_model, d_model
+        elif c.adaptor.d_ff != d_model // 4:
+            where, found, expected = "intermediate_size", c.adaptor.d_ff, d_model // 4
+        else:
+            return
+        raise ParamcountError(f"= {found}", where=f"adaptor_config.{where}", expected=f"{expected}")
