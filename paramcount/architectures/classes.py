@@ -7,6 +7,7 @@ from paramcount.architectures import ARCHITECTURES, architecture, split_name
 # {class: its model type in the reference} of classes that declarations of several model types name, or one of a part
 # alone.
 SHARED = {
+    "Cosmos3EdgeForConditionalGeneration": "cosmos3_edge",
     "Emu3ForCausalLM": "emu3_text_model",
     "GPT2LMHeadModel": "gpt2",
     "Gemma3ForCausalLM": "gemma3_text",

@@ -152,6 +152,7 @@ class Qwen3VL(Sizes):
     reference = "Qwen3VLForConditionalGeneration"
     encoder_prefix: ClassVar[str] = "model.visual."
     moved: ClassVar[tuple[str, str]] = NAMES  # prefixes of the language model: in its declaration, in files
+    renamed: ClassVar[tuple[tuple[str, str], ...]] = ()  # parts of names of the language model: the same
 
     language: SerializeAsAny[Sizes]
     vision: Qwen3VLVision
@@ -172,7 +173,7 @@ class Qwen3VL(Sizes):
         reads: tuple[Data, ...] = (tokens, places_in_text(c, tokens, pixels))
         if deep is not None:
             reads += (reshape(deep, n_deep, d_out),)
-        x = block(x, "", c.transform, reads=reads, moved=moved)
+        x = block(x, "", c.transform, reads=reads, moved=moved, renamed=c.renamed)
         return block(x, "", c.language.head, moved=moved) if head else x
 
     def body(c, tokens: Data) -> Data:

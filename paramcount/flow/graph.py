@@ -38,6 +38,7 @@ class Repeat(NamedTuple):
     root: str = ""  # prefix of a nested model, also applied to absolute names
     merged: bool = False  # stacked by concatenation along the first axis
     moved: tuple[str, str] | None = None  # (old, new) prefixes to rename weights
+    renamed: tuple[tuple[str, str], ...] = ()  # (old, new) parts of the names of weights
 
     @property
     def label(self) -> str:

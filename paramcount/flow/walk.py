@@ -137,13 +137,17 @@ def locate_weight(weight: Weight, prefix: str, repeats: tuple[Repeat, ...], part
     root = "".join([repeat.root for repeat in repeats]) if name[0] == "/" or tied is not None else ""
     full, tied = root + name[1:] if name[0] == "/" else prefix + name, tied and root + tied
     for repeat in repeats:
-        if repeat.moved:
-            full, tied = replace_prefix(full, *repeat.moved), tied and replace_prefix(tied, *repeat.moved)
+        full, tied = rename(full, repeat), tied and rename(tied, repeat)
     return WeightRecord(full, weight, tied, repeats, part)
 
 
-def replace_prefix(name: str, old: str, new: str) -> str:
-    return new + name.removeprefix(old) if name.startswith(old) else name
+def rename(name: str, repeat: Repeat) -> str:
+    """The name of a weight, or of a stack, that a block renames."""
+    if repeat.moved and name.startswith(repeat.moved[0]):
+        name = repeat.moved[1] + name.removeprefix(repeat.moved[0])
+    for old, new in repeat.renamed:
+        name = name.replace(old, new)
+    return name
 
 
 def name_stacks(steps: list[Step]) -> dict[int, str]:
@@ -154,8 +158,7 @@ def name_stacks(steps: list[Step]) -> dict[int, str]:
             if body.repeat.axis == "layer":
                 name = prefix + data.prefix
                 for repeat in repeats:
-                    if repeat.moved:
-                        name = replace_prefix(name, *repeat.moved)
+                    name = rename(name, repeat)
                 found[id(body.repeat)] = name.partition("{layer}")[0]
     return found
 

@@ -161,6 +161,8 @@ COMPOSITES = {
         "cohere2", default_tie=True, default_encoder="siglip_vision_model", default_encoder_section=COHERE_SIGLIP
     ),
     "cohere_compass": Composite("cohere_compass_text", ignores_model_type=True),
+    "cosmos3_edge": Composite("cosmos3_edge_text", tie_rule="never", ignores_model_type=True),
+    "cosmos3_omni": Composite("qwen3_vl_text", supported_types=("qwen3_vl_text",)),
     "deepseek_vl": Composite("llama", default_tie=True, default_encoder="siglip_vision_model"),
     "deepseek_vl_hybrid": Composite(
         "llama",
@@ -219,7 +221,10 @@ COMPOSITES = {
     "llava_onevision": Composite(
         "qwen2", tie_rule="either", default_encoder="siglip_vision_model", default_encoder_section=SIGLIP
     ),
+    "minicpm_ocr": Composite("qwen3_5_text", default_tie=True),
     "minicpmv": Composite("qwen2", is_flat=True, versions=MINICPM_V),
+    "minicpmv4_6": Composite("qwen3_5_text"),
+    "minicpmv4_7": Composite("qwen3_5_text"),
     "minimax_m3_vl": Composite("minimax_m3_vl_text", tie_rule="either", ignores_model_type=True),
     "mistral3": Composite(
         "mistral",

@@ -125,19 +125,21 @@ class PlacedImages(Sizes):
     encoder_prefix: ClassVar[str] = "model.visual."
     projector_prefix: ClassVar[str] = "model.visual."
     moved: ClassVar[tuple[str, str]] = NAMES  # prefixes of the language model: in its declaration, in files
+    renamed: ClassVar[tuple[tuple[str, str], ...]] = ()  # parts of the names of layers: the same
     image_token: ClassVar[Any]  # a setting: the id of the tokens that stand for an image
 
     language: SerializeAsAny[Sizes]
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
-        pixels, moved = image_of(c.vision), c.moved
-        image = block(pixels, c.encoder_prefix, c.vision.forward, part="vision")
+        pixels, moved, renamed = image_of(c.vision), c.moved, c.renamed
+        image = block(pixels, c.encoder_prefix, c.vision.forward, part="vision", renamed=renamed)
         image = block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
         if not hasattr(c.language, "axes"):
             return with_language(c, tokens, image, head=head, token=c.image_token, moved=moved)
         x = insert(block(tokens, "", c.language.embed, moved=moved), tokens, image, c.image_token)
         x = c.insert_sound(x, tokens)
-        x = block(x, "", c.language.transform, reads=(places_in_text(c, tokens, pixels),), moved=moved)
+        places = places_in_text(c, tokens, pixels)
+        x = block(x, "", c.language.transform, reads=(places,), moved=moved, renamed=renamed)
         return block(x, "", c.language.head, moved=moved) if head else x
 
     def body(c, tokens: Data) -> Data:

@@ -379,6 +379,21 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": {**TEXT, "head_dim": 10, "rope_scaling": {**SECTIONS, "mrope_section": [2, 1, 2]}},
         **PLACEHOLDER, "vision_config": GLM_VISION,
     },
+    "cosmos3_omni": {
+        "text_config": {**TEXT, "rope_scaling": {**SECTIONS, "mrope_interleaved": True}}, **PLACEHOLDER,
+        "vision_config": QWEN3_VISION,
+    },
+    "cosmos3_edge": {
+        "text_config": {**TEXT, "rope_parameters": SECTIONS}, **PLACEHOLDER, "projector_hidden_size": 28,
+        "vision_config": {**VISION, "num_patches": 9, "spatial_merge_size": 2},
+    },
+    **{
+        name: {
+            "text_config": DELTA, **PLACEHOLDER, "insert_layer_id": 1, "downsample_mode": "16x",
+            "vision_config": {**VISION, "image_size": 20},
+        }
+        for name in ("minicpmv4_6", "minicpm_ocr")
+    },
     "video_llama_3": {"text_config": QWEN2, "vision_config": VISION, **PLACEHOLDER},
     "paddleocr_vl": {
         "text_config": {**TEXT, "rope_parameters": SECTIONS, "use_bias": True}, **PLACEHOLDER,
@@ -559,6 +574,25 @@ def arrange_for_thinker(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     return {"pixel_values": found["pixel_values"], "image_grid_thw": found["image_grid_thw"], "position_ids": places}
 
 
+def arrange_side_by_side(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """MiniCPM-V: patches row by row, as one strip."""
+    import torch
+
+    patches = arrange_as_kimi(pixels, ids, sizes)
+    strip = patches["pixel_values"].permute(1, 2, 0, 3).flatten(2)
+    return {"pixel_values": strip[None], "target_sizes": patches["image_grid_thw"][:, 1:].to(torch.int32)}
+
+
+def arrange_with_channels_last(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Cosmos 3 Edge: patches in squares that are merged later, each with its channels last."""
+    side, square = sizes.vision.patch_size, sizes.vision.merge_size
+    channels, rows, columns = len(pixels), pixels.shape[1] // side, pixels.shape[2] // side
+    grid = pixels.reshape(channels, rows // square, square, side, columns // square, square, side)
+    patches = grid.permute(1, 4, 2, 5, 3, 6, 0).reshape(rows * columns, -1)
+    found = arrange_as_kimi(pixels, ids, sizes)
+    return {**found, "pixel_values": patches, "mm_token_type_ids": (ids == IMAGE_TOKEN).int()}
+
+
 def arrange_in_rows(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     """The same, of which the model merges squares later, or none."""
     import torch
@@ -674,6 +708,10 @@ IMAGES: Mapping[str, Image] = {
     "Glm46VForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Glm4vMoeForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "GlmOcrForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "Cosmos3OmniForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "Cosmos3EdgeForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_channels_last),
+    "MiniCPMV4_6ForConditionalGeneration": Image((3, 16, 32), 2, arrange_side_by_side),
+    "MiniCPMOcrForConditionalGeneration": Image((3, 16, 32), 2, arrange_side_by_side),
     "VideoLlama3ForConditionalGeneration": Image((3, 16, 24), 24, arrange_in_rows),
     "PaddleOCRVLForConditionalGeneration": Image((3, 16, 24), 6, arrange_in_rows),
     "GlmAsrForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),

@@ -11,7 +11,7 @@ from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unkno
 from paramcount.flow.operations.elementwise import Scale
 from paramcount.flow.operations.shapes import Split
 
-Stretch: TypeAlias = Literal["corners", "centres", "centres, cubic", "centres, averaged"]
+Stretch: TypeAlias = Literal["corners", "centres", "centres, cubic", "centres, averaged", "nearest"]
 Index: TypeAlias = Literal["ids", "positions", "places", "rows", "columns, rows", "columns and rows in turns"]
 
 
@@ -74,6 +74,8 @@ def interpolate(table: Array, places: Array, stretch: Stretch) -> Array:
 
 def stretch_axis(n: int, size: int, stretch: Stretch) -> Array:
     """What each of n values is of `size` given ones, [n, size]."""
+    if stretch == "nearest":
+        return np.eye(size, dtype=np.float32)[np.arange(n) * size // n]
     if stretch == "corners":
         where, reach = np.arange(n) * ((size - 1) / max(n - 1, 1)), 1.0
     else:

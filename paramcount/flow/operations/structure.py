@@ -34,16 +34,17 @@ def block(
     tied_to: str | None = None,
     root: bool = False,
     moved: tuple[str, str] | None = None,
+    renamed: tuple[tuple[str, str], ...] = (),
 ) -> Data:
     """A named block.
 
     `part`: part of the model for its weights. `tied_to`: prefix of the block whose weights this one reuses. `root`: the
     block is a model of its own, so absolute weight names start at its prefix. `moved`: (old, new) prefixes to rename
-    weights.
+    weights. `renamed`: (old, new) parts of their names.
     """
     inputs = tuple(Data(INPUT, (), r.shape) for r in (x, *reads))
     out = body(*inputs)
-    use = Repeat("use", 1, 1, tied_to=tied_to, root=prefix if root else "", moved=moved)
+    use = Repeat("use", 1, 1, tied_to=tied_to, root=prefix if root else "", moved=moved, renamed=renamed)
     return Data(Block(), (x, *reads), out.shape, prefix=prefix, bodies=(Body(use, inputs, out),), part=part)
 
 

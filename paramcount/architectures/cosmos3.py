@@ -1,0 +1,129 @@
+"""Cosmos 3: Omni is Qwen 3 VL with other names, Edge has plain MLPs and SigLIP's encoder."""
+
+from typing import Any, ClassVar
+
+from paramcount.architectures.qwen3_vl import Qwen3VL
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Data, activate, cut, layer_norm, linear, lookup, patch_places
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.parts.qwen_vision import PlacedImages, merge, mrope_axes, rotation
+from paramcount.parts.vision import VisionEncoder
+from paramcount.sizes import (
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    equal_to,
+    hf,
+    rotary,
+    setting,
+)
+from paramcount.sizes.conditions import padding_in_table
+
+ATTENTION_NAMES = (
+    *((f".self_attn.{name}_proj.", f".self_attn.to_{name}.") for name in "qkv"),
+    *((f".self_attn.{name}_norm.", f".self_attn.norm_{name}.") for name in "qk"),
+    (".self_attn.o_proj.", ".self_attn.to_out."),
+)
+MLP_NAMES = ((".mlp.fc1.", ".mlp.up_proj."), (".mlp.fc2.", ".mlp.down_proj."))
+
+
+class Cosmos3Omni(Qwen3VL):
+    """Source: modeling_cosmos3_omni.py of the reference."""
+
+    reference = "Cosmos3OmniForConditionalGeneration"
+    encoder_prefix = ""
+    moved = ("model.", "")
+    renamed = ATTENTION_NAMES
+
+    image_token = setting("image_token_id", default=151655)
+
+
+def three_sections_fill(js: ConfigJson, c: FieldValues) -> None:
+    """Time, row and column rotate all pairs, by the usual frequencies."""
+    rope = js.get("rope_scaling") or js.get("rope_parameters")
+    if rope is None:
+        rope = {"mrope_section": (24, 20, 20)}
+    sections = rope.get("mrope_section")
+    if not isinstance(sections, (list, tuple)) or len(sections) != 3 or sum(sections) != c["d_head"] // 2:
+        raise ParamcountError(
+            "is missing" if sections is None else f"= {describe_value(sections)} for heads of {c['d_head']}",
+            where="rope_parameters.mrope_section",
+            expected=f"three integers that sum to {c['d_head'] // 2}",
+        )
+
+
+def d_model_splits(js: ConfigJson, c: FieldValues) -> None:
+    if c["d_model"] % c["n_heads"]:
+        raise ParamcountError(f"= {c['n_heads']} does not divide {c['d_model']}", where="num_attention_heads")
+
+
+class Cosmos3EdgeText(AttentionDecoder):
+    """Source: Cosmos3EdgeTextModel of the reference."""
+
+    reference = "Cosmos3EdgeForConditionalGeneration"
+    base_model = "Cosmos3EdgeTextModel"
+    rotated = "d_head"
+    conditions = (padding_in_table(0), three_sections_fill, d_model_splits)
+    defaults = {"vocab_size": 131072, "d_model": 2048, "n_layers": 28, "n_heads": 16}
+
+    n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
+    d_head: Positive = hf(absent=128)
+    d_ff: Positive = hf(absent=9216)
+    attention_bias: Flag = hf(absent=False)
+    mlp_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    activation = setting("hidden_act", default="relu2")
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(100_000_000, 131072)
+    axes = mrope_axes("interleaved", 24, 20, 20)
+
+    def layer(c, x: Data, *places: Data) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = x + c.self_attention(h, bias=c.attention_bias, rotate=rotation(c, *places))
+        h, names = c.norm(x, "post_attention_layernorm"), ("mlp.fc1", "mlp.fc2")
+        return x + plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+
+
+class Cosmos3EdgeVision(VisionEncoder):
+    """Patches stand square by square, and positions are stretched over the image."""
+
+    defaults = {"d_model": 1152, "n_layers": 27, "n_heads": 16, "d_ff": 4304}
+
+    n_channels: Positive = hf("num_channels", absent=3)
+    patch_size: Positive = hf("patch_size", absent=16)
+    n_patches: Natural = hf("num_patches", absent=256)
+    merge_size: Positive = hf("spatial_merge_size", absent=2)
+
+    activation = setting("hidden_act", default="gelu_pytorch_tanh")
+
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of its patches."""
+        side, square = c.patch_size, c.merge_size
+        x = cut(pixels, side, side, square=square, channels_last=True)
+        x = linear(x, "embeddings.patch_embedding", "embedding", c.d_model, bias=True)
+        places, table = patch_places(pixels, side, side, square=square), "embeddings.position_embedding.weight"
+        x = x + lookup(places, table, "position", c.n_patches, c.d_model, index="places", stretch="centres, averaged")
+        return c.norm(c.encode(x), "post_layernorm")
+
+
+class Cosmos3Edge(PlacedImages):
+    """Source: modeling_cosmos3_edge.py of the reference."""
+
+    reference = "Cosmos3EdgeForConditionalGeneration"
+    projector_prefix = "model.projector."
+    moved = ("model.", "")
+    renamed: ClassVar = (*ATTENTION_NAMES, *MLP_NAMES)
+
+    vision: Cosmos3EdgeVision
+    d_projector: Positive = hf("projector_hidden_size", absent=11520)
+
+    image_token = setting("image_token_id", default=19)
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        x = merge(c.vision, layer_norm(x, "norm", 1e-6))
+        h = activate(linear(x, "linear_fc1", "projector", c.d_projector, bias=True), "gelu")
+        return linear(h, "linear_fc2", "projector", c.language.d_model, bias=True)

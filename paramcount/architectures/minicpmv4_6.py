@@ -1,0 +1,148 @@
+"""MiniCPM-V 4.6 and 4.7 and MiniCPM-OCR: SigLIP's encoder, in whose middle windows of patches are merged, and Qwen 3.5.
+
+Images are read at a sixteenth of their patches, `downsample_mode` 16x.
+"""
+
+from typing import Any
+
+from paramcount.flow import (
+    Data,
+    Unreachable,
+    activate,
+    attend,
+    block,
+    given,
+    insert,
+    layer_norm,
+    layers,
+    linear,
+    lookup,
+    mean_of_squares,
+    merge_squares,
+    patch_places,
+    patch_windows,
+)
+from paramcount.parts.composite import Multimodal
+from paramcount.parts.vision import VisionEncoder, embed_patches
+from paramcount.sizes import ConfigJson, FieldValues, Natural, Positive, derived, hf, setting
+
+
+def layers_before(js: ConfigJson, c: FieldValues) -> int:
+    """How many layers there are before windows are merged; 0 if they never are."""
+    last = js.get("insert_layer_id", 6)
+    return last + 1 if 0 <= last < c["n_layers"] else 0
+
+
+def window(axis: int) -> Any:
+    return derived(lambda js, c: js.get("window_kernel_size", (2, 2))[axis])
+
+
+class MiniCPMV46Vision(VisionEncoder):
+    """Source: MiniCPMV4_6VisionModel of the reference."""
+
+    n_channels: Positive = hf("num_channels", absent=3)
+    patch_size: Positive = hf("patch_size", absent=16)
+    n_patches: Natural = derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
+    window_rows: Positive = window(0)
+    window_columns: Positive = window(1)
+    n_layers_before: Natural = derived(layers_before, at_root=True)
+
+    activation = setting("hidden_act", default="gelu_pytorch_tanh")
+
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of its merged patches."""
+        places = patch_places(pixels, c.patch_size, c.patch_size)
+        x = embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
+        table = "embeddings.position_embedding.weight"
+        x = x + lookup(places, table, "position", c.n_patches, c.d_model, index="places", stretch="nearest")
+        n = c.n_layers_before
+        if n:
+            x = c.run_layers(x, n)
+            windows = patch_windows(pixels, c.patch_size, c.window_rows * c.patch_size)
+            x = block(x, "vit_merger.", c.shrink, reads=(windows, places))
+        return c.norm(c.run_layers(x, c.n_layers - n, first=n), "post_layernorm")
+
+    def run_layers(c, x: Data, n: Any, first: Any = 0) -> Data:
+        return layers(x, "encoder.layers.{layer}.", [("layer", n)], lambda kind, x: c.layer(x), first=first)
+
+    def shrink(c, x: Data, windows: Data, places: Data) -> Data:
+        """Patches of a window attend to each other; two matrices merge them, and their mean is added."""
+        n = c.window_rows * c.window_columns
+        heads = (c.n_heads, c.d_head)
+        h = c.norm(x, "layer_norm1")
+        q, k, v = (linear(h, f"self_attn.{name}_proj", f"qkv.{name}", heads, bias=True) for name in "qkv")
+        a = attend(q, k, v, cached=(), within=windows)
+        x = x + linear(a, "self_attn.out_proj", "output_projection", c.d_model, bias=True)
+        h = c.norm(merge_squares(x, n, places), "pre_norm")
+        h = activate(linear(h, "linear_1", "mlp.up", n * c.d_ff, bias=True), "gelu_pytorch_tanh")
+        return linear(h, "linear_2", "mlp.down", c.d_model, bias=True) + mean_of_squares(x, n, places)
+
+
+class MiniCPMV46(Multimodal):
+    """Source: modeling_minicpmv4_6.py of the reference."""
+
+    reference = "MiniCPMV4_6ForConditionalGeneration"
+    encoder_prefix = "model.vision_tower."
+    projector_prefix = "model.merger."
+    moved = ("model.", "model.language_model.")
+
+    vision: MiniCPMV46Vision
+    n_merges: Positive = hf("merger_times", absent=1)
+
+    image_token = setting("image_token_id", default=None)
+
+    def places(c: Any, pixels: Data) -> tuple[Data, ...]:
+        """The rows and columns before each merge."""
+        side = c.vision.patch_size * (c.vision.window_rows if c.vision.n_layers_before else 1)
+        found = []
+        for _ in range(c.n_merges):
+            found.append(patch_places(pixels, side, side))
+            side = side * 2
+        return tuple(found)
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        """Squares of four patches through two matrices, as often as the config says."""
+        for i, place in enumerate(places):
+            last, prefix = i == len(places) - 1, f"mlp.{i}."
+            x = layer_norm(merge_squares(x, 4, place), prefix + "pre_norm", 1e-6)
+            x = activate(linear(x, prefix + "linear_1", "projector", x.shape[-1], bias=True), "gelu")
+            width = c.language.d_model if last else c.vision.d_model
+            x = linear(x, prefix + "linear_2", "projector", width, bias=True)
+        return x
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        if c.vision.n_layers_before:
+            return ()
+        x, windows, places = (
+            given("patches", "patches", c.vision.d_model),
+            given("", "patches"),
+            given("", "patches", 2),
+        )
+        merger = block(x, "model.vision_tower.vit_merger.", c.vision.shrink, reads=(windows, places), part="vision")
+        return (Unreachable(merger, "no layer has the number insert_layer_id"),)
+
+
+class MiniCPMV47(MiniCPMV46):
+    """Positions are times, rows and columns on a canvas of an image and its slices.
+
+    Source: modeling_minicpmv4_7.py of the reference.
+    """
+
+    reference = "MiniCPMV4_7ForConditionalGeneration"
+
+    def forward(c: Any, tokens: Data, head: bool = True) -> Data:
+        if not hasattr(c.language, "axes"):
+            return super().forward(tokens, head)
+        pixels = c.vision.image()
+        image = block(pixels, c.encoder_prefix, c.encode, part="vision")
+        image = block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
+        x = insert(block(tokens, "", c.language.embed, moved=c.moved), tokens, image, c.image_token)
+        places = Data("places on a canvas", (tokens, pixels), (tokens.shape[0], 3))
+        x = block(x, "", c.language.transform, reads=(places,), moved=c.moved)
+        return block(x, "", c.language.head, moved=c.moved) if head else x
+
+
+class MiniCPMOcr(MiniCPMV46):
+    """Source: modeling_minicpm_ocr.py of the reference."""
+
+    reference = "MiniCPMOcrForConditionalGeneration"
