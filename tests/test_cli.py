@@ -16,7 +16,7 @@ import pytest
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount import __version__
-from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.architectures import ARCHITECTURES, architecture, split_name
 from paramcount.cli.commands import COMMANDS
 from paramcount.cli.docs import render_markdown
 from tests.batches import in_batches
@@ -433,6 +433,11 @@ def test_the_table_has_the_reference_classes_of_the_architectures() -> None:
     path = Path(pc.__file__).parent / "architectures" / "references.json"
     found = {name: architecture(name).reference for name in ARCHITECTURES}
     assert json.loads(path.read_text(encoding="utf-8")) == found, f"write json.dumps(…, indent=1) of this to {path}"
+
+
+def test_a_model_type_may_have_a_dot() -> None:
+    assert split_name("kosmos-2.5") == ("kosmos-2.5", "")
+    assert split_name("bart.BartForCausalLM") == ("bart", "BartForCausalLM")
 
 
 def test_the_table_of_architectures_imports_none_of_them() -> None:

@@ -30,6 +30,21 @@ GPT_OSS = {
 }  # fmt: skip
 
 
+def test_inputs_per_token_are_cut_to_the_present_tokens_and_end_with_their_default() -> None:
+    """KOSMOS-2.5: segments of the first three tokens, of which two go in first."""
+    text = {"vocab_size": 96, "embed_dim": 16, "layers": 1, "attention_heads": 2, "ffn_dim": 20}
+    config = {"model_type": "kosmos-2.5", "text_config": text, "vision_config": {"num_hidden_layers": 1}}
+    sizes = pc.load(config).settled_sizes
+    arrays = make_arrays(config)
+    tokens, segments = [5, 9, 7, 11], np.array([1, 0, 1])
+    whole = run_model(sizes, arrays, tokens, segments=np.array([1, 0, 1, 0])).logits
+    parts = run_model(sizes, arrays, tokens[:2], segments=segments)
+    found = np.concatenate((parts.logits, parts.append(tokens[2:3]).logits))
+    assert found == pytest.approx(whole[:3], abs=1e-5)
+    assert run_model(sizes, arrays, tokens, segments=segments).logits == pytest.approx(whole, abs=1e-5)
+    assert np.abs(run_model(sizes, arrays, tokens).logits - whole).max() > 1e-3
+
+
 @pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("config", [LLAMA, MIXTRAL, GPT2])
 def test_a_checkpoint_on_disk_gives_the_logits_of_its_arrays(

@@ -181,6 +181,22 @@ def test_rotary_positions_turn_pairs_by_an_angle_per_position(pairing: Any, expe
         assert found[i, 0] == pytest.approx(turned, abs=1e-6)
 
 
+def test_angles_may_grow_with_the_square_of_the_position() -> None:
+    found = compute(Rotary(Rope(1.0), "interleaved", power=2), [[1.0, 0], [1.0, 0], [1.0, 0]], past=1)
+    assert found[:, 0] == pytest.approx(np.cos([1, 4, 9]), abs=1e-6)
+
+
+def test_rows_after_the_first_ones_are_those_that_the_other_input_has_none_for() -> None:
+    x, other = [[1.0], [2.0], [3.0]], [[0.0], [0.0]]
+    assert compute(Pool("other tokens", last=True), x, other).tolist() == [[1], [2]]
+    assert compute(Pool("other tokens"), x, other).tolist() == [[3]]
+
+
+def test_learned_rows_may_be_stored_with_a_batch_axis() -> None:
+    table: Any = np.array([[[1.0, 2.0], [3.0, 4.0]]], np.float32)
+    assert Lookup("rows", n_rows=2).compute(None, [], [table], (2, 2)).tolist() == [[1, 2], [3, 4]]  # type: ignore[arg-type]
+
+
 def make_attention(**parameters: Any) -> Array:
     """Attention of three tokens with equal scores to values 1, 2 and 4."""
     q = k = np.zeros((3, 1, 2), np.float32)

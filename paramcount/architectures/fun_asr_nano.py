@@ -133,7 +133,8 @@ class FunAsrAdaptor(FunAsrLayers):
 
     def layer(c: Any, x: Data) -> Data:
         x = x + multi_head(c, c.norm(x, "input_layernorm"), "self_attn.", QKVO, cached=False)
-        return c.feed_forward(x)
+        out: Data = c.feed_forward(x)
+        return out
 
 
 class FunAsrNano(AudioLanguageModel):
