@@ -19,6 +19,7 @@ from paramcount.flow import (
     Axes,
     Clip,
     Convolve,
+    Data,
     Insert,
     Join,
     Lookup,
@@ -28,6 +29,10 @@ from paramcount.flow import (
     Reshape,
     Rope,
     Rotary,
+    block,
+    given,
+    linear,
+    list_weights,
 )
 from paramcount.flow.operation import Array
 from tests.small_models import LLAMA, TOKENS, make_arrays
@@ -273,8 +278,8 @@ def test_a_grid_of_positions_is_interpolated_between_centres_of_squares() -> Non
     """Expected values: Keys' kernel with a = -0.75 at ±0.25 and ±0.75 of two rows, whose border continues."""
     table = [[0.0], [0.0], [8.0], [8.0]]  # two rows of two columns
     places = [[0, 0], [1, 0], [2, 0], [3, 0]]
-    linear = compute(Lookup("places", stretch="centres"), places, weights=(table,))
-    assert linear.ravel().tolist() == [0, 2, 6, 8]
+    bilinear = compute(Lookup("places", stretch="centres"), places, weights=(table,))
+    assert bilinear.ravel().tolist() == [0, 2, 6, 8]
     cubic = compute(Lookup("places", stretch="centres, cubic"), places, weights=(table,))
     assert cubic.ravel().tolist() == [-0.84375, 1.8125, 6.1875, 8.84375]
 
@@ -283,3 +288,28 @@ def test_rows_that_are_merged_channel_by_channel() -> None:
     x = np.arange(8).reshape(4, 2)  # four rows of two channels
     merged = compute(Reshape("merged channels"), x, shape=(1, 2, 2, 2))
     assert merged.tolist() == [[[[0, 2], [4, 6]], [[1, 3], [5, 7]]]]
+
+
+def test_the_nearest_row_of_a_grid_is_looked_up() -> None:
+    """Two rows and columns for four patches a side: each stands for two."""
+    table = [[0.0], [1.0], [2.0], [3.0]]
+    places = [[0, 0], [1, 1], [1, 2], [2, 1], [3, 3]]
+    assert compute(Lookup("places", stretch="nearest"), places, weights=(table,)).ravel().tolist() == [0, 0, 1, 2, 3]
+
+
+def test_a_convolution_over_bands_has_bands_as_the_rows_of_its_kernel() -> None:
+    """Frames [2, bands, 1]; the only weight that is not 0 is that of the band before, in the same frame."""
+    frames = np.array([[[1.0], [2.0], [3.0]], [[4.0], [5.0], [6.0]]])
+    kernel = np.zeros((1, 1, 3, 3))
+    kernel[0, 0, 0, 1] = 1
+    found = compute(Convolve(3, of_bands=True), frames, weights=(kernel, [10.0]))
+    assert found[..., 0].tolist() == [[10, 11, 12], [10, 14, 15]]
+
+
+def test_a_block_renames_parts_of_the_names_of_its_weights() -> None:
+    def body(x: Data) -> Data:
+        return linear(x, "model.layers.self_attn.q_proj", "qkv.q", 3)
+
+    x = given("x", "tokens", 2)
+    out = block(x, "", body, moved=("model.", ""), renamed=((".q_proj.", ".to_q."),))
+    assert [record.name for record in list_weights(out)] == ["layers.self_attn.to_q.weight"]
