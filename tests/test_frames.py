@@ -60,15 +60,16 @@ def load_type(name: str) -> pc.Model | None:
         return None
 
 
-TYPES = [name for name in ARCHITECTURES if "." not in name and load_type(name) and list_main_keys(name)]
+TYPES = [name for name in ARCHITECTURES if "." not in name]
 
 
-@pytest.mark.parametrize("name", keep_every(12, TYPES))
+@pytest.mark.parametrize("name", keep_every(30, TYPES))
 @hypothesis.settings(max_examples=2, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_every_row_equals_the_scalar_count(name: str, data: st.DataObject) -> None:
     model = load_type(name)
-    assert model
+    if model is None or not list_main_keys(name):
+        return  # some of its sizes have no default, or all are in sections
     sizes: dict[str, Any] = {key: getattr(model.sizes, field) for field, key in list_main_keys(name).items()}
     keys = {key: size for key, size in sizes.items() if type(size) in (int, bool)}
     chosen = data.draw(st.lists(st.sampled_from(sorted(keys)), min_size=1, max_size=4, unique=True))
