@@ -71,7 +71,7 @@ def test_a_name_that_is_not_in_the_zoo_is_unknown(name: str) -> None:
     [
         ("gpt2-smal", "gpt2-small, gpt-3-small or gpt2-xl"), ("llama-3.1-8", "llama-3.1-8b"),
         ("lama", "llama"), ("qwem", "qwen"), ("comprae", "`paramcount compare`"),
-        ("verfiy", "`paramcount verify`"), ("lst", "`paramcount list`"),
+        ("verfiy", "`paramcount verify`"), ("hlep", "`paramcount help`"),
         ("depseek", "deepseek"),
     ],
 )  # fmt: skip
@@ -273,6 +273,7 @@ def test_an_entry_in_the_wrong_place_is_an_error(tmp_path: Path) -> None:
     assert pc.count("tiny-1").embedding == 36
     path = tmp_path / "configs/tiny/tiny-3.yaml"
     path.write_text((tmp_path / "secret.yaml").read_text(encoding="utf-8").replace("tiny", "small"), encoding="utf-8")
+    catalog.clear_caches()
     with pytest.raises(pc.ParamcountError) as caught:
         pc.load("tiny-3")
     problem = "id tiny-3 of family small is in tiny/tiny-3.yaml (expected <family>/<id>.yaml)"

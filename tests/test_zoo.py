@@ -115,6 +115,12 @@ def test_every_entry_is_written_as_paramcount_writes_it(path: Path) -> None:
         assert "config" in [source["id"] for source in document["sources"]]
 
 
+@in_batches("id", list(zoo.list_ids()), size=80)
+def test_names_are_read_as_yaml_reads_them(id: str) -> None:
+    model = zoo.load_entry(id)
+    assert zoo.list_names(id) == [id, model.name, *([model.hf] if model.hf else []), *model.aliases]
+
+
 def test_every_entry_has_the_published_config_that_it_cites() -> None:
     assert list(load_configs()) == sorted(IDS)
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 import paramcount.zoo as zoo
 from paramcount.errors import LONGEST, ParamcountError, find_nearest, list_names, quote
 from paramcount.formats.hub_urls import is_url, parse_hub_url
-from paramcount.zoo.catalog import list_folders
+from paramcount.zoo.catalog import map_built_in_paths
 
 # The names of the commands. As the first word on a command line they are never a model.
 RESERVED = (
@@ -76,7 +76,7 @@ def index_spellings() -> dict[str, str]:
 @lru_cache(maxsize=1)
 def index_built_in_spellings() -> dict[str, str]:
     """The same without the user's own entries."""
-    return index_names(path.stem for folder in list_folders() for path in folder.glob("*.yaml"))
+    return index_names(map_built_in_paths())
 
 
 def index_names(ids: Iterable[str]) -> dict[str, str]:
