@@ -70,8 +70,12 @@ def test_elementwise_work_of_experts_is_that_of_the_chosen_ones() -> None:
         Attention(2, causal=False),
         Attention(4, chunk=4),
         Attention(3, chunk=5),
+        Attention(causal=False, chunk=4),
+        Attention(causal=False, chunk=4, chunk_offset=2),
+        Attention(2, causal=False, behind=1),
+        Attention(3, causal=False, behind=0),
     ],
-    ids=lambda attention: f"{attention.window} {attention.chunk} {attention.causal}",
+    ids=lambda a: f"{a.window} {a.chunk} {a.causal} {a.chunk_offset} {a.behind}",
 )
 def test_visible_pairs_are_those_that_the_mask_of_the_computation_leaves(attention: Attention) -> None:
     for n in (1, 2, 7, 12):

@@ -29,6 +29,7 @@ from paramcount.flow import (
     Reshape,
     Rope,
     Rotary,
+    Sinusoids,
     block,
     given,
     linear,
@@ -133,6 +134,31 @@ def test_rows_in_front_of_the_text_see_each_other_and_no_text() -> None:
     found = Attention().visible(np.array([0, 1]), 4, 4)
     assert found is not None
     assert found.astype(int).tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
+
+
+def test_a_chunk_may_begin_in_front_of_the_text_and_global_rows_see_all() -> None:
+    """One global row in front of three tokens; one token is missing from the first chunk of two."""
+    found = Attention(causal=False, chunk=2, chunk_offset=1).visible(np.array([0, 1, 2]), 4, 4)
+    assert found is not None
+    assert found.astype(int).tolist() == [[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 1, 1], [1, 0, 1, 1]]
+
+
+def test_a_window_may_reach_less_far_back_than_ahead() -> None:
+    found = Attention(2, causal=False, behind=1).visible(np.arange(4), 4, 4)
+    assert found is not None
+    assert found.astype(int).tolist() == [[1, 1, 1, 0], [1, 1, 1, 1], [0, 1, 1, 1], [0, 0, 1, 1]]
+
+
+def test_a_learned_vector_takes_the_place_of_all_tokens_with_an_id() -> None:
+    vector = (np.array([7.0, 8.0]),)
+    found = compute(Insert(9), [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [9, 1, 9], weights=vector)
+    assert found.tolist() == [[7, 8], [3, 4], [7, 8]]
+
+
+def test_cosines_may_stand_first() -> None:
+    """The first position is 0, whose sines are 0 and whose cosines are 1."""
+    found = [compute(Sinusoids(order, "base"), np.zeros((1, 4))).ravel() for order in ("halves", "cosines first")]
+    assert [x.tolist() for x in found] == [[0, 0, 1, 1], [1, 1, 0, 0]]
 
 
 def test_a_score_per_distance_in_rows_and_in_columns() -> None:
