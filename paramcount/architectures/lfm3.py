@@ -56,7 +56,7 @@ class Lfm3(Decoder):
     d_ff: Positive = hf(absent=7680)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    norm_eps = setting("norm_eps", default=1e-5)
+    norm_eps = setting("norm_eps", "rms_norm_eps", default=1e-5)
 
     rope = setting(default=lambda config, c: read_rope(config, "full_attention"))
     sliding_rope = setting(default=lambda config, c: read_rope(config, "sliding_attention"))

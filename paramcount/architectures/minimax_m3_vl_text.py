@@ -4,7 +4,7 @@ A small indexer chooses for each KV head which blocks of keys its queries attend
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, activate, clip, experts, fused, join, linear, rms_norm, route, scale_by, split
@@ -53,6 +53,7 @@ class MiniMaxM3Text(AttentionDecoder):
 
     reference = "MiniMaxM3VLForCausalLM"
     base_model = "MiniMaxM3VLTextModel"
+    indexer: ClassVar[str] = "indexer."  # in front of the names of its matrices
     unused_keys = ("rotary_dim",)
     conditions = (not_null("num_local_experts"), padding_in_table(None))
     defaults = {"vocab_size": 200064, "d_model": 6144, "n_layers": 60, "n_heads": 64, "n_kv_heads": 4, "d_head": 128}
@@ -102,8 +103,8 @@ class MiniMaxM3Text(AttentionDecoder):
         kept: tuple[Data, ...] = (k, v)
         chosen = None
         if sparse:
-            index_q = rotated("indexer.q", "other", c.n_index_heads, c.d_index, c.d_index_rope)
-            index_k = rotated("indexer.k", "other", 1, c.d_index, c.d_index_rope)
+            index_q = rotated(c.indexer + "q", "other", c.n_index_heads, c.d_index, c.d_index_rope)
+            index_k = rotated(c.indexer + "k", "other", 1, c.d_index, c.d_index_rope)
             chosen = choose_blocks_of_keys(index_q, index_k, c.n_chosen_blocks, c.block_size, c.n_local_blocks)
             kept = (k, v, index_k)
         a = attend(q, k, v, cached=kept, chosen=chosen, chosen_block=c.block_size)

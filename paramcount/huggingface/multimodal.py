@@ -210,6 +210,7 @@ COMPOSITES = {
     "kimi_k25": Composite("deepseek_v3", default_tie=True, old_type="kimi_k2"),
     "kimi_vl": Composite("deepseek_v3", tie_rule="text", ignores_model_type=True),
     "lfm2_vl": Composite("lfm2", default_tie=True, has_old_tie_key=True, default_encoder="siglip2_vision_model"),
+    "lfm3_vl": Composite("lfm3", default_tie=True),
     "lighton_ocr": Composite(
         "qwen3", default_tie=True, default_section=LIGHTON, default_encoder="pixtral", default_encoder_section=PIXTRAL
     ),
@@ -225,7 +226,6 @@ COMPOSITES = {
     "minicpmv": Composite("qwen2", is_flat=True, versions=MINICPM_V),
     "minicpmv4_6": Composite("qwen3_5_text"),
     "minicpmv4_7": Composite("qwen3_5_text"),
-    "minimax_m3_vl": Composite("minimax_m3_vl_text", tie_rule="either", ignores_model_type=True),
     "mistral3": Composite(
         "mistral",
         default_tie=True,
@@ -297,7 +297,6 @@ WHOLE_CLASSES = {
             "GraniteSpeechPlus", "qwen3_omni_moe": "Qwen3OmniMoe", "vibevoice_asr": "VibeVoiceAsr",
         }.items()
     },
-    "minimax_m3_vl": ("MiniMaxM3SparseForConditionalGeneration", "MiniMaxM3VLModel"),
 }  # fmt: skip
 
 

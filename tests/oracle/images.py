@@ -317,6 +317,42 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "resampler_head_dim": 6, "hidden_size": 32, "rms_norm_eps": 1e-2, "hidden_act": "gelu",
         },
     },
+    "lfm3_vl": {
+        "text_config": {
+            **{key: value for key, value in TEXT.items() if key != "rope_theta"}, "model_type": "lfm3",
+            "layer_types": ["conv", "full_attention"],
+            "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 300.0}},
+        },
+        **PLACEHOLDER,
+        "vision_config": {
+            **VISION, "num_key_value_heads": 1, "layer_types": ["conv", "full_attention", "conv"], "norm_eps": 1e-2,
+        },
+        "projector_hidden_size": 24,
+    },
+    "minimax_m3_vl": {
+        "text_config": {
+            **TEXT, "num_hidden_layers": 3, "head_dim": 16, "intermediate_size": 14, "dense_intermediate_size": 44,
+            "shared_intermediate_size": 18, "num_local_experts": 8, "num_experts_per_tok": 3,
+            "layer_types": ["minimax_m3_sparse", "full_attention", "minimax_m3_sparse"],
+            "mlp_layer_types": ["dense", "sparse", "sparse"], "index_n_heads": 2, "index_head_dim": 12,
+            "index_block_size": 2, "index_topk_blocks": 3, "swiglu_limit": 0.2,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 300.0, "partial_rotary_factor": 0.5},
+        },
+        **PLACEHOLDER, "projector_hidden_size": 24, "vision_config": {**VISION, "num_attention_heads": 1},
+    },
+    "muse_glimmer": {
+        "text_config": {
+            **{key: value for key, value in TEXT.items() if key != "rope_theta"}, "num_hidden_layers": 3,
+            "layer_types": ["full_attention", "sliding_attention", "full_attention"], "sliding_window": 5,
+            "layer_rope_theta": [0, 300.0, 300.0], "final_logit_softcapping": 5.0,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 300.0},
+        },
+        **PLACEHOLDER, "out_hidden_size": 64, "projector_hidden_size": 24,
+        "vision_config": {
+            **VISION, "pos_emb_height": 3, "pos_emb_width": 3,
+            "layer_types": ["window_attention", "full_attention", "window_attention"],
+        },
+    },
     "kimi_k25": {
         "text_config": {
             **DEEPSEEK, "n_group": 1, "topk_group": 1, "n_routed_experts": 4, "num_experts_per_tok": 2,
@@ -617,6 +653,13 @@ def arrange_as_rows_of_patches(pixels: Any, ids: Any, sizes: Any) -> dict[str, A
     }
 
 
+def arrange_as_frames_of_patches(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Patches row by row, each frame with its channels."""
+    found = arrange_as_kimi(pixels, ids, sizes)
+    patches = found["pixel_values"][:, None].expand(-1, sizes.vision.n_frames, -1, -1, -1)
+    return {**found, "pixel_values": patches.reshape(len(patches), -1)}
+
+
 def arrange_as_gemma4(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     """Patches, each with its channels last, and the column and the row of each."""
     import torch
@@ -677,6 +720,9 @@ IMAGES: Mapping[str, Image] = {
     "DeepseekVLForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "AriaForConditionalGeneration": Image((3, 12, 12), 5, arrange_one),
     "Idefics2ForConditionalGeneration": Image((3, 12, 12), 5, arrange_as_parts),
+    "Lfm3VlForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "MiniMaxM3SparseForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "MuseGlimmerForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_frames_of_patches),
     "PaliGemmaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "Mistral3ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_size),
     "Idefics3ForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_parts),

@@ -47,7 +47,6 @@ AROUND: dict[str, dict[str, Any]] = {"aya_vision": {"vision_config": {"num_atten
 FITTING: dict[str, dict[str, Any]] = {
     "fun_asr_nano": {"adaptor_config": {"hidden_size": 4096, "intermediate_size": 1024}}
 }
-SAVED_OTHERWISE = {"minimax_m3_vl"}  # the reference splits fused matrices that the language model alone is saved with
 
 
 def find_class(model_type: str) -> str:
@@ -97,7 +96,7 @@ def assert_same_shapes(document: dict[str, Any]) -> None:
     document = complete(document)
     has, wants = declared_shapes(document), reference_shapes(document)
     assert sum_values(has) == sum_values(wants)
-    assert has == wants or document["model_type"] in SAVED_OTHERWISE
+    assert has == wants
 
 
 def sum_values(shapes: Shapes) -> int:

@@ -31,6 +31,7 @@ class Patches(Operation):
     window: int | Unknown | None = None
     is_padded: bool = False  # to whole windows
     channels_last: bool = False  # of pixels, [patches, height, width, channels]
+    frames_first: bool = False  # of pixels, [patches, frames, channels, height, width]
     from_one: bool = False  # columns before rows, both from 1 on; behind them, a class token is at 0
     token: int | Unknown | None = None  # id of the image token
     needs: ClassVar[int] = 1  # without an image, the tokens of a text have places
@@ -79,7 +80,10 @@ class Patches(Operation):
         patches = patches.reshape(-1, channels, height, width)[order]
         if self.channels_last:
             return patches.transpose(0, 2, 3, 1)
-        return patches if self.frames is None else np.repeat(patches[:, :, None], int(self.frames), axis=2)
+        if self.frames is None:
+            return patches
+        axis = 1 if self.frames_first else 2
+        return np.repeat(np.expand_dims(patches, axis), int(self.frames), axis=axis)
 
     def place_page(self, run: Pass, ids: Array, image: Array | None = None) -> Array:
         positions = np.repeat(run.positions[:, None], 2, axis=1)
@@ -194,11 +198,12 @@ def cut(
     square: Size = 1,
     frames: Size | None = None,
     channels_last: bool = False,
+    frames_first: bool = False,
 ) -> Data:
     """An image cut into patches."""
-    extra = () if frames is None else (frames,)
-    shape = (height, width, image.shape[0]) if channels_last else (image.shape[0], *extra, height, width)
-    operation = Patches("pixels", height, width, square, frames, channels_last=channels_last)
+    extra: tuple[Size, ...] = (image.shape[0],) if frames is None else (image.shape[0], frames)
+    shape = (height, width, *extra) if channels_last else (*extra[:: -1 if frames_first else 1], height, width)
+    operation = Patches("pixels", height, width, square, frames, channels_last=channels_last, frames_first=frames_first)
     return Data(operation, (image,), ("patches", *shape))
 
 

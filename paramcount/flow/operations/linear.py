@@ -11,7 +11,10 @@ from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unkno
 from paramcount.flow.operations.elementwise import Scale
 from paramcount.flow.operations.shapes import Split
 
-Stretch: TypeAlias = Literal["corners", "centres", "centres, cubic", "centres, averaged", "nearest"]
+# How a grid of positions is stretched over an image.
+Stretch: TypeAlias = Literal[
+    "corners", "centres", "centres, cubic", "centres, averaged", "centres, zeros outside", "nearest",
+]  # fmt: skip
 Index: TypeAlias = Literal["ids", "positions", "places", "rows", "columns, rows", "columns and rows in turns"]
 
 
@@ -85,10 +88,13 @@ def stretch_axis(n: int, size: int, stretch: Stretch) -> Array:
         return (shares / shares.sum(1, keepdims=True)).astype(np.float32)
     low = np.floor(where).astype(np.int64)
     taps = np.arange(-1, 3) if stretch == "centres, cubic" else np.arange(2)
+    places = low[:, None] + taps
     distances = abs((where - low)[:, None] - taps)
     shares = weigh_by_cubic(distances) if stretch == "centres, cubic" else np.maximum(1 - distances, 0)
     found = np.zeros((n, size), np.float32)
-    np.add.at(found, (np.arange(n)[:, None], np.clip(low[:, None] + taps, 0, size - 1)), shares)
+    if stretch == "centres, zeros outside":
+        shares = np.where((places >= 0) & (places < size), shares, 0)
+    np.add.at(found, (np.arange(n)[:, None], np.clip(places, 0, size - 1)), shares)
     return found
 
 

@@ -20,7 +20,8 @@ class Convolve(Operation):
     [channels, size of a group, width]; it keeps its last inputs, [channels, width - 1]. Else all channels, or each
     group of them, over adjacent frames or tokens, [n, in] to [n / stride, out], stored [out, in or size of a group,
     width], with zero padding. If of an image: over adjacent patches, stored [out, in, width, width], of a square image
-    [n, in] or of [rows, columns, in]. Per head: of [n, heads, d], over adjacent tokens on either side, with one value
+    [n, in] or of [rows, columns, in]; with a second input, the row and column of each patch, each channel alone, stored
+    [channels, 1, width, width]. Per head: of [n, heads, d], over adjacent tokens on either side, with one value
     per head and distance, [heads, 1, width, 1]. If of bands: over adjacent frames and bands, [n, bands, in], stored
     [out, in, bands, frames].
     """
@@ -60,8 +61,10 @@ class Convolve(Operation):
         return int(multiply((*out[:-1], *weights[0])))
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        (x,), kernel = inputs, weights[0]
+        x, kernel = inputs[0], weights[0]
         width = kernel.shape[2]
+        if len(inputs) > 1:
+            return self.convolve_channels(x, inputs[1], kernel[:, 0])
         if self.per_head:
             padded = np.pad(x, ((width // 2, width // 2), (0, 0), (0, 0)))
             return np.asarray(sum(padded[i : i + len(x)] * kernel[:, 0, i] for i in range(width)))
@@ -83,6 +86,15 @@ class Convolve(Operation):
             rows = [padded[i : i + (n - 1) * self.stride + 1 : self.stride] for i in range(width)]
             y = sum(self.mix_adjacent(rows[i], kernel[:, :, i]) for i in range(width))
         return y + weights[1] if len(weights) > 1 else np.asarray(y)
+
+    def convolve_channels(self, x: Array, places: Array, kernel: Array) -> Array:
+        """Patches [n, channels] at [n, 2], each channel with its kernel [channels, width, width]."""
+        rows, columns = places.T
+        width, (n_rows, n_columns) = kernel.shape[1], places.max(0) + 1
+        padded = np.zeros((n_rows + width - 1, n_columns + width - 1, x.shape[1]), np.float32)
+        padded[rows + width // 2, columns + width // 2] = x
+        steps = [(down, across) for down in range(width) for across in range(width)]
+        return np.asarray(sum(padded[rows + i, columns + j] * kernel[:, i, j] for i, j in steps))
 
     def convolve_image(self, x: Array, kernel: Array) -> Array:
         side, width, step = round(len(x) ** 0.5), kernel.shape[2], self.stride
@@ -192,6 +204,12 @@ def convolve_image(x: Data, name: str, component: str, channels: Size, width: Si
     kernel = Weight(name + ".weight", component, (channels, x.shape[-1], width, width))
     rows = x.shape[0] if stride == 1 else "image"
     return Data(Convolve(width, stride=stride, of_image=True), (x,), (rows, *x.shape[1:-1], channels), (kernel,))
+
+
+def convolve_patches(x: Data, places: Data, name: str, component: str, width: Size) -> Data:
+    """Each channel over `width` × `width` patches: [patches, channels] to the same. `places`: of the patches."""
+    kernel = Weight(name + ".weight", component, (x.shape[-1], 1, width, width))
+    return Data(Convolve(width, grouped=True, of_image=True), (x, places), x.shape, (kernel,))
 
 
 def convolve_bands(x: Data, name: str, channels: Size, width: Size, bands: Size, *, stride: int = 1) -> Data:

@@ -1,0 +1,127 @@
+"""MiniMax M3: its language model and a vision encoder like CLIP's, with rotary positions, before two projectors."""
+
+from typing import ClassVar
+
+from paramcount.architectures.minimax_m3_vl_text import MiniMaxM3Text
+from paramcount.flow import (
+    Axes,
+    Data,
+    Size,
+    activate,
+    block,
+    experts,
+    insert,
+    join,
+    linear,
+    merge_rows,
+    patch_places,
+    rope_at,
+    route,
+    split,
+)
+from paramcount.parts.classic import multi_head
+from paramcount.parts.decoders import head
+from paramcount.parts.feed_forward import routing_bias
+from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
+from paramcount.sizes.setting_fields import rotary
+
+ROWS_AND_COLUMNS = Axes((1, 1), "restarted")
+
+
+class MiniMaxM3Vision(VisionEncoder):
+    """A third of the pairs of a head rotates with the frame, a third with the row, a third with the column.
+
+    An image is one frame, at 0. `n_pairs`: of a third; what is left of a head is not rotated.
+    """
+
+    defaults = {"d_model": 1280, "n_layers": 32, "n_heads": 16, "d_ff": 5120}
+
+    n_channels: Positive = hf("num_channels", absent=3)
+    patch_size: Positive = hf("patch_size", absent=14)
+    n_frames: Positive = hf("temporal_patch_size", absent=2)
+    merge_size: Positive = hf("spatial_merge_size", absent=2)
+    n_pairs: Natural = derived(lambda js, c: c["d_head"] // 3 // 2)
+
+    activation = setting("hidden_act", default="gelu")
+    norm_eps = setting("layer_norm_eps", default=1e-5)
+    rope = rotary()
+
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of its patches, square by square."""
+        side, square, name = c.patch_size, c.merge_size, "vision_model.embeddings.patch_embedding"
+        x = embed_patches(pixels, name, c.d_model, side, square=square, frames=c.n_frames)
+        x = c.norm(x, "vision_model.pre_layrnorm")  # spelled so
+        places = patch_places(pixels, side, side, square=square)
+        return c.encode(x, places, name="vision_model.encoder.layers.{layer}.")
+
+    def layer(c, x: Data, *reads: Data) -> Data:
+        (places,) = reads
+
+        def turn(q: Data, k: Data, v: Data) -> tuple[Data, Data, Data]:
+            return c.rotate(q, places), c.rotate(k, places), v
+
+        x = x + multi_head(c, c.norm(x, "layer_norm1"), "self_attn.", cached=False, turn=turn)
+        return x + encoder_mlp(c, c.norm(x, "layer_norm2"))
+
+    def rotate(c, x: Data, places: Data) -> Data:
+        n = c.n_pairs
+        first, a, second, b, rest = split(x, n, 2 * n, n, 2 * n, c.d_head - 6 * n)
+        a, b = split(rope_at(join(a, b), places, c.rope, ROWS_AND_COLUMNS), 2 * n, 2 * n)
+        return join(join(join(join(first, a), second), b), rest)
+
+
+def is_tied(js: ConfigJson, c: FieldValues) -> bool:
+    """At the top level or in the section of the language model."""
+    return bool(js.get("tie_word_embeddings", False) or (js.get("text_config") or {}).get("tie_word_embeddings"))
+
+
+class MiniMaxM3(MiniMaxM3Text):
+    """Source: MiniMaxM3SparseForConditionalGeneration of the reference, modeling_minimax_m3_vl.py."""
+
+    reference = "MiniMaxM3SparseForConditionalGeneration"
+    base_model = "MiniMaxM3VLModel"
+    prefix = "language_model.model."
+    section = "text_config"
+    indexer: ClassVar[str] = "index_"
+
+    tie_word_embeddings: Flag = derived(is_tied, at_root=True)
+    d_projector: Positive = hf("/projector_hidden_size", absent=6144)
+    vision: MiniMaxM3Vision
+
+    image_token = setting("/image_token_index", "/image_token_id", default=200025)
+
+    def forward(c, tokens: Data) -> Data:
+        pixels = c.vision.image()
+        image = block(pixels, "vision_tower.", c.vision.forward, part="vision")
+        image = block(image, "multi_modal_projector.", c.project, part="projector")
+        image = block(
+            merge_rows(image, c.vision.merge_size * c.vision.merge_size),
+            "patch_merge_mlp.",
+            c.project,
+            part="projector",
+        )
+        return c.decode(insert(c.embed(tokens), tokens, image, c.image_token))
+
+    def project(c, x: Data) -> Data:
+        h = activate(linear(x, "linear_1", "projector", c.d_projector, bias=True), "gelu")
+        return linear(h, "linear_2", "projector", c.d_model, bias=True)
+
+    def moe(c, x: Data) -> Data:
+        prefix = "block_sparse_moe."
+        logits = linear(x, prefix + "gate", "router", c.n_routed_experts)
+        bias = routing_bias(c, prefix + "e_score_correction_bias")
+        chosen = route(logits, c.n_active_experts, "sigmoid", bias=bias, normalise=True, factor=c.routed_scale)
+        routed = experts(x, chosen, prefix + "experts.{expert}.", c.n_routed_experts, c.n_active_experts, c.expert)
+        return routed + c.mlp(x, prefix + "shared_experts.", "shared_experts", c.d_shared_expert)
+
+    def expert(c, x: Data) -> Data:
+        gate, up = (linear(x, name, part, c.d_expert) for name, part in (("w1", "experts.gate"), ("w3", "experts.up")))
+        return linear(c.gated(gate, up), "w2", "experts.down", c.d_model)
+
+    def mlp(c, x: Data, prefix: str, component: str, d_ff: Size) -> Data:
+        gate, up = (linear(x, f"{prefix}{name}_proj", f"{component}.{name}", d_ff) for name in ("gate", "up"))
+        return linear(c.gated(gate, up), prefix + "down_proj", component + ".down", c.d_model)
+
+    def head(c, x: Data) -> Data:
+        return head(c, x, c.prefix + "embed_tokens.weight", "language_model.lm_head")

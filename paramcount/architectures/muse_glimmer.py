@@ -1,0 +1,195 @@
+"""Muse Glimmer: gated attention, of which every fourth layer sees all tokens and rotates nothing, and norms before and
+after; images through windows of a vision encoder.
+"""
+
+from typing import Any
+
+from paramcount.errors import ParamcountError
+from paramcount.flow import (
+    Axes,
+    Data,
+    Linear,
+    Weight,
+    activate,
+    attend,
+    block,
+    cut,
+    insert,
+    layer_norm,
+    layers,
+    linear,
+    lookup,
+    merge_squares,
+    other_tokens,
+    patch_places,
+    patch_windows,
+    plain_norm,
+    rms_norm,
+    rope,
+    rope_at,
+    scale_by,
+    soft_cap,
+)
+from paramcount.parts.attentions import sigmoid_gate
+from paramcount.parts.decoder import AttentionDecoder, Kinds
+from paramcount.parts.vision import VisionEncoder, encoder_mlp
+from paramcount.sizes import (
+    ABSENT,
+    SLIDING,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Positive,
+    Words,
+    derived,
+    hf,
+    per_layer,
+    rotary,
+    setting,
+)
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.rules import check_layer_types
+
+COLUMNS_AND_ROWS = Axes((1, 1), "restarted")
+VISION_KINDS = ("window_attention", "full_attention")
+
+
+def every_fourth(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+    """Counted from the last layer."""
+    return tuple("sliding_attention" if (c["n_layers"] - 1 - i) % 4 else "full_attention" for i in per_layer(c))
+
+
+def unrotated(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    bases = js.get("layer_rope_theta")
+    if bases is None:
+        theta = (js.get("rope_parameters") or js.get("rope_scaling") or js).get("rope_theta", 10_000.0)
+        return tuple(i for i in per_layer(c) if (c["n_layers"] - 1 - i) % 4 == 0 or not theta)
+    return tuple(i for i in per_layer(c) if not bases[i])
+
+
+def heads_fill(js: ConfigJson, c: FieldValues) -> None:
+    if c["d_model"] % c["n_heads"]:
+        raise ParamcountError(f"= {c['d_model']}", where="hidden_size", expected=f"a multiple of {c['n_heads']}")
+
+
+class MuseGlimmerVision(VisionEncoder):
+    """`n_rows`, `n_columns`: of the grid of learned positions, which is also the size of a window in patches."""
+
+    defaults = {"d_model": 1536, "n_layers": 50, "n_heads": 16, "d_ff": 8960}
+
+    patch_size: Positive = hf("patch_size", absent=14)
+    n_frames: Positive = hf("patch_temporal", absent=2)
+    n_rows: Positive = hf("pos_emb_height", absent=32)
+    n_columns: Positive = hf("pos_emb_width", absent=32)
+    merge_size: Positive = hf("merge_size", absent=2)
+    layer_types: Words = hf(
+        absent=lambda js, c: tuple(VISION_KINDS[(i + 1) % 4 == 0 or i == c["n_layers"] - 1] for i in per_layer(c)),
+        null=ABSENT,
+    )
+
+    activation = setting("hidden_act", default="gelu")
+    norm_eps = setting("layer_norm_eps", default=1e-5)
+    rope = rotary()
+
+    def forward(c, pixels: Data) -> Data:
+        """One image to squares of patches side by side, channel by channel."""
+        side, name = c.patch_size, "patch_embedder.position_embedding_table.weight"
+        patches = cut(pixels, side, side, frames=c.n_frames, frames_first=True)
+        x = linear(patches, "patch_embedder.patch_embedding", "embedding", c.d_model)
+        places, shape = patch_places(pixels, side, side), (c.n_rows * c.n_columns, c.d_model)
+        x = x + lookup(places, name, "position", *shape, index="places", stretch="centres, zeros outside")
+        x = layer_norm(x, "ln_pre", c.norm_eps)
+        turned = other_tokens(patch_places(pixels, side, side, from_one=True), last=True)
+        reads = (turned, patch_windows(pixels, side, c.n_rows * side))
+        kinds = [(word, 1) for word in c.layer_types]
+        x = layers(x, "layers.{layer}.", kinds, lambda kind, *x: c.layer_of(kind, *x), reads=reads)
+        merged = c.merge_size * c.merge_size
+        return merge_squares(layer_norm(x, "ln_post", c.norm_eps), merged, places, channels_first=True)
+
+    def layer_of(c, kind: str, x: Data, places: Data, windows: Data) -> Data:
+        h, heads = layer_norm(x, "norm1", 1e-5), (c.n_heads, c.d_head)
+        q, k, v = (linear(h, f"attn.{name}_proj", f"qkv.{name}", heads, bias=True) for name in "qkv")
+        q, k = (rope_at(y, places, c.rope, COLUMNS_AND_ROWS) for y in (q, k))
+        a = attend(q, k, v, cached=(), within=windows if kind == "window_attention" else None)
+        x = x + linear(a, "attn.proj", "output_projection", c.d_model, bias=True)
+        return x + encoder_mlp(c, layer_norm(x, "norm2", 1e-5))
+
+
+class MuseGlimmer(AttentionDecoder):
+    """Source: modeling_muse_glimmer.py of the reference. `d_merged`: what the adapter reads; images fit if it is the
+    size of a square of patches.
+    """
+
+    reference = "MuseGlimmerForConditionalGeneration"
+    prefix = "model.language_model."
+    section = "text_config"
+    rotated = "d_head"
+    conditions = (heads_fill, padding_in_table(None))
+    defaults = {"vocab_size": 202048, "d_model": 6656, "n_layers": 52, "n_heads": 32, "n_kv_heads": 2, "d_head": 128}
+
+    d_ff: Positive = hf(absent=19968)
+    window: Positive = hf(absent=2048)
+    layer_types: Words = hf(absent=every_fourth, null=ABSENT)
+    unrotated_layers: Indices = derived(unrotated)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=False, null=False)
+    d_merged: Positive = hf("/out_hidden_size", absent=6144)
+    d_projector: Positive = hf("/projector_hidden_size", absent=4096)
+    vision: MuseGlimmerVision
+
+    image_token = setting("/image_token_id", default=200092)
+    projector_activation = setting("/projector_hidden_act", default="gelu")
+    activation = setting("hidden_activation", default="silu")
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    post_norm_eps = setting(default=1e-8)
+    qk_scale = setting("qk_scale_factor", default=3.87)
+    logit_scale = setting("output_multiplier", default=0.19611613513818404)
+    logit_cap = setting("final_logit_softcapping", default=20.0)
+    rope = rotary(positions=131072)
+
+    def forward(c, tokens: Data) -> Data:
+        image = block(c.vision.image(), "model.vision_tower.", c.vision.forward, part="vision")
+        image = block(image, "model.vision_adapter.", c.adapt, part="projector")
+        image = block(image, "model.", c.project, part="projector")
+        return c.decode(insert(c.embed(tokens), tokens, image, c.image_token))
+
+    def adapt(c, x: Data) -> Data:
+        weight = Weight("fc1.weight", "projector", (c.d_projector, c.d_merged))
+        h = activate(Data(Linear(), (x,), ("image", c.d_projector), (weight,)), c.projector_activation)
+        return activate(linear(h, "fc2", "projector", c.d_projector), c.projector_activation)
+
+    def project(c, x: Data) -> Data:
+        return plain_norm(linear(x, "vision_projection", "projector", c.d_model), "rms", c.norm_eps)
+
+    def embed(c, tokens: Data) -> Data:
+        return plain_norm(super().embed(tokens), "rms", c.norm_eps)
+
+    def kinds(c) -> Kinds:
+        unrotated = set(c.unrotated_layers)
+        return [((word, i not in unrotated), 1) for i, word in enumerate(c.layer_types)]
+
+    def layer(c, x: Data, kind: tuple[str, bool]) -> Data:
+        word, rotated = kind
+
+        def prepare(q: Data, k: Data) -> tuple[Data, Data]:
+            q, k = (plain_norm(y, "rms", c.norm_eps) for y in (q, k))
+            q = scale_by(q, c.qk_scale)
+            return (rope(q, c.rope), rope(k, c.rope)) if rotated else (q, k)
+
+        window = c.window if word == "sliding_attention" else None
+        gate = sigmoid_gate("self_attn.gate_proj")
+        h = c.centred(x, "input_layernorm", c.norm_eps)
+        a = c.self_attention(h, bias=c.attention_bias, prepare=prepare, gate=gate, window=window)
+        x = x + c.centred(a, "post_attention_layernorm", c.post_norm_eps)
+        h = c.gated_mlp(c.centred(x, "pre_feedforward_layernorm", c.norm_eps))
+        return x + c.centred(h, "post_feedforward_layernorm", c.post_norm_eps)
+
+    def centred(c, x: Data, name: str, eps: Any) -> Data:
+        return rms_norm(x, name, eps, offset=1.0)
+
+    def head(c, x: Data) -> Data:
+        return soft_cap(scale_by(super().head(x), c.logit_scale, "times output_multiplier"), c.logit_cap)
+
+    def check(c) -> None:
+        check_layer_types(c, "layer_types", "n_layers", SLIDING)
