@@ -281,6 +281,7 @@ ARCHITECTURES = {
     "pegasus": ("pegasus", "Pegasus"),
     "pegasus.PegasusForCausalLM": ("pegasus", "PegasusDecoder"),
     "pegasus_x": ("pegasus_x", "PegasusX"),
+    "perceiver": ("perceiver", "Perceiver"),
     "persimmon": ("persimmon", "Persimmon"),
     "phi": ("phi", "Phi"),
     "phi3": ("phi3", "Phi3"),

@@ -35,7 +35,8 @@ class ModernVBert(Multimodal):
         def read(tokens: Data, image: Data) -> Data:
             x = insert(language.look_up(tokens), tokens, image, c.image_token)
             x = language.encode(language.to_first_layer(x))
-            return c.predict(x) if head else x
+            out: Data = c.predict(x) if head else x
+            return out
 
         moved = (c.text_prefix, "model.text_model.")
         return block(tokens, "", read, reads=(c.see(),), moved=moved, part="encoder")

@@ -390,6 +390,7 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "olmo3": ("Olmo3", SCORED),
     "openai-gpt": ("OpenAIGPT", SCORED | SECOND_CHOICE),
     "opt": ("OPT", SCORED | {"ForQuestionAnswering": SPAN}),
+    "perceiver": ("Perceiver", {"ForSequenceClassification": TaskHead(lambda c, x: c.classify(x), LABELS)}),
     "persimmon": ("Persimmon", GENERIC),
     "phi": ("Phi", GENERIC),
     "phi3": ("Phi3", GENERIC),

@@ -84,7 +84,7 @@ def sees_later_tokens(out: Data) -> bool:
         or (
             isinstance(data.operation, Attention)
             and not data.operation.causal
-            and data.inputs[0].shape[0] == "tokens"
+            and (data.inputs[0].shape[0] == "tokens" or isinstance(data.inputs[0].shape[0], int))
             and data.inputs[1].shape[0] in ("tokens", "blocks")
         )
         for data, *_ in list_steps(out)

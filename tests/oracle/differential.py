@@ -275,9 +275,16 @@ def name_tensors(model: Any) -> tuple[Named, Named]:
     return flaws.mend_shapes(model, found[0]), flaws.mend_shapes(model, found[1])
 
 
+def find_table(model: Any) -> Any:
+    """The module of the token embedding. The Perceiver names its latents instead."""
+    if hasattr(model, "perceiver"):
+        return model.perceiver.input_preprocessor.embeddings
+    return model.get_input_embeddings()
+
+
 def sum_reference(model: Any) -> dict[str, int]:
     """What the reference's own tensors sum to; without `lm_head` where it has none of its own."""
-    module = model.get_input_embeddings()
+    module = find_table(model)
     tables = [module.weight] if hasattr(module, "weight") else [each.weight for each in module]  # for each codebook
     table = tables[0]
     found = {
@@ -314,7 +321,7 @@ def run_tokens(
         if (
             cls_name.endswith("ForSequenceClassification")
             and type(end) is int
-            and 0 <= end < model.get_input_embeddings().num_embeddings
+            and 0 <= end < find_table(model).num_embeddings
         ):
             ids[..., -1] = end  # some classify its vector
         if cls_name in ("LongformerForQuestionAnswering", "LongformerForMultipleChoice"):

@@ -37,6 +37,7 @@ DIFFERENT = {
     "longt5": "blocks of tokens",
     "longt5, blocks": "likewise",
     "nystromformer, landmarks": "it reads texts of one length alone",
+    "perceiver": "it answers queries for all positions, whatever the text is",
     "whisper, scaled": "sounds go in",
     "whisper, small": "sounds go in",
     "whisper.WhisperForCausalLM, small": "its encoder's output is that of sounds",

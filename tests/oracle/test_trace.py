@@ -78,6 +78,7 @@ DIFFERENT = {
     "openai-gpt": "the reference keeps nothing: every token sends the whole text through again",
     "pegasus_x": "blocks of tokens, with global ones in front",
     "squeezebert": "its modules take channels before tokens",
+    "perceiver": "it answers queries for all positions, whatever the text is",
     "prophetnet": "streams, which the trace leaves as a word",
     "prophetnet.ProphetNetForCausalLM": "streams",
     "mvp": "prompts stand before keys and values",

@@ -1,0 +1,184 @@
+"""Perceiver IO on text: learned latents read the text, attend to one another, and answer a query for each position."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import (
+    Data,
+    Size,
+    add_vector,
+    attend,
+    block,
+    layer_norm,
+    layers,
+    learned_rows,
+    linear,
+    lookup,
+)
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf, setting
+
+TABLE = "perceiver.input_preprocessor.embeddings.weight"
+LAYERS = "perceiver.encoder.self_attends.{layer}."
+MOST_BLOCKS = 256  # each is walked
+DECODER_HEADS, DECODER_HEAD = 8, 32  # of the masked language model, fixed by its class
+
+
+class Heads(NamedTuple):
+    n: Size
+    d_qk: Size
+    d_v: Size
+
+
+def read_shape(js: ConfigJson) -> str:
+    shape: str = js.get("cross_attention_shape_for_attention", "kv")
+    return shape
+
+
+def find_widths(js: ConfigJson, c: FieldValues, *, crossing: bool) -> tuple[int, int]:
+    """What the queries and keys, and the values of all heads have together."""
+    usual = c["d_model"] if crossing and read_shape(js) == "kv" else c["d_latents"]
+    d_qk = js.get("qk_channels") or usual
+    return d_qk, js.get("v_channels") or d_qk
+
+
+def head_size(heads: str, part: int, *, crossing: bool) -> Callable[[ConfigJson, FieldValues], int]:
+    return lambda js, c: max(1, find_widths(js, c, crossing=crossing)[part] // c[heads])
+
+
+def widths_divide(js: ConfigJson, c: FieldValues) -> None:
+    """Each head has an equal part, and self-attention returns what it was given."""
+    classes = js.get("architectures") or ["PerceiverForMaskedLM"]
+    reads_shape = js.get("qk_channels") is None or classes[0] != "PerceiverForMaskedLM"
+    if reads_shape and read_shape(js) not in ("q", "kv"):
+        raise ParamcountError(
+            f"= {describe_value(read_shape(js))}", where="cross_attention_shape_for_attention", expected="q or kv"
+        )
+    for heads, crossing in (("n_cross_heads", True), ("n_heads", False)):
+        widths = (*find_widths(js, c, crossing=crossing), c["d_latents"])
+        for width in widths:
+            if width % c[heads]:
+                key = "num_cross_attention_heads" if crossing else "num_self_attention_heads"
+                raise ParamcountError(f"= {c[heads]} does not divide {width}", where=key, expected="a divisor")
+    if find_widths(js, c, crossing=False)[1] != c["d_latents"]:
+        found = f"= {describe_value(js.get('v_channels'))} with d_latents = {c['d_latents']}"
+        raise ParamcountError(found, where="v_channels", expected=f"{c['d_latents']}")
+
+
+def decodes_text(js: ConfigJson, c: FieldValues) -> None:
+    classes = js.get("architectures") or ["PerceiverForMaskedLM"]
+    if classes[0] == "PerceiverForMaskedLM" and c["d_model"] % DECODER_HEADS:
+        raise ParamcountError(f"= {c['d_model']}", where="d_model", expected=f"a multiple of {DECODER_HEADS}")
+
+
+def few_blocks(js: ConfigJson, c: FieldValues) -> None:
+    if c["n_blocks"] > MOST_BLOCKS:
+        raise ParamcountError(f"= {c['n_blocks']}", where="num_blocks", expected=f"at most {MOST_BLOCKS}")
+
+
+class Perceiver(Sizes):
+    """Source: arXiv:2107.14795, section 3; PerceiverForMaskedLM of the reference."""
+
+    reference = "PerceiverForMaskedLM"
+    base_model = ""  # it has no embeddings of its own
+    conditions = (widths_divide, decodes_text, few_blocks)
+
+    vocab_size: Positive = hf(absent=262)
+    n_positions: Positive = hf("max_position_embeddings", absent=2048)
+    d_model: Positive = hf("d_model", absent=768)
+    n_latents: Positive = hf("num_latents", absent=256)
+    d_latents: Positive = hf("d_latents", absent=1280)
+    n_blocks: Positive = hf("num_blocks", absent=1)
+    n_layers: Positive = hf("num_self_attends_per_block", absent=26)
+    n_heads: Positive = hf("num_self_attention_heads", absent=8)
+    d_head: Positive = derived(head_size("n_heads", 0, crossing=False))
+    d_v: Positive = derived(head_size("n_heads", 1, crossing=False))
+    n_cross_heads: Positive = hf("num_cross_attention_heads", absent=8)
+    d_cross_head: Positive = derived(head_size("n_cross_heads", 0, crossing=True))
+    d_cross_v: Positive = derived(head_size("n_cross_heads", 1, crossing=True))
+    d_decoder_v: Positive = derived(lambda js, c: max(1, c["d_model"] // DECODER_HEADS))
+    widening: Positive = hf("self_attention_widening_factor", absent=1)
+    cross_widening: Positive = hf("cross_attention_widening_factor", absent=1)
+    query_residual: Flag = hf("use_query_residual", absent=True)
+
+    activation = setting("hidden_act", default="gelu")
+    norm_eps: ClassVar[float] = 1e-5  # of torch.nn.LayerNorm: no config.json states it
+
+    def forward(c, tokens: Data) -> Data:
+        def build(tokens: Data) -> Data:
+            x = c.decode(tokens, c.encode(tokens))
+            logits = linear(x, "lm_head", "lm_head", c.vocab_size, tied_to=TABLE)
+            return add_vector(logits, "embedding_decoder.bias", "lm_head", c.vocab_size)
+
+        return block(tokens, "", build, part="encoder")
+
+    def encode(c, tokens: Data) -> Data:
+        """Token ids to latents, [n_latents, d_latents]."""
+        name = "perceiver.input_preprocessor.position_embeddings.weight"
+        x = lookup(tokens, TABLE, "embedding", c.vocab_size, c.d_model)
+        x = x + lookup(tokens, name, "position", c.n_positions, c.d_model, index="positions")
+        z = learned_rows("perceiver.embeddings.latents", "other_embedding", c.n_latents, c.d_latents)
+        heads, names = Heads(c.n_cross_heads, c.d_cross_head, c.d_cross_v), "perceiver.encoder.cross_attention."
+        z = block(
+            z,
+            names,
+            lambda z, x: c.layer(z, heads, c.cross_widening, x, keeps_query=c.query_residual),
+            reads=(x,),
+            part="encoder",
+        )
+        z = c.process(z)
+        for _ in range(c.n_blocks - 1 if type(c.n_blocks) is int else 0):  # no weight depends on their number
+            z = c.process(z, LAYERS)
+        return z
+
+    def process(c, z: Data, tied_to: str | None = None) -> Data:
+        """One block of layers. `tied_to`: the prefix of their weights, if they have been used before."""
+        heads, kinds = Heads(c.n_heads, c.d_head, c.d_v), [("layer", c.n_layers)]
+
+        def build(z: Data) -> Data:
+            return block(z, "", lambda z: c.layer(z, heads, c.widening), tied_to=tied_to)
+
+        return layers(z, LAYERS, kinds, lambda kind, z: build(z))
+
+    def layer(c, z: Data, heads: Heads, widening: Size, *source: Data, keeps_query: bool = True) -> Data:
+        """Attention to the source, or of z to itself, and an MLP, with norms before both."""
+        h = c.norm(z, "attention.self.layernorm1")
+        rows = c.norm(source[0], "attention.self.layernorm2") if source else h
+        q = linear(h, "attention.self.query", "qkv.q", (heads.n, heads.d_qk), bias=True)
+        k = linear(rows, "attention.self.key", "qkv.k", (heads.n, heads.d_qk), bias=True)
+        v = linear(rows, "attention.self.value", "qkv.v", (heads.n, heads.d_v), bias=True)
+        a = attend(q, k, v, cached=(), causal=False)
+        a = linear(a, "attention.output.dense", "output_projection", z.shape[-1], bias=True)
+        z = a + z if keeps_query else a
+        names, width = ("mlp.dense1", "mlp.dense2"), widening * z.shape[-1]
+        return z + plain_mlp(c.norm(z, "layernorm"), names, "mlp", width, activation=c.activation, bias=True)
+
+    def decode(c, tokens: Data, z: Data) -> Data:
+        """A vector for each position, out of the latents."""
+        prefix = "perceiver.decoder."
+        x = lookup(
+            tokens, prefix + "output_position_encodings.position_embeddings", "position", c.n_positions, c.d_model,
+            index="positions",
+        )  # fmt: skip
+        heads = Heads(DECODER_HEADS, DECODER_HEAD, c.d_decoder_v)
+
+        def answer(x: Data, z: Data) -> Data:
+            return c.layer(x, heads, 1, z, keeps_query=False)
+
+        return block(x, prefix + "decoding_cross_attention.", answer, reads=(z,))
+
+    def body(c, tokens: Data) -> Data:
+        return block(tokens, "", lambda tokens: c.encode(tokens), part="encoder")
+
+    def classify(c: Any, z: Data) -> Data:
+        """Labels, by one query."""
+        prefix = "perceiver.decoder.decoder."
+        name = prefix + "output_position_encodings.position_embeddings"
+        query = learned_rows(name, "other", 1, c.d_latents)
+        heads = Heads(1, c.d_latents, c.d_latents)
+        x = block(query, prefix + "decoding_cross_attention.", lambda x, z: c.layer(x, heads, 1, z), reads=(z,))
+        return linear(x, prefix + "final_layer", "other", c.n_labels, bias=True)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
