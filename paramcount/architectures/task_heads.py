@@ -270,6 +270,17 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "biogpt": ("BioGpt", GPT),
     "bloom": ("Bloom", GPT_SPAN),
     "camembert": ("Camembert", ROBERTA),
+    "convbert": (
+        "ConvBert",
+        {
+            "ForSequenceClassification": TaskHead(heads.classify_first_activated, LABELS),
+            "ForMultipleChoice": TaskHead(
+                heads.summarise_then("classifier", lambda c: 1), LABELS | summarised(projected=False), OF_D_MODEL
+            ),
+            "ForTokenClassification": TOKENS,
+            "ForQuestionAnswering": SPAN_OF_LABELS,
+        },
+    ),
     "ctrl": ("CTRL", {"ForSequenceClassification": TaskHead(heads.score_last_unnamed_bias, LABELS)}),
     "data2vec-text": ("Data2VecText", ROBERTA),
     "deberta": ("Deberta", DEBERTA),
@@ -358,6 +369,7 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "ministral3": ("Ministral3", GENERIC_SPAN),
     "mistral": ("Mistral", GENERIC_SPAN),
     "mixtral": ("Mixtral", GENERIC_SPAN),
+    "mobilebert": ("MobileBert", BERT | SENTENCES),
     "modernbert": (
         "ModernBert",
         {

@@ -105,6 +105,12 @@ classify_first_by_activation = dense_then("classifier", "out_proj", None)  # Nys
 classify_end = dense_then("classification_head", "out_proj")  # BART: the vector of the end token
 
 
+def classify_first_activated(c: Any, x: Data) -> Data:
+    """ConvBERT's: with the activation of its MLPs."""
+    h = linear(first_token(x), "classifier.dense", "other", x.shape[-1], bias=True)
+    return linear(activate(h, get_setting(c, "activation")), "classifier.out_proj", "other", c.n_labels, bias=True)
+
+
 def preclassified(n: Callable[[Any], Any]) -> Build:
     """DistilBERT's: `n` outputs."""
 

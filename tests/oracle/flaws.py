@@ -85,10 +85,10 @@ def revert_names(model: Any, tensors: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_head(model: Any) -> Any:
-    """The LM head of a model; FSMT names its decoder's token embedding, DeBERTa's newer head its first matrix, and ESM
-    a matrix without its bias.
+    """The LM head of a model; FSMT names its decoder's token embedding, DeBERTa's newer head its first matrix, and
+    ESM and MobileBERT a part of it.
     """
-    if not getattr(model, "legacy", True) or model.config.model_type == "esm":
+    if not getattr(model, "legacy", True) or model.config.model_type in ("esm", "mobilebert"):
         return None
     return model.model.decoder.output_projection if model.config.model_type == "fsmt" else model.get_output_embeddings()
 

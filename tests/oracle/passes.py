@@ -1297,6 +1297,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
         **BERT, "embedding_size": 32, "q_groups": 1, "k_groups": 2, "post_attention_groups": 8, "hidden_act": "relu",
         "output_groups": 2, "layer_norm_eps": 1e-2, "tie_word_embeddings": False,
     },
+    "mobilebert": {**BERT, "embedding_size": 12, "intra_bottleneck_size": 20},
+    "mobilebert, other settings": {
+        **BERT, "embedding_size": 32, "intra_bottleneck_size": 20, "normalization_type": "layer_norm",
+        "trigram_input": False, "use_bottleneck_attention": True, "hidden_act": "gelu", "layer_norm_eps": 1e-2,
+        "num_feedforward_networks": 2, "tie_word_embeddings": False, "key_query_shared_bottleneck": False,
+    },
+    "mobilebert, wide": {**BERT, "embedding_size": 12, "use_bottleneck": False, "num_feedforward_networks": 1},
+    "convbert": {**BERT, "embedding_size": 20, "conv_kernel_size": 5},
+    "convbert, other settings": {
+        **BERT, "embedding_size": 32, "conv_kernel_size": 3, "head_ratio": 4, "num_groups": 4, "hidden_act": "relu",
+        "layer_norm_eps": 1e-2, "tie_word_embeddings": False,
+    },
 }  # fmt: skip
 # One config of each kind of forward pass: these are traced in every way; of the others the logits say more.
 EVERY_WAY = (

@@ -38,6 +38,7 @@ class Convolve(Operation):
     of_bands: bool = False
     is_led: bool = False  # the input has its rows in front of the text
     per_head: bool = False
+    by_token: bool = False  # per head, with the softmax of a second input, [n, heads, width], as values of each token
     rows: Literal["frames", "tokens"] = "frames"  # what is adjacent
 
     @property
@@ -47,6 +48,8 @@ class Convolve(Operation):
     def describe(self) -> str:
         if self.channels is not None:
             return "causal, one matrix per group of channels" if self.grouped else "causal, depthwise"
+        if self.by_token:
+            return f"over {self.width} adjacent tokens, weighted per token and head"
         if self.per_head:
             return f"over {self.width} adjacent tokens, the same for all values of a head"
         adjacent = f"{self.width} adjacent {self.rows}"
@@ -58,9 +61,13 @@ class Convolve(Operation):
         return f"over {adjacent}{grouped}" + (", stride 2" if self.stride == 2 else "")
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        if self.by_token:
+            return int(multiply((*out, self.width)))
         return int(multiply((*out[:-1], *weights[0])))
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        if self.by_token:
+            return self.convolve_by_token(*inputs)
         x, kernel = inputs[0], weights[0]
         width = kernel.shape[2]
         if len(inputs) > 1:
@@ -95,6 +102,14 @@ class Convolve(Operation):
         padded[rows + width // 2, columns + width // 2] = x
         steps = [(down, across) for down in range(width) for across in range(width)]
         return np.asarray(sum(padded[rows + i, columns + j] * kernel[:, i, j] for i, j in steps))
+
+    def convolve_by_token(self, x: Array, scores: Array) -> Array:
+        """[n, heads, d] and scores [n, heads, width] to [n, heads, d]."""
+        n, width = len(x), scores.shape[-1]
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        shares = shares / shares.sum(-1, keepdims=True)
+        padded = np.pad(x, (((width - 1) // 2,) * 2, (0, 0), (0, 0)))
+        return np.asarray(sum(padded[i : i + n] * shares[..., i : i + 1] for i in range(width)))
 
     def convolve_image(self, x: Array, kernel: Array) -> Array:
         side, width, step = round(len(x) ** 0.5), kernel.shape[2], self.stride
@@ -153,19 +168,31 @@ def convolve_heads(x: Data, name: str, width: Size) -> Data:
     return Data(Convolve(width, per_head=True), (x,), x.shape, (weight,))
 
 
+def convolve_by_token(x: Data, scores: Data, width: Size) -> Data:
+    """Each head of [n, heads, d] over `width` adjacent tokens, an odd number, with the softmax of scores per token."""
+    return Data(Convolve(width, by_token=True), (x, scores), x.shape)
+
+
 class Shift(Operation):
-    """The value of the token before; 0 for the first token."""
+    """The value of the token before, or behind; 0 for the first token, or the last."""
 
     only_moves: ClassVar[bool] = True
-    name: ClassVar[str] = "previous token"
-    channels: Size
+    channels: Size | None  # of the state; None if a text is read at once
+    behind: bool = False
+
+    @property
+    def label(self) -> str:
+        return "next token" if self.behind else "previous token"
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
-        return ((self.channels,),)
+        return () if self.channels is None else ((self.channels,),)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
+        if self.channels is None:
+            zero = np.zeros((1, *x.shape[1:]), np.float32)
+            return np.concatenate((x[1:], zero) if self.behind else (zero, x[:-1]))
         padded = np.concatenate((run.state.get("input", np.zeros((1, x.shape[1]), np.float32)), x))
         run.state["input"] = padded[-1:]
         return padded[:-1]
@@ -173,6 +200,11 @@ class Shift(Operation):
 
 def token_before(x: Data) -> Data:
     return Data(Shift(x.shape[-1]), (x,), x.shape)
+
+
+def neighbour(x: Data, *, behind: bool) -> Data:
+    """The value of the token before or behind, in a text that is read at once."""
+    return Data(Shift(None, behind), (x,), x.shape)
 
 
 def convolve_frames(x: Data, name: str, channels: Size, width: Size, *, stride: int = 1) -> Data:

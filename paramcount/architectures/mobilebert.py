@@ -1,0 +1,179 @@
+"""MobileBERT: narrow layers between wide ones, several MLPs in each, and vectors in place of norms.
+
+A token's embedding is joined with those of its neighbours.
+"""
+
+from typing import Any
+
+from paramcount.architectures.bert import POOLED
+from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.flow import (
+    Data,
+    Unreachable,
+    activate,
+    add_vector,
+    attend,
+    bundle,
+    first_token,
+    given,
+    join,
+    layer_norm,
+    layers,
+    linear,
+    lookup,
+    multiply_vector,
+    neighbour,
+    split,
+)
+from paramcount.parts.classic import first_pooled, second_bias
+from paramcount.parts.encoders import MaskedEncoder
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Positive, class_ends, derived, flag, hf, setting
+from paramcount.sizes.conditions import one_of, padding_inside
+from paramcount.sizes.rules import check_projection
+
+LAYERS = "mobilebert.encoder.layer.{layer}."
+TABLE = "mobilebert.embeddings.word_embeddings.weight"
+MOST_MLPS = 256  # each is walked
+OWN_EPS = 1e-5  # of the norms that layer_norm_eps is not for
+
+
+def mlps_in_front(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    """The MLPs of a layer in front of its last one."""
+    n = js.get("num_feedforward_networks", 4)
+    if type(n) is not int or not 1 <= n <= MOST_MLPS:
+        expected = f"an integer from 1 to {MOST_MLPS}"
+        raise ParamcountError(f"= {describe_value(n)}", where="num_feedforward_networks", expected=expected)
+    return tuple(range(n - 1))
+
+
+def size_inside(js: ConfigJson, c: FieldValues) -> int:
+    """The size of the vectors that attention and MLPs read."""
+    size = js.get("intra_bottleneck_size", 128) if flag(js, "use_bottleneck", absent=True) else c["d_model"]
+    if type(size) is not int or size < 1:
+        raise ParamcountError(f"= {describe_value(size)}", where="intra_bottleneck_size", expected="a positive integer")
+    return size
+
+
+class MobileBert(MaskedEncoder):
+    """Source: arXiv:2004.02984, section 3; MobileBertLayer of the reference."""
+
+    reference = "MobileBertForMaskedLM"
+    conditions = (padding_inside(0), one_of("normalization_type", ("no_norm", "layer_norm"), "no_norm"))
+    prefix = "mobilebert."
+    unused_keys = ("true_hidden_size",)
+    defaults = {"d_model": 512, "n_layers": 24, "n_heads": 4, "d_ff": 512}
+
+    d_embedding: Positive = hf(absent=128)
+    embeddings_projected: Flag = derived(lambda js, c: c["d_embedding"] != c["d_model"])
+    n_token_types: Positive = hf(absent=2)
+    trigrams: Flag = hf("trigram_input", absent=True)
+    narrowed: Flag = hf("use_bottleneck", absent=True)
+    d_narrow: Positive = hf("intra_bottleneck_size", absent=128)
+    d_inner: Positive = derived(size_inside)
+    d_head: Positive = derived(lambda js, c: size_inside(js, c) // c["n_heads"])
+    attends_to_narrow: Flag = hf("use_bottleneck_attention", absent=False)
+    shares_narrow: Flag = hf("key_query_shared_bottleneck", absent=True)
+    mlps_in_front: Indices = derived(mlps_in_front)
+    layer_norms: Flag = derived(lambda js, c: js.get("normalization_type", "no_norm") == "layer_norm")
+    pooled: Flag = derived(class_ends(*POOLED))
+    pooler_matrix: Flag = derived(lambda js, c: c["pooled"] and flag(js, "classifier_activation", absent=True))
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    activation = setting("hidden_act", default="relu")
+
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        x, names = lookup(tokens, TABLE, "embedding", c.vocab_size, c.d_embedding), "mobilebert.embeddings."
+        if c.trigrams:
+            x = join(join(neighbour(x, behind=True), x), neighbour(x, behind=False))
+        if c.trigrams or c.embeddings_projected:
+            x = linear(x, names + "embedding_transformation", "other", c.d_model, bias=True)
+        name, table = names + "position_embeddings.weight", names + "token_type_embeddings.weight"
+        x = x + lookup(tokens, name, "position", c.n_positions, c.d_model, index="positions")
+        x = x + lookup(reads[0], table, "other_embedding", c.n_token_types, c.d_model)
+        return c.norm(x, names + "LayerNorm", OWN_EPS)
+
+    def layer(c, x: Data) -> Data:
+        narrow = c.narrow(x, "input") if c.narrowed else x
+        h = c.norm(c.attend(x, narrow) + narrow, "attention.output.LayerNorm")
+        for i in c.mlps_in_front:
+            h = c.norm(c.mlp(h, f"ffn.{i}.") + h, f"ffn.{i}.output.LayerNorm")
+        h = c.norm(c.mlp(h, "") + h, "output.LayerNorm", OWN_EPS)
+        if not c.narrowed:
+            return h
+        y = linear(h, "output.bottleneck.dense", "other", c.d_model, bias=True)
+        return c.norm(y + x, "output.bottleneck.LayerNorm")
+
+    def narrow(c, x: Data, name: str) -> Data:
+        y = linear(x, f"bottleneck.{name}.dense", "other", c.d_narrow, bias=True)
+        return c.norm(y, f"bottleneck.{name}.LayerNorm")
+
+    def attend(c, x: Data, narrow: Data) -> Data:
+        """Of wide vectors, or of narrow ones, which may be others than those that go through the MLPs."""
+        if not c.narrowed or c.attends_to_narrow:
+            compared = values = narrow
+        else:
+            compared, values = c.narrow(x, "attention") if c.shares_narrow else x, x
+        heads, name = (c.n_heads, c.d_head), "attention.self."
+        q = linear(compared, name + "query", "qkv.q", heads, bias=True)
+        k = linear(compared, name + "key", "qkv.k", heads, bias=True)
+        v = linear(values, name + "value", "qkv.v", heads, bias=True)
+        return linear(attend(q, k, v, cached=()), "attention.output.dense", "output_projection", c.d_inner, bias=True)
+
+    def mlp(c, x: Data, prefix: str) -> Data:
+        names = (prefix + "intermediate.dense", prefix + "output.dense")
+        return plain_mlp(x, names, "mlp", c.d_ff, activation=c.activation, bias=True)
+
+    def norm(c, x: Data, name: str, eps: Any = None) -> Data:
+        """A layer norm, or a scale and a bias alone."""
+        if c.layer_norms:
+            return layer_norm(x, name, c.norm_eps if eps is None else eps)
+        y = multiply_vector(x, name + ".weight", "norm", x.shape[-1])
+        return add_vector(y, name + ".bias", "norm", x.shape[-1])
+
+    def encode(c, x: Data, *reads: Data) -> Data:
+        x = layers(x, LAYERS, [("layer", c.n_layers)], lambda kind, x: c.layer(x))
+        if c.pooler_matrix:
+            return first_pooled(x, "mobilebert.pooler.dense")
+        return bundle(x, first_token(x)) if c.pooled else x
+
+    def head(c, x: Data) -> Data:
+        """The rows of the token embedding are as long as vectors in front of the layers: a further matrix reads the
+        rest.
+        """
+        names = "cls.predictions."
+        h = activate(linear(x, names + "transform.dense", "other", c.d_model, bias=True), c.activation)
+        h = layer_norm(h, names + "transform.LayerNorm", c.norm_eps)
+        tied_to = TABLE if c.tie_word_embeddings else None
+        options: Any = {"tied_to": tied_to, "bias": not c.tie_word_embeddings}
+        if not c.embeddings_projected:
+            logits = linear(h, names + "decoder", "lm_head", c.vocab_size, **options)
+        else:
+            first, rest = split(h, c.d_embedding, c.d_model - c.d_embedding)
+            logits = linear(first, names + "decoder", "lm_head", c.vocab_size, **options)
+            logits = logits + linear(rest, names + "dense", "lm_head", c.vocab_size, transposed=True)
+        return add_vector(logits, names + "bias", "lm_head", c.vocab_size) if tied_to else logits
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        found = second_bias(c, tokens, "cls.predictions.bias")
+        x = given("vectors", "tokens", c.d_model)
+        if not (c.trigrams or c.embeddings_projected):
+            unread = linear(x, "mobilebert.embeddings.embedding_transformation", "other", c.d_model, bias=True)
+            found = (*found, Unreachable(unread, "embeddings have the size of the layers' vectors"))
+        if c.narrowed and c.attends_to_narrow and c.shares_narrow:
+            kinds = [("layer", c.n_layers)]
+            unread = layers(x, LAYERS, kinds, lambda kind, x: bundle(x, c.narrow(x, "attention")))
+            found = (*found, Unreachable(unread, "queries and keys read the vectors that go through the MLPs"))
+        return found
+
+    def check(c) -> None:
+        check_projection(c)
+        if c.n_heads * c.d_head != c.d_inner:
+            found = f"= {c.n_heads} does not divide {c.d_inner}"
+            raise ParamcountError(found, where=FieldName("n_heads"), expected=f"a divisor of {c.d_inner}")
+        if c.d_embedding > c.d_model:
+            more = f"= {c.d_embedding} is more than " + FieldName("d_model")
+            raise ParamcountError(more, where=FieldName("d_embedding"), expected=f"at most {c.d_model}")
+        if c.narrowed and not (c.attends_to_narrow or c.shares_narrow) and c.d_narrow != c.d_model:
+            differs = f"= {c.d_narrow}, but queries read vectors of {c.d_model}"
+            raise ParamcountError(differs, where=FieldName("d_narrow"), expected=f"{c.d_model}")
