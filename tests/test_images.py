@@ -339,3 +339,39 @@ def test_a_block_renames_parts_of_the_names_of_its_weights() -> None:
     x = given("x", "tokens", 2)
     out = block(x, "", body, moved=("model.", ""), renamed=((".q_proj.", ".to_q."),))
     assert [record.name for record in list_weights(out)] == ["layers.self_attn.to_q.weight"]
+
+
+def test_a_grid_that_shrinks_may_be_averaged_and_one_that_grows_may_have_zeros_outside() -> None:
+    """Four rows for two patches: each reaches two rows far, by 0.75, 0.75 and 0.25. Two rows for four patches: a
+    quarter of the outer ones is outside.
+    """
+    rows = [[[0.0]], [[4.0]], [[8.0]], [[12.0]]]
+    averaged = compute(Lookup("places", stretch="centres, averaged"), [[0, 0], [1, 0]], weights=(rows,))
+    assert averaged.ravel().tolist() == pytest.approx([5 / 1.75, 16 / 1.75])
+    places = [[0, 0], [1, 0], [2, 0], [3, 0]]
+    padded = compute(Lookup("places", stretch="centres, zeros outside"), places, weights=([[[8.0]], [[8.0]]],))
+    assert padded.ravel().tolist() == [6, 8, 8, 6]
+
+
+def test_a_channel_is_convolved_over_the_places_of_patches() -> None:
+    """Column by column; the only weight that is not 0 is that of the patch above."""
+    kernel = np.zeros((1, 1, 3, 3))
+    kernel[0, 0, 0, 1] = 1
+    patches, places = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([[0, 0], [1, 0], [0, 1], [1, 1]])
+    found = compute(Convolve(3, grouped=True, of_image=True), patches, places, weights=(kernel,))
+    assert found.ravel().tolist() == [0, 1, 0, 3]
+
+
+def test_the_largest_of_a_square_of_patches_is_chosen_by_channel() -> None:
+    patches = np.array([[1.0, 8.0], [5.0, 7.0], [2.0, 6.0], [3.0, 9.0]])
+    assert compute(Pool("largest of squares", 4), patches).tolist() == [[5, 9]]
+
+
+def test_patches_that_are_no_square_are_not_merged() -> None:
+    with pytest.raises(ParamcountError, match="cannot merge 2 patches"):
+        compute(Pool("squares", 2), np.zeros((4, 1)))
+
+
+def test_each_frequency_may_rotate_with_the_column_and_then_with_the_row() -> None:
+    angles = Axes((1, 1), "in turns").find_angles(np.array([[2, 3]]), Rope(100.0), 8, 1)
+    assert angles.ravel().tolist() == pytest.approx([3, 2, 0.3, 0.2])
