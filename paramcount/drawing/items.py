@@ -130,7 +130,7 @@ class Reader:
             self.add_attention_product(i, step.product)
         elif step.weights and (step.form is Form.LINEAR or is_patch_embedding(step)):
             self.add_product(i)
-        elif step.form is Form.LOOKUP and step.weights:
+        elif step.form is Form.LOOKUP and len(step.weights) == 1:
             table = make_weight(step.weights[0], i, step.form, step.text)
             self.add(Item("lookup", i, step.reads, make_output(step, i), table, note=describe_tie(step)))
         elif step.form is Form.MASK:
