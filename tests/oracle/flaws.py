@@ -88,8 +88,12 @@ def find_head(model: Any) -> Any:
     """The LM head of a model; FSMT names its decoder's token embedding, DeBERTa's newer head its first matrix, and
     ESM and MobileBERT a part of it.
     """
-    if not getattr(model, "legacy", True) or model.config.model_type in ("esm", "mobilebert"):
+    from torch.nn import ModuleList
+
+    if not getattr(model, "legacy", True) or model.config.model_type == "esm":
         return None
+    if model.config.model_type == "mobilebert" and (head := model.get_output_embeddings()) is not None:
+        return ModuleList([head, model.cls.predictions.dense])
     return model.model.decoder.output_projection if model.config.model_type == "fsmt" else model.get_output_embeddings()
 
 
