@@ -141,7 +141,8 @@ class Multiply(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if self.is_projection:
-            return (inputs[0] * inputs[1]).sum(-1, keepdims=True) * inputs[1]
+            projected: Array = (inputs[0] * inputs[1]).sum(-1, keepdims=True) * inputs[1]
+            return projected
         return inputs[0] * inputs[1]
 
 
