@@ -534,11 +534,8 @@ def test_a_wrong_number_of_parameters_is_explained(model: str, claim: str, note:
             "not in the zoo; did you mean llama-3.1-8b, llama-3-8b or llama-3.1-70b?",
         ),
         ({"model": "GPT-3 or GPT-2", "params": "3B"}, None, "not in the zoo; did you mean gpt-3-large?"),
-        (
-            {"model": "phi-3-mini-4k-instruct", "params": "3.8B"},
-            None,
-            "not in the zoo",
-        ),  # kimi-k2 is the nearest spelling
+        ({"model": "phi-3-mini-4k-instruct", "params": "3.8B"}, "phi-3-mini", ""),
+        ({"model": "xyz-9-nano-4k-instruct", "params": "3.8B"}, None, "not in the zoo"),
         ({"model": "25M", "layers": "8"}, None, "not in the zoo"),
         ({"model": "", "params": "8B"}, None, "no model name"),
     ],
@@ -610,19 +607,39 @@ def test_totals_that_do_not_fit_the_layers_and_d_model_are_unlikely() -> None:
     assert find_doubts(params="7B", size_fp16="14 GB") == find_doubts(params="124M", size_fp32="548 MB") == []
 
 
+def test_a_total_is_compared_with_models_of_a_similar_d_model_whose_layers_have_their_own_weights() -> None:
+    """ALBERT-xxlarge (d_model = 4,096; 1.0) shares its layers; BERT-tiny (d_model = 128; 135) is mostly embeddings."""
+    ((_, text),) = find_doubts(params="11B", layers="60", d_model="6144")
+    assert "zoo models with d_model from 3,072 to 12,288 has fewer than 6.8 (codestral-mamba-7b" in text
+    ((_, text),) = find_doubts(params="70B", layers="32", d_model="4096")
+    assert "dense models in the zoo with d_model from 2,048 to 8,192 has more than " in text
+    assert find_doubts(params="4.4M", layers="2", d_model="128") == []
+
+
+def test_a_zoo_model_whose_layers_share_weights_is_not_doubted() -> None:
+    claims = {"params": "11.7M", "layers": "12", "d_model": "768"}
+    assert [row.doubts for row in pc.audit([{"model": "albert-base-v2", **claims}]).rows] == [()]
+    ((grade, text),) = find_doubts(**claims)
+    assert grade == "unlikely" and text.endswith("possible only if layers share weights")
+
+
 def test_a_zoo_model_with_experts_is_not_compared_with_dense_models() -> None:
     claims = {"params": "46.7B", "layers": "32", "d_model": "4096"}
     assert [row.doubts for row in pc.audit([{"model": "Mixtral 8x7B", **claims}]).rows] == [()]
     ((grade, text),) = find_doubts(**claims)
     assert grade == "unlikely" and text.endswith("; a mixture of experts may have more")
+    assert find_doubts(**claims, active="46.7B") == [(grade, text)]
+    assert find_doubts(**claims, active="12.9B") == []
 
 
 def test_sizes_that_do_not_divide_are_unusual_if_zoo_models_have_them() -> None:
+    uneven = [str(row["id"]) for row in make_rows(MODELS) if row["n_heads"] and row["d_model"] % row["n_heads"]]
+    assert {"glm-4.5", "glm-4.5-air"} <= set(uneven)
     assert find_doubts(d_model="4608", heads="28") == [
         (
             "unusual",
             "d_model = 4,608 is not divisible by heads = 28; "
-            f"also true of 2 of the {len(MODELS)} zoo models (glm-4.5, glm-4.5-air)",
+            f"also true of {len(uneven)} of the {len(MODELS)} zoo models ({', '.join(uneven[:3])}, …)",
         )
     ]
     ((grade, text),) = find_doubts(d_model="2048", heads="24", d_head="128")

@@ -163,6 +163,7 @@ def test_labels_of_a_multimodal_model_are_at_the_top_level() -> None:
         ("bart", "BartEncoder", "BartModel or "),
         ("gemma3_text", "Gemma3ForSequenceClassification", "Gemma3TextForSequenceClassification or "),
         ("qwen2", "JevForDecision", "Qwen2ForCausalLM"),
+        ("qwen3_asr", "Qwen3ASRForTokenClassification", "Qwen3ASRForConditionalGeneration"),
     ],
 )
 def test_an_undeclared_class_is_an_error_that_names_it(model_type: str, cls: str, supported: str) -> None:
@@ -180,10 +181,9 @@ def test_a_multimodal_model_without_a_head_is_its_own_class(cls: str) -> None:
 
 
 def test_a_task_head_on_a_partly_supported_multimodal_model_is_an_error() -> None:
-    message = "architectures.0 = Qwen3ASRForTokenClassification has a head that is not supported for this model type"
-    assert model_error({"model_type": "qwen3_asr", "architectures": ["Qwen3ASRForTokenClassification"]}).startswith(
-        message
-    )
+    cls = "GraniteSpeechForTokenClassification"
+    message = f"architectures.0 = {cls} has a head that is not supported for this model type"
+    assert model_error({"model_type": "granite_speech", "architectures": [cls]}).startswith(message)
 
 
 def test_the_headline_names_the_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,8 @@ SHARED = {
     "Llama4ForCausalLM": "llama4_text",
     "LlamaForCausalLM": "llama",
     "MllamaForCausalLM": "mllama_text_model",
+    "MusicgenForCausalLM": "musicgen_decoder",
+    "MusicgenMelodyForCausalLM": "musicgen_melody_decoder",
     "PaddleOCRVLForConditionalGeneration": "paddleocr_vl",
     "Qwen2VLForConditionalGeneration": "qwen2_vl",
     "Qwen2_5OmniThinkerForConditionalGeneration": "qwen2_5_omni_thinker",

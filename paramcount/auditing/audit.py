@@ -198,7 +198,8 @@ def judge_row(table: Table, line: Line, budget: Iterator[int]) -> Row:
                 judgement = Judgement("not checkable", None, note)
             label = heading._replace(kind=claim.kind).label
             cells.append(Cell(claim.kind, heading.text, label, claim_text, *judgement))
-    return Row(table.place, line.number, name, id, note, tuple(cells), find_doubts(claims_of_row, has_experts(id)))
+    doubts = find_doubts(claims_of_row, has_experts(id), id)
+    return Row(table.place, line.number, name, id, note, tuple(cells), doubts)
 
 
 def judge_with_explanation(

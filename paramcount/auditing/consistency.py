@@ -16,6 +16,7 @@ from paramcount.views.compare import make_rows
 
 Range = tuple[Fraction, Fraction]  # from the first, up to but excluding the second
 MOST_NAMED = 3
+MINIMUM = 4  # parameters per layer × d_model²: the query, output and two MLP matrices
 
 
 class Doubt(NamedTuple):
@@ -40,15 +41,19 @@ class Row(NamedTuple):
         return int(least) if most == least + 1 else None
 
 
-def find_doubts(claims: Sequence[tuple[Claim, Heading]], has_experts: bool | None = None) -> tuple[Doubt, ...]:
+def find_doubts(
+    claims: Sequence[tuple[Claim, Heading]], has_experts: bool | None = None, id: str | None = None
+) -> tuple[Doubt, ...]:
     """Contradictions between the claims in a row, and combinations that are rare in the zoo.
 
     Args:
         has_experts: whether the model has experts, used if the claims do not say
+        id: the zoo model that the row is about, if it is in the zoo
     """
     claimed = claims_experts(claims)
     row = Row(dict(list_ranges(claims)), has_experts if claimed is None else claimed)
-    doubts = [*find_contradictions(row), *find_odd_sizes(row), *find_odd_totals(row), *find_odd_files(row, claims)]
+    odd_totals = [] if has_odd_total(id) else find_odd_totals(row)
+    doubts = [*find_contradictions(row), *find_odd_sizes(row), *odd_totals, *find_odd_files(row, claims)]
     return tuple(doubts)
 
 
@@ -62,8 +67,14 @@ def list_ranges(claims: Sequence[tuple[Claim, Heading]]) -> Iterator[tuple[str, 
 
 
 def claims_experts(claims: Sequence[tuple[Claim, Heading]]) -> bool | None:
-    """Whether the model has experts according to the claims; None if they do not say."""
+    """Whether the model has experts according to the claims; None if they do not say.
+
+    Tables with a column for active parameters repeat the total in the rows of dense models.
+    """
+    totals = [claim.amount.value for claim, _ in claims if claim.kind == "total" and claim.amount]
     for claim, _ in claims:
+        if claim.kind == "active" and claim.amount and claim.amount.value in totals:
+            continue
         if claim.kind == "n_routed_experts" and claim.relation != "none":
             return claim.amount is None or claim.amount.value > 1
         if claim.kind in ("active", "n_active_experts", "n_shared_experts", "d_expert") and claim.amount:
@@ -144,56 +155,77 @@ def describe_models(ids: Sequence[str]) -> str:
     return f"also true of {len(ids)} of the {n_models} zoo models ({names}{', …' if len(ids) > MOST_NAMED else ''})"
 
 
+@lru_cache(maxsize=1024)
+def has_odd_total(id: str | None) -> bool:
+    """Whether the zoo's own total of a model looks inconsistent: ALBERT's layers share weights."""
+    return any(any(find_odd_totals(row)) for row in list_zoo_rows() if row.id == id)
+
+
 def find_odd_totals(row: Row) -> Iterator[Doubt]:
     """Totals that are inconsistent with the number of layers and d_model, in units of layers × d_model²."""
     total, layers, model = row.ranges.get("total"), row.get_exact("n_layers"), row.get_exact("d_model")
     if not (total and layers and model):
         return
-    square, n_models = layers * model**2, len(list_zoo_rows())
-    (least, leanest), (most, largest), (most_of_all, _) = find_extremes(bool(row.has_experts))
+    square = layers * model**2
     product = f"{layers:,} × {model:,}² = {format_count(square)}"
-    if total[1] <= 4 * square:
-        product = f"4 × {layers:,} × {model:,}² = {format_count(4 * square)}"
+    if total[1] <= MINIMUM * square:
+        product = f"{MINIMUM} × {layers:,} × {model:,}² = {format_count(MINIMUM * square)}"
         minimum = f"{product} parameters in the query, output and two MLP matrices"
         text = f"{layers:,} layers with d_model = {model:,} have at least {minimum}"
         claim = f"the claim is below {format_count(int(total[1]))}"
         yield Doubt("unlikely", f"{text}; {claim}, possible only if layers share weights")
-    elif total[1] <= least * square:
-        text = f"fewer than {format_tenths(total[1] / square)} parameters per layer × d_model² ({product})"
-        comparison = f"none of the {n_models} zoo models has fewer than {format_tenths(least)} ({leanest})"
-        yield Doubt("unlikely", f"{text}; {comparison}")
-    elif total[0] > most * square:
-        text = f"at least {format_tenths(total[0] / square)} parameters per layer × d_model² ({product})"
-        kind = "mixtures of experts" if row.has_experts else "dense models"
-        comparison = f"none of the {kind} in the zoo has more than {format_tenths(most)} ({largest})"
-        may_have_experts = row.has_experts is None and total[0] <= most_of_all * square
-        hint = "; a mixture of experts may have more" if may_have_experts else ""
-        yield Doubt("unlikely", f"{text}; {comparison}{hint}")
+    else:
+        yield from compare_ratio(row, total, square, product)
     rows = row.get_exact("vocab_size")
     if rows and rows * model >= total[1]:
         embedding = f"the token embedding of {rows:,} × {model:,} = {format_count(rows * model)}"
         yield Doubt("unlikely", f"{embedding} alone exceeds the total, unless it is factorised")
 
 
-@lru_cache(maxsize=2)
-def find_extremes(has_experts: bool) -> tuple[tuple[Fraction, str], tuple[Fraction, str], tuple[Fraction, str]]:
-    """Parameters per layer × d_model² in the zoo: minimum, maximum with or without experts, and overall maximum."""
-    ratios = [
-        (divide_by_square(row), row.id, bool(row.has_experts))
-        for row in list_zoo_rows()
-        if row.get_exact("n_layers") and row.get_exact("d_model")
-    ]
-    similar = [ratio for ratio in ratios if ratio[2] == has_experts]
-    return min(ratios)[:2], max(similar)[:2], max(ratios)[:2]
+def compare_ratio(row: Row, total: Range, square: int, product: str) -> Iterator[Doubt]:
+    """A total per layer × d_model² that no zoo model of a similar d_model has; of a small one, the embedding is most
+    of the total.
+    """
+    model = row.get_exact("d_model") or 1
+    similar = [ratio for ratio in list_ratios() if model <= 2 * ratio.d_model and ratio.d_model <= 2 * model]
+    alike = [ratio for ratio in similar if ratio.has_experts == bool(row.has_experts)]
+    sizes = f"with d_model from {-(-model // 2):,} to {2 * model:,}"
+    if similar and total[1] <= (least := min(similar)).value * square:
+        text = f"fewer than {format_tenths(total[1] / square)} parameters per layer × d_model² ({product})"
+        comparison = f"none of the {len(similar)} zoo models {sizes} has fewer than {format_tenths(least.value)}"
+        yield Doubt("unlikely", f"{text}; {comparison} ({least.id})")
+    elif alike and total[0] > (most := max(alike)).value * square:
+        text = f"at least {format_tenths(total[0] / square)} parameters per layer × d_model² ({product})"
+        kind = "mixtures of experts" if row.has_experts else "dense models"
+        comparison = f"none of the {len(alike)} {kind} in the zoo {sizes} has more than {format_tenths(most.value)}"
+        may_have_experts = row.has_experts is None and total[0] <= max(similar).value * square
+        hint = "; a mixture of experts may have more" if may_have_experts else ""
+        yield Doubt("unlikely", f"{text}; {comparison} ({most.id}){hint}")
+
+
+class Ratio(NamedTuple):
+    """The parameters of a zoo model per layer × d_model²."""
+
+    value: Fraction
+    id: str
+    d_model: int
+    has_experts: bool
+
+
+@lru_cache(maxsize=1)
+def list_ratios() -> tuple[Ratio, ...]:
+    """The ratios of all zoo models with layers whose weights are their own."""
+    ratios = []
+    for row in list_zoo_rows():
+        layers, model = row.get_exact("n_layers"), row.get_exact("d_model")
+        if layers and model:
+            value = row.ranges["total"][0] / (layers * model**2)
+            ratios.append(Ratio(value, row.id, model, bool(row.has_experts)))
+    return tuple(ratio for ratio in ratios if ratio.value >= MINIMUM)
 
 
 def format_tenths(number: Fraction) -> str:
     return f"{float(number):,.1f}"
-
-
-def divide_by_square(row: Row) -> Fraction:
-    """The parameters of a zoo model per layer × d_model²."""
-    return row.ranges["total"][0] / ((row.get_exact("n_layers") or 1) * (row.get_exact("d_model") or 1) ** 2)
 
 
 def find_odd_files(row: Row, claims: Sequence[tuple[Claim, Heading]]) -> Iterator[Doubt]:

@@ -64,11 +64,13 @@ def list_sections(cls: Any) -> dict[str, str]:
 
 
 def list_classes() -> tuple[dict[str, str], dict[str, Any]]:
-    """{model type: name of its config class} and {name: class}, with those of sections."""
+    """{model type: name of its config class} and {name: class}, with those of sections that the reference ships."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
     types = {name: config_class(name) for name in list_supported()}
     for cls in list(types.values()):
         for named in list_sections(cls).values():
-            if named.startswith(AUTO):
+            if named.startswith(AUTO) and named[1:] in CONFIG_MAPPING_NAMES:
                 types.setdefault(named[1:], config_class(named[1:]))
     found = {cls.__name__: cls for cls in types.values()}
     for cls in list(found.values()):
@@ -146,14 +148,14 @@ def classify_activation(model_type: str, path: str) -> str:
 
 
 def find_section_class(cls: Any, key: str, document: Mapping[str, Any]) -> Any:
-    """The class of a section of a config.json."""
+    """The class of a section of a config.json; None for a type that the reference names but does not ship."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
     named = list_sections(cls)[key]
-    section = document.get(key) or {}
-    return (
-        config_class(section.get("model_type", named[1:]))
-        if named.startswith(AUTO)
-        else cls.sub_configs_defaults[key].config_class
-    )
+    if not named.startswith(AUTO):
+        return cls.sub_configs_defaults[key].config_class
+    model_type = (document.get(key) or {}).get("model_type", named[1:])
+    return config_class(model_type) if model_type in CONFIG_MAPPING_NAMES else None
 
 
 def list_activation_keys(cls: Any, document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[Any, str, str]]:
@@ -162,9 +164,8 @@ def list_activation_keys(cls: Any, document: Mapping[str, Any], prefix: str = ""
         if "act" in field.name and "s" in list_letters(cls, field.name) and "f" not in list_letters(cls, field.name):
             yield cls, prefix, field.name
     for key in list_sections(cls):
-        yield from list_activation_keys(
-            find_section_class(cls, key, document), document.get(key) or {}, f"{prefix}{key}."
-        )
+        if section := find_section_class(cls, key, document):
+            yield from list_activation_keys(section, document.get(key) or {}, f"{prefix}{key}.")
 
 
 def list_rope_types(model_type: str) -> list[str] | None:
