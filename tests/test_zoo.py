@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import functools
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -163,6 +165,18 @@ def test_published_figures_fit_the_count_or_are_listed_as_misfits(id: str) -> No
     model = zoo.load_entry(id)
     wrong = {(id, check.what, check.text) for check in run_checks(model, pc.count(id)) if check.ok is False}
     assert wrong == {misfit for misfit in MISFITS if misfit[0] == id}
+
+
+def test_entries_say_what_a_second_reader_found_in_their_sources() -> None:
+    with (DATA / "reread.csv").open(encoding="utf-8", newline="") as file:
+        found = [(row["id"], row["size"], row["size_value"], row["figure"]) for row in csv.DictReader(file)]
+    said = []
+    for id, size, _, figure in found:
+        model = zoo.load_entry(id)
+        value = functools.reduce(getattr, size.split("."), model.sizes)
+        published = [str(each.value) for each in model.published]
+        said.append((id, size, str(value), figure if figure in published else ",".join(published)))
+    assert said == found
 
 
 def test_only_entries_without_a_reference_count_are_unverified() -> None:
