@@ -22,13 +22,32 @@ from paramcount.sizes.rules import validate_sizes
 from tests.batches import in_batches
 
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
-MIXTURES = [id for id in IDS if hasattr(zoo.load_entry(id).sizes, "n_routed_experts")]
 ONE_OF_EACH = sorted({zoo.load_entry(id).architecture: id for id in IDS}.values())
+
+
+def list_with_field(field: str) -> list[str]:
+    """One model of each architecture that has this field itself and does not list its layers one by one."""
+    listed = {"layer_types", "layer_groups", "attention_layers"} if field.endswith("layers") else set()
+    fields = {id: set(type(zoo.load_entry(id).sizes).model_fields) for id in ONE_OF_EACH}
+    return [id for id in ONE_OF_EACH if field in fields[id] and not listed & fields[id]]
 
 
 def resize_model(id: str, **changes: Any) -> Sizes:
     sizes = zoo.load_entry(id).sizes
     return validate_sizes(type(sizes), sizes.model_dump() | changes)
+
+
+def name_first(tensor: Any) -> str:
+    """The name of the first copy, with numbers for layers and experts."""
+    return str(tensor.name.format(**{repeat.axis: repeat.indices[0] for repeat in tensor.repeats if repeat.indices}))
+
+
+def is_mixture(sizes: Any) -> bool:
+    """Whether some layer routes tokens to experts."""
+    language = getattr(sizes, "language", sizes)
+    kinds = getattr(language, "layer_types", None)
+    # Nemotron-H has the sizes of experts even if it has only dense MLPs.
+    return bool(getattr(language, "n_routed_experts", 0)) and (kinds is None or "moe" in kinds or "mlp" not in kinds)
 
 
 @in_batches("id", IDS, size=80)
@@ -41,7 +60,9 @@ def test_components_parts_details_and_tensors_all_sum_to_the_total(id: str) -> N
     assert sum(tensor.active for tensor in count.tensors if tensor.part != "mtp") == count.active
     for name in {name.partition(".")[0] for name in count.details}:
         opened = sum(n for detail, n in count.details.items() if detail.partition(".")[0] == name)
-        assert opened == count.components[name]
+        # A projector names its norms only: the matrices have no detail of their own.
+        matrices = sum(t.parameters for t in count.tensors if t.component == name == t.part)
+        assert opened + matrices == count.components[name]
 
 
 @in_batches("id", IDS, size=80)
@@ -61,14 +82,16 @@ def test_totals_follow_the_counting_conventions(id: str) -> None:
     assert count.language_model == count.total - c["vision"] - c["audio"] - c["projector"]
     assert (count.embedding, count.lm_head) == (c["embedding"], c["lm_head"])
     assert (count.scope, count.not_counted) == ("model", ())
-    assert count.tied == (count.lm_head == 0)
+    # A tied matrix adds nothing, its own bias does.
+    vectors = [t.parameters for t in count.tensors if t.component == "lm_head" and len(t.shape) == 1]
+    assert count.tied == (count.lm_head == sum(vectors))
     assert (count.bytes_fp32, count.bytes_bf16) == (4 * count.total, 2 * count.total)
 
 
 @in_batches("id", IDS, size=80)
 def test_active_is_at_most_the_total_and_equal_when_dense(id: str) -> None:
     count = pc.count(id)
-    assert (count.active < count.total) == (id in MIXTURES)
+    assert (count.active < count.total) == is_mixture(count.sizes)
     assert count.active == count.total - count.components["experts"] + count.active_components["experts"]
 
 
@@ -79,40 +102,66 @@ def test_the_printed_arithmetic_of_each_component_gives_its_count(id: str) -> No
         if "×" in written or written.replace(",", "").isdigit():
             assert eval(written.replace("×", "*").replace(",", "")) == count.components[name]  # noqa: S307 - our own sum
         else:
-            assert count.components[name] == 0 if written.startswith("tied to") else name == "vision"
+            assert count.components[name] == 0 if written.startswith("tied to") else name in ("vision", "audio")
 
 
 @in_batches("id", IDS, size=80)
 def test_a_tied_tensor_has_the_shape_of_the_other_tensor(id: str) -> None:
-    shapes = {tensor.name: tensor.shape for tensor in pc.count(id).tensors}
+    # A block that is shared by layers stands in the first of them.
+    shapes = {name: tensor.shape for tensor in pc.count(id).tensors for name in (tensor.name, name_first(tensor))}
     assert [
         tensor.name for tensor in pc.count(id).tensors if tensor.tied_to and tensor.shape != shapes[tensor.tied_to]
     ] == []
 
 
-@pytest.mark.parametrize("id", [id for id in ONE_OF_EACH if not hasattr(zoo.load_entry(id).sizes, "vision")])
+# Decoders whose LM head has a bias in modeling_*.py; that of an encoder always has one.
+BIASED_HEADS = {"ctrl", "git", "gptj", "phi", "phimoe", "xlm", "xlnet"}
+# Without ties the decoder of these has a token embedding of its own, and the encoder another.
+TWO_EMBEDDINGS = {"bart", "bigbird_pegasus", "blenderbot", "m2m_100", "mvp", "pegasus_x", "plbart", "prophetnet"}
+# One block stands in several layers; tie_word_embeddings = false makes its weights those of each layer, too.
+SHARED_BLOCKS = {"zamba", "zamba2"}
+
+
+# The token embedding of mllama has more rows than its LM head, so that they are never tied.
+@pytest.mark.parametrize(
+    "id", [id for id in list_with_field("tie_word_embeddings") if zoo.load_entry(id).architecture != "mllama"]
+)
 def test_a_tied_lm_head_adds_nothing_and_an_untied_one_adds_a_matrix(id: str) -> None:
     tied, untied = (count_sizes(resize_model(id, tie_word_embeddings=tie)) for tie in (True, False))
+    entry = zoo.load_entry(id)
+    sizes: Any = entry.sizes
+    has_bias = entry.architecture in BIASED_HEADS or sizes.reference.endswith("ForMaskedLM")
+    bias = sizes.vocab_size if has_bias else 0
+    matrix = sizes.vocab_size * getattr(sizes, "d_embedding", sizes.d_model)
+    assert (tied.lm_head, tied.tied, untied.lm_head, untied.tied) == (bias, True, matrix + bias, False)
+    more = untied.total - tied.total
+    if entry.architecture in SHARED_BLOCKS:
+        assert more == sum(tensor.elements for tensor in tied.tensors if tensor.tied_to) > matrix
+    else:
+        assert more == (2 if entry.architecture in TWO_EMBEDDINGS else 1) * matrix
+
+
+@pytest.mark.parametrize(
+    ("id", "field"),
+    [(id, field) for field in ("n_layers", "n_encoder_layers", "n_decoder_layers") for id in list_with_field(field)],
+)
+def test_one_more_layer_adds_exactly_one_layers_weights(id: str, field: str) -> None:
     sizes: Any = zoo.load_entry(id).sizes
-    bias = sizes.vocab_size if sizes.reference.endswith("ForMaskedLM") else 0
-    assert (tied.lm_head, tied.tied, untied.tied) == (bias, True, False)
-    assert untied.total - tied.total == untied.lm_head - bias == sizes.vocab_size * sizes.d_model
-
-
-@pytest.mark.parametrize("id", [id for id in ONE_OF_EACH if not hasattr(zoo.load_entry(id).sizes, "layer_types")])
-def test_one_more_layer_adds_exactly_one_layers_weights(id: str) -> None:
-    sizes = zoo.load_entry(id).sizes
-    fewer, more = count_sizes(sizes), count_sizes(resize_model(id, n_layers=sizes.n_layers + 1))  # type: ignore[attr-defined]
-    kind = (
-        fewer.sizes.n_layers - 1 if not hasattr(sizes, "cross_attention_layers") else 0
-    )  # the kind of layer that is added
-    part = "encoder" if sizes.reference.endswith("ForMaskedLM") else "decoder"
+    fewer, more = count_sizes(sizes), count_sizes(resize_model(id, **{field: getattr(sizes, field) + 1}))
+    # A layer of the kind that is added: the last layer of mllama and GPT-NeoX-Japanese differs from the others.
+    if hasattr(sizes, "cross_attention_layers") or zoo.load_entry(id).architecture == "gpt_neox_japanese":
+        kind = 0
+    else:
+        kind = max(set(range(getattr(sizes, field))) - set(getattr(sizes, "reusing_layers", ())))
+    is_encoder = fewer.parts["encoder"] and field != "n_decoder_layers"
     layer = sum(
         prod(t.shape) * prod(r.count for r in t.repeats if r.axis == "expert")
         for t in fewer.tensors
-        if t.parameters and t.part == part and any(r.axis == "layer" and kind in r.indices for r in t.repeats)
+        if t.parameters
+        and t.part in (("encoder",) if is_encoder else ("decoder", "cross_attention"))
+        and any(r.axis == "layer" and kind in r.indices for r in t.repeats)
     )
-    assert more.total - fewer.total == layer
+    assert more.total - fewer.total == layer > 0
 
 
 @settings(max_examples=40, deadline=None)

@@ -274,13 +274,16 @@ def test_parts_are_given_as_names_of_architectures() -> None:
 # ---- names
 
 
+MODEL_NAMES = {name.rpartition("/")[2] for id in zoo.list_ids() for name in zoo.list_names(id)}
+# Architectures with the name of a repository: gpt2, facebook/mvp, …
+HUB_NAMES = ["biogpt", "bloom", "ctrl", "cwm", "flint", "gpt2", "mvp", "openai-gpt", "rembert", "xlm-roberta-xl"]
+
+
 def test_a_string_prefers_the_model_and_a_mapping_names_the_architecture() -> None:
     assert pc.formula("gpt2") == pc.formula("gpt2-small")
     assert formula_error({"architecture": "gpt2"}).where == "gpt2"
-    assert [name for name in ARCHITECTURES if find_architecture(name) is None] == [
-        "gpt2",
-        "openai-gpt",
-    ]  # ids of the Hub
+    assert [name for name in ARCHITECTURES if name in MODEL_NAMES] == HUB_NAMES
+    assert [name for name in HUB_NAMES if find_architecture(name)] == []
     assert find_architecture("deepseek_v3") == "deepseek_v3"  # the model is deepseek-v3
     assert find_architecture("llama") == "llama"  # also a family, but not a model
 
@@ -297,7 +300,7 @@ ERRORS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "an unknown name": (
         ("lama",),
         {},
-        r"^unknown model 'lama' .*; or the name of an architecture\); did you mean llama, openllama, ",
+        r"^unknown model 'lama' .*; or the name of an architecture\); did you mean llama, microllama-300m, openllama, ",
     ),
     "an unknown architecture": (
         ({"architecture": "gpt3"},),
@@ -321,6 +324,11 @@ ERRORS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
         ("mllama",),
         {"vision.d_modle": 3},
         r"^mllama: unknown size vision\.d_modle \(expected vision\.d_model, .*; did you mean vision\.d_model",
+    ),
+    "a size of an unknown part": (
+        ("mllama",),
+        {"visio.d_model": 3},
+        r"^mllama: unknown size visio\.d_model \(expected d_model, vision, ",
     ),
     "a flag of a part that is not named": (
         ("llava",),

@@ -392,10 +392,12 @@ def test_a_declaration_run_on_symbols_evaluates_to_the_count_of_its_entry(id: st
         assert formula.evaluate(**{name: values[name] for name in formula.names}) == expected
 
 
-# One entry of each architecture; of towers a count makes one component each, and a flow several.
-WITHOUT_TOWERS = sorted(
-    {zoo.load_entry(id).architecture: id for id in ENTRIES if not hasattr(zoo.load_entry(id).sizes, "vision")}.values()
-)
+# One entry of each architecture; of an encoder of images or audio a count makes one component, and a flow several.
+WITHOUT_TOWERS = [
+    id
+    for id in sorted({zoo.load_entry(id).architecture: id for id in ENTRIES}.values())
+    if not any(paramcount.count(id).components[encoder] for encoder in ("vision", "audio"))
+]
 
 
 @pytest.mark.parametrize("id", WITHOUT_TOWERS)
@@ -413,9 +415,12 @@ def test_mtp_layers_run_on_symbols_evaluate_to_their_count(id: str) -> None:
     sizes = zoo.load_entry(id).sizes
     c, values = make_symbolic(sizes)
     out = type(sizes).mtp(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
-    assert out is not None
-    formula = sum_parameters(out)
-    assert formula.evaluate(**{name: values[name] for name in formula.names}) == paramcount.count(id).mtp
+    if getattr(sizes, "reusing_layers", ()):  # which tensors of an indexer such a release holds there is unknown
+        assert (out, paramcount.count(id).mtp) == (None, 0)
+    else:
+        assert out is not None
+        formula = sum_parameters(out)
+        assert formula.evaluate(**{name: values[name] for name in formula.names}) == paramcount.count(id).mtp
 
 
 def test_the_formula_of_a_whole_model_is_readable() -> None:

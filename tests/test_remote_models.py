@@ -44,6 +44,7 @@ def test_a_released_model_has_the_independent_total_and_every_tensor_shape(name:
         expected["lm_head"],
         expected.get("buffers", 0),
     )
+    assert sum(count.unreachable.values()) == expected.get("unreachable", 0)
     assert count_shapes(count) == expected["shapes"]
     assert (count.warnings, count.notes) == ((), ())
     assert expected["source"]

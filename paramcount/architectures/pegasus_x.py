@@ -5,6 +5,7 @@ from typing import Any
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
     Data,
+    Size,
     block,
     drop_rows,
     layers,
@@ -49,8 +50,7 @@ class PegasusX(Seq2Seq):
             table = f"/{t.shared}" if t.shared else "embed_tokens.weight"
             x = c.embed(lookup(tokens, table, "embedding", t.source, c.d_model), tokens, "")
             shared = learned_rows("embed_global.weight", "other_embedding", c.n_global_tokens, c.d_model)
-            kinds = [(("layer", "staggered layer")[c.staggered and i % 2], 1) for i in range(int(c.n_encoder_layers))]
-            x = layers(put_in_front(shared, x), "layers.{layer}.", kinds, c.encoder_layer, reads=(shared,))
+            x = layers(put_in_front(shared, x), "layers.{layer}.", list_kinds(c), c.encoder_layer, reads=(shared,))
             return c.norm(text_alone(x), "layer_norm")
 
         return block(tokens, "model.encoder.", encoder, part="encoder")
@@ -80,3 +80,10 @@ class PegasusX(Seq2Seq):
         if c.staggered and c.n_encoder_layers > 1 and c.block_size % 2:
             found = f"= {c.block_size} is odd, but every other layer staggers blocks by half a block"
             raise ParamcountError(found, where=FieldName("block_size"), expected="an even number")
+
+
+def list_kinds(c: Any) -> list[tuple[str, Size]]:
+    """In each second layer the blocks begin half a block later; no weight depends on it."""
+    if type(c.n_encoder_layers) is not int:
+        return [("layer", c.n_encoder_layers)]
+    return [(("layer", "staggered layer")[c.staggered and i % 2], 1) for i in range(c.n_encoder_layers)]

@@ -234,7 +234,7 @@ def try_values(cls: type[Sizes], values: Values) -> Trial:
         try:
             sums = sum_weights(c.as_sizes(), True)
         except WALK_ERRORS as error:
-            size = find_required_number(cls, {**values, **numbers})
+            size = find_required_number(cls, {**values, **numbers}, str(error))
             if not size:
                 return Trial(None, str(error), c.fields, tuple(numbers))
             numbers[size] = get_default_number(cls, size)
@@ -244,17 +244,20 @@ def try_values(cls: type[Sizes], values: Values) -> Trial:
             return Trial(sums, signature, c.fields, tuple(numbers))
 
 
-def find_required_number(cls: type[Sizes], values: Values) -> str:
-    """The size that must be a number for the forward pass to run; "" if no single size is enough."""
+def find_required_number(cls: type[Sizes], values: Values, failure: str) -> str:
+    """The size that must be a number for the forward pass to run, or to get beyond `failure`; "" if none helps."""
+    further = ""
     paths = list_symbols(cls, values)
     for path in sorted(paths, key=lambda path: not path.rpartition(".")[2].startswith("n_")):
         try:
             trial = SymbolicSizes(cls, {**values, path: get_default_number(cls, path)})
             sum_weights(trial.as_sizes(), True)
-        except WALK_ERRORS:
+        except WALK_ERRORS as error:
+            if str(error) != failure:
+                further = further or path
             continue
         return path
-    return ""
+    return further
 
 
 def get_default_number(cls: type[Sizes], path: str) -> int:
@@ -289,19 +292,19 @@ def check_structure(cls: type[Sizes], structure: Values) -> dict[str, object]:
         while "." in name:
             part, _, name = name.partition(".")
             if part not in inner_configs(owner):
-                raise make_field_error(owner, path, part)
+                raise make_field_error(owner, path, path.removesuffix(f"{part}.{name}"))
             within = path.removesuffix(f".{name}")
             owner = find_inner_class(owner, part, within, values.get(within))
         if name not in owner.model_fields:
-            raise make_field_error(owner, path, name)
+            raise make_field_error(owner, path, path.removesuffix(name))
         value = structure[path]
         values[path] = tuple(value) if isinstance(value, list) else value
         check_value(owner, name, path, values[path])
     return values
 
 
-def make_field_error(owner: type[Sizes], path: str, name: str) -> ParamcountError:
-    within = path.removesuffix(name)
+def make_field_error(owner: type[Sizes], path: str, within: str) -> ParamcountError:
+    """The error for a path that has no field. `within`: the path of `owner` with a dot, "" for the model itself."""
     names = [within + field for field in owner.model_fields]
     return ParamcountError(
         f"unknown size {make_printable(path, 60)}", expected=list_names(names, path), nearest=find_nearest(path, names)
