@@ -116,8 +116,8 @@ def visit_chosen_experts(experts: Any, x: Any, mask: Any, weights: Any) -> Any:
 def mend_name(model: Any, name: str) -> str:
     """The name of a tensor in released files, if the reference saves it under another.
 
-    Kimi K2.5: it calls the layers of the language model blocks, too, and does not rename all of the encoder. Source of
-    the names: model.safetensors.index.json of moonshotai/Kimi-K2.5. Qianfan-OCR: "encoder" in the names of the
+    Kimi K2.5: it calls the layers of the language model blocks, too, and does not rename all of the encoder. The
+    names are those that its own loading rules read. Qianfan-OCR: "encoder" in the names of the
     encoder's layers gets into those of the language model too. HyperCLOVA X Vision: it removes a prefix when it loads a
     file and does not put it back.
     """
