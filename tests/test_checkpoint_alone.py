@@ -127,6 +127,12 @@ EXCEPTIONS = {
     },
     **{f"model.layers.#.self_attn.{name}.weight": "linear attention of minimax" for name in ("qkv_proj", "out_proj")},
     "model.decoder.embed_tokens.weight": "the second table of t5gemma, the only one elsewhere",
+    **{
+        f"model.layers.#.shared_mlp.{name}_linear.weight": "the only MLP of a granitemoehybrid without experts"
+        for name in ("input", "output")
+    },
+    "cls.predictions.dense.weight": "rows of the LM head in mobilebert, a layer before it in rembert",
+    "mra.embeddings.position_ids": "stored by mra, no longer stored elsewhere",
 }
 
 

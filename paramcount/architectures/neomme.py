@@ -196,7 +196,7 @@ class NeoMME(PositionlessEncoder):
         )
         a = a + scale_by(own, -1.0)
         prefix = "self_attn.output_projection."
-        gate = linear(x, prefix + "gate_proj", "output_projection", (c.n_heads, c.d_head))
+        gate = linear(x, prefix + "gate_proj", "qkv.gate", (c.n_heads, c.d_head))
         return linear(
             a * activate(gate, "sigmoid"), prefix + "o_proj", "output_projection", c.d_model, bias=c.attention_bias
         )

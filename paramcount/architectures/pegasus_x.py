@@ -18,7 +18,7 @@ from paramcount.flow import (
 )
 from paramcount.parts.classic import Stack, encoder_stack, multi_head
 from paramcount.parts.seq2seq import Seq2Seq, pre_norm_layer, scale_embedding
-from paramcount.sizes import Flag, Natural, Positive, hf
+from paramcount.sizes import Flag, Natural, Positive, derived, hf
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_sinusoids
 
@@ -32,6 +32,7 @@ class PegasusX(Seq2Seq):
 
     n_global_tokens: Natural = hf("num_global_tokens", absent=32)
     block_size: Positive = hf("block_size", absent=512)
+    block_offset: Natural = derived(lambda js, c: c["block_size"] // 2)
     staggered: Flag = hf("stagger_local_blocks", absent=True)
 
     layer = pre_norm_layer
@@ -60,7 +61,7 @@ class PegasusX(Seq2Seq):
         s = encoder_stack(c)
         first = c.norm(drop_rows(x, shared), "global_self_attn_layer_norm")
         h = put_in_front(first, c.norm(text_alone(x), "self_attn_layer_norm"))
-        offset = c.block_size // 2 if kind == "staggered layer" else 0
+        offset = c.block_offset if kind == "staggered layer" else 0
         blocks: dict[str, Any] = {"chunk": c.block_size, "chunk_offset": offset}
         x = x + multi_head(s, h, "self_attn.", cached=False, bias=False, causal=False, **blocks)
         return x + c.feed_forward(s, c.norm(x, "final_layer_norm"))
@@ -77,6 +78,9 @@ class PegasusX(Seq2Seq):
         if c.d_model % 2:
             found = f"= {c.d_model} is odd, but positions are pairs of a sine and a cosine"
             raise ParamcountError(found, where=FieldName("d_model"), expected="an even number")
+        if c.block_offset != c.block_size // 2:
+            found = f"= {c.block_offset} is not half of block_size = {c.block_size}"
+            raise ParamcountError(found, where=FieldName("block_offset"), expected=str(c.block_size // 2))
         if c.staggered and c.n_encoder_layers > 1 and c.block_size % 2:
             found = f"= {c.block_size} is odd, but every other layer staggers blocks by half a block"
             raise ParamcountError(found, where=FieldName("block_size"), expected="an even number")

@@ -84,8 +84,10 @@ def get_language_size(sizes: Sizes, name: str) -> object:
     for field in (name, DECODER_SIZES.get(name, "")):
         if field in type(sizes).model_fields:
             return getattr(sizes, field)
-    language = getattr(sizes, "language", None)
-    return get_language_size(language, name) if isinstance(language, Sizes) else 0
+    for section in ("language", "text"):
+        if isinstance(language := getattr(sizes, section, None), Sizes):
+            return get_language_size(language, name)
+    return 0
 
 
 def read_kv_heads(model: Model, count: Count | None) -> int | None:
