@@ -477,6 +477,25 @@ def gemma3(c: Any) -> Any:
     return c.vocab_size * d + c.n_layers * block + d + lm_head_parameters(c)
 
 
+def ernie(c: Any) -> Any:
+    """arXiv:1904.09223, section 3.1: BERT; arXiv:1907.12412, section 3.2: and a table of tasks."""
+    return bert(c) + (c.n_task_types * c.d_model if c.task_ids else 0)
+
+
+def mamba(c: Any) -> Any:
+    """arXiv:2312.00752, section 3.4 and Algorithm 2: x and z, a convolution over x, from it step, B and C, A and D per
+    channel, and back. MambaMixer for the flags; MambaForCausalLM: one norm per layer.
+    """
+    d, inner = c.d_model, c.d_inner
+    mixer = 3 * d * inner + inner * c.d_conv + inner * (c.dt_rank + 2 * c.d_state) + c.dt_rank * inner + inner
+    mixer = mixer + inner * c.d_state + inner
+    if c.conv_bias:
+        mixer = mixer + inner
+    if c.mixer_bias:
+        mixer = mixer + 2 * inner + d
+    return c.vocab_size * d + c.n_layers * (mixer + d) + d + lm_head_parameters(c)
+
+
 def mamba2(c: Any) -> Any:
     """arXiv:2405.21060, section 7.1 and Figure 6: z, x, B, C and step out of one matrix, a convolution over x, B and C,
     one A, D and step bias a head, a norm before the output. Mamba2Mixer for the flags; Mamba2ForCausalLM: one norm a
@@ -596,6 +615,22 @@ def olmo(c: Any) -> Any:
     return c.vocab_size * d + c.n_layers * block + lm_head_parameters(c)
 
 
+def opt(c: Any) -> Any:
+    """arXiv:2205.01068, section 2.1: GPT-3's decoder. OPTForCausalLM: two positions more than the longest text, and a
+    matrix after the token embedding and one before the LM head if the embedding is narrower than d_model.
+    """
+    d, heads, norm = c.d_model, c.n_heads * c.d_head, 2 * c.d_model if c.norm_weights else 0
+    block = 4 * d * heads + 2 * d * c.d_ff + 2 * norm
+    if c.bias:
+        block = block + 3 * heads + d + c.d_ff + d
+    total = embedding_parameters("opt", c) + position_parameters("opt", c) + c.n_layers * block
+    if c.d_token:
+        total = total + 2 * c.d_token * d
+    if c.last_norm:
+        total = total + norm
+    return total if c.tie_word_embeddings else total + embedding_parameters("opt", c)
+
+
 def starcoder2(c: Any) -> Any:
     """arXiv:2402.19173, section 6.1: grouped-query attention, rotary positions. Starcoder2ForCausalLM: two matrices in
     the MLP, norms with biases.
@@ -614,6 +649,7 @@ TOTAL: dict[str, Callable[[Any], Any]] = {
     "deepseek": deepseek,
     "deepseek_v2": deepseek_v2,
     "deepseek_v3": deepseek_v3,
+    "ernie": ernie,
     "gemma": gemma,
     "gemma2": gemma2,
     "gemma3_text": gemma3,
@@ -624,6 +660,7 @@ TOTAL: dict[str, Callable[[Any], Any]] = {
     "gpt_oss": gpt_oss,
     "jamba": jamba,
     "llama": llama,
+    "mamba": mamba,
     "mamba2": mamba2,
     "mistral": mistral,
     "mixtral": mixtral,
@@ -633,6 +670,7 @@ TOTAL: dict[str, Callable[[Any], Any]] = {
     "olmo2": olmo2,
     "olmo3": olmo2,
     "openai-gpt": openai_gpt,
+    "opt": opt,
     "phi3": phi3,
     "qwen": qwen,
     "qwen2": qwen2,
@@ -669,19 +707,24 @@ def active_parameters(name: str, c: Any) -> Any:
 
 
 def embedding_parameters(name: str, c: Any) -> Any:
+    if name == "opt" and c.d_token:
+        return c.vocab_size * c.d_token
     return (c.vocab_size + 8 if name == "mllama" else c.vocab_size) * c.d_model
 
 
 def position_parameters(name: str, c: Any) -> Any:
     if name == "gpt_neox":  # rotary: n_positions has no table
         return 0
+    if name == "opt":
+        return (c.n_positions + 2) * c.d_model
     if hasattr(c, "n_buckets"):
         return 2 * c.n_buckets * c.n_heads
     return c.n_positions * c.d_model if hasattr(c, "n_positions") else 0
 
 
 def segment_parameters(c: Any) -> Any:
-    return c.n_token_types * c.d_model if hasattr(c, "n_token_types") else 0
+    tasks = c.n_task_types * c.d_model if getattr(c, "task_ids", False) else 0
+    return tasks + (c.n_token_types * c.d_model if hasattr(c, "n_token_types") else 0)
 
 
 # ---- the zoo and every structure an architecture can have
@@ -708,7 +751,7 @@ def test_exactly_the_mixtures_have_a_closed_form_of_inactive_experts() -> None:
 def test_every_entry_of_the_zoo_equals_its_closed_form(id: str) -> None:
     model = zoo.load_entry(id)
     name, c, count = str(model.architecture), model.sizes, paramcount.count(id)
-    head = biased_lm_head_parameters(c) if name == "bert" else lm_head_parameters(c)
+    head = biased_lm_head_parameters(c) if name in ("bert", "ernie") else lm_head_parameters(c)
     tables = embedding_parameters(name, c) + position_parameters(name, c) + segment_parameters(c) + head
     assert count.total == total_parameters(name, c)
     assert count.active == active_parameters(name, c)
