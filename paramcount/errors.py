@@ -267,7 +267,7 @@ def find_nearest(word: object, names: Iterable[str], most: int = 3) -> tuple[str
     """
     from difflib import get_close_matches  # slow to import, and only errors need it
 
-    return tuple(get_close_matches(make_printable(word), list(names), n=most, cutoff=0.6))
+    return tuple(get_close_matches(make_printable(word), list(dict.fromkeys(names)), n=most, cutoff=0.6))
 
 
 def join_words(words: Iterable[object], conjunction: str = "or") -> str:

@@ -335,7 +335,8 @@ SIBLING = "(expected the config.json in the same directory)"
          "model_type = seed-oss is not supported (expected a model type from `paramcount architectures`); did you "
          "mean seed_oss?"),
         ({"model_type": "clip"},
-         "model_type = clip is not supported (expected a model type from `paramcount architectures`)"),
+         "model_type = clip is not supported (expected a model type from `paramcount architectures`); did you mean "
+         "blip or blip-2?"),
         ({"model_type": "\x1b[31mx"},
          r"model_type = \x1b[31mx is not supported (expected a model type from `paramcount architectures`)"),
         ({"model_type": "zzz", "auto_map": {"AutoConfig": "x.Y"}},

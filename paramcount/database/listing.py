@@ -1,4 +1,4 @@
-"""The models of `paramcount list`: rows of the table `models`, searched, filtered and with the columns named."""
+"""The models of `paramcount list`: the table `models`, searched, filtered and with the columns named."""
 
 from __future__ import annotations
 
