@@ -48,8 +48,13 @@ def mlps_in_front(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
 
 
 def size_inside(js: ConfigJson, c: FieldValues) -> int:
-    """The size of the vectors that attention and MLPs read."""
-    size = js.get("intra_bottleneck_size", 128) if flag(js, "use_bottleneck", absent=True) else c["d_model"]
+    """The size of the vectors that attention and MLPs read.
+
+    It decides d_head, which is read before the two sizes that it depends on.
+    """
+    narrowed = c["narrowed"] if "narrowed" in c else flag(js, "use_bottleneck", absent=True)
+    narrow = c["d_narrow"] if "d_narrow" in c else js.get("intra_bottleneck_size", 128)
+    size = narrow if narrowed else c["d_model"]
     if type(size) is not int or size < 1:
         raise ParamcountError(f"= {describe_value(size)}", where="intra_bottleneck_size", expected="a positive integer")
     return size

@@ -26,7 +26,7 @@ from paramcount.cli.progress import progress_callback
 @click.command(
     "sweep",
     cls=Command,
-    epilog="Example: paramcount sweep llama-3.1-8b n_layers=16:64:4 'd_ff=4*d_model' --csv",
+    epilog="Example: paramcount sweep llama-3.1-8b n_layers=16:64:4 'd_ff=4*d_model'",
 )
 @model_argument
 @click.argument("settings", nargs=-1, required=True, metavar="SIZE=VALUES...")
