@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,17 +17,41 @@ import yaml
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.architectures import ARCHITECTURES
+from paramcount.zoo.entries import dump_sizes
 from tests.refusing import command_error, model_error
 
 MOST = 2**31
 LISTED = "what `paramcount architectures` lists"
 OPTIONAL_PARTS = {"n_dense_layers", "n_shared_experts", "n_mtp_layers"}  # a model may have none of these
-MAY_BE_ZERO = {  # what else the reference builds without: experts, rotated positions
-    "glm4_moe": {"n_routed_experts", "d_rope"},
-    "jamba": {"n_routed_experts"},
-    "phi3": {"d_rope"},
-    "qwen3_next": {"n_routed_experts", "n_active_experts", "d_rope"},
-}
+# What else the reference builds without: {size: the architectures, or their blocks, in which it may be 0}.
+MAY_BE_ZERO = {
+    "n_routed_experts": {
+        "axk1", "bailing_hybrid", "deepseek_v32", "ernie4_5_moe", "gemma4", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa",
+        "granitemoehybrid", "jamba", "qwen3_next",
+    },
+    "n_active_experts": {"bailing_hybrid", "ernie4_5_moe", "gemma4", "granitemoehybrid", "qwen3_next"},
+    "n_identity_experts": {"longcat_flash"},
+    "n_least_experts": {"longcat_flash"},
+    "d_expert": {"gemma4"},
+    "d_per_layer": {"gemma4"},
+    "d_rope": {  # partial_rotary_factor
+        "fuyu", "glm", "glm4", "glm4_moe", "glm_ocr.language", "gpt_neox", "laguna", "mimo_v2_flash", "minimax_m2",
+        "nemotron", "persimmon", "phi", "phi3", "phi3_v", "qwen3_5.language", "qwen3_5_moe.language", "qwen3_next",
+        "recurrent_gemma", "stablelm", "zaya",
+    },
+    "d_rope_sliding": {"laguna", "mimo_v2_flash", "zaya"},
+    "n_frequencies": {"esm"},
+    "n_token_types": {"deberta", "deberta-v2", "gte"},
+    "d_conv": {"deberta-v2"},
+    "window": {"modernbert"},
+    "window_size": {"got_ocr2.vision"},
+    "n_layers": {"nemotron_h"},
+    "n_global_tokens": {"pegasus_x"},
+    "n_adapter_places": {"zamba2"},
+    "n_patches": {f"{name}.vision" for name in ("gemma3", "git", "internvl_chat", "llava", "minicpmv", "paddleocr_vl")},
+    "d_subsampled": {"gemma4.audio"},
+}  # fmt: skip
+WITHOUT_FLAGS = {"cpmant", "kimi_k25", "qwen2_audio", "qwen3_asr", "voxtral"}  # or in the language model only
 
 LLAMA: dict[str, Any] = {
     "vocab_size": 1000, "d_model": 256, "n_layers": 2, "n_heads": 32, "n_kv_heads": 8, "d_head": 8, "d_ff": 512,
@@ -47,13 +71,38 @@ PAPER = {"id": "paper", "kind": "paper", "ref": "arXiv:2302.13971", "accessed": 
 
 def make_entry(architecture: str = "llama", /, **changes: Any) -> dict[str, Any]:
     """A mapping with the config of some model of that architecture, and these sizes changed; None leaves one out."""
-    config = LLAMA if architecture == "llama" else MODELS[architecture].sizes.model_dump()
+    config = LLAMA if architecture == "llama" else dump_sizes(MODELS[architecture].sizes)
     config = {name: value for name, value in {**config, **changes}.items() if name not in changes or value is not None}
     return {"architecture": architecture, "config": config}
 
 
 def make_vision_entry(**changes: Any) -> dict[str, Any]:
-    return make_entry("mllama", vision={**MODELS["mllama"].sizes.model_dump()["vision"], **changes})
+    return make_entry("mllama", vision={**dump_sizes(MODELS["mllama"].sizes)["vision"], **changes})
+
+
+def list_blocks(architecture: str) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """The blocks of sizes of a model and where they are; a language model that has an entry of its own is left out."""
+
+    def walk(config: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+        if config.get("architecture") not in MODELS:
+            yield path, config
+        for name, value in config.items():
+            if isinstance(value, dict):
+                yield from walk(value, (*path, name))
+
+    return walk(make_entry(architecture)["config"], ())
+
+
+def change_block(architecture: str, path: tuple[str, ...], name: str, value: object) -> dict[str, Any]:
+    """An entry with one size of one block changed; None leaves it out."""
+    entry = make_entry(architecture)
+    block = entry["config"]
+    for part in path:
+        block[part] = block = dict(block[part])
+    block[name] = value
+    if value is None:
+        del block[name]
+    return entry
 
 
 def tuples_to_lists(document: Any) -> Any:
@@ -79,10 +128,16 @@ def test_the_models_that_the_cases_start_from_are_counted() -> None:
 
 @pytest.mark.parametrize("architecture", sorted(MODELS))
 def test_every_size_of_every_architecture_is_a_whole_number_in_its_range(architecture: str) -> None:
-    sizes = {name: value for name, value in make_entry(architecture)["config"].items() if type(value) is int}
-    assert {"vocab_size", "d_model", "n_layers"} <= set(sizes)
-    for name, size in sizes.items():
-        least = 0 if name in OPTIONAL_PARTS | MAY_BE_ZERO.get(architecture, set()) else 1
+    sizes = {
+        (path, name): value
+        for path, block in list_blocks(architecture)
+        for name, value in block.items()
+        if type(value) is int
+    }
+    assert sizes
+    for (path, name), size in sizes.items():
+        block = ".".join((architecture, *path))
+        least = 0 if name in OPTIONAL_PARTS or block in MAY_BE_ZERO.get(name, ()) else 1
         integer = "a positive integer" if least == 1 else "a non-negative integer"
         wrong = {
             least - 1: f"= {least - 1} (expected {integer})",
@@ -104,27 +159,37 @@ def test_every_size_of_every_architecture_is_a_whole_number_in_its_range(archite
         cases = [*wrong.items(), *((value, f"= {said} (expected an integer)") for value, said in odd)]
         for value, message in cases:
             with pytest.raises(pc.ParamcountError) as caught:
-                pc.load(make_entry(architecture, **{name: value}))
-            assert str(caught.value) == f"config.{name} {message}"
+                pc.load(change_block(architecture, path, name, value))
+            assert str(caught.value) == f"{'.'.join(('config', *path, name))} {message}"
 
 
 @pytest.mark.parametrize("architecture", sorted(MODELS))
 def test_every_field_of_every_architecture_is_required_and_no_other_is_known(architecture: str) -> None:
-    fields = list(make_entry(architecture)["config"])
-    for name in fields:
-        with pytest.raises(pc.ParamcountError) as caught:
-            pc.load(make_entry(architecture, **{name: None}))
-        assert str(caught.value) == f"config.{name} is missing (expected a value for every field)"
-    message = model_error(make_entry(architecture, n_layesr=3))
-    assert message.startswith("config.n_layesr: unknown field (expected n_layers, ")
-    assert f" or {len(fields) - 5} others); did you mean n_layers" in message
+    for path, block in list_blocks(architecture):
+        fields = [name for name in block if name != "architecture"]
+        for name in fields:
+            with pytest.raises(pc.ParamcountError) as caught:
+                pc.load(change_block(architecture, path, name, None))
+            place = ".".join(("config", *path, name))
+            assert str(caught.value) == f"{place} is missing (expected a value for every field)"
+        last = fields[-1]
+        first = last if len(fields) > 6 else fields[0]  # a short list is in the order of the fields
+        message = model_error(change_block(architecture, path, f"{last}x", 3))
+        assert message.startswith(f"{'.'.join(('config', *path, last))}x: unknown field (expected {first}")
+        assert f"; did you mean {last}" in message
+        assert (f" or {len(fields) - 5} others); " in message) == (len(fields) > 6)
 
 
 @pytest.mark.parametrize("architecture", sorted(MODELS))
 def test_every_flag_of_every_architecture_is_true_or_false(architecture: str) -> None:
-    flags = [name for name, value in make_entry(architecture)["config"].items() if isinstance(value, bool)]
-    assert "tie_word_embeddings" in flags
-    for name in flags:
+    flags = [
+        (path, name)
+        for path, block in list_blocks(architecture)
+        for name, value in block.items()
+        if isinstance(value, bool)
+    ]
+    assert bool(flags) == (architecture not in WITHOUT_FLAGS)
+    for path, name in flags:
         for value, said in (
             (0, "0"),
             (1, "1"),
@@ -133,8 +198,8 @@ def test_every_flag_of_every_architecture_is_true_or_false(architecture: str) ->
             ([], "[]"),
         ):
             with pytest.raises(pc.ParamcountError) as caught:
-                pc.load(make_entry(architecture, **{name: value}))
-            assert str(caught.value) == f"config.{name} = {said} (expected true or false)"
+                pc.load(change_block(architecture, path, name, value))
+            assert str(caught.value) == f"{'.'.join(('config', *path, name))} = {said} (expected true or false)"
 
 
 def test_the_largest_size_is_counted_and_stays_exact() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from paramcount.architectures.bert import Bert
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Unknown, Unreachable, join, linear, lookup, scale_by
 from paramcount.parts.encoders import embed_tokens
 from paramcount.sizes import Derivation, Flag, Positive, derived, flag, hf
@@ -31,6 +32,17 @@ class RoCBert(Bert):
     inputs_joined: Flag = hf("concat_input", absent=True)
     sounds: Flag = derived(looked_up("enable_pronunciation", "d_sound"))
     shapes: Flag = derived(looked_up("enable_shape", "d_shape"))
+
+    def check(c) -> None:
+        super().check()
+        if not c.inputs_joined:
+            for table, size in (("sounds", "d_sound"), ("shapes", "d_shape")):
+                width = getattr(c, size)
+                if getattr(c, table) and width != c.d_model:
+                    found = f"= {width}, but " + FieldName(table) + f" are added to vectors of {c.d_model}"
+                    raise ParamcountError(
+                        found, where=FieldName(size), expected=f"{c.d_model}", sizes=(width, c.d_model)
+                    )
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         off = [("shape_embed", c.n_shapes, c.d_shape)] * (not c.shapes) + [
