@@ -32,8 +32,8 @@ from tests.test_package import command_code, list_loaded_modules
 
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 STACKED = [id for id in IDS if "n_layers" in type(zoo.load_entry(id).sizes).model_fields]
-LISTS = ("layer_types", "layer_groups", "attention_layers")
-LISTED = {id: name for id in STACKED for name in LISTS if len(getattr(zoo.load_entry(id).sizes, name, ())) > 1}
+LISTS = ("layer_types", "layer_groups", "attention_layers")  # an entry per layer
+LISTED = {id: name for id in STACKED for name in LISTS if zoo.load_entry(id).sizes.model_dump().get(name)}
 OTHERS = [id for id in STACKED if id not in LISTED]
 SHARED = [id for id in OTHERS if zoo.load_entry(id).architecture == "albert"]  # all layers read the weights of one
 LIKE_A_NEW_LAYER = {"gpt-neox-japanese-2.7b": 30, "glm-5.2": 74}  # the last one alone has a bias; it lacks an indexer

@@ -173,6 +173,10 @@ class MobileBert(MaskedEncoder):
 
     def check(c) -> None:
         check_projection(c)
+        read = "d_narrow" if c.narrowed else "d_model"
+        if c.d_inner != getattr(c, read):
+            found = f"= {c.d_inner} for " + FieldName(read) + f" = {getattr(c, read)}"
+            raise ParamcountError(found, where=FieldName("d_inner"), expected=f"{getattr(c, read)}")
         if c.n_heads * c.d_head != c.d_inner:
             found = f"= {c.n_heads} does not divide {c.d_inner}"
             raise ParamcountError(found, where=FieldName("n_heads"), expected=f"a divisor of {c.d_inner}")
