@@ -163,6 +163,8 @@ def test_labels_of_a_multimodal_model_are_at_the_top_level() -> None:
         ("bart", "BartEncoder", "BartModel or "),
         ("gemma3_text", "Gemma3ForSequenceClassification", "Gemma3TextForSequenceClassification or "),
         ("qwen2", "JevForDecision", "Qwen2ForCausalLM"),
+        ("blip", "BlipModel", "BlipForConditionalGeneration"),
+        ("blip-2", "Blip2Model", "Blip2ForConditionalGeneration"),
         ("qwen3_asr", "Qwen3ASRForTokenClassification", "Qwen3ASRForConditionalGeneration"),
     ],
 )

@@ -45,6 +45,7 @@ class Blip2(Sizes):
     """Source: arXiv:2301.12597, section 3."""
 
     reference = "Blip2ForConditionalGeneration"
+    base_model: ClassVar[str | None] = ""  # Blip2Model has the LM head, too
     conditions: ClassVar[tuple[Condition, ...]] = (token_given("image_token_id", "image_token_index"),)
     float32_if_float16: ClassVar[tuple[str, ...]] = ("query_tokens", "qformer")
 
@@ -101,6 +102,7 @@ class InstructBlip(Blip2):
     """The Q-Former reads the instruction too. Source: arXiv:2305.06500, section 2.3."""
 
     reference = "InstructBlipForConditionalGeneration"
+    base_model = None
     float32_if_float16 = ("query_tokens",)
 
     qformer: TextQFormer  # type: ignore[assignment]

@@ -178,8 +178,8 @@ class MobileBert(MaskedEncoder):
             found = f"= {c.d_inner} for " + FieldName(read) + f" = {getattr(c, read)}"
             raise ParamcountError(found, where=FieldName("d_inner"), expected=f"{getattr(c, read)}")
         if c.n_heads * c.d_head != c.d_inner:
-            found = f"= {c.n_heads} does not divide {c.d_inner}"
-            raise ParamcountError(found, where=FieldName("n_heads"), expected=f"a divisor of {c.d_inner}")
+            uneven = f"= {c.n_heads} does not divide {c.d_inner}"
+            raise ParamcountError(uneven, where=FieldName("n_heads"), expected=f"a divisor of {c.d_inner}")
         if c.d_embedding > c.d_model:
             more = f"= {c.d_embedding} is more than " + FieldName("d_model")
             raise ParamcountError(more, where=FieldName("d_embedding"), expected=f"at most {c.d_model}")
