@@ -1,4 +1,4 @@
-"""A zoo entry against the reference implementation, as tests/data/reference.json and named_shapes.json have
+"""A zoo entry against the reference implementation, as tests/data/reference.json and reference_names.json have
 frozen it.
 """
 
@@ -7,13 +7,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import paramcount.zoo as zoo
 from paramcount.counting.count import Count, count_sizes
-from paramcount.counting.tensors import list_unreachable
+from paramcount.counting.tensors import Tensor, list_unreachable
 
 REFERENCE = Path(__file__).parent / "data" / "reference.json"
 CONFIGS = Path(__file__).parent / "data" / "zoo_configs.jsonl"
@@ -34,12 +35,18 @@ def load_configs() -> dict[str, dict[str, Any]]:
     return {line["id"]: line["config"] for line in lines}
 
 
-def count_shapes(count: Count) -> Counter[str]:
-    """How many learned tensors the model has of each shape, tied ones once and unreachable ones too."""
-    found: Counter[str] = Counter()
+def list_learned(count: Count) -> Iterator[Tensor]:
+    """The learned tensors of the model, tied ones once and unreachable ones too."""
     for tensor in (*count.tensors, *(tensor for tensor, _ in list_unreachable(count.sizes, count.head))):
         if tensor.part != "mtp" and tensor.role == "parameter" and tensor.tied_to is None:
-            found["×".join(map(str, tensor.shape))] += tensor.copies
+            yield tensor
+
+
+def count_shapes(count: Count) -> Counter[str]:
+    """How many learned tensors the model has of each shape."""
+    found: Counter[str] = Counter()
+    for tensor in list_learned(count):
+        found["×".join(map(str, tensor.shape))] += tensor.copies
     return found
 
 
@@ -62,7 +69,55 @@ def find_differences(id: str) -> list[str]:
     ]
 
 
-# ---- tensor by tensor: the reference's names and shapes of one or two entries of each architecture
+# ---- tensor by tensor: the reference's names and shapes of one entry of each architecture
+
+NAMES = Path(__file__).parent / "data" / "reference_names.json"
+FIRST = re.compile(r"\.(\d+|\{\w+\})(?=\.|$)")  # index of a layer
+LATER = re.compile(r"\.(\d+|\{\w+\})(?=\.)(?!\.(weight|bias)$)")  # of an expert, not of a step in a sequence
+Merged = dict[str, dict[str, int]]  # {name without prefix and indices: {shape: how many}}
+
+
+@lru_cache(maxsize=1)
+def load_reference_names() -> dict[str, dict[str, Any]]:
+    """{zoo id: {"prefix": of the reference's names, "tensors": its names and shapes}}"""
+    frozen: dict[str, dict[str, Any]] = json.loads(NAMES.read_text(encoding="utf-8"))
+    return frozen
+
+
+def merge_names(named: Iterable[tuple[str, tuple[int, ...], int]], prefix: str) -> Merged:
+    """Tensors, each (name, shape, how many), by name without prefix and indices.
+
+    >>> merge_names([("model.layers.0.w.weight", (8, 4), 1), ("model.layers.{layer}.w.weight", (8, 4), 2)], "model.")
+    {'layers.{}.w.weight': {'8×4': 3}}
+    """
+    found: Merged = {}
+    for name, shape, copies in named:
+        pattern = LATER.sub(".{}", FIRST.sub(".{}", name.removeprefix(prefix), count=1))
+        counts = found.setdefault(pattern, {})
+        key = "×".join(map(str, shape))
+        counts[key] = counts.get(key, 0) + copies
+    return found
+
+
+def find_misnamed(id: str) -> list[str]:
+    """Tensors of a zoo entry that differ from its reference's of the same name.
+
+    Empty where all are equal or none are recorded.
+    """
+    if id not in load_reference_names():
+        return []
+    recorded = load_reference_names()[id]
+    count = count_sizes(zoo.load_entry(id).sizes)
+    named = [(tensor.name, tensor.shape, tensor.copies) for tensor in list_learned(count)]
+    has, wants = merge_names(named, recorded["prefix"]), recorded["tensors"]
+    return [
+        f"{name}: {has.get(name)} instead of {wants.get(name)}"
+        for name in sorted(has | wants)
+        if has.get(name) != wants.get(name)
+    ]
+
+
+# ---- as files hold them: the reference's names and shapes of some entries
 
 NAMED = Path(__file__).parent / "data" / "named_shapes.json"
 Named = dict[str, tuple[tuple[int, ...], int]]  # {name without indices: (shape, how many)}
@@ -70,7 +125,7 @@ MIXTRAL = {"gate_proj": "w1", "down_proj": "w2", "up_proj": "w3", ".mlp.": ".blo
 
 
 @lru_cache(maxsize=1)
-def load_reference_names() -> dict[str, dict[str, Any]]:
+def load_named_shapes() -> dict[str, dict[str, Any]]:
     """{zoo id: {name in the reference implementation: [shape, how many]}}"""
     frozen: dict[str, dict[str, Any]] = json.loads(NAMED.read_text(encoding="utf-8"))
     return frozen
@@ -99,7 +154,7 @@ def expect_names(id: str) -> Named:
     """
     architecture = str(zoo.load_entry(id).architecture)
     found: Named = {}
-    for name, (shape, copies) in load_reference_names()[id].items():
+    for name, (shape, copies) in load_named_shapes()[id].items():
         stem, stacked, projection = name.partition(".experts.")
         if not stacked or len(shape) != 3 or architecture == "gpt_oss":
             found[rename_as_released(architecture, name)] = tuple(shape), copies
@@ -112,23 +167,3 @@ def expect_names(id: str) -> Named:
                 n * copies,
             )
     return found
-
-
-def find_misnamed(id: str) -> list[str]:
-    """Tensors of a zoo entry that differ from its reference's of the same name.
-
-    Empty where all are equal or none are recorded.
-    """
-    if id not in load_reference_names():
-        return []
-    has: Named = {}
-    for tensor in count_sizes(zoo.load_entry(id).sizes).tensors:
-        if tensor.part != "mtp" and tensor.role == "parameter" and tensor.tied_to is None:
-            name = re.sub(r"\{\w+\}", "{}", tensor.name)
-            has[name] = tensor.shape, tensor.copies + has.get(name, (tensor.shape, 0))[1]
-    wants = expect_names(id)
-    return [
-        f"{name}: {has.get(name)} instead of {wants.get(name)}"
-        for name in sorted(has | wants)
-        if has.get(name) != wants.get(name)
-    ]

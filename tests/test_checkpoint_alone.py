@@ -36,7 +36,7 @@ from paramcount.counting.count import Count
 from paramcount.counting.tensors import Tensor
 from paramcount.zoo import count_model
 from tests.batches import in_batches
-from tests.comparison import expect_names, load_reference, load_reference_names
+from tests.comparison import expect_names, load_named_shapes, load_reference
 from tests.gguf_writing import finish_file
 from tests.headers import NAMES, Tensors, assign_shards, load_saved, write_file, write_header, write_shards
 from tests.model_types import MODEL_TYPES
@@ -248,7 +248,7 @@ def reference_tensors(id: str, dtype: str = "BF16") -> Tensors:
 
 UNIFORM = [
     id
-    for id, found in load_reference_names().items()
+    for id, found in load_named_shapes().items()
     if len({copies for name, (_, copies) in found.items() if "{}" in name}) == 1
     and not any(name.count("{}") > 1 for name in expect_names(id))
 ]

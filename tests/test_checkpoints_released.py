@@ -18,7 +18,7 @@ from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.loading import load
-from tests.comparison import expect_names, load_reference_names
+from tests.comparison import expect_names, load_named_shapes
 from tests.damaging import list_complaints
 from tests.headers import Tensors, tensor_bytes, total_bytes, write_header
 from tests.released import count_hub_values, make_release
@@ -163,7 +163,7 @@ def expand_reference(id: str) -> Tensors:
     return found
 
 
-@pytest.mark.parametrize("id", sorted(load_reference_names()))
+@pytest.mark.parametrize("id", sorted(load_named_shapes()))
 def test_a_header_with_the_reference_s_names_has_the_model(id: str) -> None:
     tensors = expand_reference(id)
     found = verify_checkpoint(load(id), make_checkpoint(tensors))

@@ -65,7 +65,7 @@ def test_with_full_each_tensor_outside_the_experts_appears_under_its_own_name(id
         (held.name, held.stored)
         for step in with_every_layer(trace(id)).steps
         for held in step.weights
-        if not held.tied_to
+        if not held.tied_to and 0 not in held.stored  # Ling Plus has 0 shared experts, which no file contains
     ]
     expected = []
     for tensor in count_model(zoo.load_entry(id)).tensors:
@@ -144,7 +144,7 @@ def test_elements_of_attention_scores_add_up(id: str) -> None:
     shapes = [
         (step.out, prod(scope.copies for scope in step.layers))
         for step in found.steps
-        if step.op == "softmax" and step.reads
+        if step.op in ("softmax", "(1 − arccos / π)ⁿ") and step.reads  # YOSO, arXiv:2111.09714 §3, has no softmax
     ]
     if found.attention_scores is not None:
         assert found.attention_scores == sum(

@@ -110,8 +110,7 @@ class InstructBlip(Blip2):
     def questions(c) -> tuple[Data, ...]:
         return (given("instruction tokens", "instruction"),)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return ()
+    unreachable = Sizes.unreachable
 
 
 class InstructBlipVideo(InstructBlip):

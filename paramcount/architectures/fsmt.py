@@ -3,9 +3,9 @@
 from typing import Any
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Unreachable, linear, lookup
+from paramcount.flow import Data, linear, lookup
 from paramcount.parts.seq2seq import DECODER, Seq2Seq, Tables, first_after_padding, post_norm_layer, scale_embedding
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf, setting
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_sinusoids, check_stack_heads
 
@@ -53,8 +53,7 @@ class FSMT(Seq2Seq):
         t = c.tables()
         return linear(x, DECODER + "output_projection", "lm_head", t.head, tied_to=t.head_tied_to)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return ()
+    unreachable = Sizes.unreachable
 
     def check(c) -> None:
         check_stack_heads(c)

@@ -6,7 +6,7 @@ from paramcount.flow import Data, Unknown, Unreachable
 from paramcount.parts.classic import second_bias
 from paramcount.parts.encoders import ROBERTA_HEAD, PositionlessEncoder, embed_tokens, masked_head, rotary_attention
 from paramcount.parts.feed_forward import fused_gated_mlp, gated_mlp, plain_mlp
-from paramcount.sizes import Flag, Natural, Positive, class_ends, d_model_per_head, derived, hf, rotary, setting
+from paramcount.sizes import Flag, Natural, Positive, Sizes, class_ends, d_model_per_head, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table, padding_inside
 from paramcount.sizes.rules import check_flag
 
@@ -88,8 +88,7 @@ class Gte(JinaEmbeddingsV3):
         names = ("lm_head.dense", "lm_head.norm", "lm_head.decoder", "lm_head.decoder.bias")
         return masked_head(c, x, names, c.d_model, "gelu")
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return ()
+    unreachable = Sizes.unreachable
 
     def check(c) -> None:
         check_flag(c, "has_segments", "n_token_types")

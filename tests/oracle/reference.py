@@ -1,19 +1,18 @@
 """The reference implementation, built on the meta device from the published config.json of every zoo entry.
 
 `python -m tests.oracle.reference [ID...]` freezes its tensors and sums into tests/data/reference.json, of all entries
-or of some, and the names of the tensors of one or two entries of each architecture into tests/data/named_shapes.json.
+or of some, and the names of the tensors of one entry of each architecture into tests/data/reference_names.json.
 It needs torch and transformers.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections import Counter
 from typing import Any
 
-from tests.comparison import NAMED, REFERENCE, load_configs
+from tests.comparison import NAMES, REFERENCE, load_configs, merge_names
 from tests.oracle import differential
 
 
@@ -54,19 +53,6 @@ def count_outer_bias(model: Any) -> int:
     return sum(bias.numel() for bias in biases.values() if bias is not getattr(matrix, "bias", None))
 
 
-def list_names(model: Any) -> dict[str, tuple[tuple[int, ...], int]]:
-    """{name in the reference, without the layer's index: (shape, how many)}"""
-    found: dict[str, tuple[tuple[int, ...], int]] = {}
-    for name, tensor in model.named_parameters():
-        name = re.sub(r"\.\d+(?=\.)", ".{}", name, count=1)  # the layer's index; other numbers name distinct tensors
-        shape = tuple(tensor.shape)
-        before, copies = found.get(name, (shape, 0))
-        if before != shape:
-            raise ValueError(f"{name} is {before} and {shape}")
-        found[name] = shape, copies + 1
-    return found
-
-
 def freeze(ids: list[str]) -> None:
     """Freeze the entries with these ids, or all, and drop what the zoo no longer has."""
     import paramcount.zoo as zoo
@@ -82,23 +68,27 @@ def freeze(ids: list[str]) -> None:
 
 
 def freeze_names() -> None:
-    """The names of the entries that have been recorded, and of the first entry of an architecture of which none has."""
+    """The names of one entry of each architecture: of those recorded, and of the smallest where none has been."""
     import paramcount.zoo as zoo
 
-    frozen = json.loads(NAMED.read_text(encoding="utf-8"))
+    totals = {id: facts["total"] for id, facts in json.loads(REFERENCE.read_text(encoding="utf-8")).items()}
+    frozen = json.loads(NAMES.read_text(encoding="utf-8"))
     recorded = {zoo.load_entry(id).architecture for id in frozen}
-    for id in load_configs():
+    for id in sorted(totals, key=totals.__getitem__):
         name = zoo.load_entry(id).architecture
         if name not in recorded and is_built(id):
             recorded.add(name)
-            frozen[id] = list_names(build_model(id))
-    entries = [
-        f"{json.dumps(id)}: {{\n"
-        + ",\n".join(f"{json.dumps(n)}: {json.dumps(t)}" for n, t in frozen[id].items())
-        + "\n}"
-        for id in sorted(frozen)
-    ]
-    NAMED.write_text("{\n" + ",\n".join(entries) + "\n}\n", encoding="utf-8")
+            model = build_model(id)
+            frozen[id] = {"prefix": f"{model.base_model_prefix}.", "tensors": list_names(model)}
+    lines = [f"{json.dumps(id)}: {json.dumps(facts)}" for id, facts in sorted(frozen.items())]
+    NAMES.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def list_names(model: Any) -> dict[str, dict[str, int]]:
+    """{name as the reference saves it, without its prefix and indices: {shape: how many}}"""
+    learned, _ = differential.name_tensors(model)
+    named = [(name, shape, 1) for name, shape in learned.items() if 0 not in shape]
+    return merge_names(named, f"{model.base_model_prefix}.")
 
 
 if __name__ == "__main__":
