@@ -305,7 +305,7 @@ def test_every_model_is_drawn_to_scale_without_overlaps(name: str) -> None:
     assert_all_inside(drawing)
     assert_on_grid(drawing)
     assert_flows(drawing, trace)
-    assert count_crossings(drawing) <= CROSSINGS.get(model.architecture, 19)
+    assert count_crossings(drawing) <= CROSSINGS.get(str(model.architecture), 19)
     found, expected = count_drawn_weights(drawing), count_traced_weights(trace)
     assert found == {i: expected[i] for i in found}
     undrawn = set(expected) - set(found)

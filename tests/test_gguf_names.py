@@ -343,7 +343,7 @@ def count_unwritten(model: Count) -> int:
     """
     if model.architecture not in ("bert", "distilbert"):
         return 0
-    d, vocabulary = model.sizes.d_model, model.sizes.vocab_size
+    d, vocabulary = int(model.sizes.d_model), int(model.sizes.vocab_size)
     return d * d + 3 * d + vocabulary
 
 

@@ -49,8 +49,8 @@ def describe_step(step: Step) -> str:
             out = (*rows, step.heads * d_head) if is_concatenated else step.out
             shapes = f"{step.heads} × {shapes} → {format_shape(out)}"
     elif step.form is Form.LOOKUP and step.weights:
-        rows = f"{format_shape(step.inputs[0])} in " if step.inputs else ""  # none if positions of no input are read
-        shapes = f"{rows}{format_shape(step.weights[0].shape)} → {format_shape(step.out)}"
+        read = f"{format_shape(step.inputs[0])} in " if step.inputs else ""  # none if positions of no input are read
+        shapes = f"{read}{format_shape(step.weights[0].shape)} → {format_shape(step.out)}"
     elif step.inputs and step.inputs[0] != step.out and not step.reads_only_lengths:
         inputs = " and ".join(format_inputs(step.inputs))
         shapes = f"{inputs} → {format_shape(step.out)}"
