@@ -19,6 +19,8 @@ LISTED = (
     "layer_types",
 )  # layers named one by one: how many there are is structure
 
+COUNTS = ("n_layers_before", "n_merges")  # of steps that a declaration lists one by one
+
 
 def replace_sizes(sizes: Sizes, replace: Callable[[str, int], Any], prefix: str = "") -> SymbolicSizes:
     """The same attributes with every number replaced. Flags, words, lists and None are structure and stay."""
@@ -28,7 +30,7 @@ def replace_sizes(sizes: Sizes, replace: Callable[[str, int], Any], prefix: str 
         value = getattr(sizes, name)
         if isinstance(value, Sizes):
             found[name] = replace_sizes(value, replace, f"{prefix}{name}_")
-        elif type(value) is int and not (listed and name == "n_layers"):
+        elif type(value) is int and not (listed and name == "n_layers") and name not in COUNTS:
             found[name] = replace(prefix + name, value)
         else:
             found[name] = value
