@@ -37,8 +37,7 @@ MAY_BE_ZERO = {
     "d_rope": {  # partial_rotary_factor
         "fuyu", "glm", "glm4", "glm4_moe", "glm_ocr.language", "gpt_neox", "laguna", "mimo_v2_flash",
         "minicpmv4_6.language", "minimax_m2", "nemotron", "persimmon", "phi", "phi3", "phi3_v",
-        "qwen3_5.language", "qwen3_5_moe.language",
-        "qwen3_next", "recurrent_gemma", "stablelm", "zaya",
+        "qwen3_5.language", "qwen3_5_moe.language", "qwen3_next", "recurrent_gemma", "stablelm", "zaya",
     },
     "d_rope_sliding": {"laguna", "mimo_v2_flash", "zaya"},
     "n_frequencies": {"esm"},
@@ -57,14 +56,7 @@ MAY_BE_ZERO = {
     "n_timestamp_layers": {"fun_asr_nano.audio"},
     "d_subsampled": {"gemma4.audio"},
 }  # fmt: skip
-WITHOUT_FLAGS = {
-    "cpmant",
-    "fun_asr_nano",
-    "kimi_k25",
-    "qwen2_audio",
-    "qwen3_asr",
-    "voxtral",
-}  # or in the language model only
+WITHOUT_FLAGS = {"cpmant", "fun_asr_nano", "kimi_k25", "qwen2_audio", "qwen3_asr", "voxtral"}  # of their own
 
 LLAMA: dict[str, Any] = {
     "vocab_size": 1000, "d_model": 256, "n_layers": 2, "n_heads": 32, "n_kv_heads": 8, "d_head": 8, "d_ff": 512,
