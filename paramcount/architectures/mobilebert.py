@@ -175,8 +175,8 @@ class MobileBert(MaskedEncoder):
         check_projection(c)
         read = "d_narrow" if c.narrowed else "d_model"
         if c.d_inner != getattr(c, read):
-            differs = f"= {c.d_inner} for " + FieldName(read) + f" = {getattr(c, read)}"
-            raise ParamcountError(differs, where=FieldName("d_inner"), expected=f"{getattr(c, read)}")
+            unequal = f"= {c.d_inner} for " + FieldName(read) + f" = {getattr(c, read)}"
+            raise ParamcountError(unequal, where=FieldName("d_inner"), expected=f"{getattr(c, read)}")
         if c.n_heads * c.d_head != c.d_inner:
             uneven = f"= {c.n_heads} does not divide {c.d_inner}"
             raise ParamcountError(uneven, where=FieldName("n_heads"), expected=f"a divisor of {c.d_inner}")
