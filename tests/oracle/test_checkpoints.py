@@ -44,12 +44,16 @@ OWN_NAMES = [
 ]  # fmt: skip
 # Under its own names so much is called otherwise that no table of ours says it all.
 OWN_OTHERWISE = {
+    "cosmos3_edge": "fc1, which is the matrix of another MLP elsewhere, is up_proj, fc2 likewise down_proj",
     "deepseek_v4": "nearly everything",
     "gte": "nearly everything",
     "inkling2_text": "nearly everything",
     "jina_embeddings_v3": "nearly everything",
+    "kimi_k25": "nearly everything in its vision encoder and projector",
     "nomic_bert": "nearly everything",
     "olmo_hybrid": "the norms of some layers are called as others of other layers",
+    "qianfan_ocr": "nearly everything in its vision encoder and projector",
+    "qwen2_5_omni_thinker": "a table that no forward pass reads is known under its released name alone",
 }
 # Saved with more than any layer reads, or with less than it needs.
 OTHERWISE = {
@@ -196,7 +200,7 @@ def test_the_tables_that_the_writer_leaves_out_may_be_absent_and_no_others(tmp_p
             min((case for case in cases()[name] if "refused" not in case), key=lambda case: case["total"])["config"]
         )
         left_out = {tensor.name for tensor in declared.tensors if tensor.name.endswith(declared.sizes.not_saved)}
-        assert left_out == set(written) or name == "pegasus", name  # whose earlier writer did
+        assert left_out == set(written) or name in ("pegasus", "fsmt"), name  # whose earlier writers did
     case = next(case for case in cases()["marian"] if "refused" not in case)
     folder = write_model(differential.build_model(case["config"], "MarianMTModel", "cpu"), tmp_path)
     found = verify_folder(folder)

@@ -53,6 +53,7 @@ def find_class(model_type: str) -> str:
     from transformers.models.auto import modeling_auto as auto
 
     names = {
+        **auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
         **auto.MODEL_FOR_PRETRAINING_MAPPING_NAMES,
         **auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES,
         **auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
@@ -65,7 +66,8 @@ def reference_shapes(document: dict[str, Any]) -> Shapes:
     from transformers.core_model_loading import revert_weight_conversion
 
     model = differential.build_model(document, find_class(document["model_type"]))
-    own = {id(p) for module in (model.get_decoder(), model.get_output_embeddings()) for p in module.parameters()}
+    modules = (model.get_decoder(), getattr(model, "projection_head", None), model.get_output_embeddings())
+    own = {id(p) for module in modules if module is not None for p in module.parameters()}
     spoken = {name: p for name, p in model.named_parameters() if id(p) in own}
     return Counter(tuple(p.shape) for p in revert_weight_conversion(model, spoken).values())
 

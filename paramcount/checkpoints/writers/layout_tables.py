@@ -44,6 +44,8 @@ ALIASES = (
     (".LayerNorm.bias", ".LayerNorm.beta"),
     ("embed_out.", "lm_head."),
     ("language_model.lm_head.", "lm_head."),
+    ("cls.", "head.decoder."),
+    ("head.decoder.", "lm_head."),
     # Experts, routers and shared experts.
     (".block_sparse_moe.", ".mlp."),
     (".block_sparse_moe.gate.", ".mlp.router."),
@@ -71,6 +73,16 @@ ALIASES = (
     (".attention.", ".self_attn."),
     (".attention.", ".self_attn.forget_gate."),
     (".attention.dense.", ".self_attn.o_proj."),
+    (".self_attn.to_q.", ".self_attn.q_proj."),
+    (".self_attn.to_k.", ".self_attn.k_proj."),
+    (".self_attn.to_v.", ".self_attn.v_proj."),
+    (".self_attn.to_out.", ".self_attn.o_proj."),
+    (".norm_q.", ".q_norm."),
+    (".norm_k.", ".k_norm."),
+    (".self_attn.q_layernorm.", ".self_attn.q_norm."),
+    (".self_attn.k_layernorm.", ".self_attn.k_norm."),
+    (".self_attn.index_q_", ".self_attn.indexer.q_"),
+    (".self_attn.index_k_", ".self_attn.indexer.k_"),
     (".linear_gate.", ".gate_proj."),
     ("word_embeddings.", "embed_tokens."),
     # Norms and hyper-connections.
@@ -82,7 +94,11 @@ ALIASES = (
     (".hc_pre.hc_attn_layer.hc_", ".attn_hc."),
     (".hc_pre.hc_mlp_layer.hc_", ".ffn_hc."),
     (".hc_pre.hc_head.hc_head_", ".hc_head.hc_"),
-    # Vision encoders.
+    # Vision encoders and projectors.
+    (".patchifier.", ".patch_embed."),
+    (".embeddings.patch_embedding.", ".embeddings.proj."),
+    (".patch_merge_mlp.linear_", ".multi_modal_projector.merge_linear_"),
+    (".vision_projector.", ".projector."),
     ("embed_vision.embedding_projection.", "embed_vision.multimodal_embedder.embedding_projection."),
     # Meta's and Mistral's own, as in consolidated.safetensors.
     ("embed_tokens.", "tok_embeddings."),

@@ -139,7 +139,7 @@ def _has_ending(name: str, endings: Collection[str]) -> bool:
 def apply_prefixes(tensors: Sequence[Tensor], names: Names, prefixes: Prefixes) -> list[Tensor]:
     """Tensors with the file's prefixes added, removed or exchanged, if several tensors suggest the same change.
 
-    Tensors that are not in the file change with the first change that applies to them.
+    Tensors that are not in the file change with the change of the longest prefix that they have.
     """
     declared = _strip_all(tensors)
     unmatched, unclaimed = declared - names, set(names - declared)
@@ -152,7 +152,7 @@ def apply_prefixes(tensors: Sequence[Tensor], names: Names, prefixes: Prefixes) 
         unmatched -= matched
         unclaimed -= {_replace_prefix(name, pair) for name in matched}
     for name in unmatched:
-        for pair in pairs:
+        for pair in sorted(pairs, key=lambda pair: -len(pair[0])):
             if name.startswith(pair[0]) and _replace_prefix(name, pair) not in names:
                 changes[name] = pair
                 break
