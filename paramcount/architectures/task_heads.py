@@ -366,7 +366,7 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "megatron-bert": ("MegatronBert", BERT | SENTENCES),
     "minicpm3": ("MiniCPM3", SCORED),
     "minimax": ("MiniMax", GENERIC_SPAN),
-    "ministral": ("Ministral", GENERIC_SPAN),
+    "ministral": ("Ministral", GENERIC_MOVED),
     "ministral3": ("Ministral3", GENERIC_SPAN),
     "mistral": ("Mistral", GENERIC_SPAN),
     "mistral4": ("Mistral4", GENERIC),
