@@ -54,6 +54,7 @@ def has_a_global_layer(js: ConfigJson, c: FieldValues) -> None:
 
 class HighResolutionSam(SamVision):
     section = "high_res_vision_config"
+    unused_keys = ("num_pos_feats",)
     conditions = (tower_named("sam_vision_model", "high_res_vision_config"), has_a_global_layer)
 
     d_ff: Positive = hf("mlp_dim", absent=mlp_size, null=mlp_size)

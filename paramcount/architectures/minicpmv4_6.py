@@ -82,6 +82,7 @@ class MiniCPMV46(Multimodal):
     """Source: modeling_minicpmv4_6.py of the reference."""
 
     reference = "MiniCPMV4_6ForConditionalGeneration"
+    unused_keys = ("image_size", "merge_kernel_size")
     encoder_prefix = "model.vision_tower."
     projector_prefix = "model.merger."
     moved = ("model.", "model.language_model.")

@@ -36,6 +36,7 @@ class MiniMaxM3Vision(VisionEncoder):
     """
 
     defaults = {"d_model": 1280, "n_layers": 32, "n_heads": 16, "d_ff": 5120}
+    unused_keys = ("image_size",)
 
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=14)

@@ -52,6 +52,7 @@ class MusicFlamingo(AudioFlamingo3):
     """Source: arXiv:2511.10289, section 3."""
 
     reference = "MusicFlamingoForConditionalGeneration"
+    unused_keys = ("head_dim",)  # the reference replaces it with the hidden size of the encoder
     conditions = (encoder_named,)
 
     audio: MusicEars

@@ -114,6 +114,7 @@ class NeoMME(PositionlessEncoder):
     """Source: NeoMMEEncoderLayer of the reference; a page is its image, whose patches follow two tokens, row by row."""
 
     reference = "NeoMMEForMaskedLM"
+    unused_keys = ("embedding_dim",)  # of the retrieval head
     conditions = (small_residual, one_of("hidden_act", ("relu2",), "relu2"))
     prefix = "model."
     layers_name = "layers"

@@ -54,6 +54,7 @@ class Ovis2(Multimodal):
     """Source: arXiv:2405.20797, section 3; modeling_ovis2.py of the reference."""
 
     reference = "Ovis2ForConditionalGeneration"
+    unused_keys = ("vocab_size",)  # of the head, which is tied
     encoder_prefix = "model.vision_tower."
     projector_prefix = "model."
     moved = ("model.", "model.language_model.")

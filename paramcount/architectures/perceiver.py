@@ -81,6 +81,8 @@ class Perceiver(Sizes):
     """Source: arXiv:2107.14795, section 3; PerceiverForMaskedLM of the reference."""
 
     reference = "PerceiverForMaskedLM"
+    # Of the other inputs and outputs.
+    unused_keys = ("_label_trainable_num_channels", "image_size", "num_frames", "output_num_channels", "train_size")
     base_model = ""  # it has no embeddings of its own
     conditions = (widths_divide, decodes_text, few_blocks)
 

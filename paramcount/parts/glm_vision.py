@@ -85,6 +85,7 @@ class GlmOcrVision(GlmVision):
     """Norms of queries and keys instead of a table of positions. Source: GlmOcrVisionModel of the reference."""
 
     defaults: ClassVar[Mapping[str, Any]] = {"d_model": 1024, "n_heads": 16, "attention_bias": True}
+    unused_keys: ClassVar[tuple[str, ...]] = ("image_size",)
 
     d_ff: Positive = hf(absent=4096)
     d_out: Positive = hf("out_hidden_size", absent=1536)

@@ -36,6 +36,7 @@ class MoonViT(VisionEncoder):
     """`n_rows`, `n_columns`: of the grid of learned positions."""
 
     defaults: ClassVar = {"d_model": 1152, "n_layers": 27, "n_heads": 16, "d_ff": 4304}
+    unused_keys: ClassVar[tuple[str, ...]] = ("pos_emb_time",)  # times are sinusoids
 
     patch_size: Positive = hf("patch_size", absent=14)
     n_rows: Positive = hf("pos_emb_height", absent=64)
