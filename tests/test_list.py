@@ -28,10 +28,10 @@ def has_fewer_kv_heads(model: pc.Model) -> bool:
     return type(n_heads) is int and type(n_kv_heads) is int and n_kv_heads < n_heads
 
 
-def get_vocab_size(sizes: Any) -> int:
+def get_vocab_size(model: pc.Model) -> int:
     """The vocabulary of the model, or of the language model in it."""
-    size: int = (sizes if hasattr(sizes, "vocab_size") else sizes.language).vocab_size
-    return size
+    parts = (model.sizes, *(getattr(model.sizes, name, None) for name in ("language", "text")))
+    return next(size for part in parts if type(size := getattr(part, "vocab_size", None)) is int)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def get_vocab_size(sizes: Any) -> int:
         )),
         ("active / total <= 0.1", lambda model, count: Fraction(count.active, count.total) <= Fraction(1, 10)),
         ("total - active > 2 * active", lambda model, count: count.total > 3 * count.active),
-        ("vocab_size // 1000 = 128", lambda model, count: get_vocab_size(model.sizes) // 1000 == 128),
+        ("vocab_size // 1000 = 128", lambda model, count: get_vocab_size(model) // 1000 == 128),
         ("context_length >= 128Ki", lambda model, count: (model.context_length or 0) >= 131072),
         ("kv_lora_rank = 512", lambda model, count: getattr(model.sizes, "d_kv_lora", 0) == 512),
         ("bytes_bf16 < 24GB", lambda model, count: 2 * count.total < 24 * 10**9),
