@@ -84,6 +84,7 @@ class MiniMaxM3(MiniMaxM3Text):
     base_model = "MiniMaxM3VLModel"
     prefix = "language_model.model."
     section = "text_config"
+    unused_keys = (*MiniMaxM3Text.unused_keys, "/merged_hidden_size")  # which the reference computes anew
     indexer: ClassVar[str] = "index_"
 
     tie_word_embeddings: Flag = derived(is_tied, at_root=True)

@@ -54,7 +54,7 @@ class MiniMaxM3Text(AttentionDecoder):
     reference = "MiniMaxM3VLForCausalLM"
     base_model = "MiniMaxM3VLTextModel"
     indexer: ClassVar[str] = "indexer."  # in front of the names of its matrices
-    unused_keys = ("rotary_dim",)
+    unused_keys: ClassVar[tuple[str, ...]] = ("rotary_dim",)
     conditions = (not_null("num_local_experts"), padding_in_table(None))
     defaults = {"vocab_size": 200064, "d_model": 6144, "n_layers": 60, "n_heads": 64, "n_kv_heads": 4, "d_head": 128}
 

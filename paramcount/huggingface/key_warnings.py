@@ -118,7 +118,8 @@ def list_unused_keys(readers: Readers) -> set[str]:
     """Paths of keys that the reference or releases have but that no parameter depends on, settings included."""
     paths: set[str] = set()
     for section, architecture in readers.pairs:
-        paths.update(join_path(section, name) for name in architecture.unused_keys)
+        for name in architecture.unused_keys:  # "/name": at the top level, whatever the section
+            paths.add(name[1:] if name.startswith("/") else join_path(section, name))
         for setting in list_settings(architecture).values():
             paths.update(join_path("" if setting.is_outside else section, name) for name in setting.names)
         if "d_nope" in architecture.model_fields:  # the heads of MLA have qk_nope_head_dim + qk_rope_head_dim

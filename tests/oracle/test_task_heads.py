@@ -41,10 +41,20 @@ def list_pairs() -> Iterator[tuple[str, str]]:
                 yield from ((model_type, cls) for cls in ([classes] if isinstance(classes, str) else classes))
 
 
-def test_every_class_that_the_reference_has_for_a_task_is_supported() -> None:
+# Heads that are refused: their base is another model than that of the class for language modelling.
+NOT_DECLARED = {
+    "CohereCompassTextForSequenceClassification",
+    "Qwen3ASRForTokenClassification",
+    "T5Gemma2ForSequenceClassification",
+    "T5Gemma2ForTokenClassification",
+}
+
+
+def test_every_class_that_the_reference_has_for_a_task_is_supported_or_listed() -> None:
     found = sorted(set(list_pairs()))
     assert len(found) > 250
-    assert [(model_type, cls) for model_type, cls in found if cls not in list_supported_classes(model_type)] == []
+    missing = {cls for model_type, cls in found if cls not in list_supported_classes(model_type)}
+    assert missing == NOT_DECLARED
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))

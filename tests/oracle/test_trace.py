@@ -63,6 +63,8 @@ DIFFERENT = {
     "deberta": "the reference leaves out vectors of distances that the text is too short for",
     "deepseek_v4": "blocks of tokens, which the trace leaves as a word",
     "fsmt": "with a cache, the reference masks no later tokens of a whole text",
+    "hyperclovax_vision_v2": "its modules have other names than the tensors of a checkpoint",
+    "kimi_k25": "likewise",
     "hrm_text": "the reference's cache has no room for the layers that run several times",
     "led": "the reference pads its texts, and has no global tokens unless some are marked",
     "longformer": "the same",
