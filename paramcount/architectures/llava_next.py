@@ -51,7 +51,11 @@ class LlavaNextVideo(LlavaNext):
 
     is_convolved: Flag = derived(lambda js, c: js.get("spatial_pool_mode", "average") == "conv")
     stride: Positive = hf("spatial_pool_stride", absent=2)
-    d_pooled: Positive = hf("spatial_pool_out_channels", absent=lambda js, c: c["vision"].d_model)
+    d_pooled: Positive = hf(
+        "spatial_pool_out_channels",
+        absent=lambda js, c: c["vision"].d_model,
+        null=lambda js, c: None if c["is_convolved"] else c["vision"].d_model,
+    )
 
     image_token = setting("image_token_index", "image_token_id", default=32001)
     video_token = setting("video_token_index", "video_token_id", default=32000)

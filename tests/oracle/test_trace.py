@@ -65,6 +65,7 @@ DIFFERENT = {
     "fsmt": "with a cache, the reference masks no later tokens of a whole text",
     "hyperclovax_vision_v2": "its modules have other names than the tensors of a checkpoint",
     "kimi_k25": "likewise",
+    "qianfan_ocr": "likewise",
     "hrm_text": "the reference's cache has no room for the layers that run several times",
     "led": "the reference pads its texts, and has no global tokens unless some are marked",
     "longformer": "the same",
