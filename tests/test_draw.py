@@ -48,6 +48,7 @@ from tests.test_package import command_code, list_loaded_packages
 GOLDEN = ("gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0.1")
 # Drawn once: blocks that are run several times, and Pegasus-X's two kinds of encoder layers, whose steps look alike.
 FOLDED = {"hrm_text", "pegasus_x", "zamba", "zamba2"}
+FOLDED_MODELS = {"deberta-v2-xlarge", "deberta-v2-xxlarge"}  # only the first layer has a convolution beside it
 CROSSINGS = {
     "deepseek_v4": 24,
     "deepseek_vl_hybrid": 21,
@@ -309,7 +310,7 @@ def test_every_model_is_drawn_to_scale_without_overlaps(name: str) -> None:
     found, expected = count_drawn_weights(drawing), count_traced_weights(trace)
     assert found == {i: expected[i] for i in found}
     undrawn = set(expected) - set(found)
-    assert (undrawn != set()) == (model.architecture in FOLDED)
+    assert (undrawn != set()) == (model.architecture in FOLDED or id in FOLDED_MODELS)
     assert {step_shapes(trace.steps[i]) for i in undrawn} <= {step_shapes(trace.steps[i]) for i in found}
     texts = list_texts(parse_svg(drawing.svg()))
     assert sorted(texts) == sorted(
