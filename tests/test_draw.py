@@ -310,7 +310,7 @@ def test_every_model_is_drawn_to_scale_without_overlaps(name: str) -> None:
     found, expected = count_drawn_weights(drawing), count_traced_weights(trace)
     assert found == {i: expected[i] for i in found}
     undrawn = set(expected) - set(found)
-    assert (undrawn != set()) == (model.architecture in FOLDED or id in FOLDED_MODELS)
+    assert (undrawn != set()) == (model.architecture in FOLDED or name in FOLDED_MODELS)
     assert {step_shapes(trace.steps[i]) for i in undrawn} <= {step_shapes(trace.steps[i]) for i in found}
     texts = list_texts(parse_svg(drawing.svg()))
     assert sorted(texts) == sorted(
