@@ -29,6 +29,7 @@ def load_encoder(name: str) -> type[Sizes]:
 def find_part(kind: type[Sizes], name: object) -> type[Sizes]:
     """The class of a language model (`kind` is `Sizes`) or of a vision encoder (`Tower`) by its model type.
 
+    >>> from paramcount.sizes import Tower
     >>> find_part(Tower, "siglip_vision_model").__name__
     'SiglipVision'
 
