@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -310,7 +311,8 @@ def test_no_function_takes_minutes_for_one_row(sql: str) -> None:
     ],
 )  # fmt: skip
 def test_the_replaced_functions_answer_as_those_of_sqlite(expression: str, value: object) -> None:
-    own = sqlite3.connect(":memory:").execute(f"SELECT {expression}").fetchone()[0]
+    with closing(sqlite3.connect(":memory:")) as connection:
+        own = connection.execute(f"SELECT {expression}").fetchone()[0]
     assert ask(f"SELECT {expression}") == [(value,)] == [(own,)]
 
 

@@ -8,6 +8,7 @@ import json
 import re
 import sqlite3
 import sys
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def read_back(path: Path) -> dict[str, list[list[Any]]]:
     """{table: rows} of a file, read by another program than the one that wrote it; flags as 0 and 1."""
     match path.suffix:
         case ".sqlite":
-            with sqlite3.connect(path) as connection:
+            with closing(sqlite3.connect(path)) as connection:
                 return {t.name: list(map(list, connection.execute(f"SELECT * FROM {t.name}"))) for t in tables.TABLES}
         case ".json":
             document = json.loads(path.read_text(encoding="utf-8"))
@@ -150,7 +151,7 @@ def test_one_table_can_be_exported(few: None) -> None:
 
 def test_the_sqlite_file_describes_itself(few: None, tmp_path: Path) -> None:
     (tmp_path / "zoo.db").write_bytes(export_zoo("zoo.db"))
-    with sqlite3.connect(tmp_path / "zoo.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "zoo.db")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
         described = connection.execute('SELECT "table", "column" FROM columns').fetchall()

@@ -11,7 +11,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from fnmatch import translate
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -263,16 +263,10 @@ def format_text(*arguments: str | int | float | bytes | None) -> object:
     if arguments and TOO_WIDE.search(str(arguments[0])):
         raise ValueError("the width is too large")
     places = ", ".join("?" * len(arguments))
-    ((text,),) = open_printf().execute(f"SELECT printf({places})", arguments).fetchall()
+    with closing(sqlite3.connect(":memory:")) as connection:  # whose printf is SQLite's own
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+        ((text,),) = connection.execute(f"SELECT printf({places})", arguments).fetchall()
     return text
-
-
-@lru_cache(maxsize=1)
-def open_printf() -> sqlite3.Connection:
-    """A connection whose printf is SQLite's own."""
-    connection = sqlite3.connect(":memory:", check_same_thread=False)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
-    return connection
 
 
 TOO_WIDE = re.compile(r"%[^a-zA-Z%]*(\*|\d{4})")

@@ -36,13 +36,17 @@ def open_database(names: Collection[str] = tuple(BY_NAME)) -> sqlite3.Connection
     missing = [table for i, table in enumerate(TABLES) if table.name in names and not filled >> i & 1]
     if not missing:
         return connection
-    models = load_all()
-    connection.execute("BEGIN")
-    for table in missing:
-        fill_table(connection, table, models)
-        filled |= 1 << TABLES.index(table)
-    connection.execute(f"PRAGMA user_version = {filled:d}")
-    connection.execute("COMMIT")
+    try:
+        models = load_all()
+        connection.execute("BEGIN")
+        for table in missing:
+            fill_table(connection, table, models)
+            filled |= 1 << TABLES.index(table)
+        connection.execute(f"PRAGMA user_version = {filled:d}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.close()
+        raise
     if CACHES:
         write_cache(key, connection.serialize())
     return connection

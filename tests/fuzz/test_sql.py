@@ -51,6 +51,7 @@ def _a_small_zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
         store.fill_table(connection, table, models)
     connection.execute("COMMIT")
     data = connection.serialize()
+    connection.close()
 
     def open_database(names: Collection[str] = ()) -> sqlite3.Connection:
         copy = sqlite3.connect(":memory:", isolation_level=None)
