@@ -15,7 +15,6 @@ from paramcount.zoo.names import RESERVED, index_built_in_spellings, index_spell
 from paramcount.zoo.writing import format_entry
 
 FAMILY = "own"  # of entries that were added without one
-FAMILY_NAME = "lower-case letters, digits, dots and hyphens"
 
 
 def make_entry(
@@ -43,7 +42,7 @@ def make_entry(
     """
     check_id(id)
     if not catalog.ID.fullmatch(family):
-        raise ParamcountError(f"= {quote(family)}", where="--family", expected=FAMILY_NAME)
+        raise ParamcountError(f"= {quote(family)}", where="--family", expected=catalog.ID_CHARACTERS)
     reading = model.reading
     if model.entry is not None:
         raise ParamcountError("is a zoo entry already", where=model.id, expected="a config.json")
@@ -77,7 +76,7 @@ UNCHANGED = Release(legacy_buffers=False, mtp=False, copies=(), quantisation=Non
 def check_id(id: str) -> None:
     """Raises: ParamcountError if a new entry cannot have this id."""
     if not catalog.ID.fullmatch(id):
-        raise ParamcountError(f"= {quote(id)}", where="--id", expected=FAMILY_NAME)
+        raise ParamcountError(f"= {quote(id)}", where="--id", expected=catalog.ID_CHARACTERS)
     if id in RESERVED:
         raise ParamcountError(f"= {id} is a command", where="--id", expected="another id")
     if id in catalog.list_families():

@@ -21,6 +21,7 @@ IS_INSTALLED = (PACKAGE / "configs").is_dir()  # a wheel has the zoo inside the 
 CONFIGS = PACKAGE / "configs" if IS_INSTALLED else PACKAGE.parent / "configs"
 SIZE_WORDS = ("small", "medium", "large", "xl")
 ID = re.compile(r"[a-z0-9][a-z0-9.\-]{0,99}")
+ID_CHARACTERS = "lower-case letters, digits, dots and hyphens"
 
 
 @cache

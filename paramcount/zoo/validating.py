@@ -61,7 +61,7 @@ def validate_entry(entry: Entry, place: str, shared_names: tuple[str, ...]) -> V
     """The result for an entry that is valid YAML: its id, its sources, and its count against what it cites."""
     errors = list(shared_names)
     if not catalog.ID.fullmatch(entry.id):
-        errors.append(f"id = {make_printable(entry.id)} (expected lower-case letters, digits, dots and hyphens)")
+        errors.append(f"id = {make_printable(entry.id)} (expected {catalog.ID_CHARACTERS})")
     if not entry.sources:
         errors.append("sources are missing (expected where the config comes from)")
     if entry.estimate:
