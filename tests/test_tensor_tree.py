@@ -55,7 +55,7 @@ def test_the_experts_of_deepseek_v3_are_256_groups_of_three_matrices_in_58_layer
 def test_stacked_experts_are_one_matrix_each() -> None:
     # One tensor [experts, in, out] in the file of gpt-oss, one tensor [experts · d_ff, d_model] in that of DBRX.
     # transformers' DbrxConfig: 4 experts of size 3,584 and a hidden size of 2,048 by default.
-    dbrx = {"model_type": "dbrx", "attn_config": {"rope_theta": 500000.0}}
+    dbrx = {"model_type": "dbrx", "attn_config": {"rope_theta": 500000.0, "clip_qkv": 8.0}}
     for model, experts, shape in (("gpt-oss-20b", 32, (2880, 2880)), (dbrx, 4, (3584, 2048))):
         groups = [group for group in list_groups(group_tensors(pc.count(model))) if group.kind == "experts"]
         assert {group.count for group in groups} == {experts}
