@@ -118,7 +118,18 @@ def test_a_tied_tensor_has_the_shape_of_the_other_tensor(id: str) -> None:
 # Decoders whose LM head has a bias in modeling_*.py; that of every encoder except NeoMME has one.
 BIASED_HEADS = {"ctrl", "git", "gptj", "phi", "phimoe", "xlm", "xlnet"}
 # Without ties the decoder of these has a token embedding of its own, and the encoder another.
-TWO_EMBEDDINGS = {"bart", "bigbird_pegasus", "blenderbot", "m2m_100", "mvp", "pegasus_x", "plbart", "prophetnet"}
+TWO_EMBEDDINGS = {
+    "bart",
+    "bigbird_pegasus",
+    "blenderbot",
+    "m2m_100",
+    "mvp",
+    "pegasus_x",
+    "plbart",
+    "prophetnet",
+    "seamless_m4t",
+    "seamless_m4t_v2",
+}
 # tie_word_embeddings = false unties more: the blocks that Zamba's layers share, and NeoMME's projection of embeddings.
 MORE_TIES = {"neomme", "zamba", "zamba2"}
 

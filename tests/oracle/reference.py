@@ -48,6 +48,8 @@ def count_reference(model: Any) -> dict[str, Any]:
 
 def count_outer_bias(model: Any) -> int:
     """Values of a bias that the module around the LM head's matrix owns, as in ESM; 0 if the matrix owns its bias."""
+    if hasattr(model, "embedding_decoder"):
+        return model.embedding_decoder.bias.numel()
     matrix = model.get_output_embeddings()
     around = (module for module in model.modules() if getattr(module, "decoder", None) is matrix is not None)
     biases = {id(bias): bias for module in around if (bias := module._parameters.get("bias")) is not None}
