@@ -23,6 +23,7 @@ from paramcount.flow import (
     Insert,
     Join,
     Lookup,
+    Norm,
     Operation,
     Patches,
     Pool,
@@ -174,6 +175,36 @@ def test_a_convolution_over_an_image_pads_it_with_zeros() -> None:
     operation = Convolve(3, stride=2, of_image=True)
     found = compute(operation, np.ones((16, 1)), weights=(np.ones((1, 1, 3, 3)),))
     assert found.ravel().tolist() == [4, 6, 6, 9]
+
+
+def test_a_convolution_may_pad_an_image_only_behind() -> None:
+    """The squares of 3 × 3 start at rows and columns 0 and 2 of 4; the second ones reach one zero."""
+    operation = Convolve(3, stride=2, of_image=True, zeros="behind")
+    found = compute(operation, np.ones((16, 1)), weights=(np.ones((1, 1, 3, 3)), [0.5]))
+    assert found.ravel().tolist() == [9.5, 6.5, 6.5, 4.5]
+
+
+def test_a_group_norm_is_over_all_rows_of_an_image() -> None:
+    """arXiv:1803.08494, section 3.1: of the first two channels the mean is 4 and the variance 5; of the others, 0."""
+    x = np.array([[1.0, 3.0, 2.0, 2.0], [5.0, 7.0, 2.0, 2.0]])
+    operation = Norm("layer", 4.0, groups=2, over_rows=True)
+    found = compute(operation, x, weights=([1.0, 1.0, 1.0, 3.0], [0.0, 0.0, 0.0, 9.0]))
+    assert found.tolist() == [[-1, pytest.approx(-1 / 3), 0, 9], [pytest.approx(1 / 3), 1, 0, 9]]
+
+
+def test_an_image_becomes_twice_as_high_and_wide() -> None:
+    x = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]])
+    found = compute(Reshape("larger image"), x)
+    assert found[:, 0].tolist() == [1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4]
+    assert found[:, 1].tolist() == (10 * found[:, 0]).tolist()
+
+
+def test_the_nearest_row_has_the_smallest_distance() -> None:
+    """Not the largest product: (1, 1) is nearer to (1, 0) than to (5, 5)."""
+    table = [[5.0, 5.0], [1.0, 0.0], [-1.0, -1.0]]
+    x = [[1.0, 1.0], [4.0, 4.0]]
+    assert compute(Lookup("nearest"), x, weights=(table,)).tolist() == [1, 0]
+    assert compute(Lookup("nearest", token_ids=(70, 80, 90)), x, weights=(table,)).tolist() == [80, 70]
 
 
 def test_learned_rows_come_first_or_last() -> None:

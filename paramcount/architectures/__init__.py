@@ -179,6 +179,7 @@ ARCHITECTURES = {
     "iquestcoder": ("iquestcoder", "IQuestCoder"),
     "jais2": ("arcee", "Jais2"),
     "jamba": ("jamba", "Jamba"),
+    "janus": ("janus", "Janus"),
     "jetmoe": ("jetmoe", "JetMoe"),
     "jina_embeddings_v3": ("jina_embeddings_v3", "JinaEmbeddingsV3"),
     "kimi_k2": ("deepseek_v3", "KimiK2"),

@@ -59,6 +59,8 @@ class Omission:
             return None
         if isinstance(operation, Insert) and None in inputs:
             return inputs[0]
+        if isinstance(operation, Tuple) and not any(inputs[1:]):
+            return inputs[0]
         if all(value is before for value, before in zip(inputs, data.inputs)):
             return data
         if isinstance(operation, Attention) and operation.cached:

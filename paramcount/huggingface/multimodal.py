@@ -207,6 +207,7 @@ COMPOSITES = {
     "instructblipvideo": Composite("opt", tie_rule="text", supported_types=BLIP_LANGUAGES),
     "internvl": Composite("qwen2", default_tie=True),
     "internvl_chat": Composite("qwen2", section="llm_config", tie_rule="never", classes=INTERNVL_LANGUAGES),
+    "janus": Composite("llama", default_tie=True, other_sections=("vision_config", "vq_config")),
     "kimi_k25": Composite("deepseek_v3", default_tie=True, old_type="kimi_k2"),
     "kimi_vl": Composite("deepseek_v3", tie_rule="text", ignores_model_type=True),
     "lfm2_vl": Composite("lfm2", default_tie=True, has_old_tie_key=True, default_encoder="siglip2_vision_model"),

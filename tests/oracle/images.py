@@ -51,6 +51,10 @@ DEEPSEEK = {
     "num_key_value_heads": 4, "q_lora_rank": 12, "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4,
     "v_head_dim": 8,
 }  # fmt: skip
+VQ_VAE = {
+    "embed_dim": 4, "num_embeddings": 24, "latent_channels": 8, "base_channels": 32, "channel_multiplier": [1, 2],
+    "num_res_blocks": 1,
+}  # fmt: skip
 ONE_TILE = {"image_grid_pinpoints": [[0, 0]]}
 COHERE2 = {**TEXT, "model_type": "cohere2", "layer_norm_eps": 1e-3, "sliding_window": 5}
 MLLAMA_TEXT = {key: value for key, value in TEXT.items() if key not in ("head_dim", "bos_token_id", "eos_token_id")}
@@ -302,6 +306,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "projector_hidden_size": 24, "projector_hidden_act": "silu",
     },
     "deepseek_vl": {"text_config": LLAMA, "vision_config": SIGLIP, **PLACEHOLDER},
+    "janus": {
+        "text_config": LLAMA, "vision_config": {**VISION, "mlp_ratio": 1.25, "projection_dim": 32, "depth": 3},
+        "vq_config": VQ_VAE, **PLACEHOLDER,
+    },
     "aria": {
         "text_config": {
             **TEXT, "model_type": "aria_text", "moe_num_experts": 4, "moe_topk": 2, "moe_num_shared_experts": 1,
@@ -718,6 +726,7 @@ IMAGES: Mapping[str, Image] = {
     "HyperCLOVAXVisionV2ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Lfm2VlForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_rows_of_patches),
     "DeepseekVLForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
+    "JanusForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "AriaForConditionalGeneration": Image((3, 12, 12), 5, arrange_one),
     "Idefics2ForConditionalGeneration": Image((3, 12, 12), 5, arrange_as_parts),
     "Lfm3VlForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),

@@ -348,6 +348,7 @@ class Norm(Operation):
     offset: float = 0.0  # added to the learned vector: 1 in Gemma
     groups: Size = 1  # norms of equal parts of the last axis
     to_first: bool = False  # of [n, streams, d], to the root mean square of the first stream, which is not changed
+    over_rows: bool = False  # of each group of channels, over all rows: those of an image
 
     @property
     def label(self) -> str:
@@ -360,6 +361,8 @@ class Norm(Operation):
             return "scaled to the RMS of the first stream"
         kind = {"rms": "RMS norm", "layer": "layer norm", "l2": "L2 norm"}[self.kind]
         eps = f", ε = {self.eps:g}".replace("e-0", "e-") if is_known(self.eps) else ""
+        if self.over_rows:
+            return f"group norm of {self.groups} groups of channels{eps}"
         return kind + (", scaled by 1 + weight" if self.offset else "") + eps
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -372,9 +375,10 @@ class Norm(Operation):
         whole = bool(weights) and weights[0].shape[-1] != x.shape[-1]  # over all heads together
         flat = x.reshape(len(x), -1) if whole else x
         y = flat.reshape(*flat.shape[:-1], int(self.groups), flat.shape[-1] // int(self.groups))
+        axes = (0, -1) if self.over_rows else -1
         if kind == "layer":
-            y = y - y.mean(-1, keepdims=True)
-        squares = (y * y).sum(-1, keepdims=True) if kind == "l2" else (y * y).mean(-1, keepdims=True)
+            y = y - y.mean(axes, keepdims=True)
+        squares = (y * y).sum(-1, keepdims=True) if kind == "l2" else (y * y).mean(axes, keepdims=True)
         y = (y / np.sqrt(squares + eps)).reshape(flat.shape)
         if weights:
             y = y * (weights[0] + np.float32(self.offset)) if self.offset else y * weights[0]
@@ -415,6 +419,12 @@ def layer_norm(
 ) -> Data:
     """Source: arXiv:1607.06450."""
     return norm(x, name, kind="layer", eps=eps, bias=bias, offset=offset, wide=wide)
+
+
+def group_norm(x: Data, name: str, groups: Size, eps: float | Unknown) -> Data:
+    """Each group of channels over all rows of an image. Source: arXiv:1803.08494."""
+    weights = tuple(Weight(f"{name}.{end}", "norm", x.shape[-1:]) for end in ("weight", "bias"))
+    return Data(Norm("layer", eps, groups=groups, over_rows=True), (x,), x.shape, weights)
 
 
 def norm_to_first(x: Data, least: float) -> Data:

@@ -15,11 +15,13 @@ from paramcount.flow.operations.shapes import Split
 Stretch: TypeAlias = Literal[
     "corners", "centres", "centres, cubic", "centres, averaged", "centres, zeros outside", "nearest",
 ]  # fmt: skip
-Index: TypeAlias = Literal["ids", "positions", "places", "rows", "columns, rows", "columns and rows in turns"]
+Index: TypeAlias = Literal[
+    "ids", "positions", "places", "rows", "columns, rows", "columns and rows in turns", "nearest",
+]  # fmt: skip
 
 
 class Lookup(Operation):
-    """Rows of a table [rows, size] by an index per token."""
+    """Rows of a table [rows, size] by an index per token, or the index of the row that is nearest to a vector."""
 
     only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "lookup"
@@ -28,7 +30,8 @@ class Lookup(Operation):
     # The values of the input, the position of each token in the text, or the row and column of each patch. The table of
     # patches is a grid, a square one unless it has three axes, which is stretched over the image. "rows": one after the
     # other, without input. Or there are two tables, of columns and of rows, whose sum is looked up: one after the
-    # other, [2, rows, size], or in turns, [rows, 2, size].
+    # other, [2, rows, size], or in turns, [rows, 2, size]. "nearest": the number of the row with the smallest distance
+    # from a vector, or the token id that stands for it.
     index: Index = "ids"
     offset: Size | Unknown = 0  # added to a position, or the first of the rows
     n_rows: Size = 0
@@ -37,8 +40,18 @@ class Lookup(Operation):
     stretch: Stretch = "corners"
     unknown_id: int | Unknown | None = None  # row of the ids that are beyond the table, and of placeholders
     placeholders: tuple[int | Unknown, ...] = ()
+    token_ids: tuple[int, ...] | Unknown | None = None  # of the rows
+
+    @property
+    def label(self) -> str:
+        return "nearest row" if self.index == "nearest" else self.name
+
+    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        return int(multiply((out[0], *weights[0]))) if self.index == "nearest" else 0
 
     def describe(self) -> str:
+        if self.index == "nearest":
+            return "the number of the nearest row" if self.token_ids is None else "the token id of the nearest row"
         if "columns" in self.index:
             return "a row for the column plus one for the row of each patch"
         names = {"ids": "row lookup", "positions": "position lookup", "places": "interpolated from a grid"}
@@ -48,6 +61,9 @@ class Lookup(Operation):
         if self.index == "places":
             return interpolate(weights[0], inputs[0], self.stretch)
         table, first = weights[0], require(self.offset)
+        if self.index == "nearest":
+            nearest: Array = ((table * table).sum(1) - 2 * inputs[0] @ table.T).argmin(1)
+            return nearest if self.token_ids is None else np.asarray(require(self.token_ids))[nearest]
         if "columns" in self.index:
             places, (columns, rows) = inputs[0], table if self.index == "columns, rows" else table.transpose(1, 0, 2)
             return np.asarray(columns[places[:, 1]] + rows[places[:, 0]], dtype=np.float32)
@@ -122,6 +138,14 @@ def lookup(
     shape = x.shape[:1] if index == "places" else x.shape
     operation = Lookup(index, offset, stretch=stretch, unknown_id=unknown_id, placeholders=placeholders)
     return Data(operation, (x,), (*shape, table[-1]), (weight,))
+
+
+def nearest_row(
+    x: Data, name: str, component: str, rows: Size, token_ids: tuple[int, ...] | Unknown | None = None
+) -> Data:
+    """The number of the row of a table that is nearest to each vector of x, or its token id: [n, d] to [n]."""
+    operation = Lookup("nearest", token_ids=token_ids)
+    return Data(operation, (x,), x.shape[:1], (Weight(name, component, (rows, x.shape[-1])),))
 
 
 def place_tables(places: Data, name: str, rows: Size, width: Size, *, in_turns: bool = False) -> Data:

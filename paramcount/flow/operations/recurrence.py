@@ -40,6 +40,7 @@ class Convolve(Operation):
     per_head: bool = False
     by_token: bool = False  # per head, with the softmax of a second input, [n, heads, width], as values of each token
     rows: Literal["frames", "tokens"] = "frames"  # what is adjacent
+    zeros: Literal["around", "behind"] = "around"  # where an image is padded
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
@@ -113,9 +114,9 @@ class Convolve(Operation):
 
     def convolve_image(self, x: Array, kernel: Array) -> Array:
         side, width, step = round(len(x) ** 0.5), kernel.shape[2], self.stride
-        before = (width - 1) // 2
+        pad = ((width - 1) // 2,) * 2 if self.zeros == "around" else (0, (width - 1) // 2)
         image = x if x.ndim == 3 else x.reshape(side, side, -1)
-        padded = np.pad(image, ((before, before), (before, before), (0, 0)))
+        padded = np.pad(image, (pad, pad, (0, 0)))
         rows, columns = ((n - width) // step + 1 for n in padded.shape[:2])
         y = np.zeros((rows, columns, len(kernel)), np.float32)
         for i in range(width):
@@ -231,11 +232,24 @@ def convolve_tokens(
     return Data(operation, (x,), (x.shape[0], channels), weights)
 
 
-def convolve_image(x: Data, name: str, component: str, channels: Size, width: Size, *, stride: int = 1) -> Data:
+def convolve_image(
+    x: Data,
+    name: str,
+    component: str,
+    channels: Size,
+    width: Size,
+    *,
+    stride: int = 1,
+    bias: bool = False,
+    zeros: Literal["around", "behind"] = "around",
+) -> Data:
     """All channels over `width` × `width` patches of a square image, [n, in] to [n / stride², channels]."""
-    kernel = Weight(name + ".weight", component, (channels, x.shape[-1], width, width))
+    weights: tuple[Weight, ...] = (Weight(name + ".weight", component, (channels, x.shape[-1], width, width)),)
+    if bias:
+        weights += (Weight(name + ".bias", component, (channels,)),)
     rows = x.shape[0] if stride == 1 else "image"
-    return Data(Convolve(width, stride=stride, of_image=True), (x,), (rows, *x.shape[1:-1], channels), (kernel,))
+    operation = Convolve(width, stride=stride, of_image=True, zeros=zeros)
+    return Data(operation, (x,), (rows, *x.shape[1:-1], channels), weights)
 
 
 def convolve_patches(x: Data, places: Data, name: str, component: str, width: Size) -> Data:

@@ -140,22 +140,22 @@ class Reshape(Operation):
     Shared by all heads, streams or tokens: the same vector for each of them, [n, d] to [n, heads, d], or those of KV
     heads for all heads; for tokens, a learned vector; for later streams, zeros for the first. Pairs of heads: [n,
     heads, d] to [n, heads, 2·d]: a head of the first half beside one of the second, twice. Memory: values that are
-    cached for later tokens, as they are.
+    cached for later tokens, as they are. Larger image: each patch of a square image as four.
     """
 
     only_moves: ClassVar[bool] = True
     to: Literal[
         "heads", "groups", "one axis", "merged rows", "merged channels", "other axes", "all heads", "all streams",
-        "later streams", "all tokens", "pairs of heads", "memory",
+        "later streams", "all tokens", "pairs of heads", "memory", "larger image",
     ] = "other axes"  # fmt: skip
 
     @property
     def form(self) -> Form:  # type: ignore[override]
-        return Form.PLAIN if self.to.startswith(("all", "later", "pairs")) else Form.RESHAPE
+        return Form.PLAIN if self.to.startswith(("all", "later", "pairs", "larger")) else Form.RESHAPE
 
     @property
     def label(self) -> str:
-        names = {"one axis": "flatten", "other axes": "reshape", "memory": "memory"}
+        names = {"one axis": "flatten", "other axes": "reshape", "memory": "memory", "larger image": "upsample"}
         names |= dict.fromkeys(("merged rows", "merged channels"), "merge rows")
         if self.to.startswith(("all", "later", "pairs")):
             return f"expand to {self.to.removeprefix('all ')}"
@@ -166,6 +166,8 @@ class Reshape(Operation):
             return "pairs each head of the first half with one of the second half"
         if self.to == "memory":
             return "cached for later tokens"
+        if self.to == "larger image":
+            return "each patch becomes four"
         shared = self.to.startswith(("all", "later"))
         return f"shared by all {self.to.removeprefix('all ')}" if shared else ""
 
@@ -177,6 +179,9 @@ class Reshape(Operation):
         if self.to == "pairs of heads":
             pairs = np.concatenate(np.split(x, 2, axis=1), axis=-1)
             return np.concatenate((pairs, pairs), axis=1)
+        if self.to == "larger image":
+            side = round(len(x) ** 0.5)
+            return x.reshape(side, side, -1).repeat(2, axis=0).repeat(2, axis=1).reshape(-1, x.shape[-1])
         if self.to == "later streams":
             return x[:, None] * (np.arange(shape[1]) > 0).astype(np.float32)[:, None]
         if self.to in ("all heads", "all streams"):
@@ -223,6 +228,11 @@ def to_every_token(x: Data, name: str, component: str, *stored: Size) -> Data:
 
 def to_pairs_of_heads(x: Data) -> Data:
     return Data(Reshape("pairs of heads"), (x,), (*x.shape[:2], x.shape[2] + x.shape[2]))
+
+
+def enlarge(x: Data) -> Data:
+    """Each patch of a square image as four, [n, d] to [4 · n, d]."""
+    return Data(Reshape("larger image"), (x,), ("image", x.shape[-1]))
 
 
 class Select(Operation):

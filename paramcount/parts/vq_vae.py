@@ -1,0 +1,169 @@
+"""A VQ-VAE: convolutions between an image and a grid of codes, each the nearest row of a codebook.
+
+Source: arXiv:2203.13131, section 3.2; JanusVQVAE and ChameleonVQVAE of the reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import (
+    Data,
+    Linear,
+    Size,
+    Weight,
+    activate,
+    attend,
+    bundle,
+    convolve_image,
+    cut,
+    enlarge,
+    group_norm,
+    lookup,
+    nearest_row,
+    plain_norm,
+    reshape,
+)
+from paramcount.flow import block as named_block
+from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Sizes, Widths, derived, hf
+
+GROUPS = 32  # of channels that a norm is over
+
+
+def one_latent(js: ConfigJson, c: FieldValues) -> None:
+    """The quantiser of the reference reads only as many channels as one latent has."""
+    if js.get("double_latent", False) is not False:
+        raise ParamcountError(f"= {describe_value(js['double_latent'])}", where="double_latent", expected="false")
+
+
+def groups_divide_channels(js: ConfigJson, c: FieldValues) -> None:
+    if c["d_base"] % GROUPS:
+        raise ParamcountError(f"= {c['d_base']}", where="base_channels", expected=f"a multiple of {GROUPS}")
+
+
+def blocks_of_level(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    n = js.get("num_res_blocks", 2)
+    if type(n) is not int or n < 1:
+        raise ParamcountError(f"= {describe_value(n)}", where="num_res_blocks", expected="a positive integer")
+    return tuple(range(n))
+
+
+class VqVae(Sizes):
+    """An encoder of square images to codes. `multipliers`: of the channels at each level, which has half as many rows
+    as the level before; `blocks`: their indices at each level; `attended`: the levels with attention.
+    """
+
+    section = "vq_config"
+    conditions: ClassVar = (one_latent, groups_divide_channels)
+
+    d_code: Positive = hf("embed_dim", absent=256)
+    n_codes: Positive = hf("num_embeddings", absent=8192)
+    d_latent: Positive = hf("latent_channels", absent=256)
+    n_channels: Positive = hf("in_channels", absent=3)
+    d_base: Positive = hf("base_channels", absent=128)
+    multipliers: Widths = hf("channel_multiplier", absent=(1, 1, 2, 2, 4))
+    blocks: Indices = derived(blocks_of_level)
+
+    def attention_levels(c) -> tuple[int, ...]:
+        """The levels whose blocks are each followed by attention."""
+        return ()
+
+    def has_attention(c) -> bool:
+        """Whether the smallest image attends to itself."""
+        return True
+
+    def encode(c, pixels: Data) -> Data:
+        """One image to vectors of d_code values, [places, d_code]."""
+        x = named_block(reshape(cut(pixels, 1, 1), c.n_channels), "encoder.", c.shrink)
+        return convolve_one(x, "quant_conv", "mixer", c.d_code)
+
+    def shrink(c, x: Data) -> Data:
+        x = convolve(x, "conv_in", c.d_base)
+        last, before = len(c.multipliers) - 1, 1
+        for i, m in enumerate(c.multipliers):
+            x = c.level(x, f"down.{i}.", m, m != before, len(c.blocks), i in c.attention_levels())
+            if i < last:
+                x = convolve_image(
+                    x, f"down.{i}.downsample.conv", "mixer", c.d_base * m, 3, stride=2, bias=True, zeros="behind"
+                )
+            before = m
+        return c.finish(c.middle(x), c.d_latent)
+
+    def level(c, x: Data, prefix: str, m: int, changes: bool, n: int, attends: bool) -> Data:
+        """n blocks to m times the channels, which the first of them `changes`; each may be followed by attention."""
+        for j in range(n):
+            x = resnet_block(x, f"{prefix}block.{j}.", c.d_base * m, changes=changes and j == 0)
+            if attends:
+                x = named_block(x, f"{prefix}attn.{j}.", attention)
+        return x
+
+    def middle(c, x: Data) -> Data:
+        x = resnet_block(x, "mid.block_1.", x.shape[-1])
+        if c.has_attention():
+            x = named_block(x, "mid.attn_1.", attention)
+        return resnet_block(x, "mid.block_2.", x.shape[-1])
+
+    def finish(c, x: Data, channels: Size) -> Data:
+        return convolve(activate(group_norm(x, "norm_out", GROUPS, 1e-6), "silu"), "conv_out", channels)
+
+    def quantise(c, x: Data, ids: Any = None) -> Data:
+        """Vectors to the number of the nearest code, or to the token id that it has."""
+        return nearest_row(x, "quantize.embedding.weight", "embedding", c.n_codes, ids)
+
+
+class VqGan(VqVae):
+    """The same with the decoder, from codes to an image."""
+
+    d_out: Positive = hf("out_channels", absent=3)
+
+    def reconstruct(c, pixels: Data) -> Data:
+        """One image to the number of its codes; the image that they are decoded to is beside them."""
+        codes = c.quantise(c.encode(pixels))
+        table = "quantize.embedding.weight"
+        x = plain_norm(lookup(codes, table, "embedding", c.n_codes, c.d_code, tied_to=table), "l2", 1e-24)
+        x = convolve_one(x, "post_quant_conv", "mixer", c.d_latent)
+        return bundle(codes, named_block(x, "decoder.", c.grow))
+
+    def grow(c, x: Data) -> Data:
+        x = c.middle(convolve(x, "conv_in", c.d_base * c.multipliers[-1]))
+        last, before = len(c.multipliers) - 1, c.multipliers[-1]
+        for i, m in enumerate(reversed(c.multipliers)):
+            x = c.level(x, f"up.{i}.", m, m != before, len(c.blocks) + 1, last - i in c.attention_levels())
+            if i < last:
+                x = convolve(enlarge(x), f"up.{i}.upsample.conv", c.d_base * m)
+            before = m
+        return c.finish(x, c.d_out)
+
+
+def convolve(x: Data, name: str, channels: Size) -> Data:
+    """3 × 3 pixels."""
+    return convolve_image(x, name, "mixer", channels, 3, bias=True)
+
+
+def convolve_one(x: Data, name: str, component: str, width: Any) -> Data:
+    """A convolution over one pixel: a matrix, stored as [out, in, 1, 1]. `width`: of its output."""
+    shape = width if isinstance(width, tuple) else (width,)
+    channels = shape[0] if len(shape) == 1 else shape[0] * shape[1]
+    kernel = Weight(name + ".weight", component, (channels, x.shape[-1], 1, 1))
+    bias = Weight(name + ".bias", component, (channels,))
+    return Data(Linear(), (x,), (x.shape[0], *shape), (kernel, bias))
+
+
+def resnet_block(x: Data, prefix: str, channels: Size, *, changes: bool = False) -> Data:
+    """Two convolutions, each after a norm, with a residual connection. `changes`: it has other channels."""
+
+    def read(x: Data) -> Data:
+        h = convolve(activate(group_norm(x, "norm1", GROUPS, 1e-6), "silu"), "conv1", channels)
+        h = convolve(activate(group_norm(h, "norm2", GROUPS, 1e-6), "silu"), "conv2", channels)
+        return (convolve_one(x, "nin_shortcut", "mixer", channels) if changes else x) + h
+
+    return named_block(x, prefix, read)
+
+
+def attention(x: Data) -> Data:
+    """One head over all places of the image."""
+    d = x.shape[-1]
+    h = group_norm(x, "norm", GROUPS, 1e-6)
+    q, k, v = (convolve_one(h, name, f"qkv.{name}", (1, d)) for name in "qkv")
+    return x + convolve_one(attend(q, k, v, cached=()), "proj_out", "output_projection", d)
