@@ -134,6 +134,53 @@ def test_a_module_that_several_layers_use_has_one_adapter() -> None:
     assert [(module.copies, module.parameters) for module in result.modules] == [(1, 2 * 4096)]
 
 
+def test_layers_that_checkpoints_fuse_have_an_adapter_each_under_their_names_in_the_reference() -> None:
+    # GteAttention has q, k and v of 768², GteMLP gate and up of 3,072 × 768; the released files fuse both
+    modules = {module.name.rpartition(".")[2]: module for module in pc.lora({"model_type": "gte"}, r=1).modules}
+    assert {name: module.shape for name, module in modules.items() if name != "dense"} == {
+        "q_proj": (768, 768), "k_proj": (768, 768), "v_proj": (768, 768), "o_proj": (768, 768),
+        "up_proj": (3072, 768), "gate_proj": (3072, 768), "down_proj": (768, 3072),
+    }  # fmt: skip
+    assert modules["q_proj"].parameters == 12 * (768 + 768)
+    with pytest.raises(pc.ParamcountError, match="no module is named 'qkv_proj'"):
+        pc.lora({"model_type": "gte"}, targets="qkv_proj")
+
+
+def test_layers_that_the_reference_fuses_have_one_adapter() -> None:
+    # MiniMaxM3VLDenseMLP: gate and up of the shared expert are one layer, of 2 · 3,072 × 6,144
+    (module,) = pc.lora({"model_type": "minimax_m3_vl"}, r=1, targets="shared_experts.gate_up_proj").modules
+    assert (module.shape, module.parameters) == ((6144, 6144), module.copies * (6144 + 6144))
+
+
+def test_an_encoder_that_reads_images_and_videos_has_one_adapter_per_layer() -> None:
+    # LLaVA-NeXT-Video: CLIP's 24 layers, whose q is 1,024²
+    modules = pc.lora({"model_type": "llava_next_video"}, r=1, targets="q_proj").modules
+    assert [(module.copies, module.shape) for module in modules] == [(24, (1024, 1024)), (32, (4096, 4096))]
+
+
+def test_an_lm_head_that_is_no_output_embedding_of_the_reference_is_one_of_all_linear_layers() -> None:
+    # BlipForConditionalGeneration.get_output_embeddings returns nothing; a vocabulary of 30,524, vectors of 768
+    (module,) = (m for m in pc.lora({"model_type": "blip"}, r=1).modules if m.component == "lm_head")
+    assert module.parameters == 768 + 30_524
+
+
+def test_layers_that_no_forward_pass_reads_have_an_adapter_too() -> None:
+    # EsmContactPredictionHead: a linear layer from 33 layers of 20 heads to 1 logit
+    esm = {"model_type": "esm", "vocab_size": 33, "hidden_size": 1280, "num_hidden_layers": 33,
+           "num_attention_heads": 20, "intermediate_size": 5120, "pad_token_id": 1, "mask_token_id": 32}  # fmt: skip
+    (module,) = pc.lora(esm, r=1, targets="regression").modules
+    assert module.parameters == 33 * 20 + 1
+
+
+def test_a_convolution_takes_one_with_the_same_kernel() -> None:
+    # Qwen2-VL: patches of 2 frames, 14 × 14 pixels, 3 channels, to 1,280 values; attention's proj has the same name
+    modules = pc.lora({"model_type": "qwen2_vl"}, r=1, targets="proj").modules
+    assert [(module.copies, module.parameters) for module in modules] == [
+        (1, 3 * 2 * 14 * 14 + 1280),
+        (32, 32 * (1280 + 1280)),
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -112,6 +112,16 @@ def test_a_second_use_of_a_block_is_tied_to_the_first() -> None:
     assert [held.tied_to for held in list_weights(twice)] == [None, "a.w.weight"]
 
 
+def test_layers_inside_a_second_use_are_tied_to_those_inside_the_first() -> None:
+    def encode(x: Data) -> Data:
+        return layers(x, "h.{layer}.", [("layer", 3)], lambda kind, x: linear(x, "w", "mlp", 4))
+
+    once = block(given("x", "tokens", 4), "a.", encode)
+    twice = block(once, "b.", encode, tied_to="a.")
+    names = [(held.name, held.tied_to) for held in list_weights(twice)]
+    assert names == [("a.h.{layer}.w.weight", None), ("b.h.{layer}.w.weight", "a.h.{layer}.w.weight")]
+
+
 def test_a_block_sets_the_part_of_all_its_weights() -> None:
     x = given("x", "tokens", 4)
     out = block(x, "tower.", lambda x: layers(x, "h.", [("layer", 3)], lambda kind, x: norm(x, "n")), part="vision")

@@ -75,6 +75,7 @@ class Blip(Sizes):
     """Source: arXiv:2201.12086, section 3.1."""
 
     reference = "BlipForConditionalGeneration"
+    linear_heads = (".predictions.decoder.weight",)
     base_model = ""  # BlipModel compares an image with a text: another text encoder and two projections
     unused_keys = ("projection_dim", "image_text_hidden_size")
 

@@ -51,7 +51,6 @@ class Esm(Encoder):
     conditions = (memory_needs_a_decoder, padding_is_known, mask_is_known, rotary_angles_fit)
     prefix = "esm."
     last_norm = "encoder.emb_layer_norm_after"
-    has_other_linear_layers = True  # the prediction of contacts
 
     vocab_size: Positive = hf()
     n_positions: Positive = hf("max_position_embeddings", absent=1026)

@@ -28,6 +28,7 @@ class FSMT(Seq2Seq):
     """Source: arXiv:1907.06616, section 3; modeling_fsmt.py of the reference."""
 
     reference = "FSMTForConditionalGeneration"
+    linear_heads = (".output_projection.weight",)
     not_saved = ("embed_positions.weight",)  # of the released files
     conditions = (padding_inside(1, "n_source_tokens"), padding_has_rows)
 

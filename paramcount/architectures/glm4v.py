@@ -113,6 +113,7 @@ class Glm4vMoe(Glm4v):
     """The same around experts. Source: modeling_glm4v_moe.py of the reference."""
 
     reference = "Glm4vMoeForConditionalGeneration"
+    adapts_experts = True
 
 
 class Glm46VVision(Glm4vVision):

@@ -97,6 +97,12 @@ class QianfanOCR(InternVL):
     reference = "QianfanOCRForConditionalGeneration"
     encoder_prefix = "vision_model."
     projector_prefix = "mlp1."
+    modules = {
+        ".attn.qkv": (".attention.q_proj", ".attention.k_proj", ".attention.v_proj"),
+        ".attn.proj": (".attention.projection_layer",),
+        "mlp1.1": ("multi_modal_projector.linear_1",),
+        "mlp1.3": ("multi_modal_projector.linear_2",),
+    }
     projector = ("0", "1", "3")
 
     vision: QianfanOCRVision

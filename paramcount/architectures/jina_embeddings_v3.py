@@ -10,6 +10,8 @@ from paramcount.sizes import Flag, Natural, Positive, Sizes, class_ends, d_model
 from paramcount.sizes.conditions import padding_in_table, padding_inside
 from paramcount.sizes.rules import check_flag
 
+SELF_ATTENTION = (".self_attn.q_proj", ".self_attn.k_proj", ".self_attn.v_proj")
+
 
 class JinaEmbeddingsV3(PositionlessEncoder):
     """XLM-RoBERTa with rotary positions. Its adapters for tasks are not part of the reference.
@@ -21,6 +23,7 @@ class JinaEmbeddingsV3(PositionlessEncoder):
     rotated = "d_head"
     conditions = (padding_in_table(1),)
     prefix = "roberta."
+    modules = {".mixer.Wqkv": SELF_ATTENTION, ".mixer.out_proj": (".self_attn.o_proj",)}
     layers_name = "encoder.layers"
     matrices: ClassVar[tuple[str, str]] = ("mixer.Wqkv", "mixer.out_proj")
     norms: ClassVar[tuple[str, str, str]] = ("emb_ln", "norm1", "norm2")  # of embeddings, attention, MLP
@@ -65,6 +68,11 @@ class Gte(JinaEmbeddingsV3):
 
     reference = "GteForMaskedLM"
     prefix = "gte."
+    modules = {
+        ".attention.qkv_proj": SELF_ATTENTION,
+        ".attention.o_proj": (".self_attn.o_proj",),
+        ".mlp.up_gate_proj": (".mlp.up_proj", ".mlp.gate_proj"),
+    }
     layers_name = "encoder.layer"
     matrices = ("attention.qkv_proj", "attention.o_proj")
     norms = ("embeddings.LayerNorm", "attn_ln", "mlp_ln")
@@ -103,6 +111,13 @@ class NomicBert(JinaEmbeddingsV3):
     reference = "NomicBertForMaskedLM"
     conditions = (padding_inside(0),)
     prefix = "nomic_bert."
+    modules = {
+        ".attn.Wqkv": SELF_ATTENTION,
+        ".attn.out_proj": (".self_attn.o_proj",),
+        ".mlp.fc11": (".mlp.up_proj",),
+        ".mlp.fc12": (".mlp.gate_proj",),
+        ".mlp.fc2": (".mlp.down_proj",),
+    }
     matrices = ("attn.Wqkv", "attn.out_proj")
     attention_bias = False
     defaults = {"vocab_size": 30528, "d_model": 768, "n_layers": 12, "n_heads": 12, "d_ff": 3072}

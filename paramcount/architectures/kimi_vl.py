@@ -59,6 +59,14 @@ class KimiK25(Kimi):
     reference = "Kimi_K25ForConditionalGeneration"
     equivalent_classes = ("KimiK25ForConditionalGeneration",)
     projector_prefix = "mm_projector."
+    modules = {
+        ".wqkv": (".attn.q_proj", ".attn.k_proj", ".attn.v_proj"),
+        ".wo": (".attn.proj",),
+        ".mlp.fc0": (".mlp.fc1",),
+        ".mlp.fc1": (".mlp.fc2",),
+        ".proj.0": (".in_proj",),
+        ".proj.2": (".out_proj",),
+    }
     projector = ("proj.0", "proj.2")
 
     d_projection: Positive = hf("projection_hidden_size", absent=1152)

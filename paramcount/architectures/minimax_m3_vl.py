@@ -83,6 +83,16 @@ class MiniMaxM3(MiniMaxM3Text):
     reference = "MiniMaxM3SparseForConditionalGeneration"
     base_model = "MiniMaxM3VLModel"
     prefix = "language_model.model."
+    modules = {
+        ".mlp.gate_proj": (".mlp.gate_up_proj",),
+        ".mlp.up_proj": (".mlp.gate_up_proj",),
+        ".shared_experts.gate_proj": (".shared_experts.gate_up_proj",),
+        ".shared_experts.up_proj": (".shared_experts.gate_up_proj",),
+        ".index_q_proj": (".indexer.q_proj",),
+        ".index_k_proj": (".indexer.k_proj",),
+        "patch_merge_mlp.linear_1": ("multi_modal_projector.merge_linear_1",),
+        "patch_merge_mlp.linear_2": ("multi_modal_projector.merge_linear_2",),
+    }
     section = "text_config"
     unused_keys = (*MiniMaxM3Text.unused_keys, "/merged_hidden_size")  # which the reference computes anew
     indexer: ClassVar[str] = "index_"

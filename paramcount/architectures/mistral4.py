@@ -54,7 +54,7 @@ class Mistral4(LatentDecoder):
     """Source: modeling_mistral4.py of the reference."""
 
     reference = "Mistral4ForCausalLM"
-    adapts_experts = True
+    adapts_experts = False
     rotated = "d_rope"
     conditions = (grouped_routing(1, 1), latent_heads_stay_whole(32), padding_in_table(11), angles_fill)
     defaults = {"vocab_size": 131072, "d_model": 4096, "n_layers": 36}

@@ -66,6 +66,7 @@ class MobileBert(MaskedEncoder):
     reference = "MobileBertForMaskedLM"
     conditions = (padding_inside(0), one_of("normalization_type", ("no_norm", "layer_norm"), "no_norm"))
     prefix = "mobilebert."
+    linear_heads = ("cls.predictions.dense.weight",)
     unused_keys = ("true_hidden_size",)
     defaults = {"d_model": 512, "n_layers": 24, "n_heads": 4, "d_ff": 512}
 

@@ -26,6 +26,7 @@ class MusicGenMelody(Stacks):
     """
 
     reference = "MusicgenMelodyForCausalLM"
+    linear_heads = (".weight",)
     conditions = (mono_or_stereo,)
 
     vocab_size: Positive = hf(absent=2048)

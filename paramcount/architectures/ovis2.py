@@ -37,7 +37,7 @@ class Ovis2Vision(VisionEncoder):
         x = add_positions(x, "transformer.embeddings.position_embedding.weight", c.n_patches, c.d_model)
         x = c.norm(c.encode(x, name="transformer.encoder.layers.{layer}."), "transformer.rms_norm")
         x = merge_squares(x, c.merge_size * c.merge_size)
-        x = linear(x, "head_linear", "lm_head", c.n_tokens - c.n_indicators)
+        x = linear(x, "head_linear", "other", c.n_tokens - c.n_indicators)
         return Data("softmax", (layer_norm(x, "head_norm", 1e-5),), x.shape)
 
     def layer(c, x: Data, *reads: Data) -> Data:

@@ -17,6 +17,7 @@ class Qwen3OmniMoeThinker(Qwen3VL):
     """Source: arXiv:2509.17765, section 2; modeling_qwen3_omni_moe.py of the reference."""
 
     reference = "Qwen3OmniMoeThinkerForConditionalGeneration"
+    adapts_experts = True
     encoder_prefix = "visual."
     moved = ("model.", "model.")
 

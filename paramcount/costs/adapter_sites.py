@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple, NoReturn
 
+from paramcount.costs.reference_tensors import Modules, list_reference_tensors, name_in_reference
 from paramcount.counting import Count, Tensor
 from paramcount.counting.quantisation.storage import MatrixFacts, merge_facts
 from paramcount.counting.sum_weights import list_flows
 from paramcount.counting.tensors import list_unreachable
 from paramcount.errors import ParamcountError, find_nearest, join_words, quote
+from paramcount.flow import given
 from paramcount.flow.operations import Linear, Lookup
 from paramcount.flow.walk import list_steps, locate_weight
 
@@ -33,13 +35,14 @@ class Site(NamedTuple):
 
     name: str  # of the module, "{layer}" stands for an index; of stacked experts of their parameter
     component: str
-    kind: str  # linear | embedding | experts | router; the last two are parameters of the reference, not linear layers
+    kind: str  # linear | convolution | embedding | experts | router; the last two are parameters of the reference
     shape: tuple[int, ...]  # of the weight; of stacked experts with their number first
     inputs: int
     outputs: int
     copies: int
     experts: int = 1  # that share one adapter
     former: tuple[str, ...] = ()  # names of the experts' matrices in checkpoints
+    is_head: bool = False  # whether the reference returns it as its output embedding
 
     @property
     def is_down(self) -> bool:
@@ -63,7 +66,7 @@ def list_sites(count: Count) -> list[Site]:
     facts = merge_facts(count.sizes)
     if facts.has_other_linear_layers:
         raise ParamcountError(f"the linear layers of {count.sizes.reference} differ from its checkpoint's matrices")
-    linear, tables = find_weights(count)
+    linear, tables = find_weights(count, facts.modules)
     copies: dict[Site, int] = {}  # layers of different kinds may have the same modules
     experts: dict[tuple[object, ...], list[Tensor]] = {}
     for tensor in list_all_tensors(count):
@@ -72,7 +75,9 @@ def list_sites(count: Count) -> list[Site]:
             experts.setdefault(find_stack(tensor), []).append(tensor)
         elif kind:
             transposed = kind == "embedding" or linear.get(tensor.name, False)
-            add_site(copies, make_site(tensor, kind, transposed=transposed))
+            site = make_site(tensor, kind, transposed=transposed)
+            is_head = tensor.component == "lm_head" and not tensor.name.endswith(facts.linear_heads)
+            add_site(copies, site._replace(is_head=is_head))
     for tensors in experts.values():
         add_site(copies, stack_experts(tensors))
     return [site._replace(copies=n) for site, n in copies.items()]
@@ -85,12 +90,12 @@ def add_site(copies: dict[Site, int], site: Site) -> None:
 
 
 def list_all_tensors(count: Count) -> Iterator[Tensor]:
-    """The parameters of all modules, those that are reused once, and experts that no token reaches."""
-    for tensor in count.tensors:
+    """The parameters of all modules, those that are reused once, and those that no forward pass reads."""
+    for tensor in list_reference_tensors(count):
         is_reused = tensor.tied_to == tensor.name and tensor.component != "lm_head"
         if tensor.part != "mtp" and tensor.role == "parameter" and not is_reused:
             yield tensor
-    yield from (tensor for tensor, _ in list_unreachable(count.sizes, count.head) if "{expert}" in tensor.name)
+    yield from (tensor for tensor, _ in list_unreachable(count.sizes, count.head))
 
 
 def find_kind(tensor: Tensor, facts: MatrixFacts, linear: Container[str], tables: Container[str]) -> str:
@@ -101,6 +106,8 @@ def find_kind(tensor: Tensor, facts: MatrixFacts, linear: Container[str], tables
     is_linear = name in linear and (component not in NOT_LINEAR or name.endswith(facts.linear_routers))
     if (is_matrix and is_linear and not is_table) or name.endswith(facts.linear_subclasses):
         return "linear"
+    if is_linear and name.endswith(".weight") and len(tensor.shape) > 2 and not tensor.stacked:
+        return "convolution"
     if is_matrix and component == "router":
         return "router"
     if is_matrix and is_table and name not in linear:
@@ -117,25 +124,26 @@ def find_stack(tensor: Tensor) -> tuple[object, ...]:
     return (tensor.component.endswith(".down"), tensor.name.partition("{expert}")[0], layers)
 
 
-def find_weights(count: Count) -> tuple[dict[str, bool], set[str]]:
+def find_weights(count: Count, modules: Modules) -> tuple[dict[str, bool], set[str]]:
     """The matrices of linear layers, each with whether it is stored [in, out], and the tables of lookups, by name."""
     linear: dict[str, bool] = {}
     tables: set[str] = set()
-    for out, part in list_flows(count.sizes, count.head):
+    unreachable = [(group.flow, "decoder") for group in count.sizes.unreachable(given("tokens", "tokens"))]
+    for out, part in (*list_flows(count.sizes, count.head), *unreachable):
         for data, prefix, repeats, where in list_steps(out, part):
             for weight in data.weights[:1]:
                 name = locate_weight(weight, prefix, repeats, where).name
                 if isinstance(data.operation, Linear):
-                    linear[name] = data.operation.transposed
+                    linear |= dict.fromkeys(name_in_reference(name, modules), data.operation.transposed)
                 elif isinstance(data.operation, Lookup):
                     tables.add(name)
     return linear, tables
 
 
 def make_site(tensor: Tensor, kind: str, *, transposed: bool = False) -> Site:
-    outputs, inputs = reversed(tensor.shape) if transposed else tensor.shape
+    outputs, *inputs = reversed(tensor.shape) if transposed else tensor.shape
     name = tensor.name.removesuffix(".weight")
-    return Site(name, tensor.component, kind, tensor.shape, inputs, outputs, tensor.copies)
+    return Site(name, tensor.component, kind, tensor.shape, prod(inputs), outputs, tensor.copies)
 
 
 def stack_experts(tensors: Sequence[Tensor]) -> Site:
@@ -166,9 +174,9 @@ def choose_sites(
     old_names = {"gate", *(find_former(sites) or FORMER)} if names_experts else set()
     for target in targets:
         if target.lower() == ALL_LINEAR:
-            linear = [site for site in sites if site.kind == "linear" and site.component != "lm_head"]
+            linear = [site for site in sites if site.kind == "linear" and not site.is_head]
             former |= dict.fromkeys(sorted(old_names))
-            found = {site: 1 for site in linear if site.leaf not in old_names}
+            found = dict.fromkeys(find_by_leaf(count, sites, linear, old_names) if old_names else linear, 1)
         elif target in GROUPS:
             found = {site: 1 for site in sites if site.component.partition(".")[0] in GROUPS[target]}
             if target != "experts" and target != "router":
@@ -185,6 +193,27 @@ def choose_sites(
         return chosen, []
     chosen |= choose_former(sites, tuple(former))
     return chosen, [*describe_former(sites, chosen, tuple(former))]
+
+
+def find_by_leaf(count: Count, sites: Sequence[Site], linear: Iterable[Site], left_out: Container[str]) -> list[Site]:
+    """All layers whose last names are those of linear layers: how peft chooses them if it adapts experts as well.
+
+    Raises: ParamcountError if other modules have such names, which peft refuses.
+    """
+    leaves = {site.leaf for site in linear if site.leaf not in left_out}
+    found = [site for site in sites if site.leaf in leaves]
+    names = [tensor.name.split(".")[:-1] for tensor in list_reference_tensors(count)]
+    modules = {".".join(name[: n + 1]) for name in names for n in range(len(name))}
+    for module in sorted(modules - {site.name for site in found}):
+        leaf = module.rpartition(".")[2]
+        clash = next((name for name in sorted(leaves) if name == leaf or (leaf == "{layer}" and name.isdigit())), None)
+        if clash:
+            raise ParamcountError(
+                f"{clash} is the last name of linear layers and of {module}, so peft 0.21 refuses all-linear",
+                where="targets",
+                expected="names of modules",
+            )
+    return found
 
 
 def find_former(sites: Sequence[Site]) -> tuple[str, ...]:
@@ -230,7 +259,7 @@ def raise_unknown(count: Count, sites: Sequence[Site], target: str) -> NoReturn:
     """Raises: ParamcountError, with the names that exist."""
     if target in GROUPS:
         raise ParamcountError(f"no linear layer belongs to {target}", where="targets")
-    if target in list_module_names(count):
+    if target in list_module_names(list_reference_tensors(count)):
         raise ParamcountError(f"{target} is not a linear layer or an embedding", where="targets")
     names = tuple(dict.fromkeys(site.leaf for site in sites if site.kind in ("linear", "embedding")))
     raise ParamcountError(
@@ -241,7 +270,7 @@ def raise_unknown(count: Count, sites: Sequence[Site], target: str) -> NoReturn:
     )
 
 
-def list_module_names(count: Count) -> tuple[str, ...]:
+def list_module_names(tensors: Iterable[Tensor]) -> tuple[str, ...]:
     """The last parts of the names of all modules with weights."""
-    modules = [tensor.name.rpartition(".")[0] for tensor in count.tensors if tensor.part != "mtp"]
+    modules = [tensor.name.rpartition(".")[0] for tensor in tensors if tensor.part != "mtp"]
     return tuple(dict.fromkeys(module.rpartition(".")[2] for module in modules if module))

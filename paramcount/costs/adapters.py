@@ -13,7 +13,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from paramcount.costs.adapter_sites import Site, choose_sites, list_module_names, list_sites
 from paramcount.costs.dtypes import PLAIN, PLAIN_LABELS
 from paramcount.costs.fit import check_size
-from paramcount.counting import SCHEMA_VERSION, Count, Tensor
+from paramcount.costs.reference_tensors import list_reference_tensors
+from paramcount.counting import SCHEMA_VERSION, Tensor
 from paramcount.counting.quantisation.packing import Packing, compute_bytes
 from paramcount.errors import ParamcountError, describe_value, find_nearest, quote
 from paramcount.zoo import Model, count_model
@@ -23,10 +24,10 @@ Bias = Literal["none", "all", "adapted"]
 NAMES = {"lora": "LoRA", "rslora": "rsLoRA", "dora": "DoRA", "ia3": "IA³", "vera": "VeRA"}
 # The kinds of layers that a method applies to. Sources: the classes of peft.tuners.{lora,ia3,vera}.layer.
 KINDS = {
-    "lora": ("linear", "embedding", "experts", "router"),
-    "rslora": ("linear", "embedding", "experts", "router"),
-    "dora": ("linear", "embedding"),
-    "ia3": ("linear",),
+    "lora": ("linear", "convolution", "embedding", "experts", "router"),
+    "rslora": ("linear", "convolution", "embedding", "experts", "router"),
+    "dora": ("linear", "convolution", "embedding"),
+    "ia3": ("linear", "convolution"),
     "vera": ("linear",),
 }
 
@@ -121,7 +122,8 @@ def measure_adapter(
         raise ParamcountError(f"= {describe_value(bias)}", where="bias", expected='"none" for IA³')
     stored = check_word("dtype", dtype, PLAIN)
     count = count_model(model)
-    saved = find_saved(count, saved_words)
+    tensors = list_reference_tensors(count)
+    saved = find_saved(tensors, saved_words)
     taken = {module.name for module in saved}
     every = list_sites(count)
     sites = [site for site in every if not is_inside(site.name, saved_words)]
@@ -131,7 +133,7 @@ def measure_adapter(
     chosen, notes = choose_sites(count, sites, words, is_lora=method in ("lora", "rslora", "dora"))
     modules = [make_adapter(site, method, rank * factor) for site, factor in chosen.items()]
     projection = count_projection(list(chosen), rank) if method == "vera" else 0
-    trained = merge_modules((*modules, *saved, *find_biases(count, bias, chosen, taken)))
+    trained = merge_modules((*modules, *saved, *find_biases(tensors, bias, chosen, taken)))
     values = sum(module.parameters for module in trained) + projection
     packing = Packing("plain", PLAIN[stored])
     return Lora(
@@ -194,8 +196,9 @@ def make_adapter(site: Site, method: str, rank: int) -> TrainedModule:
 
     Raises: ParamcountError if the method does not apply to the layer.
     """
-    if site.kind not in KINDS[method]:
-        what = {"experts": "routed experts", "router": "routers", "embedding": "embeddings"}[site.kind]
+    is_line = site.kind == "convolution" and len(site.shape) == 3  # of Conv1d, which IA³ has no class for
+    if site.kind not in KINDS[method] or (method == "ia3" and is_line):
+        what = {"experts": "routed experts"}.get(site.kind, site.kind + "s")
         raise ParamcountError(f"{NAMES[method]} does not apply to {what}: {site.name}", where="targets")
     match method:
         case "ia3":  # one scale per output, or per input of the MLP's last matrix
@@ -225,25 +228,25 @@ def is_inside(name: str, modules: Sequence[str]) -> bool:
     return any(".".join(parts[:n]).endswith(module) for n in range(1, len(parts) + 1) for module in modules)
 
 
-def find_owners(count: Count) -> dict[str, str]:
+def find_owners(tensors: Iterable[Tensor]) -> dict[str, str]:
     """{tensor: its module}. A bias beside the decoder of an encoder's LM head is the decoder's in the reference."""
-    owners = {tensor.name: tensor.name.rpartition(".")[0] for tensor in count.tensors}
-    for tensor in count.tensors:
+    owners = {tensor.name: tensor.name.rpartition(".")[0] for tensor in tensors}
+    for tensor in tensors:
         beside = tensor.name.removesuffix(".decoder.weight") + ".bias"
         if tensor.component == "lm_head" and beside in owners:
             owners[beside] = owners[tensor.name]
     return owners
 
 
-def find_saved(count: Count, modules: Sequence[str]) -> list[TrainedModule]:
+def find_saved(tensors: Sequence[Tensor], modules: Sequence[str]) -> list[TrainedModule]:
     """The modules that are trained as a whole, weights and biases; tied weights become one copy per module.
 
     Raises: ParamcountError if a name matches no module.
     """
     found: dict[tuple[str, object], list[Tensor]] = {}
     matched = set()
-    owners = find_owners(count)
-    for tensor in count.tensors:
+    owners = find_owners(tensors)
+    for tensor in tensors:
         module = owners[tensor.name]
         words = [word for word in modules if module and is_inside(module, [word])]
         if words and tensor.role == "parameter" and tensor.part != "mtp" and tensor.tied_to != tensor.name:
@@ -251,7 +254,7 @@ def find_saved(count: Count, modules: Sequence[str]) -> list[TrainedModule]:
             matched.update(words)
     for word in modules:
         if word not in matched:
-            names = list_module_names(count)
+            names = list_module_names(tensors)
             raise ParamcountError(
                 f"no module is named {quote(word)}",
                 where="modules_to_save",
@@ -261,25 +264,25 @@ def find_saved(count: Count, modules: Sequence[str]) -> list[TrainedModule]:
     return [
         TrainedModule(
             module,
-            tensors[0].component,
+            group[0].component,
             "saved",
-            tensors[0].shape,
-            tensors[0].copies,
+            group[0].shape,
+            group[0].copies,
             None,
-            sum(tensor.elements for tensor in tensors),
+            sum(tensor.elements for tensor in group),
         )
-        for (module, _), tensors in found.items()
+        for (module, _), group in found.items()
     ]
 
 
-def find_biases(count: Count, bias: str, adapted: Iterable[Site], saved: set[str]) -> list[TrainedModule]:
+def find_biases(tensors: Sequence[Tensor], bias: str, adapted: Iterable[Site], saved: set[str]) -> list[TrainedModule]:
     """The biases of the model that are trained as they are."""
     if bias == "none":
         return []
-    names, owners = {site.name for site in adapted}, find_owners(count)
+    names, owners = {site.name for site in adapted}, find_owners(tensors)
     return [
         TrainedModule(tensor.name, tensor.component, "bias", tensor.shape, tensor.copies, None, tensor.parameters)
-        for tensor in count.tensors
+        for tensor in tensors
         if tensor.name.endswith(".bias") and tensor.parameters and tensor.part != "mtp"
         if (module := owners[tensor.name]) not in saved and (bias == "all" or module in names)
     ]

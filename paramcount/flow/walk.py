@@ -111,6 +111,9 @@ def list_steps(out: Data, part: str = "decoder") -> list[Step]:
             )
         found.append((data, prefix, repeats, part))
         for repeat, inner, body in data.bodies:
+            tied_to = next((outer.tied_to for outer in reversed(repeats) if outer.tied_to), None)
+            if tied_to:  # a block inside a reused one is reused as well
+                repeat = repeat._replace(tied_to=tied_to + data.prefix)
             visit(body, prefix + data.prefix, (*repeats, repeat), data.part or part, inner)
 
     visit(out, "", (), part, None)
@@ -130,7 +133,7 @@ def locate_weight(weight: Weight, prefix: str, repeats: tuple[Repeat, ...], part
     """The record of a weight inside these repeats, with this name prefix."""
     name, tied = weight.name, weight.tied_to
     if tied is None and name[0] != "/":  # an absolute name is outside of the block, so it is not tied
-        for repeat in repeats:
+        for repeat in reversed(repeats):
             if repeat.tied_to:
                 tied = repeat.tied_to + name
                 break

@@ -163,10 +163,15 @@ class Sizes(BaseModel):
     # The same for matrices that adapters apply to and bitsandbytes leaves as they are: modules of a subclass of the
     # linear layer, or matrices whose names in checkpoints do not end in ".weight".
     linear_subclasses: ClassVar[tuple[str, ...]] = ()
+    # Name endings of matrices of an LM head that the reference does not return as its output embeddings, so that peft
+    # takes them for linear layers like the others.
+    linear_heads: ClassVar[tuple[str, ...]] = ()
+    # {ending of a module's name in checkpoints: endings in the reference}, where it has other linear layers: several if
+    # the checkpoint fuses them, the same one for modules that the reference fuses.
+    modules: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     # Whether the components determine which matrices are linear layers in the reference.
     linear_by_component: ClassVar[bool] = True
-    # Whether the reference has other linear layers than its checkpoints show: fused in files, or one per use of a
-    # block.
+    # Whether the reference has linear layers that are in no checkpoint: one per use of a block.
     has_other_linear_layers: ClassVar[bool] = False
     # Whether peft takes the names that routed experts and the router have in checkpoints as names of targets. Source:
     # _MODEL_TO_CONVERSION_PATTERN of the reference, _MOE_TARGET_MODULE_MAPPING of peft.

@@ -17,6 +17,8 @@ peft = pytest.importorskip("peft", reason="the tests of adapters need peft: pip 
 
 # peft refuses out_proj, a linear layer, of these
 KERNELS = ("falcon_h1", "falcon_mamba", "mamba", "mamba2", "nemotron_h")
+# peft adapts their experts by the last names of modules, some of which are those of other modules, too
+REFUSED = ("qwen3_omni_moe_thinker",)
 # whose linear layers are not those of its checkpoint, which paramcount refuses
 DIFFERENT = ("hrm_text", "zamba2")
 EXPERTS = {"target_parameters": ["experts.gate_up_proj", "experts.down_proj"]}
@@ -55,7 +57,7 @@ def count_adapter(document: dict[str, Any], **options: Any) -> Trained:
     return Trained(found.trainable, found.total, found.adapter_bytes // 4)
 
 
-@pytest.mark.parametrize("name", sorted(set(MODEL_TYPES) - {*KERNELS, *DIFFERENT}))
+@pytest.mark.parametrize("name", sorted(set(MODEL_TYPES) - {*KERNELS, *REFUSED, *DIFFERENT}))
 def test_lora_of_all_linear_layers(name: str) -> None:
     document = default_document(name)
     expected = train(document, lora_config(r=4, target_modules="all-linear"))
@@ -67,6 +69,44 @@ def test_lora_of_mamba_layers(name: str) -> None:
     document = default_document(name)
     expected = train(document, lora_config(r=4, target_modules=["in_proj"]))
     assert count_adapter(document, r=4, targets="in_proj") == expected
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_names_of_linear_layers_and_of_other_modules_are_refused(name: str) -> None:
+    document = default_document(name)
+    with pytest.raises(ValueError, match="is not supported"):
+        train(document, lora_config(r=4, target_modules="all-linear"))
+    with pytest.raises(pc.ParamcountError, match=r"0 is the last name of linear layers and of .*\{layer\}, so peft"):
+        count_adapter(document, r=4)
+
+
+@pytest.mark.parametrize(
+    ("name", "targets"),
+    [
+        ("glm4v", ["proj"]),  # of the patches and of attention
+        ("gte", ["q_proj", "up_proj"]),  # fused in checkpoints
+        ("jina_embeddings_v3", ["k_proj", "v_proj", "o_proj"]),
+        ("minimax_m3_vl", ["gate_up_proj", "merge_linear_1"]),  # two matrices in checkpoints
+        ("qwen2_vl", ["proj", "q_proj"]),
+    ],
+)
+@pytest.mark.parametrize("method", ["lora", "dora"])
+def test_layers_have_the_names_and_the_shapes_of_the_reference(name: str, targets: list[str], method: str) -> None:
+    document = default_document(name)
+    expected = train(document, lora_config(method, r=4, target_modules=targets, bias="lora_only"))
+    assert count_adapter(document, r=4, targets=targets, method=method, bias="adapted") == expected
+
+
+def test_ia3_of_a_convolution_scales_its_outputs() -> None:
+    document = default_document("qwen2_vl")
+    expected = train(document, peft.IA3Config(target_modules=["proj"], feedforward_modules=[]))
+    assert count_adapter(document, targets="proj", method="ia3") == expected
+
+
+def test_modules_to_save_are_those_of_the_reference() -> None:
+    document, saved = default_document("jina_embeddings_v3"), ["q_proj", "o_proj"]
+    expected = train(document, lora_config(r=4, target_modules=["fc1"], modules_to_save=saved))
+    assert count_adapter(document, r=4, targets="fc1", modules_to_save=saved) == expected
 
 
 @pytest.mark.parametrize("name", DIFFERENT)

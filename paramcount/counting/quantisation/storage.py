@@ -57,6 +57,8 @@ class MatrixFacts(NamedTuple):
     transposable: tuple[str, ...]
     linear_routers: tuple[str, ...]
     linear_subclasses: tuple[str, ...]
+    linear_heads: tuple[str, ...]
+    modules: Mapping[str, tuple[str, ...]]
     linear_by_component: bool
     has_other_linear_layers: bool
 
@@ -169,10 +171,11 @@ def merge_facts(sizes: Sizes) -> MatrixFacts:
     parts = [sizes, *(part for part in inner if part is not None)]
     names = {
         fact: tuple(dict.fromkeys(name for part in parts for name in getattr(part, fact)))
-        for fact in MatrixFacts._fields[:-2]
+        for fact in MatrixFacts._fields[:-3]
     }
     return MatrixFacts(
         **names,
+        modules={stored: names for part in parts for stored, names in part.modules.items()},
         linear_by_component=all(part.linear_by_component for part in parts),
         has_other_linear_layers=any(part.has_other_linear_layers for part in parts),
     )

@@ -1,0 +1,49 @@
+"""The tensors of a model in the modules of its reference, which may fuse or divide what checkpoints store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from paramcount.counting import Count, Tensor
+from paramcount.counting.quantisation.storage import merge_facts
+
+Modules = Mapping[str, tuple[str, ...]]  # see `Sizes.modules`
+
+
+def list_reference_tensors(count: Count) -> list[Tensor]:
+    """The tensors of a model with the names and shapes that they have in the reference."""
+    modules = merge_facts(count.sizes).modules
+    found: dict[tuple[object, ...], Tensor] = {}
+    for tensor in count.tensors:
+        for part in divide(tensor, modules):
+            key = (part.name, part.repeats, part.tied_to, len(found) if part.name == tensor.name else "renamed")
+            found[key] = fuse(found[key], part) if key in found else part
+    return list(found.values())
+
+
+def divide(tensor: Tensor, modules: Modules) -> Iterator[Tensor]:
+    """The tensor of each module that a tensor belongs to."""
+    names = name_in_reference(tensor.name, modules)
+    splits = tensor.splits if len(names) > 1 else ((tensor.component, tensor.shape[0] if tensor.shape else 0),)
+    for name, (component, rows) in zip(names, splits, strict=True):
+        shape = (rows, *tensor.shape[1:]) if tensor.shape else ()
+        tied_to = name if tensor.tied_to == tensor.name else tensor.tied_to
+        yield tensor._replace(name=name, component=component, shape=shape, tied_to=tied_to)
+
+
+def fuse(tensor: Tensor, other: Tensor) -> Tensor:
+    """Both on top of each other."""
+    return tensor._replace(shape=(tensor.shape[0] + other.shape[0], *tensor.shape[1:]))
+
+
+def name_in_reference(name: str, modules: Modules) -> tuple[str, ...]:
+    """The names that a tensor has in the reference: several if it is divided.
+
+    >>> name_in_reference("layers.{layer}.Wqkv.weight", {".Wqkv": (".q", ".k", ".v")})
+    ('layers.{layer}.q.weight', 'layers.{layer}.k.weight', 'layers.{layer}.v.weight')
+    """
+    module, _, leaf = name.rpartition(".")
+    for stored, renamed in modules.items():
+        if module.endswith(stored):
+            return tuple(f"{module.removesuffix(stored)}{new}.{leaf}" for new in renamed)
+    return (name,)
