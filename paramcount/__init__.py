@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         count_frame,
         diff,
         draw,
+        draw_map,
         explain,
         flops,
         formula,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from paramcount.costs.training import Training
     from paramcount.counting.count import Count
     from paramcount.counting.tensors import Tensor
+    from paramcount.drawing.parameter_map import ParameterMap
     from paramcount.drawing.shapes import Drawing
     from paramcount.errors import ConfigWarning, ParamcountError
     from paramcount.execution.run import Run
@@ -72,6 +74,7 @@ _TYPES = {
     "Memory": "costs.memory",
     "Model": "zoo.model",
     "ParamcountError": "errors",
+    "ParameterMap": "drawing.parameter_map",
     "Polynomial": "symbolic.polynomials",
     "Run": "execution.run",
     "Sizing": "sweeping.size",
@@ -85,10 +88,10 @@ _TYPES = {
 }
 __all__ = [
     "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Flops", "Lora", "Memory", "Model",
-    "ParamcountError", "Polynomial", "Run", "Sizing", "StoredCount", "Sweep", "Tensor", "Trace", "Training",
-    "Verification", "Why", "__version__", "audit", "compare", "count", "count_frame", "diff", "draw", "explain",
-    "flops", "formula", "load", "lora", "memory", "plot", "query", "report", "run", "size", "stored_in", "sweep",
-    "trace", "training", "verify", "what_if", "why", "zoo",
+    "ParamcountError", "ParameterMap", "Polynomial", "Run", "Sizing", "StoredCount", "Sweep", "Tensor", "Trace",
+    "Training", "Verification", "Why", "__version__", "audit", "compare", "count", "count_frame", "diff", "draw",
+    "draw_map", "explain", "flops", "formula", "load", "lora", "memory", "plot", "query", "report", "run", "size",
+    "stored_in", "sweep", "trace", "training", "verify", "what_if", "why", "zoo",
 ]  # fmt: skip
 
 

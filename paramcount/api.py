@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from paramcount.costs.memory import Memory
     from paramcount.costs.training import Training
     from paramcount.counting.count import Count
+    from paramcount.drawing.parameter_map import ParameterMap
     from paramcount.drawing.shapes import Drawing
     from paramcount.execution.run import Run
     from paramcount.explaining.explanation import Explanation
@@ -732,6 +733,32 @@ def draw(
     from paramcount.drawing.pictures import draw_model
 
     return draw_model(load(model, download=download, strict=strict, set=set), tokens=tokens, layer=layer)
+
+
+def draw_map(
+    model: object,
+    *,
+    social: bool = False,
+    download: bool = False,
+    strict: bool = False,
+    set: Settings | None = None,
+) -> ParameterMap:
+    """The parameter map of a model: every tensor is a rectangle, its area in proportion to its parameters.
+
+    Tensors are grouped by part, layers and component; each copy in a layer or an expert is a cell. `social` makes a
+    picture of 1200 × 630 pixels with larger text, for link previews. A notebook displays the map;
+    `map.save("deepseek-v3.svg")` writes it to a file.
+
+    Raises: ParamcountError as `count` does.
+
+    >>> map = draw_map("deepseek-v3")
+    >>> tile = max(map.tiles, key=lambda tile: tile.tensor.parameters)
+    >>> tile.tensor.shape, [(axis.kind, axis.number) for axis in tile.copies]
+    ((2048, 7168), [('layers', 58), ('experts', 256)])
+    """
+    from paramcount.drawing.parameter_map import make_map
+
+    return make_map(load(model, download=download, strict=strict, set=set), social=social)
 
 
 def plot(

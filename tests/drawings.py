@@ -162,12 +162,12 @@ def parse_svg(svg: str) -> ET.Element:
     assert root.tag == f"{SVG}svg"
     names = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
     assert len(names) == len(set(names))
-    allowed = {"svg", "title", "desc", "style", "defs", "marker", "g", "path", "rect", "circle", "text", "tspan"}
+    allowed = {"svg", "title", "desc", "style", "defs", "marker", "g", "path", "rect", "circle", "text", "tspan", "use"}
     assert {element.tag.removeprefix(SVG) for element in root.iter()} <= allowed
     for element in root.iter():
         for name, value in element.attrib.items():
             assert not name.startswith("on"), name
-            assert "href" not in name, name
+            assert "href" not in name or (name == "href" and value.startswith("#")), name
             assert "url(" not in value or value.startswith("url(#"), value
     return root
 

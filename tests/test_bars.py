@@ -24,7 +24,8 @@ from tests.running import Runner
 matplotlib = pytest.importorskip("matplotlib")
 
 from paramcount.api import plot  # noqa: E402
-from paramcount.drawing.bars import COLOURS, plot_rows  # noqa: E402
+from paramcount.drawing.bars import plot_rows  # noqa: E402
+from paramcount.drawing.colours import COLOURS  # noqa: E402
 from paramcount.drawing.figures import ENDINGS  # noqa: E402
 
 SVG = "{http://www.w3.org/2000/svg}"

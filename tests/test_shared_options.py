@@ -38,7 +38,8 @@ def test_every_command_that_takes_a_model_takes_set_download_and_output(name: st
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in COMMANDS if name not in ("add", "help", "docs", "draw", "export", "report", "schema")]
+    "name",
+    [name for name in COMMANDS if name not in ("add", "help", "docs", "draw", "export", "map", "report", "schema")],
 )
 def test_every_command_that_prints_a_table_takes_every_format_and_a_colour(name: str) -> None:
     assert {"--format", "--csv", "--json", "--markdown", "--latex", "-o", "--output", "--color"} <= set(
@@ -76,7 +77,8 @@ def test_help_alone_is_the_help_option(run: Runner, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize(
-    ("command", "ending", "beginning"), [("report", ".html", "<!doctype html>"), ("draw", ".svg", "<svg")]
+    ("command", "ending", "beginning"),
+    [("report", ".html", "<!doctype html>"), ("draw", ".svg", "<svg"), ("map", ".svg", "<svg")],
 )
 def test_without_output_a_file_is_named_after_the_model(command: str, ending: str, beginning: str, run: Runner) -> None:
     if command == "report":

@@ -32,6 +32,7 @@ GROUPS = {
         "explain": ("explain", "Explain each component: formula, numbers, value."),
         "trace": ("trace", "Trace a forward pass: every operation with its shapes."),
         "draw": ("draw", "Draw every matrix of a model to scale."),
+        "map": ("draw_map", "Draw every tensor as an area in proportion to its parameters."),
         "report": ("report", "Write an HTML page about one or more models."),
     },
     "Checks": {

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from paramcount.counting.components import COMPONENTS
+from paramcount.drawing.colours import COLOURS
 from paramcount.drawing.figures import (
     ENDINGS,
     FONT_SIZE,
@@ -25,15 +26,6 @@ if TYPE_CHECKING:
 
 Scale = Literal["linear", "log"]
 MAX_MODELS = 1000  # in one plot: the height of images is limited
-
-# One colour per component: a hue for each kind (embeddings blue, attention orange, feed-forward green, encoders pink).
-# They differ in lightness as well, for colour-blind readers and for print.
-COLOURS = {
-    "embedding": "#487db3", "other_embedding": "#a1d4f0", "position": "#6f8fd8", "qkv": "#e56e28",
-    "output_projection": "#f7bf8a", "mlp": "#11753f", "router": "#e4d379", "experts": "#49beb5",
-    "shared_experts": "#94bb57", "mixer": "#843388", "norm": "#2a2a2a", "lm_head": "#1e3260",
-    "other": "#999999", "vision": "#bd5689", "audio": "#ed9ebe", "projector": "#6b1844",
-}  # fmt: skip
 
 # Inches
 WIDTH, LONGEST_BAR = 9.0, 0.84  # the longest bar's share of the axis; the rest is for its label

@@ -279,12 +279,20 @@ def render_png(drawing: Drawing) -> bytes:
 
     Raises: ParamcountError if the [plot] extra is missing.
     """
+    zoom = max(1, min(2, int(MAX_PIXELS // max(drawing.width, drawing.height))))
+    return convert_to_png(render_svg(drawing), zoom=zoom)
+
+
+def convert_to_png(svg: str, *, zoom: int) -> bytes:
+    """An SVG as a PNG file, in light colours.
+
+    Raises: ParamcountError if the [plot] extra is missing.
+    """
     try:
         import resvg_py
     except ImportError:
         raise make_extra_error("a PNG", "plot") from None
-    zoom = max(1, min(2, int(MAX_PIXELS // max(drawing.width, drawing.height))))
-    svg, fonts = render_svg(drawing), find_fonts()
+    fonts = find_fonts()
     return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=zoom, font_files=fonts, sans_serif_family="DejaVu Sans"))
 
 

@@ -1,0 +1,231 @@
+"""`paramcount map`: areas are measured in the picture and compared with the counts."""
+
+from __future__ import annotations
+
+import re
+import struct
+import xml.etree.ElementTree as ET
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+
+import pytest
+
+import paramcount as pc
+from paramcount.counting import TensorGroup, group_tensors
+from paramcount.drawing.parameter_map import ParameterMap, Tile, make_map
+from paramcount.drawing.shapes import text_width
+from paramcount.drawing.treemap import Area, divide_area, squarify
+from tests.batches import in_batches
+from tests.drawings import SVG, parse_svg
+from tests.refusing import command_error
+from tests.running import Runner
+from tests.structures import pick_structures
+from tests.test_package import command_code, list_loaded_packages
+
+LLAMA = {"model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 16}
+WIDE_MOE = {"model_type": "mixtral", "num_local_experts": 100_000, "num_hidden_layers": 10_000}
+
+
+def read_svg(map: ParameterMap) -> ET.Element:
+    return parse_svg(map.svg())
+
+
+def list_texts(svg: ET.Element) -> list[str]:
+    return ["".join(text.itertext()) for text in svg.iter(f"{SVG}text")]
+
+
+def measure(area: Area) -> float:
+    return area.width * area.height
+
+
+def overlap(a: Area, b: Area) -> float:
+    """The common area of two rectangles."""
+    width = min(a.x + a.width, b.x + b.width) - max(a.x, b.x)
+    height = min(a.y + a.height, b.y + b.height) - max(a.y, b.y)
+    return max(width, 0.0) * max(height, 0.0)
+
+
+def list_tensors(group: TensorGroup) -> list[TensorGroup]:
+    return [leaf for child in group.children for leaf in list_tensors(child)] or [group]
+
+
+@in_batches("id", pick_structures())
+def test_every_tensor_is_a_rectangle_of_its_share_of_the_area(id: str) -> None:
+    map = pc.draw_map(id)
+    tensors = list_tensors(group_tensors(pc.count(id)))
+    assert Counter(tile.tensor for tile in map.tiles) == Counter(tensors)
+    for tile in map.tiles:
+        share = tile.tensor.parameters / map.total
+        assert measure(tile.area) == pytest.approx(measure(map.area) * share, rel=1e-6)
+        assert overlap(tile.area, map.area) == pytest.approx(measure(tile.area), rel=1e-6)
+
+
+def test_the_rectangles_in_the_file_have_these_areas_and_do_not_overlap() -> None:
+    map = pc.draw_map("gpt2-small")
+    sums: Counter[str] = Counter()
+    areas = []
+    for group in read_svg(map).findall(f"{SVG}g"):
+        title, rectangle = group[0], group[1]
+        area = Area(*(float(rectangle.attrib[name]) for name in ("x", "y", "width", "height")))
+        (number,) = re.findall(r": ([\d,]+) parameters", title.text or "")
+        expected = int(number.replace(",", "")) / 124_439_808 * measure(map.area)
+        assert measure(area) == pytest.approx(expected, rel=0.01, abs=0.2), title.text
+        sums[rectangle.attrib["class"]] += int(number.replace(",", ""))
+        areas.append(area)
+    assert sums == {name: n for name, n in pc.count("gpt2-small").components.items() if n}
+    common = sum(overlap(a, b) for i, a in enumerate(areas) for b in areas[i + 1 :])
+    assert common < 1.0
+
+
+def find_tile(map: ParameterMap, name: str) -> Tile:
+    return next(tile for tile in map.tiles if tile.tensor.label.endswith(name))
+
+
+def count_cells(svg: ET.Element, name: str) -> int:
+    """The cells that a reader sees in a tensor: rows and columns of lines, once per use of an inner grid."""
+    grids = {group.attrib["id"]: group for group in svg.iter(f"{SVG}g") if "id" in group.attrib}
+    tile = next(g for g in svg.findall(f"{SVG}g") if (g[0].text or "").startswith(name))
+    uses = [use.attrib["href"].removeprefix("#") for use in tile.findall(f"{SVG}use")]
+    return sum(count_grid(grids[id]) for id in uses) if uses else count_grid(tile)
+
+
+def count_grid(group: ET.Element) -> int:
+    """The cells of one grid: between the horizontal lines, each row is cut by vertical ones."""
+    (path,) = (path for path in group.findall(f"{SVG}path") if path.attrib["class"] == "grid")
+    lines = re.findall(r"M([\d.]+) ([\d.]+)([hv])([\d.]+)", path.attrib["d"])
+    ends = {round(float(y)) for _, y, way, _ in lines if way == "h"}
+    columns = [(float(y), float(length)) for _, y, way, length in lines if way == "v"]
+    edges = sorted({round(y) for y, _ in columns} | {round(y + length) for y, length in columns} | ends)
+    middles = [(a + b) / 2 for a, b in pairwise(edges)]
+    return sum(1 + sum(y <= middle <= y + length for y, length in columns) for middle in middles)
+
+
+def test_the_experts_of_deepseek_v3_are_a_field_of_44_544_cells() -> None:
+    # arXiv:2412.19437, section 4.2: 58 layers with 256 routed experts, each of three matrices.
+    map = pc.draw_map("deepseek-v3")
+    assert len(map.svg()) < 50_000
+    tiles = [tile for tile in map.tiles if tile.tensor.component.startswith("experts.")]
+    assert [prod(axis.number for axis in tile.copies) for tile in tiles] == [58 * 256] * 3
+    svg = read_svg(map)
+    names = [tile.tensor.label for tile in tiles]
+    assert sum(count_cells(svg, name) for name in names) == 58 * 256 * 3
+    assert sum("58 layers × 256 experts" in text for text in list_texts(svg)) == 3
+    assert sum(measure(tile.area) for tile in tiles) / measure(map.area) == pytest.approx(653908770816 / 671026404352)
+
+
+def test_the_active_experts_are_dark() -> None:
+    map = pc.draw_map("mixtral-8x7b")  # 2 of 8 experts
+    svg = read_svg(map)
+    cells = next(group for group in svg.iter(f"{SVG}g") if "id" in group.attrib)
+    (dark,) = (path.attrib["d"] for path in cells if path.attrib["class"] == "active")
+    tile = find_tile(map, "w1.weight")
+    sides = [(abs(float(h)), abs(float(v))) for h, v in re.findall(r"h([\d.]+)v([\d.]+)h", dark)]
+    assert sum(width * height for width, height in sides) == pytest.approx(measure(tile.area) / 32 / 4, rel=0.01)
+    assert "active for one token" in list_texts(svg)
+    assert "active for one token" not in list_texts(read_svg(pc.draw_map("gpt2-small")))
+
+
+def test_the_title_the_total_the_active_parameters_and_the_legend_are_text() -> None:
+    texts = list_texts(read_svg(pc.draw_map("mixtral-8x7b")))
+    assert "Mixtral 8x7B" in texts
+    assert "46,702,792,704 parameters · 12,879,925,248 active" in texts
+    assert [name for name in texts if name in pc.count("mixtral-8x7b").components] == [
+        "embedding", "qkv", "output_projection", "router", "experts", "norm", "lm_head",
+    ]  # fmt: skip
+    assert "45.1 B · 96.6 %" in texts
+
+
+def test_a_change_is_stated() -> None:
+    texts = list_texts(read_svg(pc.draw_map("llama-3.1-8b", set={"n_layers": 40})))
+    assert "changed n_layers 32 → 40: total 8,030,261,248 + 1,744,896,000 = 9,775,157,248" in texts
+
+
+@in_batches("id", ["deepseek-v3", "gemma-3-4b", "t5-small", "gpt-oss-20b", "zamba-7b", "llama-3.1-8b"])
+@pytest.mark.parametrize("social", [False, True])
+def test_every_text_stays_inside_its_rectangle(id: str, social: bool) -> None:
+    map = pc.draw_map(id, social=social)
+    assert any(tile.lines for tile in map.tiles)
+    for tile in map.tiles:
+        for line in tile.lines:
+            assert line.x + text_width(line.text, line.size, bold=line.bold) <= tile.area.x + tile.area.width
+            assert tile.area.y <= line.y - 0.76 * line.size
+            assert line.y + 0.24 * line.size <= tile.area.y + tile.area.height
+
+
+def test_a_map_for_a_link_preview_has_1200_by_630_pixels(tmp_path: Path, run: Runner) -> None:
+    pytest.importorskip("resvg_py")
+    target = tmp_path / "out.png"
+    assert run("map", "llama-3.1-8b", "--social", "-o", str(target)) == (0, "", "")
+    assert struct.unpack(">II", target.read_bytes()[16:24]) == (1200, 630)
+    assert run("map", "llama-3.1-8b", "-o", str(target)) == (0, "", "")
+    assert struct.unpack(">II", target.read_bytes()[16:24]) == (2400, 1720)
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "]]>--><!--", 'a" onload="x & <b>\'', "\x1b[31m\u202e"])
+def test_a_hostile_name_is_inert(name: str) -> None:
+    map = make_map(replace(pc.load(LLAMA), name=name, id=name))
+    assert "<script" not in map._repr_svg_()
+    svg = parse_svg(map._repr_svg_())
+    if name.isprintable():
+        assert name in list_texts(svg)
+    tags = {element.tag.removeprefix(SVG) for element in svg.iter()}
+    assert tags <= {"svg", "title", "desc", "style", "defs", "rect", "g", "path", "text", "use"}
+    assert all(not key.startswith("on") for element in svg.iter() for key in element.attrib)
+
+
+def test_a_field_of_a_billion_cells_is_a_small_file() -> None:
+    map = pc.draw_map(WIDE_MOE)
+    assert len(map.svg()) < 100_000
+    assert any("10,000 layers × 100,000 experts" in text for text in list_texts(read_svg(map)))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 32, 58, 61, 256, 384])
+@pytest.mark.parametrize("area", [Area(5, 7, 300, 200), Area(0, 0, 20, 700), Area(0, 0, 900, 10)])
+def test_cells_are_equal_and_fill_their_area(area: Area, n: int) -> None:
+    rows = list(divide_area(area, n))
+    assert sum(row.rows * row.columns for row in rows) == n
+    for row in rows:
+        assert row.width * row.height == pytest.approx(measure(area) / n)
+    assert sum(row.area.height for row in rows) == pytest.approx(area.height)
+    assert [row.area.y for row in rows] == pytest.approx([area.y, *(row.area.y + row.area.height for row in rows[:-1])])
+
+
+def test_a_treemap_is_squarified() -> None:
+    # Bruls, Huizing and van Wijk, "Squarified Treemaps" (2000), figure 4: areas 6, 6, 4, 3, 2, 2, 1 in 6 × 4.
+    areas = squarify([6, 6, 4, 3, 2, 2, 1], Area(0, 0, 6, 4))
+    assert [(round(a.width, 2), round(a.height, 2)) for a in areas] == [
+        (3, 2), (3, 2), (1.71, 2.33), (1.29, 2.33), (1.2, 1.67), (1.2, 1.67), (0.6, 1.67),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["gpt2-small", "-o", "x.pdf"], "-o: unknown extension '.pdf' (expected .svg or .png)"),
+        (["gpt2-small", "-o", "x"], "-o: missing extension (expected .svg or .png)"),
+        (["gpt2-small", "gpt2-xl"], "unexpected argument 'gpt2-xl'; run `paramcount map --help`"),
+    ],
+)
+def test_bad_input_is_an_error_of_one_line(
+    args: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command_error(capsys, "map", *args) == message
+
+
+def test_an_svg_needs_no_heavy_imports() -> None:
+    loaded = list_loaded_packages(command_code(["map", "deepseek-v3", "-o", "-"]))
+    assert loaded & {"numpy", "pandas", "matplotlib", "jinja2", "resvg_py"} == set()
+
+
+def test_a_map_can_be_saved_and_shown_in_a_notebook(tmp_path: Path) -> None:
+    map = pc.draw_map("gpt2-small")
+    map.save(tmp_path / "map.svg")
+    assert (tmp_path / "map.svg").read_text(encoding="utf-8") == map.svg()
+    assert isinstance(map, pc.ParameterMap)
+    assert 'id="map-gpt2-small-title"' in map._repr_svg_()
+    with pytest.raises(pc.ParamcountError, match=r"^save: unknown extension '.gif' \(expected .svg or .png\)$"):
+        map.save("map.gif")
