@@ -272,6 +272,22 @@ def test_a_convolution_of_frames_sees_both_neighbours() -> None:
     assert compute(Convolve(3, stride=2), frames, weights=(kernel, [0.5])).ravel().tolist() == [210.5, 432.5]
 
 
+def test_an_even_convolution_over_frames_reaches_further_back_than_ahead() -> None:
+    frames = [[1.0], [2.0], [3.0]]
+    assert compute(Convolve(2), frames, weights=([[[10.0, 100.0]]],)).ravel().tolist() == [100, 210, 320]
+
+
+def test_batch_norm_takes_the_mean_and_the_variance_that_are_stored() -> None:
+    weights = ([2.0, 3.0], [0.5, 0.25], [1.0, 5.0], [3.0, 15.0], 7.0)
+    found = compute(Norm("batch", 1.0), [[3.0, 13.0], [-1.0, 5.0]], weights=weights)
+    assert found.tolist() == [[2.5, 6.25], [-1.5, 0.25]]
+
+
+def test_softmax_is_of_each_vector() -> None:
+    found = compute(Activation("softmax"), np.log([[1.0, 3.0], [4.0, 1.0]]))
+    assert found.tolist() == [pytest.approx([0.25, 0.75]), pytest.approx([0.8, 0.2])]
+
+
 def test_near_distances_have_buckets_of_their_own_and_far_ones_share_them() -> None:
     rows = compute(
         Relations("distance buckets", 8, 16, causal=True), [[0.0]], past=17

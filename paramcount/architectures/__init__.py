@@ -148,6 +148,8 @@ ARCHITECTURES = {
     "gpt_oss": ("gpt_oss", "GptOss"),
     "gptj": ("gptj", "GPTJ"),
     "granite": ("granite", "Granite"),
+    "granite_speech": ("granite_speech", "GraniteSpeech"),
+    "granite_speech_plus": ("granite_speech", "GraniteSpeechPlus"),
     "granite_swa": ("granite", "GraniteSWA"),
     "granitemoe": ("granitemoe", "GraniteMoe"),
     "granitemoe_swa": ("granitemoe_swa", "GraniteMoeSWA"),

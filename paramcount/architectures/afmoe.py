@@ -5,7 +5,7 @@ Only layers with a sliding window use rotary positions.
 
 from paramcount.flow import Data, route, scale_by_root
 from paramcount.parts.attentions import sigmoid_gate
-from paramcount.parts.decoder import AttentionDecoder, Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import routing_bias, shared_mixture
 from paramcount.sizes import ABSENT, Flag, Indices, Natural, Positive, Words, derived, hf, rotary, setting
@@ -55,8 +55,7 @@ class Afmoe(AttentionDecoder):
     routed_scale = setting("route_scale", default=1.0)
     kinds = layers_by_type_and_mlp
 
-    def embed(c, tokens: Data) -> Data:
-        x = Decoder.embed(c, tokens)
+    def to_first_layer(c, x: Data, tokens: Data) -> Data:
         return scale_by_root(x, c.d_model) if c.scaled_embedding else x
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

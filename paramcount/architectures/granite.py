@@ -38,8 +38,8 @@ class Granite(AttentionDecoder):
     residual_multiplier = setting("residual_multiplier", default=1.0)
     logit_scale = setting(default=over_logits_scaling)
 
-    def embed(c, tokens: Data) -> Data:
-        return scale_by(super().embed(tokens), c.embedding_multiplier, "times embedding_multiplier")
+    def to_first_layer(c, x: Data, tokens: Data) -> Data:
+        return scale_by(x, c.embedding_multiplier, "times embedding_multiplier")
 
     def layer(c, x: Data, kind: tuple[Any, ...] = ()) -> Data:
         x = x + c.shrink(c.attend(c.norm(x, "input_layernorm"), *kind))

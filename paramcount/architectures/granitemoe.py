@@ -42,8 +42,8 @@ class GraniteMoe(AttentionDecoder):
     attention_scale = setting("attention_multiplier", default=1.0)
     logits_scale = setting(default=inverse_scaling)
 
-    def embed(c, tokens: Data) -> Data:
-        return scale_by(Decoder.embed(c, tokens), c.embedding_scale)
+    def to_first_layer(c, x: Data, tokens: Data) -> Data:
+        return scale_by(x, c.embedding_scale)
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")

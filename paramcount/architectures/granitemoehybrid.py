@@ -68,8 +68,8 @@ class GraniteMoeHybrid(Decoder):
     logits_scale = setting(default=inverse_scaling)
     kinds = layers_by_type
 
-    def embed(c, tokens: Data) -> Data:
-        return scale_by(Decoder.embed(c, tokens), c.embedding_scale)
+    def to_first_layer(c, x: Data, tokens: Data) -> Data:
+        return scale_by(x, c.embedding_scale)
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")

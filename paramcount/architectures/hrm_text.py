@@ -60,8 +60,8 @@ class HrmText(Decoder):
             low, high = (found, high) if module == "L" else (low, found)
         return c.head(high)
 
-    def embed(c, tokens: Data) -> Data:
-        return scale_by(super().embed(tokens), c.embedding_scale, "times embedding_scale")
+    def to_first_layer(c, x: Data, tokens: Data) -> Data:
+        return scale_by(x, c.embedding_scale, "times embedding_scale")
 
     def stack(c, x: Data, prefix: str, *, again: bool) -> Data:
         """All layers of a module. `again`: with the weights of its first pass."""

@@ -24,8 +24,8 @@ class HyperClovaX(Llama):
     attention_multiplier = setting("attention_multiplier", default=score_scale)
     logit_scale = setting("logits_scaling", default=1.0)
 
-    def embed(c, tokens: Data) -> Data:
-        return scale_by(super().embed(tokens), c.embedding_multiplier, "times embedding_multiplier")
+    def to_first_layer(c, x: Data, tokens: Data) -> Data:
+        return scale_by(x, c.embedding_multiplier, "times embedding_multiplier")
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")

@@ -56,8 +56,8 @@ class RecurrentGemma(Decoder):
     logits_cap = setting("logits_soft_cap", default=30.0)
     kinds = layers_by_type
 
-    def embed(c, tokens: Data) -> Data:
-        return scale_by_root(Decoder.embed(c, tokens), c.d_model, rounded=True)
+    def to_first_layer(c, x: Data, tokens: Data) -> Data:
+        return scale_by_root(x, c.d_model, rounded=True)
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "temporal_pre_norm")

@@ -335,6 +335,8 @@ def run_tokens(
             inputs = {"flattened_patches": torch.ones((1, 4, 2 + model.config.vision_config.patch_embed_hidden_size))}
         if model.main_input_name == "pixel_values":
             inputs = make_image(model.config, cls_name, ids)
+        if cls_name.startswith("GraniteSpeech"):
+            inputs = make_sound(model.config, ids)
         if model.config.is_encoder_decoder and not cls_name.endswith("ForAudioClassification"):
             inputs |= {"decoder_input_ids": ids, "use_cache": False}  # a cache may be as short as the encoder
         with torch.no_grad():
@@ -373,6 +375,16 @@ def make_image(config: Any, cls_name: str, ids: Any) -> dict[str, Any]:
     token = config.video_token_id if frames else config.image_token_id
     tokens = torch.cat((torch.full((len(ids), config.num_query_tokens), token), ids), dim=1)
     return {"input_ids": tokens, "pixel_values": torch.zeros((len(ids), *frames, 3, size, size)), **text}
+
+
+def make_sound(config: Any, ids: Any) -> dict[str, Any]:
+    """A text after one window of frames."""
+    import torch
+
+    n_queries = config.window_size // config.downsample_rate
+    tokens = torch.cat((torch.full((len(ids), n_queries), config.audio_token_id), ids), dim=1)
+    frames = torch.zeros((len(ids), config.window_size, config.encoder_config.input_dim))
+    return {"input_ids": tokens, "input_features": frames}
 
 
 def repeat_for_codebooks(model: Any, ids: Any) -> Any:

@@ -86,6 +86,15 @@ EARS = {
     "d_model": 16, "encoder_layers": 2, "encoder_attention_heads": 2, "encoder_ffn_dim": 64, "num_mel_bins": 10,
     "max_source_positions": 8, "vocab_size": 96,
 }  # fmt: skip
+GRANITE_SPEECH = {"audio_token_index": IMAGE_TOKEN, "window_size": 7, "downsample_rate": 2}
+GRANITE_EARS = {
+    "input_dim": 10, "num_layers": 5, "hidden_dim": 16, "feedforward_mult": 3, "num_heads": 2, "dim_head": 6,
+    "output_dim": 9, "context_size": 3, "max_pos_emb": 4, "conv_kernel_size": 4,
+}  # fmt: skip
+GRANITE_QFORMER = {
+    "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 20, "hidden_act": "relu",
+    "layer_norm_eps": 1e-2,
+}  # fmt: skip
 DELTA = {
     **TEXT, "layer_types": ["linear_attention", "full_attention"], "linear_num_value_heads": 4,
     "linear_num_key_heads": 2, "linear_key_head_dim": 8, "linear_value_head_dim": 6, "head_dim": 16,
@@ -244,6 +253,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 3, "head_dim": 6, "intermediate_size": 20,
             "max_num_patches": 9, "patch_embed_hidden_size": 12, "layer_norm_eps": 1e-2, "dense_act_fn": "silu",
         },
+    },
+    "granite_speech": {
+        "text_config": {**TEXT, "model_type": "granite", "embedding_multiplier": 3.0}, **GRANITE_SPEECH,
+        "encoder_config": GRANITE_EARS, "projector_config": {**GRANITE_QFORMER, "encoder_hidden_size": 16},
+    },
+    "granite_speech, one layer": {
+        "text_config": QWEN2, **GRANITE_SPEECH, "encoder_config": {**GRANITE_EARS, "num_layers": 1},
+        "projector_config": {**GRANITE_QFORMER, "encoder_hidden_size": 16},
+    },
+    "granite_speech_plus": {
+        "text_config": LLAMA, **GRANITE_SPEECH, "encoder_config": {**GRANITE_EARS, "cat_hidden_layers": [2, 0, 3]},
+        "projector_config": {**GRANITE_QFORMER, "encoder_hidden_size": 64},
     },
     "fun_asr_nano": {
         "text_config": {**TEXT, "model_type": "qwen3"}, "audio_token_id": IMAGE_TOKEN,
@@ -698,6 +719,10 @@ def arrange_with_input_mask(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]
     return {"input_features": frames[None], "input_features_mask": torch.ones(1, len(frames), dtype=torch.long)}
 
 
+def arrange_as_frames(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    return {"input_features": frames[None]}
+
+
 def arrange_as_masked_audio(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     import torch
 
@@ -752,6 +777,8 @@ IMAGES: Mapping[str, Image] = {
     "Qwen2AudioForConditionalGeneration": Image((16, 10), 4, arrange_as_masked_audio, "log_mel_frames"),
     "VoxtralForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),
     "FunAsrNanoForConditionalGeneration": Image((4, 10), 4, arrange_with_input_mask, "log_mel_frames"),
+    "GraniteSpeechForConditionalGeneration": Image((7, 10), 3, arrange_as_frames, "log_mel_frames"),
+    "GraniteSpeechPlusForConditionalGeneration": Image((7, 10), 3, arrange_as_frames, "log_mel_frames"),
     "AudioFlamingo3ForConditionalGeneration": Image((16, 10), 4, arrange_as_audio, "log_mel_frames"),
     "MossTranscribeDiarizeForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),
     "Qwen2VLForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),

@@ -286,7 +286,7 @@ FUNCTIONS: dict[str, tuple[str, Callable[[Array], Array]]] = {
 
 
 class Activation(Operation):
-    """A function of each element, by its name in config.json."""
+    """A function of each element, by its name in config.json; or the softmax of each vector."""
 
     function: str | Unknown
     alpha: float | Unknown = 1.0  # x · sigmoid(alpha · x), if the function is "silu"
@@ -307,8 +307,8 @@ class Activation(Operation):
             return f"{FUNCTIONS[self.label][0]} of the largest {1 - self.sparsity:.0%} of the values"
         if self.alpha not in (1, QUICK_GELU):
             return f"x · sigmoid({self.alpha:g} x)"
-        if self.function == "xielu":
-            return "xIELU"
+        if self.function in ("xielu", "softmax"):
+            return "xIELU" if self.function == "xielu" else "softmax"
         return FUNCTIONS[self.label][0] if self.label in FUNCTIONS else NOT_DESCRIBED
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -316,6 +316,9 @@ class Activation(Operation):
         name = require(self.function)
         if name == "xielu":
             return xielu(x, *weights)
+        if name == "softmax":
+            x = np.exp(x - x.max(-1, keepdims=True))
+            return np.asarray(x / x.sum(-1, keepdims=True))
         if name not in FUNCTIONS:
             raise ParamcountError(f"activation {name} is not supported")
         if require(self.sparsity):
@@ -340,10 +343,13 @@ def activate(
 
 
 class Norm(Operation):
-    """Values divided by their root mean square (after subtracting their mean: layer norm), times a learned vector."""
+    """Values divided by their root mean square (after subtracting their mean: layer norm), times a learned vector.
+
+    Batch norm: the mean and the variance of each value are stored, with the number of batches that they come from.
+    """
 
     name: ClassVar[str] = "norm"
-    kind: Literal["rms", "layer", "l2"] | Unknown
+    kind: Literal["rms", "layer", "l2", "batch"] | Unknown
     eps: float | Unknown
     offset: float = 0.0  # added to the learned vector: 1 in Gemma
     groups: Size = 1  # norms of equal parts of the last axis
@@ -359,7 +365,7 @@ class Norm(Operation):
             return ""
         if self.to_first:
             return "scaled to the RMS of the first stream"
-        kind = {"rms": "RMS norm", "layer": "layer norm", "l2": "L2 norm"}[self.kind]
+        kind = {"rms": "RMS norm", "layer": "layer norm", "l2": "L2 norm", "batch": "batch norm"}[self.kind]
         eps = f", ε = {self.eps:g}".replace("e-0", "e-") if is_known(self.eps) else ""
         if self.over_rows:
             return f"group norm of {self.groups} groups of channels{eps}"
@@ -368,6 +374,9 @@ class Norm(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
         kind, eps = require(self.kind), np.float32(require(self.eps))
+        if kind == "batch":
+            scale, shift, mean, variance = weights[:4]
+            return (x - mean) / np.sqrt(variance + eps) * scale + shift
         if self.to_first:
             squares = (x * x).mean(-1, keepdims=True)
             factors = np.sqrt(squares[:, :1]) / np.sqrt(np.maximum(squares, eps))
@@ -425,6 +434,14 @@ def group_norm(x: Data, name: str, groups: Size, eps: float | Unknown) -> Data:
     """Each group of channels over all rows of an image. Source: arXiv:1803.08494."""
     weights = tuple(Weight(f"{name}.{end}", "norm", x.shape[-1:]) for end in ("weight", "bias"))
     return Data(Norm("layer", eps, groups=groups, over_rows=True), (x,), x.shape, weights)
+
+
+def batch_norm(x: Data, name: str, eps: float) -> Data:
+    """Source: arXiv:1502.03167."""
+    learned = tuple(Weight(name + end, "norm", x.shape[-1:]) for end in (".weight", ".bias"))
+    stored = [(".running_mean", x.shape[-1:]), (".running_var", x.shape[-1:]), (".num_batches_tracked", ())]
+    buffers = tuple(Weight(name + end, "norm", shape, role="buffer") for end, shape in stored)
+    return Data(Norm("batch", eps), (x,), x.shape, learned + buffers)
 
 
 def norm_to_first(x: Data, least: float) -> Data:

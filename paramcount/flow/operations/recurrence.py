@@ -89,7 +89,7 @@ class Convolve(Operation):
             run.state["inputs"] = padded[n:]
             y = sum(self.mix_channels(padded[i : i + n], kernel[:, :, i]) for i in range(width))
         else:
-            padded = np.pad(x, (((width - 1) // 2, (width - 1) // 2), (0, 0)))
+            padded = np.pad(x, ((width // 2, (width - 1) // 2), (0, 0)))
             n = (len(padded) - width) // self.stride + 1
             rows = [padded[i : i + (n - 1) * self.stride + 1 : self.stride] for i in range(width)]
             y = sum(self.mix_adjacent(rows[i], kernel[:, :, i]) for i in range(width))

@@ -1,0 +1,198 @@
+"""Granite Speech: a Conformer, a Q-Former that asks each window of its states, and Granite."""
+
+from functools import reduce
+from typing import Any
+
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import (
+    Data,
+    Size,
+    Unreachable,
+    activate,
+    attend,
+    batch_norm,
+    block,
+    convolve_tokens,
+    fused,
+    given,
+    index_signed_distances,
+    join,
+    layer_norm,
+    layers,
+    learned_rows,
+    linear,
+    scale_by,
+    scale_by_root,
+    score_keys,
+    select_by_pair,
+    split,
+    to_every_head,
+)
+from paramcount.parts.composite import AudioLanguageModel
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.parts.qformer import QFormer, learned_queries
+from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Sizes, derived, hf, setting
+
+QFORMER = "blip_2_qformer"
+
+
+def whole_part(js: ConfigJson, c: FieldValues) -> int:
+    """Heads need not fill d_model."""
+    found: int = c["d_model"] // c["n_heads"]
+    return found
+
+
+def queries_per_window(js: ConfigJson, c: FieldValues) -> int:
+    found: int = c["window"] // c["downsampling"]
+    return found
+
+
+def fitting_memory(js: ConfigJson, c: FieldValues) -> None:
+    """The Q-Former reads vectors of the size that its own section states."""
+    section = js.get("projector_config") or {}
+    if (name := section.get("model_type", QFORMER)) != QFORMER:
+        raise ParamcountError(f"= {describe_value(name)}", where="projector_config.model_type", expected=QFORMER)
+    audio = c["audio"]
+    expected = audio["d_model"] * (1 + len(audio.get("early_states", ())))
+    if (found := section.get("encoder_hidden_size", 1408)) != expected:
+        where = "projector_config.encoder_hidden_size"
+        raise ParamcountError(f"= {describe_value(found)}", where=where, expected=f"{expected}")
+
+
+class GraniteEars(Sizes):
+    """A Conformer that adds, in the middle, the characters that it expects. Source: GraniteSpeechCTCEncoder."""
+
+    section = "encoder_config"
+
+    n_mels: Positive = hf("num_mel_bins", "input_dim", absent=160)
+    n_layers: Positive = hf("num_hidden_layers", "num_layers", absent=10)
+    middle: Indices = derived(lambda js, c: (c["n_layers"] // 2,) if c["n_layers"] > 1 else ())
+    early_states: Indices = derived(lambda js, c: ())
+    d_model: Positive = hf("hidden_size", "hidden_dim", absent=1024)
+    n_ff_multiples: Positive = hf("feedforward_mult", absent=4)  # of d_model, in an MLP
+    n_heads: Positive = hf("num_attention_heads", "num_heads", absent=8)
+    d_head: Positive = hf("dim_head", absent=whole_part, null=whole_part)
+    n_characters: Positive = hf("output_dim", absent=42)
+    chunk: Positive = hf("context_size", absent=200)  # frames that see one another
+    farthest: Positive = hf("max_pos_emb", absent=512)
+    d_conv: Positive = hf("conv_kernel_size", absent=15)
+    n_conv_multiples: Positive = hf("conv_expansion_factor", absent=2)  # of d_model, in a convolution
+
+    def forward(c, frames: Data) -> Data:
+        """Log-mel frames [frames, n_mels] to states [frames, d_model]."""
+        x = linear(frames, "input_linear", "embedding", c.d_model, bias=True)
+        distances = index_signed_distances(x, 2 * c.farthest + 1)
+        states, start = [], 0
+        for stop in sorted({*c.middle, *c.early_states}):
+            x = c.stack(x, distances, start, stop - start) if stop > start else x
+            x = x + c.expect(x) if stop in c.middle else x
+            states += [x] if stop in c.early_states else []
+            start = stop
+        x = c.stack(x, distances, start, c.n_layers - start)
+        return reduce(join, (*states, x))
+
+    def stack(c, x: Data, distances: Data, start: int, n: Size) -> Data:
+        body = [("layer", n)]
+        return layers(x, "layers.{layer}.", body, lambda kind, *x: c.layer(*x), reads=(distances,), first=start)
+
+    def layer(c, x: Data, distances: Data) -> Data:
+        x = x + scale_by(c.feed_forward(x, "ff1."), 0.5)
+        x = x + c.attention(layer_norm(x, "attn.pre_norm", 1e-5), distances)
+        x = x + c.convolution(layer_norm(x, "conv.norm", 1e-5))
+        x = x + scale_by(c.feed_forward(x, "ff2."), 0.5)
+        return layer_norm(x, "post_norm", 1e-5)
+
+    def feed_forward(c, x: Data, prefix: str) -> Data:
+        x = layer_norm(x, prefix + "pre_norm", 1e-5)
+        names = (prefix + "up_proj", prefix + "down_proj")
+        return plain_mlp(x, names, "mlp", c.n_ff_multiples * c.d_model, activation="silu", bias=True)
+
+    def attention(c, x: Data, distances: Data) -> Data:
+        """Shaw's relative positions: queries also meet a vector per distance. Source: arXiv:1803.02155."""
+        heads = (c.n_heads, c.d_head)
+        q = linear(x, "attn.to_q", "qkv.q", heads)
+        k, v = fused(x, "attn.to_kv", {"qkv.k": heads, "qkv.v": heads})
+        table = learned_rows("attn.rel_pos_emb.weight", "position", 2 * c.farthest + 1, c.d_head)
+        scores = select_by_pair(distances, score_keys(q, to_every_head(table, c.n_heads)), axis=2)
+        scores = scale_by_root(scores, c.d_head, "over √d_head", inverse=True)
+        a = attend(q, k, v, scores, cached=(), chunk=c.chunk)
+        return linear(a, "attn.to_out", "output_projection", c.d_model, bias=True)
+
+    def convolution(c, x: Data) -> Data:
+        """Source: arXiv:2005.08100, section 2.2."""
+        d = c.n_conv_multiples * c.d_model
+        value, gate = split(convolve_tokens(x, "conv.up_conv", 2 * d, 1), d, d)
+        x = convolve_tokens(value * activate(gate, "sigmoid"), "conv.depth_conv.conv", d, c.d_conv, group=1, bias=False)
+        x = activate(batch_norm(x, "conv.batch_norm", 1e-5), "silu")
+        return convolve_tokens(x, "conv.down_conv", c.d_model, 1)
+
+    def expect(c, x: Data) -> Data:
+        x = activate(linear(x, "out", "other", c.n_characters, bias=True), "softmax")
+        return linear(x, "out_mid", "other", c.d_model, bias=True)
+
+    def check(c) -> None:
+        if c.chunk > c.farthest:
+            raise ParamcountError(f"= {c.chunk}", where="context_size", expected=f"at most max_pos_emb = {c.farthest}")
+
+
+class GraniteQFormer(QFormer):
+    """Queries meet a sound."""
+
+    section = "projector_config"
+    unused_keys = ("vocab_size", "max_position_embeddings")
+
+
+class GraniteSpeech(AudioLanguageModel):
+    """Source: arXiv:2505.08699, section 3; modeling_granite_speech.py of the reference."""
+
+    reference = "GraniteSpeechForConditionalGeneration"
+    conditions = (fitting_memory,)
+
+    encoder_prefix = "encoder."
+    projector_prefix = "projector."
+
+    audio: GraniteEars
+    qformer: GraniteQFormer
+    window: Positive = hf("window_size", absent=15)
+    downsampling: Positive = hf("downsample_rate", absent=5)
+    n_queries: Positive = derived(queries_per_window)
+
+    audio_token = setting("audio_token_id", "audio_token_index", default=49155)
+
+    def hear(c: Any) -> Data:
+        """A window of log-mel frames to n_queries vectors of the language model's size."""
+        frames = given("log-mel frames", c.window, c.audio.n_mels)
+        sound = block(frames, c.encoder_prefix, c.audio.forward, part="audio")
+        return block(sound, c.projector_prefix, c.project, part="projector")
+
+    def project(c: Any, x: Data) -> Data:
+        queries = learned_queries("query", c.n_queries, c.qformer.d_model)
+        filled = block(queries, "qformer.", c.qformer.fill, reads=(x,))
+        return linear(filled, "linear", "projector", c.language.d_model, bias=True)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        if c.audio.middle:
+            return ()
+        x = given("states", "frames", c.audio.d_model)
+        idle = block(x, c.encoder_prefix, lambda x: c.audio.expect(x), part="audio")
+        return (Unreachable(idle, "the encoder has no layer in its first half"),)
+
+
+class GranitePlusEars(GraniteEars):
+    """States of some layers stand beside those of the last one."""
+
+    early_states: Indices = hf("cat_hidden_layers", absent=(), null=())  # by the number of layers before them
+
+    def check(c) -> None:
+        super().check()
+        if any(i >= c.n_layers for i in c.early_states) or len(set(c.early_states)) < len(c.early_states):
+            expected = f"different numbers from 0 to {c.n_layers - 1}"
+            raise ParamcountError(f"= {list(c.early_states)}", where="cat_hidden_layers", expected=expected)
+
+
+class GraniteSpeechPlus(GraniteSpeech):
+    """Source: modeling_granite_speech_plus.py of the reference."""
+
+    reference = "GraniteSpeechPlusForConditionalGeneration"
+
+    audio: GranitePlusEars
