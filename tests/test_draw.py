@@ -46,7 +46,7 @@ from tests.structures import ZOO, keep_every, pick_structures
 from tests.test_package import command_code, list_loaded_packages
 
 GOLDEN = ("gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0.1")
-# Drawn once: blocks that are run several times, and layers whose steps look alike: the two kinds of Pegasus-X's encoder,
+# Drawn once: blocks that are run several times, and layers whose steps look alike: two kinds of Pegasus-X's encoder,
 # those before and behind the middle of Granite Speech's.
 FOLDED = {"granite_speech", "granite_speech_plus", "hrm_text", "pegasus_x", "zamba", "zamba2"}
 FOLDED_MODELS = {"deberta-v2-xlarge", "deberta-v2-xxlarge"}  # only the first layer has a convolution beside it
