@@ -45,6 +45,7 @@ class BailingHybrid(LatentDecoder):
     """Source: BailingHybridDecoderLayer of the reference. It ignores tie_word_embeddings: the head is never tied."""
 
     reference = "BailingHybridForCausalLM"
+    modules = {".attention.dense": (".self_attn.o_proj",)}
     names = ("word_embeddings", "layers", "norm")
     routing_bias = "mlp.gate.expert_bias"
     float32 = ("e_score_correction_bias", "conv1d", "dt_bias", "A_log")

@@ -28,6 +28,7 @@ ATTENTION_NAMES = (
     (".self_attn.o_proj.", ".self_attn.to_out."),
 )
 MLP_NAMES = ((".mlp.fc1.", ".mlp.up_proj."), (".mlp.fc2.", ".mlp.down_proj."))
+MODULES = {new.rstrip("."): (old.rstrip("."),) for old, new in (*ATTENTION_NAMES, *MLP_NAMES)}
 
 
 class Cosmos3Omni(Qwen3VL):
@@ -37,6 +38,7 @@ class Cosmos3Omni(Qwen3VL):
     encoder_prefix = ""
     moved = ("model.", "")
     renamed = ATTENTION_NAMES
+    modules = {new.rstrip("."): (old.rstrip("."),) for old, new in ATTENTION_NAMES}
 
     image_token = setting("image_token_id", default=151655)
 
@@ -64,6 +66,7 @@ class Cosmos3EdgeText(AttentionDecoder):
     """Source: Cosmos3EdgeTextModel of the reference."""
 
     reference = "Cosmos3EdgeForConditionalGeneration"
+    modules = MODULES
     base_model = "Cosmos3EdgeTextModel"
     rotated = "d_head"
     conditions = (padding_in_table(0), three_sections_fill, d_model_splits)
@@ -114,6 +117,7 @@ class Cosmos3Edge(PlacedImages):
     """Source: modeling_cosmos3_edge.py of the reference."""
 
     reference = "Cosmos3EdgeForConditionalGeneration"
+    modules = MODULES
     projector_prefix = "model.projector."
     moved = ("model.", "")
     renamed: ClassVar = (*ATTENTION_NAMES, *MLP_NAMES)

@@ -126,6 +126,19 @@ class DeepseekV4(Sizes):
     """
 
     reference = "DeepseekV4ForCausalLM"
+    modules = {
+        ".attn.wq_a": (".self_attn.q_a_proj",), ".attn.wq_b": (".self_attn.q_b_proj",),
+        ".attn.wkv": (".self_attn.kv_proj",),
+        ".attn.wo_a": (".self_attn.o_a_proj",), ".attn.wo_b": (".self_attn.o_b_proj",),
+        ".attn.compressor.wkv": (".self_attn.compressor.kv_proj",),
+        ".attn.compressor.wgate": (".self_attn.compressor.gate_proj",),
+        ".attn.indexer.wq_b": (".self_attn.compressor.indexer.q_b_proj",),
+        ".attn.indexer.weights_proj": (".self_attn.compressor.indexer.scorer.weights_proj",),
+        ".attn.indexer.compressor.wkv": (".self_attn.compressor.indexer.kv_proj",),
+        ".attn.indexer.compressor.wgate": (".self_attn.compressor.indexer.gate_proj",),
+        ".shared_experts.w1": (".shared_experts.gate_proj",), ".shared_experts.w2": (".shared_experts.down_proj",),
+        ".shared_experts.w3": (".shared_experts.up_proj",),
+    }  # fmt: skip
     linear_subclasses = (".attn.wo_a.weight",)
     linear_by_component = False
     float32_if_float16 = (

@@ -62,6 +62,7 @@ class HyperClovaXVision(WithQwenVision):
     """Source: modeling_hyperclovax_vision_v2.py of the reference."""
 
     reference = "HyperCLOVAXVisionV2ForConditionalGeneration"
+    modules = {".vision_projector": (".projector",)}
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.vision_model.merger."
     language_prefix = "model.language_model."

@@ -36,7 +36,11 @@ class HrmText(Decoder):
     """Source: HrmTextModel and HrmTextStack of the reference; arXiv:2506.21734, section 2. `n_layers`: of one stack."""
 
     reference = "HrmTextForCausalLM"
-    has_other_linear_layers = True
+    modules = {
+        ".attn.gqkv_proj": tuple(f".self_attn.{name}_proj" for name in ("gate", "q", "k", "v")),
+        ".attn.o_proj": (".self_attn.o_proj",),
+        ".mlp.gate_up_proj": (".mlp.gate_proj", ".mlp.up_proj"),
+    }
     linear_by_component = False
     rotated = "d_head"
     conditions = (padding_in_table(None), not_null("num_hidden_layers"))

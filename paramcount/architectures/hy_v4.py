@@ -46,6 +46,7 @@ class HYV4(LatentDecoder):
     """Source: modeling_hy_v4.py of the reference, HYV4DecoderLayer."""
 
     reference = "HYV4ForCausalLM"
+    modules = {".linear_gate": (".gate_proj",)}
     float32 = (
         "e_score_correction_bias",
         "fn",

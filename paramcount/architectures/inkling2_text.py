@@ -38,6 +38,12 @@ class Inkling2Text(InklingBody):
     """
 
     reference = "Inkling2ForCausalLM"
+    modules = {
+        ".attn.wq_du": (".self_attn.q_proj",), ".attn.wk_dv": (".self_attn.k_proj",),
+        ".attn.wv_dv": (".self_attn.v_proj",), ".attn.wr_du": (".self_attn.r_proj",),
+        ".attn.wo_ud": (".self_attn.o_proj",), ".attn.gate_attn": (".self_attn.gate_proj",),
+        ".attn.attn_sink_proj": (".self_attn.sink_proj",),
+    }  # fmt: skip
     base_model = "Inkling2TextModel"
     linear_by_component = False
     linear_subclasses = (".weight_proj",)

@@ -88,6 +88,7 @@ class Lfm3VL(Multimodal):
     """Source: modeling_lfm3_vl.py of the reference."""
 
     reference = "Lfm3VlForConditionalGeneration"
+    modules = {".patchifier": (".patch_embed",)}
     encoder_prefix = "model.vision_tower."
     projector_prefix = "model.multi_modal_projector."
     moved = ("model.", "model.language_model.")

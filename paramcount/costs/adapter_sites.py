@@ -66,6 +66,7 @@ def list_sites(count: Count) -> list[Site]:
     facts = merge_facts(count.sizes)
     if facts.has_other_linear_layers:
         raise ParamcountError(f"the linear layers of {count.sizes.reference} differ from its checkpoint's matrices")
+    facts = rename_facts(facts)
     linear, tables = find_weights(count, facts.modules)
     copies: dict[Site, int] = {}  # layers of different kinds may have the same modules
     experts: dict[tuple[object, ...], list[Tensor]] = {}
@@ -81,6 +82,19 @@ def list_sites(count: Count) -> list[Site]:
     for tensors in experts.values():
         add_site(copies, stack_experts(tensors))
     return [site._replace(copies=n) for site, n in copies.items()]
+
+
+def rename_facts(facts: MatrixFacts) -> MatrixFacts:
+    """The facts with the names of tensors that the reference has."""
+
+    def rename(names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(new for name in names for new in name_in_reference(name, facts.modules))
+
+    return facts._replace(
+        linear_routers=rename(facts.linear_routers),
+        linear_subclasses=rename(facts.linear_subclasses),
+        linear_heads=rename(facts.linear_heads),
+    )
 
 
 def add_site(copies: dict[Site, int], site: Site) -> None:
