@@ -197,7 +197,8 @@ def test_vision_encoders_have_no_mask_and_no_cache(name: str) -> None:
     for config in [case["config"] for case in CASES[name] if "total" in case]:
         model = loading.load(config)
         found = trace_model(model, TraceOptions(5))
-        assert [step.part for step in steps_with_op(found, "mask") if step.part in ("vision", "audio")] == []
+        masked = {step.part for step in steps_with_op(found, "mask")} & {"vision", "audio"}
+        assert masked == ({"audio"} if name == "gemma3n" else set())  # a frame is heard with those before it
         has_image_cache = any(entry.shapes[0][0] in ("patches", "frames") for entry in found.cache)
         assert has_image_cache == attends_to_images(name, config)
         if name in VISION_AND_MASKED_TEXT:
@@ -208,7 +209,9 @@ def test_vision_encoders_have_no_mask_and_no_cache(name: str) -> None:
         assert [
             step
             for step in after.steps
-            if step.part in ("vision", "audio", "projector") or step.op in ("insert", "add view")
+            if step.part in ("vision", "audio")
+            or step.op in ("insert", "add view")
+            or (step.part == "projector" and name != "gemma3n")  # which has further tokens that go through it
         ] == []
 
 

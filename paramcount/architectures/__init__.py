@@ -116,6 +116,8 @@ ARCHITECTURES = {
     "gemma3": ("gemma3", "Gemma3"),
     "gemma3.Gemma3ForCausalLM": ("gemma3", "Gemma3TextOf"),
     "gemma3_text": ("gemma3", "Gemma3Text"),
+    "gemma3n": ("gemma3n", "Gemma3n"),
+    "gemma3n.Gemma3nForCausalLM": ("gemma3n", "Gemma3nTextOf"),
     "gemma3n_text": ("gemma3n", "Gemma3nText"),
     "gemma4": ("gemma4", "Gemma4"),
     "gemma4.Gemma4ForCausalLM": ("gemma4", "Gemma4TextOf"),

@@ -11,6 +11,7 @@ SHARED = {
     "Emu3ForCausalLM": "emu3_text_model",
     "GPT2LMHeadModel": "gpt2",
     "Gemma3ForCausalLM": "gemma3_text",
+    "Gemma3nForCausalLM": "gemma3n_text",
     "Gemma4ForCausalLM": "gemma4_text",
     "Gemma4UnifiedForCausalLM": "gemma4_unified_text",
     "Glm46VForConditionalGeneration": "glm46v",

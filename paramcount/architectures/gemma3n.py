@@ -9,14 +9,32 @@ from typing import Any, ClassVar, TypeAlias
 
 from paramcount.architectures.gemma import enlarge
 from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value
-from paramcount.flow import Data, Size, Unknown, Unreachable, Width, given, layers, select_part, to_later_streams
+from paramcount.flow import (
+    Data,
+    Size,
+    Unknown,
+    Unreachable,
+    Width,
+    block,
+    given,
+    insert,
+    layers,
+    lookup,
+    plain_norm,
+    rms_norm,
+    select_by_id,
+    select_part,
+    to_later_streams,
+)
 from paramcount.flow.operations.elementwise import activate, scale_by_root, soft_cap
 from paramcount.flow.operations.linear import linear, multiply_vector
 from paramcount.parts.altup import correct, make_streams, merge_streams, predict
 from paramcount.parts.attentions import Heads
 from paramcount.parts.decoder import AttentionDecoder, Kinds
+from paramcount.parts.mobilenet import MobileNetV5
 from paramcount.parts.per_layer_embeddings import embed_per_layer, read_own_embedding
 from paramcount.parts.shared_kv import OWN, SHARED, sharing_attention
+from paramcount.parts.usm import Gemma3nAudio
 from paramcount.sizes import Flag, Indices, Natural, Positive, Widths, Words, full_every, per_layer, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
@@ -94,9 +112,12 @@ class Gemma3nText(AttentionDecoder):
     logit_cap = setting("final_logit_softcapping", default=30.0)
 
     def forward(c, tokens: Data) -> Data:
-        x = enlarge(c.embed(tokens))
-        own = embed_per_layer(c, tokens, x, "model.", unknown_id=0)
-        return c.head(c.transform(make_streams(c, x, "model.altup_projections."), own))
+        return c.read(tokens, enlarge(c.embed(tokens)))
+
+    def read(c, tokens: Data, x: Data) -> Data:
+        """Token ids and their vectors to logits."""
+        own = embed_per_layer(c, tokens, x, c.prefix, unknown_id=0)
+        return c.head(c.transform(make_streams(c, x, c.prefix + "altup_projections."), own))
 
     def kinds(c) -> Kinds:
         shared, sparse = set(c.kv_sharing_layers), set(c.sparse_layers)
@@ -142,7 +163,7 @@ class Gemma3nText(AttentionDecoder):
         return linear(gate * linear(x, "mlp.up_proj", "mlp.up", d_ff), "mlp.down_proj", "mlp.down", c.d_model)
 
     def last(c, x: Data) -> Data:
-        return c.norm(merge_streams(x, "model.altup_unembed_projections."), "model.norm")
+        return c.norm(merge_streams(x, c.prefix + "altup_unembed_projections."), c.prefix + "norm")
 
     def head(c, x: Data) -> Data:
         return soft_cap(super().head(x), c.logit_cap)
@@ -151,7 +172,7 @@ class Gemma3nText(AttentionDecoder):
         if c.scaled_output:
             return ()
         x = given("hidden states", "tokens", c.d_model)
-        scales = layers(x, "model.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: scale_output(c, x))
+        scales = layers(x, c.prefix + "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: scale_output(c, x))
         return (Unreachable(scales, "altup_correct_scale is false"),)
 
     def check(c) -> None:
@@ -164,6 +185,69 @@ class Gemma3nText(AttentionDecoder):
                 (len(c.d_ff), c.n_layers),
             )
             raise ParamcountError(found, where=FieldName("d_ff"), expected="one size, or one per layer", sizes=sizes)
+
+
+class Gemma3nTextOf(Gemma3nText):
+    """The language model of a config that has other inputs too."""
+
+    section = "text_config"
+
+
+class Gemma3n(Gemma3nText):
+    """Gemma 3n with its vision and audio encoders. Either has a table of further tokens. The sound fills its tokens.
+
+    Source: Gemma3nModel of the reference.
+    """
+
+    reference = "Gemma3nForConditionalGeneration"
+    base_model = "Gemma3nModel"
+    prefix = "model.language_model."
+    section = "text_config"
+
+    tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True)
+    vision: MobileNetV5
+    audio: Gemma3nAudio
+
+    image_token = setting("/image_token_id", default=262145)
+    audio_token = setting("/audio_token_id", default=262273)
+
+    def forward(c, tokens: Data) -> Data:
+        image = block(c.vision.image(), "model.vision_tower.timm_model.", c.vision.forward, part="vision")
+        image = scale_by_root(image, c.vision.d_model)
+        sound = block(c.audio.sound(), "model.audio_tower.", c.audio.forward, part="audio")
+        image_tokens, image = c.to_language(c.vision, tokens, image, "model.embed_vision.")
+        sound_tokens, sound = c.to_language(c.audio, tokens, sound, "model.embed_audio.")
+        bounds = (c.vision.first_token, c.audio.first_token)
+        x = select_by_id(tokens, bounds, enlarge(c.embed(tokens)), image_tokens, sound_tokens)
+        x = insert(insert(x, tokens, image, c.image_token), tokens, sound, c.audio_token)
+        return c.read(tokens, x)
+
+    def to_language(
+        c, encoder: MobileNetV5 | Gemma3nAudio, tokens: Data, vectors: Data, prefix: str
+    ) -> tuple[Data, Data]:
+        """The vectors of the encoder's own tokens and those of its output, through one matrix."""
+        matrix = prefix + "embedding_projection.weight"
+
+        def embed(tokens: Data) -> Data:
+            first = encoder.first_token
+            x = lookup(
+                tokens, "embedding.weight", "other_embedding", encoder.vocab_size, encoder.d_model,
+                offset=-first if isinstance(first, int) else first, unknown_id=0,
+            )  # fmt: skip
+            return project(rms_norm(x, "hard_embedding_norm", encoder.norm_eps), None)
+
+        def project(x: Data, tied_to: str | None) -> Data:
+            x = linear(x, "embedding_projection", "projector", c.d_model, tied_to=tied_to)
+            return plain_norm(x, "rms", encoder.norm_eps)
+
+        own = block(tokens, prefix, embed, part="projector")
+        soft = block(
+            vectors,
+            prefix,
+            lambda x: project(rms_norm(x, "soft_embedding_norm", encoder.norm_eps), matrix),
+            part="projector",
+        )
+        return own, soft
 
 
 def scale_output(c: Any, x: Data) -> Data:

@@ -50,7 +50,7 @@ def predict(c: Any, x: Data) -> Data:
 
 def correct(c: Any, predicted: Data, y: Data) -> Data:
     """To every predicted stream its share of the difference between y and the prediction of the active stream."""
-    weights = block(y, "altup.", lambda x: route_streams(c, x), tied_to="model.layers.{layer}.altup.")
+    weights = block(y, "altup.", lambda x: route_streams(c, x), tied_to=c.prefix + "layers.{layer}.altup.")
     coefficients = scale_by(linear(weights, "altup.correction_coefs", "other", c.n_streams), 1.0, "add 1", shift=1.0)
     difference = y + scale_by(select_part(predicted, c.active_stream), -1.0, "negate")
     return predicted + to_streams(difference, coefficients)

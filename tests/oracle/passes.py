@@ -50,6 +50,11 @@ VARIED_DENSE = {
     **LATENT_DENSE, "rms_norm_eps": 1e-2, "hidden_act": "gelu", "attention_bias": True, "rope_parameters": YARN,
 }  # fmt: skip
 INDEX = {"index_n_heads": 16, "index_head_dim": 18, "index_topk": 4}
+GEMMA3N = {
+    **SLIDING, "num_hidden_layers": 6, "num_kv_shared_layers": 2, "vocab_size_per_layer_input": 96,
+    "hidden_size_per_layer_input": 6, "altup_num_inputs": 3,
+    "laurel_rank": 7, "layer_types": ["sliding_attention", "full_attention"] * 3,
+}  # fmt: skip
 KIMI = {
     **LATENT_DENSE, "num_hidden_layers": 3, "layer_types": ["linear_attention", "full_attention", "linear_attention"],
     "linear_num_heads": 3, "linear_head_dim": 8, "linear_conv_kernel_dim": 4, "num_experts": 8, "q_lora_rank": None,
@@ -1144,11 +1149,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "pad_token_id": 1,
         },
     },
-    "gemma3n_text": {
-        **SLIDING, "num_hidden_layers": 6, "num_kv_shared_layers": 2, "vocab_size_per_layer_input": 96,
-        "hidden_size_per_layer_input": 6, "altup_num_inputs": 3,
-        "laurel_rank": 7, "layer_types": ["sliding_attention", "full_attention"] * 3,
-    },
+    "gemma3n.Gemma3nForCausalLM": {"text_config": GEMMA3N},
+    "gemma3n_text": GEMMA3N,
     "deepseek_v32": {**LATENT, "index_n_heads": 2, "index_head_dim": 18, "index_topk": 16},
     "bert": BERT,
     "bert, other settings": {**BERT, "hidden_act": "relu", "layer_norm_eps": 1e-2, "tie_word_embeddings": False},

@@ -271,10 +271,16 @@ def stored_sinusoids(x: Data, name: str, d: Size, n_frequencies: Size, base: flo
     return Data(Sinusoids(base=base), (x,), (x.shape[0], d), (weight,))
 
 
-def distance_sinusoids(x: Data, *, causal: bool, farthest: int | Unknown = 0) -> Data:
+def distance_sinusoids(
+    x: Data,
+    *,
+    causal: bool,
+    farthest: int | Unknown = 0,
+    slowest: Literal["below base", "base"] = "below base",
+) -> Data:
     """The fixed vectors of all distances between tokens of x, [distances, d]; `index_distances` says which is whose."""
     of: Literal["distances", "backward distances"] = "backward distances" if causal else "distances"
-    return Data(Sinusoids(of=of, farthest=farthest), (x,), ("distances", x.shape[-1]))
+    return Data(Sinusoids(slowest=slowest, of=of, farthest=farthest), (x,), ("distances", x.shape[-1]))
 
 
 def find_alibi_slopes(heads: int) -> Array:
@@ -482,6 +488,7 @@ class Attention(Operation):
     exponent: int | Unknown = 1
     has_marks: bool = False  # the last input: 1 for each key that all queries see, else 0, [m]
     behind: Size | None = None  # not causal: tokens visible before the query, if not as many as after it
+    caps_biases: bool = False  # the soft cap limits the scores with their biases
 
     def describe(self) -> str:
         if self.weighs == "collisions":
@@ -565,7 +572,7 @@ class Attention(Operation):
         scores = (queries * np.float32(factor)) @ k.transpose(1, 2, 0)
         scores = scores.reshape(heads, n, m)
         cap = require(self.soft_cap)
-        if cap is not None:
+        if cap is not None and not self.caps_biases:
             scores = np.tanh(scores / np.float32(cap)) * np.float32(cap)
         if self.by_key:
             biases = [np.broadcast_to(np.repeat(bias, shared, axis=1), (n, m, heads)) for bias in biases]
@@ -576,6 +583,8 @@ class Attention(Operation):
             biases = [self.find_biases(bias, run.positions, m) for bias in biases]
         for bias in biases:
             scores = scores + (bias.transpose(2, 0, 1) if bias.ndim == 3 else bias)
+        if cap is not None and self.caps_biases:
+            scores = np.tanh(scores / np.float32(cap)) * np.float32(cap)
         visible = self.visible(run.positions, n, m - n_blocks)
         if visible is not None and marks is not None:
             visible = visible | (marks == 1)
@@ -725,6 +734,7 @@ def attend(
     exponent: int | Unknown = 1,
     marked: Data | None = None,
     behind: Size | None = None,
+    caps_biases: bool = False,
 ) -> Data:
     """softmax(QKᵀ)·V as one operation.
 
@@ -737,7 +747,7 @@ def attend(
     `within`: the group of each token; it attends to its own, but in the layers of `except_in`.
     `own`: key, value and bias that each query has for itself. `chunk`: tokens see only those of their own chunk;
     `chunk_offset` tokens are missing from the first one. `behind`: without `causal`, tokens seen before the query, if
-    not as many as the `window` after it.
+    not as many as the `window` after it. `caps_biases`: the soft cap comes after the biases.
     `weighs`, `exponent`: as in `Attention`.
     `marked`: 1 for each key that all queries see, whatever the window is, else 0.
     """
@@ -748,6 +758,7 @@ def attend(
         window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest,
         by_key, by_distance, n_kept, blocks[1] if blocks else None, chosen_block,
         within is not None, except_in, own is not None, chunk_offset, weighs, exponent, marked is not None, behind,
+        caps_biases,
     )  # fmt: skip
     more = (places, blocks[0] if blocks else None, chosen, within, marked)
     added = (*biases, *(extra for extra in more if extra is not None))

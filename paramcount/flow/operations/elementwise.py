@@ -355,6 +355,7 @@ class Norm(Operation):
     groups: Size = 1  # norms of equal parts of the last axis
     to_first: bool = False  # of [n, streams, d], to the root mean square of the first stream, which is not changed
     over_rows: bool = False  # of each group of channels, over all rows: those of an image
+    cumulative: bool = False  # over all axes and all rows so far, from whose means so far their variance is measured
 
     @property
     def label(self) -> str:
@@ -366,6 +367,8 @@ class Norm(Operation):
         if self.to_first:
             return "scaled to the RMS of the first stream"
         kind = {"rms": "RMS norm", "layer": "layer norm", "l2": "L2 norm", "batch": "batch norm"}[self.kind]
+        if self.cumulative:
+            kind += " over all rows so far"
         eps = f", ε = {self.eps:g}".replace("e-0", "e-") if is_known(self.eps) else ""
         if self.over_rows:
             return f"group norm of {self.groups} groups of channels{eps}"
@@ -381,6 +384,8 @@ class Norm(Operation):
             squares = (x * x).mean(-1, keepdims=True)
             factors = np.sqrt(squares[:, :1]) / np.sqrt(np.maximum(squares, eps))
             return np.concatenate((x[:, :1], x[:, 1:] * factors[:, 1:]), axis=1)
+        if self.cumulative:
+            return self.norm_so_far(x, eps) * weights[0]
         whole = bool(weights) and weights[0].shape[-1] != x.shape[-1]  # over all heads together
         flat = x.reshape(len(x), -1) if whole else x
         y = flat.reshape(*flat.shape[:-1], int(self.groups), flat.shape[-1] // int(self.groups))
@@ -394,6 +399,12 @@ class Norm(Operation):
         if len(weights) > 1:
             y = y + weights[1]
         return y.reshape(x.shape)
+
+    def norm_so_far(self, x: Array, eps: Any) -> Array:
+        axes = tuple(range(1, x.ndim))
+        count = x[0].size * np.arange(1, len(x) + 1, dtype=np.float32).reshape(-1, *(1,) * (x.ndim - 1))
+        y = x - x.sum(axes, keepdims=True).cumsum(0) / count
+        return np.asarray(y / np.sqrt((y * y).sum(axes, keepdims=True).cumsum(0) / count + eps))
 
 
 def norm(
@@ -442,6 +453,12 @@ def batch_norm(x: Data, name: str, eps: float) -> Data:
     stored = [(".running_mean", x.shape[-1:]), (".running_var", x.shape[-1:]), (".num_batches_tracked", ())]
     buffers = tuple(Weight(name + end, "norm", shape, role="buffer") for end, shape in stored)
     return Data(Norm("batch", eps), (x,), x.shape, learned + buffers)
+
+
+def cumulative_norm(x: Data, name: str, eps: float | Unknown) -> Data:
+    """A layer norm of each row with the mean and variance of all rows so far, over all axes."""
+    weight = Weight(name + ".weight", "norm", x.shape[-1:])
+    return Data(Norm("layer", eps, cumulative=True), (x,), x.shape, (weight,))
 
 
 def norm_to_first(x: Data, least: float) -> Data:

@@ -33,7 +33,7 @@ class Lookup(Operation):
     # other, [2, rows, size], or in turns, [rows, 2, size]. "nearest": the number of the row with the smallest distance
     # from a vector, or the token id that stands for it.
     index: Index = "ids"
-    offset: Size | Unknown = 0  # added to a position, or the first of the rows
+    offset: Size | Unknown = 0  # added to a position or an id, or the first of the rows
     n_rows: Size = 0
     # Of the grid: corners on corners, or each row at the centre of a square. Its border continues outside. Cubics are
     # Keys' with a = -0.75; if the grid shrinks, values may be averaged over as many rows as become one.
@@ -71,9 +71,9 @@ class Lookup(Operation):
             table = table.reshape(-1, table.shape[-1])
             rows = np.arange(int(first), int(first + self.n_rows))
         else:
-            rows = run.positions + first if self.index == "positions" else inputs[0]
+            rows = (run.positions if self.index == "positions" else inputs[0]) + first
         if self.unknown_id is not None:
-            is_known_id = (rows < len(table)) & ~np.isin(rows, [require(id) for id in self.placeholders])
+            is_known_id = (rows >= 0) & (rows < len(table)) & ~np.isin(rows, [require(id) for id in self.placeholders])
             rows = np.where(is_known_id, rows, require(self.unknown_id))
         if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < len(table):
             worst = int(rows.max()) if int(rows.max()) >= len(table) else int(rows.min())

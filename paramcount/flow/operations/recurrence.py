@@ -20,10 +20,10 @@ class Convolve(Operation):
     [channels, size of a group, width]; it keeps its last inputs, [channels, width - 1]. Else all channels, or each
     group of them, over adjacent frames or tokens, [n, in] to [n / stride, out], stored [out, in or size of a group,
     width], with zero padding. If of an image: over adjacent patches, stored [out, in, width, width], of a square image
-    [n, in] or of [rows, columns, in]; with a second input, the row and column of each patch, each channel alone, stored
-    [channels, 1, width, width]. Per head: of [n, heads, d], over adjacent tokens on either side, with one value
-    per head and distance, [heads, 1, width, 1]. If of bands: over adjacent frames and bands, [n, bands, in], stored
-    [out, in, bands, frames].
+    [n, in] or of [rows, columns, in]; if it is grouped, or with a second input, the row and column of each patch, each
+    channel alone, stored [channels, 1, width, width]. Per head: of [n, heads, d], over adjacent tokens on either side,
+    with one value per head and distance, [heads, 1, width, 1]. If of bands: over adjacent frames and bands, [n, bands,
+    in], stored [out, in, bands, frames].
     """
 
     name: ClassVar[str] = "convolution"
@@ -40,7 +40,10 @@ class Convolve(Operation):
     per_head: bool = False
     by_token: bool = False  # per head, with the softmax of a second input, [n, heads, width], as values of each token
     rows: Literal["frames", "tokens"] = "frames"  # what is adjacent
-    zeros: Literal["around", "behind"] = "around"  # where an image is padded
+    # Where zeros are: of an image, as many on either side; only behind its rows and columns; or as few as leave a value
+    # for each step, on either side; or as many behind its rows as reach, and as many on either side of its columns. Of
+    # frames, on either side, or before them.
+    zeros: Literal["around", "behind", "least", "later rows", "before"] = "around"
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
@@ -89,7 +92,8 @@ class Convolve(Operation):
             run.state["inputs"] = padded[n:]
             y = sum(self.mix_channels(padded[i : i + n], kernel[:, :, i]) for i in range(width))
         else:
-            padded = np.pad(x, ((width // 2, (width - 1) // 2), (0, 0)))
+            around = (width - 1, 0) if self.zeros == "before" else (width // 2, (width - 1) // 2)
+            padded = np.pad(x, (around, (0, 0)))
             n = (len(padded) - width) // self.stride + 1
             rows = [padded[i : i + (n - 1) * self.stride + 1 : self.stride] for i in range(width)]
             y = sum(self.mix_adjacent(rows[i], kernel[:, :, i]) for i in range(width))
@@ -114,15 +118,25 @@ class Convolve(Operation):
 
     def convolve_image(self, x: Array, kernel: Array) -> Array:
         side, width, step = round(len(x) ** 0.5), kernel.shape[2], self.stride
-        pad = ((width - 1) // 2,) * 2 if self.zeros == "around" else (0, (width - 1) // 2)
         image = x if x.ndim == 3 else x.reshape(side, side, -1)
-        padded = np.pad(image, (pad, pad, (0, 0)))
+        padded = np.pad(image, (*(self.pad(n, width, axis) for axis, n in enumerate(image.shape[:2])), (0, 0)))
         rows, columns = ((n - width) // step + 1 for n in padded.shape[:2])
         y = np.zeros((rows, columns, len(kernel)), np.float32)
         for i in range(width):
             for j in range(width):
-                y += padded[i::step, j::step][:rows, :columns] @ kernel[:, :, i, j].T
+                part = padded[i::step, j::step][:rows, :columns]
+                y += part * kernel[:, 0, i, j] if self.grouped else part @ kernel[:, :, i, j].T
         return y if x.ndim == 3 else y.reshape(-1, len(kernel))
+
+    def pad(self, n: int, width: int, axis: int) -> tuple[int, int]:
+        """Zeros before and behind n rows or columns."""
+        half = (width - 1) // 2
+        if self.zeros == "least":
+            zeros = max((-(-n // self.stride) - 1) * self.stride + width - n, 0)
+            return zeros // 2, zeros - zeros // 2
+        if self.zeros == "later rows" and axis == 0:
+            return 0, width - 1
+        return (0 if self.zeros == "behind" else half), half
 
     def mix_adjacent(self, x: Array, kernel: Array) -> Array:
         """[n, in] with a kernel [out, in], or [out, size of a group], to [n, out]."""
@@ -240,16 +254,31 @@ def convolve_image(
     width: Size,
     *,
     stride: int = 1,
+    depthwise: bool = False,
     bias: bool = False,
-    zeros: Literal["around", "behind"] = "around",
+    zeros: Literal["around", "behind", "least"] = "around",
 ) -> Data:
-    """All channels over `width` × `width` patches of a square image, [n, in] to [n / stride², channels]."""
-    weights: tuple[Weight, ...] = (Weight(name + ".weight", component, (channels, x.shape[-1], width, width)),)
-    if bias:
-        weights += (Weight(name + ".bias", component, (channels,)),)
+    """All channels, or each alone, over `width` × `width` patches of a square image: [n, in] to [n / stride²,
+    channels]."""
+    kernel = Weight(name + ".weight", component, (channels, 1 if depthwise else x.shape[-1], width, width))
+    weights = (kernel, Weight(name + ".bias", component, (channels,))) if bias else (kernel,)
     rows = x.shape[0] if stride == 1 else "image"
-    operation = Convolve(width, stride=stride, of_image=True, zeros=zeros)
+    operation = Convolve(width, stride=stride, of_image=True, grouped=depthwise, zeros=zeros)
     return Data(operation, (x,), (rows, *x.shape[1:-1], channels), weights)
+
+
+def convolve_spectrum(x: Data, name: str, channels: Size, width: Size, bands: Size, *, stride: int) -> Data:
+    """All channels over `width` frames, its own and later ones, and as many bands: [n, bands, in] to [n / stride,
+    bands, channels], stored with frames before bands."""
+    kernel = Weight(name + ".weight", "mixer", (channels, x.shape[-1], width, width))
+    operation = Convolve(width, stride=stride, of_image=True, zeros="later rows")
+    return Data(operation, (x,), (x.shape[0], bands, channels), (kernel,))
+
+
+def convolve_earlier_frames(x: Data, name: str, width: Size) -> Data:
+    """Each channel over a frame and those before it: [n, channels] to the same, read at once."""
+    kernel = Weight(name + ".weight", "mixer", (x.shape[-1], 1, width))
+    return Data(Convolve(width, grouped=True, zeros="before"), (x,), x.shape, (kernel,))
 
 
 def convolve_patches(x: Data, places: Data, name: str, component: str, width: Size) -> Data:

@@ -157,7 +157,7 @@ class Reshape(Operation):
     def label(self) -> str:
         names = {"one axis": "flatten", "other axes": "reshape", "memory": "memory", "larger image": "upsample"}
         names |= dict.fromkeys(("merged rows", "merged channels"), "merge rows")
-        if self.to.startswith(("all", "later", "pairs")):
+        if self.to.startswith(("all", "later", "pairs", "larger")):
             return f"expand to {self.to.removeprefix('all ')}"
         return names.get(self.to, f"reshape to {self.to}")
 
@@ -240,7 +240,8 @@ class Select(Operation):
     part of [n, parts, …] that has the layer's index, or another.
 
     For each pair of tokens, with an index [n, m]: one of the query's values in the second input, or of the key's, whose
-    `axis` has the choices; the other one has heads. What comes out is [n, m, heads].
+    `axis` has the choices; the other one has heads. What comes out is [n, m, heads]. By bounds: the first input is the
+    id of each token, and each bound the least id of the next input.
     """
 
     only_moves: ClassVar[bool] = True
@@ -248,8 +249,11 @@ class Select(Operation):
     part: int | Unknown | Literal["layer", "second"] | None = None  # second: of a tuple
     axis: Literal[1, 2] | None = None
     of_keys: bool = False
+    bounds: tuple[int | Unknown, ...] = ()
 
     def describe(self) -> str:
+        if self.bounds:
+            return "selected by token id"
         if self.axis is not None:
             return "selected for each pair of tokens"
         if self.part is None:
@@ -271,12 +275,19 @@ class Select(Operation):
             choices = np.clip(index.T if self.of_keys else index, 0, of_heads.shape[1] - 1)[..., None]
             found = np.take_along_axis(of_heads, choices, axis=1)
             return found.transpose(1, 0, 2) if self.of_keys else found
+        for i, least in enumerate(self.bounds, 1):
+            index = np.where(inputs[0] >= require(least), i, index if i > 1 else 0)
         return np.stack(values)[index, np.arange(len(index))]
 
 
 def select(index: Data, *values: Data) -> Data:
     """One of the values for each token, by its index [n]."""
     return Data(Select(), (index, *values), values[0].shape)
+
+
+def select_by_id(tokens: Data, bounds: tuple[int | Unknown, ...], *values: Data) -> Data:
+    """One of the values for each token: the second from the first bound of its id on, and so on."""
+    return Data(Select(bounds=bounds), (tokens, *values), values[0].shape)
 
 
 def select_by_pair(index: Data, values: Data, axis: Literal[1, 2], *, of_keys: bool = False) -> Data:
@@ -302,22 +313,21 @@ class Pool(Operation):
     "first token": that of the first. "last position": that of the last. "mean": of all. "best position": that of the
     token with the largest score, the second input, for all tokens; "weighted mean": by the softmax of these. "other
     tokens": all but the first, or all but the last; with a second input, the first ones, as many as it has, or those
-    after them. "text": all but
-    those in front of the first token. "block sums"; the last block may be shorter. "block means": of complete blocks
-    alone. "squares": those of `size` patches side by side; "means of squares", of which `size` are left, or that have
-    `size` patches each if there is a second input; "largest of squares". The second input of squares: the row and
-    column of each patch; without it the image is a square. "means of heads": one vector for each KV head, [n, heads, d]
-    to [n, kv_heads, d]. "mean of streams": [n, d]. "weighted blocks": of all blocks of tokens that are complete, the
-    mean of the values,
-    each channel weighted by the softmax over the block of a second input plus a learned value per position in the
-    block. If they overlap, the first half of the channels belongs to the next block, which has twice as many tokens.
+    after them. "text": all but those in front of the first token. "block sums"; the last block may be shorter. "block
+    means": of complete blocks alone. "block starts": the first token of each block. "squares": those of `size` patches
+    side by side; "means of squares", of which `size` are left, or that have `size` patches each if there is a second
+    input; "largest of squares". The second input of squares: the row and column of each patch; without it the image is
+    a square. "means of heads": one vector for each KV head, [n, heads, d] to [n, kv_heads, d]. "mean of streams":
+    [n, d]. "weighted blocks": of all blocks of tokens that are complete, the mean of the values, each channel weighted
+    by the softmax over the block of a second input plus a learned value per position in the block. If they overlap, the
+    first half of the channels belongs to the next block, which has twice as many tokens.
     Source: arXiv:2606.19348 §2.3.
     """
 
     of: Unknown | Literal[
         "first token", "last position", "mean", "best position", "weighted mean",
-        "other tokens", "text", "block sums", "block means", "weighted blocks", "squares", "means of squares",
-        "largest of squares", "means of heads", "mean of streams", "sum of streams",
+        "other tokens", "text", "block sums", "block means", "block starts", "weighted blocks", "squares",
+        "means of squares", "largest of squares", "means of heads", "mean of streams", "sum of streams",
     ]  # fmt: skip
     size: Size | Unknown = 1  # tokens per block, or patches per square; of means: how many are left
     channels_first: bool = False  # in squares, all values of a channel stand together
@@ -336,7 +346,9 @@ class Pool(Operation):
         return names.get(self.of, self.of)
 
     def describe(self) -> str:
-        if self.of in ("block sums", "block means", "weighted blocks") and not isinstance(self.size, Unknown):
+        if self.of in ("block sums", "block means", "block starts", "weighted blocks") and not isinstance(
+            self.size, Unknown
+        ):
             return f"blocks of {self.size} tokens" + (", overlapping" if self.overlapping else "")
         if self.of in ("squares", "means of squares", "largest of squares"):
             return "each square of adjacent patches is merged into one"
@@ -371,6 +383,8 @@ class Pool(Operation):
             return x[:-1] if self.last else x[1:]
         if self.of == "text":
             return x[run.positions >= 0]
+        if self.of == "block starts":
+            return x[:: int(require(self.size))]
         if self.of == "block means":
             size = int(require(self.size))
             return x[: len(x) // size * size].reshape(-1, size, *x.shape[1:]).mean(1)
@@ -501,6 +515,11 @@ def sum_blocks(x: Data, size: int | Unknown) -> Data:
 def mean_of_blocks(x: Data, size: Size) -> Data:
     """[n, d] to [n / size, d]."""
     return Data(Pool("block means", size), (x,), ("blocks", *x.shape[1:]))
+
+
+def block_starts(x: Data, size: int | Unknown) -> Data:
+    """The first of every `size` rows: [n, d] to [n / size, d]."""
+    return Data(Pool("block starts", size), (x,), ("blocks", *x.shape[1:]))
 
 
 def weigh_blocks(

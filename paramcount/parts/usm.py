@@ -1,0 +1,170 @@
+"""The audio encoder of Gemma 3n: a Universal Speech Model, whose conformer attends to the frames before.
+
+Source: arXiv:2303.01037; Gemma3nAudioEncoder of the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import (
+    Data,
+    activate,
+    attend,
+    block_starts,
+    clip,
+    convolve_earlier_frames,
+    convolve_spectrum,
+    cumulative_norm,
+    distance_sinusoids,
+    given,
+    index_distances,
+    layers,
+    linear,
+    multiply_vector,
+    reshape,
+    rms_norm,
+    scale_by,
+    scale_by_root,
+    score_keys,
+    select_by_pair,
+    split,
+)
+from paramcount.sizes import ConfigJson, FieldValues, Natural, Positive, Sizes, d_model_per_head, derived, hf, setting
+from paramcount.sizes.rules import check_heads_fill
+
+STRIDES = "sscp_conv_stride_size"
+LOG_2 = 0.6931471805599453  # softplus of 0, by which the scale of queries is divided
+
+
+def read_pair(key: str, default: tuple[Any, Any], at: int) -> Any:
+    """One of two entries of a key."""
+
+    def entry(js: ConfigJson, c: FieldValues) -> Any:
+        found = js.get(key, default)
+        if not isinstance(found, list | tuple) or len(found) < 2:
+            raise ParamcountError(f"= {describe_value(found)}", where=f"audio_config.{key}", expected="two entries")
+        return found[at]
+
+    return derived(entry)
+
+
+def read_square(key: str, default: int, at: int) -> Callable[[ConfigJson, Any], int]:
+    """One of two entries of a key, the number of frames of a convolution and of its bands."""
+
+    def entry(js: ConfigJson, c: Any) -> int:
+        found = js.get(key, ((default, default),) * 2)
+        sides = found[at] if isinstance(found, list | tuple) and len(found) > at else found
+        if not isinstance(sides, list | tuple) or len(sides) != 2 or sides[0] != sides[1] or type(sides[0]) is not int:
+            expected = "as many frames as bands"
+            raise ParamcountError(f"= {describe_value(found)}", where=f"audio_config.{key}", expected=expected)
+        n: int = sides[0]
+        return n
+
+    return entry
+
+
+def count_bands(before: str, kernel: str, at: int) -> Callable[[ConfigJson, FieldValues], int]:
+    """How many bands a convolution leaves, with a zero on either side of them."""
+
+    def count(js: ConfigJson, c: FieldValues) -> int:
+        n: int = (c[before] + 2 - c[kernel]) // max(read_square(STRIDES, 2, at)(js, c), 1) + 1
+        return n
+
+    return count
+
+
+class Gemma3nAudio(Sizes):
+    """Two convolutions over frames and bands, then the conformer, of whose output every fourth frame is kept."""
+
+    section = "audio_config"
+
+    d_model: Positive = hf(absent=1536)
+    n_layers: Positive = hf("conf_num_hidden_layers", absent=12)
+    n_heads: Positive = hf("conf_num_attention_heads", absent=8)
+    d_head: Positive = derived(d_model_per_head)
+    n_mels: Positive = hf("input_feat_size", absent=128)
+    n_channels: Positive = read_pair("sscp_conv_channel_size", (128, 32), 0)
+    n_channels_2: Positive = read_pair("sscp_conv_channel_size", (128, 32), 1)
+    d_kernel: Positive = derived(read_square("sscp_conv_kernel_size", 3, 0))
+    d_kernel_2: Positive = derived(read_square("sscp_conv_kernel_size", 3, 1))
+    n_bands: Positive = derived(count_bands("n_mels", "d_kernel", 0))
+    n_bands_2: Positive = derived(count_bands("n_bands", "d_kernel_2", 1))
+    n_earlier_frames: Natural = derived(lambda js, c: max(js.get("conf_attention_context_left", 13) - 1, 0))
+    n_later_frames: Natural = hf("conf_attention_context_right", absent=0)
+    d_conv: Positive = hf("conf_conv_kernel_size", absent=5)
+    vocab_size: Positive = hf(absent=128)
+
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
+    conv_eps: ClassVar = setting("sscp_conv_group_norm_eps", default=1e-3)
+    stride: ClassVar = setting(default=read_square(STRIDES, 2, 0))
+    stride_2: ClassVar = setting(default=read_square(STRIDES, 2, 1))
+    largest: ClassVar = setting("gradient_clipping", default=1e10)
+    score_cap: ClassVar = setting("conf_attention_logit_cap", default=50.0)
+    residual_weight: ClassVar = setting("conf_residual_weight", default=0.5)
+    reduction: ClassVar = setting("conf_reduction_factor", default=4)
+    first_token: ClassVar = setting("vocab_offset", default=262272)
+
+    def check(c) -> None:
+        check_heads_fill(c)
+
+    def sound(c) -> Data:
+        return given("log-mel frames", "frames", c.n_mels)
+
+    def forward(c, frames: Data) -> Data:
+        """Log-mel frames [frames, n_mels] to vectors [audio tokens, d_model]."""
+        x = reshape(frames, c.n_mels, 1)
+        x = c.halve(x, "subsample_conv_projection.conv_0.", c.n_channels, c.d_kernel, c.n_bands, c.stride)
+        x = c.halve(x, "subsample_conv_projection.conv_1.", c.n_channels_2, c.d_kernel_2, c.n_bands_2, c.stride_2)
+        x = reshape(x, c.n_bands_2 * c.n_channels_2)
+        x = linear(x, "subsample_conv_projection.input_proj_linear", "embedding", c.d_model)
+        x = layers(x, "conformer.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
+        return block_starts(x, c.reduction)
+
+    def halve(c, x: Data, prefix: str, channels: int, kernel: int, bands: int, stride: Any) -> Data:
+        x = convolve_spectrum(x, prefix + "conv", channels, kernel, bands, stride=stride)
+        return activate(cumulative_norm(x, prefix + "norm", c.conv_eps), "relu")
+
+    def layer(c, x: Data) -> Data:
+        """Attention and a convolution between two MLPs, of whose outputs half is added."""
+        x = c.feed_forward(x, "ffw_layer_start.")
+        h = c.attention(rms_norm(c.limit(x), "attention.pre_attn_norm", 1e-6), "attention.attn.")
+        h = c.limit(linear(h, "attention.post", "output_projection", c.d_model))
+        x = x + rms_norm(h, "attention.post_norm", 1e-6)
+        x = x + c.convolution(x, "lconv1d.")
+        return rms_norm(c.limit(c.feed_forward(x, "ffw_layer_end.")), "norm", 1e-6)
+
+    def feed_forward(c, x: Data, prefix: str) -> Data:
+        h = rms_norm(c.limit(x), prefix + "pre_layer_norm", 1e-6)
+        h = activate(linear(h, prefix + "ffw_layer_1", "mlp.up", 4 * c.d_model), "silu")
+        h = c.limit(linear(h, prefix + "ffw_layer_2", "mlp.down", c.d_model))
+        return x + scale_by(rms_norm(h, prefix + "post_layer_norm", 1e-6), c.residual_weight)
+
+    def attention(c, x: Data, prefix: str) -> Data:
+        """The scores gain what the query says of the distance. Queries have a learned scale per dimension."""
+        heads = (c.n_heads, c.d_head)
+        q, k, v = (linear(x, f"{prefix}{name}_proj", f"qkv.{name}", heads) for name in "qkv")
+        q = multiply_vector(q, prefix + "per_dim_scale", "other", c.d_head, function="softplus")
+        q = scale_by(scale_by_root(q, c.d_head, "divided by √d_head", inverse=True), 1 / LOG_2)
+        distances = distance_sinusoids(x, causal=c.n_later_frames == 0, slowest="base")
+        distances = linear(distances, prefix + "relative_position_embedding.pos_proj", "position", heads)
+        by_distance = select_by_pair(index_distances(x), score_keys(q, distances), axis=2)
+        return attend(
+            q, k, v, by_distance, window=c.n_later_frames, behind=c.n_earlier_frames, cached=(), causal=False,
+            scale=1.0, soft_cap=c.score_cap, caps_biases=True,
+        )  # fmt: skip
+
+    def convolution(c, x: Data, prefix: str) -> Data:
+        h = rms_norm(x, prefix + "pre_layer_norm", c.norm_eps)
+        kept, gate = split(linear(h, prefix + "linear_start", "mixer", 2 * c.d_model), c.d_model, c.d_model)
+        h = convolve_earlier_frames(kept * activate(gate, "sigmoid"), prefix + "depthwise_conv1d", c.d_conv)
+        h = activate(rms_norm(c.limit(h), prefix + "conv_norm", c.norm_eps), "silu")
+        return linear(h, prefix + "linear_end", "mixer", c.d_model)
+
+    def limit(c, x: Data) -> Data:
+        return clip(x, *c.limits())
+
+    def limits(c) -> tuple[Any, Any]:
+        return (-c.largest, c.largest) if isinstance(c.largest, int | float) else (c.largest, c.largest)
