@@ -73,7 +73,8 @@ def find_differences(id: str) -> list[str]:
 
 NAMES = Path(__file__).parent / "data" / "reference_names.json"
 FIRST = re.compile(r"\.(\d+|\{\w+\})(?=\.|$)")  # index of a layer
-LATER = re.compile(r"\.(\d+|\{\w+\})(?=\.)(?!\.(weight|bias)$)")  # of an expert, not of a step in a sequence
+# Of an expert, not of a step in a sequence; "expert_0" counts too.
+LATER = re.compile(r"(\.|(?<=\.expert)_)(\d+|\{\w+\})(?=\.)(?!\.(weight|bias)$)")
 Merged = dict[str, dict[str, int]]  # {name without prefix and indices: {shape: how many}}
 
 
@@ -92,7 +93,7 @@ def merge_names(named: Iterable[tuple[str, tuple[int, ...], int]], prefix: str) 
     """
     found: Merged = {}
     for name, shape, copies in named:
-        pattern = LATER.sub(".{}", FIRST.sub(".{}", name.removeprefix(prefix), count=1))
+        pattern = LATER.sub(r"\1{}", FIRST.sub(".{}", name.removeprefix(prefix), count=1))
         counts = found.setdefault(pattern, {})
         key = "×".join(map(str, shape))
         counts[key] = counts.get(key, 0) + copies

@@ -45,6 +45,7 @@ MISFITS = {
     ("deepseek-v2-lite", "active", "2.4B"),  # without the input table: 2,451,435,008
     ("deepseek-v3", "active", "36.7B"),  # with one of the two tables it would be 36.6
     ("glm-4.5", "total", "355B"),  # with the MTP layer and without both tables: 355,233,991,936
+    ("grok-1", "total", "314B"),  # 314.9 B without the token embedding
     ("gpt-3-13b", "total", "13.0B"),  # Table 2.1; Table D.1 of the same paper says 12,850 M
     ("gpt-3-medium", "total", "350M"),  # Table 2.1; Table D.1 says 356 M
     ("gpt-3", "total", "175.0B"),  # Table 2.1; Table D.1 says 174,600 M
