@@ -207,6 +207,17 @@ def test_the_nearest_row_has_the_smallest_distance() -> None:
     assert compute(Lookup("nearest", token_ids=(70, 80, 90)), x, weights=(table,)).tolist() == [80, 70]
 
 
+def test_a_code_without_a_token_id_is_an_error() -> None:
+    with pytest.raises(ParamcountError, match=r"code 1 has no token id \(expected 0 to 0\)"):
+        compute(Lookup("nearest", token_ids=(70,)), [[1.0]], weights=([[5.0], [1.0]],))
+
+
+def test_masked_tokens_have_the_smallest_logit() -> None:
+    logits = np.array([[1.0, 2.0, 3.0, 4.0]], np.float32)
+    found = compute(Clip(None, -3.4028234663852886e38, only=(0, -2)), logits)
+    assert found.tolist() == [[-3.4028234663852886e38, 2, -3.4028234663852886e38, 4]]
+
+
 def test_learned_rows_come_first_or_last() -> None:
     x, token = [[1.0, 2.0]], ([[8.0, 9.0]],)
     assert compute(Join(0, "first"), x, weights=token).tolist() == [[8, 9], [1, 2]]

@@ -56,6 +56,7 @@ ARCHITECTURES = {
     "bloom": ("bloom", "Bloom"),
     "blt": ("blt", "Blt"),
     "camembert": ("roberta", "Camembert"),
+    "chameleon": ("chameleon", "Chameleon"),
     "chatglm": ("chatglm", "ChatGLM"),
     "codegen": ("gptj", "CodeGen"),
     "cohere": ("cohere", "Cohere"),

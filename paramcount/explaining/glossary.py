@@ -177,6 +177,11 @@ MEANINGS = {
     "d_down_group": "input dimension per group of the second MLP layer",
     "d_model_group": "hidden size per group of the MLP",
     "d_ff_group": "MLP hidden size per group",
+    "d_base": "channels of the VQ-VAE's first convolution",
+    "d_code": "size of a code",
+    "d_language": "size of a state that writes a code",
+    "d_latent": "channels of an encoded image",
+    "n_codes": "number of codes",
     "d_half": "half of the hidden size, for each of two vision encoders",
     "d_merged": "dimension of merged patches",
     "d_narrow": "hidden size inside the bottleneck of a layer",
@@ -202,6 +207,7 @@ MEANINGS = {
     "n_tokens": "size of the visual vocabulary",
 }
 FLAGS = {  # sizes, flags and lists that are named after a feature
+    "attends_last": "attention at the VQ-VAE's last level",
     "block_size": "block size",
     "downsample_ratio": "downsampling ratio",
     "patch_height": "patch height in pixels",

@@ -331,6 +331,20 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": LLAMA, "vision_config": {**VISION, "mlp_ratio": 1.25, "projection_dim": 32, "depth": 3},
         "vq_config": VQ_VAE, **PLACEHOLDER,
     },
+    "chameleon": {
+        **QWEN_TEXT, "vq_config": {**VQ_VAE, "attn_resolutions": [8], "resolution": 8},
+        "vocabulary_map": {
+            "<image>": IMAGE_TOKEN,
+            **{f"IMGIMG{'ABC'[i // 10]}{'ABCDEFGHIJ'[i % 10]}Z": 90 - i for i in range(24)},
+        },
+    },
+    "chameleon, other settings": {
+        **QWEN_TEXT, "swin_norm": True, "hidden_act": "gelu", "attention_bias": True, "mlp_bias": True,
+        "vq_config": {**VQ_VAE, "attn_type": "none", "num_res_blocks": 2, "num_embeddings": 10},
+        "vocabulary_map": {
+            "<image>": IMAGE_TOKEN, **{f"IMGIMG{letter}Z": 80 - i for i, letter in enumerate("ABCDEFGHIJ")},
+        },
+    },
     "aria": {
         "text_config": {
             **TEXT, "model_type": "aria_text", "moe_num_experts": 4, "moe_topk": 2, "moe_num_shared_experts": 1,
@@ -752,6 +766,7 @@ IMAGES: Mapping[str, Image] = {
     "Lfm2VlForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_rows_of_patches),
     "DeepseekVLForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "JanusForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
+    "ChameleonForConditionalGeneration": Image((3, 8, 8), 16, arrange_one),
     "AriaForConditionalGeneration": Image((3, 12, 12), 5, arrange_one),
     "Idefics2ForConditionalGeneration": Image((3, 12, 12), 5, arrange_as_parts),
     "Lfm3VlForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),

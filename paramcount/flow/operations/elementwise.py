@@ -183,12 +183,15 @@ class Clip(Operation):
     least: float | Unknown | None
     most: float | Unknown | None
     smooth: bool = False
+    only: tuple[int, ...] | Unknown | None = None  # indices of the last axis: the other values have no limit
 
     @property
     def label(self) -> str:
-        return "soft cap" if self.smooth else "clip"
+        return "soft cap" if self.smooth else "clip" if self.only is None else "mask tokens"
 
     def describe(self) -> str:
+        if isinstance(self.only, tuple):
+            return f"{len(self.only):,} tokens that are never written"
         if self.least is self.most is None:
             return "to stored bounds"
         if not is_known(self.least, self.most):
@@ -203,11 +206,20 @@ class Clip(Operation):
             return np.tanh(inputs[0] / cap) * cap
         if weights:
             return np.clip(inputs[0], *weights)
+        if self.only is not None:
+            y, ids = inputs[0].copy(), list(require(self.only))
+            y[:, ids] = np.clip(y[:, ids], require(self.least), require(self.most))
+            return y
         return np.clip(inputs[0], require(self.least), require(self.most))
 
 
 def clip(x: Data, least: Any, most: Any) -> Data:
     return Data(Clip(least, most), (x,), x.shape)
+
+
+def mask_tokens(logits: Data, ids: tuple[int, ...] | Unknown) -> Data:
+    """Logits [n, vocabulary], of which those of some tokens are as small as possible."""
+    return Data(Clip(None, float(np.finfo("float32").min), only=ids), (logits,), logits.shape)
 
 
 def clip_to_stored(x: Data, name: str) -> Data:

@@ -146,8 +146,8 @@ def order_patches(rows: int, columns: int, square: int) -> Array:
 class Insert(Operation):
     """The embeddings of tokens, of which those of image tokens are replaced in order.
 
-    Inputs: embeddings [n, d], token ids [n], and what takes their place [rows, d]. A learned vector takes the place of
-    all of them.
+    Inputs: embeddings [n, d], token ids [n], and what takes their place [rows, d]; or token ids for token ids. A
+    learned vector takes the place of all of them.
     """
 
     only_moves: ClassVar[bool] = True
@@ -165,7 +165,7 @@ class Insert(Operation):
         if weights:
             return np.where((inputs[1] == require(self.token))[:, None], weights[0], inputs[0])
         x, ids, image = inputs
-        rows = image.reshape(-1, x.shape[-1])
+        rows = image.reshape(-1, *x.shape[1:])
         is_image = ids == require(self.token)
         if self.unless_after is not None:
             is_image[1:] &= ids[:-1] != require(self.unless_after)

@@ -63,7 +63,10 @@ class Lookup(Operation):
         table, first = weights[0], require(self.offset)
         if self.index == "nearest":
             nearest: Array = ((table * table).sum(1) - 2 * inputs[0] @ table.T).argmin(1)
-            return nearest if self.token_ids is None else np.asarray(require(self.token_ids))[nearest]
+            ids = nearest if self.token_ids is None else np.asarray(require(self.token_ids), np.int64)
+            if self.token_ids is not None and nearest.max(initial=0) >= len(ids):
+                raise ParamcountError(f"code {nearest.max():,} has no token id", expected=f"0 to {len(ids) - 1:,}")
+            return nearest if self.token_ids is None else ids[nearest]
         if "columns" in self.index:
             places, (columns, rows) = inputs[0], table if self.index == "columns, rows" else table.transpose(1, 0, 2)
             return np.asarray(columns[places[:, 1]] + rows[places[:, 0]], dtype=np.float32)

@@ -1,0 +1,126 @@
+"""Chameleon: Llama's layers over one token embedding of words and of the codes that a VQ-VAE finds in an image."""
+
+from collections.abc import Mapping
+from itertools import count, takewhile
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, describe_value, make_printable
+from paramcount.flow import Data, Unreachable, block, given, insert, mask_tokens, norm, rope
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.vq_vae import VqVae, convolve_one
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Positive, d_model_per_head, derived, hf, setting
+from paramcount.sizes.conditions import angles_fit_heads, padding_in_table
+from paramcount.sizes.rules import check_heads_fill, check_rotated_in_pairs
+
+IMAGE_WORD = "IMGIMG"  # start of the words for codes, which continue with digits as letters and end with "Z"
+DIGITS = str.maketrans("ABCDEFGHIJ", "0123456789")
+
+
+def words_are_numbered(js: ConfigJson, c: FieldValues) -> None:
+    if not isinstance(words := js.get("vocabulary_map"), Mapping):
+        problem = "is missing" if words is None else f"= {describe_value(words)}"
+        raise ParamcountError(problem, where="vocabulary_map", expected="the token id of each word")
+    n = c["vocab_size"]
+    for word, id in image_words(js).items():
+        if type(id) is not int or not -n <= id < n:
+            where = f"vocabulary_map.{make_printable(word, 40)}"
+            raise ParamcountError(f"= {describe_value(id)}", where=where, expected=f"0 to {n - 1}")
+
+
+def image_words(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The token ids of the words that stand for codes."""
+    return {word: id for word, id in config["vocabulary_map"].items() if word.startswith(IMAGE_WORD)}
+
+
+def code_ids(config: Mapping[str, Any], c: Any) -> tuple[int, ...]:
+    """The token id of each code, from 0 on."""
+    found = {
+        word[len(IMAGE_WORD) : -1].translate(DIGITS).lstrip("0") or "0": id for word, id in image_words(config).items()
+    }
+    return tuple(found[str(code)] for code in takewhile(lambda code: str(code) in found, count()))
+
+
+def levels_with_attention(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    """Those whose images have one of the resolutions."""
+    sides, side = js.get("attn_resolutions") or (), js.get("resolution", 512)
+    if js.get("attn_type", "vanilla") != "vanilla":
+        return ()
+    return tuple(level for level in range(len(c["multipliers"])) if side // 2**level in sides)
+
+
+class ChameleonVqVae(VqVae):
+    """Source: ChameleonVQVAE of the reference."""
+
+    attended: Indices = derived(levels_with_attention)
+    attends_last: Flag = derived(lambda js, c: js.get("attn_type", "vanilla") == "vanilla")
+
+    def attention_levels(c) -> tuple[int, ...]:
+        return c.attended
+
+    def has_attention(c) -> bool:
+        return c.attends_last
+
+
+class Chameleon(AttentionDecoder):
+    """Source: arXiv:2405.09818, sections 2.1 and 2.3; modeling_chameleon.py of the reference."""
+
+    reference = "ChameleonForConditionalGeneration"
+    rotated = "d_head"
+    conditions = (words_are_numbered, padding_in_table(None), angles_fit_heads)
+    defaults: ClassVar = {"vocab_size": 65536, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32}
+    unused_keys = ("model_parallel_size",)
+
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=11008)
+    attention_bias: Flag = hf(absent=False, null=False)
+    mlp_bias: Flag = hf(absent=False)
+    post_norm: Flag = hf("swin_norm", absent=False, null=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    codec: ChameleonVqVae
+
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    image_token = setting(default=lambda config, c: config["vocabulary_map"].get("<image>"))
+    code_ids = setting(default=code_ids)
+    masked_ids = setting(default=lambda config, c: tuple(sorted(image_words(config).values())))
+
+    def forward(c, tokens: Data) -> Data:
+        codec = c.codec
+        pixels = given("pixels", codec.n_channels, "height", "width")
+        ids = block(pixels, "model.vqmodel.", lambda x: codec.quantise(codec.encode(x), c.code_ids), part="vision")
+        return c.decode(c.embed(insert(tokens, tokens, ids, c.image_token)))
+
+    def head(c, x: Data) -> Data:
+        """The codes of images are never written."""
+        logits = super().head(x)
+        return mask_tokens(logits, c.masked_ids) if c.masked_ids else logits
+
+    def layer(c, x: Data) -> Data:
+        if c.post_norm:
+            x = x + c.norm(c.attend(x), "input_layernorm")
+            return x + c.norm(c.gated_mlp(x, bias=c.mlp_bias), "post_attention_layernorm")
+        x = x + c.attend(c.norm(x, "input_layernorm"))
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.mlp_bias)
+
+    def attend(c, x: Data) -> Data:
+        return c.self_attention(x, bias=c.attention_bias, prepare=c.prepare)
+
+    def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
+        """A norm with weights of its own for each head, then the rotation."""
+        q = norm(q, "self_attn.q_norm", kind="layer", eps=1e-5, bias=True, per_head=True)
+        k = norm(k, "self_attn.k_norm", kind="layer", eps=1e-5, bias=True, per_head=True)
+        return rope(q, c.rope), rope(k, c.rope)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        codes = given("codes", "image", c.codec.d_code)
+        unread = block(
+            codes,
+            "model.vqmodel.",
+            lambda x: convolve_one(x, "post_quant_conv", "mixer", c.codec.d_latent),
+            part="vision",
+        )
+        return (Unreachable(unread, "no codes are decoded to an image"),)
+
+    def check(c) -> None:
+        check_heads_fill(c)
+        check_rotated_in_pairs(c, "d_head")
