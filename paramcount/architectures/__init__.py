@@ -85,6 +85,7 @@ ARCHITECTURES = {
     "deepseek_vl_hybrid": ("deepseek_vl", "DeepseekVLHybrid"),
     "deepseek_vl_v2": ("deepseek_vl_v2", "DeepseekVL2"),
     "diffllama": ("diffllama", "DiffLlama"),
+    "diffusion_gemma": ("diffusion_gemma", "DiffusionGemma"),
     "distilbert": ("distilbert", "DistilBert"),
     "doge": ("doge", "Doge"),
     "dots1": ("dots1", "Dots1"),

@@ -61,6 +61,16 @@ def padding_fits(js: ConfigJson, c: FieldValues) -> None:
     (padding_in_both if c["own_vectors"] else padding_in_table(0))(js, c)
 
 
+def moe(c: Any, x: Data) -> Data:
+    """Experts and their router read the hidden state before the norm of the MLP."""
+    h = multiply_vector(plain_norm(x, "rms", c.norm_eps), "router.scale", "router", c.d_model)
+    h = scale_by_root(h, c.d_model, "times 1/√d_model", inverse=True)
+    logits = linear(h, "router.proj", "router", c.n_routed_experts)
+    weights = route(logits, c.n_active_experts, "softmax", normalise=True)
+    weights = multiply_vector(weights, "router.per_expert_scale", "router", c.n_routed_experts)
+    return stacked_experts(c, c.norm(x, "pre_feedforward_layernorm_2"), weights, "experts.")
+
+
 class Gemma4UnifiedText(AttentionDecoder):
     """The language model of the 12B.
 
@@ -194,16 +204,7 @@ class Gemma4Text(Gemma4UnifiedText):
         y = super().feed_forward(x, whose)
         if not c.mixture:
             return y
-        return c.norm(y, "post_feedforward_layernorm_1") + c.norm(c.moe(x), "post_feedforward_layernorm_2")
-
-    def moe(c, x: Data) -> Data:
-        """Experts and their router read the hidden state before the norm of the MLP."""
-        h = multiply_vector(plain_norm(x, "rms", c.norm_eps), "router.scale", "router", c.d_model)
-        h = scale_by_root(h, c.d_model, "times 1/√d_model", inverse=True)
-        logits = linear(h, "router.proj", "router", c.n_routed_experts)
-        weights = route(logits, c.n_active_experts, "softmax", normalise=True)
-        weights = multiply_vector(weights, "router.per_expert_scale", "router", c.n_routed_experts)
-        return stacked_experts(c, c.norm(x, "pre_feedforward_layernorm_2"), weights, "experts.")
+        return c.norm(y, "post_feedforward_layernorm_1") + c.norm(moe(c, x), "post_feedforward_layernorm_2")
 
     def unused_fields(c) -> tuple[str, ...]:
         return (*super().unused_fields(), *(() if c.mixture else ("n_active_experts",)))

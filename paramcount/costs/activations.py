@@ -188,12 +188,14 @@ class Walk:
         stacks: dict[int, tuple[Repeat, str]] = {}
         before = after = logits = 0
         for data, *_ in self.steps:
-            for body in data.bodies if isinstance(data.operation, Layers) else ():
+            if not isinstance(data.operation, Layers):
+                continue
+            for body in data.bodies:
                 if not any(repeat.axis == "layer" for repeat in self.place[id(data)][0]):
                     key = id(body.repeat)
                     stacks[key] = body.repeat, data.part or self.place[id(data)][1]
                     saved[key] = scores[key] = 0
-                    carried = (body.inputs[0], *body.inputs[len(data.inputs) :])
+                    carried = (body.inputs[0], *body.inputs[len(data.inputs) - data.operation.n_others :])
                     inputs[key] = self.options.value_bytes * sum(map(self.count_elements, carried))
         kept = [(data, self.options.value_bytes * self.count_elements(data), 0) for data in self.find_saved().values()]
         for data, size, recomputed in (*kept, *self.list_extra()):
@@ -220,8 +222,9 @@ class Walk:
 def list_aliases(data: Data) -> Iterator[tuple[Data, Data]]:
     """(input of a body or result of a block, the data that it is)."""
     if isinstance(data.operation, Layers):
+        n_read = len(data.inputs) - data.operation.n_others
         for body in data.bodies:
-            yield from zip(body.inputs[1 : len(data.inputs)], data.inputs[1:])
+            yield from zip(body.inputs[1:n_read], data.inputs[1:n_read])
     elif isinstance(data.operation, Block):
         for body in data.bodies:
             if body.repeat.axis == "use":

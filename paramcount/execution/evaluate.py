@@ -15,7 +15,7 @@ from paramcount.execution.narrow import NarrowMatrix
 from paramcount.flow import Attention, Block, Body, Data, Experts, HiddenStates, Input, Layers, Repeat, Tuple, Weight
 from paramcount.flow.operation import Array, Operation, require
 from paramcount.flow.operations import Linear, Lookup, Select
-from paramcount.flow.walk import list_steps, locate_weight
+from paramcount.flow.walk import enter_body, list_steps, locate_weight
 
 
 class Weights(Protocol):
@@ -78,8 +78,7 @@ class Scope:
 
     def enter(self, data: Data, repeat: Repeat, index: int | None) -> Scope:
         return Scope(
-            self.prefix + data.prefix,
-            (*self.repeats, repeat),
+            *enter_body(data, repeat, self.prefix, self.repeats),
             self.indices if index is None else (*self.indices, index),
             data.part or self.part,
             (*self.path, id(data), index),
@@ -139,7 +138,7 @@ class Evaluation:
     def apply(self, data: Data, scope: Scope) -> Array:
         operation, inputs = data.operation, [scope.values[id(before)] for before in data.inputs]
         if isinstance(operation, Layers):
-            return self.run_layers(data, scope, inputs)
+            return self.run_layers(data, operation, scope, inputs)
         if isinstance(operation, Experts):
             return self.run_experts(data, operation, scope, inputs)
         if isinstance(operation, Block) and operation.each:
@@ -168,7 +167,7 @@ class Evaluation:
                 n = data.shape[0] if isinstance(data.shape[0], int) else len(self.positions)
                 if data.shape[0] == "source" and "source_tokens" in self.inputs:
                     n = len(self.inputs["source_tokens"])
-                return np.full(n, require(operation.default))
+                return np.full((n, *map(int, data.shape[1:])), require(operation.default))
             if name not in self.inputs:
                 raise ParamcountError(f"the input {name} is missing", expected=f"{name}=…")
             return self.slice_tokens(data, operation, self.inputs[name])
@@ -196,7 +195,9 @@ class Evaluation:
             return values
         n = len(self.positions)
         found = values[self.n_past : self.n_past + n]
-        return np.concatenate((found, np.full(n - len(found), require(operation.default), values.dtype)))
+        return np.concatenate(
+            (found, np.full((n - len(found), *values.shape[1:]), require(operation.default), values.dtype))
+        )
 
     def pass_second_values(self, pairs: Iterable[tuple[Data, Data]]) -> None:
         """Blocks take and return tuples. `pairs`: data inside and outside of them that are the same."""
@@ -216,9 +217,10 @@ class Evaluation:
         scope.values.update((id(inner), value) for inner, value in zip(body.inputs, inputs))
         return self.compute(body.out, scope)
 
-    def run_layers(self, data: Data, scope: Scope, inputs: list[Array]) -> Array:
+    def run_layers(self, data: Data, operation: Layers, scope: Scope, inputs: list[Array]) -> Array:
         x, *reads = inputs
-        carried: list[Array] = []
+        n_reads = len(reads) - operation.n_others
+        reads, carried = reads[:n_reads], reads[n_reads:]
         states = self.states_of_layers.get(id(data), [])
         states[:] = [x]
         for index, body in list_layers(data):
@@ -234,6 +236,8 @@ class Evaluation:
             self.layers_done += 1
             if self.report is not None:
                 self.report(self.layers_done, self.n_layers)
+        if carried:
+            self.second_values[id(data)] = carried[0]
         return x
 
     def run_experts(self, data: Data, operation: Experts, scope: Scope, inputs: list[Array]) -> Array:
@@ -297,8 +301,9 @@ def find_kept(out: Data) -> set[int]:
         result = all(inputs) and (bool(data.inputs) or (bool(data.shape) and data.shape[0] != "tokens"))
         for body in data.bodies:
             together = isinstance(data.operation, Layers) and not result  # each layer's input is another's output
+            n_reads = len(data.inputs) - (data.operation.n_others if isinstance(data.operation, Layers) else 0)
             for i, inner in enumerate(body.inputs):
-                is_read = 0 < i < len(data.inputs)
+                is_read = 0 < i < n_reads
                 fixed[id(inner)] = inputs[i] if is_read or (i == 0 and not together) else result
             result = visit(body.out) and result
         if not result:

@@ -33,12 +33,13 @@ class Repeat(NamedTuple):
     kind: Hashable = ""
     runs: tuple[tuple[Size, Size], ...] = ()  # (first index, length), in order
     stacked: bool = False  # stored as one tensor with this axis first
-    tied_to: str | None = None  # a reused block: all weights inside are tied to this prefix
+    tied_to: str | None = None  # a reused block: the weights inside are tied to this prefix
     least: Size | None = None  # minimum of `active`, if it varies
     root: str = ""  # prefix of a nested model, also applied to absolute names
     merged: bool = False  # stacked by concatenation along the first axis
     moved: tuple[str, str] | None = None  # (old, new) prefixes to rename weights
     renamed: tuple[tuple[str, str], ...] = ()  # (old, new) parts of the names of weights
+    own: tuple[str, ...] = ()  # endings of the names of weights that are not tied
 
     @property
     def label(self) -> str:

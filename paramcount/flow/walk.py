@@ -111,13 +111,19 @@ def list_steps(out: Data, part: str = "decoder") -> list[Step]:
             )
         found.append((data, prefix, repeats, part))
         for repeat, inner, body in data.bodies:
-            tied_to = next((outer.tied_to for outer in reversed(repeats) if outer.tied_to), None)
-            if tied_to:  # a block inside a reused one is reused as well
-                repeat = repeat._replace(tied_to=tied_to + data.prefix)
-            visit(body, prefix + data.prefix, (*repeats, repeat), data.part or part, inner)
+            visit(body, *enter_body(data, repeat, prefix, repeats), data.part or part, inner)
 
     visit(out, "", (), part, None)
     return found
+
+
+def enter_body(data: Data, repeat: Repeat, prefix: str, repeats: tuple[Repeat, ...]) -> tuple[str, tuple[Repeat, ...]]:
+    """The prefix of names inside a body of data, and the repeats around it. `prefix`, `repeats`: those of data."""
+    reused = next((outer for outer in reversed(repeats) if outer.tied_to), None)
+    if reused:  # a block inside a reused one is reused as well
+        repeat = repeat._replace(tied_to=f"{reused.tied_to}{data.prefix}", own=reused.own)
+    inside = data.prefix[1:] if data.prefix.startswith("/") else prefix + data.prefix
+    return inside, (*repeats, repeat)
 
 
 def list_weights(out: Data, part: str = "decoder") -> list[WeightRecord]:
@@ -134,7 +140,7 @@ def locate_weight(weight: Weight, prefix: str, repeats: tuple[Repeat, ...], part
     name, tied = weight.name, weight.tied_to
     if tied is None and name[0] != "/":  # an absolute name is outside of the block, so it is not tied
         for repeat in reversed(repeats):
-            if repeat.tied_to:
+            if repeat.tied_to and not name.endswith(repeat.own):
                 tied = repeat.tied_to + name
                 break
     root = "".join([repeat.root for repeat in repeats]) if name[0] == "/" or tied is not None else ""
@@ -159,7 +165,7 @@ def name_stacks(steps: list[Step]) -> dict[int, str]:
     for data, prefix, repeats, _ in steps:
         for body in data.bodies:
             if body.repeat.axis == "layer":
-                name = prefix + data.prefix
+                name, _ = enter_body(data, body.repeat, prefix, repeats)
                 for repeat in repeats:
                     name = rename(name, repeat)
                 found[id(body.repeat)] = name.partition("{layer}")[0]

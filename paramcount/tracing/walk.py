@@ -29,7 +29,7 @@ from paramcount.flow import (
 from paramcount.flow import multiply as product_of
 from paramcount.flow.caches import find_cached
 from paramcount.flow.operation import Form, Operation, Stage
-from paramcount.flow.walk import locate_weight
+from paramcount.flow.walk import enter_body, locate_weight
 from paramcount.tracing.phrases import describe_data, name_data
 from paramcount.tracing.trace import (
     ROUTED,
@@ -68,13 +68,13 @@ class Place(NamedTuple):
 
     def inside(self, data: Data, repeat: Repeat) -> Place:
         """The position inside one body of a repeated block."""
-        prefix = self.prefix + data.prefix
+        prefix, repeats = enter_body(data, repeat, self.prefix, self.repeats)
         scopes = self.scopes
         if repeat.axis != "use":
             name = prefix.rstrip(".")
             scope = Scope(repeat.axis, repeat.count, repeat.active, repeat.label, tuple(repeat.runs), name)
             scopes = (*scopes, scope)
-        return Place(prefix, (*self.repeats, repeat), scopes, data.part or self.part)
+        return Place(prefix, repeats, scopes, data.part or self.part)
 
     @property
     def layers(self) -> int:
@@ -524,7 +524,7 @@ def is_silent(data: Data) -> bool:
 
 def match_inputs(data: Data) -> Iterator[tuple[Data, tuple[Data, ...]]]:
     """(an input of a body, its possible sources, likeliest first): data outside the body, or the layers before."""
-    n = len(data.inputs)
+    n = len(data.inputs) - (data.operation.n_others if isinstance(data.operation, Layers) else 0)
     for body in data.bodies:
         start = body.repeat.runs[0][0] if body.repeat.runs else 0
         others = []
@@ -535,7 +535,9 @@ def match_inputs(data: Data) -> Iterator[tuple[Data, tuple[Data, ...]]]:
         yield body.inputs[0], (*data.inputs[:1], *layers) if is_first else (*layers, *data.inputs[:1])
         yield from ((inner, (outer,)) for inner, outer in zip(body.inputs[1:n], data.inputs[1:]))
         for i, inner in enumerate(body.inputs[n:], start=1):
-            yield inner, tuple(other.out.inputs[i] for other in others)
+            before = data.inputs[n + i - 1 : n + i]
+            after = tuple(other.out.inputs[i] for other in others)
+            yield inner, (*before, *after) if is_first else (*after, *before)
 
 
 def end_indices(body: Body) -> tuple[Size, ...]:

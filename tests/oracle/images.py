@@ -112,6 +112,18 @@ GEMMA4 = {
     **TEXT, "pad_token_id": 5, "sliding_window": 5, "global_head_dim": 12, "num_hidden_layers": 2,
     "layer_types": ["sliding_attention", "full_attention"],
 }  # fmt: skip
+DIFFUSION_GEMMA: dict[str, Any] = {
+    "text_config": {**GEMMA4, "num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 12},
+    "image_token_id": IMAGE_TOKEN,
+    "vision_config": {
+        **VISION,
+        "num_key_value_heads": 1,
+        "head_dim": 8,
+        "position_embedding_size": 10,
+        "rms_norm_eps": 1e-3,
+        "pooling_kernel_size": 2,
+    },
+}
 # Of Mllama, texts alone are compared.
 CONFIGS: dict[str, dict[str, Any]] = {
     "llava": {"text_config": LLAMA, "vision_config": CLIP, **PLACEHOLDER},
@@ -188,6 +200,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         "audio_config": {
             "audio_samples_per_token": 12, "audio_embed_dim": 12, "output_proj_dims": 12, "rms_norm_eps": 1e-2,
+        },
+    },
+    "diffusion_gemma": DIFFUSION_GEMMA,
+    "diffusion_gemma, untied": {
+        **DIFFUSION_GEMMA, "tie_word_embeddings": False,
+        "text_config": {
+            **DIFFUSION_GEMMA["text_config"], "num_hidden_layers": 4, "attention_bias": True, "layer_types": None,
+            "num_global_key_value_heads": 1, "final_logit_softcapping": 3.0, "hidden_activation": "silu",
         },
     },
     "git": GIT,

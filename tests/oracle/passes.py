@@ -1582,7 +1582,7 @@ def make_other_inputs(model: Any, trace: Trace, texts: int) -> dict[str, Any]:
         del found["input_ids"]
         return found | ({"use_cache": True} if trace.cache else {})
     parts = {step.part for step in trace.steps}
-    if parts >= {"encoder", "cross_attention"}:
+    if "encoder" in parts and any("source" in step.out for step in trace.steps):
         return {"input_ids": make_token_ids(SOURCE, texts)}
     given: dict[str, Any] = (
         {"use_mems" if model.config.model_type == "xlnet" else "use_cache": True} if trace.cache else {}

@@ -9,6 +9,8 @@ import pytest
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
+from paramcount.api import load
+from paramcount.execution import run_model
 from tests.oracle import images, logits, passes
 
 pytestmark = pytest.mark.oracle
@@ -39,3 +41,23 @@ def test_a_text_without_an_image_has_the_logits_of_the_reference(name: str, monk
 )  # fmt: skip
 def test_heads_of_other_tasks_compute_the_scores_of_the_reference(name: str) -> None:
     assert logits.compare_scores(*name.split(".")) < logits.TOLERANCE
+
+
+def test_a_canvas_is_told_what_the_last_step_expected() -> None:
+    import torch
+
+    document, cls_name = passes.make_document("diffusion_gemma"), "DiffusionGemmaForBlockDiffusion"
+    model = logits.build_reference(document, cls_name)
+    prompt, canvas = passes.make_token_ids(13, 1), passes.make_token_ids(6, 1)
+    last = torch.randn(1, 6, 96)
+    with torch.no_grad():
+        given = {"decoder_input_ids": canvas, "self_conditioning_logits": last}
+        expected = model(input_ids=prompt, **given).logits[0].numpy()
+        table = model.get_input_embeddings().weight
+        embeddings = (last[0].softmax(-1) @ table * table.shape[-1] ** 0.5).numpy()
+    inputs = {"source_tokens": prompt[0].numpy(), "expected_embeddings": embeddings}
+    weights, tokens = logits.save_weights(model), canvas[0].tolist()
+    run = run_model(load(document).settled_sizes, weights, tokens, **inputs)
+    assert abs(run.logits - expected).max() < logits.TOLERANCE * abs(expected).max()
+    blind = run_model(load(document).settled_sizes, weights, tokens, source_tokens=prompt[0].numpy())
+    assert abs(blind.logits - expected).max() > logits.TOLERANCE * abs(expected).max()

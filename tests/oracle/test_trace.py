@@ -62,6 +62,7 @@ DIFFERENT = {
     "cpmant": "tokens stand behind a prompt that the reference puts there",
     "deberta": "the reference leaves out vectors of distances that the text is too short for",
     "deepseek_v4": "blocks of tokens, which the trace leaves as a word",
+    "diffusion_gemma": "the reference shows the decoder's attention alone, which reads the prompt too",
     "fsmt": "with a cache, the reference masks no later tokens of a whole text",
     "hyperclovax_vision_v2": "its modules have other names than the tensors of a checkpoint",
     "kimi_k25": "likewise",

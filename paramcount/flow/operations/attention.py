@@ -123,6 +123,7 @@ class Rotary(Operation):
     stride: Size = 1  # positions from one row to the next
     power: int = 1  # angles grow with this power of the position
     cut_from: Size | None = None  # in halves: the first angles of so many dimensions, taken twice
+    continues: bool = False  # positions go on after those of the rows of a second input
 
     def describe(self) -> str:
         if isinstance(self.rope, Unknown):
@@ -148,7 +149,7 @@ class Rotary(Operation):
         if rope is None:
             sin, cos = (half.reshape(rows) for half in np.split(table[0], 2, axis=-1))
         else:
-            positions = run.positions * int(self.stride)
+            positions = run.positions * int(self.stride) + (len(table[0]) if self.continues else 0)
             n_tokens = int(positions.max(initial=0)) + 1
             if axes is None:
                 angles = np.outer(positions**self.power, rope.frequencies(d, n_tokens)).reshape(rows)
@@ -188,10 +189,12 @@ def rope(
     stride: Size = 1,
     cut_from: Size | None = None,
     power: int = 1,
+    after: Data | None = None,
 ) -> Data:
     """Rotary positions on the last axis. `stride`: positions from one row to the next. `cut_from`, `power`: as in
-    `Rotary`."""
-    return Data(Rotary(settings, pairing, stride=stride, power=power, cut_from=cut_from), (x,), x.shape)
+    `Rotary`. `after`: the rows before the first of x."""
+    operation = Rotary(settings, pairing, stride=stride, power=power, cut_from=cut_from, continues=after is not None)
+    return Data(operation, (x,) if after is None else (x, after), x.shape)
 
 
 def rope_at(

@@ -302,9 +302,9 @@ def select_part(x: Data, part: int | Unknown | Literal["layer"]) -> Data:
     return Data(Select(part), (x,), (*x.shape[:1], *x.shape[2:]))
 
 
-def second_value(x: Data, width: Size) -> Data:
-    """The second value of the tuple x, such as the pooled vector of a text."""
-    return Data(Select("second"), (x,), ("text", width))
+def second_value(x: Data, width: Size, rows: str = "text") -> Data:
+    """The second value of the tuple x, such as the pooled vector of a text; of a stack, what its layers pass on."""
+    return Data(Select("second"), (x,), (rows, width))
 
 
 class Pool(Operation):
@@ -313,21 +313,22 @@ class Pool(Operation):
     "first token": that of the first. "last position": that of the last. "mean": of all. "best position": that of the
     token with the largest score, the second input, for all tokens; "weighted mean": by the softmax of these. "other
     tokens": all but the first, or all but the last; with a second input, the first ones, as many as it has, or those
-    after them. "text": all but those in front of the first token. "block sums"; the last block may be shorter. "block
-    means": of complete blocks alone. "block starts": the first token of each block. "squares": those of `size` patches
-    side by side; "means of squares", of which `size` are left, or that have `size` patches each if there is a second
-    input; "largest of squares". The second input of squares: the row and column of each patch; without it the image is
-    a square. "means of heads": one vector for each KV head, [n, heads, d] to [n, kv_heads, d]. "mean of streams":
-    [n, d]. "weighted blocks": of all blocks of tokens that are complete, the mean of the values, each channel weighted
-    by the softmax over the block of a second input plus a learned value per position in the block. If they overlap, the
-    first half of the channels belongs to the next block, which has twice as many tokens.
+    after them. "last tokens": `size` of them at most. "text": all but those in front of the first token. "block sums";
+    the last block may be shorter. "block means": of complete blocks alone. "block starts": the first token of each
+    block. "squares": those of `size` patches side by side; "means of squares", of which `size` are left, or that have
+    `size` patches each if there is a second input; "largest of squares". The second input of squares: the row and
+    column of each patch; without it the image is a square. "means of heads": one vector for each KV head, [n, heads, d]
+    to [n, kv_heads, d]. "mean of streams": [n, d]. "weighted blocks": of all blocks of tokens that are complete, the
+    mean of the values, each channel weighted by the softmax over the block of a second input plus a learned value per
+    position in the block. If they overlap, the first half of the channels belongs to the next block, which has twice as
+    many tokens.
     Source: arXiv:2606.19348 §2.3.
     """
 
     of: Unknown | Literal[
         "first token", "last position", "mean", "best position", "weighted mean",
-        "other tokens", "text", "block sums", "block means", "block starts", "weighted blocks", "squares",
-        "means of squares", "largest of squares", "means of heads", "mean of streams", "sum of streams",
+        "other tokens", "last tokens", "text", "block sums", "block means", "block starts", "weighted blocks",
+        "squares", "means of squares", "largest of squares", "means of heads", "mean of streams", "sum of streams",
     ]  # fmt: skip
     size: Size | Unknown = 1  # tokens per block, or patches per square; of means: how many are left
     channels_first: bool = False  # in squares, all values of a channel stand together
@@ -352,6 +353,8 @@ class Pool(Operation):
             return f"blocks of {self.size} tokens" + (", overlapping" if self.overlapping else "")
         if self.of in ("squares", "means of squares", "largest of squares"):
             return "each square of adjacent patches is merged into one"
+        if self.of == "last tokens" and not isinstance(self.size, Unknown):
+            return f"at most {self.size:,}"
         if self.of == "text":
             return "all but the prepended prompt"
         return f"all but the {'last' if self.last else 'first'}" if self.of == "other tokens" else ""
@@ -381,6 +384,8 @@ class Pool(Operation):
             if len(inputs) > 1:
                 return x[: len(inputs[1])] if self.last else x[len(inputs[1]) :]
             return x[:-1] if self.last else x[1:]
+        if self.of == "last tokens":
+            return x[max(0, len(x) - int(require(self.size))) :]
         if self.of == "text":
             return x[run.positions >= 0]
         if self.of == "block starts":
@@ -470,6 +475,11 @@ def drop_rows(x: Data, other: Data) -> Data:
 def later_rows(x: Data, other: Data) -> Data:
     """The rows of x after the first ones, as many as the other has."""
     return Data(Pool("other tokens"), (x, other), ("text", *x.shape[1:]))
+
+
+def last_tokens(x: Data, n: Size) -> Data:
+    """The last rows of x, n at most."""
+    return Data(Pool("last tokens", n), (x,), x.shape)
 
 
 def text_alone(x: Data) -> Data:

@@ -35,16 +35,17 @@ def block(
     root: bool = False,
     moved: tuple[str, str] | None = None,
     renamed: tuple[tuple[str, str], ...] = (),
+    own: tuple[str, ...] = (),
 ) -> Data:
-    """A named block.
+    """A named block. A prefix that begins with "/" is an absolute one.
 
-    `part`: part of the model for its weights. `tied_to`: prefix of the block whose weights this one reuses. `root`: the
-    block is a model of its own, so absolute weight names start at its prefix. `moved`: (old, new) prefixes to rename
-    weights. `renamed`: (old, new) parts of their names.
+    `part`: part of the model for its weights. `tied_to`: prefix of the block whose weights this one reuses, but those
+    whose names end in `own`. `root`: the block is a model of its own, so absolute weight names start at its prefix.
+    `moved`: (old, new) prefixes to rename weights. `renamed`: (old, new) parts of their names.
     """
     inputs = tuple(Data(INPUT, (), r.shape) for r in (x, *reads))
     out = body(*inputs)
-    use = Repeat("use", 1, 1, tied_to=tied_to, root=prefix if root else "", moved=moved, renamed=renamed)
+    use = Repeat("use", 1, 1, tied_to=tied_to, root=prefix if root else "", moved=moved, renamed=renamed, own=own)
     return Data(Block(), (x, *reads), out.shape, prefix=prefix, bodies=(Body(use, inputs, out),), part=part)
 
 
@@ -145,6 +146,7 @@ class Layers(Operation):
 
     only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "layers"
+    n_others: int = 0  # the last inputs, which go from layer to layer like the first
 
 
 def layers(
@@ -154,14 +156,16 @@ def layers(
     body: Callable[..., Any],
     *,
     reads: Sequence[Data] = (),
+    others: Sequence[Data] = (),
     carry: Sequence[Width] = (),
     first: Size = 0,
 ) -> Data:
     """A stack of layers; `body` declares each kind of layer once.
 
     `kinds`: ((kind, number of layers), ...) in order; kinds may recur. `reads`: further inputs of every layer, such as
-    the encoder's output. `carry`: sizes of further values that each layer passes to the next. `first`: index of the
-    first layer.
+    the encoder's output. `others`: what goes from layer to layer besides x; every layer returns it behind x. `carry`:
+    sizes of further values that each layer passes to the next, which the first layer does not get. `first`: index of
+    the first layer.
     """
     runs: dict[Hashable, list[tuple[Size, Size]]] = {}
     index, last = first, None
@@ -176,13 +180,13 @@ def layers(
         index, last = index + n, kind
     bodies = []
     for kind, spans in runs.items():
-        inputs = tuple(Data(INPUT, (), r.shape) for r in (x, *reads)) + tuple(
+        inputs = tuple(Data(INPUT, (), r.shape) for r in (x, *reads, *others)) + tuple(
             Data(INPUT, (), x.shape[:1] + as_axes(c)) for c in carry
         )
         out = body(kind, *inputs)
-        if carry:
+        if others or carry:
             out, *after = out
-            for before, value in zip(inputs[-len(carry) :], after, strict=True):
+            for before, value in zip(inputs[1 + len(reads) :], after, strict=True):
                 check_same_shape(before, value)
             out = bundle(out, *after)
         check_same_shape(x, out)
@@ -190,7 +194,7 @@ def layers(
         for _, length in spans[1:]:
             n = n + length
         bodies.append(Body(Repeat("layer", n, n, kind, tuple(spans)), inputs, out))
-    return Data(Layers(), (x, *reads), x.shape, prefix=prefix, bodies=tuple(bodies))
+    return Data(Layers(len(others)), (x, *reads, *others), x.shape, prefix=prefix, bodies=tuple(bodies))
 
 
 class HiddenStates(Operation):
