@@ -244,6 +244,8 @@ ARCHITECTURES = {
     "mistral": ("mistral", "Mistral"),
     "mistral3": ("llava", "Mistral3"),
     "mistral4": ("mistral4", "Mistral4"),
+    "mistral_large4": ("mistral_large4", "MistralLarge4"),
+    "mistral_large4_text": ("mistral_large4", "MistralLarge4Text"),
     "mixtral": ("mixtral", "Mixtral"),
     "mllama": ("mllama", "Mllama"),
     "mllama.MllamaForCausalLM": ("mllama", "MllamaTextOf"),

@@ -21,6 +21,7 @@ SHARED = {
     "GotOcr2ForConditionalGeneration": "got_ocr2",
     "Llama4ForCausalLM": "llama4_text",
     "LlamaForCausalLM": "llama",
+    "MistralLarge4ForConditionalGeneration": "mistral_large4",
     "MllamaForCausalLM": "mllama_text_model",
     "MusicgenForCausalLM": "musicgen_decoder",
     "MusicgenMelodyForCausalLM": "musicgen_melody_decoder",

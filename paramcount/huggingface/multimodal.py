@@ -109,6 +109,14 @@ PIXTRAL = {
     "num_hidden_layers": 24,
     "num_attention_heads": 16,
 }
+LARGE_PIXTRAL = {
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "patch_size": 14,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 16,
+    "hidden_act": "silu",
+}
 PALIGEMMA_VISION = {
     "hidden_size": 1152, "intermediate_size": 4096, "patch_size": 14, "image_size": 224, "num_hidden_layers": 27,
     "num_attention_heads": 16, "vision_use_head": False,
@@ -233,6 +241,12 @@ COMPOSITES = {
         default_section=MISTRAL_3,
         default_encoder="pixtral",
         default_encoder_section=PIXTRAL,
+    ),
+    "mistral_large4": Composite(
+        "mistral_large4_text",
+        ignores_model_type=True,
+        default_encoder="pixtral",
+        default_encoder_section=LARGE_PIXTRAL,
     ),
     "modernvbert": Composite("modernbert", supported_types=("modernbert",)),
     "moss_transcribe_diarize": Composite("qwen3", default_tie=True, default_section=SMALL_QWEN_3, other_sections=AUDIO),

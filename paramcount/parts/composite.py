@@ -23,12 +23,13 @@ def with_language(
     moved: tuple[str, str] | None = None,
     prefix: str = "language_model.",
     others: Sequence[tuple[Data, int | Unknown]] = (),
+    bare: bool = True,
 ) -> Data:
     """Token ids to the output of the `language` model of c.
 
     Vectors of an image or a sound replace the embeddings of the tokens with the id `token`. `head`: to logits, by an
-    LM head that scales and caps nothing. `moved`: (prefix in the model, prefix in the file), instead of `prefix` before
-    all names. `others`: further inputs, such as a video, and the ids of their tokens.
+    LM head that scales and caps nothing if it is `bare`. `moved`: (prefix in the model, prefix in the file), instead of
+    `prefix` before all names. `others`: further inputs, such as a video, and the ids of their tokens.
     """
     language = c.language
     if getattr(language, "n_decoder_layers", None) is not None:
@@ -45,7 +46,9 @@ def with_language(
         for id, new in zip(ids, rows):
             x = insert(x, tokens, new, id)
         out = language.decode(language.to_first_layer(x, tokens))
-        return (find_lm_head(out) or out) if head else before_lm_head(out)
+        if not head:
+            return before_lm_head(out)
+        return (bare and find_lm_head(out)) or out
 
     reads = (image, *(rows for rows, _ in others))
     return block(tokens, "" if moved else prefix, read, reads=reads, root=True, moved=moved)
@@ -69,6 +72,7 @@ class Multimodal(Sizes):
     projector_prefix: ClassVar[str] = "multi_modal_projector."
     language_prefix: ClassVar[str] = "language_model."
     moved: ClassVar[tuple[str, str] | None] = None  # see `with_language`
+    has_bare_head: ClassVar[bool] = True  # whether the LM head scales and caps nothing
     image_token: ClassVar[Any]  # a setting: the id of the tokens that stand for an image
 
     language: SerializeAsAny[Sizes]
@@ -76,8 +80,9 @@ class Multimodal(Sizes):
     def forward(c, tokens: Data, head: bool = True) -> Data:
         image, others = c.see(), c.see_more()
         return with_language(
-            c, tokens, image, head=head, token=c.image_token, moved=c.moved, prefix=c.language_prefix, others=others
-        )
+            c, tokens, image, head=head, token=c.image_token, moved=c.moved, prefix=c.language_prefix, others=others,
+            bare=c.has_bare_head,
+        )  # fmt: skip
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)

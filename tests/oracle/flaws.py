@@ -71,7 +71,8 @@ def poison(model: Any) -> None:
 UNMASKED_WITH_A_CACHE = ("fsmt",)  # with a cache, the reference masks no later tokens of a whole text
 
 
-UNCONVERTED = ("esm",)  # saved under older names that do not tell its layers apart
+# Saved under older names that do not tell ESM's layers apart, or Mistral's, which only one vision encoder has.
+UNCONVERTED = ("esm", "mistral_large4", "mistral_large4_text")
 
 
 def revert_names(model: Any, tensors: Mapping[str, Any]) -> dict[str, Any]:

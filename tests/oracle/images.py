@@ -143,6 +143,20 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": {**TEXT, "model_type": "mistral", "sliding_window": None}, "vision_config": PIXTRAL,
         **PLACEHOLDER, "vision_feature_layer": -2,
     },
+    "mistral_large4": {
+        "text_config": {
+            **{key: value for key, value in DEEPSEEK.items() if key not in ("model_type", "q_lora_rank", "rope_theta")},
+            "num_hidden_layers": 5, "moe_intermediate_size": 12, "n_routed_experts": 4, "num_experts_per_tok": 2,
+            "index_head_dim": 18, "index_n_heads": 16, "index_topk": 4, "no_rope_layers": [1, 0, 1, 0, 0],
+            "kv_source_layers": [0, 1, 0, 1, 4], "indexer_types": ["full", "shared", "full", "full", "shared"],
+            "final_logit_softcapping": 3.0, "routed_scaling_factor": 1.7,
+            "rope_parameters": {
+                "rope_type": "yarn", "rope_theta": 300.0, "factor": 4.0, "original_max_position_embeddings": 8,
+                "mscale_all_dim": 0.7,
+            },
+        },
+        "vision_config": PIXTRAL, **PLACEHOLDER, "vision_feature_layer": -2,
+    },
     "modernvbert": {
         "text_config": {**BERT, "norm_eps": 1e-3, "local_attention": 4, "pad_token_id": 0},
         "vision_config": {**SIGLIP, "image_size": 16}, **PLACEHOLDER, "pixel_shuffle_factor": 2,
@@ -794,6 +808,7 @@ IMAGES: Mapping[str, Image] = {
     "MuseGlimmerForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_frames_of_patches),
     "PaliGemmaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "Mistral3ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_size),
+    "MistralLarge4ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_size),
     "Idefics3ForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_parts),
     "NeoMMEForMaskedLM": Image((3, 8, 12), 6, arrange_as_page),
     "ModernVBertForMaskedLM": Image((3, 16, 16), 4, arrange_as_parts),

@@ -351,6 +351,11 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "glm_moe_dsa, varied": {
         **VARIED, **INDEX, "num_hidden_layers": 4, "indexer_types": ["full", "shared", "full", "shared"],
     },
+    "mistral_large4_text": {**LATENT, **INDEX},
+    "mistral_large4_text, varied": {
+        **VARIED, **INDEX, "num_hidden_layers": 5, "no_rope_layers": [1, 0, 1, 0, 0],
+        "kv_source_layers": [0, 1, 0, 1, 4], "indexer_types": ["full", "shared", "full", "full", "shared"],
+    },
     "axk2": {**LATENT, **INDEX, "n_group": None, "topk_group": None, "gated_norm_rank": 7},
     "axk2, varied": {**VARIED, **INDEX, "num_hidden_layers": 4, "gated_norm_rank": 7},
     "dots3_note_text": DOTS3,

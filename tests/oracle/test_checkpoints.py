@@ -59,6 +59,8 @@ OWN_OTHERWISE = {
 OTHERWISE = {
     "esm": "names of norms are older ones, and the name of frequencies is a pattern",
     "marian": "sinusoids are left out",
+    "mistral_large4": "names are Mistral's own",
+    "mistral_large4_text": "names are Mistral's own",
     "olmo_hybrid": (
         "convolutions of q, k and v are cut into equal parts though they are not: the reference could not load them"
     ),

@@ -18,7 +18,7 @@ from paramcount.counting.components import TOWERS as OTHER_PARTS
 from paramcount.huggingface.config import read_config
 from paramcount.huggingface.multimodal import COMPOSITES, LANGUAGE_MODEL_TYPES
 from tests.model_types import MODEL_TYPES
-from tests.oracle import differential
+from tests.oracle import differential, flaws
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
@@ -63,13 +63,11 @@ def find_class(model_type: str) -> str:
 
 def reference_shapes(document: dict[str, Any]) -> Shapes:
     """What the reference's language model would be saved as: all but towers and projectors, tied ones once."""
-    from transformers.core_model_loading import revert_weight_conversion
-
     model = differential.build_model(document, find_class(document["model_type"]))
     modules = (model.get_decoder(), getattr(model, "projection_head", None), model.get_output_embeddings())
     own = {id(p) for module in modules if module is not None for p in module.parameters()}
     spoken = {name: p for name, p in model.named_parameters() if id(p) in own}
-    return Counter(tuple(p.shape) for p in revert_weight_conversion(model, spoken).values())
+    return Counter(tuple(p.shape) for p in flaws.revert_names(model, spoken).values())
 
 
 def declared_shapes(document: dict[str, Any]) -> Shapes:

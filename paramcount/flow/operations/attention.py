@@ -147,7 +147,7 @@ class Rotary(Operation):
             return self.rotate_apart(x, axes, rope, table[0])
         d, rows = x.shape[-1], (len(x), *(1,) * (x.ndim - 2), x.shape[-1] // 2)
         if rope is None:
-            sin, cos = (half.reshape(rows) for half in np.split(table[0], 2, axis=-1))
+            sin, cos = (half.reshape(*rows[:-1], -1) for half in np.split(table[0], 2, axis=-1))
         else:
             positions = run.positions * int(self.stride) + (len(table[0]) if self.continues else 0)
             n_tokens = int(positions.max(initial=0)) + 1
@@ -226,8 +226,12 @@ class Sinusoids(Operation):
     # row is for 1 - n, or for 0 if the distances are "backward".
     of: Literal["positions", "distances", "backward distances"] = "positions"
     farthest: int | Unknown = 0  # larger distances are taken for this one, unless it is 0 or less
+    rope: Rope | Unknown | None = None  # its frequencies, times exp of stored values, instead of powers of the base
 
     def describe(self) -> str:
+        if self.rope is not None:
+            text = "" if isinstance(self.rope, Unknown) else f", {self.rope.describe()}"
+            return f"sines and cosines for rotary position embedding{text}, frequencies × exp of stored values"
         what = "position" if self.of == "positions" else "distance"
         if isinstance(self.base, Unknown):
             return f"sines and cosines of the {what}"
@@ -235,6 +239,8 @@ class Sinusoids(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         d, n = int(shape[-1]), len(inputs[0])
+        if self.rope is not None:
+            return self.compute_angles(run, require(self.rope), d, weights[0])
         half = d // 2
         steps = half - 1 if self.slowest == "base" else d / 2
         count = half if self.slowest == "base" else d - half
@@ -256,6 +262,11 @@ class Sinusoids(Operation):
             y[:, :count], y[:, count : count + half] = sines, cosines
         return y
 
+    def compute_angles(self, run: Pass, rope: Rope, d: int, logarithms: Array) -> Array:
+        frequencies = rope.frequencies(d, int(run.positions.max(initial=0)) + 1) * np.exp(logarithms)
+        angles = np.outer(run.positions, frequencies)
+        return (np.concatenate((np.sin(angles), np.cos(angles)), axis=-1) * rope.attention_factor).astype(np.float32)
+
 
 def sinusoids(
     x: Data,
@@ -272,6 +283,14 @@ def stored_sinusoids(x: Data, name: str, d: Size, n_frequencies: Size, base: flo
     """Sines and cosines of positions with stored frequencies, one over the powers of a base: [n, d]."""
     weight = Weight(name, "position", (n_frequencies,), role="buffer")
     return Data(Sinusoids(base=base), (x,), (x.shape[0], d), (weight,))
+
+
+def learned_angles(x: Data, name: str, d: Size, n_frequencies: Size, settings: Rope | Unknown) -> Data:
+    """Sines and cosines of rotary positions, whose frequencies are those of the settings times exp of stored values:
+    [n, d].
+    """
+    weight = Weight(name, "position", (n_frequencies,), role="buffer")
+    return Data(Sinusoids(rope=settings), (x,), (x.shape[0], d), (weight,))
 
 
 def distance_sinusoids(

@@ -136,17 +136,23 @@ class ScaleByPosition(Operation):
     "steps": 1 + beta · log(1 + floor((first + position) / span));
     "logarithm": log(position + 1) / log(span), at least 1;
     "log of ratio": 1 + beta · log((first + position) / span), at least 1;
-    "power": (1 + (first + position) / span) ^ beta.
+    "power": (1 + (first + position) / span) ^ beta;
+    "learned": a · log((first + position) / span) + b, with a learned a and b for each head.
     """
 
-    saves_inputs: ClassVar[bool] = False
     name: ClassVar[str] = "scale"
-    rule: Literal["steps", "logarithm", "log of ratio", "power"]
+    rule: Literal["steps", "logarithm", "log of ratio", "power", "learned"]
     span: int | Unknown
     beta: float | Unknown = 1.0
     first: int = 0  # what the first position counts as
 
+    @property
+    def saves_inputs(self) -> bool:  # type: ignore[override]
+        return self.rule == "learned"
+
     def describe(self) -> str:
+        if self.rule == "learned":
+            return "a · log(position) + b, learned per head"
         if not is_known(self.span):
             return "times a constant per position"
         return f"increases with the position, from position {self.span:,}"
@@ -160,6 +166,9 @@ class ScaleByPosition(Operation):
             factor = 1 + require(self.beta) * np.log(np.maximum(ratio, 1))
         elif self.rule == "power":
             factor = (1 + (run.positions + self.first) / require(self.span)) ** require(self.beta)
+        elif self.rule == "learned":
+            logarithms = np.log((run.positions + self.first) / require(self.span))
+            return x * (np.outer(logarithms, weights[0]) + weights[1]).astype(np.float32)[:, :, None]
         else:
             factor = np.maximum(1, np.log(run.positions + 1) / np.log(require(self.span)))
         return x * factor.astype(np.float32).reshape(-1, *(1,) * (x.ndim - 1))
@@ -175,6 +184,12 @@ def scale_by_position(
 ) -> Data:
     """x times a factor that grows with the position; a span of None is no step."""
     return x if span is None else Data(ScaleByPosition(rule, span, beta, first), (x,), x.shape)
+
+
+def scale_by_log_position(x: Data, prefix: str, names: tuple[str, str]) -> Data:
+    """Heads times a · log(position) + b, with a learned a and b for each head; the first position is 1."""
+    weights = tuple(Weight(prefix + name, "other", (x.shape[1],)) for name in names)
+    return Data(ScaleByPosition("learned", 1, first=1), (x,), x.shape, weights)
 
 
 class Clip(Operation):

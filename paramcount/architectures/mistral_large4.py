@@ -1,0 +1,275 @@
+"""Mistral Large 4: latent attention to the tokens that an indexer chooses, whose queries grow with their position and
+of which every fourth layer rotates nothing; images through Pixtral's encoder.
+"""
+
+from typing import Any, ClassVar, NamedTuple
+
+from paramcount.architectures.glm_moe_dsa import reusing
+from paramcount.architectures.llava import Mistral3
+from paramcount.architectures.mistral4 import Mistral4
+from paramcount.architectures.smollm3 import without_positions
+from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value
+from paramcount.flow import (
+    Data,
+    attend,
+    choose_tokens,
+    join,
+    layer_norm,
+    learned_angles,
+    linear,
+    rope_from,
+    scale_by_log_position,
+    soft_cap,
+    split,
+    to_every_head,
+)
+from paramcount.parts.decoder import Kinds
+from paramcount.parts.latent_decoder import LatentDecoder
+from paramcount.parts.mla import LATENT_EPS
+from paramcount.sizes import (
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    derived,
+    hf,
+    per_layer,
+    rotary,
+    setting,
+)
+from paramcount.sizes.conditions import (
+    experts_named,
+    grouped_routing,
+    latent_heads_stay_whole,
+    not_null,
+    padding_in_table,
+)
+from paramcount.sizes.layer_types import dense_by_type, first_dense
+from paramcount.sizes.rules import check_at_most, check_layer_indices, check_rotated_in_pairs
+
+SCALED = {  # the reference's default of rope_parameters
+    "rope_type": "yarn", "rope_theta": 10_000.0, "factor": 2048.0, "original_max_position_embeddings": 512,
+    "beta_fast": 32.0, "beta_slow": 1.0, "attention_factor": 1.0,
+}  # fmt: skip
+OWN, LENT, BORROWED = "own", "lent", "borrowed"
+
+
+def sources(js: ConfigJson, c: FieldValues) -> list[int]:
+    """For each layer, the one whose latent it reads."""
+    found = js.get("kv_source_layers")
+    if found is None:
+        return list(per_layer(c))
+    if not isinstance(found, (list, tuple)) or not all(type(i) is int for i in found) or len(found) != c["n_layers"]:
+        raise ParamcountError(
+            f"= {describe_value(found)}", where="kv_source_layers", expected=count_noun(c["n_layers"], "layer")
+        )
+    for i, source in enumerate(found):
+        if not -len(found) <= source <= i or found[source] != source:
+            raise ParamcountError(
+                f"= {source}",
+                where=f"kv_source_layers.{i}",
+                expected="the layer itself, or an earlier such one",
+            )
+    return list(found)
+
+
+def borrowing(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    return tuple(i for i, source in enumerate(sources(js, c)) if source != i)
+
+
+def lending(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    found = sources(js, c)
+    return tuple(i for i in per_layer(c) if i in found[i + 1 :])
+
+
+def frequencies(js: ConfigJson, c: FieldValues) -> int:
+    """The pairs of a head that rotate, of which a single one stands for all."""
+    rope = js.get("rope_scaling") or js.get("rope_parameters") or SCALED
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    share = 1.0 if kind == "default" else rope.get("partial_rotary_factor", 1.0)
+    n_pairs = (int(c["d_rope"] * share) + 1) // 2
+    if n_pairs != 1 and 2 * n_pairs != c["d_rope"]:
+        raise ParamcountError(
+            f"= {share:g} rotates {2 * n_pairs} of {c['d_rope']} values",
+            where="rope_parameters.partial_rotary_factor",
+            expected="all of them, or one pair",
+        )
+    return n_pairs
+
+
+class Kind(NamedTuple):
+    """Of a layer. `chooses`: whether it has an indexer; `latent`: its own, one that later layers read, or theirs."""
+
+    rotates: bool
+    chooses: bool
+    latent: str
+    mlp: str
+
+
+class MistralLarge4Text(LatentDecoder):
+    """Source: modeling_mistral_large4.py of the reference. `reusing_layers`: those without an indexer of their own;
+    `borrowing_layers`: those that read the latent of an earlier layer.
+    """
+
+    reference = "MistralLarge4ForConditionalGeneration"
+    base_model = "MistralLarge4TextModel"
+    rotated = "d_rope"
+    float32 = ("rotary_emb", "mlp.gate.weight")
+    float32_if_float16 = ("indexer.weights_proj",)
+    unused_keys = ("head_dim",)
+    conditions = (
+        grouped_routing(1, 1),
+        latent_heads_stay_whole(64, masked=True),
+        padding_in_table(None),
+        experts_named("num_local_experts"),
+        not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
+    )
+    defaults = {"vocab_size": 204800, "d_model": 6144, "n_layers": 72}
+
+    n_heads: Positive = hf(absent=64)
+    d_nope: Positive = hf(absent=64)
+    d_rope: Positive = hf(absent=64)
+    n_frequencies: Positive = derived(frequencies)
+    d_v: Positive = hf(absent=128)
+    d_kv_lora: Positive = hf(absent=512)
+    n_index_heads: Positive = hf("index_n_heads", absent=32)
+    d_index: Positive = hf("index_head_dim", absent=128)
+    n_chosen: Positive = hf("index_topk", absent=2048)
+    d_ff: Positive = hf(absent=24576)
+    dense_layers: Indices = derived(dense_by_type(first_dense(1)))
+    d_expert: Positive = hf(absent=6144)
+    n_routed_experts: Positive = hf("num_local_experts", "num_experts", "n_routed_experts", absent=128, null=128)
+    n_active_experts: Positive = hf(absent=4)
+    n_shared_experts: Natural = hf(absent=1)
+    unrotated_layers: Indices = derived(without_positions)
+    reusing_layers: Indices = derived(reusing)
+    lending_layers: Indices = derived(lending)
+    borrowing_layers: Indices = derived(borrowing)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    norm_topk_prob = setting(default=True)
+    rope = rotary(positions=1_048_576, absent=SCALED)
+    routed_scale = setting("routed_scaling_factor", default=1.0)
+    logit_cap = setting("final_logit_softcapping", default=30.0)
+    choose: ClassVar[Any] = Mistral4.choose
+    moe: ClassVar[Any] = Mistral4.moe
+
+    def decode(c, x: Data) -> Data:
+        angles = learned_angles(x, c.prefix + "rotary_emb.alpha", c.d_rope, c.n_frequencies, c.rope)
+        return c.head(c.transform(x, angles))
+
+    def kinds(c) -> Kinds:
+        return [(kind, 1) for kind in c.list_kinds()]
+
+    def list_kinds(c) -> list[Kind]:
+        unrotated, reusing, dense = set(c.unrotated_layers), set(c.reusing_layers), set(c.dense_layers)
+        latents = {**dict.fromkeys(c.lending_layers, LENT), **dict.fromkeys(c.borrowing_layers, BORROWED)}
+        return [
+            Kind(i not in unrotated, i not in reusing, latents.get(i, OWN), "dense" if i in dense else "moe")
+            for i in range(c.n_layers)
+        ]
+
+    def carry(c) -> tuple[Any, ...]:
+        """The chosen tokens and the latents: of layers that rotate, its rotated keys, and of the others."""
+        return (c.n_chosen, c.d_kv_lora, c.d_rope, c.d_kv_lora) if c.borrowing_layers else (c.n_chosen,)
+
+    def layer(c, x: Data, *reads: Any) -> Any:
+        angles, chosen, *latents, kind = reads
+        h = c.norm(x, "input_layernorm")
+        index: list[Data] = []
+        if kind.chooses:
+            chosen, *index = c.index(h, angles if kind.rotates else None)
+        a, after = c.attend(h, angles, kind, chosen, tuple(index), tuple(latents))
+        x = x + a
+        h = c.norm(x, "post_attention_layernorm")
+        return x + (c.moe(h) if kind.mlp == "moe" else c.gated_mlp(h)), chosen, *after
+
+    def attend(
+        c, x: Data, angles: Data, kind: Kind, chosen: Data, index: tuple[Data, ...], latents: tuple[Data, ...]
+    ) -> tuple[Data, tuple[Data, ...]]:
+        """x to attended x and the latents that later layers read."""
+        prefix = "self_attn."
+        q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_nope + c.d_rope))
+        if kind.latent == BORROWED:
+            own = latents[:2] if kind.rotates else latents[2:]
+        elif kind.rotates:
+            width = c.d_kv_lora + c.d_rope
+            latent, k_rope = split(c.down(x, width), c.d_kv_lora, c.d_rope)
+            own = (c.norm(latent, prefix + "kv_a_layernorm"), rope_from(k_rope, angles))
+        else:
+            own = (c.norm(c.down(x, c.d_kv_lora), prefix + "kv_a_layernorm"),)
+        d_k = c.d_nope if kind.rotates else c.d_nope + c.d_rope
+        k, v = split(linear(own[0], prefix + "kv_b_proj", "qkv.kv_up", (c.n_heads, d_k + c.d_v)), d_k, c.d_v)
+        if kind.rotates:
+            q_nope, q_rope = split(q, c.d_nope, c.d_rope)
+            q, k = join(q_nope, rope_from(q_rope, angles)), join(k, to_every_head(own[1], c.n_heads))
+        q = scale_by_log_position(q, prefix + "softmax_scaling.", ("scale", "bias"))
+        cached = (*(() if kind.latent == BORROWED else own), *index)
+        a = attend(q, k, v, cached=cached, causal=True, scale=c.attention_scale, chosen=chosen)
+        if latents and kind.latent == LENT:
+            latents = (*own, *latents[2:]) if kind.rotates else (*latents[:2], *own)
+        return linear(a, prefix + "o_proj", "output_projection", c.d_model, bias=c.attention_bias), latents
+
+    def down(c, x: Data, width: Any) -> Data:
+        return linear(x, "self_attn.kv_a_proj_with_mqa", "qkv.kv_down", width, bias=c.attention_bias)
+
+    def index(c, x: Data, angles: Data | None) -> tuple[Data, Data]:
+        """The tokens that each token attends to, and the keys by which they are chosen."""
+        prefix = "self_attn.indexer."
+
+        def rotate(y: Data) -> Data:
+            if angles is None:
+                return y
+            turned, kept = split(y, c.d_rope, c.d_index - c.d_rope)
+            return join(rope_from(turned, angles), kept)
+
+        q = layer_norm(x, prefix + "q_input_norm", LATENT_EPS)
+        q = linear(q, prefix + "wq_b", "other", (c.n_index_heads, c.d_index))
+        q = rotate(scale_by_log_position(q, prefix + "softmax_scaling.", ("scale", "bias")))
+        k = rotate(layer_norm(linear(x, prefix + "wk", "other", c.d_index), prefix + "k_norm", LATENT_EPS))
+        return choose_tokens(q, k, linear(x, prefix + "weights_proj", "other", c.n_index_heads), c.n_chosen), k
+
+    def head(c, x: Data) -> Data:
+        return soft_cap(super().head(x), c.logit_cap)
+
+    def check(c) -> None:
+        check_rotated_in_pairs(c, "d_rope")
+        if any(kind.rotates and kind.chooses for kind in c.list_kinds()):
+            check_at_most(c, "d_rope", "d_index")
+        for name in ("unrotated_layers", "reusing_layers", "lending_layers", "borrowing_layers"):
+            check_layer_indices(c, name, "n_layers")
+        if 0 in c.reusing_layers:
+            raise ParamcountError(
+                "= [0, …], but layer 0 has no earlier layer whose token selection it can reuse",
+                where=FieldName("reusing_layers"),
+                expected="layers after 0",
+            )
+        check_latents_there(c)
+
+
+def check_latents_there(c: MistralLarge4Text) -> None:
+    """Raise an error if a layer reads a latent that no earlier layer of its kind, rotating or not, has stored."""
+    stored: set[bool] = set()
+    for i, kind in enumerate(c.list_kinds()):
+        if kind.latent == LENT:
+            stored.add(kind.rotates)
+        if kind.latent == BORROWED and kind.rotates not in stored:
+            raise ParamcountError(
+                f"contains {i}, but no earlier layer that rotates as it does has a latent to read",
+                where=FieldName("borrowing_layers"),
+                expected="layers after such a layer",
+            )
+
+
+class MistralLarge4(Mistral3):
+    """Source: modeling_mistral_large4.py of the reference."""
+
+    reference = "MistralLarge4ForConditionalGeneration"
+    encoder_prefix = "model.vision_tower."
+    projector_prefix = "model.multi_modal_projector."
+    moved = ("model.", "model.language_model.")
+    has_bare_head = False
