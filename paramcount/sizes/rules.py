@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from operator import index
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,9 +21,14 @@ def check_divides(c: Sizes, small: str, large: str) -> None:
     """One size divides another."""
     a, b = getattr(c, small), getattr(c, large)
     if b % a:
-        divisors = [*(d for d in range(1, min(b - 1, 4096) + 1) if b % d == 0), b]
-        found, expected = f"= {a} does not divide " + FieldName(large) + f" = {b}", list_numbers(divisors, a)
+        divisors = list_divisors(index(b))  # of the number itself, also where sizes are symbols
+        found, expected = f"= {a} does not divide " + FieldName(large) + f" = {b}", list_numbers(divisors, index(a))
         raise ParamcountError(found, where=FieldName(small), expected=expected, choices=divisors, sizes=(a, b))
+
+
+def list_divisors(n: int) -> list[int]:
+    """The divisors up to 4,096, and the number itself."""
+    return [*(d for d in range(1, min(n - 1, 4096) + 1) if n % d == 0), n]
 
 
 def check_at_most(c: Sizes, small: str, large: str) -> None:

@@ -132,6 +132,9 @@ class Polynomial:
 
     __repr__ = __str__
 
+    def __format__(self, spec: str) -> str:
+        return str(self)  # also for ",", as integers are printed
+
     def latex(self) -> str:
         """Its factored form in LaTeX math.
 

@@ -309,7 +309,7 @@ class Walk:
             return {"elementwise_operations": 0 if operation.only_moves else self.count_elements(data, place)}
         shapes = [*(self.full_shape(x, place) for x in data.inputs), self.new_shape(data, place)]
         weights = [weight.shape for weight in data.weights]
-        if any(not isinstance(n, int) for shape in (*shapes, *weights) for n in shape):
+        if any(isinstance(n, str) for shape in (*shapes, *weights) for n in shape):
             return {"multiply_adds": None, "visible_multiply_adds": None}
         batch, sizes = self.options.batch or 1, (shapes[:-1], weights, shapes[-1])
         return {
@@ -320,10 +320,10 @@ class Walk:
     def count_elements(self, data: Data, place: Place) -> int | None:
         """Elements of the output that this pass computes; None if a size depends on the input."""
         shape = self.new_shape(data, place)
-        if not all(isinstance(n, int) for n in shape):
+        if any(isinstance(n, str) for n in shape):
             return None
         has_batch = data.shape[:1] and isinstance(data.shape[0], str) and not self.is_equal_for_all_texts(data)
-        return int(product_of(shape)) * ((self.options.batch or 1) if has_batch else 1)
+        return product_of(shape) * ((self.options.batch or 1) if has_batch else 1)
 
     def is_equal_for_all_texts(self, data: Data, visited: tuple[Data, ...] = ()) -> bool:
         """Whether the data depend on positions alone: one value per pair of tokens, or per token and block."""
@@ -352,7 +352,7 @@ class Walk:
             is_image = any(isinstance(n, str) for n in data.shape)
             return self.add_batch_axis(data.shape) if is_image else data.shape
         rows = 1 if self.is_after_selection else self.count_rows(data)
-        if place.is_expert and isinstance(rows, int):
+        if place.is_expert and not isinstance(rows, str):
             rows *= product_of(repeat.active for repeat in place.repeats if repeat.axis == "expert")
         return (rows, *(self.resolve_size(n) for n in data.shape[1:]))
 
@@ -443,7 +443,7 @@ class Walk:
             multiply_adds=None if pairs is None else pairs * v.shape[-1],
             visible_multiply_adds=None if visible is None else visible * v.shape[-1],
         )
-        self.score_counts.append(place.layers * heads * n * m if isinstance(n, int) and isinstance(m, int) else None)
+        self.score_counts.append(place.layers * heads * n * m if not isinstance(n, str) and not isinstance(m, str) else None)
         self.add_cached(data, place)
 
     def add_cached(self, data: Data, place: Place) -> None:
@@ -462,7 +462,7 @@ class Walk:
         """Pairs of a query and a key of all heads: all, and those that no mask hides; None if a length depends on the
         input."""
         n, m = lengths
-        if not isinstance(n, int) or not isinstance(m, int):
+        if isinstance(n, str) or isinstance(m, str):
             return None, None
         heads *= self.options.batch or 1
         return heads * n * m, heads * attention.count_visible(n, m, chosen.shape[-1] if chosen else None)

@@ -188,7 +188,7 @@ class Linear(Operation):
     transposed: bool = False
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
-        return out[0] * int(multiply(weights[0])) if weights else 0
+        return out[0] * multiply(weights[0]) if weights else 0
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x, matrix = inputs[0], weights[0]
@@ -277,8 +277,8 @@ class HeadLinear(Operation):
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         if self.of == "keys":
-            return int(multiply(out)) * inputs[0][-1]
-        return out[0] * int(multiply(weights[0])) * (out[1] if self.of == "all heads" else 1)
+            return multiply(out) * inputs[0][-1]
+        return out[0] * multiply(weights[0]) * (out[1] if self.of == "all heads" else 1)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         heads, d_in = inputs[0].shape[1:]

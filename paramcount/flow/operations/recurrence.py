@@ -66,8 +66,8 @@ class Convolve(Operation):
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         if self.by_token:
-            return int(multiply((*out, self.width)))
-        return int(multiply((*out[:-1], *weights[0])))
+            return multiply((*out, self.width))
+        return multiply((*out[:-1], *weights[0]))
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if self.by_token:
