@@ -108,7 +108,7 @@ def list_layer_caches(model: Model) -> dict[int, list[CacheGroup]]:
     """{index of a layer: what it caches}; -1 for what is outside of any layer."""
     caches: dict[int, list[CacheGroup]] = {}
     for cached in list_flow_cached(model.settled_sizes, model.reading.head):
-        indices = cached.indices or (-1,)
+        indices = cached.stack.indices if cached.stack else (-1,)
         for group in make_groups(cached):
             for index in indices:
                 caches.setdefault(index, []).append(group._replace(layers=group.layers // len(indices)))

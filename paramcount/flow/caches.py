@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from paramcount.flow.graph import Data, Size, multiply
+from paramcount.flow.graph import Data, Repeat, Size, multiply
 from paramcount.flow.operations import Attention, Convolve, DeltaRule
 from paramcount.flow.walk import list_steps
 
@@ -21,7 +21,7 @@ class Cached(NamedTuple):
     longest: Size | None = None  # tokens that are kept at most; None for all
     kind: str = ""  # cross-attention | sliding window | chunked attention; "" for all earlier tokens, and for states
     layers: Size = 1
-    indices: tuple[Size, ...] = ()  # of the innermost layers that contain it
+    stack: Repeat | None = None  # the innermost layers that contain it
     expanded: tuple[tuple[Size, ...], ...] = ()  # of a compressed latent: keys and values per token
     block: Size = 1  # tokens per row of the shapes that do not begin with "tokens"
     decays_per_channel: bool = False  # of a state
@@ -79,5 +79,6 @@ def list_cached(out: Data, part: str = "decoder") -> Iterator[Cached]:
     for data, _, repeats, _ in list_steps(out, part):
         for cached in find_cached(data):
             layers = [repeat for repeat in repeats if repeat.axis == "layer"]
-            indices = layers[-1].indices if layers else ()
-            yield cached._replace(layers=multiply(repeat.count for repeat in layers), indices=indices)
+            yield cached._replace(
+                layers=multiply(repeat.count for repeat in layers), stack=layers[-1] if layers else None
+            )

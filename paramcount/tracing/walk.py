@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from paramcount.flow import (
@@ -118,7 +118,7 @@ class Walk:
 
     def count_visible_keys(self, attention: Attention) -> int:
         """Number of keys when decoding: the cached ones and those of the new tokens."""
-        past = self.options.past or 0
+        past = 0 if self.options.past is None else self.options.past
         return self.options.tokens + (past if attention.trimmed_to is None else min(past, attention.trimmed_to - 1))
 
     def count_rows(self, data: Data) -> int | str:
@@ -191,7 +191,7 @@ class Walk:
             self.add_attention(data, data.operation, place)
         elif not is_silent(data):
             self.add_operation(data, place)
-        if id(data) in self.cached_rows and self.options.past:
+        if id(data) in self.cached_rows and self.options.past not in (None, 0):
             self.add_cache_read(data, place)
 
     def is_precomputed(self, data: Data) -> bool:
@@ -225,10 +225,14 @@ class Walk:
                 data, place, Experts.sum, inputs=inputs, note=note, reads=reads, elementwise_operations=elements
             )
         elif data.bodies[0].repeat.axis in ("layer", "use"):
-            self.pass_on(data, max(data.bodies, key=last_end_index).out)
+            self.pass_on(data, self.find_last(data.bodies).out)
         else:
             out = data.bodies[0].out
             self.add_step(data, place, make_stage(data), inputs=(self.shape_of(out),), reads=self.find_sources((out,)))
+
+    def find_last(self, bodies: Sequence[Body]) -> Body:
+        """The body that the last layer runs."""
+        return max(bodies, key=last_end_index)
 
     def pass_on(self, data: Data, original: Data) -> None:
         """Give data the source of `original`, which it passes on unchanged."""
@@ -386,7 +390,7 @@ class Walk:
         scores = self.add_batch_axis((heads, n, m) if len(q.shape) == 3 else (n, m))
         fields: dict[str, Any] = {"heads": heads, "out": scores}
         pairs, visible = self.count_pairs(attention, heads, (n, m), chosen)
-        grouping = f", {heads // shared} query heads per KV head" if shared != heads else ""
+        grouping = f", {divide(heads, shared)} query heads per KV head" if shared != heads else ""
         product = Product((n, q.shape[-1]), (q.shape[-1], m), (n, m))
         self.add_step(
             data,
@@ -506,6 +510,11 @@ class Walk:
 def make_stage(data: Data) -> Stage:
     operation = data.operation
     return Stage(operation.label, describe_data(data), operation.form)
+
+
+def divide(heads: Size, shared: Size) -> Size | str:
+    """How many heads share one; an expression if they are symbols."""
+    return heads // shared if isinstance(heads, int) and isinstance(shared, int) else f"{heads} / {shared}"
 
 
 def describe_mask(mask: Mask) -> str:

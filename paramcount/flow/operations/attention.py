@@ -840,7 +840,7 @@ class ChooseTokens(Operation):
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         q, k = inputs[:2]
-        return q[1] * q[0] * k[0] * (q[2] + (self.of != "blocks of keys"))
+        return q[1] * q[0] * k[0] * (q[2] + int(self.of != "blocks of keys"))
 
     def visible_multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         (n, heads, d), (m, *_) = inputs[:2]

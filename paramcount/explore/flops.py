@@ -1,0 +1,80 @@
+"""The FLOPs of one decoded token as polynomials in the sizes of a model, the context and the keys that are visible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows
+from paramcount.flow import Attention, Body, Data, Size, list_steps, multiply
+from paramcount.flow.caches import find_cached
+from paramcount.sizes import Sizes
+from paramcount.symbolic.polynomials import make_symbols
+from paramcount.tracing.trace import Step
+from paramcount.tracing.walk import Place, TraceOptions, Walk
+
+CONTEXT = "context"  # tokens of the text, the decoded one included
+ATTENTION = "attention"  # products of activations
+
+
+class SymbolicFlops(NamedTuple):
+    """FLOPs by component, and the longest context of each name in them: {name: tokens}."""
+
+    components: dict[str, Size]
+    windows: dict[str, Size]
+    is_complete: bool  # whether no part depends on an input other than text
+
+
+class SymbolicWalk(Walk):
+    """A walk whose sizes and context are symbols."""
+
+    def __init__(self, out: Data, options: TraceOptions) -> None:
+        self.windows: dict[str, Size] = {}
+        super().__init__(out, options)
+
+    def count_visible_keys(self, attention: Attention) -> Any:
+        if attention.trimmed_to is None:
+            return make_symbols(CONTEXT)[0]
+        name = next((name for name, n in self.windows.items() if n == attention.trimmed_to), None)
+        if name is None:
+            name = f"{CONTEXT}{len(self.windows)}"
+            self.windows[name] = attention.trimmed_to
+        return make_symbols(name)[0]
+
+    def count_pairs(self, attention: Attention, heads: Any, lengths: Any, chosen: Data | None) -> tuple[Any, None]:
+        n, m = lengths
+        return (None if isinstance(n, str) or isinstance(m, str) else heads * n * m), None
+
+    def find_last(self, bodies: Sequence[Body]) -> Body:
+        return bodies[-1]
+
+    def add_cached(self, data: Data, place: Place) -> None:
+        """FLOPs do not depend on what is kept."""
+
+
+def derive_flops(sizes: Sizes, head: bool) -> SymbolicFlops | None:
+    """The FLOPs of sizes that are symbols; None if they are no polynomial in them."""
+    try:
+        out, part = next(iter(list_flows(sizes, head)))
+        flow = [data for data, *_ in list_steps(out)]
+        context: Any = make_symbols(CONTEXT)[0]
+        source = context if any("source" in data.shape for data in flow) else None
+        is_cached = any(find_cached(data) for data in flow)
+        options = TraceOptions(1, past=context - 1, source=source) if is_cached else TraceOptions(context, source=source)
+        walk = SymbolicWalk(out, options)
+        walk.visit(out, Place(part=part))
+    except STRUCTURE_ERRORS:
+        return None
+    return SymbolicFlops(sum_steps(walk.steps), walk.windows, all(step.multiply_adds is not None for step in walk.steps))
+
+
+def sum_steps(steps: Sequence[Step]) -> dict[str, Size]:
+    """FLOPs per component of the overview."""
+    sums: dict[str, Size] = {}
+    for step in steps:
+        if step.multiply_adds is None or (isinstance(step.multiply_adds, int) and not step.multiply_adds):
+            continue
+        component = (step.component or ATTENTION).partition(".")[0]
+        layers = multiply(scope.copies for scope in step.layers)
+        sums[component] = sums.get(component, 0) + 2 * layers * step.multiply_adds
+    return sums

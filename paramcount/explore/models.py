@@ -1,0 +1,106 @@
+"""The models of a page as data: each with its structure, the values of its sizes and its facts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from paramcount.counting.components import COMPONENTS
+from paramcount.counting.sum_weights import get_structure
+from paramcount.errors import ParamcountError
+from paramcount.explore.structures import Data, encode_integer, export_structure
+from paramcount.sizes import Sizes, inner_configs
+from paramcount.sizes.values import format_size
+from paramcount.zoo import Model, count_model
+from paramcount.zoo.entries import Published
+from paramcount.zoo.what_if import change_sizes, get_size, list_paths
+
+MOST_VARIANTS = 8  # of one model
+
+
+class Structures:
+    """The structures of a page, each once."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}  # {JSON: position}
+        self.known: dict[Hashable, tuple[int, list[str]]] = {}  # {what a structure depends on: (position, its sizes)}
+
+    def add(self, model: Model) -> tuple[int, list[int | str]]:
+        """(position of the model's structure, the values of its sizes)."""
+        sizes = model.settled_sizes
+        key = (get_structure(sizes, False), model.reading.head, repr(list_all_settings(sizes)))
+        if key not in self.known:
+            structure = export_structure(model)
+            text = json.dumps(structure, ensure_ascii=False, separators=(",", ":"))
+            known = self.numbers.setdefault(text, len(self.numbers)), [size[0] for size in structure["sizes"]]
+            if not structure["fixed"]:  # otherwise it depends on the values of sizes too
+                self.known[key] = known
+        else:
+            known = self.known[key]
+        position, paths = known
+        return position, [encode_integer(get_size(sizes, path)) for path in paths]
+
+    def list_all(self) -> list[Data]:
+        return [json.loads(text) for text in self.numbers]
+
+
+def list_all_settings(sizes: Sizes) -> list[object]:
+    """The settings of the forward pass, those of inner configs included."""
+    inner = [getattr(sizes, name) for name in inner_configs(type(sizes))]
+    return [dict(sizes.settings), *(list_all_settings(part) for part in inner if isinstance(part, Sizes))]
+
+
+def export_models(models: Iterable[Model]) -> Data:
+    """All models as data for the page. Integers that JavaScript cannot hold exactly are strings."""
+    structures = Structures()
+    exported = [export_model(model, structures) for model in models]
+    return {"components": COMPONENTS, "models": exported, "structures": structures.list_all()}
+
+
+def export_model(model: Model, structures: Structures) -> Data:
+    count = count_model(model)
+    structure, values = structures.add(model)
+    return {
+        "id": model.id,
+        "name": model.name,
+        "family": model.family,
+        "publisher": model.publisher,
+        "released": model.released.isoformat() if model.released else None,
+        "hf": model.hf,
+        "aliases": list(model.aliases),
+        "architecture": model.architecture or count.architecture,
+        "reference": count.reference,
+        "context": model.context_length,
+        "unverified": model.checked == "unverified",
+        "own": model.is_own,
+        "scope": count.scope,
+        "total": encode_integer(count.total),
+        "active": encode_integer(count.active),
+        "active_min": encode_integer(count.active_min),
+        "structure": structure,
+        "values": values,
+        "variants": [
+            {"label": label, **dict(zip(("structure", "values"), structures.add(variant)))}
+            for label, variant in list_variants(model)
+        ],
+        "published": [export_published(figure) for figure in model.published],
+        "sources": [{"id": source.id, "ref": source.ref} for source in model.sources],
+        "notes": [*model.notes, *count.notes],
+        "warnings": list(count.warnings),
+    }
+
+
+def export_published(figure: Published) -> Data:
+    value = figure.value if isinstance(figure.value, str) else f"{figure.value:,}"
+    return {"what": figure.what, "value": value, "source": figure.source}
+
+
+def list_variants(model: Model) -> Iterator[tuple[str, Model]]:
+    """(its change, the model) with one flag changed, as far as it is then valid."""
+    flags = [path for path in list_paths(model.sizes) if type(get_size(model.sizes, path)) is bool]
+    for path in flags[:MOST_VARIANTS]:
+        value = not get_size(model.sizes, path)
+        with suppress(ParamcountError):
+            yield f"{path} = {format_size(value)}", change_sizes(model, {path: value})

@@ -1,0 +1,72 @@
+"""One HTML file with the data of some models and the program that shows them. It asks for nothing from the network."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from paramcount import __version__
+from paramcount.drawing.bars import COLOURS
+from paramcount.explore.models import export_models
+from paramcount.zoo import Model
+
+FOLDER = Path(__file__).parent
+COLUMNS = ("id", "name", "family", "architecture", "released", "total", "active")  # of the table without scripts
+LARGEST_LEVEL = 9  # of compression
+
+
+def build_page(models: Sequence[Model]) -> str:
+    """The page about these models."""
+    data = export_models(models) | {"colors": dict(COLOURS), "gpus": [], "version": __version__}
+    script = (FOLDER / "page.js").read_text(encoding="utf-8")
+    return fill_template(
+        (FOLDER / "page.html").read_text(encoding="utf-8"),
+        {
+            "style": (FOLDER / "style.css").read_text(encoding="utf-8"),
+            "script": script,
+            "script_hash": hash_script(f"\n{script}\n"),
+            "data": compress(data),
+            "table": build_table(data["models"]),
+        },
+    )
+
+
+def fill_template(template: str, values: dict[str, str]) -> str:
+    """The template with `{{name}}` replaced; values are not searched again."""
+    pieces = template.split("{{")
+    filled = [pieces[0]]
+    for piece in pieces[1:]:
+        name, _, rest = piece.partition("}}")
+        filled += [values[name], rest]
+    return "".join(filled)
+
+
+def hash_script(script: str) -> str:
+    """The hash of a script as a Content-Security-Policy names it."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def compress(data: dict[str, Any]) -> str:
+    """JSON, compressed, as text without a character that HTML could read."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode(), LARGEST_LEVEL, mtime=0)).decode()
+
+
+def build_table(models: Iterable[dict[str, Any]]) -> str:
+    """The models as an HTML table, for readers whose browser runs no scripts."""
+    head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
+    rows = ("".join(f"<td>{format_cell(model[name])}</td>" for name in COLUMNS) for model in models)
+    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
+
+
+def format_cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else html.escape(str(value))

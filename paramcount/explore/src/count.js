@@ -1,0 +1,125 @@
+// Counts, caches and FLOPs of a structure for some values of its sizes. All numbers are BigInt.
+
+import { calculate, decide, evaluate, least, multiply } from "./arithmetic.js";
+
+/** The counts of a model: total, active, by component and part, and every tensor. */
+export function count(structure, values, components) {
+  const result = {
+    total: 0n, active: 0n, activeMin: 0n, buffers: 0n, legacyBuffers: 0n, mtp: 0n, tied: false,
+    components: Object.fromEntries(components.map((name) => [name, 0n])), activeComponents: {}, details: {}, parts: {},
+  };
+  for (const tensor of structure.tensors) {
+    const copies = evaluate(tensor.copies, values);
+    const elements = copies * multiply(tensor.shape.map((n) => evaluate(n, values)));
+    if (tensor.part === "mtp") {
+      if (!tensor.tied && !tensor.role) result.mtp += elements;
+      continue;
+    }
+    if (tensor.role) {
+      if (tensor.role === "buffer") result.buffers += elements;
+      continue;
+    }
+    if (tensor.tied) {
+      if (tensor.shares[0][1] === "lm_head") result.tied = true;
+      continue;
+    }
+    const active = tensor.active === undefined ? copies : evaluate(tensor.active, values);
+    const activeLeast = tensor.least === undefined ? active : evaluate(tensor.least, values);
+    for (const [component, detail, share] of tensor.shares) {
+      const one = evaluate(share, values);
+      result.total += one * copies;
+      result.active += one * active;
+      result.activeMin += one * activeLeast;
+      result.components[component] += one * copies;
+      add(result.activeComponents, component, one * active);
+      add(result.parts, tensor.part, one * copies);
+      if (detail !== component) add(result.details, detail, one * copies);
+    }
+  }
+  return result;
+}
+
+function add(sums, name, n) {
+  sums[name] = (sums[name] ?? 0n) + n;
+}
+
+/** Every tensor that the total includes, with its shape and the number of its copies as numbers. */
+export function listTensors(structure, values) {
+  return structure.tensors
+    .filter((tensor) => tensor.part !== "mtp" && !tensor.role && !tensor.tied)
+    .map((tensor) => {
+      const shape = tensor.shape.map((n) => evaluate(n, values));
+      const copies = evaluate(tensor.copies, values);
+      const experts = tensor.experts === undefined ? 1n : evaluate(tensor.experts, values);
+      return {
+        name: tensor.name,
+        part: tensor.part,
+        component: tensor.shares[0][0],
+        shape,
+        copies,
+        experts,
+        layers: tensor.layers ? evaluate(tensor.layers[0], values) : 1n,
+        stack: tensor.layers ? `${tensor.name.split("{layer}")[0]}|${tensor.layers[1]}` : "",
+        kind: tensor.layers?.[1] ?? "",
+        parameters: copies * multiply(shape),
+      };
+    })
+    .filter((tensor) => tensor.parameters > 0n);
+}
+
+/** Bytes of the KV cache and of recurrent states, one sequence in BF16; null if a length is not known. */
+export function countCache(structure, values, context) {
+  if (!structure.caches) return null;
+  const result = { perToken: 0n, bytes: 0n, states: 0n };
+  for (const group of structure.caches) {
+    const row = 2n * evaluate(group.layers, values) * group.shapes
+      .map((shape) => multiply(shape.map((n) => evaluate(n, values))))
+      .reduce((sum, n) => sum + n, 0n);
+    if (group.stream === "") {
+      result.states += row;
+      continue;
+    }
+    if (group.stream !== "tokens" && group.stream !== "source") return null;
+    const block = evaluate(group.block, values);
+    const tokens = group.stream === "tokens" ? context / block : context;
+    const longest = group.longest === null ? null : evaluate(group.longest, values);
+    result.bytes += row * (longest === null ? tokens : least(tokens, longest));
+    if (longest === null && group.stream === "tokens") result.perToken += row / block;
+  }
+  return result;
+}
+
+/** FLOPs of one token at the end of a context, by component; null if they are not known. */
+export function countFlops(structure, values, context) {
+  if (!structure.flops || !structure.flops.is_complete) return null;
+  const windows = structure.flops.windows.map((n) => least(evaluate(n, values), context));
+  const all = [...values, context, ...windows];
+  const components = {};
+  let total = 0n;
+  for (const [name, polynomial] of Object.entries(structure.flops.components)) {
+    components[name] = evaluate(polynomial, all);
+    total += components[name];
+  }
+  return { total, components };
+}
+
+/** Why sizes are not valid, one text for each reason: limits first, then checks of sizes against each other. */
+export function findErrors(structure, values) {
+  const errors = [];
+  structure.sizes.forEach(([path, smallest, largest], i) => {
+    if (smallest === undefined) return;
+    if (values[i] < BigInt(smallest)) errors.push({ where: path, text: `${path} = ${values[i]} (expected at least ${smallest})` });
+    else if (values[i] > BigInt(largest)) errors.push({ where: path, text: `${path} = ${values[i]} (expected at most ${largest})` });
+  });
+  if (errors.length) return errors;
+  const sizes = Object.fromEntries(structure.sizes.map(([path], i) => [path, values[i]]));
+  for (const check of structure.checks) {
+    const error = decide(check, sizes);
+    if (error) errors.push({ where: error.where, text: fillText(error.text, sizes) });
+  }
+  return errors;
+}
+
+/** A text whose expressions are lists of one element. */
+const fillText = (pieces, sizes) =>
+  pieces.map((piece) => (Array.isArray(piece) ? calculate(piece[0], sizes) : piece)).join("");

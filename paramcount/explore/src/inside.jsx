@@ -1,0 +1,99 @@
+// What is inside one model: the parameter map, and the flow of its layers.
+
+import { hierarchy, treemap, treemapSquarify } from "d3-hierarchy";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { listTensors } from "./count.js";
+import { formatCount, formatShare } from "./format.js";
+import { ModelPicker } from "./picker.jsx";
+import { drawGrid, findNode, groupTensors } from "./tree.js";
+
+export function Inside({ data, state, go }) {
+  const model = data.byId.get(state.ids[0]) ?? data.byId.get("gpt2-small") ?? data.models[0];
+  const tree = useMemo(() => groupTensors(listTensors(model.structure, model.values), model.name), [model]);
+  const path = (state.options.at ?? "").split("/").filter(Boolean);
+  const { node, trail } = findNode(tree, path);
+  const open = (names) => go({ ids: [model.id], options: { ...state.options, at: names.join("/") } }, { replace: false });
+  return (
+    <>
+      <h1>{model.name}: parameter map</h1>
+      <div class="filters">
+        <ModelPicker data={data} id={model.id} choose={(id) => go({ ids: [id], options: {} }, { replace: false })} />
+        <nav aria-label="Level of the map">
+          <ol class="trail">
+            {trail.map((group, i) => (
+              <li key={i}>
+                <button type="button" disabled={i === trail.length - 1} onClick={() => open(path.slice(0, i))}>{group.label}</button>
+              </li>
+            ))}
+          </ol>
+        </nav>
+      </div>
+      <Map data={data} node={node} total={tree.parameters} open={(names) => open([...path, ...names])} />
+    </>
+  );
+}
+
+const HEIGHT = 560;
+
+function Map({ data, node, total, open }) {
+  const box = useRef(null);
+  const [width, setWidth] = useState(960);
+  const [chosen, setChosen] = useState(null);
+  useEffect(() => {
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.max(280, Math.floor(entry.contentRect.width))));
+    observer.observe(box.current);
+    return () => observer.disconnect();
+  }, []);
+  const leaves = useMemo(() => {
+    const root = hierarchy(node).sum((group) => (group.children ? 0 : Number(group.parameters)));
+    treemap().tile(treemapSquarify).size([width, HEIGHT]).paddingOuter(2).paddingTop(16).paddingInner(1).round(false)(root);
+    return root.descendants();
+  }, [node, width]);
+  const shown = chosen ?? node;
+  return (
+    <>
+      <p role="status" class="answer">
+        <b>{shown.label}</b>{shown.shape && ` [${shown.shape.map(String).join(" × ")}]`}
+        {shown.count > 1n && `, ${formatCount(shown.count)} of them`}: {formatCount(shown.parameters)} parameters,{" "}
+        {formatShare(shown.parameters, total)} of the model
+      </p>
+      <div ref={box} class="map">
+        <svg width={width} height={HEIGHT} viewBox={`0 0 ${width} ${HEIGHT}`} role="group" aria-label={`Parameters of ${node.label}, area to scale`}>
+          {leaves.filter((leaf) => leaf.depth > 0).map((leaf) => (
+            <Rectangle key={leaf.ancestors().map((one) => one.data.label).join("|")} leaf={leaf} total={total} colors={data.colors} choose={setChosen} open={open} />
+          ))}
+        </svg>
+      </div>
+    </>
+  );
+}
+
+function Rectangle({ leaf, total, colors, choose, open }) {
+  const group = leaf.data;
+  const [w, h] = [leaf.x1 - leaf.x0, leaf.y1 - leaf.y0];
+  if (w < 0.5 || h < 0.5) return null;
+  const names = leaf.ancestors().reverse().slice(1).map((one) => one.data.label);
+  const count = group.count > 1n ? `, ${formatCount(group.count)} of them` : "";
+  const label = `${group.label}${group.shape ? ` [${group.shape.join(" × ")}]` : ""}${count}: ${formatCount(group.parameters)} parameters, ${formatShare(group.parameters, total)}`;
+  const zoom = () => group.children && open(names);
+  const text = group.count > 1n ? `${group.label} × ${formatCount(group.count)}` : group.label;
+  return (
+    <g
+      role={group.children ? "button" : "img"}
+      tabindex="0"
+      aria-label={label}
+      class={group.children ? "group" : "leaf"}
+      onFocus={() => choose(group)}
+      onMouseEnter={() => choose(group)}
+      onMouseLeave={() => choose(null)}
+      onClick={(event) => { event.stopPropagation(); zoom(); }}
+      onKeyDown={(event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), zoom())}
+    >
+      <rect x={leaf.x0} y={leaf.y0} width={w} height={h} fill={group.children ? "var(--inside)" : colors[group.component]} />
+      {!group.children && group.count > 1n && <path class="grid" d={drawGrid(group.count, leaf.x0, leaf.y0, w, h)} />}
+      {w > 7 * text.length && h > 13 && (
+        <text x={leaf.x0 + 4} y={leaf.y0 + 12} class={group.children ? "" : "on"}>{text}</text>
+      )}
+    </g>
+  );
+}

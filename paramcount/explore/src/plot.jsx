@@ -1,0 +1,27 @@
+// A chart of Observable Plot as a component.
+
+import { barX, lineY, plot, ruleX, selectLast, stackX, text } from "@observablehq/plot";
+import { useEffect, useRef } from "preact/hooks";
+
+/** `make(width)` returns the options of a plot; it is drawn again when `of` or the width changes. */
+export function Chart({ label, make, of }) {
+  const box = useRef(null);
+  useEffect(() => {
+    const draw = () => {
+      const width = Math.max(280, Math.floor(box.current.clientWidth));
+      box.current.replaceChildren(plot({ width, ariaLabel: label, ...make(width) }));
+    };
+    draw();
+    const observer = new ResizeObserver(draw);
+    observer.observe(box.current.parentElement);
+    return () => observer.disconnect();
+  }, of);
+  return (
+    <figure>
+      <figcaption>{label}</figcaption>
+      <div ref={box} />
+    </figure>
+  );
+}
+
+export { barX, lineY, ruleX, selectLast, stackX, text };

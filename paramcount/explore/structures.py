@@ -1,0 +1,167 @@
+"""The structure of a model as data: its sizes, tensors, caches, FLOPs and checks, with polynomials in its sizes.
+
+A page evaluates them for any values of the sizes. Nothing here is a second declaration: everything is read off the
+flow with symbols in place of sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from paramcount.costs.caches import CacheGroup, list_flow_groups, merge_groups
+from paramcount.counting.components import locate_component
+from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows, sum_weights
+from paramcount.explaining.pieces import walk_model
+from paramcount.explore.conditions import NoConditionsError, derive_conditions
+from paramcount.explore.flops import derive_flops
+from paramcount.flow import list_weights
+from paramcount.flow.walk import WeightRecord, count_copies
+from paramcount.output.layer_kinds import describe_kind
+from paramcount.sizes import Sizes, inner_configs
+from paramcount.sizes.values import format_size
+from paramcount.sweeping.validity import find_limits, list_all_checks
+from paramcount.symbolic.polynomials import Polynomial
+from paramcount.zoo import Model
+from paramcount.zoo.what_if import get_size, list_paths
+
+Data = dict[str, Any]
+LARGEST_EXACT = 2**53  # of JavaScript's numbers
+
+
+def export_structure(model: Model) -> Data:
+    """The structure of a model. `sizes`: [path, least, most] of each, or [path] if it must keep its value."""
+    sizes = model.settled_sizes
+    walk = walk_model(sizes, model.reading.head)
+    paths = [path for path in walk.values if find_limits(sizes, path)]
+    checks, fixed = export_checks(sizes, paths)
+    symbolic = walk.c
+    share_settings(symbolic, sizes)
+    encode = Encoder(list(walk.values))
+    sums = sum_weights(symbolic, model.reading.head)
+    return {
+        "architecture": type(sizes).__name__,
+        "sizes": [
+            [path, *(find_limits(sizes, path) or ())] if path in paths and path not in fixed else [path]
+            for path in walk.values
+        ],
+        "structure": {
+            path: format_size(get_size(sizes, path)) for path in list_paths(sizes) if path not in walk.values
+        },
+        "tensors": [export_tensor(record, encode) for record in list_records(symbolic, model.reading.head)],
+        "caches": export_caches(symbolic, model.reading.head, encode),
+        "flops": export_flops(symbolic, model.reading.head, encode),
+        "checks": checks,
+        "formulas": {name: str(n) for name, n in sums.components.items()},
+        "fixed": dict(walk.fixed),
+    }
+
+
+class Encoder:
+    """Polynomials as lists of terms [coefficient, index of a size, …]; unknown names are indices after the sizes."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.index = {name: i for i, name in enumerate(names)}
+
+    def __call__(self, size: Any) -> Any:
+        """A number, or the terms of a polynomial."""
+        if not isinstance(size, Polynomial):
+            return encode_integer(int(size))
+        terms = [
+            [encode_integer(coefficient), *(self.index[name] for name, power in monomial for _ in range(power))]
+            for monomial, coefficient in sorted(size.terms.items())
+        ]
+        if not terms or (len(terms) == 1 and len(terms[0]) == 1):
+            return terms[0][0] if terms else 0
+        return terms
+
+    def extend(self, names: Iterable[str]) -> Encoder:
+        """The same with more names."""
+        return Encoder([*self.index, *names])
+
+
+def encode_integer(n: int) -> int | str:
+    """An integer for JSON; a string where JavaScript's numbers are not exact."""
+    return n if abs(n) < LARGEST_EXACT else str(n)
+
+
+def share_settings(symbolic: Any, sizes: Sizes) -> None:
+    """Give symbolic sizes the settings of the model, which no count depends on."""
+    symbolic.__dict__["settings"] = sizes.settings
+    for name in inner_configs(type(sizes)):
+        if isinstance(part := getattr(sizes, name), Sizes):
+            share_settings(getattr(symbolic, name), part)
+
+
+def list_records(symbolic: Sizes, head: bool) -> list[WeightRecord]:
+    return [record for out, part in list_flows(symbolic, head) for record in list_weights(out, part)]
+
+
+def export_tensor(record: WeightRecord, encode: Encoder) -> Data:
+    """A tensor as data; keys that are missing have the usual value."""
+    copies, active, least = count_copies(record.repeats)
+    shares = [(*locate_component(record.part, name), encode(n)) for name, n in record.shares]
+    tensor: Data = {
+        "name": record.name,
+        "shape": [encode(n) for n in record.weight.shape],
+        "part": record.part,
+        "shares": shares,
+        "copies": encode(copies),
+    }
+    if record.layer is not None:
+        tensor["layers"] = [encode(record.layer.count), describe_kind(record.layer.label)]
+    if record.expert is not None:
+        tensor["experts"] = encode(record.expert.count)
+        tensor["active"] = encode(active)
+        tensor["least"] = encode(least)
+    if record.weight.role != "parameter":
+        tensor["role"] = record.weight.role
+    if record.tied_to is not None:
+        tensor["tied"] = record.tied_to
+    return tensor
+
+
+def export_caches(symbolic: Sizes, head: bool, encode: Encoder) -> list[Data] | None:
+    """What layers keep for later tokens; None if it is no polynomial in the sizes."""
+    try:
+        return [export_cache(group, encode) for group in merge_groups(list_flow_groups(symbolic, head))]
+    except STRUCTURE_ERRORS:
+        return None
+
+
+def export_cache(group: CacheGroup, encode: Encoder) -> Data:
+    return {
+        "what": group.what,
+        "kind": group.kind,
+        "layers": encode(group.layers),
+        "shapes": [[encode(n) for n in shape] for shape in group.shapes],
+        "stream": group.stream,
+        "longest": None if group.longest is None else encode(group.longest),
+        "block": encode(group.block),
+    }
+
+
+def export_flops(symbolic: Sizes, head: bool, encode: Encoder) -> Data | None:
+    """The FLOPs of a decoded token; None if they are no polynomial in the sizes."""
+    flops = derive_flops(symbolic, head)
+    if flops is None:
+        return None
+    extended = encode.extend(["context", *flops.windows])
+    return {
+        "components": {name: extended(n) for name, n in flops.components.items()},
+        "windows": [encode(n) for n in flops.windows.values()],
+        "is_complete": flops.is_complete,
+    }
+
+
+def export_checks(sizes: Sizes, paths: Sequence[str]) -> tuple[list[Any], set[str]]:
+    """(the checks as trees, the sizes that must keep their value because a check is no such tree)."""
+    fixed: set[str] = set()
+    while True:
+        varying = frozenset(paths) - fixed
+        try:
+            trees = [derive_conditions(check, sizes, varying) for check in list_all_checks(sizes)]
+        except NoConditionsError as error:
+            fixed |= error.paths
+            continue
+        return [tree for tree in trees if tree is not None], fixed
