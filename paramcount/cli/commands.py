@@ -12,6 +12,7 @@ GROUPS = {
         "show": ("show", "Show one model: total, components and arithmetic."),
         "compare": ("compare", "Compare models side by side."),
         "diff": ("diff", "Show which sizes and components differ between two models."),
+        "explore": ("explore", "Browse, compare and change models on a page in the browser."),
     },
     "Database": {
         "list": ("list_models", "Search, filter and sort the models in the zoo."),

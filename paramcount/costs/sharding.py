@@ -19,6 +19,12 @@ from paramcount.errors import ParamcountError, join_words
 from paramcount.sizes import Sizes
 
 REPLICATED = ("norm", "router", "position", "other_embedding", "other", "vision", "audio", "projector")
+DIVISIBLE = {
+    "n_layers": ("n_decoder_layers", "n_layers"),
+    "n_heads": ("n_decoder_heads", "n_heads"),
+    "n_kv_heads": ("n_kv_heads",),
+    "n_experts": ("n_routed_experts",),
+}
 REPLICATED_DETAILS = ("qkv.q_down", "qkv.kv_down")  # MLA's down-projections
 
 
@@ -67,18 +73,16 @@ def check_parallelism(shape: Shape, parallel: Parallelism) -> None:
 def find_shape(sizes: Sizes) -> Shape:
     """The sizes of a model that must divide."""
     language = getattr(sizes, "language", sizes)
+    numbers = {what: getattr(language, name) if name else 0 for what, name in find_size_names(language).items()}
+    return Shape(**numbers, tied=getattr(language, "tie_word_embeddings", False) is True)
 
-    def find_number(*names: str) -> int:
-        numbers = (getattr(language, name, None) for name in names)
-        return next((n for n in numbers if type(n) is int), 0)
 
-    return Shape(
-        n_layers=find_number("n_decoder_layers", "n_layers"),
-        n_heads=find_number("n_decoder_heads", "n_heads"),
-        n_kv_heads=find_number("n_kv_heads"),
-        n_experts=find_number("n_routed_experts"),
-        tied=getattr(language, "tie_word_embeddings", False) is True,
-    )
+def find_size_names(language: Sizes) -> dict[str, str | None]:
+    """The names of the sizes that must divide; None for those that a model does not have."""
+    return {
+        what: next((name for name in names if type(getattr(language, name, None)) is int), None)
+        for what, names in DIVISIBLE.items()
+    }
 
 
 def list_uneven(shape: Shape, parallel: Parallelism) -> list[str]:

@@ -16,6 +16,7 @@ from paramcount.output.files import write_atomically
 from paramcount.zoo.catalog import PACKAGE, list_paths
 
 VARIABLE = "PARAMCOUNT_CACHE"
+ZOO = "zoo"  # the kind of file that has the database
 DIGEST = 32  # bytes
 LARGEST = 1 << 28  # bytes; the whole database has some megabytes
 MOST_FILES = 3  # of other zoos or versions
@@ -55,9 +56,9 @@ def hash_code() -> bytes:
     return digest.digest()
 
 
-def read_cache(key: bytes) -> bytes | None:
+def read_cache(key: bytes, kind: str = ZOO) -> bytes | None:
     """What `write_cache` stored for this zoo and code; None if there is nothing, or nothing to trust."""
-    path = locate_cache(key)
+    path = locate_cache(key, kind)
     if path is None:
         return None
     try:
@@ -73,9 +74,9 @@ def read_cache(key: bytes) -> bytes | None:
     return data if digest == sign(key, data) else None
 
 
-def write_cache(key: bytes, data: bytes) -> None:
-    """Store data for this zoo and code. Does nothing if the directory cannot be written."""
-    path = locate_cache(key)
+def write_cache(key: bytes, data: bytes, kind: str = ZOO) -> None:
+    """Store data of a kind for this zoo and code. Does nothing if the directory cannot be written."""
+    path = locate_cache(key, kind)
     if path is None:
         return
     with suppress(OSError, ValueError):
@@ -83,14 +84,14 @@ def write_cache(key: bytes, data: bytes) -> None:
         if is_own_folder(path.parent.stat()):
             write_atomically(str(path), sign(key, data) + data)
             path.chmod(0o600)
-            remove_old_files(path)
+            remove_old_files(path, kind)
 
 
-def locate_cache(key: bytes) -> Path | None:
+def locate_cache(key: bytes, kind: str) -> Path | None:
     """The file for this zoo and code."""
     try:
         folder = find_folder()
-        return folder / f"zoo-{key.hex()[:32]}.cache" if folder else None
+        return folder / f"{kind}-{key.hex()[:32]}.cache" if folder else None
     except (OSError, ValueError):
         return None
 
@@ -116,9 +117,9 @@ def is_own(status: os.stat_result) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def remove_old_files(path: Path) -> None:
+def remove_old_files(path: Path, kind: str) -> None:
     """Remove the files of other zoos and versions except the newest."""
-    others = [other for other in path.parent.glob("zoo-*.cache") if other != path]
+    others = [other for other in path.parent.glob(f"{kind}-*.cache") if other != path]
     others.sort(key=lambda other: other.lstat().st_mtime, reverse=True)
     for other in others[MOST_FILES:]:
         other.unlink(missing_ok=True)

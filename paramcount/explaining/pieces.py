@@ -8,8 +8,8 @@ from math import prod
 from typing import NamedTuple
 
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows, make_symbolic
-from paramcount.flow import Repeat, Size, list_steps, list_weights
-from paramcount.flow.walk import name_stacks
+from paramcount.flow import Repeat, Size, list_steps
+from paramcount.flow.walk import locate_weights, name_stacks
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.symbolic.polynomials import Polynomial
 
@@ -138,8 +138,9 @@ def list_pieces(c: Sizes, head: bool) -> list[Piece]:
     """The weights in the order of the forward pass."""
     pieces: list[Piece] = []
     for out, part in list_flows(c, head):
-        stacks = name_stacks(list_steps(out, part))
-        for record in list_weights(out, part):
+        steps = list_steps(out, part)
+        stacks = name_stacks(steps)
+        for record in locate_weights(steps):
             layer, expert = record.layer, record.expert
             others = prod(repeat.count for repeat in record.repeats if repeat is not layer and repeat is not expert)
             stack = stacks[id(layer)] if layer else ""

@@ -5,6 +5,6 @@ flow with symbols in place of sizes, `conditions` does the same with the checks 
 style and the program into one file. The program is JavaScript in `src`; `npm run build` bundles it to `page.js`.
 """
 
-from paramcount.explore.page import build_page
+from paramcount.explore.page import build_page, build_zoo_page
 
-__all__ = ["build_page"]
+__all__ = ["build_page", "build_zoo_page"]

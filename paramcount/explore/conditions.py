@@ -228,4 +228,3 @@ def make_symbolic(sizes: Sizes, run: Run, varying: frozenset[str], prefix: str =
         else:
             fields[name] = Symbol(run, path, value) if path in varying else value
     return SymbolicSizes(type(sizes), fields)
-

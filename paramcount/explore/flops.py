@@ -60,12 +60,16 @@ def derive_flops(sizes: Sizes, head: bool) -> SymbolicFlops | None:
         context: Any = make_symbols(CONTEXT)[0]
         source = context if any("source" in data.shape for data in flow) else None
         is_cached = any(find_cached(data) for data in flow)
-        options = TraceOptions(1, past=context - 1, source=source) if is_cached else TraceOptions(context, source=source)
+        options = (
+            TraceOptions(1, past=context - 1, source=source) if is_cached else TraceOptions(context, source=source)
+        )
         walk = SymbolicWalk(out, options)
         walk.visit(out, Place(part=part))
     except STRUCTURE_ERRORS:
         return None
-    return SymbolicFlops(sum_steps(walk.steps), walk.windows, all(step.multiply_adds is not None for step in walk.steps))
+    return SymbolicFlops(
+        sum_steps(walk.steps), walk.windows, all(step.multiply_adds is not None for step in walk.steps)
+    )
 
 
 def sum_steps(steps: Sequence[Step]) -> dict[str, Size]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any
 
+from paramcount.costs.gpus import list_gpus
 from paramcount.counting.components import COMPONENTS
 from paramcount.counting.sum_weights import get_structure
 from paramcount.errors import ParamcountError
+from paramcount.explore.copies import export_config, export_yaml
 from paramcount.explore.structures import Data, encode_integer, export_structure
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size
@@ -17,6 +18,7 @@ from paramcount.zoo import Model, count_model
 from paramcount.zoo.entries import Published
 from paramcount.zoo.what_if import change_sizes, get_size, list_paths
 
+OVERHEAD = 10**9  # bytes that a runtime takes on each GPU, an assumption
 MOST_VARIANTS = 8  # of one model
 
 
@@ -56,7 +58,14 @@ def export_models(models: Iterable[Model]) -> Data:
     """All models as data for the page. Integers that JavaScript cannot hold exactly are strings."""
     structures = Structures()
     exported = [export_model(model, structures) for model in models]
-    return {"components": COMPONENTS, "models": exported, "structures": structures.list_all()}
+    gpus = [{"name": gpu.name, "usable": gpu.memory_bytes - OVERHEAD} for gpu in list_gpus()]
+    return {
+        "components": COMPONENTS,
+        "gpus": gpus,
+        "overhead": OVERHEAD,
+        "models": exported,
+        "structures": structures.list_all(),
+    }
 
 
 def export_model(model: Model, structures: Structures) -> Data:
@@ -87,6 +96,8 @@ def export_model(model: Model, structures: Structures) -> Data:
         ],
         "published": [export_published(figure) for figure in model.published],
         "sources": [{"id": source.id, "ref": source.ref} for source in model.sources],
+        "yaml": export_yaml(model),
+        "config": export_config(model),
         "notes": [*model.notes, *count.notes],
         "warnings": list(count.warnings),
     }

@@ -12,18 +12,41 @@ from pathlib import Path
 from typing import Any
 
 from paramcount import __version__
+from paramcount.database.cache import hash_sources, read_cache, write_cache
 from paramcount.drawing.bars import COLOURS
 from paramcount.explore.models import export_models
-from paramcount.zoo import Model
+from paramcount.zoo import Model, load_all
 
 FOLDER = Path(__file__).parent
 COLUMNS = ("id", "name", "family", "architecture", "released", "total", "active")  # of the table without scripts
 LARGEST_LEVEL = 9  # of compression
 
 
+CACHED = "explore"  # the kind of cache that has the data of the whole zoo
+
+
 def build_page(models: Sequence[Model]) -> str:
     """The page about these models."""
-    data = export_models(models) | {"colors": dict(COLOURS), "gpus": [], "version": __version__}
+    return assemble(export_models(models))
+
+
+def build_zoo_page() -> str:
+    """The page about all models of the zoo, whose data are kept in the cache.
+
+    Raises: ParamcountError for an entry that cannot be read.
+    """
+    key = hash_sources()
+    cached = read_cache(key, CACHED)
+    if cached is not None:
+        return assemble(json.loads(cached))
+    data = export_models(model for model in load_all() if not model.estimate)
+    write_cache(key, json.dumps(data).encode(), CACHED)
+    return assemble(data)
+
+
+def assemble(models: dict[str, Any]) -> str:
+    """The page with its data, style and program."""
+    data = models | {"colors": dict(COLOURS), "version": __version__}
     script = (FOLDER / "page.js").read_text(encoding="utf-8")
     return fill_template(
         (FOLDER / "page.html").read_text(encoding="utf-8"),

@@ -6,10 +6,13 @@ flow with symbols in place of sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from paramcount.costs.caches import CacheGroup, list_flow_groups, merge_groups
+from paramcount.costs.dtypes import parse_weight_format
+from paramcount.costs.sharding import find_size_names, is_replicated
+from paramcount.costs.weights import store_weights
 from paramcount.counting.components import locate_component
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows, sum_weights
 from paramcount.explaining.pieces import walk_model
@@ -22,7 +25,7 @@ from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size
 from paramcount.sweeping.validity import find_limits, list_all_checks
 from paramcount.symbolic.polynomials import Polynomial
-from paramcount.zoo import Model
+from paramcount.zoo import Model, count_model
 from paramcount.zoo.what_if import get_size, list_paths
 
 Data = dict[str, Any]
@@ -32,13 +35,14 @@ LARGEST_EXACT = 2**53  # of JavaScript's numbers
 def export_structure(model: Model) -> Data:
     """The structure of a model. `sizes`: [path, least, most] of each, or [path] if it must keep its value."""
     sizes = model.settled_sizes
-    walk = walk_model(sizes, model.reading.head)
+    walk = walk_model(model.sizes, model.reading.head)
     paths = [path for path in walk.values if find_limits(sizes, path)]
     checks, fixed = export_checks(sizes, paths)
     symbolic = walk.c
     share_settings(symbolic, sizes)
     encode = Encoder(list(walk.values))
     sums = sum_weights(symbolic, model.reading.head)
+    float32 = find_float32(model)
     return {
         "architecture": type(sizes).__name__,
         "sizes": [
@@ -48,7 +52,11 @@ def export_structure(model: Model) -> Data:
         "structure": {
             path: format_size(get_size(sizes, path)) for path in list_paths(sizes) if path not in walk.values
         },
-        "tensors": [export_tensor(record, encode) for record in list_records(symbolic, model.reading.head)],
+        "tensors": [
+            export_tensor(record, encode, record.name in float32)
+            for record in list_records(symbolic, model.reading.head)
+        ],
+        "heads": export_heads(sizes, list(walk.values)),
         "caches": export_caches(symbolic, model.reading.head, encode),
         "flops": export_flops(symbolic, model.reading.head, encode),
         "checks": checks,
@@ -97,7 +105,25 @@ def list_records(symbolic: Sizes, head: bool) -> list[WeightRecord]:
     return [record for out, part in list_flows(symbolic, head) for record in list_weights(out, part)]
 
 
-def export_tensor(record: WeightRecord, encode: Encoder) -> Data:
+def find_float32(model: Model) -> frozenset[str]:
+    """The names of the tensors that stay in FP32 where the others are BF16."""
+    stored = store_weights(count_model(model), parse_weight_format("bf16"))
+    return frozenset(row.tensor.name for row in stored if row.packing.format == "F32")
+
+
+def export_heads(sizes: Sizes, paths: Sequence[str]) -> Data:
+    """The numbers of heads that tensor parallelism divides: indices of sizes, or numbers that do not vary."""
+    language = getattr(sizes, "language", sizes)
+    prefix = "" if language is sizes else "language."
+    names = find_size_names(language)
+    return {
+        what: {"index": paths.index(prefix + name)} if prefix + name in paths else {"number": getattr(language, name)}
+        for what in ("n_heads", "n_kv_heads")
+        if (name := names[what])
+    }
+
+
+def export_tensor(record: WeightRecord, encode: Encoder, is_float32: bool) -> Data:
     """A tensor as data; keys that are missing have the usual value."""
     copies, active, least = count_copies(record.repeats)
     shares = [(*locate_component(record.part, name), encode(n)) for name, n in record.shares]
@@ -118,6 +144,10 @@ def export_tensor(record: WeightRecord, encode: Encoder) -> Data:
         tensor["role"] = record.weight.role
     if record.tied_to is not None:
         tensor["tied"] = record.tied_to
+    if is_float32:
+        tensor["float32"] = True
+    if is_replicated(record.weight.component, record.part):
+        tensor["replicated"] = True
     return tensor
 
 

@@ -128,10 +128,13 @@ def enter_body(data: Data, repeat: Repeat, prefix: str, repeats: tuple[Repeat, .
 
 def list_weights(out: Data, part: str = "decoder") -> list[WeightRecord]:
     """All weights that `out` depends on, in execution order."""
+    return locate_weights(list_steps(out, part))
+
+
+def locate_weights(steps: list[Step]) -> list[WeightRecord]:
+    """All weights of these steps."""
     return [
-        locate_weight(weight, prefix, repeats, where)
-        for data, prefix, repeats, where in list_steps(out, part)
-        for weight in data.weights
+        locate_weight(weight, prefix, repeats, part) for data, prefix, repeats, part in steps for weight in data.weights
     ]
 
 
@@ -160,15 +163,14 @@ def rename(name: str, repeat: Repeat) -> str:
 
 
 def name_stacks(steps: list[Step]) -> dict[int, str]:
-    """{id of a repeat of layers: name prefix of its layers, such as "model.layers."}."""
+    """{id of a repeat of layers in these steps: name prefix of its layers, such as "model.layers."}."""
     found = {}
-    for data, prefix, repeats, _ in steps:
-        for body in data.bodies:
-            if body.repeat.axis == "layer":
-                name, _ = enter_body(data, body.repeat, prefix, repeats)
-                for repeat in repeats:
-                    name = rename(name, repeat)
-                found[id(body.repeat)] = name.partition("{layer}")[0]
+    for _, prefix, repeats, _ in steps:
+        if repeats and repeats[-1].axis == "layer":
+            name = prefix
+            for repeat in repeats[:-1]:
+                name = rename(name, repeat)
+            found[id(repeats[-1])] = name.partition("{layer}")[0]
     return found
 
 

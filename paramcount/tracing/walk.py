@@ -447,7 +447,9 @@ class Walk:
             multiply_adds=None if pairs is None else pairs * v.shape[-1],
             visible_multiply_adds=None if visible is None else visible * v.shape[-1],
         )
-        self.score_counts.append(place.layers * heads * n * m if not isinstance(n, str) and not isinstance(m, str) else None)
+        self.score_counts.append(
+            place.layers * heads * n * m if not isinstance(n, str) and not isinstance(m, str) else None
+        )
         self.add_cached(data, place)
 
     def add_cached(self, data: Data, place: Place) -> None:

@@ -10,6 +10,7 @@ import { ModelPicker } from "./picker.jsx";
 import { copyText } from "./table.js";
 
 const DEFAULT_CONTEXT = 8192n;
+const DEFAULT_GPU = "H100 SXM";
 
 /** The sizes that the address changes, where it names sizes of the structure and integers. */
 export function readValues(variant, options) {
@@ -87,7 +88,14 @@ export function Change({ data, state, go }) {
           {errors.length > 0 ? (
             <ul class="errors">{errors.map(({ text }) => <li key={text}>{text}</li>)}</ul>
           ) : (
-            <Results data={data} model={model} structure={structure} values={values} context={context} />
+            <Results
+              data={data}
+              structure={structure}
+              values={values}
+              context={context}
+              gpu={options.gpu}
+              chooseGpu={(name) => set("gpu", name)}
+            />
           )}
           <Copies model={model} variant={variant} changed={changed} />
         </section>
@@ -142,7 +150,7 @@ function findStep(value) {
   return step;
 }
 
-function Results({ data, model, structure, values, context }) {
+function Results({ data, structure, values, context, gpu, chooseGpu }) {
   const counted = count(structure, values, data.components);
   const sizes = Object.fromEntries(structure.sizes.map(([path], i) => [path, values[i]]));
   const present = data.components.filter((name) => counted.components[name] > 0n);
@@ -213,27 +221,23 @@ function Results({ data, model, structure, values, context }) {
           </>
         ))}
       </dl>
-      {cache && <Fits gpus={data.gpus} structure={structure} values={values} context={context} />}
+      {cache && <Fits data={data} structure={structure} values={values} context={context} chosen={gpu} choose={chooseGpu} />}
     </>
   );
 }
 
-function Fits({ gpus, structure, values, context }) {
+function Fits({ data, structure, values, context, chosen, choose }) {
+  const gpu = data.gpus.find(({ name }) => name === chosen) ?? data.gpus.find(({ name }) => name === DEFAULT_GPU) ?? data.gpus[0];
+  const fewest = fitGpus(structure, values, context, BigInt(gpu.usable));
   return (
-    <table>
-      <caption>Fewest GPUs for BF16 weights and one sequence of {formatCount(context)} tokens</caption>
-      <tbody>
-        {gpus.map((gpu) => {
-          const fewest = fitGpus(structure, values, context, BigInt(gpu.memory));
-          return (
-            <tr key={gpu.name}>
-              <th scope="row">{gpu.name}</th>
-              <td>{fewest === null ? "more than 8" : `${fewest} ×`}</td>
-            </tr>
-          );
-        })}
-      </tbody>
-    </table>
+    <p>
+      BF16 weights and one sequence of {formatCount(context)} tokens fit{" "}
+      <b>{fewest === null ? "on more than 8" : `on ${fewest}`} × </b>
+      <select aria-label="GPU" value={gpu.name} onChange={(event) => choose(event.target.value)}>
+        {data.gpus.map(({ name }) => <option key={name}>{name}</option>)}
+      </select>{" "}
+      <small>with {formatBytes(BigInt(data.overhead))} assumed for the runtime on each, sharing every matrix</small>
+    </p>
   );
 }
 

@@ -3,22 +3,62 @@
 import { evaluate, greatest, least, multiply } from "./arithmetic.js";
 
 export const DTYPES = [{ name: "FP32", bytes: 4n }, { name: "BF16", bytes: 2n }];
+const BF16 = DTYPES[1];
 const MOST_GPUS = 8n; // of one node
+const ON_EVERY_GPU = ["qkv.q_down", "qkv.kv_down"]; // MLA's down-projections
+
+const isLoaded = (tensor) => tensor.part !== "mtp" && !tensor.tied && tensor.role !== "legacy_buffer";
+const findBytes = (tensor, dtype) => (tensor.float32 || tensor.role ? 4n : dtype.bytes);
 
 /** Bytes of the parameters, each once, in a dtype. */
 export function countWeights(structure, values, dtype) {
-  return listLoaded(structure)
-    .filter((tensor) => !tensor.role)
-    .reduce((sum, tensor) => sum + dtype.bytes * countElements(tensor, values), 0n);
+  return structure.tensors
+    .filter((tensor) => isLoaded(tensor) && !tensor.role)
+    .reduce((sum, tensor) => {
+      const elements = evaluate(tensor.copies, values) * multiply(tensor.shape.map((n) => evaluate(n, values)));
+      return sum + findBytes(tensor, dtype) * elements;
+    }, 0n);
 }
 
-const listLoaded = (structure) =>
-  structure.tensors.filter((tensor) => tensor.part !== "mtp" && !tensor.tied && tensor.role !== "legacy_buffer");
-
-const countElements = (tensor, values) =>
-  evaluate(tensor.copies, values) * multiply(tensor.shape.map((n) => evaluate(n, values)));
-
-/** The fewest GPUs, of at most 8 that share every matrix; null if it takes more. */
-export function fitGpus(structure, values, context, memory) {
+/** The fewest GPUs that share every matrix of a BF16 model, at most 8; null if it takes more. */
+export function fitGpus(structure, values, context, usable) {
+  const find = (size) => (size === undefined ? 0n : size.index === undefined ? BigInt(size.number) : values[size.index]);
+  const [heads, kvHeads] = [find(structure.heads.n_heads), find(structure.heads.n_kv_heads)];
+  for (let gpus = 1n; gpus <= MOST_GPUS; gpus++) {
+    if (heads && heads % gpus) continue;
+    const needed = shareWeights(structure, values, gpus, kvHeads) + shareCache(structure, values, context, gpus);
+    if (needed <= usable) return gpus;
+  }
   return null;
+}
+
+const divideUp = (a, b) => (a + b - 1n) / b;
+
+/** Bytes of the weights and buffers on one of several GPUs: heads and columns are divided, KV heads repeated. */
+function shareWeights(structure, values, gpus, kvHeads) {
+  let sum = 0n;
+  for (const tensor of structure.tensors.filter(isLoaded)) {
+    const bytes = findBytes(tensor, BF16) * evaluate(tensor.copies, values);
+    for (const [, name, share] of tensor.shares) {
+      const isWhole = tensor.replicated || ON_EVERY_GPU.includes(name);
+      const isRepeated = (name === "qkv.k" || name === "qkv.v") && kvHeads && kvHeads < gpus;
+      sum += divideUp(bytes * evaluate(share, values), isWhole ? 1n : isRepeated ? kvHeads : gpus);
+    }
+  }
+  return sum;
+}
+
+/** Bytes of the KV cache and the states of one sequence on one of several GPUs. */
+function shareCache(structure, values, context, gpus) {
+  let sum = 0n;
+  for (const group of structure.caches) {
+    const shapes = group.shapes.map((shape) => shape.map((n) => evaluate(n, values)));
+    const row = shapes
+      .map((shape) => (gpus === 1n || (shape.length < 2 && group.stream) ? shape : [greatest(1n, shape[0] / gpus), ...shape.slice(1)]))
+      .reduce((bytes, shape) => bytes + BF16.bytes * multiply(shape), 0n);
+    const rows = group.stream === "tokens" ? context / evaluate(group.block, values) : context;
+    const longest = group.longest === null ? rows : evaluate(group.longest, values);
+    sum += evaluate(group.layers, values) * row * (group.stream === "" ? 1n : least(rows, longest));
+  }
+  return sum;
 }

@@ -1,0 +1,57 @@
+"""paramcount explore [MODEL...]"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from paramcount.cli.commands import Command
+from paramcount.cli.options import (
+    FilePath,
+    collect_messages,
+    download_option,
+    models_argument,
+    print_messages,
+)
+from paramcount.errors import make_printable
+from paramcount.output.files import choose_by_extension, write_atomically
+
+ENDINGS = (".html", ".htm")
+
+
+@click.command("explore", cls=Command, epilog="Example: paramcount explore llama-3.1-8b qwen3-8b -o models.html")
+@models_argument(required=False)
+@click.option("-o", "--output", metavar="FILE", type=FilePath(), help="Write to FILE.html instead of a temporary file.")
+@click.option(
+    "--open/--no-open", "opens", default=None, help="Open the page in a browser (default: unless -o is given)."
+)
+@download_option
+def command(names: tuple[str, ...], output: str | None, opens: bool | None, download: bool) -> None:
+    """Write an HTML page to browse, compare and change models and to see inside them.
+
+    Without a MODEL the page has the whole zoo. It is one file that loads nothing from the network.
+    """
+    from paramcount.explore import build_page, build_zoo_page
+    from paramcount.loading import select_models
+
+    if output is not None and output != "-":
+        choose_by_extension(output, dict.fromkeys(ENDINGS))
+    if names:
+        models = select_models(names, download=download)
+        print_messages(collect_messages(names, models, with_ids=True))
+        page = build_page(models)
+    else:
+        page = build_zoo_page()
+    if output == "-":
+        click.echo(page, nl=False)
+        return
+    path = output or str(Path(tempfile.mkdtemp(prefix="paramcount-")) / "explore.html")
+    write_atomically(path, page)
+    click.echo(f"note: wrote {make_printable(path)}", sys.stderr)
+    if opens or (opens is None and output is None):
+        import webbrowser
+
+        webbrowser.open(Path(path).resolve().as_uri())
