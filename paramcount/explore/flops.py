@@ -60,10 +60,8 @@ def derive_flops(sizes: Sizes, head: bool) -> SymbolicFlops | None:
         context: Any = make_symbols(CONTEXT)[0]
         source = context if any("source" in data.shape for data in flow) else None
         is_cached = any(find_cached(data) for data in flow)
-        options = (
-            TraceOptions(1, past=context - 1, source=source) if is_cached else TraceOptions(context, source=source)
-        )
-        walk = SymbolicWalk(out, options)
+        tokens, past = (1, context - 1) if is_cached else (context, None)
+        walk = SymbolicWalk(out, TraceOptions(tokens, past=past, source=source))
         walk.visit(out, Place(part=part))
     except STRUCTURE_ERRORS:
         return None

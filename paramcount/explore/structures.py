@@ -14,7 +14,7 @@ from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.sharding import find_size_names, is_replicated
 from paramcount.costs.weights import store_weights
 from paramcount.counting.components import locate_component
-from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows, sum_weights
+from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows, make_symbolic, sum_weights
 from paramcount.explaining.pieces import walk_model
 from paramcount.explore.conditions import NoConditionsError, derive_conditions
 from paramcount.explore.flops import derive_flops
@@ -38,10 +38,10 @@ def export_structure(model: Model) -> Data:
     walk = walk_model(model.sizes, model.reading.head)
     paths = [path for path in walk.values if find_limits(sizes, path)]
     checks, fixed = export_checks(sizes, paths)
-    symbolic = walk.c
-    share_settings(symbolic, sizes)
+    settled = make_symbolic(sizes, False, concrete=walk.fixed)
+    share_settings(settled, sizes)
     encode = Encoder(list(walk.values))
-    sums = sum_weights(symbolic, model.reading.head)
+    sums = sum_weights(walk.c, model.reading.head)
     float32 = find_float32(model)
     return {
         "architecture": type(sizes).__name__,
@@ -53,12 +53,11 @@ def export_structure(model: Model) -> Data:
             path: format_size(get_size(sizes, path)) for path in list_paths(sizes) if path not in walk.values
         },
         "tensors": [
-            export_tensor(record, encode, record.name in float32)
-            for record in list_records(symbolic, model.reading.head)
+            export_tensor(record, encode, record.name in float32) for record in list_records(walk.c, model.reading.head)
         ],
         "heads": export_heads(sizes, list(walk.values)),
-        "caches": export_caches(symbolic, model.reading.head, encode),
-        "flops": export_flops(symbolic, model.reading.head, encode),
+        "caches": export_caches(settled, model.reading.head, encode),
+        "flops": export_flops(settled, model.reading.head, encode),
         "checks": checks,
         "formulas": {name: str(n) for name, n in sums.components.items()},
         "fixed": dict(walk.fixed),

@@ -6,6 +6,7 @@ import { Browse } from "./browse.jsx";
 import { Change } from "./change.jsx";
 import { Compare } from "./compare.jsx";
 import * as counting from "./count.js";
+import * as memory from "./memory.js";
 import { readData } from "./data.js";
 import { Inside } from "./inside.jsx";
 import { formatFragment, parseFragment } from "./state.js";
@@ -56,6 +57,6 @@ function App({ data }) {
 }
 
 readData(document.getElementById("data")).then((data) => {
-  window.paramcount = { data, ...counting }; // for the console
+  window.paramcount = { data, ...counting, ...memory }; // for the console
   render(<App data={data} />, document.getElementById("app"));
 });
