@@ -811,6 +811,24 @@ def report(
     return render_page(_select(models, estimates=estimates, download=download, strict=strict, set=set))
 
 
+def explore_page(models: Iterable[object] | None = None, *, download: bool = False, strict: bool = False) -> str:
+    """An HTML page to browse, compare and change models, and to see inside them; without `models` the whole zoo.
+
+    The page is one file that loads nothing from the network. Its numbers follow sliders exactly.
+
+    Raises: ParamcountError as `compare` does.
+
+    >>> page = explore_page(["gpt2-small"])
+    >>> "124,439,808" in page, "https://" in page.partition("<script")[0]
+    (True, False)
+    """
+    from paramcount.explore import build_page, build_zoo_page
+
+    if models is None:
+        return build_zoo_page()
+    return build_page(_select(models, estimates=False, download=download, strict=strict, set=None))
+
+
 def verify(
     model: object,
     checkpoint: str | Path,

@@ -530,7 +530,7 @@ def test_warnings_are_short_and_printable() -> None:
     assert "and 19,995 more" in count.warnings[0]
 
 
-COMMANDS = ["show", "compare", "explain", "trace", "why", "verify", "draw", "map", "report", "diff"]
+COMMANDS = ["show", "compare", "explain", "trace", "why", "verify", "draw", "map", "report", "explore", "diff"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -541,6 +541,7 @@ def test_strict_turns_a_warning_into_an_error(command: str, tmp_path: Path, caps
         "why": ["1"],
         "draw": ["-o", str(out)],
         "map": ["-o", str(out)],
+        "explore": ["-o", str(out)],
         "report": ["-o", str(out.with_suffix(".html"))],
         "diff": ["gpt2-small"],
     }.get(command, [])

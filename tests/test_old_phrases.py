@@ -41,7 +41,7 @@ COMMAND_LINES = [
     "why glm-4.5 355B", "why deepseek-v3 37B", "list", "architectures", "architectures --json", "docs",
     "show gpt2-small --set n_layers=2", "verify gpt2-small --set n_layers=2 --set vocab_size=100",
     "draw gpt2-small -o -",
-    "draw deepseek-v3 -o -", "map deepseek-v3 -o -", "audit claims.csv", "scan .",
+    "draw deepseek-v3 -o -", "map deepseek-v3 -o -", "explore gpt2-small -o -", "audit claims.csv", "scan .",
 ]  # fmt: skip
 BAD_LINES = [
     "gpt2-smal", "show", "show gpt2-small --jsno", "show gpt2-small --by layer --keys", "trace gpt2-small --past 3",

@@ -32,6 +32,7 @@ LEVELS = [
     ["auditing", "checkpoints", "drawing"],
     ["costs", "execution"],
     ["database", "sweeping"],
+    ["explore"],
     ["api"],
     ["__init__", "cli"],
     ["__main__"],

@@ -18,7 +18,7 @@ from tests.refusing import assert_one_line
 from tests.running import Runner
 
 jsonschema = pytest.importorskip("jsonschema")
-WITHOUT_JSON = {"add", "docs", "draw", "export", "help", "map", "report", "schema"}
+WITHOUT_JSON = {"add", "docs", "draw", "explore", "export", "help", "map", "report", "schema"}
 
 
 def make_validators() -> dict[str, Any]:

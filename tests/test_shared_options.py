@@ -39,7 +39,11 @@ def test_every_command_that_takes_a_model_takes_set_download_and_output(name: st
 
 @pytest.mark.parametrize(
     "name",
-    [name for name in COMMANDS if name not in ("add", "help", "docs", "draw", "export", "map", "report", "schema")],
+    [
+        name
+        for name in COMMANDS
+        if name not in ("add", "help", "docs", "draw", "explore", "export", "map", "report", "schema")
+    ],
 )
 def test_every_command_that_prints_a_table_takes_every_format_and_a_colour(name: str) -> None:
     assert {"--format", "--csv", "--json", "--markdown", "--latex", "-o", "--output", "--color"} <= set(

@@ -11,12 +11,14 @@ import click
 from paramcount.cli.commands import Command
 from paramcount.cli.options import (
     FilePath,
+    apply_changes,
     collect_messages,
     download_option,
     models_argument,
     print_messages,
+    set_option,
 )
-from paramcount.errors import make_printable
+from paramcount.errors import ParamcountError, make_printable
 from paramcount.output.files import choose_by_extension, write_atomically
 
 ENDINGS = (".html", ".htm")
@@ -28,8 +30,11 @@ ENDINGS = (".html", ".htm")
 @click.option(
     "--open/--no-open", "opens", default=None, help="Open the page in a browser (default: unless -o is given)."
 )
+@set_option
 @download_option
-def command(names: tuple[str, ...], output: str | None, opens: bool | None, download: bool) -> None:
+def command(
+    names: tuple[str, ...], output: str | None, opens: bool | None, changes: tuple[str, ...], download: bool
+) -> None:
     """Write an HTML page to browse, compare and change models and to see inside them.
 
     Without a MODEL the page has the whole zoo. It is one file that loads nothing from the network.
@@ -39,8 +44,10 @@ def command(names: tuple[str, ...], output: str | None, opens: bool | None, down
 
     if output is not None and output != "-":
         choose_by_extension(output, dict.fromkeys(ENDINGS))
+    if changes and not names:
+        raise ParamcountError("needs a MODEL", where="--set")
     if names:
-        models = select_models(names, download=download)
+        models = [apply_changes(model, changes) for model in select_models(names, download=download)]
         print_messages(collect_messages(names, models, with_ids=True))
         page = build_page(models)
     else:

@@ -63,15 +63,14 @@ class Symbol:
     def combine(self, operator: str, other: object, *, swapped: bool = False) -> Any:
         if not isinstance(other, int):
             return NotImplemented
-        tree, value = (other.tree, other.value) if type(other) is Symbol else (int(other), int(other))
+        tree, value = get_tree(other), get_value(other)
         left, right = ((tree, value), (self.tree, self.value))[:: 1 if swapped else -1]
         return Symbol(self.run, [operator, left[0], right[0]], calculate(operator, left[1], right[1]))
 
     def compare(self, operator: str, other: object) -> bool:
         if not isinstance(other, int):
             return operator == "!="
-        tree = other.tree if type(other) is Symbol else int(other)
-        return self.run.decide([operator, self.tree, tree])
+        return self.run.decide([operator, self.tree, get_tree(other)])
 
     def use(self) -> int:
         """Its value in the model, which then is no longer free."""
@@ -109,7 +108,7 @@ class Symbol:
         return self.combine("%", other, swapped=True)
 
     def __neg__(self) -> Any:
-        return 0 - self  # type: ignore[operator]
+        return 0 - self
 
     def __eq__(self, other: object) -> bool:
         return self.compare("==", other)
@@ -153,6 +152,17 @@ class Symbol:
 
     __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __and__ = __rand__ = __or__ = __float__ = refuse
     __lshift__ = __rshift__ = __divmod__ = __round__ = refuse
+
+
+def get_tree(value: Any) -> Tree:
+    """The expression of a symbol or an integer; a symbol claims to be an integer."""
+    return value.tree if type(value) is Symbol else int(value)
+
+
+def get_value(value: Any) -> int:
+    """The value that a symbol or an integer has in the model."""
+    n: int = value.value if type(value) is Symbol else int(value)
+    return n
 
 
 def calculate(operator: str, left: int, right: int) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from paramcount import __version__
 from paramcount.database.cache import hash_sources, read_cache, write_cache
-from paramcount.drawing.bars import COLOURS
+from paramcount.drawing.colours import COLOURS
 from paramcount.explore.models import export_models
 from paramcount.zoo import Model, load_all
 

@@ -327,7 +327,8 @@ class Walk:
         if any(isinstance(n, str) for n in shape):
             return None
         has_batch = data.shape[:1] and isinstance(data.shape[0], str) and not self.is_equal_for_all_texts(data)
-        return product_of(shape) * ((self.options.batch or 1) if has_batch else 1)
+        elements: int = product_of(shape) * ((self.options.batch or 1) if has_batch else 1)
+        return elements
 
     def is_equal_for_all_texts(self, data: Data, visited: tuple[Data, ...] = ()) -> bool:
         """Whether the data depend on positions alone: one value per pair of tokens, or per token and block."""
