@@ -91,8 +91,8 @@ __all__ = [
     "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Flops", "Lora", "Memory", "Model",
     "ParamcountError", "ParameterMap", "Polynomial", "Run", "Sizing", "StoredCount", "Sweep", "Tensor", "Trace",
     "Training", "Verification", "Why", "__version__", "audit", "compare", "count", "count_frame", "diff", "draw",
-    "draw_map", "explain", "explore_page", "flops", "formula", "load", "lora", "memory", "plot", "query", "report", "run",
-    "size", "stored_in", "sweep", "trace", "training", "verify", "what_if", "why", "zoo",
+    "draw_map", "explain", "explore_page", "flops", "formula", "load", "lora", "memory", "plot", "query", "report",
+    "run", "size", "stored_in", "sweep", "trace", "training", "verify", "what_if", "why", "zoo",
 ]  # fmt: skip
 
 

@@ -541,7 +541,7 @@ def test_strict_turns_a_warning_into_an_error(command: str, tmp_path: Path, caps
         "why": ["1"],
         "draw": ["-o", str(out)],
         "map": ["-o", str(out)],
-        "explore": ["-o", str(out)],
+        "explore": ["-o", str(out.with_suffix(".html"))],
         "report": ["-o", str(out.with_suffix(".html"))],
         "diff": ["gpt2-small"],
     }.get(command, [])
