@@ -71,11 +71,11 @@ def explain_layer(model: Model, walk: Walk, layer: int | str) -> Explanation:
 
 
 def list_stacks(walk: Walk) -> list[Stack]:
-    """The stacks of a model, decoder first."""
+    """The stacks of a model, decoder first, without those that reuse the weights of another."""
     kinds: dict[str, dict[Repeat, None]] = {}
     parts: dict[str, list[str]] = {}
     for piece in walk.pieces:
-        if piece.layer and walk.evaluate(piece.layers):
+        if piece.layer and piece.tied_to is None and walk.evaluate(piece.layers):
             kinds.setdefault(piece.stack, {})[piece.layer] = None
             parts.setdefault(piece.stack, []).append(piece.part)
     stacks = []
