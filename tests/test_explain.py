@@ -130,7 +130,7 @@ def test_layers_and_weights_outside_layers_sum_to_the_total(id: str) -> None:
 
 def test_the_name_of_a_stack_is_the_prefix_of_its_tensors() -> None:
     for id in [*ZOO, *(id for id in EVERY if isinstance(id, str))]:
-        if not id.startswith(("inkling2_text", "diffusion_gemma")):  # their layers store tensors under other prefixes too
+        if not id.startswith(("inkling2_text", "diffusion_gemma")):  # layers with tensors under other prefixes
             loaded = load_case(id)
             assert [
                 p.name
