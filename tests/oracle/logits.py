@@ -142,6 +142,10 @@ def make_inputs(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], di
             return {"input_features": frames}, {"log_mel_frames": frames[0].T.numpy()}
         if not sees_later_tokens(next(iter(list_flows(sizes)))[0]):
             return {}, {}
+        if types := [what for what in shapes if what.startswith("token types")]:
+            marks = torch.stack([torch.randint(0, rows, ids.shape) for rows in sizes.n_token_types], dim=-1)
+            named = {what.replace(" ", "_"): marks[0, :, int(what.rpartition(" ")[2])].numpy() for what in types}
+            return {"token_type_ids": marks}, named
         found = {
             what: torch.randint(0, getattr(sizes, OTHERS[what][1], 2), ids.shape)
             for what in sorted(shapes.keys() & OTHERS)

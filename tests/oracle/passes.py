@@ -1158,6 +1158,11 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "gemma3n_text": GEMMA3N,
     "deepseek_v32": {**LATENT, "index_n_heads": 2, "index_head_dim": 18, "index_topk": 16},
     "bert": BERT,
+    "tapas": {**BERT, "type_vocab_sizes": [3, 2, 3, 4]},
+    "tapas, other settings": {
+        **BERT, "type_vocab_sizes": [3, 4], "reset_position_index_per_cell": False, "hidden_act": "relu",
+        "layer_norm_eps": 1e-2, "tie_word_embeddings": False,
+    },
     "bert, other settings": {**BERT, "hidden_act": "relu", "layer_norm_eps": 1e-2, "tie_word_embeddings": False},
     "bert, decoder": {**BERT, "is_decoder": True, "architectures": ["BertLMHeadModel"]},
     "roberta": {**BERT, "pad_token_id": 1, "architectures": ["RobertaForMaskedLM"]},

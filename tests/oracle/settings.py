@@ -136,11 +136,10 @@ def change_config(model_type: str, path: str, value: object) -> tuple[dict[str, 
 def classify_activation(model_type: str, path: str) -> str:
     """`a` if a key names an activation, `x` if it may be xIELU, whose weights are declared.
 
-    Empty if the reference never looks it up.
+    Empty if the reference never looks it up, or takes one alone.
     """
-    if (
-        count_reference(*change_config(model_type, path, "no such activation")) is not None
-        or count_reference(*change_config(model_type, path, "gelu")) is None
+    if count_reference(*change_config(model_type, path, "no such activation")) is not None or None in (
+        count_reference(*change_config(model_type, path, word)) for word in ("gelu", "relu")
     ):
         return ""
     document, cls = change_config(model_type, path, "xielu")

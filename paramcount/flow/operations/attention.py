@@ -342,7 +342,8 @@ class Relations(Operation):
     `Sinusoids` of distances. "signed distances": of the query's position minus the key's, from the middle of n_buckets
     rows on either side, exact if near, on a log scale if far and `farthest` is not 0. "segments": 0 if both tokens are
     in one segment, else 1. "distance buckets or segments": the bucket if both are in one segment, else, behind the
-    buckets, one for each pair of segments.
+    buckets, one for each pair of segments. "cells": not of pairs, but of each token to the first one with the same
+    values in all inputs behind the first: how many tokens stand between, [n], at most `farthest`.
 
     Source: arXiv:1910.10683 §2.1; T5Attention._relative_position_bucket of the reference; signed distances
     arXiv:2006.03654 §3.1, make_log_bucket_position of the reference.
@@ -350,7 +351,9 @@ class Relations(Operation):
 
     saves_inputs: ClassVar[bool] = False
     name: ClassVar[str] = "relative positions"
-    of: Literal["distance buckets", "distances", "signed distances", "segments", "distance buckets or segments"]
+    of: Literal[
+        "distance buckets", "distances", "signed distances", "segments", "distance buckets or segments", "cells"
+    ]
     n_buckets: Size = 0
     farthest: int | Unknown = 0  # from this distance on there is one bucket
     causal: bool = False  # keys after the query are in the bucket of distance 0; else buckets for either side
@@ -360,13 +363,17 @@ class Relations(Operation):
 
     @property
     def label(self) -> str:
+        if self.of == "cells":
+            return "position in its cell"
         return "same segment" if self.of == "segments" else self.name
 
     @property
     def reads_only_lengths(self) -> bool:  # type: ignore[override]
-        return not self.of.endswith("segments")
+        return not self.of.endswith(("segments", "cells"))
 
     def describe(self) -> str:
+        if self.of == "cells":
+            return "distance from the first token of the cell"
         if self.of == "segments":
             return "whether each pair of tokens is in the same segment"
         if self.of == "distances" or isinstance(self.farthest, Unknown):
@@ -380,6 +387,9 @@ class Relations(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         queries, n_keys = run.positions, int(run.positions[-1]) + 1
+        if self.of == "cells":
+            _, first, cell = np.unique(np.stack(inputs[1:]), axis=1, return_index=True, return_inverse=True)
+            return np.minimum(np.arange(len(inputs[0])) - first[cell.reshape(-1)], require(self.farthest))
         if self.of.endswith("segments"):
             segments = np.concatenate((run.state.get("segments", inputs[0][:0]), inputs[0]))
             run.state["segments"] = segments
@@ -445,6 +455,11 @@ def index_signed_distances(x: Data, rows: Size, farthest: int | Unknown = 0) -> 
     are on a log scale, which the last one ends.
     """
     return Data(Relations("signed distances", rows, farthest), (x,), (x.shape[0], x.shape[0]))
+
+
+def position_in_cell(tokens: Data, column: Data, row: Data, n_positions: Size) -> Data:
+    """The position of each token in the cell of a table, [n]."""
+    return Data(Relations("cells", farthest=n_positions - 1), (tokens, column, row), tokens.shape)
 
 
 def compare_segments(segments: Data) -> Data:

@@ -1,0 +1,61 @@
+"""TAPAS: BERT over a question and the cells of a table, with a table of vectors for each of several token types.
+
+The types say, among others, in which column and row a token stands.
+"""
+
+from paramcount.errors import FieldName, ParamcountError
+from paramcount.flow import Data, Unknown, Unreachable, lookup, position_in_cell
+from paramcount.parts.classic import second_bias
+from paramcount.parts.encoders import Encoder, post_norm_layer
+from paramcount.sizes import Flag, Widths, class_ends, derived, hf
+
+COLUMN, ROW = 1, 2  # which token types these are
+
+
+class Tapas(Encoder):
+    """Source: arXiv:2004.02349, section 2; TapasEmbeddings of the reference."""
+
+    reference = "TapasForMaskedLM"
+    prefix = "tapas."
+    defaults = {"n_positions": 1024}
+
+    n_token_types: Widths = hf("type_vocab_sizes", absent=(3, 256, 256, 2, 256, 256, 10))
+    by_cell: Flag = hf("reset_position_index_per_cell", absent=True)
+    pooled: Flag = derived(class_ends("Model", "ForSequenceClassification"))
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    @property
+    def causal(c) -> bool:
+        """Tokens see later ones, also if is_decoder lets the model attend to an encoder."""
+        return False
+
+    def inputs(c) -> dict[str, int | Unknown | None]:
+        return {f"token types {i}": 0 for i in range(len(c.n_token_types))}
+
+    def embed(c, tokens: Data, *types: Data) -> Data:
+        names = "tapas.embeddings."
+        x = lookup(tokens, names + "word_embeddings.weight", "embedding", c.vocab_size, c.d_model)
+        places = position_in_cell(tokens, types[COLUMN], types[ROW], c.n_positions) if c.by_cell else tokens
+        x = x + lookup(
+            places, names + "position_embeddings.weight", "position", c.n_positions, c.d_model,
+            index="ids" if c.by_cell else "positions",
+        )  # fmt: skip
+        for i, (ids, rows) in enumerate(zip(types, c.n_token_types, strict=True)):
+            x = x + lookup(ids, f"{names}token_type_embeddings_{i}.weight", "other_embedding", rows, c.d_model)
+        return c.norm(x, names + "LayerNorm")
+
+    def layer(c, x: Data, *memory: Data) -> Data:
+        return post_norm_layer(c, x, *memory)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return second_bias(c, tokens, "cls.predictions.bias")
+
+    def check(c) -> None:
+        super().check()
+        n = len(c.n_token_types)
+        if c.by_cell and n <= ROW:
+            raise ParamcountError(
+                f"has {n} entries, but positions are counted by column and row",
+                where=FieldName("n_token_types"),
+                expected="at least three entries",
+            )
