@@ -277,6 +277,12 @@ def test_an_even_convolution_over_frames_reaches_further_back_than_ahead() -> No
     assert compute(Convolve(2), frames, weights=([[[10.0, 100.0]]],)).ravel().tolist() == [100, 210, 320]
 
 
+def test_a_convolution_of_the_past_sees_no_later_frame() -> None:
+    frames, kernel = [[1.0], [2.0], [3.0], [4.0]], [[[1.0, 10.0, 100.0]]]
+    assert compute(Convolve(3, zeros="before"), frames, weights=(kernel,)).ravel().tolist() == [100, 210, 321, 432]
+    assert compute(Convolve(3, stride=2, zeros="before"), frames, weights=(kernel,)).ravel().tolist() == [210, 432]
+
+
 def test_batch_norm_takes_the_mean_and_the_variance_that_are_stored() -> None:
     weights = ([2.0, 3.0], [0.5, 0.25], [1.0, 5.0], [3.0, 15.0], 7.0)
     found = compute(Norm("batch", 1.0), [[3.0, 13.0], [-1.0, 5.0]], weights=weights)

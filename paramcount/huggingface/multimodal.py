@@ -308,7 +308,7 @@ WHOLE_CLASSES = {
     **{
         model_type: (f"{start}ForConditionalGeneration", f"{start}Model")
         for model_type, start in {
-            "dots3_note": "Dots3Note", "qwen3_omni_moe": "Qwen3OmniMoe", "vibevoice_asr": "VibeVoiceAsr",
+            "dots3_note": "Dots3Note", "qwen3_omni_moe": "Qwen3OmniMoe",
         }.items()
     },
 }  # fmt: skip

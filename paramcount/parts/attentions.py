@@ -61,6 +61,7 @@ def attention(
     scale: float | Unknown | None = None,
     soft_cap: float | Unknown | None = None,
     chunk: Size | None = None,
+    causal: bool | None = None,
 ) -> Data:
     """x to attended x, with n_heads, n_kv_heads and d_head of c.
 
@@ -71,7 +72,7 @@ def attention(
     whether later tokens look back on keys and values. `keeps_all`: also on those out of the `window`, which are masked.
     `o_name`: of the last matrix. `sinks`: whether there are any, or their name. `qk_norm`: of every head, or one
     over all heads ("wide"). `clip_qkv`: the limit of the magnitude of q, k and v. `rotate`: whether, or how.
-    `angles`: of the rotation, if they are not those of c.
+    `angles`: of the rotation, if they are not those of c. `causal`: as in `attend`.
     """
     source = x if memory is None else memory
     n_kv_heads = getattr(c, "n_kv_heads", c.n_heads)  # a config without it has as many as heads
@@ -94,7 +95,7 @@ def attention(
     sink = Weight(prefix + (sinks if isinstance(sinks, str) else "sinks"), "other", (c.n_heads,)) if sinks else None
     a = attend(
         q, k, v, window=window, cached=None if cached else (), sinks=sink, keeps_all=keeps_all, scale=scale,
-        soft_cap=soft_cap, chunk=chunk,
+        soft_cap=soft_cap, chunk=chunk, causal=causal,
     )  # fmt: skip
     if gate:
         a = gate(x, a)

@@ -40,17 +40,20 @@ def gated_mlp(
     d_ff: Size,
     *,
     bias: bool = False,
+    down_bias: bool | None = None,
     activation: str | Unknown = ACTIVATION,
     names: tuple[str, str, str] = GATED,
 ) -> Data:
-    """activation(gate) · up, then down: SwiGLU and its relatives. `names`: of gate, up and down.
+    """activation(gate) · up, then down: SwiGLU and its relatives. `names`: of gate, up and down. `down_bias`: as `bias`
+    unless given.
 
     Source: Shazeer, arXiv:2002.05202.
     """
     gate, up, down = names
     gated = activate(linear(x, prefix + gate, component + ".gate", d_ff, bias=bias), activation)
     raised = linear(x, prefix + up, component + ".up", d_ff, bias=bias)
-    return linear(gated * raised, prefix + down, component + ".down", x.shape[-1], bias=bias)
+    down_bias = bias if down_bias is None else down_bias
+    return linear(gated * raised, prefix + down, component + ".down", x.shape[-1], bias=down_bias)
 
 
 def fused_gated_mlp(

@@ -335,7 +335,7 @@ def run_tokens(
             inputs = {"flattened_patches": torch.ones((1, 4, 2 + model.config.vision_config.patch_embed_hidden_size))}
         if model.main_input_name == "pixel_values":
             inputs = make_image(model.config, cls_name, ids)
-        if cls_name.startswith("GraniteSpeech"):
+        if cls_name.startswith(("GraniteSpeech", "VoxtralRealtime")):
             inputs = make_sound(model.config, ids)
         if model.config.is_encoder_decoder and not cls_name.endswith("ForAudioClassification"):
             inputs |= {"decoder_input_ids": ids, "use_cache": False}  # a cache may be as short as the encoder
@@ -378,9 +378,12 @@ def make_image(config: Any, cls_name: str, ids: Any) -> dict[str, Any]:
 
 
 def make_sound(config: Any, ids: Any) -> dict[str, Any]:
-    """A text after one window of frames."""
+    """A text after one window of frames, or with the frames of each token."""
     import torch
 
+    if hasattr(config, "downsample_factor"):
+        n_frames = 2 * config.downsample_factor * ids.shape[1]
+        return {"input_ids": ids, "input_features": torch.zeros((len(ids), config.audio_config.num_mel_bins, n_frames))}
     n_queries = config.window_size // config.downsample_rate
     tokens = torch.cat((torch.full((len(ids), n_queries), config.audio_token_id), ids), dim=1)
     frames = torch.zeros((len(ids), config.window_size, config.encoder_config.input_dim))

@@ -95,6 +95,10 @@ GRANITE_QFORMER = {
     "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 20, "hidden_act": "relu",
     "layer_norm_eps": 1e-2,
 }  # fmt: skip
+VIBEVOICE = {
+    "kernel_size": 3, "num_filters": 4, "downsampling_ratios": [2, 3], "depths": [1, 2, 1], "ffn_expansion": 2,
+    "rms_norm_eps": 1e-2,
+}  # fmt: skip
 DELTA = {
     **TEXT, "layer_types": ["linear_attention", "full_attention"], "linear_num_value_heads": 4,
     "linear_num_key_heads": 2, "linear_key_head_dim": 8, "linear_value_head_dim": 6, "head_dim": 16,
@@ -299,6 +303,19 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "granite_speech_plus": {
         "text_config": LLAMA, **GRANITE_SPEECH, "encoder_config": {**GRANITE_EARS, "cat_hidden_layers": [2, 0, 3]},
         "projector_config": {**GRANITE_QFORMER, "encoder_hidden_size": 64},
+    },
+    "voxtral_realtime": {
+        "text_config": {**TEXT, "sliding_window": 6}, "default_num_delay_tokens": 3, "downsample_factor": 2,
+        "projector_hidden_act": "silu", "tie_word_embeddings": False,
+        "audio_config": {
+            "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 6, "num_mel_bins": 10,
+            "intermediate_size": 20, "sliding_window": 5, "rms_norm_eps": 1e-2, "hidden_act": "relu",
+        },
+    },
+    "vibevoice_asr": {
+        "text_config": QWEN2, "audio_token_id": IMAGE_TOKEN, "acoustic_tokenizer_chunk_size": 48,
+        "acoustic_tokenizer_encoder_config": {**VIBEVOICE, "hidden_size": 10},
+        "semantic_tokenizer_encoder_config": {**VIBEVOICE, "hidden_size": 12, "kernel_size": 5, "hidden_act": "silu"},
     },
     "fun_asr_nano": {
         "text_config": {**TEXT, "model_type": "qwen3"}, "audio_token_id": IMAGE_TOKEN,
@@ -558,7 +575,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 ALWAYS_SEE = {
     "Blip2ForConditionalGeneration", "BlipForConditionalGeneration", "InstructBlipForConditionalGeneration",
     "InstructBlipVideoForConditionalGeneration", "Pix2StructForConditionalGeneration",
-    "Kosmos2ForConditionalGeneration",
+    "Kosmos2ForConditionalGeneration", "VoxtralRealtimeForConditionalGeneration",
 }  # fmt: skip
 
 
@@ -771,6 +788,15 @@ def arrange_as_frames(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     return {"input_features": frames[None]}
 
 
+def arrange_as_stream(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    return {"input_features": frames.T[None]}
+
+
+def arrange_as_samples(samples: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Without the noise that VibeVoice adds to what it hears."""
+    return {"input_values": samples.T[None], "sample": False}
+
+
 def arrange_as_masked_audio(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     import torch
 
@@ -829,6 +855,8 @@ IMAGES: Mapping[str, Image] = {
     "FunAsrNanoForConditionalGeneration": Image((4, 10), 4, arrange_with_input_mask, "log_mel_frames"),
     "GraniteSpeechForConditionalGeneration": Image((7, 10), 3, arrange_as_frames, "log_mel_frames"),
     "GraniteSpeechPlusForConditionalGeneration": Image((7, 10), 3, arrange_as_frames, "log_mel_frames"),
+    "VoxtralRealtimeForConditionalGeneration": Image((44, 10), 0, arrange_as_stream, "log_mel_frames"),
+    "VibeVoiceAsrForConditionalGeneration": Image((24, 1), 4, arrange_as_samples, "samples"),
     "AudioFlamingo3ForConditionalGeneration": Image((16, 10), 4, arrange_as_audio, "log_mel_frames"),
     "MossTranscribeDiarizeForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),
     "Qwen2VLForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),

@@ -41,6 +41,7 @@ DIFFERENT = {
     "longt5, blocks": "likewise",
     "nystromformer, landmarks": "it reads texts of one length alone",
     "perceiver": "it answers queries for all positions, whatever the text is",
+    "voxtral_realtime": "a sound always goes in",
     "whisper, scaled": "sounds go in",
     "whisper, small": "sounds go in",
     "whisper.WhisperForCausalLM, small": "its encoder's output is that of sounds",

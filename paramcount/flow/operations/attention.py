@@ -224,7 +224,7 @@ class Sinusoids(Operation):
     base: float | Unknown = 10_000.0  # of no meaning if the frequencies, one over its powers, are stored
     # Of distances, the first row is for that from the last of n tokens to a token in front of the first: n. The last
     # row is for 1 - n, or for 0 if the distances are "backward".
-    of: Literal["positions", "distances", "backward distances"] = "positions"
+    of: Literal["positions", "distances", "backward distances", "one position"] = "positions"  # one: the offset
     farthest: int | Unknown = 0  # larger distances are taken for this one, unless it is 0 or less
     rope: Rope | Unknown | None = None  # its frequencies, times exp of stored values, instead of powers of the base
 
@@ -233,6 +233,8 @@ class Sinusoids(Operation):
             text = "" if isinstance(self.rope, Unknown) else f", {self.rope.describe()}"
             return f"sines and cosines for rotary position embedding{text}, frequencies × exp of stored values"
         what = "position" if self.of == "positions" else "distance"
+        if self.of == "one position":
+            what = f"position {self.offset:,}" if is_known(self.offset) else "same position for all tokens"
         if isinstance(self.base, Unknown):
             return f"sines and cosines of the {what}"
         return f"sines and cosines of the {what}, base {self.base:,.10g}"
@@ -246,6 +248,8 @@ class Sinusoids(Operation):
         count = half if self.slowest == "base" else d - half
         if self.of == "positions":
             positions = run.positions + require(self.offset)
+        elif self.of == "one position":
+            positions = np.array([require(self.offset)])
         else:
             positions = np.arange(n, -1 if self.of == "backward distances" else -n, -1)
             far = require(self.farthest)
@@ -291,6 +295,11 @@ def learned_angles(x: Data, name: str, d: Size, n_frequencies: Size, settings: R
     """
     weight = Weight(name, "position", (n_frequencies,), role="buffer")
     return Data(Sinusoids(rope=settings), (x,), (x.shape[0], d), (weight,))
+
+
+def fixed_sinusoids(x: Data, position: int | Unknown) -> Data:
+    """The vector of one position, [1, d], whatever the tokens of x are."""
+    return Data(Sinusoids("cosines first", offset=position, of="one position"), (x,), (1, x.shape[-1]))
 
 
 def distance_sinusoids(

@@ -42,7 +42,7 @@ class Convolve(Operation):
     rows: Literal["frames", "tokens"] = "frames"  # what is adjacent
     # Where zeros are: of an image, as many on either side; only behind its rows and columns; or as few as leave a value
     # for each step, on either side; or as many behind its rows as reach, and as many on either side of its columns. Of
-    # frames, on either side, or before them.
+    # frames, on either side, or before them, so that no later frame is seen.
     zeros: Literal["around", "behind", "least", "later rows", "before"] = "around"
 
     @property
@@ -56,13 +56,13 @@ class Convolve(Operation):
             return f"over {self.width} adjacent tokens, weighted per token and head"
         if self.per_head:
             return f"over {self.width} adjacent tokens, the same for all values of a head"
-        adjacent = f"{self.width} adjacent {self.rows}"
+        adjacent = f"{self.width} {'past' if self.zeros == 'before' else 'adjacent'} {self.rows}"
         if self.of_image:
             adjacent = f"{self.width} × {self.width} adjacent patches"
         if self.of_bands:
             adjacent += f" and {self.width} bands"
         grouped = ", one matrix per group of channels" if self.grouped else ""
-        return f"over {adjacent}{grouped}" + (", stride 2" if self.stride == 2 else "")
+        return f"over {adjacent}{grouped}" + (f", stride {self.stride}" if self.stride > 1 else "")
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         if self.by_token:
@@ -92,7 +92,7 @@ class Convolve(Operation):
             run.state["inputs"] = padded[n:]
             y = sum(self.mix_channels(padded[i : i + n], kernel[:, :, i]) for i in range(width))
         else:
-            around = (width - 1, 0) if self.zeros == "before" else (width // 2, (width - 1) // 2)
+            around = (width - self.stride, 0) if self.zeros == "before" else (width // 2, (width - 1) // 2)
             padded = np.pad(x, (around, (0, 0)))
             n = (len(padded) - width) // self.stride + 1
             rows = [padded[i : i + (n - 1) * self.stride + 1 : self.stride] for i in range(width)]
@@ -222,11 +222,23 @@ def neighbour(x: Data, *, behind: bool) -> Data:
     return Data(Shift(None, behind), (x,), x.shape)
 
 
-def convolve_frames(x: Data, name: str, channels: Size, width: Size, *, stride: int = 1) -> Data:
-    """All channels over `width` neighbouring frames; with a stride only of every other one."""
-    kernel = Weight(name + ".weight", "mixer", (channels, x.shape[-1], width))
+def convolve_frames(
+    x: Data,
+    name: str,
+    channels: Size,
+    width: Size,
+    *,
+    stride: int = 1,
+    of_past: bool = False,
+    group: Size | None = None,
+) -> Data:
+    """All channels, or each group of so many, over `width` neighbouring frames, or those `of_past`. With a stride, only
+    of some frames.
+    """
+    kernel = Weight(name + ".weight", "mixer", (channels, x.shape[-1] if group is None else group, width))
     bias = Weight(name + ".bias", "mixer", (channels,))
-    return Data(Convolve(width, stride=stride), (x,), (x.shape[0], channels), (kernel, bias))
+    operation = Convolve(width, stride=stride, grouped=group is not None, zeros="before" if of_past else "around")
+    return Data(operation, (x,), (x.shape[0], channels), (kernel, bias))
 
 
 def convolve_tokens(

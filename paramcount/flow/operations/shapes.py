@@ -172,9 +172,9 @@ class Reshape(Operation):
         return f"shared by all {self.to.removeprefix('all ')}" if shared else ""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        (x,) = inputs
+        x = inputs[0]
         if self.to == "all tokens":
-            rows = weights[0].reshape(-1, *shape[1:])
+            rows = (*weights, *inputs[1:])[0].reshape(-1, *shape[1:])
             return np.broadcast_to(rows[-1], (len(x), *shape[1:]))
         if self.to == "pairs of heads":
             pairs = np.concatenate(np.split(x, 2, axis=1), axis=-1)
@@ -226,6 +226,11 @@ def to_every_token(x: Data, name: str, component: str, *stored: Size) -> Data:
     return Data(Reshape("all tokens"), (x,), x.shape, (Weight(name, component, stored or x.shape[-1:]),))
 
 
+def expand_to_tokens(x: Data, vector: Data) -> Data:
+    """One vector, [1, d], for every token of x, [n, d]."""
+    return Data(Reshape("all tokens"), (x, vector), x.shape)
+
+
 def to_pairs_of_heads(x: Data) -> Data:
     return Data(Reshape("pairs of heads"), (x,), (*x.shape[:2], x.shape[2] + x.shape[2]))
 
@@ -237,7 +242,7 @@ def enlarge(x: Data) -> Data:
 
 class Select(Operation):
     """One of several values for each token: one of the inputs behind the first, which says which of them, [n]; or the
-    part of [n, parts, …] that has the layer's index, or another.
+    part of [n, parts, …] that has the layer's index, or another; or the row with the position of the token.
 
     For each pair of tokens, with an index [n, m]: one of the query's values in the second input, or of the key's, whose
     `axis` has the choices; the other one has heads. What comes out is [n, m, heads]. By bounds: the first input is the
@@ -246,7 +251,7 @@ class Select(Operation):
 
     only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "select"
-    part: int | Unknown | Literal["layer", "second"] | None = None  # second: of a tuple
+    part: int | Unknown | Literal["layer", "second", "row"] | None = None  # second: of a tuple
     axis: Literal[1, 2] | None = None
     of_keys: bool = False
     bounds: tuple[int | Unknown, ...] = ()
@@ -260,6 +265,8 @@ class Select(Operation):
             return "selected for each token"
         if self.part == "second":
             return "second value of a tuple"
+        if self.part == "row":
+            return "row with the position of the token"
         if self.part == "layer":
             return "slice of this layer"
         return f"slice {self.part}" if isinstance(self.part, int) else "one slice"
@@ -267,6 +274,8 @@ class Select(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if self.part == "second":
             return inputs[1]
+        if self.part == "row":
+            return inputs[1][run.positions]
         if self.part is not None:
             return inputs[0][:, run.layer if self.part == "layer" else require(self.part)]
         index, *values = inputs
@@ -295,6 +304,11 @@ def select_by_pair(index: Data, values: Data, axis: Literal[1, 2], *, of_keys: b
     the values are the keys'.
     """
     return Data(Select(axis=axis, of_keys=of_keys), (index, values), (*index.shape, values.shape[3 - axis]))
+
+
+def rows_of_tokens(tokens: Data, x: Data) -> Data:
+    """For each token the row of x, [rows, d], with its position: [n, d]."""
+    return Data(Select("row"), (tokens, x), (tokens.shape[0], *x.shape[1:]))
 
 
 def select_part(x: Data, part: int | Unknown | Literal["layer"]) -> Data:

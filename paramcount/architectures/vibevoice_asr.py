@@ -1,0 +1,123 @@
+"""VibeVoice ASR: two encoders of convolutions read the samples of a sound: how it sounds, and what it says."""
+
+from typing import Any
+
+from paramcount.errors import ParamcountError
+from paramcount.flow import (
+    Data,
+    Size,
+    block,
+    convolve_frames,
+    given,
+    layers,
+    linear,
+    multiply_vector,
+    rms_norm,
+)
+from paramcount.parts.composite import AudioLanguageModel
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Sizes, Widths, hf, setting
+from paramcount.sizes.conditions import one_of
+
+ENCODER = "vibevoice_acoustic_tokenizer_encoder"
+FACTORS, DEPTHS = (2, 2, 4, 5, 5, 8), (3, 3, 3, 3, 3, 3, 8)
+CHUNK = 1_440_000
+
+
+class VibeVoiceEncoder(Sizes):
+    """Stages of ConvNeXt's layers, with convolutions between them that shorten the sound and double its channels."""
+
+    conditions = (one_of("model_type", (ENCODER,), ENCODER),)
+
+    n_channels: Positive = hf("channels", absent=1)
+    d_latent: Positive = hf("hidden_size", absent=64)
+    d_conv: Positive = hf("kernel_size", absent=7)
+    d_first: Positive = hf("num_filters", absent=32)
+    factors: Widths = hf("downsampling_ratios", absent=lambda js, c: FACTORS)
+    depths: Indices = hf("depths", absent=lambda js, c: DEPTHS)
+    n_ff_multiples: Positive = hf("ffn_expansion", absent=4)
+
+    activation = setting("hidden_act", default="gelu")
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+
+    def forward(c, samples: Data) -> Data:
+        """[samples, channels] to latents, [samples / all factors, d_latent]."""
+        d = c.d_first
+        x = c.stage(c.convolve(samples, "stem.conv.conv", d, c.d_conv), "stem.", c.depths[0])
+        for i, factor in enumerate(c.factors):
+            d, prefix = 2 * d, f"conv_layers.{i}."
+            x = c.convolve(x, prefix + "conv.conv", d, 2 * factor, stride=factor)
+            x = c.stage(x, prefix, c.depths[i + 1])
+        return c.convolve(x, "head.conv", c.d_latent, c.d_conv)
+
+    def stage(c, x: Data, prefix: str, n: int) -> Data:
+        return layers(x, prefix + "stage.{layer}.", [("layer", n)], lambda kind, x: c.layer(x)) if n else x
+
+    def layer(c, x: Data) -> Data:
+        d = x.shape[-1]
+        h = c.convolve(rms_norm(x, "norm", c.norm_eps), "mixer.conv", d, c.d_conv, group=1)
+        x = x + multiply_vector(h, "gamma", "other", d)
+        h = rms_norm(x, "ffn_norm", c.norm_eps)
+        names = ("ffn.linear1", "ffn.linear2")
+        h = plain_mlp(h, names, "mlp", c.n_ff_multiples * d, activation=c.activation, bias=True)
+        return x + multiply_vector(h, "ffn_gamma", "other", d)
+
+    def convolve(c, x: Data, name: str, d: Size, width: Size, **options: Any) -> Data:
+        return convolve_frames(x, name, d, width, of_past=True, **options)
+
+    def check(c) -> None:
+        if len(c.depths) <= len(c.factors):
+            found, expected = f"= {list(c.depths)}", f"more than the {len(c.factors)} downsampling_ratios"
+            raise ParamcountError(found, where="depths", expected=expected)
+
+
+class AcousticEncoder(VibeVoiceEncoder):
+    """How it sounds. It adds noise to its latents, which is left out here."""
+
+    section = "acoustic_tokenizer_encoder_config"
+
+
+class SemanticEncoder(VibeVoiceEncoder):
+    """What it says."""
+
+    section = "semantic_tokenizer_encoder_config"
+    defaults = {"d_latent": 128}
+
+
+def whole_latents(js: ConfigJson, c: FieldValues) -> None:
+    """Long sounds are read in chunks of so many samples."""
+    chunk, per_latent = js.get("acoustic_tokenizer_chunk_size", CHUNK), 1
+    for factor in c["acoustic"]["factors"]:
+        per_latent *= factor
+    if type(chunk) is int and chunk % per_latent:
+        expected = f"a multiple of {per_latent:,}, the product of downsampling_ratios"
+        raise ParamcountError(f"= {chunk:,}", where="acoustic_tokenizer_chunk_size", expected=expected)
+
+
+class VibeVoiceAsr(AudioLanguageModel):
+    """Source: arXiv:2601.18184, section 2; modeling_vibevoice_asr.py of the reference."""
+
+    reference = "VibeVoiceAsrForConditionalGeneration"
+    conditions = (whole_latents,)
+
+    acoustic: AcousticEncoder
+    semantic: SemanticEncoder
+
+    audio_token = setting("audio_token_id", default=151648)
+
+    def hear(c: Any) -> Data:
+        """Samples to vectors of the language model's size: what both encoders say."""
+        acoustic = c.read(c.acoustic, "acoustic_tokenizer_encoder.")
+        semantic = c.read(c.semantic, "semantic_tokenizer_encoder.")
+        return block(acoustic, c.projector_prefix, c.merge, reads=(semantic,), part="projector")
+
+    def read(c, encoder: VibeVoiceEncoder, prefix: str) -> Data:
+        return block(given("samples", "samples", encoder.n_channels), prefix, encoder.forward, part="audio")
+
+    def merge(c, acoustic: Data, semantic: Data) -> Data:
+        return c.project(acoustic, "acoustic_") + c.project(semantic, "semantic_")
+
+    def project(c: Any, x: Data, prefix: str = "") -> Data:
+        d_model = c.language.d_model
+        x = rms_norm(linear(x, prefix + "linear_1", "projector", d_model, bias=True), prefix + "norm", 1e-6)
+        return linear(x, prefix + "linear_2", "projector", d_model, bias=True)
