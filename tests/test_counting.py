@@ -117,7 +117,7 @@ def test_a_tied_tensor_has_the_shape_of_the_other_tensor(id: str) -> None:
 
 
 # Decoders whose LM head has a bias in modeling_*.py; that of every encoder except NeoMME has one.
-BIASED_HEADS = {"bert-generation", "ctrl", "git", "gptj", "phi", "phimoe", "xlm", "xlnet"}
+BIASED_HEADS = {"bert-generation", "ctrl", "git", "gptj", "modernbert-decoder", "phi", "phimoe", "xlm", "xlnet"}
 # Without ties the decoder of these has a token embedding of its own, and the encoder another.
 TWO_EMBEDDINGS = {
     "bart",
@@ -126,6 +126,7 @@ TWO_EMBEDDINGS = {
     "blenderbot-small",
     "led",
     "m2m_100",
+    "nllb-moe",
     "marian",
     "mbart",
     "mvp",
