@@ -212,6 +212,13 @@ def test_a_code_without_a_token_id_is_an_error() -> None:
         compute(Lookup("nearest", token_ids=(70,)), [[1.0]], weights=([[5.0], [1.0]],))
 
 
+def test_a_second_table_continues_the_first() -> None:
+    tables = ([[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]])
+    assert compute(Lookup("ids"), [2, 0, 1], weights=tables).tolist() == [[5, 6], [1, 2], [3, 4]]
+    with pytest.raises(ParamcountError, match=r"unknown token id 3 \(expected 0 to 2\)"):
+        compute(Lookup("ids"), [3], weights=tables)
+
+
 def test_masked_tokens_have_the_smallest_logit() -> None:
     logits = np.array([[1.0, 2.0, 3.0, 4.0]], np.float32)
     found = compute(Clip(None, -3.4028234663852886e38, only=(0, -2)), logits)

@@ -255,6 +255,7 @@ ARCHITECTURES = {
     "modernbert": ("modernbert", "ModernBert"),
     "modernbert-decoder": ("modernbert_decoder", "ModernBertDecoder"),
     "modernvbert": ("modernvbert", "ModernVBert"),
+    "molmo2": ("molmo2", "Molmo2"),
     "moshi": ("moshi", "Moshi"),
     "moss_transcribe_diarize": ("moss_transcribe_diarize", "MossTranscribeDiarize"),
     "mpnet": ("mpnet", "MPNet"),

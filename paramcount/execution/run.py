@@ -97,6 +97,8 @@ class Limits:
     def __init__(self, sizes: Sizes, where: str) -> None:
         self.where = where
         self.vocab_size: int | None = getattr(sizes, "vocab_size", None)
+        if isinstance(self.vocab_size, int):
+            self.vocab_size += getattr(sizes, "n_additional", 0)
         self.n_positions: int | None = getattr(sizes, "n_positions", None)
 
     def check_tokens(self, tokens: Sequence[int], n_past: int) -> Array:

@@ -177,6 +177,7 @@ MEANINGS = {
     "d_down_group": "input dimension per group of the second MLP layer",
     "d_model_group": "hidden size per group of the MLP",
     "d_ff_group": "MLP hidden size per group",
+    "n_additional": "number of tokens in a second embedding",
     "d_base": "channels of the VQ-VAE's first convolution",
     "d_code": "size of a code",
     "d_language": "size of a state that writes a code",

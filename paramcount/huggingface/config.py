@@ -32,6 +32,7 @@ from paramcount.huggingface.multimodal import (
     get_encoder_type,
     get_language_config,
     rename_old_type,
+    rename_sections,
 )
 from paramcount.sizes import LARGEST, Origin, Sizes, inner_configs
 from paramcount.sizes.reading import Reading, get_language_section
@@ -197,6 +198,7 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     Raises: ParamcountError if the reference rejects the config, or if paramcount cannot count it exactly.
     """
     document, notes = infer_model_type(document)
+    document = rename_sections(document)
     model_type, cls = get_model_type(document), get_class_name(document)
     composite = COMPOSITES.get(model_type)
     if composite and document.get(PER_LAYER) is not None:

@@ -152,6 +152,9 @@ LANGUAGE_MODEL_TYPES = frozenset((
     "zamba", "zamba2", "zaya",
 ))  # fmt: skip
 
+# {model type: {name of a section in released files: its present name}}
+OLDER_SECTIONS: Mapping[str, Mapping[str, str]] = {"molmo2": {"vit_config": "vision_config"}}
+
 # {model type: how the reference reads it}. All parts are counted if the type is also in ARCHITECTURES.
 COMPOSITES = {
     "aria": Composite(
@@ -385,6 +388,14 @@ def find_language_type(section: Mapping[str, Any], composite: Composite) -> str:
             nearest=find_nearest(model_type, supported),
         )
     return model_type
+
+
+def rename_sections(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The config.json with its sections under their present names too."""
+    for old, new in OLDER_SECTIONS.get(str(document.get("model_type")), {}).items():
+        if document.get(new) is None and document.get(old) is not None:
+            document = {**document, new: document[old]}
+    return document
 
 
 def rename_old_type(document: Mapping[str, Any]) -> Mapping[str, Any]:

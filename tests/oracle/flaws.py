@@ -132,6 +132,18 @@ def mend_name(model: Any, name: str) -> str:
     return name.replace("vision_tower.encoder.patch_embed.", "vision_tower.patch_embed.")
 
 
+MOLMO_TABLES = ("model.transformer.wte.embedding", "model.transformer.wte.new_embedding")
+
+
+def mend_arrays(model: Any, saved: dict[str, Any]) -> dict[str, Any]:
+    """The same for the tensors themselves."""
+    if model.config.model_type != "molmo2":
+        return saved
+    table = model.get_input_embeddings().weight.detach().numpy()
+    n = model.config.text_config.vocab_size
+    return {**saved, **dict(zip(MOLMO_TABLES, (table[:n], table[n:])))}
+
+
 def mend_shapes(model: Any, saved: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """Tensors that the reference saves wrongly, as they are in released files and as it reads them.
 
@@ -139,6 +151,10 @@ def mend_shapes(model: Any, saved: dict[str, tuple[int, ...]]) -> dict[str, tupl
     saves them, though v is wider: what it saves it cannot load as what it was.
     """
     saved = {mend_name(model, name): shape for name, shape in saved.items()}
+    if model.config.model_type == "molmo2" and MOLMO_TABLES[0] in saved:  # halves of a table that it joined
+        c = model.config.text_config
+        rows = (c.vocab_size, c.additional_vocab_size)
+        return {**saved, **{name: (n, c.hidden_size) for name, n in zip(MOLMO_TABLES, rows)}}
     if (
         type(model).__name__ == "OpenAIGPTDoubleHeadsModel" and model.config.tie_word_embeddings
     ):  # tied the other way round

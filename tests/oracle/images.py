@@ -55,6 +55,7 @@ VQ_VAE = {
     "embed_dim": 4, "num_embeddings": 24, "latent_channels": 8, "base_channels": 32, "channel_multiplier": [1, 2],
     "num_res_blocks": 1,
 }  # fmt: skip
+MOLMO = {"hidden_size": 16, "num_attention_heads": 2, "head_dim": 6, "intermediate_size": 20}
 ONE_TILE = {"image_grid_pinpoints": [[0, 0]]}
 COHERE2 = {**TEXT, "model_type": "cohere2", "layer_norm_eps": 1e-3, "sliding_window": 5}
 MLLAMA_TEXT = {key: value for key, value in TEXT.items() if key not in ("head_dim", "bos_token_id", "eos_token_id")}
@@ -381,6 +382,31 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "janus": {
         "text_config": LLAMA, "vision_config": {**VISION, "mlp_ratio": 1.25, "projection_dim": 32, "depth": 3},
         "vq_config": VQ_VAE, **PLACEHOLDER,
+    },
+    "molmo2": {
+        "text_config": {**TEXT, "vocab_size": 90, "additional_vocab_size": 8, "rope_scaling_layers": [0]},
+        "vision_config": {
+            **MOLMO, "num_key_value_heads": 1, "image_size": [16, 24], "hidden_act": "silu", "num_hidden_layers": 3,
+            "patch_size": 4, "layer_norm_eps": 1e-3,
+        },
+        "adapter_config": {
+            **MOLMO, "num_key_value_heads": 1, "text_hidden_size": 32, "vision_feature_layer": [2, -3],
+        },
+        "image_patch_id": IMAGE_TOKEN,
+    },
+    "molmo2, other settings": {
+        "text_config": {
+            **TEXT, "additional_vocab_size": 0, "qk_norm_type": "olmo", "norm_after": True, "qkv_bias": True,
+            "rope_parameters": {"rope_type": "linear", "factor": 3.0, "rope_theta": 300.0}, "rope_scaling_layers": [1],
+        },
+        "vit_config": {
+            **MOLMO, "num_key_value_heads": 2, "image_num_pos": 24, "num_hidden_layers": 3, "image_patch_size": 4,
+        },
+        "adapter_config": {
+            **MOLMO, "num_key_value_heads": 2, "text_hidden_size": 32, "vit_layers": [1],
+            "mlp_bias": True, "attention_bias": False, "hidden_act": "gelu",
+        },
+        "image_patch_id": IMAGE_TOKEN,
     },
     "chameleon": {
         **QWEN_TEXT, "vq_config": {**VQ_VAE, "attn_resolutions": [8], "resolution": 8},
@@ -771,6 +797,15 @@ def arrange_as_rows(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     return {"image_patches": pixels[None]}
 
 
+def arrange_with_pooling(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Pixels of each patch, and the numbers of the four that become one vector."""
+    import torch
+
+    patches = pixels.reshape(3, 4, 4, 6, 4).permute(1, 3, 2, 4, 0).reshape(1, 24, 48)
+    squares = torch.arange(24).reshape(2, 2, 3, 2).transpose(1, 2).reshape(6, 4)
+    return {"pixel_values": patches, "image_token_pooling": squares, "image_grids": torch.tensor([[2, 3, 0, 0]])}
+
+
 def arrange_as_audio(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     import torch
 
@@ -826,6 +861,7 @@ IMAGES: Mapping[str, Image] = {
     "Lfm2VlForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_rows_of_patches),
     "DeepseekVLForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "JanusForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
+    "Molmo2ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_pooling),
     "ChameleonForConditionalGeneration": Image((3, 8, 8), 16, arrange_one),
     "AriaForConditionalGeneration": Image((3, 12, 12), 5, arrange_one),
     "Idefics2ForConditionalGeneration": Image((3, 12, 12), 5, arrange_as_parts),
@@ -909,6 +945,8 @@ def make_image(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], dic
     if "flattened_patches" in given:
         places = given["flattened_patches"][0, :, :2].long().numpy()
         inputs |= {"patch_rows": places[:, 0], "patch_columns": places[:, 1]}
+    if "image_token_pooling" in given:
+        inputs["pooled_patches"] = given["image_token_pooling"].numpy()
     if "qformer_input_ids" in given:
         inputs["instruction_tokens"] = given["qformer_input_ids"][0].numpy()
     if hasattr(getattr(sizes, "language", None), "n_decoder_layers"):  # the same text for its encoder

@@ -76,11 +76,12 @@ def save_weights(model: Any) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder, save_original_format=model.config.model_type not in flaws.UNCONVERTED)
-        return {
+        saved = {
             flaws.mend_name(model, name): array.astype("float32")
             for path in Path(folder).glob("*.safetensors")
             for name, array in load_file(path).items()
         }
+    return flaws.mend_arrays(model, saved)
 
 
 def add_unsaved(weights: dict[str, Any], model: Any, cls: type) -> dict[str, Any]:

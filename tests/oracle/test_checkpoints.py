@@ -50,6 +50,7 @@ OWN_OTHERWISE = {
     "inkling2_text": "nearly everything",
     "jina_embeddings_v3": "nearly everything",
     "kimi_k25": "nearly everything in its vision encoder and projector",
+    "molmo2": "nearly everything",
     "nomic_bert": "nearly everything",
     "olmo_hybrid": "the norms of some layers are called as others of other layers",
     "qianfan_ocr": "nearly everything in its vision encoder and projector",
@@ -61,6 +62,7 @@ OTHERWISE = {
     "marian": "sinusoids are left out",
     "mistral_large4": "names are Mistral's own",
     "mistral_large4_text": "names are Mistral's own",
+    "molmo2": "the joined token embedding is cut into equal halves though the two that it had are not",
     "olmo_hybrid": (
         "convolutions of q, k and v are cut into equal parts though they are not: the reference could not load them"
     ),

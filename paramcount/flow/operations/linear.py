@@ -78,10 +78,15 @@ class Lookup(Operation):
         if self.unknown_id is not None:
             is_known_id = (rows >= 0) & (rows < len(table)) & ~np.isin(rows, [require(id) for id in self.placeholders])
             rows = np.where(is_known_id, rows, require(self.unknown_id))
-        if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < len(table):
-            worst = int(rows.max()) if int(rows.max()) >= len(table) else int(rows.min())
+        n_rows = sum(map(len, weights))
+        if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < n_rows:
+            worst = int(rows.max()) if int(rows.max()) >= n_rows else int(rows.min())
             what = "position" if self.index == "positions" else "token id"
-            raise ParamcountError(f"unknown {what} {worst:,}", expected=f"0 to {len(table) - 1:,}")
+            raise ParamcountError(f"unknown {what} {worst:,}", expected=f"0 to {n_rows - 1:,}")
+        if len(weights) > 1:  # a second table continues the first
+            later = rows >= len(table)
+            found = [table[np.where(later, 0, rows)], weights[1][np.where(later, rows - len(table), 0)]]
+            return np.where(later[..., None], *found[::-1]).astype(np.float32)
         return np.asarray(table[rows], dtype=np.float32)
 
 
@@ -135,12 +140,17 @@ def lookup(
     unknown_id: int | Unknown | None = None,
     placeholders: tuple[int | Unknown, ...] = (),
     stretch: Stretch = "corners",
+    more: tuple[str, Size] | None = None,
 ) -> Data:
-    """One row of a table per token: [n] to [n, width]. `table`: its sizes, [rows, width]."""
-    weight = Weight(name, component, table, tied_to=tied_to)
+    """One row of a table per token: [n] to [n, width]. `table`: its sizes, [rows, width]. `more`: name and rows of a
+    second table, which continues the first.
+    """
+    weights: tuple[Weight, ...] = (Weight(name, component, table, tied_to=tied_to),)
+    if more is not None and not (type(more[1]) is int and more[1] == 0):
+        weights += (Weight(more[0], component, (more[1], *table[1:])),)
     shape = x.shape[:1] if index == "places" else x.shape
     operation = Lookup(index, offset, stretch=stretch, unknown_id=unknown_id, placeholders=placeholders)
-    return Data(operation, (x,), (*shape, table[-1]), (weight,))
+    return Data(operation, (x,), (*shape, table[-1]), weights)
 
 
 def nearest_row(
