@@ -96,6 +96,8 @@ ARCHITECTURES = {
     "ernie": ("bert", "Ernie"),
     "ernie4_5": ("ernie4_5", "Ernie45"),
     "ernie4_5_moe": ("ernie4_5_moe", "Ernie45Moe"),
+    "ernie4_5_vl_moe": ("ernie4_5_vl_moe", "Ernie45VL"),
+    "ernie4_5_vl_moe_text": ("ernie4_5_vl_moe", "Ernie45VLText"),
     "esm": ("esm", "Esm"),
     "esmc": ("esmc", "Esmc"),
     "eurobert": ("eurobert", "EuroBert"),

@@ -9,6 +9,7 @@ from paramcount.architectures import ARCHITECTURES, architecture, split_name
 SHARED = {
     "Cosmos3EdgeForConditionalGeneration": "cosmos3_edge",
     "Emu3ForCausalLM": "emu3_text_model",
+    "Ernie4_5_VLMoeForConditionalGeneration": "ernie4_5_vl_moe",
     "GPT2LMHeadModel": "gpt2",
     "Gemma3ForCausalLM": "gemma3_text",
     "Gemma3nForCausalLM": "gemma3n_text",

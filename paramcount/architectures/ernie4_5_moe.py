@@ -1,11 +1,25 @@
 """ERNIE 4.5 MoE: a mixture of experts beside shared ones, whose router's correction is a parameter and not a buffer."""
 
+from typing import ClassVar
+
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, rope, route
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head, layers_by_mlp
 from paramcount.parts.feed_forward import mixture, shared_experts
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf, rotary, setting
+from paramcount.sizes import (
+    Condition,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    derived,
+    hf,
+    rotary,
+    setting,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import per_layer
 from paramcount.sizes.layer_types import needed
@@ -33,7 +47,7 @@ class Ernie45Moe(AttentionDecoder):
     adapts_experts = True
     float32 = ("gate.weight", "moe_statics")
     rotated = "d_head"
-    conditions = (padding_in_table(0),)
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
     defaults = {"vocab_size": 103424, "d_model": 2560, "n_layers": 28, "n_heads": 20, "n_kv_heads": 4}
 
     d_ff: Positive = hf(absent=12288)

@@ -184,6 +184,7 @@ COMPOSITES = {
     "dots3_note": Composite(
         "dots3_note_text", ignores_model_type=True, is_flat=True, other_sections=("vision_config", *AUDIO)
     ),
+    "ernie4_5_vl_moe": Composite("ernie4_5_vl_moe_text", default_tie=True, ignores_model_type=True),
     "exaone4_5": Composite("exaone4", old_type="exaone4_5_text", needs_model_type=True),
     "fun_asr_nano": Composite(
         "qwen3",

@@ -139,11 +139,15 @@ class PlacedImages(Sizes):
         x = insert(block(tokens, "", c.language.embed, moved=moved), tokens, image, c.image_token)
         x = c.insert_sound(x, tokens)
         places = places_in_text(c, tokens, pixels)
-        x = block(x, "", c.language.transform, reads=(places,), moved=moved, renamed=renamed)
+        x = block(x, "", c.language.transform, reads=(places, *c.marks()), moved=moved, renamed=renamed)
         return block(x, "", c.language.head, moved=moved) if head else x
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
+
+    def marks(c) -> tuple[Data, ...]:
+        """What else the layers of the language model read."""
+        return ()
 
     def insert_sound(c, x: Data, tokens: Data) -> Data:
         """Embedded tokens with a sound, if the model hears."""

@@ -71,8 +71,9 @@ def poison(model: Any) -> None:
 UNMASKED_WITH_A_CACHE = ("fsmt",)  # with a cache, the reference masks no later tokens of a whole text
 
 
-# Saved under older names that do not tell ESM's layers apart, or Mistral's, which only one vision encoder has.
-UNCONVERTED = ("esm", "mistral_large4", "mistral_large4_text")
+# Saved under older names that do not tell ESM's layers apart, or Mistral's, which only one vision encoder has. ERNIE
+# 4.5 VL's list experts of texts and of images as one.
+UNCONVERTED = ("ernie4_5_vl_moe", "esm", "mistral_large4", "mistral_large4_text")
 
 
 def revert_names(model: Any, tensors: Mapping[str, Any]) -> dict[str, Any]:

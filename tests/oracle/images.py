@@ -358,6 +358,16 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "alignment_intermediate_size": 24,
     },
     "lighton_ocr": {"text_config": {**TEXT, "model_type": "qwen3"}, "vision_config": PIXTRAL, **PLACEHOLDER},
+    "ernie4_5_vl_moe": {
+        "text_config": {
+            **TEXT, "num_hidden_layers": 3, "moe_num_experts": 8, "moe_k": 3, "moe_intermediate_size": [12, 20],
+            "rope_parameters": {"rope_type": "default", "rope_theta": 300.0, "mrope_section": [1, 1, 2]},
+            "use_bias": True,
+        },
+        **PLACEHOLDER, "vision_config": {
+            **VISION, "depth": 3, "num_heads": 2, "spatial_merge_size": 2, "rms_norm_eps": 1e-3, "hidden_act": "silu",
+        },
+    },
     "exaone4_5": {
         "text_config": {**TEXT, "model_type": "exaone4", "sliding_window": 5, "sliding_window_pattern": 2},
         **PLACEHOLDER,
@@ -697,6 +707,17 @@ def arrange_as_patches(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     }
 
 
+def arrange_as_ernie(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Patches in squares that are merged later, and which tokens stand for them."""
+    side, square = sizes.vision.patch_size, sizes.vision.merge_size
+    channels, rows, columns = len(pixels), pixels.shape[1] // side, pixels.shape[2] // side
+    grid = pixels.reshape(channels, rows // square, square, side, columns // square, square, side)
+    patches = grid.permute(1, 4, 2, 5, 0, 3, 6).reshape(rows * columns, -1)
+    marks = (ids == IMAGE_TOKEN).int()
+    found = arrange_as_kimi(pixels, ids, sizes)
+    return {**found, "pixel_values": patches, "mm_token_type_ids": marks, "moe_mm_token_type_ids": marks}
+
+
 def arrange_as_kimi(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     """Patches row by row, of one frame."""
     import torch
@@ -859,6 +880,7 @@ IMAGES: Mapping[str, Image] = {
     "Exaone4_5_ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "HyperCLOVAXVisionV2ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Lfm2VlForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_rows_of_patches),
+    "Ernie4_5_VLMoeForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_ernie),
     "DeepseekVLForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "JanusForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "Molmo2ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_pooling),
@@ -942,6 +964,8 @@ def make_image(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], dic
         inputs["image_places"] = mask
         if cls_name.startswith("Kosmos2_5"):
             inputs["segments"] = abs(mask)
+    if "moe_mm_token_type_ids" in given:
+        inputs["tokens_of_images"] = given["moe_mm_token_type_ids"][0].numpy()
     if "flattened_patches" in given:
         places = given["flattened_patches"][0, :, :2].long().numpy()
         inputs |= {"patch_rows": places[:, 0], "patch_columns": places[:, 1]}

@@ -1287,6 +1287,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "layer_norm_eps": 1e-2, "type_vocab_size": 3, "embedding_size": 20, "tie_word_embeddings": False,
     },
     "deberta, usual positions": {**BERT, "legacy": False},
+    "ernie4_5_vl_moe_text": {
+        **USUAL, "head_dim": 8, "moe_num_experts": 8, "moe_k": 3, "moe_intermediate_size": [12, 20],
+        "rope_parameters": {"rope_type": "default", "rope_theta": 300.0, "mrope_section": [1, 1, 2]},
+    },
     "esm": {**BERT, "pad_token_id": 1, "mask_token_id": 7, "position_embedding_type": "rotary", "token_dropout": True},
     "esm, other settings": {
         **BERT, "pad_token_id": 2, "layer_norm_eps": 1e-2, "emb_layer_norm_before": True, "tie_word_embeddings": False,

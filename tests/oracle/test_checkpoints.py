@@ -58,6 +58,7 @@ OWN_OTHERWISE = {
 }
 # Saved with more than any layer reads, or with less than it needs.
 OTHERWISE = {
+    "ernie4_5_vl_moe": "experts of texts and of images are one list",
     "esm": "names of norms are older ones, and the name of frequencies is a pattern",
     "marian": "sinusoids are left out",
     "mistral_large4": "names are Mistral's own",

@@ -84,11 +84,14 @@ class Axes(NamedTuple):
     position. "sections": the first pairs with the first position and so on; "interleaved": in turns, as long as there
     are pairs of each section, the rest with the first; "restarted": sections, whose frequencies begin again;
     "alternating": sections, whose frequencies are taken in turns. "in turns": each frequency with the last position,
-    then with the one before.
+    then with the one before. "in turns, time last": pairs in turns with row and column, the last ones with time, of
+    which the last section has the number.
     """
 
     sections: tuple[int, ...]  # pairs of each; of the two last kinds, only their number matters
-    order: Literal["sections", "interleaved", "restarted", "alternating", "apart", "in turns"]
+    order: Literal[
+        "sections", "interleaved", "restarted", "alternating", "apart", "in turns", "in turns, time last"
+    ]  # fmt: skip
 
     def find_angles(self, places: Array, rope: Rope, d: int, n_tokens: int) -> Array:
         """Angles [n, d / 2] of places [n, axes]."""
@@ -103,7 +106,10 @@ class Axes(NamedTuple):
             frequencies = rope.frequencies(d, n_tokens)
         if self.order == "alternating":
             frequencies = np.concatenate([frequencies[i::n] for i in range(n)])
-        if self.order == "interleaved":
+        if self.order == "in turns, time last":
+            n_placed = half - self.sections[-1]
+            axes = np.where(np.arange(half) < n_placed, 1 + np.arange(half) % 2, 0)
+        elif self.order == "interleaved":
             axes = np.zeros(half, np.int64)
             for i in range(1, n):
                 axes[i : n * self.sections[i] : n] = i
