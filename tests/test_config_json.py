@@ -937,3 +937,13 @@ def test_defaults_are_inherited_until_a_nearer_class_states_another() -> None:
     assert [get_key(Last, name).absent for name in ("d_model", "d_ff", "n_heads")] == [4096, 5, 7]
     assert find_default(Middle, "norm_eps", 1.0) == 0.5
     assert find_default(Last, "norm_eps", 0.25) == 0.25
+
+
+def test_unlimited_ocr_reads_the_section_of_its_release() -> None:
+    text = {"hidden_size": 20, "num_hidden_layers": 2}
+    now = pc.count({"model_type": "unlimited_ocr", "text_config": text})
+    released = {"model_type": "unlimited_ocr", "language_config": text}
+    assert pc.count(released).total == now.total
+    assert now.total < 600_000_000 < pc.count({"model_type": "unlimited_ocr"}).total
+    ignored = pc.count({"model_type": "unlimited_ocr", "text_config": text, "language_config": {"hidden_size": 64}})
+    assert ignored.total == now.total

@@ -370,6 +370,7 @@ ARCHITECTURES = {
     "ultravbert": ("modernvbert", "UltraVBert"),
     "umt5": ("mt5", "UMT5"),
     "umt5.UMT5EncoderModel": ("mt5", "UMT5Encoder"),
+    "unlimited_ocr": ("unlimited_ocr", "UnlimitedOcr"),
     "vaultgemma": ("gemma2", "VaultGemma"),
     "vibevoice_asr": ("vibevoice_asr", "VibeVoiceAsr"),
     "video_llama_3": ("video_llama_3", "VideoLlama3"),

@@ -153,7 +153,10 @@ LANGUAGE_MODEL_TYPES = frozenset((
 ))  # fmt: skip
 
 # {model type: {name of a section in released files: its present name}}
-OLDER_SECTIONS: Mapping[str, Mapping[str, str]] = {"molmo2": {"vit_config": "vision_config"}}
+OLDER_SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "molmo2": {"vit_config": "vision_config"},
+    "unlimited_ocr": {"language_config": "text_config"},
+}
 
 # {model type: how the reference reads it}. All parts are counted if the type is also in ARCHITECTURES.
 COMPOSITES = {

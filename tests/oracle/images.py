@@ -129,6 +129,20 @@ DIFFUSION_GEMMA: dict[str, Any] = {
         "pooling_kernel_size": 2,
     },
 }
+UNLIMITED_OCR: dict[str, Any] = {
+    "text_config": {
+        **TEXT,
+        "num_key_value_heads": 4,
+        "n_routed_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 12,
+    },
+    "image_token_id": IMAGE_TOKEN,
+    "vision_config": {
+        "sam_config": {**SAM, "downsample_channels": [12, 16]},
+        "encoder_config": {**VISION, "image_size": 8, "patch_size": 4},
+    },
+}
 # Of Mllama, texts alone are compared.
 CONFIGS: dict[str, dict[str, Any]] = {
     "llava": {"text_config": LLAMA, "vision_config": CLIP, **PLACEHOLDER},
@@ -227,6 +241,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": {
             **DIFFUSION_GEMMA["text_config"], "num_hidden_layers": 4, "attention_bias": True, "layer_types": None,
             "num_global_key_value_heads": 1, "final_logit_softcapping": 3.0, "hidden_activation": "silu",
+        },
+    },
+    "unlimited_ocr": UNLIMITED_OCR,
+    "unlimited_ocr, groups of experts": {
+        **UNLIMITED_OCR, "tie_word_embeddings": True,
+        "text_config": {
+            **UNLIMITED_OCR["text_config"], "topk_method": "group_limited_greedy", "n_group": 2, "topk_group": 1,
+            "routed_scaling_factor": 1.5, "attention_bias": True, "mlp_bias": True, "hidden_act": "relu",
         },
     },
     "git": GIT,
@@ -905,6 +927,7 @@ IMAGES: Mapping[str, Image] = {
     "Gemma4UnifiedForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_gemma4),
     "Kimi_K25ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_kimi),
     "Llama4ForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
+    "UnlimitedOcrForConditionalGeneration": Image((3, 32, 32), 7, arrange_one),
     "GotOcr2ForConditionalGeneration": Image((3, 32, 32), 4, arrange_one),
     "GitForCausalLM": Image((3, 12, 12), 0, arrange_in_frames),
     "FuyuForCausalLM": Image((6, 48), 6, arrange_as_rows, "image_patches"),

@@ -53,6 +53,7 @@ OWN_OTHERWISE = {
     "molmo2": "nearly everything",
     "nomic_bert": "nearly everything",
     "olmo_hybrid": "the norms of some layers are called as others of other layers",
+    "unlimited_ocr": "nearly everything in its vision encoders and projector",
     "qianfan_ocr": "nearly everything in its vision encoder and projector",
     "qwen2_5_omni_thinker": "a table that no forward pass reads is known under its released name alone",
 }

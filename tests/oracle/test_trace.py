@@ -90,6 +90,7 @@ DIFFERENT = {
     "t5gemma2": "one matrix reads the text, then the encoder's output",
     "whisper": "sounds go in",
     "whisper.WhisperForCausalLM": "its encoder's output is that of sounds",
+    "unlimited_ocr": "the reference keeps the prompt apart from what is written after it",
     "xlstm": "the reference takes none of the cases' sizes with a state",
     "zaya": "modules that run twice for one text",
     "yoso": "the reference shows outputs of attention in the place of its weights",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import isqrt, prod
 from typing import ClassVar, Literal
 
 from paramcount.errors import ParamcountError
@@ -88,6 +88,7 @@ class Join(Operation):
     axis: int = -1
     learned: Literal["none", "first", "last", "zeros"] = "none"
     once: bool = False  # only the first part of a text gets something in front, not what continues it
+    each_row: bool = False  # what is learned ends each row of the patches of a square image
 
     @property
     def label(self) -> str:
@@ -100,6 +101,8 @@ class Join(Operation):
             return "prepended to the sequence" if self.axis == 0 else ""
         if self.learned == "zeros":
             return "padded with zeros"
+        if self.each_row:
+            return "appended to each row of patches"
         return "prepended to the sequence" if self.learned == "first" else "appended to the sequence"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -109,6 +112,10 @@ class Join(Operation):
             x, other = inputs
             return np.pad(x, ((0, len(other) - len(x)), *((0, 0),) * (x.ndim - 1)))
         rows = [weight.reshape(-1, inputs[0].shape[-1]) for weight in weights]
+        if self.each_row:
+            side, d = isqrt(len(inputs[0])), inputs[0].shape[-1]
+            ends = np.broadcast_to(rows[0], (side, 1, d))
+            return np.concatenate((inputs[0].reshape(side, side, d), ends), axis=1).reshape(-1, d)
         return np.concatenate([*inputs, *rows] if self.learned == "last" else [*rows, *inputs], axis=self.axis)
 
 
@@ -126,6 +133,12 @@ def class_token(x: Data, name: str, *shape: Size, component: str = "embedding", 
     """x with a learned vector before its rows, or after them."""
     weight = Weight(name, component, shape or x.shape[-1:])
     return Data(Join(0, "last" if last else "first"), (x,), x.shape, (weight,))
+
+
+def end_rows(x: Data, name: str, component: str) -> Data:
+    """Patches of a square image with a learned vector after each row of them."""
+    weight = Weight(name, component, x.shape[-1:])
+    return Data(Join(0, "last", each_row=True), (x,), ("image", x.shape[-1]), (weight,))
 
 
 def pad_rows(x: Data, other: Data) -> Data:

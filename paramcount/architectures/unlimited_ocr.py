@@ -1,0 +1,200 @@
+"""Unlimited-OCR: SAM's encoder, whose image CLIP's layers see again, before DeepSeek's layers of plain attention.
+
+While it writes, tokens see the prompt and its image, and the last tokens that they have written.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from paramcount.architectures.deepseek_v2 import in_groups
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import (
+    Data,
+    add_positions,
+    attend,
+    block,
+    class_token,
+    convolve_image,
+    end_rows,
+    insert,
+    join,
+    linear,
+    other_tokens,
+    route,
+)
+from paramcount.parts.attentions import fused_qkv
+from paramcount.parts.clip import ClipVision
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_mlp
+from paramcount.parts.feed_forward import shared_mixture
+from paramcount.parts.sam import SamVision
+from paramcount.parts.vision import encoder_mlp
+from paramcount.sizes import (
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+    rotary,
+    setting,
+)
+from paramcount.sizes.conditions import attention_words, not_null, padding_in_table
+from paramcount.sizes.layer_types import dense_by_type, first_dense
+from paramcount.sizes.rules import check_heads_fill
+
+SAM_NAMES = (
+    (".layers.", ".blocks."),
+    (".layer_norm", ".norm"),
+    (".neck.conv1.", ".neck.0."),
+    (".neck.norm1.", ".neck.1."),
+    (".neck.conv2.", ".neck.2."),
+    (".neck.norm2.", ".neck.3."),
+    (".patch_embed.projection.", ".patch_embed.proj."),
+)
+CHANNELS = (512, 1024)
+
+
+def channels(at: int) -> Callable[[ConfigJson, FieldValues], Any]:
+    def derive(js: ConfigJson, c: FieldValues) -> Any:
+        found = js.get("downsample_channels", CHANNELS)
+        if not isinstance(found, (list, tuple)) or len(found) != len(CHANNELS):
+            raise ParamcountError(
+                f"= {describe_value(found)}",
+                where="vision_config.sam_config.downsample_channels",
+                expected="two positive integers",
+            )
+        return found[at]
+
+    return derive
+
+
+class UnlimitedOcrSam(SamVision):
+    """The image is narrowed to a sixteenth by two convolutions."""
+
+    section = "vision_config.sam_config"
+
+    d_half: Positive = derived(channels(0))
+    d_narrow: Positive = derived(channels(1))
+
+    def forward(c, pixels: Data) -> Data:
+        x = convolve_image(super().forward(pixels), "net_2", "mixer", c.d_half, 3, stride=2)
+        return convolve_image(x, "net_3", "mixer", c.d_narrow, 3, stride=2)
+
+
+class UnlimitedOcrClip(ClipVision):
+    """CLIP's encoder without its own patches: it reads vectors of SAM's."""
+
+    section = "vision_config.encoder_config"
+    unused_keys = ("num_channels", "projection_dim")
+    defaults = {"d_model": 1024, "d_ff": 4096, "n_layers": 24, "n_heads": 16, "patch_size": 14}
+
+    def encode_again(c, x: Data) -> Data:
+        """Vectors of patches to others, [patches, d_model]."""
+        x = class_token(x, "embeddings.class_embedding")
+        x = add_positions(x, "embeddings.position_embedding.weight", c.n_patches + 1, c.d_model)
+        x = c.encode(c.norm(x, "pre_layrnorm"), name="transformer.layers.{layer}.")
+        return other_tokens(x)
+
+    def layer(c, x: Data, *reads: Data) -> Data:
+        q, k, v = fused_qkv(c, c.norm(x, "layer_norm1"), "self_attn.qkv_proj")
+        x = x + linear(attend(q, k, v, cached=()), "self_attn.out_proj", "output_projection", c.d_model, bias=True)
+        return x + encoder_mlp(c, c.norm(x, "layer_norm2"))
+
+
+def expert_groups_fit(js: ConfigJson, c: FieldValues) -> None:
+    """Experts are chosen from the best groups, which are as large as each other, or from all."""
+    if len(c["dense_layers"]) == c["n_layers"] or js.get("topk_method", "greedy") == "greedy":
+        return
+    groups, kept = js.get("n_group", 1), js.get("topk_group", 1)
+    if js["topk_method"] != "group_limited_greedy":
+        raise ParamcountError(
+            f"= {describe_value(js['topk_method'])}", where="topk_method", expected="greedy or group_limited_greedy"
+        )
+    if groups is None or kept is None or c["n_routed_experts"] % groups or kept > groups:
+        raise ParamcountError(
+            f"= {describe_value(groups)}, with topk_group = {describe_value(kept)} and {c['n_routed_experts']} experts",
+            where="n_group",
+            expected="a divisor of the number of experts that is at least topk_group",
+        )
+
+
+class UnlimitedOcr(AttentionDecoder):
+    """Source: modeling_unlimited_ocr.py of the reference."""
+
+    reference = "UnlimitedOcrForConditionalGeneration"
+    base_model = "UnlimitedOcrModel"
+    section = "text_config"
+    unused_keys = ("head_dim",)
+    modules = {
+        ".self_attn.qkv_proj": (".self_attn.q_proj", ".self_attn.k_proj", ".self_attn.v_proj"),
+        ".projector.layers": (".multi_modal_projector",),
+        ".net_2": (".proj.conv1",),
+        ".net_3": (".proj.conv2",),
+    }
+    rotated = "d_head"
+    conditions = (
+        padding_in_table(None),
+        attention_words("full_attention", "reference_sliding_attention"),
+        not_null("sliding_window"),
+        expert_groups_fit,
+    )
+    defaults = {"vocab_size": 129280, "d_model": 1280, "n_layers": 12, "n_heads": 10}
+
+    n_kv_heads: Positive = hf(absent=10, null=equal_to("n_heads"))
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=6848)
+    dense_layers: Indices = derived(dense_by_type(first_dense(1)))
+    d_expert: Positive = hf(absent=896)
+    n_routed_experts: Positive = hf("num_experts", "n_routed_experts", absent=64)
+    n_active_experts: Positive = hf(absent=6)
+    n_shared_experts: Natural = hf(absent=2)
+    attention_bias: Flag = hf(absent=False)
+    mlp_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=False)
+    sam: UnlimitedOcrSam
+    vision: UnlimitedOcrClip
+
+    rope = rotary(positions=32768)
+    routed_scale = setting("routed_scaling_factor", default=1.0)
+    n_groups = setting(default=in_groups("n_group"))
+    n_active_groups = setting(default=in_groups("topk_group"))
+    image_token = setting("/image_token_id", default=128815)
+    kinds = layers_by_mlp
+
+    def forward(c, tokens: Data) -> Data:
+        return c.decode(insert(c.embed(tokens), tokens, c.see(), c.image_token))
+
+    def see(c) -> Data:
+        """An image to vectors of its patches; a learned one ends each row of them, another one the image."""
+        x = block(c.sam.image(), "model.sam_model.", c.sam.forward, part="vision", renamed=SAM_NAMES)
+        again = block(x, "model.vision_model.", c.vision.encode_again, part="vision")
+        return block(join(again, x), "model.", c.project, part="projector")
+
+    def project(c, x: Data) -> Data:
+        x = end_rows(linear(x, "projector.layers", "projector", c.d_model, bias=True), "image_newline", "projector")
+        return class_token(x, "view_seperator", component="projector", last=True)  # spelled so
+
+    def layer(c, x: Data, kind: str) -> Data:
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
+        h = c.norm(x, "post_attention_layernorm")
+        if kind == "moe":
+            return x + shared_mixture(c, h, "mlp.", choose=c.choose, shared_bias=c.mlp_bias)
+        return x + c.gated_mlp(h, bias=c.mlp_bias)
+
+    def choose(c, logits: Data) -> Data:
+        groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups}
+        return route(logits, c.n_active_experts, "softmax", factor=c.routed_scale, **groups)
+
+    def check(c) -> None:
+        check_heads_fill(c)
+        if c.sam.d_narrow != c.vision.d_model:
+            raise ParamcountError(
+                f"= {c.sam.d_narrow} is not the size of the second encoder",
+                where="vision_config.sam_config.downsample_channels.1",
+                expected=f"{c.vision.d_model}",
+            )
