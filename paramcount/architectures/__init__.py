@@ -219,6 +219,7 @@ ARCHITECTURES = {
     "longformer": ("longformer", "Longformer"),
     "longt5": ("longt5", "LongT5"),
     "longt5.LongT5EncoderModel": ("longt5", "LongT5Encoder"),
+    "luke": ("luke", "Luke"),
     "m2m_100": ("m2m_100", "M2M100"),
     "mamba": ("mamba", "Mamba"),
     "mamba2": ("mamba2", "Mamba2"),

@@ -77,6 +77,9 @@ class Run:
         return f"<Run of {self._n_tokens} tokens: logits {list(self.logits.shape)}>"
 
 
+WITH_TOKENS = ("tokens", "words and entities")  # rows among which those of the tokens are
+
+
 def sees_later_tokens(out: Data) -> bool:
     """Whether tokens attend to later ones, as in an encoder: there is no cache."""
     return any(
@@ -84,8 +87,8 @@ def sees_later_tokens(out: Data) -> bool:
         or (
             isinstance(data.operation, Attention)
             and not data.operation.causal
-            and (data.inputs[0].shape[0] == "tokens" or isinstance(data.inputs[0].shape[0], int))
-            and data.inputs[1].shape[0] in ("tokens", "blocks")
+            and (data.inputs[0].shape[0] in WITH_TOKENS or isinstance(data.inputs[0].shape[0], int))
+            and data.inputs[1].shape[0] in (*WITH_TOKENS, "blocks")
         )
         for data, *_ in list_steps(out)
     )

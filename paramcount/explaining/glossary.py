@@ -157,6 +157,8 @@ MEANINGS = {
     "n_adapter_places": "number of layers with an adapter",
     "d_late": "value dimension that comes from the previous token",
     "n_before": "kernel size of the convolution per channel",
+    "d_entity": "entity embedding size",
+    "n_entities": "number of entities",
     "d_kernel": "kernel size of the first convolution",
     "d_kernel_2": "kernel size of the second convolution",
     "n_earlier_frames": "frames visible before the query's",

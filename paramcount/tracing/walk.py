@@ -383,7 +383,7 @@ class Walk:
 
     def add_attention(self, data: Data, attention: Attention, place: Place) -> None:
         """Append scores = QKᵀ, biases and mask, weights = softmax(scores), and the weighted sum of values."""
-        q, k, v, *added = data.inputs[:-1] if attention.has_marks else data.inputs
+        q, k, v, *added = data.inputs[: len(data.inputs) - attention.has_marks - 2 * attention.has_others]
         chosen = added.pop() if attention.has_choice else None
         keys = (k, added.pop()) if attention.compressed_block is not None else (k,)
         n, m = self.count_rows(q), self.count_rows(k)

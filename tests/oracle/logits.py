@@ -141,6 +141,18 @@ def make_inputs(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], di
         if "log-mel frames" in shapes and hasattr(sizes, "n_mels"):
             frames = torch.randn(1, sizes.n_mels, 2 * sizes.n_frames)
             return {"input_features": frames}, {"log_mel_frames": frames[0].T.numpy()}
+        if "entities" in shapes:
+            segments, kinds = torch.randint(0, sizes.n_token_types, (2, 1, SOURCE))
+            entities, places = torch.randint(0, sizes.n_entities, (1, SOURCE)), torch.randint(0, 9, (1, SOURCE, 3))
+            named = {"entities": entities, "entity_positions": places, "entity_segments": kinds}
+            given = {
+                "entity_ids": entities,
+                "entity_position_ids": places,
+                "entity_token_type_ids": kinds,
+                "token_type_ids": segments[:, : ids.shape[1]],
+            }
+            found = {what: value[0].numpy() for what, value in named.items()}
+            return given, {**found, "segments": given["token_type_ids"][0].numpy()}
         if not sees_later_tokens(next(iter(list_flows(sizes)))[0]):
             return {}, {}
         if types := [what for what in shapes if what.startswith("token types")]:

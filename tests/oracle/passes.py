@@ -1158,6 +1158,11 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "gemma3n_text": GEMMA3N,
     "deepseek_v32": {**LATENT, "index_n_heads": 2, "index_head_dim": 18, "index_topk": 16},
     "bert": BERT,
+    "luke": {**BERT, "entity_vocab_size": 30, "entity_emb_size": 14},
+    "luke, other settings": {
+        **BERT, "entity_vocab_size": 30, "entity_emb_size": 26, "use_entity_aware_attention": False,
+        "hidden_act": "relu", "layer_norm_eps": 1e-2, "tie_word_embeddings": False, "pad_token_id": 4,
+    },
     "tapas": {**BERT, "type_vocab_sizes": [3, 2, 3, 4]},
     "tapas, other settings": {
         **BERT, "type_vocab_sizes": [3, 4], "reset_position_index_per_cell": False, "hidden_act": "relu",

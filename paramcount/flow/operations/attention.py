@@ -541,6 +541,8 @@ class Attention(Operation):
     has_marks: bool = False  # the last input: 1 for each key that all queries see, else 0, [m]
     behind: Size | None = None  # not causal: tokens visible before the query, if not as many as after it
     caps_biases: bool = False  # the soft cap limits the scores with their biases
+    # The two last inputs: other queries, for the keys after the first ones, which are as many as the last input has.
+    has_others: bool = False
 
     def describe(self) -> str:
         if self.weighs == "collisions":
@@ -586,7 +588,9 @@ class Attention(Operation):
 
     def list_saved(self, inputs: Sequence[Value]) -> Sequence[Value]:
         blocks = () if self.compressed_block is None else inputs[-2 if self.has_choice else -1 :][:1]
-        return (*inputs[: 5 if self.has_own else 3], *blocks)  # biases are added, and a choice is not differentiated
+        others = inputs[-2:-1] if self.has_others else ()
+        # biases are added, and a choice is not differentiated
+        return (*inputs[: 5 if self.has_own else 3], *blocks, *others)
 
     def count_visible(self, n: int, m: int, n_chosen: int | None = None) -> int:
         """The pairs of one of the last n tokens and one of m keys that it attends to."""
@@ -606,6 +610,8 @@ class Attention(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, v, *biases = inputs
         own, biases = (biases[:3], biases[3:]) if self.has_own else ([], biases)
+        n_first = len(biases.pop()) if self.has_others else 0
+        others = biases.pop() if self.has_others else None
         marks = biases.pop() if self.has_marks else None
         groups = biases.pop() if self.grouped else None
         chosen = biases.pop() if self.has_choice else None
@@ -623,6 +629,9 @@ class Attention(Operation):
         queries = q.transpose(1, 0, 2).reshape(k.shape[1], shared * n, d)
         scores = (queries * np.float32(factor)) @ k.transpose(1, 2, 0)
         scores = scores.reshape(heads, n, m)
+        if others is not None:
+            later = (others.transpose(1, 0, 2) * np.float32(factor)) @ k[n_first:].transpose(1, 2, 0)
+            scores[..., n_first:] = later
         cap = require(self.soft_cap)
         if cap is not None and not self.caps_biases:
             scores = np.tanh(scores / np.float32(cap)) * np.float32(cap)
@@ -787,6 +796,7 @@ def attend(
     marked: Data | None = None,
     behind: Size | None = None,
     caps_biases: bool = False,
+    others: tuple[Data, Data] | None = None,
 ) -> Data:
     """softmax(QKᵀ)·V as one operation.
 
@@ -800,6 +810,7 @@ def attend(
     `own`: key, value and bias that each query has for itself. `chunk`: tokens see only those of their own chunk;
     `chunk_offset` tokens are missing from the first one. `behind`: without `causal`, tokens seen before the query, if
     not as many as the `window` after it. `caps_biases`: the soft cap comes after the biases.
+    `others`: queries for the keys after the first ones, and what has as many rows as there are first ones.
     `weighs`, `exponent`: as in `Attention`.
     `marked`: 1 for each key that all queries see, whatever the window is, else 0.
     """
@@ -810,9 +821,9 @@ def attend(
         window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest,
         by_key, by_distance, n_kept, blocks[1] if blocks else None, chosen_block,
         within is not None, except_in, own is not None, chunk_offset, weighs, exponent, marked is not None, behind,
-        caps_biases,
+        caps_biases, others is not None,
     )  # fmt: skip
-    more = (places, blocks[0] if blocks else None, chosen, within, marked)
+    more = (places, blocks[0] if blocks else None, chosen, within, marked, *(others or ()))
     added = (*biases, *(extra for extra in more if extra is not None))
     return Data(operation, (q, k, v, *(own or ()), *added), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else ())
 

@@ -1,0 +1,109 @@
+"""LUKE: RoBERTa that reads entities after the words, and has queries of their own for each pair of both kinds.
+
+An entity has the mean of the positions of its words. The LM head is not tied; that of entities is.
+"""
+
+from paramcount.flow import (
+    Data,
+    Unreachable,
+    activate,
+    add_vector,
+    attend,
+    block,
+    bundle,
+    drop_rows,
+    given,
+    later_rows,
+    linear,
+    lookup,
+    mean_of_streams,
+    stack_rows,
+)
+from paramcount.parts.classic import first_pooled
+from paramcount.parts.encoders import MaskedEncoder, bert_mlp, embed_tokens
+from paramcount.sizes import Flag, Positive, hf, setting
+from paramcount.sizes.conditions import padding_inside
+
+QUERIES = (("query", "w2e_query"), ("e2w_query", "e2e_query"))  # of words and of entities: for words, for entities
+
+
+class Luke(MaskedEncoder):
+    """Source: arXiv:2010.01057, section 3; modeling_luke.py of the reference."""
+
+    reference = "LukeForMaskedLM"
+    conditions = (padding_inside(1, places=2),)
+    prefix = "luke."
+    defaults = {"vocab_size": 50267}
+
+    n_entities: Positive = hf("entity_vocab_size", absent=500000)
+    d_entity: Positive = hf("entity_emb_size", absent=256)
+    n_token_types: Positive = hf("type_vocab_size", absent=2)
+    entity_aware: Flag = hf("use_entity_aware_attention", absent=True)
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    first_position = setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        """Token ids to logits, beside those of the entities, or without `head` to hidden states."""
+        segments = given("segments", "tokens", default=0)
+        entities = given("entities", "entities")
+        places = given("entity positions", "entities", "mentions")
+        kinds = given("entity segments", "entities", default=0)
+
+        def build(tokens: Data, segments: Data, *reads: Data) -> Data:
+            words = c.norm(embed_tokens(c, tokens, segments, c.d_model), "luke.embeddings.LayerNorm")
+            x = stack_rows(words, c.embed_entities(*reads), length="words and entities")
+            x = c.encode(x, words)
+            found = first_pooled(drop_rows(x, words), "luke.pooler.dense")
+            if not head:
+                return found
+            return bundle(c.head(found), c.entity_head(later_rows(x, words)))
+
+        return block(tokens, "", build, reads=(segments, entities, places, kinds), part="encoder")
+
+    def embed_entities(c, entities: Data, places: Data, segments: Data) -> Data:
+        names = "luke.entity_embeddings."
+        x = lookup(entities, names + "entity_embeddings.weight", "other_embedding", c.n_entities, c.d_entity)
+        if c.d_entity != c.d_model:
+            x = linear(x, names + "entity_embedding_dense", "other_embedding", c.d_model)
+        at = lookup(places, names + "position_embeddings.weight", "position", c.n_positions, c.d_model)
+        kind = lookup(segments, names + "token_type_embeddings.weight", "other_embedding", c.n_token_types, c.d_model)
+        return c.norm(x + mean_of_streams(at) + kind, names + "LayerNorm")
+
+    def layer(c, x: Data, words: Data) -> Data:
+        x = c.norm(x + c.attention(x, words), "attention.output.LayerNorm")
+        return c.norm(x + bert_mlp(c, x), "output.LayerNorm")
+
+    def attention(c, x: Data, words: Data) -> Data:
+        """All attend to all, with other queries for words than for entities."""
+        k, v = (c.project(x, name) for name in ("key", "value"))
+        if not c.entity_aware:
+            a = attend(c.project(x, "query"), k, v, cached=())
+        else:
+            parts = drop_rows(x, words), later_rows(x, words)
+            (q, w2e), (e2w, e2e) = ([c.project(part, name) for name in names] for part, names in zip(parts, QUERIES))
+            q, other = (stack_rows(a, b, length="words and entities") for a, b in ((q, e2w), (w2e, e2e)))
+            a = attend(q, k, v, cached=(), others=(other, words))
+        return linear(a, "attention.output.dense", "output_projection", c.d_model, bias=True)
+
+    def project(c, x: Data, name: str) -> Data:
+        kind = "q" if name.endswith("query") else name[0]
+        return linear(x, "attention.self." + name, f"qkv.{kind}", (c.n_heads, c.d_head), bias=True)
+
+    def head(c, x: Data) -> Data:
+        h = c.norm(activate(linear(x, "lm_head.dense", "other", c.d_model, bias=True), "gelu"), "lm_head.layer_norm")
+        return linear(h, "lm_head.decoder", "lm_head", c.vocab_size, bias=True)
+
+    def entity_head(c, x: Data) -> Data:
+        names = "entity_predictions."
+        h = activate(linear(x, names + "transform.dense", "other", c.d_entity, bias=True), c.activation)
+        table = "luke.entity_embeddings.entity_embeddings.weight" if c.tie_word_embeddings else None
+        h = c.norm(h, names + "transform.LayerNorm")
+        h = linear(h, names + "decoder", "other", c.n_entities, tied_to=table)
+        return add_vector(h, names + "bias", "other", c.n_entities)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        if c.tie_word_embeddings:
+            return ()
+        bias = add_vector(tokens, "lm_head.bias", "lm_head", c.vocab_size)
+        return (Unreachable(bias, "the LM head reads a bias of its own", of_lm_head=True),)
