@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if importlib.util.find_spec("timm") is None:
         for item in items:
             named = getattr(item, "callspec", None)
-            values = [str(value) for value in named.params.values()] if named else []
+            values = [v for v in named.params.values() if isinstance(v, str)] if named else []
             if item.get_closest_marker("oracle") and any(v.startswith(("gemma3n", "gemma-3n")) for v in values):
                 item.add_marker(NEEDS_TIMM)
 
