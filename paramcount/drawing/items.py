@@ -41,7 +41,7 @@ class Item(NamedTuple):
     body: tuple[Item, ...] = ()  # of one expert
     experts: tuple[int, int] = (0, 0)  # (active per token, total)
     layers: int = 1  # number of layers with these experts
-    note: str = ""  # such as "tied to wte.weight"
+    note: str = ""  # such as "tied to wte.weight" or "each for 4 query heads"
     left: str = ""  # shape of the left operand
 
 
@@ -237,7 +237,8 @@ class Reader:
         else:
             right = make_stack(copies, product.right, "data", i, "V")
             out = make_data(step.out, i, flat=True)
-        self.add(Item("product", i, step.reads, out, right, operand=step.reads[-1], left=format_shape(product.left)))
+        note, left = describe_sharing(step.heads, copies), format_shape(product.left)
+        self.add(Item("product", i, step.reads, out, right, operand=step.reads[-1], note=note, left=left))
 
     # ---- softmax, state, experts
 
@@ -304,6 +305,18 @@ def is_patch_embedding(step: Step) -> bool:
     """Whether it is a matrix over all elements of a patch, stored as [out, channels, height, width]."""
     shape = step.weights[0].shape if step.weights and step.inputs else ()
     return len(shape) > 2 and len(step.inputs[0]) > 2 and shape[1:] == step.inputs[0][1:] and shape[0] == step.out[-1]
+
+
+def describe_sharing(query_heads: int, kv_heads: int) -> str:
+    """How many query heads share a KV head; empty if each has its own.
+
+    >>> describe_sharing(32, 8), describe_sharing(71, 1), describe_sharing(12, 12)
+    ('each for 4 query heads', 'for all 71 query heads', '')
+    """
+    if kv_heads == 1:
+        return f"for all {query_heads:,} query heads" if query_heads > 1 else ""
+    shared = query_heads // kv_heads
+    return f"each for {shared:,} query heads" if shared > 1 else ""
 
 
 def describe_tie(step: Step) -> str:

@@ -202,12 +202,12 @@ def describe_experts(item: Item) -> str:
     """The number of experts, in total and active.
 
     >>> describe_experts(Item("experts", 0, (), experts=(8, 256), layers=58))
-    '58 × 256 experts, 8 active per token (first 12 shown)'
+    '256 experts × 58 layers = 14,848, 8 active per token (first 12 shown)'
     """
     active, count = item.experts
-    layers = f"{item.layers:,} × " if item.layers > 1 else ""
+    layers = f" × {item.layers:,} layers = {count * item.layers:,}" if item.layers > 1 else ""
     limit = f" (first {MAX_EXPERTS} shown)" if count > MAX_EXPERTS else ""
-    return f"{layers}{count:,} experts, {active:,} active per token{limit}"
+    return f"{count:,} experts{layers}, {active:,} active per token{limit}"
 
 
 # ---- rows

@@ -36,7 +36,7 @@ def render_map(map: ParameterMap, id: str = "map") -> str:
     shares = (f"{entry.component} {entry.parameters:,}" for entry in map.entries)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="paramcount-map" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" style="max-width:100%;height:auto" role="img" '
+        f'width="{width}" height="{height}" role="img" '
         f'aria-labelledby="{name}-title {name}-desc">',
         f'<title id="{name}-title">{escape_text(map.title)}: parameter map</title>',
         f'<desc id="{name}-desc">{escape_text("; ".join([*map.subtitle, *shares]), 2000)}</desc>',
@@ -58,6 +58,7 @@ def render_map(map: ParameterMap, id: str = "map") -> str:
 def make_style(map: ParameterMap) -> str:
     """The CSS rules; those of components that the model has."""
     rules = [
+        f"{ROOT}:not(:root){{max-width:100%;height:auto}}",  # fits its container on a page, not as a file of its own
         f"{ROOT} text{{font-family:{FONTS}}}",
         f"{ROOT} .bold{{font-weight:bold}}",
         f"{ROOT} .border{{fill:none}}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from paramcount.drawing.items import Item
@@ -77,14 +78,24 @@ def make_rectangle(matrix: Matrix, scale: float) -> Rectangle:
 
 
 def wrap_text(text: str, room: float, size: float) -> list[str]:
-    """A text wrapped at spaces."""
+    """A text wrapped at spaces, and names of tensors that are too long also after dots.
+
+    >>> wrap_text("tied to wte.weight", 64.0, 10.0), wrap_text("tied to model.embed_tokens.weight", 96.0, 10.0)
+    (['tied to', 'wte.weight'], ['tied to model.', 'embed_tokens.', 'weight'])
+    """
+    words = [part for word in text.split(" ") for part in split_name(f"{word} ", room, size)]
     lines: list[str] = []
-    for word in text.split(" "):
-        if lines and text_width(f"{lines[-1]} {word}", size) <= room:
-            lines[-1] += f" {word}"
+    for word in words:
+        if lines and text_width(f"{lines[-1]}{word.rstrip()}", size) <= room:
+            lines[-1] += word
         else:
             lines.append(word)
-    return lines if text else []
+    return [line.rstrip() for line in lines] if text else []
+
+
+def split_name(name: str, room: float, size: float) -> list[str]:
+    """The name, or its parts if it is too long for a line."""
+    return [name] if text_width(name.rstrip(), size) <= room else re.split(r"(?<=\.)(?=\S)", name)
 
 
 def split_shape(shape: str, room: float) -> list[str]:
@@ -98,7 +109,7 @@ def split_shape(shape: str, room: float) -> list[str]:
 def make_cell(
     matrix: Matrix, scale: float, *, all_above: bool = False, biases: tuple[Matrix, ...] = (), note: str = ""
 ) -> Group:
-    """A rectangle with its name above and its shape below. `biases` are drawn right below it."""
+    """A rectangle with its name above and its shape below, or with all texts above. `biases`: drawn right below it."""
     front = make_rectangle(matrix, scale)
     strips, bottom = [], front.y + front.height
     for vector in biases:
@@ -111,7 +122,7 @@ def make_cell(
     names = [(line, NAME, "name") for line in wrap_text(matrix.label, max(room, WRAP), NAME)]
     shapes = [(line, SMALL, "shape") for line in split_shape(matrix.shape, room)]
     notes = [(line, SMALL, "note") for line in wrap_text(note, max(room, 96.0), SMALL)]
-    above, below = ([*names, *shapes], notes) if all_above else (names, [*shapes, *notes])
+    above, below = ([*names, *shapes, *notes], []) if all_above else (names, [*shapes, *notes])
     texts = []
     for i, (line, size, role) in enumerate(reversed(above)):
         texts.append(Text(middle, top - TEXT_GAP - 2 - i * LINE, line, size, role=role))

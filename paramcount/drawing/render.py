@@ -62,6 +62,7 @@ def make_style() -> str:
     root = ".paramcount-drawing"
     sizes = "".join(f"{root} .{role}{{font-size:{size}px}}" for role, size in FONT_SIZES.items())
     plain = (
+        f"{root}:not(:root){{max-width:100%;height:auto}}"  # fits its container on a page, not as a file of its own
         f"{root} text{{font-family:{FONTS};text-anchor:middle}}{sizes}"
         f"{root} .title,{root} .heading,{root} .times{{font-weight:bold}}{root} .caption{{letter-spacing:.02em}}"
         f"{root} .start{{text-anchor:start}}{root} .end{{text-anchor:end}}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
+from paramcount.drawing.search import DOWN, RIGHT, UP, find_path
 from paramcount.drawing.shapes import Arrow, Box, Group, Point
 
 LINE_GAP = 6.0  # between two parallel lines
@@ -14,6 +15,7 @@ TRACKS, NEAREST = 5, 12  # channels to try: above and below everything, and near
 BLOCKED, OVERLAP, CROSSING = 100.0, 30.0, 4.0  # costs of crossing a shape, overlapping a line, crossing a line
 CLEAR = 9.0  # a path with a lower extra cost is good enough
 SLACK = 0.5  # tolerance
+MARGIN = 7.0  # between a line and the shape that it goes around
 
 
 Stretch: TypeAlias = tuple[float, float, float, int]  # position, start, end, step
@@ -56,6 +58,13 @@ class Lines:
                         lowest_cost, best = cost, points
             if lowest_cost < measure_path(best) + CLEAR:
                 break
+        if lowest_cost >= BLOCKED:
+            for port in reversed(ports):  # from below or above, if possible: there is more room
+                path = self.search(start, port, step)
+                if path and (cost := self.compute_cost(path, step, lowest_cost)) < lowest_cost:
+                    lowest_cost, best = cost, path
+                if lowest_cost < BLOCKED:
+                    break
         points = simplify_path(best)
         for a, b in pairwise(points):
             is_vertical = a[0] == b[0]
@@ -63,10 +72,31 @@ class Lines:
             self.used[is_vertical].append((a[1 - is_vertical], low, high, step))
         self.arrows.append(Arrow(points, step, end, head))
 
+    def search(self, start: Point, port: Port, step: int) -> tuple[Point, ...]:
+        """The cheapest path along the edges of all shapes."""
+        before = {"left": (port.x - TURN, port.y), "below": (port.x, port.y + TURN), "above": (port.x, port.y - TURN)}
+        beginning, end = (start[0] + TURN, start[1]), before[port.side]
+        arrival = {"left": RIGHT, "below": UP, "above": DOWN}[port.side]
+        tolls = [(box, BLOCKED, BLOCKED) for box in self.boxes]
+        for is_vertical, stretches in enumerate(self.used):
+            for at, low, high, other in stretches:
+                if other != step:
+                    near, line = (at - LINE_GAP + 1, at + LINE_GAP - 1), (at - SLACK, at + SLACK)
+                    if is_vertical:
+                        tolls.append(((near[0], low, near[1], high), 0.0, OVERLAP))
+                        tolls.append(((line[0], low, line[1], high), CROSSING, 0.0))
+                    else:
+                        tolls.append(((low, near[0], high, near[1]), OVERLAP, 0.0))
+                        tolls.append(((low, line[0], high, line[1]), 0.0, CROSSING))
+        xs = [x for left, _, right, _ in self.boxes for x in (left - MARGIN, right + MARGIN)]
+        ys = [y for _, top, _, bottom in self.boxes for y in (top - MARGIN, bottom + MARGIN)]
+        path = find_path(beginning, end, arrival, tolls, xs, [*ys, *self.list_channels(start, port)])
+        return simplify_path((start, *path, (port.x, port.y))) if path else ()
+
     def list_channels(self, start: Point, port: Port) -> list[float]:
         """y positions for long lines: above and below everything, and right above and below single shapes."""
         boxes = [box for box in self.boxes if box[2] > start[0] and box[0] < port.x]
-        edges = {y for _, top, _, bottom in boxes for y in (top - 7, bottom + 7)}
+        edges = {y for _, top, _, bottom in boxes for y in (top - MARGIN, bottom + MARGIN)}
         near = sorted(edges, key=lambda y: (abs(y - port.y) + abs(y - start[1]), y))[:NEAREST]
         above = [self.top - TURN - i * LINE_GAP for i in range(TRACKS)]
         below = [self.bottom + TURN + i * LINE_GAP for i in range(TRACKS)]
