@@ -52,7 +52,7 @@ GOLDEN = ("gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0
 # those before and behind the middle of Granite Speech's.
 FOLDED = {"granite_speech", "granite_speech_plus", "hrm_text", "pegasus_x", "zamba", "zamba2"}
 FOLDED_MODELS = {"deberta-v2-xlarge", "deberta-v2-xxlarge"}  # only the first layer has a convolution beside it
-CROSSINGS = {"t5gemma2": 2, "blip-2": 1, "deberta-v2": 1, "neomme": 1}  # arrows that cross a shape; else none
+CROSSINGS = 2  # arrows that may cross a shape; of most models none does
 LARGEST = 200_000  # bytes of a block
 HOSTILE = "<script>alert('1')</script> & \"]]><img src=x onerror=alert(2)>\x1b[31m\u202e"
 
@@ -306,7 +306,7 @@ def test_every_model_is_drawn_to_scale_without_overlaps(name: str) -> None:
     assert_all_inside(drawing)
     assert_on_grid(drawing)
     assert_flows(drawing, trace)
-    assert count_crossings(drawing) <= CROSSINGS.get(str(model.architecture), 0)
+    assert count_crossings(drawing) <= CROSSINGS
     found, expected = count_drawn_weights(drawing), count_traced_weights(trace)
     assert found == {i: expected[i] for i in found}
     undrawn = set(expected) - set(found)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from paramcount.drawing.items import Item
 from paramcount.drawing.layout import lay_out, shift_point, split_rows, spread_items
+from paramcount.drawing.route import Lines
 from paramcount.drawing.sections import Band, Section, is_linked, make_heading
 from paramcount.drawing.shapes import Arrow, Frame, Group, Point, Text, text_width
 from paramcount.tracing.trace import Step
@@ -66,7 +67,9 @@ def make_section(
         row_group = row_group.move(left, y)
         way_in, way_out = shift_point(way_in, left, y), shift_point(way_out, left, y)
         if ways:
-            arrow = make_return_arrow(ways[-1][1], way_in, right, y - ROW_GAP / 2, left - TURN, row.items[0].step)
+            arrow = make_return_arrow(
+                group, ways[-1][1], way_in, right, y - ROW_GAP / 2, left - TURN, row.items[0].step
+            )
             group = group.combine(Group(arrows=(arrow,)))
         group = group.combine(row_group)
         ways.append((way_in, way_out))
@@ -79,10 +82,12 @@ def make_section(
     return PlacedSection(group, ways[0][0], ways[-1][1], right)
 
 
-def make_return_arrow(start: Point, end: Point, right: float, between: float, left: float, step: int) -> Arrow:
+def make_return_arrow(
+    above: Group, start: Point, end: Point, right: float, between: float, left: float, step: int
+) -> Arrow:
     """A line from the end of a row to the start of the next row."""
-    right += TURN
-    return Arrow((start, (right, start[1]), (right, between), (left, between), (left, end[1]), end), step, step)
+    way_out = Lines([above]).find_way_out(start, (right + TURN, between))
+    return Arrow((*way_out, (left, between), (left, end[1]), end), step, step)
 
 
 def assemble_sections(
@@ -104,7 +109,9 @@ def assemble_sections(
             shift = 0.0 if above.group.frames and above.group.frames[0].role == "layer" else PAD
             start, end = shift_point(above.way_out, shift, above_y), shift_point(placed.way_in, left, y)
             step = bands[0].items[0].step
-            arrow = make_return_arrow(start, end, above.right + shift, y - SECTION_GAP / 2, -TURN, step)
+            shapes = above.group.move(shift, above_y)
+            shapes = shapes._replace(frames=tuple(frame for frame in shapes.frames if frame.role != "layer"))
+            arrow = make_return_arrow(shapes, start, end, above.right + shift, y - SECTION_GAP / 2, -TURN, step)
             group = group.combine(Group(arrows=(arrow,)))
         group = group.combine(section_group)
         previous_place = placed, y

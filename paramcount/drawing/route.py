@@ -72,6 +72,13 @@ class Lines:
             self.used[is_vertical].append((a[1 - is_vertical], low, high, step))
         self.arrows.append(Arrow(points, step, end, head))
 
+    def find_way_out(self, start: Point, end: Point) -> tuple[Point, ...]:
+        """The path of a line that leaves all shapes at the right and ends below them."""
+        straight = (start, (end[0], start[1]), end)
+        if self.compute_cost(straight, -1, float("inf")) < BLOCKED:
+            return straight
+        return self.search(start, Port(*end, "above"), -1) or straight
+
     def search(self, start: Point, port: Port, step: int) -> tuple[Point, ...]:
         """The cheapest path along the edges of all shapes."""
         before = {"left": (port.x - TURN, port.y), "below": (port.x, port.y + TURN), "above": (port.x, port.y - TURN)}
