@@ -17,7 +17,7 @@ from paramcount.counting.components import locate_component
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows, make_symbolic, sum_weights
 from paramcount.explaining.pieces import walk_model
 from paramcount.explore.conditions import NoConditionsError, derive_conditions
-from paramcount.explore.flops import derive_flops
+from paramcount.explore.flow import CONTEXT, derive_flow
 from paramcount.flow import list_weights
 from paramcount.flow.walk import WeightRecord, count_copies
 from paramcount.output.layer_kinds import describe_kind
@@ -25,6 +25,7 @@ from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size
 from paramcount.sweeping.validity import find_limits, list_all_checks
 from paramcount.symbolic.polynomials import Polynomial
+from paramcount.tracing.trace import Step
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.what_if import get_size, list_paths
 
@@ -57,7 +58,7 @@ def export_structure(model: Model) -> Data:
         ],
         "heads": export_heads(sizes, list(walk.values)),
         "caches": export_caches(settled, model.reading.head, encode),
-        "flops": export_flops(settled, model.reading.head, encode),
+        "flow": export_flow(settled, model.reading.head, encode),
         "checks": checks,
         "formulas": {name: str(n) for name, n in sums.components.items()},
         "fixed": dict(walk.fixed),
@@ -170,17 +171,39 @@ def export_cache(group: CacheGroup, encode: Encoder) -> Data:
     }
 
 
-def export_flops(symbolic: Sizes, head: bool, encode: Encoder) -> Data | None:
-    """The FLOPs of a decoded token; None if they are no polynomial in the sizes."""
-    flops = derive_flops(symbolic, head)
-    if flops is None:
+def export_flow(symbolic: Sizes, head: bool, encode: Encoder) -> Data | None:
+    """The steps of the forward pass; None if they branch on a size."""
+    flow = derive_flow(symbolic, head)
+    if flow is None:
         return None
-    extended = encode.extend(["context", *flops.windows])
+    extended = encode.extend([CONTEXT, *flow.windows])
     return {
-        "components": {name: extended(n) for name, n in flops.components.items()},
-        "windows": [encode(n) for n in flops.windows.values()],
-        "is_complete": flops.is_complete,
+        "steps": [export_step(step, extended) for step in flow.steps],
+        "windows": [encode(n) for n in flow.windows.values()],
     }
+
+
+def export_step(step: Step, encode: Encoder) -> Data:
+    """A step as data. `products`: multiply-adds in one layer; null if they depend on an input other than text."""
+    return {
+        "text": step.text,
+        "note": step.note,
+        "component": step.component.partition(".")[0],
+        "inputs": [export_shape(shape, encode) for shape in step.inputs],
+        "weights": [[weight.name, export_shape(weight.shape, encode)] for weight in step.weights],
+        "out": export_shape(step.out, encode),
+        "scopes": [
+            [scope.axis, encode(scope.copies), encode(scope.active), describe_kind(scope.kind), scope.name]
+            for scope in step.scopes
+        ],
+        "reads": list(step.reads),
+        "products": None if step.multiply_adds is None else encode(step.multiply_adds),
+    }
+
+
+def export_shape(shape: Sequence[Any], encode: Encoder) -> list[Any]:
+    """A shape whose sizes are numbers, polynomials, or in a list of one element the name of an input's length."""
+    return [[n] if isinstance(n, str) else encode(n) for n in shape]
 
 
 def export_checks(sizes: Sizes, paths: Sequence[str]) -> tuple[list[Any], set[str]]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 import paramcount as pc
+from paramcount.costs.gpus import list_gpus
 from paramcount.explore import build_page
 from paramcount.explore.structures import export_structure
+from paramcount.formats.strict_yaml import parse_yaml
 from paramcount.zoo import Model, load_all
 from paramcount.zoo.what_if import change_sizes, get_size
 from tests.browser.chromium import Browser, run_browser
@@ -54,8 +58,10 @@ def open_page(browser: Browser, path: Path, **options: Any) -> None:
 # What the page computes for a model, as JSON. Sizes that are not given keep their value.
 HELPERS = """
 window.measure = (id, sizes, context) => {
-  const { data, count, countCache, countFlops, findErrors, countWeights, fitGpus, DTYPES } = paramcount;
-  const { structure, values: published } = data.byId.get(id);
+  const { data, count, countCache, countFlops, findErrors, countWeights, fitGpus, formatYaml, formatConfig,
+    DTYPES } = paramcount;
+  const model = data.byId.get(id);
+  const { structure, values: published } = model;
   const values = structure.sizes.map(([path], i) => (path in sizes ? BigInt(sizes[path]) : published[i]));
   const errors = findErrors(structure, values);
   if (errors.length) return JSON.stringify({ errors: errors.map(({ text }) => text) });
@@ -64,6 +70,7 @@ window.measure = (id, sizes, context) => {
     cache: countCache(structure, values, BigInt(context)),
     flops: countFlops(structure, values, BigInt(context)),
     bytes: DTYPES.map((dtype) => countWeights(structure, values, dtype)),
+    copies: [formatYaml, formatConfig].map((format) => format(model, model.variants[0], Object.entries(sizes))),
     gpus: structure.caches && fitGpus(structure, values, BigInt(context), BigInt(data.gpus[0].usable)),
   };
   return JSON.stringify(all, (_, value) => (typeof value === "bigint" ? value.toString() : value));
@@ -80,7 +87,7 @@ def measure(page: Browser, model: Model, sizes: dict[str, int], context: int) ->
 def compare(found: dict[str, Any], model: Model, context: int) -> list[str]:
     """What the page says of a model that Python does not."""
     count = pc.count(model)
-    memory = pc.memory(model, context=context, source=None)
+    memory = pc.memory(model, context=context, gpu=list_gpus()[0].name, dtype="bf16")
     memories = [pc.memory(model, dtype=dtype, context=context) for dtype in ("fp32", "bf16")]
     expected: dict[str, Any] = {
         "total": count.total,
@@ -101,7 +108,24 @@ def compare(found: dict[str, Any], model: Model, context: int) -> list[str]:
     if found["flops"] is not None:
         expected["flops"] = pc.flops(model, context=context).flops_per_token
         shown["flops"] = int(found["flops"]["total"])
+    expected["gpus"] = find_fewest(memory)
+    shown["gpus"] = found["gpus"] if found["gpus"] is None else int(found["gpus"])
+    if found["cache"] is None:  # its length depends on another input
+        del expected["gpus"]
     return [f"{name}: {shown[name]} instead of {n}" for name, n in expected.items() if shown[name] != n]
+
+
+def find_fewest(memory: pc.Memory) -> int | None:
+    """The fewest GPUs, if they are at most the 8 of one node."""
+    fewest = memory.fit.fewest_devices if memory.fit else None
+    return fewest if fewest is None or fewest <= 8 else None
+
+
+def count_copies(texts: list[str | None]) -> list[int]:
+    """The totals of a model's copies as an entry and as a config.json, as far as there are such copies."""
+    entry, config = texts
+    found = [] if entry is None else [pc.count(parse_yaml(entry)).total]
+    return found if config is None else [*found, pc.count(json.loads(config)).total]
 
 
 def test_every_number_of_every_model_is_that_of_python(page: Browser, models: list[Model]) -> None:
@@ -133,6 +157,8 @@ def test_random_sliders_count_as_python_does(page: Browser, models: list[Model])
         valid += 1
         if getattr(changed.sizes, "n_positions", 64) >= 64:
             wrong += [f"{model.id} {sizes}: {text}" for text in compare(found, changed, 64)]
+        if any(n != pc.count(changed).total for n in count_copies(found["copies"])):
+            wrong.append(f"{model.id} {sizes}: {count_copies(found['copies'])} in copies")
     assert wrong == []
     assert valid > STATES / 3
 
@@ -146,3 +172,123 @@ def move_sliders(model: Model, generator: random.Random) -> dict[str, int]:
         value = get_size(model.sizes, path)
         sizes[path] = generator.choice([2 * value, max(1, value // 2), 3 * value, value + generator.randint(-2, 9)])
     return sizes
+
+
+# ---- the page as people use it
+
+FEW = ["gpt2-small", "deepseek-v3", "gemma-3-27b", "t5-small", "mamba-130m", "qwen2-vl-2b"]
+ADDRESSES = (
+    "#browse", "#browse?q=deep&sort=-total&columns=name,total,cache", "#compare/gpt2-small,deepseek-v3,mamba-130m",
+    "#change/deepseek-v3?n_layers=70&context=100000", "#change/gpt2-small?n_heads=7", "#change/gemma-3-27b",
+    "#inside/deepseek-v3", "#inside/t5-small?at=decoder", "#inside/nothing", "#nothing/%E0%A4%A?x",
+)  # fmt: skip
+AXE = Path(pc.__file__).parent / "explore" / "node_modules" / "axe-core" / "axe.min.js"
+VIOLATIONS = """axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => JSON.stringify(
+  violations.map(({ id, nodes }) => [id, nodes.slice(0, 3).map(({ html }) => html.slice(0, 200))])))"""
+WIDE = """[...document.body.querySelectorAll("*")]
+  .filter((node) => !node.closest(".scroll, .steps, svg, .hidden, datalist"))
+  .filter((node) => node.getBoundingClientRect().right > innerWidth + 0.5)
+  .map((node) => node.outerHTML.slice(0, 120))"""
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("few") / "explore.html"
+    path.write_text(pc.explore_page(FEW), encoding="utf-8")
+    return path
+
+
+def go(browser: Browser, address: str) -> None:
+    """Follow an address in the page, and wait until it is shown."""
+    browser.value(f"location.hash = {json.dumps(address)}")
+    wait_for(browser, "new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(1), 50)))")
+
+
+def wait_for(browser: Browser, promise: str) -> Any:
+    answer = browser.ask("Runtime.evaluate", expression=promise, awaitPromise=True, returnByValue=True)
+    assert "exceptionDetails" not in answer, answer
+    return answer["result"].get("value")
+
+
+def test_a_page_of_a_few_models_is_small(few: Path) -> None:
+    assert few.stat().st_size < 500_000
+
+
+@pytest.mark.parametrize("width", [360, 800, 1280, 2560])
+def test_every_view_fits_its_screen_and_asks_for_nothing(browser: Browser, few: Path, width: int) -> None:
+    open_page(browser, few, width=width)
+    for address in ADDRESSES:
+        go(browser, address)
+        assert browser.value(WIDE) == [], address
+    assert browser.complaints() == []
+    assert [url for url in browser.requests() if not url.startswith(("file:", "data:"))] == []
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="needs axe-core: npm ci in paramcount/explore")
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_no_violation(browser: Browser, few: Path, dark: bool) -> None:
+    open_page(browser, few, dark=dark)
+    browser.value(AXE.read_text(encoding="utf-8") + ";1")
+    for address in ADDRESSES:
+        go(browser, address)
+        assert (address, json.loads(wait_for(browser, VIOLATIONS))) == (address, [])
+
+
+def test_names_and_notes_are_inert(browser: Browser, tmp_path: Path) -> None:
+    evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>${alert(3)}{{alert(4)}}"
+    model = dataclasses.replace(pc.load("gpt2-small"), id=evil, name=evil)
+    path = tmp_path / "evil.html"
+    path.write_text(build_page([model]), encoding="utf-8")
+    open_page(browser, path)
+    for view in ("browse", "compare/", "change/", "inside/"):
+        go(browser, f"#{view}{quote(evil) if view.endswith('/') else ''}")
+        assert evil in browser.value("document.body.textContent"), view
+    assert browser.value("document.querySelectorAll('main img, main script').length") == 0
+    assert browser.complaints() == []
+
+
+def test_without_scripts_the_page_is_a_table(browser: Browser, few: Path) -> None:
+    browser.ask("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(few)
+        text = browser.ask("DOM.getOuterHTML", nodeId=browser.ask("DOM.getDocument", depth=-1)["root"]["nodeId"])
+        table = text["outerHTML"].partition("<noscript>")[2].partition("</noscript>")[0]
+        assert "<td>671,026,404,352</td>" in table.replace("&lt;", "<").replace("&gt;", ">")
+    finally:
+        browser.ask("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def press(browser: Browser, key: str) -> None:
+    code = {"Tab": 9, "Enter": 13, " ": 32, "ArrowRight": 39}[key]
+    text = {"text": "\r"} if key == "Enter" else {}
+    for kind in ("keyDown", "keyUp"):
+        browser.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
+
+
+def test_the_keyboard_reaches_every_control(browser: Browser, few: Path) -> None:
+    open_page(browser, few)
+    for address in ("#browse", "#change/gpt2-small", "#inside/gpt2-small"):
+        go(browser, address)
+        browser.value("document.activeElement.blur(); window.reached = new Set(); 1")
+        controls = "document.querySelectorAll('a[href], button:not(:disabled), input, select, summary, [tabindex]')"
+        visible = f"[...{controls}].filter((node) => node.checkVisibility() && node.tabIndex >= 0)"
+        for _ in range(browser.value(f"{visible}.length") + 5):
+            press(browser, "Tab")
+            browser.value("reached.add(document.activeElement); 1")
+        missed = browser.value(
+            f"{visible}.filter((node) => !reached.has(node)).map((node) => node.outerHTML.slice(0, 100))"
+        )
+        assert (address, missed) == (address, [])
+
+
+def test_an_arrow_key_moves_a_slider_and_the_address_follows(browser: Browser, few: Path) -> None:
+    open_page(browser, few)
+    go(browser, "#change/gpt2-small")
+    browser.value("document.querySelector('[aria-label=\"n_layers, slider\"]').focus(); 1")
+    press(browser, "ArrowRight")
+    wait_for(browser, "new Promise((done) => setTimeout(() => done(1), 100))")
+    n = int(browser.value("document.getElementById('size-n_layers').value"))
+    assert n == 13
+    assert browser.value("location.hash") == "#change/gpt2-small?n_layers=13"
+    total = pc.count("gpt2-small", set={"n_layers": n}).total
+    assert f"{total:,}" in browser.value("document.querySelector('.answer').textContent")

@@ -3,7 +3,7 @@
 import { useMemo } from "preact/hooks";
 import { countCache } from "./count.js";
 import { countPublished } from "./data.js";
-import { formatBytes, formatCount, formatShare } from "./format.js";
+import { fillFormula, formatBytes, formatCount, formatShare, formatShort } from "./format.js";
 import { ModelPicker } from "./picker.jsx";
 import { Chart, barX, lineY, ruleX, selectLast, stackX, text } from "./plot.jsx";
 
@@ -34,6 +34,9 @@ export function Compare({ data, state, go }) {
       ) : (
         <>
           <Charts data={data} models={models} counts={counts} present={present} />
+          {models.slice(1).map((model, i) => (
+            <Difference key={model.id} first={models[0]} second={model} counts={[counts[0], counts[i + 1]]} present={present} />
+          ))}
           <Numbers data={data} models={models} counts={counts} present={present} />
           <Sizes models={models} />
         </>
@@ -67,7 +70,7 @@ function Charts({ data, models, counts, present }) {
         make={() => ({
           marginLeft: left,
           height: 60 + 34 * models.length,
-          x: { label: "parameters", tickFormat: "~s", grid: true, nice: true },
+          x: { label: "parameters", tickFormat: (n) => formatShort(BigInt(n)).replace(".0", ""), grid: true, nice: true },
           y: { domain: names, label: null },
           marks: [
             barX(totals.filter(({ what }) => what === "total"), { x: "n", y: "model", fill: "var(--total)" }),
@@ -95,7 +98,7 @@ function Charts({ data, models, counts, present }) {
           make={() => ({
             height: 300,
             marginRight: left,
-            x: { label: "context (tokens)", type: "log", base: 2, tickFormat: "~s", grid: true },
+            x: { label: "context (tokens)", type: "log", base: 2, tickFormat: (n) => (n < 1024 ? n : `${n / 1024}k`), grid: true },
             y: { label: "GB", zero: true, grid: true, nice: true },
             marks: [
               lineY(memory, { x: "context", y: "gigabytes", z: "model", stroke: "model" }),
@@ -122,6 +125,59 @@ function Numbers({ data, models, counts, present }) {
     }],
   ];
   return <Side caption="Parameters" models={models} rows={rows} />;
+}
+
+/** What makes the second model larger or smaller than the first, the largest difference first. */
+function Difference({ first, second, counts, present }) {
+  const [before, after] = counts;
+  const rows = present
+    .map((name) => [name, after.components[name] - before.components[name]])
+    .filter(([, n]) => n !== 0n)
+    .sort(([, a], [, b]) => (absolute(a) < absolute(b) ? 1 : -1));
+  const caption = `From ${first.name} to ${second.name}`;
+  return (
+    <>
+      <h2>{caption}</h2>
+      <p>
+        {formatCount(before.total)} {after.total < before.total ? "−" : "+"} {formatCount(absolute(after.total - before.total))} ={" "}
+        <b>{formatCount(after.total)}</b>
+      </p>
+      <div class="scroll" tabindex="0" role="group" aria-label={caption}>
+        <table>
+          <caption class="hidden">{caption}</caption>
+          <tbody>
+            {rows.map(([name, n]) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td class="number">{n < 0n ? "−" : "+"}{formatCount(absolute(n))}</td>
+                <td class="formula">{explain(second, name)} − {explain(first, name)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+const absolute = (n) => (n < 0n ? -n : n);
+
+/** The formula of a component with its numbers, in brackets if it is a sum; 0 if the model has none. */
+function explain(model, name) {
+  const formula = model.structure.formulas[name];
+  if (!formula) return "0";
+  const sizes = Object.fromEntries(model.structure.sizes.map(([path], i) => [path, model.values[i]]));
+  const filled = fillFormula(formula, sizes);
+  return isSum(filled) ? `(${filled})` : filled;
+}
+
+/** Whether a formula adds outside of all brackets. */
+function isSum(formula) {
+  let depth = 0;
+  return [...formula].some((character) => {
+    depth += { "(": 1, ")": -1 }[character] ?? 0;
+    return depth === 0 && (character === "+" || character === "−");
+  });
 }
 
 function Sizes({ models }) {

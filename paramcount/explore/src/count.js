@@ -89,18 +89,49 @@ export function countCache(structure, values, context) {
   return result;
 }
 
+/** The values of the names in a flow: the sizes, the context, and what windows leave of it. */
+function listFlowValues(structure, values, context) {
+  const windows = structure.flow.windows.map((n) => least(evaluate(n, values), context));
+  return [...values, context, ...windows];
+}
+
 /** FLOPs of one token at the end of a context, by component; null if they are not known. */
 export function countFlops(structure, values, context) {
-  if (!structure.flops || !structure.flops.is_complete) return null;
-  const windows = structure.flops.windows.map((n) => least(evaluate(n, values), context));
-  const all = [...values, context, ...windows];
+  if (!structure.flow || structure.flow.steps.some((step) => step.products === null)) return null;
+  const all = listFlowValues(structure, values, context);
   const components = {};
   let total = 0n;
-  for (const [name, polynomial] of Object.entries(structure.flops.components)) {
-    components[name] = evaluate(polynomial, all);
-    total += components[name];
+  for (const step of structure.flow.steps) {
+    const n = countStep(step, all);
+    if (n) add(components, step.component || "attention", n);
+    total += n;
   }
   return { total, components };
+}
+
+/** FLOPs of a step in all its layers: 2 for each multiply-add. */
+const countStep = (step, all) =>
+  step.products === 0 ? 0n : 2n * evaluate(step.products, all) * multiply(listLayers(step).map(([, n]) => evaluate(n, all)));
+
+const listLayers = (step) => step.scopes.filter(([axis]) => axis === "layer");
+
+/** The steps of the forward pass with numbers: shapes, layers and FLOPs; null if they are not known. */
+export function listSteps(structure, values, context) {
+  if (!structure.flow) return null;
+  const all = listFlowValues(structure, values, context);
+  const fill = (shape) => shape.map((n) => (Array.isArray(n) && typeof n[0] === "string" ? n[0] : evaluate(n, all)));
+  return structure.flow.steps.map((step, i) => ({
+    ...step,
+    i,
+    inputs: step.inputs.map(fill),
+    weights: step.weights.map(([name, shape]) => [name, fill(shape)]),
+    out: fill(step.out),
+    scopes: step.scopes.map(([axis, copies, active, kind, name]) => ({
+      axis, kind, name, copies: evaluate(copies, all), active: evaluate(active, all),
+    })),
+    flops: step.products === null ? null : countStep(step, all),
+    products: step.products === null ? null : evaluate(step.products, all),
+  }));
 }
 
 /** Why sizes are not valid, one text for each reason: limits first, then checks of sizes against each other. */

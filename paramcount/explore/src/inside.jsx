@@ -3,19 +3,23 @@
 import { hierarchy, treemap, treemapSquarify } from "d3-hierarchy";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { listTensors } from "./count.js";
+import { Flow } from "./flow.jsx";
 import { formatCount, formatShare } from "./format.js";
 import { ModelPicker } from "./picker.jsx";
 import { drawGrid, findNode, groupTensors } from "./tree.js";
+
+const CONTEXT = 4096;
 
 export function Inside({ data, state, go }) {
   const model = data.byId.get(state.ids[0]) ?? data.byId.get("gpt2-small") ?? data.models[0];
   const tree = useMemo(() => groupTensors(listTensors(model.structure, model.values), model.name), [model]);
   const path = (state.options.at ?? "").split("/").filter(Boolean);
   const { node, trail } = findNode(tree, path);
+  const context = BigInt(Math.min(CONTEXT, model.context ?? CONTEXT));
   const open = (names) => go({ ids: [model.id], options: { ...state.options, at: names.join("/") } }, { replace: false });
   return (
     <>
-      <h1>{model.name}: parameter map</h1>
+      <h1>{model.name}</h1>
       <div class="filters">
         <ModelPicker data={data} id={model.id} choose={(id) => go({ ids: [id], options: {} }, { replace: false })} />
         <nav aria-label="Level of the map">
@@ -29,11 +33,15 @@ export function Inside({ data, state, go }) {
         </nav>
       </div>
       <Map data={data} node={node} total={tree.parameters} open={(names) => open([...path, ...names])} />
+      <h2>Forward pass of one token</h2>
+      <p>With {formatCount(context)} tokens of context. Choose a step to see its shapes and its cost.</p>
+      <Flow key={model.id} data={data} model={model} context={context} />
     </>
   );
 }
 
 const HEIGHT = 560;
+const LABEL = 14; // pixels of a line of text
 
 function Map({ data, node, total, open }) {
   const box = useRef(null);
@@ -46,7 +54,7 @@ function Map({ data, node, total, open }) {
   }, []);
   const leaves = useMemo(() => {
     const root = hierarchy(node).sum((group) => (group.children ? 0 : Number(group.parameters)));
-    treemap().tile(treemapSquarify).size([width, HEIGHT]).paddingOuter(2).paddingTop(16).paddingInner(1).round(false)(root);
+    treemap().tile(treemapSquarify).size([width, HEIGHT]).round(false)(root);
     return root.descendants();
   }, [node, width]);
   const shown = chosen ?? node;
@@ -62,6 +70,7 @@ function Map({ data, node, total, open }) {
           {leaves.filter((leaf) => leaf.depth > 0).map((leaf) => (
             <Rectangle key={leaf.ancestors().map((one) => one.data.label).join("|")} leaf={leaf} total={total} colors={data.colors} choose={setChosen} open={open} />
           ))}
+          {leaves.filter((leaf) => leaf.depth > 0).map((leaf, i) => <Label key={i} leaf={leaf} />)}
         </svg>
       </div>
     </>
@@ -74,26 +83,33 @@ function Rectangle({ leaf, total, colors, choose, open }) {
   if (w < 0.5 || h < 0.5) return null;
   const names = leaf.ancestors().reverse().slice(1).map((one) => one.data.label);
   const count = group.count > 1n ? `, ${formatCount(group.count)} of them` : "";
-  const label = `${group.label}${group.shape ? ` [${group.shape.join(" × ")}]` : ""}${count}: ${formatCount(group.parameters)} parameters, ${formatShare(group.parameters, total)}`;
+  const shape = group.shape ? ` [${group.shape.join(" × ")}]` : "";
+  const share = formatShare(group.parameters, total);
   const zoom = () => group.children && open(names);
-  const text = group.count > 1n ? `${group.label} × ${formatCount(group.count)}` : group.label;
   return (
     <g
       role={group.children ? "button" : "img"}
       tabindex="0"
-      aria-label={label}
+      aria-label={`${group.label}${shape}${count}: ${formatCount(group.parameters)} parameters, ${share}`}
       class={group.children ? "group" : "leaf"}
       onFocus={() => choose(group)}
       onMouseEnter={() => choose(group)}
       onMouseLeave={() => choose(null)}
-      onClick={(event) => { event.stopPropagation(); zoom(); }}
+      onClick={zoom}
       onKeyDown={(event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), zoom())}
     >
-      <rect x={leaf.x0} y={leaf.y0} width={w} height={h} fill={group.children ? "var(--inside)" : colors[group.component]} />
+      <rect x={leaf.x0} y={leaf.y0} width={w} height={h} fill={group.children ? "transparent" : colors[group.component]} style={{ strokeWidth: 4 / leaf.depth }} />
       {!group.children && group.count > 1n && <path class="grid" d={drawGrid(group.count, leaf.x0, leaf.y0, w, h)} />}
-      {w > 7 * text.length && h > 13 && (
-        <text x={leaf.x0 + 4} y={leaf.y0 + 12} class={group.children ? "" : "on"}>{text}</text>
-      )}
     </g>
   );
+}
+
+/** Names over the rectangles, one line for each level, where there is room. */
+function Label({ leaf }) {
+  const group = leaf.data;
+  const [w, h] = [leaf.x1 - leaf.x0, leaf.y1 - leaf.y0];
+  const first = leaf.ancestors().slice(1).filter((one) => one.depth > 0 && leaf.y0 - one.y0 < 1).length;
+  const text = !group.children && group.count > 1n ? `${group.label} × ${formatCount(group.count)}` : group.label;
+  if (w < 6.6 * text.length + 8 || h < LABEL * (first + 1) + 3) return null;
+  return <text x={leaf.x0 + 5} y={leaf.y0 + LABEL * (first + 1) - 2}>{text}</text>;
 }

@@ -5,6 +5,7 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import { Browse } from "./browse.jsx";
 import { Change } from "./change.jsx";
 import { Compare } from "./compare.jsx";
+import * as copies from "./copies.js";
 import * as counting from "./count.js";
 import * as memory from "./memory.js";
 import { readData } from "./data.js";
@@ -57,6 +58,6 @@ function App({ data }) {
 }
 
 readData(document.getElementById("data")).then((data) => {
-  window.paramcount = { data, ...counting, ...memory }; // for the console
+  window.paramcount = { data, ...counting, ...copies, ...memory }; // for the console
   render(<App data={data} />, document.getElementById("app"));
 });

@@ -8,8 +8,14 @@ export function Chart({ label, make, of }) {
   const box = useRef(null);
   useEffect(() => {
     const draw = () => {
+      if (!box.current) return;
       const width = Math.max(280, Math.floor(box.current.clientWidth));
-      box.current.replaceChildren(plot({ width, ariaLabel: label, ...make(width) }));
+      const figure = plot({ width, ...make(width) });
+      const svg = figure.matches("svg") ? figure : figure.querySelector(":scope > svg");
+      for (const mark of svg.querySelectorAll("[aria-label]")) mark.removeAttribute("aria-label"); // only roles may have one
+      svg.setAttribute("role", "img");
+      svg.setAttribute("aria-label", label);
+      box.current.replaceChildren(figure);
     };
     draw();
     const observer = new ResizeObserver(draw);

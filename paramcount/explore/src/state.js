@@ -9,8 +9,13 @@ export function parseFragment(fragment) {
   return {
     view: VIEWS.includes(view) ? view : "browse",
     ids: ids.split(",").filter(Boolean).map(decode),
-    options: Object.fromEntries(query.split("&").filter(Boolean).map((pair) => splitOnce(pair, "=").map(decode))),
+    options: Object.fromEntries(query.split("&").filter(Boolean).map(readPair)),
   };
+}
+
+function readPair(pair) {
+  const [name, value = ""] = splitOnce(pair, "=");
+  return [decode(name), decode(value)];
 }
 
 export function formatFragment({ view, ids = [], options = {} }) {
@@ -23,7 +28,7 @@ const encode = (text) => encodeURIComponent(text).replace(/%20/g, "+");
 
 function decode(text) {
   try {
-    return decodeURIComponent((text ?? "").replace(/\+/g, "%20"));
+    return decodeURIComponent(text.replace(/\+/g, "%20"));
   } catch {
     return "";
   }

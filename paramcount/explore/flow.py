@@ -1,4 +1,4 @@
-"""The FLOPs of one decoded token as polynomials in the sizes of a model, the context and the keys that are visible."""
+"""The steps of a forward pass with polynomials in the sizes of a model, the context and the visible keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows
-from paramcount.flow import Attention, Body, Data, Size, list_steps, multiply
+from paramcount.flow import Attention, Body, Data, Size, list_steps
 from paramcount.flow.caches import find_cached
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import make_symbols
@@ -14,15 +14,13 @@ from paramcount.tracing.trace import Step
 from paramcount.tracing.walk import Place, TraceOptions, Walk
 
 CONTEXT = "context"  # tokens of the text, the decoded one included
-ATTENTION = "attention"  # products of activations
 
 
-class SymbolicFlops(NamedTuple):
-    """FLOPs by component, and the longest context of each name in them: {name: tokens}."""
+class SymbolicFlow(NamedTuple):
+    """The steps that decode one token, or read a whole text if nothing is cached. Shapes are polynomials."""
 
-    components: dict[str, Size]
-    windows: dict[str, Size]
-    is_complete: bool  # whether no part depends on an input other than text
+    steps: list[Step]
+    windows: dict[str, Size]  # {name in the polynomials: most tokens}: the context, but at most so many
 
 
 class SymbolicWalk(Walk):
@@ -49,11 +47,11 @@ class SymbolicWalk(Walk):
         return bodies[-1]
 
     def add_cached(self, data: Data, place: Place) -> None:
-        """FLOPs do not depend on what is kept."""
+        """What is kept is exported on its own."""
 
 
-def derive_flops(sizes: Sizes, head: bool) -> SymbolicFlops | None:
-    """The FLOPs of sizes that are symbols; None if they are no polynomial in them."""
+def derive_flow(sizes: Sizes, head: bool) -> SymbolicFlow | None:
+    """The steps of sizes that are symbols; None if they branch on a size."""
     try:
         out, part = next(iter(list_flows(sizes, head)))
         flow = [data for data, *_ in list_steps(out)]
@@ -65,18 +63,4 @@ def derive_flops(sizes: Sizes, head: bool) -> SymbolicFlops | None:
         walk.visit(out, Place(part=part))
     except STRUCTURE_ERRORS:
         return None
-    return SymbolicFlops(
-        sum_steps(walk.steps), walk.windows, all(step.multiply_adds is not None for step in walk.steps)
-    )
-
-
-def sum_steps(steps: Sequence[Step]) -> dict[str, Size]:
-    """FLOPs per component of the overview."""
-    sums: dict[str, Size] = {}
-    for step in steps:
-        if step.multiply_adds is None or (isinstance(step.multiply_adds, int) and not step.multiply_adds):
-            continue
-        component = (step.component or ATTENTION).partition(".")[0]
-        layers = multiply(scope.copies for scope in step.layers)
-        sums[component] = sums.get(component, 0) + 2 * layers * step.multiply_adds
-    return sums
+    return SymbolicFlow(walk.steps, walk.windows)
