@@ -43,7 +43,7 @@ README = ROOT / "README.md"
 REFERENCE = DOCS / "commands.md"
 DOCUMENTS = (README, *sorted(DOCS.glob("*.md")))
 ENTRY_SCHEMA = ROOT / "paramcount" / "schemas" / "entry.schema.json"
-PICTURE = DOCS / "images" / "gpt2-layer.svg"
+IMAGES = DOCS / "images"
 
 CONSOLE = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.DOTALL | re.MULTILINE)
 PYTHON = re.compile(r"(?<=^```python\n)(>>> .*?)(?=^```$)", re.DOTALL | re.MULTILINE)
@@ -153,6 +153,12 @@ def refresh(text: str) -> str:
     return SHOWN.sub(rewrite_quotation, text)
 
 
+def list_pictures() -> list[str]:
+    """The names of the pictures that the documents show."""
+    texts = [path.read_text(encoding="utf-8") for path in DOCUMENTS]
+    return sorted({name for text in texts for name in re.findall(r"images/([\w.-]+\.svg)", text)})
+
+
 def missing_commands(text: str) -> str:
     """A section with the help of each command that the guide on commands does not have yet."""
     documented = {command for command, _ in list_commands(text)}
@@ -172,7 +178,8 @@ def rewrite_documents() -> None:
                 if path == REFERENCE:
                     text += missing_commands(text)
                 path.write_text(refresh(text), encoding="utf-8")
-        PICTURE.write_bytes((folder / PICTURE.name).read_bytes())
+        for name in list_pictures():
+            (IMAGES / name).write_bytes((folder / name).read_bytes())
     ENTRY_SCHEMA.write_text(format_entry_schema(), encoding="utf-8")
 
 

@@ -17,13 +17,13 @@ from paramcount.huggingface.multimodal import COMPOSITES
 from tests.refresh_docs import (
     DOCS,
     DOCUMENTS,
-    PICTURE,
+    IMAGES,
     PYTHON,
     README,
     REFERENCE,
-    ROOT,
     SHOWN,
     list_commands,
+    list_pictures,
     prepare_directory,
     run_command,
     run_python,
@@ -70,11 +70,15 @@ def test_a_quotation_is_its_source(quote: tuple[str, str]) -> None:
     assert show(*quote) == quote[1], AFTER
 
 
-def test_the_picture_is_what_its_command_draws(folder: Path) -> None:
-    (command,) = (command for command, _ in list_commands(TEXTS[README]) if PICTURE.name in command)
+@pytest.mark.parametrize("name", list_pictures())
+def test_a_picture_is_what_its_command_draws(folder: Path, name: str) -> None:
+    command = next(command for text in TEXTS.values() for command, _ in list_commands(text) if f" {name}" in command)
     run_command(command)
-    assert (folder / PICTURE.name).read_bytes() == PICTURE.read_bytes(), AFTER
-    assert f'src="{PICTURE.relative_to(ROOT).as_posix()}"' in TEXTS[README]
+    assert (folder / name).read_bytes() == (IMAGES / name).read_bytes(), AFTER
+
+
+def test_every_picture_is_shown() -> None:
+    assert sorted(path.name for path in IMAGES.iterdir()) == list_pictures()
 
 
 def test_the_readme_is_short_and_has_examples_of_each_kind() -> None:

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from paramcount.costs.caches import CacheGroup
+from paramcount.counting.components import TOWERS
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError, join_words
-from paramcount.sizes import Sizes
+from paramcount.sizes import Sizes, inner_configs
 
 REPLICATED = ("norm", "router", "position", "other_embedding", "other", "vision", "audio", "projector")
 DIVISIBLE = {
@@ -72,9 +73,24 @@ def check_parallelism(shape: Shape, parallel: Parallelism) -> None:
 
 def find_shape(sizes: Sizes) -> Shape:
     """The sizes of a model that must divide."""
-    language = getattr(sizes, "language", sizes)
+    _, language = find_decoder(sizes)
     numbers = {what: getattr(language, name) if name else 0 for what, name in find_size_names(language).items()}
     return Shape(**numbers, tied=getattr(language, "tie_word_embeddings", False) is True)
+
+
+def find_decoder(sizes: Sizes) -> tuple[str, Sizes]:
+    """(path, sizes) of the decoder's layers: the model's own, or those of the inner config with the most layers."""
+    inner = {name: getattr(sizes, name) for name in inner_configs(type(sizes))}
+    found = {"": sizes} | {name: part for name, part in inner.items() if isinstance(part, Sizes) and name not in TOWERS}
+    if "language" in found:
+        return "language", found["language"]
+    return max(found.items(), key=lambda item: (count_layers(item[1]), not item[0]))
+
+
+def count_layers(part: Sizes) -> int:
+    name = find_size_names(part)["n_layers"]
+    n: int = getattr(part, name) if name else 0
+    return n
 
 
 def find_size_names(language: Sizes) -> dict[str, str | None]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from paramcount.costs.caches import CacheGroup, list_flow_groups, merge_groups
 from paramcount.costs.dtypes import parse_weight_format
-from paramcount.costs.sharding import find_size_names, is_replicated
+from paramcount.costs.sharding import find_decoder, find_size_names, is_replicated
 from paramcount.costs.weights import store_weights
 from paramcount.counting.components import locate_component
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows, make_symbolic, sum_weights
@@ -113,8 +113,8 @@ def find_float32(model: Model) -> frozenset[str]:
 
 def export_heads(sizes: Sizes, paths: Sequence[str]) -> Data:
     """The numbers of heads that tensor parallelism divides: indices of sizes, or numbers that do not vary."""
-    language = getattr(sizes, "language", sizes)
-    prefix = "" if language is sizes else "language."
+    block, language = find_decoder(sizes)
+    prefix = f"{block}." if block else ""
     names = find_size_names(language)
     return {
         what: {"index": paths.index(prefix + name)} if prefix + name in paths else {"number": getattr(language, name)}
