@@ -36,6 +36,8 @@ class IBert(MaskedEncoder):
     reference = "IBertForMaskedLM"
     conditions = (padding_inside(1, places=2), one_of("hidden_act", ("gelu",), "gelu"))
     prefix = "ibert."
+    has_other_linear_layers = True  # QuantLinear is no linear layer to those who look for these
+    linear_by_component = False
 
     n_token_types: Positive = hf("type_vocab_size", absent=2)
     pooled: Flag = derived(class_ends("Model", "ForMultipleChoice"))

@@ -65,7 +65,7 @@ class Luke(MaskedEncoder):
         names = "luke.entity_embeddings."
         x = lookup(entities, names + "entity_embeddings.weight", "other_embedding", c.n_entities, c.d_entity)
         if c.d_entity != c.d_model:
-            x = linear(x, names + "entity_embedding_dense", "other_embedding", c.d_model)
+            x = linear(x, names + "entity_embedding_dense", "other", c.d_model)
         at = lookup(places, names + "position_embeddings.weight", "position", c.n_positions, c.d_model)
         kind = lookup(segments, names + "token_type_embeddings.weight", "other_embedding", c.n_token_types, c.d_model)
         return c.norm(x + mean_of_streams(at) + kind, names + "LayerNorm")

@@ -171,7 +171,8 @@ class Sizes(BaseModel):
     modules: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     # Whether the components determine which matrices are linear layers in the reference.
     linear_by_component: ClassVar[bool] = True
-    # Whether the reference has linear layers that are in no checkpoint: one per use of a block.
+    # Whether the reference has linear layers that are in no checkpoint, one per use of a block, or other modules for
+    # most matrices of a checkpoint.
     has_other_linear_layers: ClassVar[bool] = False
     # Whether peft takes the names that routed experts and the router have in checkpoints as names of targets. Source:
     # _MODEL_TO_CONVERSION_PATTERN of the reference, _MOE_TARGET_MODULE_MAPPING of peft.

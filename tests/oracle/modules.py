@@ -84,7 +84,7 @@ def watch_experts(model: Any) -> Iterator[dict[str, list[Shape]]]:
         def __torch_function__(self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
             out = function(*args, **(kwargs or {}))
             if getattr(function, "__name__", "") in ("linear", "matmul", "__matmul__"):
-                x, weight = args[:2]
+                x, weight = (*args, *(kwargs or {}).values())[:2]
                 if name := names.get(weight.untyped_storage().data_ptr()):
                     found.setdefault(name, []).append((x.numel() // x.shape[-1], x.shape[-1], out.shape[-1]))
             return out

@@ -33,6 +33,8 @@ DIFFERENT = {
     "blip-2, t5": "an image stands among the tokens of its encoder",
     "deepseek_v4": "blocks of tokens, whose number the trace leaves as a word",
     "deepseek_v4, compressed": "likewise",
+    "luke": "words and entities, whose number the trace leaves as a word",
+    "luke, other settings": "likewise",
     "led": "the reference pads its texts",
     "led, windows": "likewise",
     "longformer": "likewise",

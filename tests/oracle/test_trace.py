@@ -69,6 +69,7 @@ DIFFERENT = {
     "kimi_k25": "likewise",
     "qianfan_ocr": "likewise",
     "hrm_text": "the reference's cache has no room for the layers that run several times",
+    "luke": "words and entities, whose number the trace leaves as a word",
     "led": "the reference pads its texts, and has no global tokens unless some are marked",
     "longformer": "the same",
     "longt5": "blocks of tokens",
