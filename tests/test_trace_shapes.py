@@ -219,12 +219,12 @@ VISION_AND_MASKED_TEXT = ("modernvbert", "ultravbert")  # the text model is Mode
 
 
 def attends_to_images(name: str, config: dict[str, Any]) -> bool:
-    """BlipTextModel and Pix2StructTextModel attend to the image in each layer, mllama in the layers that its config
-    lists.
+    """BlipTextModel and Pix2StructTextModel attend to the image in each layer, Idefics in front of some, mllama in the
+    layers that its config lists.
     """
     if name.startswith("mllama"):
         return bool(config.get("text_config", {}).get("cross_attention_layers"))
-    return name in ("blip", "pix2struct")
+    return name in ("blip", "idefics", "pix2struct")
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "t5.T5EncoderModel", "distilbert", "electra"])

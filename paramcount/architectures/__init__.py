@@ -174,6 +174,7 @@ ARCHITECTURES = {
     "hyperclovax": ("hyperclovax", "HyperClovaX"),
     "hyperclovax_vision_v2": ("exaone4_5", "HyperClovaXVision"),
     "ibert": ("ibert", "IBert"),
+    "idefics": ("idefics", "Idefics"),
     "idefics2": ("idefics2", "Idefics2"),
     "idefics3": ("idefics3", "Idefics3"),
     "inkling2_text": ("inkling2_text", "Inkling2Text"),

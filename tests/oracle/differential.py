@@ -286,6 +286,8 @@ def sum_reference(model: Any) -> dict[str, int]:
     """What the reference's own tensors sum to; without `lm_head` where it has none of its own."""
     module = find_table(model)
     tables = [module.weight] if hasattr(module, "weight") else [each.weight for each in module]  # for each codebook
+    if hasattr(module, "additional_embedding"):
+        tables.append(module.additional_embedding.weight)
     table = tables[0]
     found = {
         "total": sum(p.numel() for p in model.parameters()),
@@ -333,7 +335,7 @@ def run_tokens(
             }
         if model.main_input_name == "flattened_patches":
             inputs = {"flattened_patches": torch.ones((1, 4, 2 + model.config.vision_config.patch_embed_hidden_size))}
-        if model.main_input_name == "pixel_values":
+        if model.main_input_name == "pixel_values" or model.config.model_type == "idefics":
             inputs = make_image(model.config, cls_name, ids)
         if cls_name.startswith(("GraniteSpeech", "VoxtralRealtime")):
             inputs = make_sound(model.config, ids)
@@ -361,6 +363,9 @@ def make_image(config: Any, cls_name: str, ids: Any) -> dict[str, Any]:
 
     size = config.vision_config.image_size
     pixels = {"pixel_values": torch.zeros((len(ids), 3, size, size))}
+    if hasattr(config, "cross_layer_interval"):  # all tokens look at it
+        image = torch.zeros((len(ids), 1, config.vision_config.num_channels, size, size))
+        return {"input_ids": ids, "pixel_values": image, "image_attention_mask": torch.ones((*ids.shape, 1))}
     if hasattr(config, "latent_query_num"):
         mask = torch.ones((len(ids), config.latent_query_num), dtype=torch.long)
         return {

@@ -415,6 +415,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": LLAMA, "vision_config": {**VISION, "mlp_ratio": 1.25, "projection_dim": 32, "depth": 3},
         "vq_config": VQ_VAE, **PLACEHOLDER,
     },
+    "idefics": {
+        **QWEN_TEXT, "vocab_size": 90, "additional_vocab_size": 8, "alpha_type": "vector", "qk_layer_norms": True,
+        "use_resampler": True, "vision_config": {**VISION, "embed_dim": 16, "hidden_act": "silu"},
+        "perceiver_config": {
+            "resampler_depth": 2, "resampler_n_heads": 2, "resampler_head_dim": 6, "resampler_n_latents": 5,
+            "qk_layer_norms_perceiver": True,
+        },
+    },
+    "idefics, other settings": {
+        **QWEN_TEXT, "num_hidden_layers": 4, "cross_layer_interval": 2, "hidden_act": "gelu",
+        "tie_word_embeddings": True, "vision_config": {**VISION, "embed_dim": 16},
+    },
     "molmo2": {
         "text_config": {**TEXT, "vocab_size": 90, "additional_vocab_size": 8, "rope_scaling_layers": [0]},
         "vision_config": {
@@ -633,7 +645,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 ALWAYS_SEE = {
     "Blip2ForConditionalGeneration", "BlipForConditionalGeneration", "InstructBlipForConditionalGeneration",
     "InstructBlipVideoForConditionalGeneration", "Pix2StructForConditionalGeneration",
-    "Kosmos2ForConditionalGeneration", "VoxtralRealtimeForConditionalGeneration",
+    "IdeficsForVisionText2Text", "Kosmos2ForConditionalGeneration", "VoxtralRealtimeForConditionalGeneration",
 }  # fmt: skip
 
 
@@ -840,6 +852,13 @@ def arrange_as_rows(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     return {"image_patches": pixels[None]}
 
 
+def arrange_for_every_token(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """One image that all tokens look at."""
+    import torch
+
+    return {"pixel_values": pixels[None, None], "image_attention_mask": torch.ones((1, ids.shape[1], 1))}
+
+
 def arrange_with_pooling(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     """Pixels of each patch, and the numbers of the four that become one vector."""
     import torch
@@ -906,6 +925,7 @@ IMAGES: Mapping[str, Image] = {
     "DeepseekVLForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "JanusForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "Molmo2ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_pooling),
+    "IdeficsForVisionText2Text": Image((3, 12, 12), 0, arrange_for_every_token),
     "ChameleonForConditionalGeneration": Image((3, 8, 8), 16, arrange_one),
     "AriaForConditionalGeneration": Image((3, 12, 12), 5, arrange_one),
     "Idefics2ForConditionalGeneration": Image((3, 12, 12), 5, arrange_as_parts),

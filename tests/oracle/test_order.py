@@ -29,6 +29,8 @@ DIFFERENT = {
     "qianfan_ocr": "likewise",
     "kosmos-2": "an image goes in",
     "blip": "an image goes in",
+    "idefics": "an image goes in",
+    "idefics, other settings": "an image goes in",
     "pix2struct": "an image goes in",
     "blip-2, t5": "an image stands among the tokens of its encoder",
     "deepseek_v4": "blocks of tokens, whose number the trace leaves as a word",
