@@ -773,8 +773,8 @@ def plot(
 ) -> bytes:
     """A bar chart of the components of several models: the bytes of an SVG, PNG or PDF file. Needs the [plot] extra.
 
-    A mixture-of-experts model gets a second, thinner bar for its active parameters. With `scale="log"` the length of a
-    bar is the logarithm of its sum, and its components divide that length in proportion.
+    A mixture-of-experts model gets a second, thinner bar for its active parameters. With `scale="log"` dots show the
+    parameters, and bars of 100 % beside them show the components.
 
     Raises: ParamcountError as `compare` does; for an unknown format or scale; if the extra is missing.
 

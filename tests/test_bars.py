@@ -52,6 +52,7 @@ class Bars(NamedTuple):
 
     bars: list[dict[str, float]]  # from the top down, each {component: its width}
     ends: list[float]  # where each of them ends, from the axis
+    dots: list[tuple[float, bool]]  # from the top down, (place from the axis, whether it is filled)
     ticks: list[tuple[float, int]]  # (place from the axis, the number there)
     texts: list[str]
     names: list[tuple[float, str]]  # (height on the page, model), from the top down
@@ -67,6 +68,13 @@ def read_bars(svg: bytes) -> Bars:
         if colour and colour[1] in COMPONENT_OF and path.get("clip-path"):  # the legend's patches are not clipped
             boxes.append((min(points[1::2]), min(points[::2]), max(points[::2]), COMPONENT_OF[colour[1]]))
     axis = min(left for _, left, _, _ in boxes)
+    dots = []
+    for path in root.iter(f"{SVG}path"):
+        colour = re.search(r"fill: (#1f2328|#ffffff); stroke: #1f2328", path.get("style", ""))
+        if colour:
+            points = [float(n) for n in re.findall(r"-?[\d.]+(?:e-?\d+)?", path.get("d", ""))]
+            x = (min(points[::2]) + max(points[::2])) / 2 - axis
+            dots.append((min(points[1::2]), x, colour[1] == "#1f2328"))
     bars = [
         sorted(group, key=lambda box: box[1]) for _, group in itertools.groupby(sorted(boxes), key=lambda box: box[0])
     ]
@@ -78,6 +86,7 @@ def read_bars(svg: bytes) -> Bars:
     return Bars(
         bars=[{name: right - left for _, left, right, name in bar} for bar in bars],
         ends=[max(box[2] for box in bar) - axis for bar in bars],
+        dots=[(x, is_filled) for _, x, is_filled in sorted(dots)],
         ticks=sorted(ticks.items()),
         texts=[text for _, text in texts],
         names=sorted((float(e.get("y", "")), text) for e, text in texts if "text-anchor: end" in e.get("style", "")),
@@ -96,7 +105,8 @@ def read_axis(found: Bars, place: float, scale: str) -> float:
 @pytest.mark.parametrize(
     "models", [["gpt2-small"], ["gpt2-small", "deepseek-v3", "mixtral-8x7b"], ["llama-3.2-11b-vision", "gpt2-xl"]]
 )
-def test_a_bar_ends_at_its_sum_and_components_have_their_shares(models: list[str], scale: Any) -> None:
+def test_lengths_and_dots_are_sums_and_components_have_their_shares(models: list[str], scale: Any) -> None:
+    """On a linear scale a bar ends at its sum; on a log scale, where lengths do not add up, all bars are 100 %."""
     found = read_bars(plot(models, scale=scale))
     expected = []
     for count in map(pc.count, models):
@@ -104,22 +114,27 @@ def test_a_bar_ends_at_its_sum_and_components_have_their_shares(models: list[str
         if count.active != count.total:
             expected.append((count.active, count.active_components))
     assert len(found.bars) == len(expected)
-    for widths, end, (whole, parts) in zip(found.bars, found.ends, expected, strict=True):
+    assert [is_filled for _, is_filled in found.dots] == (
+        [whole in {pc.count(model).total for model in models} for whole, _ in expected] if scale == "log" else []
+    )
+    places = [x for x, _ in found.dots] if scale == "log" else found.ends
+    if scale == "log":
+        assert max(found.ends) - min(found.ends) < 0.01
+    for widths, end, place, (whole, parts) in zip(found.bars, found.ends, places, expected, strict=True):
         assert sum(widths.values()) == pytest.approx(end, abs=0.01)
-        assert read_axis(found, end, scale) == pytest.approx(whole, rel=1e-3)
+        assert read_axis(found, place, scale) == pytest.approx(whole, rel=1e-3)
         for name, width in widths.items():
             assert width / end == pytest.approx(parts[name] / whole, abs=1e-3)
         hidden = sum(n for name, n in parts.items() if name not in widths)
         assert hidden / whole < 1e-3
 
 
-def test_ticks_of_a_log_scale_are_equidistant_decades_and_the_label_explains_lengths() -> None:
+def test_ticks_of_a_log_scale_are_equidistant_decades() -> None:
     found = read_bars(plot(["gpt2-small", "deepseek-v3"], scale="log"))
     assert [n for _, n in found.ticks] == [10**7, 10**8, 10**9, 10**10, 10**11, 10**12][: len(found.ticks)]
     steps = {round(b - a, 2) for (a, _), (b, _) in itertools.pairwise(found.ticks)}
     assert max(steps) - min(steps) < 0.02
-    assert "parameters (log scale): the length of a bar shows its total," in found.texts
-    assert "components divide the bar by their shares of the total" in found.texts
+    assert {"parameters (log scale)", "components", "0 %", "50 %", "100 %"} <= set(found.texts)
 
 
 def test_a_model_has_a_second_bar_only_if_fewer_parameters_are_active() -> None:
@@ -173,9 +188,10 @@ def test_a_what_if_states_the_changes(run: Runner) -> None:
     assert {"323 M", "changed to n_layers = 40"} <= set(read_bars(Path("out.svg").read_bytes()).texts)
 
 
-def test_sixty_models_make_a_taller_picture_without_overlaps() -> None:
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_sixty_models_make_a_taller_picture_without_overlaps(scale: Any) -> None:
     models = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate][:60]
-    found = read_bars(plot(models))
+    found = read_bars(plot(models, scale=scale))
     assert [name.removesuffix(" *") for _, name in found.names] == models
     assert min(b - a for (a, _), (b, _) in itertools.pairwise(found.names)) > 16  # points, of letters 8 points high
     assert found.height > 60 * 16
@@ -192,7 +208,8 @@ def test_sizes_beyond_every_unit_are_drawn(scale: Any) -> None:
         "intermediate_size": 10**9,
     }
     found = read_bars(plot([wide, "gpt2-small"], scale=scale))
-    assert read_axis(found, found.ends[0], scale) == pytest.approx(pc.count(wide).total, rel=1e-2)
+    place = found.dots[0][0] if scale == "log" else found.ends[0]
+    assert read_axis(found, place, scale) == pytest.approx(pc.count(wide).total, rel=1e-2)
 
 
 # ---- colours

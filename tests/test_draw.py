@@ -53,7 +53,7 @@ GOLDEN = ("gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0
 FOLDED = {"granite_speech", "granite_speech_plus", "hrm_text", "pegasus_x", "zamba", "zamba2"}
 FOLDED_MODELS = {"deberta-v2-xlarge", "deberta-v2-xxlarge"}  # only the first layer has a convolution beside it
 CROSSINGS = 2  # arrows that may cross a shape; of most models none does
-LARGEST = 200_000  # bytes of a block
+LARGEST = 250_000  # bytes of a block; those of X-MOD have an adapter per language
 HOSTILE = "<script>alert('1')</script> & \"]]><img src=x onerror=alert(2)>\x1b[31m\u202e"
 
 

@@ -1,4 +1,8 @@
-"""Bar charts of many models: stacked components, total and active, as SVG, PNG or PDF."""
+"""Charts of many models, total and active, as SVG, PNG or PDF.
+
+On a linear scale, a bar is as long as its parameters, and its components are stacked. On a log scale lengths cannot be
+added, so a dot shows the parameters, and a bar of 100 % beside it shows the components.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from paramcount.counting.components import COMPONENTS
-from paramcount.drawing.colours import COLOURS
+from paramcount.drawing.colours import COLOURS, INK, PAPER
 from paramcount.drawing.figures import (
     ENDINGS,
     FONT_SIZE,
@@ -28,7 +32,10 @@ Scale = Literal["linear", "log"]
 MAX_MODELS = 1000  # in one plot: the height of images is limited
 
 # Inches
-WIDTH, LONGEST_BAR = 9.0, 0.84  # the longest bar's share of the axis; the rest is for its label
+WIDTH = 9.0
+LONGEST = {"linear": 0.84, "log": 0.72}  # the largest sum's share of the axis; the rest is for its label
+DOTS, PANEL_GAP = 0.5, 0.03  # the share of the dots in the plot; the gap to the bars of 100 %
+RADIUS = {0.2: 0.05, 0.12: 0.038}  # of a dot, for each height of a bar
 TOTAL_HEIGHT, ACTIVE_HEIGHT, BAR_GAP, MODEL_GAP = 0.2, 0.12, 0.025, 0.12
 LEGEND_ROW, LEGEND_COLUMNS, MARGIN = 0.17, 5, 0.1
 AXIS_HEIGHT, TOP_AXIS_HEIGHT, NOTE_HEIGHT = 0.42, 0.2, 0.14
@@ -106,15 +113,15 @@ class Axis(NamedTuple):
     label: str
     ticks: tuple[tuple[float, str], ...]
     start: int  # the sum at 0
-    end: int  # the sum at LONGEST_BAR
-    log: bool
+    end: int  # the largest sum
+    scale: Scale
 
     def at(self, n: int) -> float:
         """The position of a sum."""
-        if not self.log:
-            return LONGEST_BAR * (n / self.end)
+        if self.scale == "linear":
+            return LONGEST["linear"] * (n / self.end)
         start = math.log10(self.start)
-        return LONGEST_BAR * (math.log10(max(n, self.start)) - start) / (math.log10(self.end) - start)
+        return LONGEST["log"] * (math.log10(max(n, self.start)) - start) / (math.log10(self.end) - start)
 
 
 UNITS = (("", 0), ("K", 3), ("M", 6), ("B", 9), ("T", 12))
@@ -129,19 +136,13 @@ def make_linear_axis(sums: Sequence[int]) -> Axis:
     end = max((*sums, 1))
     step = 10 ** (len(str(end)) - 1)
     step = next(s for s in (step * 2, step, step // 2, step // 5, 1) if s and (end // s >= 4 or s == 1))
-    last = end * 100 // int(100 * LONGEST_BAR)
-    axis = Axis("parameters", (), 0, end, False)
+    last = end * 100 // int(100 * LONGEST["linear"])
+    axis = Axis("parameters", (), 0, end, "linear")
     return axis._replace(ticks=tuple((axis.at(n), format_tick(n)) for n in range(0, last + 1, step)))
 
 
-LOG_LABEL = (
-    "parameters (log scale): the length of a bar shows its total,\n"
-    "components divide the bar by their shares of the total"
-)
-
-
 def make_log_axis(sums: Sequence[int]) -> Axis:
-    """A logarithmic axis that starts a decade below the smallest sum, so that its bar is visible.
+    """A logarithmic axis that starts below the smallest sum.
 
     >>> [text for _, text in make_log_axis([124_439_808, 46_702_792_704]).ticks]
     ['10 M', '100 M', '1 B', '10 B', '100 B']
@@ -151,9 +152,9 @@ def make_log_axis(sums: Sequence[int]) -> Axis:
     if min(positive) < 2 * 10**first:
         first -= 1
     first, end = max(first, 0), max((*positive, 10))
-    axis = Axis(LOG_LABEL, (), 10**first, max(end, 10 ** (first + 1)), True)
+    axis = Axis("parameters (log scale)", (), 10**first, max(end, 10 ** (first + 1)), "log")
     decades = range(first, len(str(axis.end)) + 1)
-    ticks = [(axis.at(10**k), format_tick(10**k)) for k in decades[:: max(1, len(decades) // 8)]]
+    ticks = [(axis.at(10**k), format_tick(10**k)) for k in decades[:: max(1, math.ceil(len(decades) / 6))]]
     return axis._replace(ticks=tuple((x, text) for x, text in ticks if x <= 1))
 
 
@@ -188,21 +189,40 @@ def _make_figure(rows: Sequence[Row], scale: Scale, *, has_outlines: bool) -> Fi
     figure_height = above + height + below
     figure = Figure(figsize=(WIDTH, figure_height))
     plot_width = WIDTH - left - MARGIN
-    axes = figure.add_axes((left / WIDTH, below / figure_height, plot_width / WIDTH, height / figure_height))
-    axes.set_xlim(0, 1)
-    axes.set_ylim(height, 0)  # inches from the top
+    panels = [(0.0, 1.0)] if scale == "linear" else [(0.0, DOTS), (DOTS + PANEL_GAP, 1 - DOTS - 2 * PANEL_GAP)]
+    axes, *others = (
+        figure.add_axes(
+            (
+                (left + start * plot_width) / WIDTH,
+                below / figure_height,
+                width * plot_width / WIDTH,
+                height / figure_height,
+            )
+        )
+        for start, width in panels
+    )
+    _set_up_axes(axes, axis.ticks, height, has_top=len(rows) > MANY)
     for bar in bars:
-        _draw_bar(axes, bar, axis)
+        length = axis.at(bar.sum)
+        if scale == "linear":
+            _draw_bar(axes, bar, length)
+        else:
+            _draw_dot(axes, bar, length, DOTS * plot_width)
+        size = FONT_SIZE if bar.height == TOTAL_HEIGHT else FONT_SIZE - 1
+        gap = 0.006 if scale == "linear" else 0.025
+        axes.text(length + gap, bar.top + bar.height / 2, bar.label, va="center_baseline", fontsize=size)
     for line in lines:
         if line.replacement:
             axes.text(0.01, line.middle, line.replacement, va="center", style="italic")
     axes.set_yticks([line.middle for line in lines], labels=names, fontsize=FONT_SIZE)
-    axes.set_xticks([x for x, _ in axis.ticks], labels=[text for _, text in axis.ticks])
-    axes.tick_params(length=0, labeltop=len(rows) > MANY)
-    axes.grid(axis="x", color="#b8b8b8", linewidth=0.5)
-    axes.set_axisbelow(True)
-    axes.spines[:].set_visible(False)
     axes.set_xlabel("\n".join(notes), loc="left")
+    for shares in others:
+        _set_up_axes(shares, [(0.0, "0 %"), (0.5, "50 %"), (1.0, "100 %")], height, has_top=len(rows) > MANY)
+        shares.set_yticks([])
+        shares.patch.set_visible(False)  # the text of an estimate may be longer than the panel at its left
+        shares.set_xlabel("components", loc="left")
+        for bar in bars:
+            _draw_bar(shares, bar, 1.0)
     if components:
         from matplotlib.patches import Patch
 
@@ -214,16 +234,36 @@ def _make_figure(rows: Sequence[Row], scale: Scale, *, has_outlines: bool) -> Fi
     return figure
 
 
-def _draw_bar(axes: Axes, bar: Bar, axis: Axis) -> None:
-    """Draw the components of a bar. On every scale, each takes its share of the length."""
-    length, total, sum_before = axis.at(bar.sum), bar.sum, 0
+def _set_up_axes(axes: Axes, ticks: Sequence[tuple[float, str]], height: float, *, has_top: bool) -> None:
+    """Scales, ticks and grid lines of a panel; y in inches from the top."""
+    axes.set_xlim(0, 1)
+    axes.set_ylim(height, 0)
+    axes.set_xticks([x for x, _ in ticks], labels=[text for _, text in ticks])
+    axes.tick_params(length=0, labeltop=has_top)
+    axes.grid(axis="x", color="#b8b8b8", linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.spines[:].set_visible(False)
+
+
+def _draw_dot(axes: Axes, bar: Bar, x: float, width: float) -> None:
+    """Draw a round dot at a position: filled for a total, hollow for active parameters. `width`: of the panel."""
+    from matplotlib.patches import Ellipse
+
+    radius = RADIUS[bar.height]
+    is_total = bar.height == TOTAL_HEIGHT
+    centre = (x, bar.top + bar.height / 2)
+    fill = INK if is_total else PAPER
+    axes.add_patch(Ellipse(centre, 2 * radius / width, 2 * radius, facecolor=fill, edgecolor=INK, clip_on=False))
+
+
+def _draw_bar(axes: Axes, bar: Bar, length: float) -> None:
+    """Draw the components of a bar; each takes its share of the length."""
+    total, sum_before = bar.sum, 0
     for name, n in bar.components.items():
         if n:
             left, width = length * (sum_before / total), length * (n / total)
             axes.barh(bar.top, width, bar.height, left=left, align="edge", color=COLOURS[name], linewidth=0)
             sum_before += n
-    size = FONT_SIZE if bar.height == TOTAL_HEIGHT else FONT_SIZE - 1
-    axes.text(length + 0.006, bar.top + bar.height / 2, bar.label, va="center_baseline", fontsize=size)
 
 
 def escape_line(line: Line) -> Line:
