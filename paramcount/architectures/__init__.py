@@ -309,6 +309,7 @@ ARCHITECTURES = {
     "plbart": ("bart", "PLBart"),
     "plbart.PLBartForCausalLM": ("bart", "PLBartDecoder"),
     "pp_chart2table": ("got_ocr2", "GotOcr2"),
+    "pp_formulanet": ("pp_formulanet", "PPFormulaNet"),
     "prophetnet": ("prophetnet", "ProphetNet"),
     "prophetnet.ProphetNetForCausalLM": ("prophetnet", "ProphetNetDecoder"),
     "qianfan_ocr": ("internvl_chat", "QianfanOCR"),

@@ -30,20 +30,24 @@ from paramcount.flow import (
 )
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
-from paramcount.sizes import Flag, Natural, Positive, Words, derived, hf, per_layer
+from paramcount.sizes import Derivation, Flag, Natural, Positive, Words, derived, hf, per_layer
 
 
-def side(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-    """How many patches an image is wide and high."""
-    size = js.get("image_size", 1024)
-    if type(size) is not int or size < c["patch_size"]:
-        raise ParamcountError(
-            f"= {describe_value(size)}",
-            where="vision_config.image_size",
-            expected="an integer, at least the patch size",
-        )
-    n: int = size // c["patch_size"]
-    return n
+def side(absent: int) -> Derivation:
+    """How many patches an image is wide and high. `absent`: the default of its size in pixels."""
+
+    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+        size = js.get("image_size", absent)
+        if type(size) is not int or size < c["patch_size"]:
+            raise ParamcountError(
+                f"= {describe_value(size)}",
+                where="vision_config.image_size",
+                expected="an integer, at least the patch size",
+            )
+        n: int = size // c["patch_size"]
+        return n
+
+    return derive
 
 
 def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -59,7 +63,7 @@ class SamVision(VisionEncoder):
     d_ff: Positive = hf("mlp_dim", absent=3072)
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=16)
-    n_side: Positive = derived(side)
+    n_side: Positive = derived(side(1024))
     window_size: Natural = hf("window_size", absent=14)
     layer_types: Words = derived(kinds)
     qkv_bias: Flag = hf(absent=True)

@@ -279,6 +279,8 @@ def find_table(model: Any) -> Any:
     """The module of the token embedding. The Perceiver names its latents instead."""
     if hasattr(model, "perceiver"):
         return model.perceiver.input_preprocessor.embeddings
+    if model.config.model_type == "pp_formulanet":  # which names none
+        return model.base_model.decoder.embed_tokens
     return model.get_input_embeddings()
 
 

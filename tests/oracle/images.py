@@ -143,6 +143,14 @@ UNLIMITED_OCR: dict[str, Any] = {
         "encoder_config": {**VISION, "image_size": 8, "patch_size": 4},
     },
 }
+MBART = {
+    "vocab_size": 96, "d_model": 32, "decoder_layers": 2, "encoder_layers": 2, "decoder_attention_heads": 4,
+    "decoder_ffn_dim": 44, "max_position_embeddings": 64,
+}  # fmt: skip
+FORMULA_VISION = {
+    **SAM, "post_conv_in_channels": 8, "post_conv_mid_channels": 12, "post_conv_out_channels": 20,
+    "decoder_hidden_size": 32,
+}  # fmt: skip
 # Of Mllama, texts alone are compared.
 CONFIGS: dict[str, dict[str, Any]] = {
     "llava": {"text_config": LLAMA, "vision_config": CLIP, **PLACEHOLDER},
@@ -295,6 +303,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "blip": {
         "text_config": {**BERT, "layer_norm_eps": 1e-3, "hidden_act": "silu"}, "vision_config": VISION,
+    },
+    "pp_formulanet": {"text_config": MBART, "vision_config": FORMULA_VISION},
+    "pp_formulanet, other settings": {
+        "text_config": {**MBART, "scale_embedding": False, "activation_function": "relu"},
+        "vision_config": {
+            **FORMULA_VISION, "window_size": 0, "use_rel_pos": False, "qkv_bias": False, "hidden_act": "relu",
+        },
     },
     "pix2struct": {
         "text_config": {**PIX2STRUCT, "hidden_size": 16},
@@ -646,6 +661,7 @@ ALWAYS_SEE = {
     "Blip2ForConditionalGeneration", "BlipForConditionalGeneration", "InstructBlipForConditionalGeneration",
     "InstructBlipVideoForConditionalGeneration", "Pix2StructForConditionalGeneration",
     "IdeficsForVisionText2Text", "Kosmos2ForConditionalGeneration", "VoxtralRealtimeForConditionalGeneration",
+    "PPFormulaNetForConditionalGeneration",
 }  # fmt: skip
 
 
@@ -902,6 +918,7 @@ def arrange_as_masked_audio(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]
 
 IMAGES: Mapping[str, Image] = {
     "BlipForConditionalGeneration": Image((3, 12, 12), 0, arrange_one),
+    "PPFormulaNetForConditionalGeneration": Image((3, 32, 32), 0, arrange_one),
     "Pix2StructForConditionalGeneration": Image((6, 12), 0, arrange_with_places, "flattened_patches"),
     "MusicFlamingoForConditionalGeneration": Image((16, 10), 4, arrange_as_audio, "log_mel_frames"),
     "Kosmos2ForConditionalGeneration": Image((3, 12, 12), 3, arrange_with_mask),

@@ -9,7 +9,7 @@ import pytest
 
 import paramcount as pc
 from tests.model_types import MODEL_TYPES, default_document
-from tests.oracle.differential import build_model, silence
+from tests.oracle.differential import build_model, find_table, silence
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
@@ -42,6 +42,8 @@ def adapt(document: dict[str, Any], config: Any) -> Any:
     import torch
 
     model = build_model(document, document["architectures"][0])
+    if document["model_type"] == "pp_formulanet":  # which does not say where its token embedding is
+        model.base_model.get_input_embeddings = lambda: find_table(model)
     with torch.device("meta"):
         return peft.get_peft_model(model, config)
 

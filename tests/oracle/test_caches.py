@@ -97,9 +97,10 @@ def run_reference(model: Any, sizes: Any, cls: str, n: int) -> tuple[int, int, i
     frames = given["input_features"].shape[-1] // 2 if "input_features" in given else logits.SOURCE  # two per row
     frames = given["input_ids"].shape[1] if "input_ids" in given else frames
     frames = given["flattened_patches"].shape[1] if "flattened_patches" in given else frames
+    frames = 4 if cls.startswith("PPFormulaNet") else frames  # patches that are left of the image
     given = {key: narrow(value) for key, value in given.items()}
     is_heard = "input_features" in given and cls not in images.IMAGES
-    is_encoded = is_heard or "input_ids" in given or cls.startswith("Pix2Struct")
+    is_encoded = is_heard or "input_ids" in given or cls.startswith(("Pix2Struct", "PPFormulaNet"))
     if model.config.model_type == "recurrent_gemma":
         given["past_key_values"] = DynamicCache(config=model.config)
     elif not is_encoded or cls.startswith("Pix2Struct"):  # whose config class switches it off

@@ -31,6 +31,8 @@ DIFFERENT = {
     "blip": "an image goes in",
     "idefics": "an image goes in",
     "idefics, other settings": "an image goes in",
+    "pp_formulanet": "an image goes in",
+    "pp_formulanet, other settings": "likewise",
     "pix2struct": "an image goes in",
     "blip-2, t5": "an image stands among the tokens of its encoder",
     "deepseek_v4": "blocks of tokens, whose number the trace leaves as a word",

@@ -55,6 +55,7 @@ DIFFERENT = {
     "kosmos-2.5": "without an image, one row of an embedding is added to all tokens",
     "blip": "an image goes in",
     "idefics": "an image goes in",
+    "pp_formulanet": "an image goes in",
     "pix2struct": "an image goes in",
     "blip-2": "an image always goes in; its language model is among CONFIGS",
     "instructblip": "likewise",
