@@ -66,12 +66,13 @@ def count_adapter(document: dict[str, Any], **options: Any) -> Trained:
 
 
 def sum_by_last_name(document: dict[str, Any], **options: Any) -> Counter[str]:
-    """{last name of a module: trainable parameters}; all routed experts together, and all members of lists."""
+    """{last name of a module: trainable parameters}; all stacked experts together, and all members of lists."""
     sums: Counter[str] = Counter()
     for module in pc.lora(document, **options).modules:
         last = module.name.rpartition(".")[2]
         is_index = last.isdigit() or last.startswith("{")
-        name = "experts" if module.component.startswith("experts") else "index" if is_index else last
+        is_stacked = module.component.startswith("experts") and len(module.shape) == 3
+        name = "experts" if is_stacked else "index" if is_index else last
         sums[name] += module.parameters
     return sums
 
