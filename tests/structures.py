@@ -25,15 +25,18 @@ def sort_key(id: str) -> tuple[str, int]:
     return model.architecture or "", zoo.count_model(model).total
 
 
-def pick_structures(ids: Iterable[str] = ZOO) -> list[Any]:
-    """Zoo ids as parameters of a test: the smallest model of each architecture, the others marked exhaustive."""
-    picked: set[str] = set()
+def pick_structures(ids: Iterable[str] = ZOO, *, every: int = 1) -> list[Any]:
+    """Zoo ids as parameters of a test: the smallest model of each architecture, the others marked exhaustive.
+
+    `every`: of each n-th architecture only, for slow tests.
+    """
+    seen: set[str] = set()
     parameters = []
     for id in sorted(ids, key=sort_key):
         architecture, _ = sort_key(id)
-        marks = (pytest.mark.exhaustive,) if architecture in picked else ()
-        parameters.append(pytest.param(id, id=id, marks=marks))
-        picked.add(architecture)
+        is_kept = architecture not in seen and len(seen) % every == 0
+        parameters.append(pytest.param(id, id=id, marks=() if is_kept else (pytest.mark.exhaustive,)))
+        seen.add(architecture)
     return parameters
 
 

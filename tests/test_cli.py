@@ -22,6 +22,7 @@ from paramcount.cli.commands import COMMANDS
 from paramcount.cli.docs import render_markdown
 from tests.batches import in_batches
 from tests.running import Run, Runner
+from tests.structures import pick_structures
 
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 
@@ -86,7 +87,7 @@ def test_an_unverified_entry_is_marked(run: Runner) -> None:
     assert run("verify", "qwen-1.8b").code == 0
 
 
-@pytest.mark.parametrize("id", IDS)
+@pytest.mark.parametrize("id", pick_structures(IDS))
 @in_batches("width", [80, 120], size=50)
 def test_every_model_is_readable_within_the_width(
     run: Runner, id: str, width: int, monkeypatch: pytest.MonkeyPatch

@@ -35,14 +35,15 @@ from tests.golden import assert_golden
 from tests.printed import evaluate_latex, evaluate_text, parse_page
 from tests.refusing import assert_one_line, command_error
 from tests.running import Runner
-from tests.structures import ZOO, pick_structures
+from tests.structures import ZOO, keep_every, pick_structures
 from tests.test_remote_models import MODELS
 
 CASES = {
     name: [case["config"] for case in cases if not case.get("refused")][:2] for name, cases in load_cases().items()
 }
-EVERY = [*pick_structures(), *MODELS, *(f"{name}-{len(configs) - 1}" for name, configs in CASES.items())]
-MORE = [*EVERY, *(f"{name}-0" for name, configs in CASES.items() if len(configs) > 1)]
+LAST = [f"{name}-{len(configs) - 1}" for name, configs in CASES.items()]
+EVERY = [*pick_structures(every=2), *MODELS, *keep_every(4, LAST)]
+MORE = [*EVERY, *keep_every(4, [f"{name}-0" for name, configs in CASES.items() if len(configs) > 1])]
 
 
 @cache
@@ -437,7 +438,7 @@ def test_a_page_equals_its_golden_file(id: str, run: Runner) -> None:
         assert_golden(f"explain/{id}{ending}", run("explain", id, *options).out)
 
 
-@pytest.mark.parametrize("id", pick_structures())
+@pytest.mark.parametrize("id", pick_structures(every=3))
 def test_latex_is_well_formed_and_its_equations_are_true(id: str) -> None:
     walker = pytest.importorskip("pylatexenc.latexwalker")
     explanation = explain_case(id)

@@ -467,7 +467,7 @@ def list_declared(id: str) -> dict[tuple[Any, ...], int]:
     return found
 
 
-FEW = sorted({*NAMED[::3], *pick_distinct(filter(LISTED, IDS))})  # of those listed, one of each structure
+FEW = sorted({*NAMED[::12], *pick_distinct(filter(LISTED, IDS))})  # of those listed, one of each structure
 
 
 @cache

@@ -6,15 +6,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import prod
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import paramcount.zoo as zoo
-from paramcount import loading
 from paramcount.api import load
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
@@ -25,7 +22,7 @@ from paramcount.tracing.walk import TraceOptions
 from paramcount.zoo import count_model
 from tests import cases
 from tests.batches import in_batches
-from tests.structures import pick_structures
+from tests.structures import keep_every, pick_structures
 
 # Operations whose output is learned, depends on lengths alone, or has a fixed number of rows per image: without a batch
 # axis.
@@ -41,19 +38,16 @@ WAYS = [
 ]
 
 
-def list_models() -> list[Any]:
-    """Every zoo entry, of every supported architecture a config that the reference builds, and the released ones of
-    others.
-    """
-    found: list[Any] = [pytest.param(zoo.load_entry(id), id=id, marks=marks) for (id,), marks, _ in pick_structures()]
-    for name, of_type in CASES.items():
-        config = next((case["config"] for case in of_type if "total" in case), None)
-        if config is not None:
-            found.append(pytest.param(loading.load(config), id=name))
-    return found + [pytest.param(load(released["config"]), id=name) for name, released in REMOTE.items()]
+# A config of each supported architecture: the first that the reference builds, or the released one.
+BUILT = {name: [case["config"] for case in of_type if "total" in case] for name, of_type in CASES.items()}
+CONFIGS: dict[str, Any] = {f"{name}.json": configs[0] for name, configs in BUILT.items() if configs}
+CONFIGS |= {f"{name}.json": released["config"] for name, released in REMOTE.items()}
+MODELS = [*pick_structures(every=2), *keep_every(4, CONFIGS)]
 
 
-MODELS = list_models()
+@cache
+def load_model(id: str) -> zoo.Model:
+    return load(CONFIGS[id]) if id in CONFIGS else zoo.load_entry(id)
 
 
 @lru_cache(maxsize=300)  # the traces of one batch of models
@@ -79,8 +73,9 @@ def count_elements(shape: Shape) -> int | None:
     return None if any(isinstance(n, str) for n in shape) else prod(n for n in shape if isinstance(n, int))
 
 
-@in_batches("model", MODELS, size=20, grouped=True)
-def test_the_inner_dimensions_of_every_product_are_equal(model: zoo.Model) -> None:
+@in_batches("id", MODELS, size=20, grouped=True)
+def test_the_inner_dimensions_of_every_product_are_equal(id: str) -> None:
+    model = load_model(id)
     for found in list_traces(model):
         for step in found.steps:
             if step.product:
@@ -99,8 +94,9 @@ def nesting_depth(step: Step) -> int:
     return sum(scope.axis != "layer" for scope in step.scopes)
 
 
-@in_batches("model", MODELS, size=20, grouped=True)
-def test_the_inputs_of_a_step_are_the_outputs_of_the_steps_that_it_reads(model: zoo.Model) -> None:
+@in_batches("id", MODELS, size=20, grouped=True)
+def test_the_inputs_of_a_step_are_the_outputs_of_the_steps_that_it_reads(id: str) -> None:
+    model = load_model(id)
     for found in list_traces(model):
         for i, step in enumerate(found.steps):
             read = [found.steps[before] for before in step.reads]
@@ -118,8 +114,9 @@ def test_the_inputs_of_a_step_are_the_outputs_of_the_steps_that_it_reads(model: 
             assert [shape for shape in taken if shape not in given] == []
 
 
-@in_batches("model", MODELS, size=20, grouped=True)
-def test_steps_after_the_last_position_depend_on_it(model: zoo.Model) -> None:
+@in_batches("id", MODELS, size=20, grouped=True)
+def test_steps_after_the_last_position_depend_on_it(id: str) -> None:
+    model = load_model(id)
     for found in list_traces(model):
         behind: set[int] = set()
         for i, step in enumerate(found.steps):
@@ -129,8 +126,9 @@ def test_steps_after_the_last_position_depend_on_it(model: zoo.Model) -> None:
                 behind.add(i)
 
 
-@in_batches("model", MODELS, size=20, grouped=True)
-def test_a_batch_has_the_same_steps_with_a_batch_axis(model: zoo.Model) -> None:
+@in_batches("id", MODELS, size=20, grouped=True)
+def test_a_batch_has_the_same_steps_with_a_batch_axis(id: str) -> None:
+    model = load_model(id)
     one, three = trace_once(model, TraceOptions(5)), trace_once(model, TraceOptions(5, batch=3))
     assert [(step.op, step.name, step.reads) for step in three.steps] == [
         (step.op, step.name, step.reads) for step in one.steps
@@ -148,9 +146,10 @@ def test_a_batch_has_the_same_steps_with_a_batch_axis(model: zoo.Model) -> None:
     assert (three.cache, three.attention_scores) == (one.cache, one.attention_scores)  # of one text
 
 
-@in_batches("model", MODELS, size=20, grouped=True)
-def test_decoding_uses_the_weights_that_a_prompt_uses(model: zoo.Model) -> None:
+@in_batches("id", MODELS, size=20, grouped=True)
+def test_decoding_uses_the_weights_that_a_prompt_uses(id: str) -> None:
     """But those of what went in before: another text, a picture."""
+    model = load_model(id)
     try:
         after = {held.name for step in trace_once(model, TraceOptions(1, past=6)).steps for held in step.weights}
     except ParamcountError as error:
@@ -168,8 +167,9 @@ def test_decoding_uses_the_weights_that_a_prompt_uses(model: zoo.Model) -> None:
     assert crossed == []
 
 
-@in_batches("model", MODELS, size=20, grouped=True)
-def test_the_cache_after_a_text_is_the_cache_that_decoding_reads(model: zoo.Model) -> None:
+@in_batches("id", MODELS, size=20, grouped=True)
+def test_the_cache_after_a_text_is_the_cache_that_decoding_reads(id: str) -> None:
+    model = load_model(id)
     longest = 100  # more than any text here
     source = longest if has_encoder_input(model) else None
     try:
@@ -194,16 +194,18 @@ def test_the_cache_after_a_text_is_the_cache_that_decoding_reads(model: zoo.Mode
     assert found == expected
 
 
-@in_batches("model", MODELS, size=20, grouped=True)
-def test_every_declared_weight_is_in_one_step(model: zoo.Model) -> None:
+@in_batches("id", MODELS, size=20, grouped=True)
+def test_every_declared_weight_is_in_one_step(id: str) -> None:
+    model = load_model(id)
     out, part = next(iter(list_flows(model.sizes, model.reading.head)))
     declared = Counter(record.name for record in list_weights(out, part))
     found = trace_once(model, TraceOptions(5))
     assert Counter(held.name for step in found.steps for held in step.weights) == declared
 
 
-@in_batches("model", MODELS, size=20, grouped=True)
-def test_the_weights_of_the_steps_sum_to_the_total(model: zoo.Model) -> None:
+@in_batches("id", MODELS, size=20, grouped=True)
+def test_the_weights_of_the_steps_sum_to_the_total(id: str) -> None:
+    model = load_model(id)
     total = 0
     for step in trace_once(model, TraceOptions(5)).steps:
         copies = prod(scope.copies for scope in step.scopes)
@@ -213,11 +215,12 @@ def test_the_weights_of_the_steps_sum_to_the_total(model: zoo.Model) -> None:
     assert total == count_model(model).total
 
 
-@in_batches("model", MODELS, size=20, grouped=True)
-def test_stored_shapes_in_a_trace_are_those_of_the_count(model: zoo.Model) -> None:
+@in_batches("id", MODELS, size=20, grouped=True)
+def test_stored_shapes_in_a_trace_are_those_of_the_count(id: str) -> None:
     """Also if the experts' matrices are one tensor: [experts, in, out], [experts, out, in] or, in DBRX, [experts *
     d_ff, d_model].
     """
+    model = load_model(id)
     declared = Counter[tuple[str, Shape]]((tensor.name, tensor.shape) for tensor in count_model(model).tensors)
     found = Counter[tuple[str, Shape]](
         (held.name, held.stored)
@@ -228,8 +231,9 @@ def test_stored_shapes_in_a_trace_are_those_of_the_count(model: zoo.Model) -> No
     assert found - declared == Counter()
 
 
-@in_batches("model", MODELS, size=20, grouped=True)
-def test_the_multiplied_shape_of_an_expert_is_its_share_of_the_stored_tensor(model: zoo.Model) -> None:
+@in_batches("id", MODELS, size=20, grouped=True)
+def test_the_multiplied_shape_of_an_expert_is_its_share_of_the_stored_tensor(id: str) -> None:
+    model = load_model(id)
     for step in trace_once(model, TraceOptions(5)).steps:
         for held in step.weights:
             stacked = prod(map(int, held.stored)) != prod(map(int, held.shape))

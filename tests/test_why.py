@@ -21,6 +21,7 @@ from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
 from tests.refusing import command_error
 from tests.running import Runner
+from tests.structures import keep_every
 
 DATA = Path(__file__).parent / "data"
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
@@ -450,7 +451,7 @@ def test_every_published_figure_has_an_answer_that_adds_up(id: str) -> None:
         json.dumps(answer.to_dict())
 
 
-@in_batches("name", MODEL_TYPES, size=30)
+@in_batches("name", keep_every(4, MODEL_TYPES), size=30)
 def test_every_architecture_explains_its_total_with_and_without_the_embedding(name: str) -> None:
     model_type, cls = split_name(name)
     required = MODEL_TYPES[name].vary.get("=") or {}
