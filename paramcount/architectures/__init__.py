@@ -369,6 +369,7 @@ ARCHITECTURES = {
     "tapas": ("tapas", "Tapas"),
     "telechat": ("telechat", "TeleChat"),
     "trocr": ("trocr", "TrOCR"),
+    "udop": ("udop", "Udop"),
     "ultrabert": ("ultrabert", "UltraBert"),
     "ultravbert": ("modernvbert", "UltraVBert"),
     "umt5": ("mt5", "UMT5"),

@@ -339,6 +339,9 @@ def run_tokens(
             inputs = {"flattened_patches": torch.ones((1, 4, 2 + model.config.vision_config.patch_embed_hidden_size))}
         if model.main_input_name == "pixel_values" or model.config.model_type == "idefics":
             inputs = make_image(model.config, cls_name, ids)
+        if cls_name.startswith("Udop"):
+            shape = (1, model.config.num_channels, model.config.image_size, model.config.image_size)
+            inputs |= {"bbox": torch.zeros((*ids.shape, 4)), "pixel_values": torch.zeros(shape)}
         if cls_name.startswith(("GraniteSpeech", "VoxtralRealtime")):
             inputs = make_sound(model.config, ids)
         if model.config.is_encoder_decoder and not cls_name.endswith("ForAudioClassification"):

@@ -60,6 +60,7 @@ DIFFERENT = {
     "blip-2": "an image always goes in; its language model is among CONFIGS",
     "instructblip": "likewise",
     "instructblipvideo": "likewise",
+    "udop": "boxes always go in",
     "voxtral_realtime": "a sound always goes in",
     "blt": "bytes go in, and patches that another model cuts",
     "cpmant": "tokens stand behind a prompt that the reference puts there",
