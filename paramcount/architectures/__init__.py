@@ -169,6 +169,8 @@ ARCHITECTURES = {
     "hunyuan": ("hunyuan", "HunYuan"),
     "hunyuan_v1_dense": ("hunyuan_v1_dense", "HunYuanDenseV1"),
     "hunyuan_v1_moe": ("hunyuan_v1_moe", "HunYuanMoEV1"),
+    "hunyuan_vl": ("hunyuan_vl", "HunYuanVL"),
+    "hunyuan_vl_text": ("hunyuan_vl", "HunYuanVLText"),
     "hy_v3": ("hy_v3", "HYV3"),
     "hy_v4": ("hy_v4", "HYV4"),
     "hyperclovax": ("hyperclovax", "HyperClovaX"),

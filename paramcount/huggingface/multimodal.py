@@ -209,6 +209,9 @@ COMPOSITES = {
         "granite", default_tie=True, other_sections=("encoder_config", "projector_config")
     ),
     "h2ovl_chat": Composite("llama", section="llm_config", tie_rule="never", classes=H2OVL_LANGUAGES),
+    "hunyuan_vl": Composite(
+        "hunyuan_vl_text", tie_rule="either", default_tie=True, ignores_model_type=True, is_flat=True
+    ),
     "hyperclovax_vision_v2": Composite(
         "hyperclovax",
         default_tie=True,

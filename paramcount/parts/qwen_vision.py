@@ -138,12 +138,16 @@ class PlacedImages(Sizes):
             return with_language(c, tokens, image, head=head, token=c.image_token, moved=moved)
         x = insert(block(tokens, "", c.language.embed, moved=moved), tokens, image, c.image_token)
         x = c.insert_sound(x, tokens)
-        places = places_in_text(c, tokens, pixels)
+        places = c.place_tokens(tokens, pixels)
         x = block(x, "", c.language.transform, reads=(places, *c.marks()), moved=moved, renamed=renamed)
         return block(x, "", c.language.head, moved=moved) if head else x
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
+
+    def place_tokens(c, tokens: Data, pixels: Data) -> Data:
+        """Where each token stands, in a text with an image."""
+        return places_in_text(c, tokens, pixels)
 
     def marks(c) -> tuple[Data, ...]:
         """What else the layers of the language model read."""

@@ -170,6 +170,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": {**TEXT, "model_type": "mistral", "sliding_window": None}, "vision_config": PIXTRAL,
         **PLACEHOLDER, "vision_feature_layer": -2,
     },
+    "hunyuan_vl": {
+        "text_config": {
+            **{key: value for key, value in TEXT.items() if key != "rope_theta"},
+            "rope_parameters": {"rope_type": "default", "rope_theta": 300.0, "mrope_section": [1, 1, 1, 1]},
+        },
+        **PLACEHOLDER, "vision_config": {**VISION, "max_image_size": 12, "spatial_merge_size": 2, "hidden_act": "silu"},
+    },
     "mistral_large4": {
         "text_config": {
             **{key: value for key, value in DEEPSEEK.items() if key not in ("model_type", "q_lora_rank", "rope_theta")},
@@ -757,6 +764,13 @@ def arrange_as_patches(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     }
 
 
+def arrange_as_hunyuan(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Patches row by row."""
+    found = arrange_as_kimi(pixels, ids, sizes)
+    marks = (ids == IMAGE_TOKEN).int()
+    return {**found, "pixel_values": found["pixel_values"].flatten(1), "mm_token_type_ids": marks}
+
+
 def arrange_as_ernie(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     """Patches in squares that are merged later, and which tokens stand for them."""
     side, square = sizes.vision.patch_size, sizes.vision.merge_size
@@ -938,6 +952,7 @@ IMAGES: Mapping[str, Image] = {
     "Exaone4_5_ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "HyperCLOVAXVisionV2ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Lfm2VlForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_rows_of_patches),
+    "HunYuanVLForConditionalGeneration": Image((3, 16, 16), 8, arrange_as_hunyuan),
     "Ernie4_5_VLMoeForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_ernie),
     "DeepseekVLForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "JanusForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),

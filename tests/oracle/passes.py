@@ -1292,6 +1292,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "layer_norm_eps": 1e-2, "type_vocab_size": 3, "embedding_size": 20, "tie_word_embeddings": False,
     },
     "deberta, usual positions": {**BERT, "legacy": False},
+    "hunyuan_vl_text": {
+        **USUAL, "head_dim": 8,
+        "rope_parameters": {
+            "rope_type": "xdrope", "rope_theta": 300.0, "alpha": 50.0, "factor": 1.0, "xdrope_section": [1, 1, 1, 1],
+        },
+    },
     "ernie4_5_vl_moe_text": {
         **USUAL, "head_dim": 8, "moe_num_experts": 8, "moe_k": 3, "moe_intermediate_size": [12, 20],
         "rope_parameters": {"rope_type": "default", "rope_theta": 300.0, "mrope_section": [1, 1, 2]},

@@ -33,7 +33,7 @@ SAMPLES: dict[str, list[Any]] = {
     "n": [None],
 }
 
-OLDER_ROPE_TYPES = ("mrope", "su")
+OLDER_ROPE_TYPES = ("mrope", "su", "xdrope")
 
 
 def config_class(model_type: str) -> Any:

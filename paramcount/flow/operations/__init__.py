@@ -76,6 +76,7 @@ from paramcount.flow.operations.images import (
     patch_places,
     patch_windows,
     token_places,
+    tokens_in_rows,
 )
 from paramcount.flow.operations.linear import (
     HeadLinear,
@@ -381,6 +382,7 @@ __all__ = [
     "to_streams",
     "token_before",
     "token_places",
+    "tokens_in_rows",
     "weigh_blocks",
     "weighted_mean",
 ]  # fmt: skip

@@ -85,12 +85,14 @@ class Axes(NamedTuple):
     are pairs of each section, the rest with the first; "restarted": sections, whose frequencies begin again;
     "alternating": sections, whose frequencies are taken in turns. "in turns": each frequency with the last position,
     then with the one before. "in turns, time last": pairs in turns with row and column, the last ones with time, of
-    which the last section has the number.
+    which the last section has the number. "across halves": each position has as many values of a head as twice its
+    section, so that the two values of a pair may rotate with different ones.
     """
 
     sections: tuple[int, ...]  # pairs of each; of the two last kinds, only their number matters
     order: Literal[
-        "sections", "interleaved", "restarted", "alternating", "apart", "in turns", "in turns, time last"
+        "sections", "interleaved", "restarted", "alternating", "apart", "in turns", "in turns, time last",
+        "across halves",
     ]  # fmt: skip
 
     def find_angles(self, places: Array, rope: Rope, d: int, n_tokens: int) -> Array:
@@ -151,6 +153,8 @@ class Rotary(Operation):
         axes = require(self.axes)
         if axes is not None and axes.order == "apart" and rope is not None:
             return self.rotate_apart(x, axes, rope, table[0])
+        if axes is not None and axes.order == "across halves" and rope is not None:
+            return self.rotate_across(x, axes, rope, table[0])
         d, rows = x.shape[-1], (len(x), *(1,) * (x.ndim - 2), x.shape[-1] // 2)
         if rope is None:
             sin, cos = (half.reshape(*rows[:-1], -1) for half in np.split(table[0], 2, axis=-1))
@@ -180,6 +184,13 @@ class Rotary(Operation):
         a, b = np.split(x.reshape(*x.shape[:-1], n, -1), 2, axis=-1)
         cos, sin = np.cos(angles), np.sin(angles)
         return np.concatenate((a * cos - b * sin, b * cos + a * sin), axis=-1).reshape(x.shape)
+
+    def rotate_across(self, x: Array, axes: Axes, rope: Rope, places: Array) -> Array:
+        d = x.shape[-1]
+        positions = places[:, np.repeat(np.arange(len(axes.sections)), np.array(axes.sections) * 2)]
+        angles = (positions * np.tile(rope.frequencies(d, int(places.max(initial=0)) + 1), 2))[:, None]
+        y = x * np.cos(angles) + np.concatenate((-x[..., d // 2 :], x[..., : d // 2]), axis=-1) * np.sin(angles)
+        return (y * rope.attention_factor).astype(np.float32)
 
     def rotate_cut(self, x: Array, rope: Rope, positions: Array) -> Array:
         d, n = x.shape[-1], int(positions[-1]) + 1

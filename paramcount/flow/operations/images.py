@@ -18,12 +18,14 @@ class Patches(Operation):
     token of a text, its position in time, row and column; those of text are equal, and continue after the largest of
     an image. Source: arXiv:2409.12191 §2.1. "windows": the number of the window of `window` pixels a side that each
     patch is in. "places on page": the row and column of each token, of which two stand in front of the patches of an
-    image and one behind each of its rows. If padded, patches outside the image fill the last windows, and come after
+    image and one behind each of its rows. "tokens in rows": the position of each token, `n_axes` times; the last three
+    of tokens of an image are the column, the row and the number of the image, 0, but for its first and its last token;
+    each row has one more token at its end. If padded, patches outside the image fill the last windows, and come after
     those of the image.
     """
 
     only_moves: ClassVar[bool] = True
-    of: Literal["pixels", "places", "places of tokens", "places on page", "windows"]
+    of: Literal["pixels", "places", "places of tokens", "places on page", "tokens in rows", "windows"]
     height: Size  # of a patch; of a merged one, if places are of tokens
     width: Size
     square: Size = 1  # patches that are merged later stand together, in squares of so many rows and columns
@@ -34,6 +36,7 @@ class Patches(Operation):
     frames_first: bool = False  # of pixels, [patches, frames, channels, height, width]
     from_one: bool = False  # columns before rows, both from 1 on; behind them, a class token is at 0
     token: int | Unknown | None = None  # id of the image token
+    n_axes: Size = 0
     needs: ClassVar[int] = 1  # without an image, the tokens of a text have places
 
     @property
@@ -43,6 +46,7 @@ class Patches(Operation):
             "places": "rows and columns",
             "places of tokens": "position ids",
             "places on page": "position ids",
+            "tokens in rows": "position ids",
         }
         return names.get(self.of, self.of)
 
@@ -51,6 +55,7 @@ class Patches(Operation):
             "pixels": "pixels of each patch",
             "places of tokens": "time, row and column of each token",
             "places on page": "row and column of each token",
+            "tokens in rows": "position, column and row of each token",
         }
         return names.get(self.of, "row and column of each patch")
 
@@ -59,6 +64,8 @@ class Patches(Operation):
             return self.place_tokens(run, *inputs)
         if self.of == "places on page":
             return self.place_page(run, *inputs)
+        if self.of == "tokens in rows":
+            return self.place_in_rows(run, *inputs)
         (image,) = inputs
         channels, height, width, square = len(image), int(self.height), int(self.width), int(self.square)
         rows, columns = count_patches(image, height, width, square)
@@ -92,6 +99,20 @@ class Patches(Operation):
         _, columns = count_patches(image, int(self.height), int(self.width))
         rows = np.stack(np.divmod(positions[:, 0] - 2, columns + 1), axis=-1) + 2
         return np.where(positions < 2, positions, rows)
+
+    def place_in_rows(self, run: Pass, ids: Array, image: Array | None = None) -> Array:
+        places = np.repeat(run.positions[:, None], int(self.n_axes), axis=1)
+        if image is None:
+            return places
+        rows, columns = count_patches(image, int(self.height), int(self.width))
+        is_image = ids == require(self.token)
+        before = int(run.state.get("seen", np.zeros(())))
+        seen = before + np.cumsum(is_image) - 2  # without the first token of the image
+        run.state["seen"] = np.array(before + is_image.sum())
+        inside = is_image & (seen >= 0) & (seen < rows * (columns + 1))
+        placed = np.stack((seen % (columns + 1), seen // (columns + 1), np.zeros_like(seen)), axis=-1)
+        places[inside, -3:] = placed[inside]
+        return places
 
     def place_tokens(self, run: Pass, ids: Array, image: Array | None = None) -> Array:
         if image is None:
@@ -229,6 +250,13 @@ def patch_windows(image: Data, size: Size, window: int | Unknown, *, square: Siz
 def token_places(tokens: Data, image: Data, height: Size, width: Size, token: int | Unknown) -> Data:
     """The positions of each token in time, row and column, [n, 3]. `height`, `width`: of a merged patch."""
     return Data(Patches("places of tokens", height, width, token=token), (tokens, image), (tokens.shape[0], 3))
+
+
+def tokens_in_rows(tokens: Data, image: Data, side: Size, n_axes: Size, token: int | Unknown) -> Data:
+    """The positions of each token, [n, n_axes]: of tokens of an image also its column and row."""
+    return Data(
+        Patches("tokens in rows", side, side, token=token, n_axes=n_axes), (tokens, image), (tokens.shape[0], n_axes)
+    )
 
 
 def page_places(tokens: Data, image: Data, height: Size, width: Size) -> Data:

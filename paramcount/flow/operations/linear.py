@@ -33,7 +33,7 @@ class Lookup(Operation):
     # other, [2, rows, size], or in turns, [rows, 2, size]. "nearest": the number of the row with the smallest distance
     # from a vector, or the token id that stands for it.
     index: Index = "ids"
-    offset: Size | Unknown = 0  # added to a position or an id, or the first of the rows
+    offset: Size | Unknown = 0  # added to a position or an id, or the first of the rows or of the grid
     n_rows: Size = 0
     # Of the grid: corners on corners, or each row at the centre of a square. Its border continues outside. Cubics are
     # Keys' with a = -0.75; if the grid shrinks, values may be averaged over as many rows as become one.
@@ -59,7 +59,7 @@ class Lookup(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if self.index == "places":
-            return interpolate(weights[0], inputs[0], self.stretch)
+            return interpolate(weights[0][int(require(self.offset)) :], inputs[0], self.stretch)
         table, first = weights[0], require(self.offset)
         if self.index == "nearest":
             nearest: Array = ((table * table).sum(1) - 2 * inputs[0] @ table.T).argmin(1)

@@ -88,7 +88,9 @@ class Join(Operation):
     axis: int = -1
     learned: Literal["none", "first", "last", "zeros"] = "none"
     once: bool = False  # only the first part of a text gets something in front, not what continues it
-    each_row: bool = False  # what is learned ends each row of the patches of a square image
+    # What is learned ends each row of the patches of an image, a square one unless a second input has their places,
+    # before squares of them were merged.
+    each_row: bool = False
 
     @property
     def label(self) -> str:
@@ -113,9 +115,11 @@ class Join(Operation):
             return np.pad(x, ((0, len(other) - len(x)), *((0, 0),) * (x.ndim - 1)))
         rows = [weight.reshape(-1, inputs[0].shape[-1]) for weight in weights]
         if self.each_row:
-            side, d = isqrt(len(inputs[0])), inputs[0].shape[-1]
-            ends = np.broadcast_to(rows[0], (side, 1, d))
-            return np.concatenate((inputs[0].reshape(side, side, d), ends), axis=1).reshape(-1, d)
+            x, *places = inputs
+            down, across = (int(n) + 1 for n in places[0].max(0)) if places else (isqrt(len(x)), isqrt(len(x)))
+            n_rows = down // isqrt(down * across // len(x))
+            ends = np.broadcast_to(rows[0], (n_rows, 1, x.shape[-1]))
+            return np.concatenate((x.reshape(n_rows, -1, x.shape[-1]), ends), axis=1).reshape(-1, x.shape[-1])
         return np.concatenate([*inputs, *rows] if self.learned == "last" else [*rows, *inputs], axis=self.axis)
 
 
@@ -135,10 +139,12 @@ def class_token(x: Data, name: str, *shape: Size, component: str = "embedding", 
     return Data(Join(0, "last" if last else "first"), (x,), x.shape, (weight,))
 
 
-def end_rows(x: Data, name: str, component: str) -> Data:
-    """Patches of a square image with a learned vector after each row of them."""
+def end_rows(x: Data, name: str, component: str, *places: Data) -> Data:
+    """Patches of an image with a learned vector after each row of them. `places`: theirs before squares were merged, if
+    the image need not be a square.
+    """
     weight = Weight(name, component, x.shape[-1:])
-    return Data(Join(0, "last", each_row=True), (x,), ("image", x.shape[-1]), (weight,))
+    return Data(Join(0, "last", each_row=True), (x, *places), ("image", x.shape[-1]), (weight,))
 
 
 def pad_rows(x: Data, other: Data) -> Data:

@@ -1,0 +1,186 @@
+"""HunyuanVL and HunyuanOCR: Hunyuan's dense layers, whose heads rotate by column, row and image, before images of any
+size, of which each row ends in a learned vector.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paramcount.architectures.hunyuan_v1_dense import HunYuanDenseV1, rope_with_alpha
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import (
+    Axes,
+    Data,
+    Linear,
+    Rope,
+    Size,
+    Unreachable,
+    Weight,
+    activate,
+    block,
+    class_token,
+    end_rows,
+    given,
+    linear,
+    lookup,
+    merge_squares,
+    patch_places,
+    rms_norm,
+    rope,
+    rope_at,
+    tokens_in_rows,
+)
+from paramcount.parts.classic import multi_head
+from paramcount.parts.qwen_vision import PlacedImages
+from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf, setting
+from paramcount.sizes.conditions import padding_in_table
+
+QKVO = ("q_proj", "k_proj", "v_proj", "o_proj")
+
+
+def find_rope(js: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = js.get("rope_scaling") or js.get("rope_parameters") or {}
+    return found
+
+
+def sections_of(js: Mapping[str, Any]) -> Any:
+    """The pairs of each position; released files call them xdrope_section."""
+    rope = find_rope(js)
+    return rope.get("mrope_section", rope.get("xdrope_section"))
+
+
+def count_axes(js: ConfigJson, c: FieldValues) -> int:
+    """The positions of a token, as many as mrope_section has numbers of pairs, which fill a head."""
+    found, half = sections_of(js), c["d_head"] // 2
+    is_list = isinstance(found, (list, tuple)) and all(type(n) in (int, float) and n == int(n) >= 0 for n in found)
+    if not is_list or sum(map(int, found)) != half or c["d_head"] % 2:
+        raise ParamcountError(
+            "is missing" if found is None else f"= {describe_value(found)}",
+            where="rope_parameters.mrope_section",
+            expected=f"numbers of pairs that sum to {half}",
+        )
+    rope = find_rope(js)
+    if rope.get("xdrope_section") is not None and list(map(float, rope["xdrope_section"])) != list(map(float, found)):
+        raise ParamcountError(
+            f"= {describe_value(rope['xdrope_section'])}",
+            where="rope_parameters.xdrope_section",
+            expected="what mrope_section is",
+        )
+    if rope.get("rope_type", rope.get("type")) == "xdrope" and "factor" not in rope:
+        raise ParamcountError("is missing", where="rope_parameters.factor", expected="a number")
+    return len(found)
+
+
+def read_axes(config: Mapping[str, Any], c: Any) -> Axes:
+    return Axes(tuple(map(int, sections_of(config))), "across halves")
+
+
+def read_rope(config: Mapping[str, Any], c: Any) -> Rope:
+    """xdrope is dynamic scaling, here with a fixed alpha."""
+    rope = dict(find_rope(config))
+    for key in ("rope_type", "type"):
+        if rope.get(key) == "xdrope":
+            rope[key] = "dynamic"
+    return rope_with_alpha({**config, "rope_scaling": rope}, c)
+
+
+class HunYuanVLText(HunYuanDenseV1):
+    """Source: HunYuanVLTextModel of the reference."""
+
+    reference = "HunYuanVLForConditionalGeneration"
+    base_model = "HunYuanVLTextModel"
+    conditions = (padding_in_table(0, "pad_id"),)
+
+    vocab_size: Positive = hf("org_vocab_size", "vocab_size", absent=290943)
+    d_head: Positive = hf("attention_head_dim", "head_dim")
+    n_axes: Positive = derived(count_axes)
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    rope = setting(default=read_rope)
+    axes = setting(default=read_axes)
+
+    def layer(c, x: Data, *places: Data) -> Data:
+        def turn(y: Data) -> Data:
+            return rope_at(y, places[0], c.rope, c.axes) if places else rope(y, c.rope)
+
+        def prepare(q: Data, k: Data) -> tuple[Data, Data]:
+            return c.norm(turn(q), "self_attn.query_layernorm"), c.norm(turn(k), "self_attn.key_layernorm")
+
+        h = c.norm(x, "input_layernorm")
+        x = x + c.self_attention(h, bias=c.attention_bias, prepare=prepare)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
+
+
+class HunYuanVLVision(VisionEncoder):
+    """`n_positions`: of a grid as large as the largest image, and of a class token that there is not."""
+
+    section = "vision_config"
+    unused_keys = ("text_hidden_size", "out_hidden_size", "num_key_value_heads")
+    defaults = {"d_model": 1152, "n_layers": 27, "n_heads": 16, "d_ff": 4304}
+
+    n_heads: Positive = hf("attention_heads", "num_attention_heads", absent=16)
+    n_channels: Positive = hf("num_channels", absent=3)
+    patch_size: Positive = hf("patch_size", absent=16)
+    merge_size: Positive = hf("spatial_merge_size", absent=2)
+    n_positions: Positive = derived(lambda js, c: (js.get("max_image_size", 2048) // c["patch_size"]) ** 2 + 1)
+
+    norm_eps = setting("layer_norm_eps", "rms_norm_eps", default=1e-5)
+
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of its patches, row by row."""
+        places = patch_places(pixels, c.patch_size, c.patch_size)
+        x = embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
+        name, shape = "embeddings.position_embedding.weight", (c.n_positions, c.d_model)
+        x = x + lookup(places, name, "position", *shape, index="places", stretch="centres", offset=1)
+        return c.encode(x, name="layers.{layer}.")
+
+    def layer(c, x: Data, *reads: Data) -> Data:
+        x = x + multi_head(c, c.norm(x, "input_layernorm"), "self_attn.", QKVO, cached=False)
+        return x + encoder_mlp(c, c.norm(x, "post_attention_layernorm"), ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h"))
+
+
+class HunYuanVL(PlacedImages):
+    """Source: modeling_hunyuan_vl.py of the reference."""
+
+    reference = "HunYuanVLForConditionalGeneration"
+    encoder_prefix = "vit."
+    projector_prefix = "vit.perceive."
+    moved = ("model.", "model.")
+
+    vision: HunYuanVLVision
+
+    image_token = setting("image_token_id", default=120120)
+
+    def places(c: Any, pixels: Data) -> tuple[Data, ...]:
+        return (patch_places(pixels, c.vision.patch_size, c.vision.patch_size),)
+
+    def place_tokens(c: Any, tokens: Data, pixels: Data) -> Data:
+        side = c.vision.patch_size * c.vision.merge_size
+        return tokens_in_rows(tokens, pixels, side, c.language.n_axes, c.image_token)
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        d, side = c.vision.d_model, c.vision.merge_size
+        x = merge_squares(rms_norm(x, "before_rms", c.vision.norm_eps), side * side, *places, channels_first=True)
+        x = convolution(x, "proj.0", d + d, d, side, side)
+        x = convolution(activate(x, c.vision.activation), "proj.2", 4 * d, d + d, 1, 1)
+        x = end_rows(x, "image_newline", "projector", *places)
+        x = linear(x, "mlp", "projector", c.language.d_model, bias=True)
+        x = class_token(x, "image_begin", component="projector")
+        x = class_token(x, "image_end", component="projector", last=True)
+        return rms_norm(x, "after_rms", c.vision.norm_eps)
+
+    def unreachable(c: Any, tokens: Data) -> tuple[Unreachable, ...]:
+        x = given("image", "image", c.language.d_model)
+        idle = block(
+            x, c.projector_prefix, lambda x: class_token(x, "image_sep", component="projector"), part="projector"
+        )
+        return (Unreachable(idle, "the separator of images is never put between them"),)
+
+
+def convolution(x: Data, name: str, d_out: Size, *shape: Size) -> Data:
+    """A matrix over squares of patches, stored as a convolution."""
+    weights = (
+        Weight(name + ".weight", "projector", (d_out, *shape)),
+        Weight(name + ".bias", "projector", (d_out,)),
+    )
+    return Data(Linear(), (x,), (x.shape[0], d_out), weights)
