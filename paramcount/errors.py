@@ -143,6 +143,20 @@ class ParamcountError(ValueError):
         """
         return self.replace(where=f"{place}: " + self._where if self.where else place)
 
+    def remove_location(self, place: str) -> ParamcountError:
+        """The same error without the file or line before its field.
+
+        >>> error = ParamcountError("= 0", where=FieldName("n_heads")).add_location("config.json")
+        >>> print(error.remove_location("config.json"))
+        n_heads = 0
+        """
+        first, *rest = self._where.parts or ("",)
+        if first == place:
+            return self.replace(where=Phrase(tuple(rest)))
+        if isinstance(first, str) and first.startswith(f"{place}: "):
+            return self.replace(where=Phrase((first.removeprefix(f"{place}: "), *rest)))
+        return self
+
     def add_block(self, block: str) -> ParamcountError:
         """The same error with its fields inside `block`.
 

@@ -11,6 +11,9 @@ from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.reading import add_settings, get_section, read_setting
 from paramcount.sizes.setting_fields import list_settings
 
+# {config.json key: field of a zoo entry that states it}
+ENTRY_FIELDS = {"max_position_embeddings": "context_length"}
+
 
 class Section(Mapping[str, Any]):
     """A section of a config.json that records which of its keys are read."""
@@ -84,6 +87,11 @@ def list_setting_origins(sizes: Sizes, document: Mapping[str, Any], path: str = 
     for name in inner_configs(type(sizes)):
         if isinstance(part := getattr(sizes, name), Sizes):
             yield from list_setting_origins(part, document, f"{path}{name}.")
+
+
+def select_entry_settings(sizes: Sizes, document: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a zoo entry: those of a config.json that no other field of the entry states."""
+    return {key: value for key, value in select_settings(sizes, document).items() if key not in ENTRY_FIELDS}
 
 
 def select_settings(sizes: Sizes, document: Mapping[str, Any]) -> dict[str, Any]:

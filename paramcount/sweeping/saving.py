@@ -8,7 +8,7 @@ from pathlib import Path
 from paramcount import __version__
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.output.files import write_atomically
-from paramcount.sizes.setting_keys import select_settings
+from paramcount.sizes.setting_keys import select_entry_settings
 from paramcount.sweeping.size import Candidate, Sizing
 from paramcount.zoo import Model
 from paramcount.zoo.adding import FAMILY, UNCHANGED, check_id
@@ -64,5 +64,4 @@ def find_settings(model: Model) -> dict[str, object]:
     original = model.original or model
     if original.entry:
         return dict(original.entry.settings or {})
-    settings = select_settings(original.sizes, original.reading.document)
-    return {key: value for key, value in settings.items() if key != "max_position_embeddings"}
+    return select_entry_settings(original.sizes, original.reading.document)

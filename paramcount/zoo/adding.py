@@ -7,7 +7,7 @@ from pathlib import Path
 
 from paramcount.errors import ParamcountError, make_printable, quote
 from paramcount.output.files import write_atomically
-from paramcount.sizes.setting_keys import select_settings
+from paramcount.sizes.setting_keys import select_entry_settings
 from paramcount.zoo import catalog
 from paramcount.zoo.entries import Entry, Release, Source
 from paramcount.zoo.model import Model
@@ -53,8 +53,7 @@ def make_entry(
         raise ParamcountError(
             f"is counted without {missing}", where=model.id, expected="a model that is counted whole, with its LM head"
         )
-    settings = select_settings(model.sizes, reading.document)
-    settings = {key: value for key, value in settings.items() if key != "max_position_embeddings"}
+    settings = select_entry_settings(model.sizes, reading.document)
     return Entry(
         id=id,
         name=name or id,

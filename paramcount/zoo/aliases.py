@@ -8,10 +8,11 @@ from functools import cache
 
 from paramcount.errors import ParamcountError, find_nearest, list_names, make_printable
 from paramcount.sizes import USUAL, get_key, inner_configs
+from paramcount.sizes.setting_keys import ENTRY_FIELDS
 from paramcount.zoo.columns import HEADINGS
 
 # {config.json key: column} of columns that are not sizes.
-FACT_KEYS = {"max_position_embeddings": "context_length", "tie_word_embeddings": "tied"}
+FACT_KEYS = {**ENTRY_FIELDS, "tie_word_embeddings": "tied"}
 
 
 def fold_heading(name: str) -> str:

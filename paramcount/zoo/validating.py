@@ -54,7 +54,7 @@ def validate_entries(paths: Iterable[Path]) -> Iterator[Validation]:
             entry = read_entry(path)
             yield validate_entry(entry, place, tuple(list_shared_names(entry, path, owners)))
         except ParamcountError as error:
-            yield Validation(place, None, None, (str(error).removeprefix(place).lstrip(": "),))
+            yield Validation(place, None, None, (str(error.remove_location(place)),))
 
 
 def validate_entry(entry: Entry, place: str, shared_names: tuple[str, ...]) -> Validation:
