@@ -137,6 +137,7 @@ TWO_EMBEDDINGS = {
     "seamless_m4t",
     "seamless_m4t_v2",
     "switch_transformers",
+    "t5gemma2",
 }
 # tie_word_embeddings = false unties more: the blocks that Zamba's layers share, and NeoMME's projection of embeddings.
 MORE_TIES = {"neomme", "zamba", "zamba2"}
