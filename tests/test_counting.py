@@ -137,10 +137,10 @@ TWO_EMBEDDINGS = {
     "seamless_m4t",
     "seamless_m4t_v2",
     "switch_transformers",
-    "t5gemma2",
 }
-# tie_word_embeddings = false unties more: the blocks that Zamba's layers share, and NeoMME's projection of embeddings.
-MORE_TIES = {"neomme", "zamba", "zamba2"}
+# tie_word_embeddings = false unties more: the blocks that Zamba's layers share, NeoMME's projection of embeddings, and
+# the vector behind an image of T5Gemma 2.
+MORE_TIES = {"neomme", "t5gemma2", "zamba", "zamba2"}
 
 
 # The token embedding of mllama has more rows than its LM head, so that they are never tied; the reference refuses to
