@@ -29,7 +29,7 @@ PASSIVE = {
     "html", "head", "meta", "title", "style", "body", "a", "header", "footer", "main", "nav", "section", "article",
     "h1", "h2", "h3", "p", "b", "span", "div",
     "ol", "ul", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary",
-    "figure", "figcaption",
+    "figure", "figcaption", "input", "label",
     "svg", "g", "defs", "path", "rect", "line", "polyline", "polygon", "circle", "text", "tspan", "use", "clippath",
     "marker", "pattern", "desc",
 }  # fmt: skip

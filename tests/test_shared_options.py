@@ -103,6 +103,21 @@ def test_a_report_on_several_models_is_called_report(run: Runner) -> None:
     assert Path("report.html").exists()
 
 
+def test_a_report_opens_in_the_browser(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jinja2")
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    assert run("report", "gpt2-small", "--open") == (0, "", "note: wrote gpt2-small.html\n")
+    assert opened == [Path("gpt2-small.html").absolute().as_uri()]
+    assert run("report", "gpt2-small", "-o", "page.html").code == 0
+    assert len(opened) == 1
+
+
+def test_a_report_on_stdout_cannot_be_opened(capsys: pytest.CaptureFixture[str]) -> None:
+    message = command_error(capsys, "report", "gpt2-small", "--open", "-o", "-")
+    assert message == "--open requires a file (expected -o FILE.html)"
+
+
 def test_a_missing_directory_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     message = command_error(capsys, "draw", "gpt2-small", "-o", "nowhere/")
     assert message == "-o nowhere/gpt2-small.svg cannot be written: No such file or directory"

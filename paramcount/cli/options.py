@@ -222,17 +222,19 @@ def add_changes(table: Table, model: Model) -> Table:
 # ---- output
 
 
-def write_named(output: str | None, models: Sequence[Model], extension: str, content: str | bytes) -> None:
-    """Write a page or a picture to a file, or to stdout for "-". If `output` is a directory or None, the file is named
-    after the model."""
+def write_named(output: str | None, models: Sequence[Model], extension: str, content: str | bytes) -> str:
+    """Write a page or a picture to a file, or to stdout for "-", and return the path of the file. If `output` is a
+    directory or None, the file is named after the model."""
     if output == "-":
         click.echo(content, nl=False)
-    elif output is None or is_directory(output):
+        return ""
+    if output is None or is_directory(output):
         path = os.path.join(output or "", choose_file_name(models) + extension)
         write_atomically(path, content)
         click.echo(f"note: wrote {make_printable(path)}", sys.stderr)
-    else:
-        write_atomically(output, content)
+        return path
+    write_atomically(output, content)
+    return output
 
 
 def is_directory(path: str) -> bool:

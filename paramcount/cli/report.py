@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import webbrowser
+from pathlib import Path
+
 import click
 
 from paramcount.cli.commands import Command
@@ -17,6 +20,7 @@ from paramcount.cli.options import (
     set_option,
     write_named,
 )
+from paramcount.errors import ParamcountError
 
 
 @click.command("report", cls=Command, epilog="Example: paramcount report gpt2-small llama-3.1-8b -o report.html")
@@ -28,12 +32,14 @@ from paramcount.cli.options import (
     type=FilePath(),
     help="Write to FILE.html or into a directory (default: MODEL.html).",
 )
+@click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 @estimates_option
 @set_option
 @download_option
 def command(
     names: tuple[str, ...],
     output: str | None,
+    open_page: bool,
     estimates: bool,
     changes: tuple[str, ...],
     download: bool,
@@ -46,9 +52,13 @@ def command(
     from paramcount.drawing.report import check_ending, render_page
     from paramcount.loading import select_models
 
+    if open_page and output == "-":
+        raise ParamcountError("--open requires a file", expected="-o FILE.html")
     if output is not None and output != "-" and not is_directory(output):
         check_ending(output)
     models = [apply_changes(model, changes) for model in select_models(names, estimates=estimates, download=download)]
     print_messages(collect_messages(names, models, with_ids=True))
     silence_matplotlib()
-    write_named(output, models, ".html", render_page(models))
+    path = write_named(output, models, ".html", render_page(models))
+    if open_page:
+        webbrowser.open(Path(path).expanduser().resolve().as_uri())

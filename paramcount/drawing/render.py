@@ -249,12 +249,14 @@ def colour_number(n: str, colours: dict[int, int]) -> str:
 
 
 def render_html(drawing: Drawing) -> str:
-    """An HTML page that shows the drawing and scrolls it if it is too wide."""
+    """An HTML page that fits the drawing to the window, or scrolls it in its actual size."""
     page = (
         f"body{{margin:0;background:{LIGHT['paper']};color:{LIGHT['ink']};font:15px/1.5 {FONTS}}}"
         "details{padding:1em 28px}"
         f"@media (prefers-color-scheme:dark){{body{{background:{DARK['paper']};color:{DARK['ink']}}}}}"
         ".wide{overflow-x:auto}.wide svg{display:block;margin:auto}"
+        ".zoom{margin:0;padding:1em 28px 0}.zoom:has(:checked)+.wide svg{max-width:none}"
+        "@media print{.zoom{display:none}}"
     )
     return "\n".join(
         [
@@ -265,7 +267,8 @@ def render_html(drawing: Drawing) -> str:
             '<meta name="color-scheme" content="light dark">',
             f"<title>{escape_text(drawing.title)}, drawn to scale</title>",
             f"<style>{page}</style>",
-            f'<main>\n<div class="wide" tabindex="0" role="region" aria-label="Drawing">\n{render_svg(drawing)}</div>',
+            '<main>\n<p class="zoom"><input type="checkbox" id="zoom"> <label for="zoom">Actual size</label></p>',
+            f'<div class="wide" tabindex="0" role="region" aria-label="Drawing">\n{render_svg(drawing)}</div>',
             "<details><summary>Text description</summary>",
             *(["<ol>", *(f"<li>{escape_text(line)}</li>" for line in drawing.words), "</ol>"] if drawing.words else []),
             "</details>",

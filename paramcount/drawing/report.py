@@ -63,7 +63,6 @@ class Chapter:
     overview: Table | None = None
     footnotes: Sequence[str] = ()
     drawing: Markup | None = None
-    drawing_width: str = ""  # in pixels
     drawing_error: str = ""  # why there is no drawing
     explanation: Explanation | None = None
     trace: Trace | None = None
@@ -100,6 +99,7 @@ def render_page(models: Sequence[Model]) -> str:
     environment.filters |= {
         "words": describe_verdict,
         "cells": format_cells,
+        "label_cells": lambda text: Markup(label_cells(text)),  # noqa: S704 from the template, escaped there
         "inner": lambda text: _mark_inner(text, Markup),
         "stretches": split_trace,
         "footnotes": list_footnotes,
@@ -117,6 +117,21 @@ def render_page(models: Sequence[Model]) -> str:
         bars=_draw_bars(rows, Markup) if any(not row["estimate"] for row in rows) else None,
     )
     return html
+
+
+def label_cells(table: str) -> str:
+    """The HTML of a table with the heading of its column at each cell: narrow screens show it beside the value.
+
+    >>> label_cells('<tr><th scope="col">a</th><th scope="col">b</th></tr><tr><th>1</th><td>2</td></tr>')
+    '<tr><th scope="col">a</th><th scope="col">b</th></tr><tr><th>1</th><td data-label="b">2</td></tr>'
+    """
+    _, *headings = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', table)
+
+    def label_row(row: re.Match[str]) -> str:
+        rest = iter(headings)
+        return re.sub("<td", lambda _: f'<td data-label="{next(rest)}"', row[0])
+
+    return re.sub("<tr>.*?</tr>", label_row, table, flags=re.DOTALL)
 
 
 def make_chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Chapter:
@@ -142,7 +157,7 @@ def make_chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Ch
     try:
         drawing = draw_model(model)
         svg = safe(drawing.svg(id=f"{anchor}-drawing"))
-        chapter = replace(chapter, drawing=svg, drawing_width=f"{drawing.width:.0f}")
+        chapter = replace(chapter, drawing=svg)
     except ParamcountError as error:
         chapter = replace(chapter, drawing_error=f"No drawing: {error}")
     try:

@@ -100,16 +100,28 @@ CUT = """[...document.querySelectorAll('.scroll')].filter(node => node.scrollWid
   .map(node => node.getAttribute('aria-label') + ' ' + node.scrollWidth + ' > ' + node.clientWidth)"""
 
 
+@pytest.mark.parametrize("width", [360, 800, 1280])
 @pytest.mark.parametrize("name", ["one.html", "several.html", "config.html"])
-def test_nothing_is_cut_off_on_a_laptop(browser: Browser, pages: dict[str, Path], name: str) -> None:
-    open_page(browser, pages[name], width=1280)
+def test_tables_and_drawings_fit_the_screen(browser: Browser, pages: dict[str, Path], name: str, width: int) -> None:
+    open_page(browser, pages[name], width=width)
     assert browser.value(CUT) == []
 
 
+def test_a_cell_on_a_phone_has_the_heading_of_its_column(browser: Browser, pages: dict[str, Path]) -> None:
+    open_page(browser, pages["one.html"], width=360)
+    cell = "document.querySelector('tbody td')"
+    assert browser.value(f"getComputedStyle({cell}, '::before').content") == '"parameters"'
+    assert browser.value(f"{cell}.textContent") == "926,679,040"
+    open_page(browser, pages["one.html"], width=1280)
+    assert browser.value(f"getComputedStyle({cell}, '::before').content") == "none"
+
+
 @pytest.mark.parametrize("width", [360, 800])
-def test_content_wider_than_the_screen_scrolls_in_place(browser: Browser, pages: dict[str, Path], width: int) -> None:
+def test_a_drawing_in_its_actual_size_scrolls_in_place(browser: Browser, pages: dict[str, Path], width: int) -> None:
     open_page(browser, pages["several.html"], width=width)
-    assert browser.value(CUT) != []
+    browser.value("document.querySelectorAll('.zoom label').forEach(label => label.click())")
+    assert "Drawing to scale" in {" ".join(text.split()[:3]) for text in browser.value(CUT)}
+    assert browser.value("document.documentElement.scrollWidth") == width
     styles = "[...new Set([...document.querySelectorAll('.scroll')].map(node => getComputedStyle(node).overflowX))]"
     assert browser.value(styles) == ["auto"]
     assert (
