@@ -27,7 +27,7 @@ from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line, command_error
 from tests.running import Runner
-from tests.structures import pick_structures
+from tests.structures import keep_every, pick_structures
 from tests.test_package import command_code, list_loaded_modules
 
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
@@ -121,7 +121,7 @@ def test_changing_a_size_equals_editing_the_zoo_entry(id: str) -> None:
                 )
 
 
-@in_batches("name", sorted(MODEL_TYPES), size=50)
+@in_batches("name", keep_every(3, MODEL_TYPES), size=50)
 def test_changing_a_size_equals_editing_the_config_json_except_for_noted_sizes(name: str) -> None:
     """Doubles every number of every architecture, with what_if and in its config.json."""
     document = default_config(name)
@@ -146,7 +146,7 @@ def test_changing_a_size_equals_editing_the_config_json_except_for_noted_sizes(n
                 ]
 
 
-@in_batches("name", sorted(MODEL_TYPES), size=50)
+@in_batches("name", keep_every(3, MODEL_TYPES), size=50)
 def test_one_more_layer_adds_parameters_or_is_an_error(name: str) -> None:
     """A list of layers never keeps its old length silently."""
     model = pc.load(default_config(name))

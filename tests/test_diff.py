@@ -27,6 +27,10 @@ from tests.running import Run, Runner
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 NEIGHBOURS = list(pairwise(IDS))
 FAR = [(a, IDS[-1 - i]) for i, a in enumerate(IDS[: len(IDS) // 2 : 5])]  # mostly of different architectures
+PAIRS = [
+    pytest.param(*pair, marks=() if i % 4 == 0 else (pytest.mark.exhaustive,))
+    for i, pair in enumerate(NEIGHBOURS + FAR)
+]
 LIST = "[sliding_attention]"
 
 LLAMAS = """\
@@ -84,7 +88,7 @@ def test_two_llamas_differ_in_three_sizes_and_four_components() -> None:
     assert (found.difference, found.active_difference) == (8_030_261_248 - 6_738_415_616, 8_030_261_248 - 6_738_415_616)
 
 
-@in_batches(("a", "b"), [*NEIGHBOURS, *FAR], size=50)
+@in_batches(("a", "b"), PAIRS, size=50)
 def test_components_are_sorted_by_difference_and_sum_to_the_total(a: str, b: str) -> None:
     found = pc.diff(a, b)
     assert sum(c.difference for c in found.components) == found.difference == pc.count(b).total - pc.count(a).total
@@ -103,7 +107,7 @@ def test_components_are_sorted_by_difference_and_sum_to_the_total(a: str, b: str
     }
 
 
-@in_batches(("a", "b"), [*NEIGHBOURS, *FAR], size=50)
+@in_batches(("a", "b"), PAIRS, size=50)
 def test_the_printed_arithmetic_evaluates_to_the_difference(a: str, b: str) -> None:
     for c in pc.diff(a, b).components:
         printed = re.sub(r"\(tied to \w+\)|,", "", render_arithmetic(c)).replace("×", "*").replace("−", "-")
@@ -111,7 +115,7 @@ def test_the_printed_arithmetic_evaluates_to_the_difference(a: str, b: str) -> N
         assert eval(printed) == c.difference  # noqa: S307
 
 
-@in_batches(("a", "b"), [*NEIGHBOURS, *FAR], size=50)
+@in_batches(("a", "b"), PAIRS, size=50)
 def test_swapping_the_models_flips_every_sign(a: str, b: str) -> None:
     there, back = pc.diff(a, b), pc.diff(b, a)
     assert {c.component: c.difference for c in there.components} == {
@@ -208,7 +212,7 @@ def test_two_models_by_name_print_sizes_then_components_then_the_total(run: Runn
     assert run("diff", "llama-2-7b", "meta-llama/Llama-3.1-8B") == Run(0, LLAMAS, "")
 
 
-@in_batches(("a", "b"), [*NEIGHBOURS, *FAR], size=50)
+@in_batches(("a", "b"), PAIRS, size=50)
 def test_a_difference_fits_80_columns(run: Runner, a: str, b: str) -> None:
     done = run("diff", a, b)
     assert (done.code, done.err) == (0, "")

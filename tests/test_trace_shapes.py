@@ -17,6 +17,7 @@ from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Shape, Step, Trace
 from paramcount.tracing.walk import TraceOptions
 from tests import cases
+from tests.structures import keep_every
 from tests.test_mutants import replace_everywhere
 
 CASES = cases.load_cases()
@@ -188,7 +189,10 @@ def test_relative_distances_have_no_batch_axis() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, of_type in CASES.items() if any("vision_config" in case["config"] for case in of_type)]
+    "name",
+    keep_every(
+        4, [name for name, of_type in CASES.items() if any("vision_config" in case["config"] for case in of_type)]
+    ),
 )
 def test_vision_encoders_have_no_mask_and_no_cache(name: str) -> None:
     """Only text that attends to the image by cross-attention caches the image's keys. Decoding computes nothing for

@@ -21,7 +21,7 @@ from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
 from tests.refusing import command_error
 from tests.running import Runner
-from tests.structures import keep_every
+from tests.structures import keep_every, pick_structures
 
 DATA = Path(__file__).parent / "data"
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
@@ -666,7 +666,7 @@ def test_every_answer_has_every_format(run: Runner, args: list[str], format: str
     assert (done.code in (0, 1), done.err, bool(done.out)) == (True, "", True)
 
 
-@in_batches("id", IDS, size=50)
+@in_batches("id", pick_structures(IDS), size=50)
 def test_every_answer_is_readable_in_80_columns(run: Runner, id: str) -> None:
     lines = run("why", id).out.splitlines() + run("why", id, "1.7B").out.splitlines()
     assert max(map(len, lines)) <= 80

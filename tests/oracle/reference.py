@@ -50,9 +50,9 @@ def count_outer_bias(model: Any) -> int:
     """Values of a bias that the module around the LM head's matrix owns, as in ESM; 0 if the matrix owns its bias."""
     matrix = model.get_output_embeddings()
     if matrix is None and hasattr(model, "embedding_decoder"):
-        return model.embedding_decoder.bias.numel()
+        return int(model.embedding_decoder.bias.numel())
     if matrix is None and type(model).__name__.startswith("Blip"):
-        return model.text_decoder.get_output_embeddings().bias.numel()
+        return int(model.text_decoder.get_output_embeddings().bias.numel())
     around = (module for module in model.modules() if getattr(module, "decoder", None) is matrix is not None)
     biases = {id(bias): bias for module in around if (bias := module._parameters.get("bias")) is not None}
     return sum(bias.numel() for bias in biases.values() if bias is not getattr(matrix, "bias", None))
