@@ -25,6 +25,9 @@ ENDINGS = {".svg": "svg", ".png": "png"}
 SMALLEST_CELL = 1.5  # pixels; smaller cells are not drawn, but counted in the text
 BORDERS = {"tensor": 1.5, "component": 2.5, "layers": 3.5, "part": 5.0}  # widths of the lines around a group
 ROOT = ".paramcount-map"
+# Attributes, because the rules of a style sheet with ancestors in them do not reach into what <use> repeats
+GRID = 'fill="none" stroke="#fff" stroke-opacity=".5"'
+ACTIVE = 'fill="#000" fill-opacity=".5"'
 
 
 def render_map(map: ParameterMap, id: str = "map") -> str:
@@ -62,9 +65,7 @@ def make_style(map: ParameterMap) -> str:
         f"{ROOT} text{{font-family:{FONTS}}}",
         f"{ROOT} .bold{{font-weight:bold}}",
         f"{ROOT} .border{{fill:none}}",
-        f"{ROOT} .grid{{fill:none;stroke:#fff;stroke-opacity:.5}}",
         f"{ROOT} .scale{{fill:none;stroke:#848d97}}",
-        f"{ROOT} .active{{fill:#000;fill-opacity:.5}}",
     ]
     for entry in map.entries:
         colour = COLOURS[entry.component]
@@ -96,10 +97,10 @@ class CellWriter:
             if inner:
                 yield from self.use_cells(row, inner)
         if axis.active < axis.number:
-            yield f'<path class="active" d="{trace_first_cells(rows, axis.active)}"/>'
+            yield f'<path class="active" {ACTIVE} d="{trace_first_cells(rows, axis.active)}"/>'
         side = min(rows[0].width, rows[0].height)
         stroke = min(2.0, 0.06 * side) if inner else min(1.0, 0.12 * side)
-        yield f'<path class="grid" stroke-width="{fmt(stroke)}" d="{trace_grid(rows)}"/>'
+        yield f'<path class="grid" {GRID} stroke-width="{fmt(stroke)}" d="{trace_grid(rows)}"/>'
 
     def use_cells(self, row: CellRow, inner: Sequence[Copies]) -> Iterator[str]:
         """The inner grid of every cell in some equal rows."""
@@ -226,7 +227,7 @@ def draw_legend(map: ParameterMap) -> Iterator[str]:
         y += step
         experts = next(tile for tile in map.tiles if any(axis.active < axis.number for axis in tile.copies))
         square = format_area(Area(left, y, side, side))
-        yield f'<rect class="{get_component(experts)}" {square}/><rect class="active" {square}/>'
+        yield f'<rect class="{get_component(experts)}" {square}/><rect class="active" {ACTIVE} {square}/>'
         yield draw_text(text_left, y + 11.5 * zoom, "active for one token", size, "soft")
     yield draw_text(right, map.height - MARGIN, "made with paramcount", 11 * zoom, "soft", anchor="end")
 
