@@ -36,6 +36,7 @@ SHARED = {
     "Qwen3VLMoeForConditionalGeneration": "qwen3_vl_moe",
     "Qwen3_5ForCausalLM": "qwen3_5_text",
     "Qwen3_5MoeForCausalLM": "qwen3_5_moe_text",
+    "Qwen4ExpForCausalLM": "qwen4_exp_text",
     "RWForCausalLM": "RefinedWebModel",  # which refuses the keys of RefinedWeb
 }
 

@@ -166,7 +166,7 @@ class Ernie45VL(PlacedImages):
 
     image_token = setting("image_token_id", default=100295)
 
-    def marks(c) -> tuple[Data, ...]:
+    def marks(c, tokens: Data) -> tuple[Data, ...]:
         return (mark_images(),)
 
     def project(c: Any, x: Data, *places: Data) -> Data:

@@ -8,7 +8,18 @@ from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.linear_attention import gated_delta_net
-from paramcount.sizes import Flag, Indices, Natural, Positive, Words, per_layer, rotary, scattered_dense_layers, setting
+from paramcount.sizes import (
+    Condition,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Words,
+    per_layer,
+    rotary,
+    scattered_dense_layers,
+    setting,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.layer_types import check_no_types
@@ -34,7 +45,7 @@ class GatedDeltaHybrid(Decoder):
     Source: for the delta net arXiv:2412.06464; for the gate of the attention arXiv:2505.06708.
     """
 
-    conditions = (padding_in_table(None),)
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
     linear_routers = (".shared_expert_gate.weight",)
     stores_together: ClassVar[bool] = False  # the delta net's gate with q, k and v, its beta with the step
     defaults = {"vocab_size": 248320, "d_model": 4096, "n_layers": 32}

@@ -281,6 +281,7 @@ COMPOSITES = {
     "qwen2_vl": Composite("qwen2_vl_text", tie_rule="either", ignores_model_type=True, is_flat=True),
     "qwen3_5": Composite("qwen3_5_text", ignores_model_type=True),
     "qwen3_5_moe": Composite("qwen3_5_moe_text", ignores_model_type=True),
+    "qwen4_exp": Composite("qwen4_exp_text", ignores_model_type=True),
     "qwen3_asr": Composite(
         "qwen3", default_tie=True, default_section=ASR_QWEN_3 | {"tie_word_embeddings": True}, other_sections=AUDIO
     ),

@@ -139,7 +139,7 @@ class PlacedImages(Sizes):
         x = insert(block(tokens, "", c.language.embed, moved=moved), tokens, image, c.image_token)
         x = c.insert_sound(x, tokens)
         places = c.place_tokens(tokens, pixels)
-        x = block(x, "", c.language.transform, reads=(places, *c.marks()), moved=moved, renamed=renamed)
+        x = block(x, "", c.language.transform, reads=(places, *c.marks(tokens)), moved=moved, renamed=renamed)
         return block(x, "", c.language.head, moved=moved) if head else x
 
     def body(c, tokens: Data) -> Data:
@@ -149,7 +149,7 @@ class PlacedImages(Sizes):
         """Where each token stands, in a text with an image."""
         return places_in_text(c, tokens, pixels)
 
-    def marks(c) -> tuple[Data, ...]:
+    def marks(c, tokens: Data) -> tuple[Data, ...]:
         """What else the layers of the language model read."""
         return ()
 
