@@ -922,7 +922,7 @@ def test_known_figures_of_the_mixtures_and_of_gpt2() -> None:
     assert (qwen3.active, qwen3.total) == (3_353_032_704, 30_532_122_624)
     assert (v3.active, v3.total, v3.active_without_input_table) == (37_552_282_624, 671_026_404_352, 36_625_603_584)
     assert (v3.buffers, v3.mtp, v3.mtp_buffers) == (14_848, 11_610_067_968, 256)
-    assert (glm.total, glm.buffers, glm.mtp + glm.mtp_buffers, glm.mtp_copies) == (
+    assert (glm.total, glm.buffers, (glm.mtp or 0) + glm.mtp_buffers, glm.mtp_copies) == (
         352_797_814_784,
         14_240,
         3_988_069_792,

@@ -370,3 +370,9 @@ def test_a_flag_without_a_config_key_is_explained(run: Runner) -> None:
     out = " ".join(run("diff", "gemma-3-1b", "t5-small").out.split())
     assert "gated – → false (gated MLP)" in out
     assert "scaled – → true (decoder output scaled before the LM head)" in out
+
+
+def test_a_size_that_nobody_knows_is_not_0(run: Runner) -> None:
+    assert (pc.count("glm-5.2").mtp, pc.count("glm-5").mtp) == (None, 9_952_920_320)
+    assert "not included in the total: MTP 9,952,920,320 → unknown" in run("diff", "glm-5", "glm-5.2").out
+    assert "MTP (size unknown)" in run("show", "glm-5.2").out

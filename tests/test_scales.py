@@ -74,7 +74,7 @@ def test_a_config_json_with_fp8_has_the_scales_of_its_release(name: str, publish
     assert (
         count.total
         + count.buffers
-        + count.mtp
+        + (count.mtp or 0)
         + count.mtp_buffers
         + count.mtp_copies
         + sum(count_scales(count.tensors, scheme).values())

@@ -90,8 +90,12 @@ class GlmMoeDsa(DeepseekV32):
 
     def mtp(c, tokens: Data) -> Data | None:
         if c.reusing_layers:
-            return None  # what such a release holds of an indexer there is not known
+            return None
         return next_token_layers(c, tokens, lambda x: c.share(x, ("full", "moe"), None)[0])
+
+    def has_unknown_mtp(c) -> bool:
+        """What a release whose layers reuse a selection of tokens holds of an indexer there is not known."""
+        return bool(c.reusing_layers) and c.n_mtp_layers > 0
 
     def check(c) -> None:
         super().check()

@@ -128,5 +128,7 @@ def list_footnotes(diff: Difference) -> list[str]:
         phrases += ["all other components as above"] if others else []
         lines.append(f"active {format_sum(diff.active_a, diff.active_b)}: {', '.join(phrases)}")
     for name, a, b, _ in diff.beside:
-        lines.append(f"not included in the total: {name.replace('mtp', 'MTP')} {format_sum(a, b)}")
+        known = a is not None and b is not None
+        text = format_sum(a, b) if known else " → ".join("unknown" if n is None else f"{n:,}" for n in (a, b))
+        lines.append(f"not included in the total: {name.replace('mtp', 'MTP')} {text}")
     return lines

@@ -39,7 +39,7 @@ class Count:
     parts: Mapping[str, int]  # every name in PARTS except mtp, zeros included; sums to total
     buffers: int
     legacy_buffers: int
-    mtp: int
+    mtp: int | None  # None if what the release has of them is unknown
     mtp_buffers: int
     mtp_copies: int
     tied: bool
@@ -237,7 +237,7 @@ def build_count(sums: Sums, sizes: Sizes, id: str, head: bool, **facts: Any) -> 
         parts={**NO_PARTS, **sums.parts},
         buffers=sums.excluded["buffer"],
         legacy_buffers=legacy,
-        mtp=sums.excluded["mtp"],
+        mtp=None if sizes.has_unknown_mtp() else sums.excluded["mtp"],
         mtp_buffers=sums.excluded["mtp_buffer"],
         mtp_copies=sums.excluded["mtp_copy"],
         tied=sums.tied,

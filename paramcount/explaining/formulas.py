@@ -100,7 +100,7 @@ def select_count(sums: Sums, c: Sizes, cls: type[Sizes], of: str, sizes: Sizes |
     return to_polynomial(sum(details))
 
 
-NO_LEGACY = SimpleNamespace(legacy_buffers=tuple)
+NO_LEGACY = SimpleNamespace(legacy_buffers=tuple, has_unknown_mtp=bool)
 
 
 def sum_legacy_buffers(c: Sizes, cls: type[Sizes], sizes: Sizes | None) -> Polynomial:

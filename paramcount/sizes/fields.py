@@ -215,6 +215,10 @@ class Sizes(BaseModel):
         """Multi-token-prediction layers on the model's last hidden state; None if there are none."""
         return None
 
+    def has_unknown_mtp(c) -> bool:
+        """Whether a release has multi-token-prediction layers of which nobody knows what they hold."""
+        return False
+
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         """Parameters that the reference allocates and no forward pass reads."""
         return ()

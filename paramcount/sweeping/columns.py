@@ -29,7 +29,7 @@ CACHES = {"kv_per_token": count_growth, "state": count_states}
 COLUMNS = (*COUNTS, *COMPONENTS, *CACHES)
 DEFAULT_COLUMNS = ("total", "active")
 BF16 = parse_kv_dtype("bf16")
-NO_LEGACY = SimpleNamespace(legacy_buffers=tuple)  # those of older files need concrete sizes
+NO_LEGACY = SimpleNamespace(legacy_buffers=tuple, has_unknown_mtp=bool)  # those of older files need concrete sizes
 
 Formulas = Mapping[str, Polynomial | int]  # {column: its value}
 

@@ -66,6 +66,7 @@ def describe_count(count: Count) -> list[str]:
     sizes = [f"FP32 {format_bytes(count.bytes_fp32)}", *describe_storage(count)]
     lines.append(" · ".join([f"non-embedding {count.non_embedding:,}", *sizes]))
     extras = [f"{name} {n:,}" for name, n in (("buffers", count.buffers), ("MTP", count.mtp)) if n]
+    extras += ["MTP (size unknown)"] if count.mtp is None else []
     extras += count.not_counted
     if extras:
         lines.append(f"not included in the total: {' · '.join(extras)}")

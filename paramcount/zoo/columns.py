@@ -206,7 +206,7 @@ FIELDS = (
         )
     ),
     declare_count("buffers", "Values that are stored but not learned; not in the total.", "values"),
-    declare_count("mtp", "Multi-token-prediction layers of the release; not in the total."),
+    declare_count("mtp", "Multi-token-prediction layers of the release, null if unknown; not in the total."),
     declare_count("bytes_fp32", "Weights at 4 bytes each.", "bytes", heading="FP32", show=format_bytes_or_dash),
     declare_count("bytes_bf16", "Weights at 2 bytes each.", "bytes", heading="BF16", show=format_bytes_or_dash),
     declare_size("n_layers", "layers", "Layers of the decoder, or of the only stack.", heading="layers"),

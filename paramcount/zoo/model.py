@@ -152,7 +152,9 @@ def list_release_items(count: Count, release: Release) -> dict[str, int]:
     items = {"total": count.total, "buffers": count.buffers}
     if release.legacy_buffers:
         items["legacy_buffers"] = count.legacy_buffers
-    if release.mtp:
+    if release.mtp and count.mtp is None:
+        return {}
+    if release.mtp and count.mtp is not None:
         items |= {"mtp": count.mtp, "mtp_buffers": count.mtp_buffers}
     if "mtp" in release.copies:
         items["mtp_copies"] = count.mtp_copies

@@ -264,7 +264,8 @@ def describe_changes(model: Model) -> list[str]:
     if (before.active, after.active) != (before.total, after.total):
         lines.append(f"active {format_sum(before.active, after.active)}")
     others = (("MTP", before.mtp, after.mtp), ("buffers", before.buffers, after.buffers))
-    return lines + [f"{name} {format_sum(a, b)}" for name, a, b in others if a != b]
+    known = ((name, a, b) for name, a, b in others if a is not None and b is not None)
+    return lines + [f"{name} {format_sum(a, b)}" for name, a, b in known if a != b]
 
 
 def format_changes(model: Model) -> str:
