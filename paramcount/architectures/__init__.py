@@ -77,6 +77,7 @@ ARCHITECTURES = {
     "deberta": ("deberta", "Deberta"),
     "deberta-v2": ("deberta_v2", "DebertaV2"),
     "deepseek": ("deepseek", "DeepseekMoE"),
+    "deepseek_ocr2": ("deepseek_ocr2", "DeepseekOcr2"),
     "deepseek_v2": ("deepseek_v2", "DeepseekV2"),
     "deepseek_v3": ("deepseek_v3", "DeepseekV3"),
     "deepseek_v32": ("deepseek_v32", "DeepseekV32"),

@@ -143,6 +143,7 @@ class HunYuanVL(PlacedImages):
     """Source: modeling_hunyuan_vl.py of the reference."""
 
     reference = "HunYuanVLForConditionalGeneration"
+    modules = {".mlp.dense_h_to_4h": (".mlp.fc1",), ".mlp.dense_4h_to_h": (".mlp.fc2",)}
     encoder_prefix = "vit."
     projector_prefix = "vit.perceive."
     moved = ("model.", "model.")

@@ -30,6 +30,7 @@ from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.sam import SamVision
 from paramcount.parts.vision import encoder_mlp
 from paramcount.sizes import (
+    Condition,
     ConfigJson,
     FieldValues,
     Flag,
@@ -59,10 +60,11 @@ SAM_NAMES = (
 CHANNELS = (512, 1024)
 
 
-def channels(at: int) -> Callable[[ConfigJson, FieldValues], Any]:
+def channels(at: int, absent: tuple[int, int] = CHANNELS) -> Callable[[ConfigJson, FieldValues], Any]:
     def derive(js: ConfigJson, c: FieldValues) -> Any:
-        found = js.get("downsample_channels", CHANNELS)
-        if not isinstance(found, (list, tuple)) or len(found) != len(CHANNELS):
+        found = js.get("downsample_channels")
+        found = absent if found is None else found
+        if not isinstance(found, (list, tuple)) or len(found) != len(absent):
             raise ParamcountError(
                 f"= {describe_value(found)}",
                 where="vision_config.sam_config.downsample_channels",
@@ -106,28 +108,34 @@ class UnlimitedOcrClip(ClipVision):
         return x + encoder_mlp(c, c.norm(x, "layer_norm2"))
 
 
-def expert_groups_fit(js: ConfigJson, c: FieldValues) -> None:
-    """Experts are chosen from the best groups, which are as large as each other, or from all."""
-    if len(c["dense_layers"]) == c["n_layers"] or js.get("topk_method", "greedy") == "greedy":
-        return
-    groups, kept = js.get("n_group", 1), js.get("topk_group", 1)
-    if js["topk_method"] != "group_limited_greedy":
-        raise ParamcountError(
-            f"= {describe_value(js['topk_method'])}", where="topk_method", expected="greedy or group_limited_greedy"
-        )
-    if groups is None or kept is None or c["n_routed_experts"] % groups or kept > groups:
-        raise ParamcountError(
-            f"= {describe_value(groups)}, with topk_group = {describe_value(kept)} and {c['n_routed_experts']} experts",
-            where="n_group",
-            expected="a divisor of the number of experts that is at least topk_group",
-        )
+def expert_groups_fit(absent: int | None) -> Condition:
+    """Experts are chosen from the best groups, which are as large as each other, or from all.
+
+    `absent`: the default of n_group and topk_group.
+    """
+
+    def condition(js: ConfigJson, c: FieldValues) -> None:
+        if len(c["dense_layers"]) == c["n_layers"] or js.get("topk_method", "greedy") == "greedy":
+            return
+        groups, kept = js.get("n_group", absent), js.get("topk_group", absent)
+        if js["topk_method"] != "group_limited_greedy":
+            raise ParamcountError(
+                f"= {describe_value(js['topk_method'])}", where="topk_method", expected="greedy or group_limited_greedy"
+            )
+        if groups is None or kept is None or c["n_routed_experts"] % groups or kept > groups:
+            raise ParamcountError(
+                f"= {describe_value(groups)}, with topk_group = {describe_value(kept)} and {c['n_routed_experts']} "
+                "experts",
+                where="n_group",
+                expected="a divisor of the number of experts that is at least topk_group",
+            )
+
+    return condition
 
 
-class UnlimitedOcr(AttentionDecoder):
-    """Source: modeling_unlimited_ocr.py of the reference."""
+class OcrDecoder(AttentionDecoder):
+    """DeepSeek's layers of plain attention, and an image among the tokens. A subclass adds `see`."""
 
-    reference = "UnlimitedOcrForConditionalGeneration"
-    base_model = "UnlimitedOcrModel"
     section = "text_config"
     unused_keys = ("head_dim",)
     modules = {
@@ -137,12 +145,6 @@ class UnlimitedOcr(AttentionDecoder):
         ".net_3": (".proj.conv2",),
     }
     rotated = "d_head"
-    conditions = (
-        padding_in_table(None),
-        attention_words("full_attention", "reference_sliding_attention"),
-        not_null("sliding_window"),
-        expert_groups_fit,
-    )
     defaults = {"vocab_size": 129280, "d_model": 1280, "n_layers": 12, "n_heads": 10}
 
     n_kv_heads: Positive = hf(absent=10, null=equal_to("n_heads"))
@@ -156,8 +158,6 @@ class UnlimitedOcr(AttentionDecoder):
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=False)
-    sam: UnlimitedOcrSam
-    vision: UnlimitedOcrClip
 
     rope = rotary(positions=32768)
     routed_scale = setting("routed_scaling_factor", default=1.0)
@@ -169,16 +169,6 @@ class UnlimitedOcr(AttentionDecoder):
     def forward(c, tokens: Data) -> Data:
         return c.decode(insert(c.embed(tokens), tokens, c.see(), c.image_token))
 
-    def see(c) -> Data:
-        """An image to vectors of its patches; a learned one ends each row of them, another one the image."""
-        x = block(c.sam.image(), "model.sam_model.", c.sam.forward, part="vision", renamed=SAM_NAMES)
-        again = block(x, "model.vision_model.", c.vision.encode_again, part="vision")
-        return block(join(again, x), "model.", c.project, part="projector")
-
-    def project(c, x: Data) -> Data:
-        x = end_rows(linear(x, "projector.layers", "projector", c.d_model, bias=True), "image_newline", "projector")
-        return class_token(x, "view_seperator", component="projector", last=True)  # spelled so
-
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         h = c.norm(x, "post_attention_layernorm")
@@ -189,6 +179,36 @@ class UnlimitedOcr(AttentionDecoder):
     def choose(c, logits: Data) -> Data:
         groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups}
         return route(logits, c.n_active_experts, "softmax", factor=c.routed_scale, **groups)
+
+    def see(c) -> Data:
+        """An image to vectors of the language model's size."""
+        raise NotImplementedError
+
+
+class UnlimitedOcr(OcrDecoder):
+    """Source: modeling_unlimited_ocr.py of the reference."""
+
+    reference = "UnlimitedOcrForConditionalGeneration"
+    base_model = "UnlimitedOcrModel"
+    conditions = (
+        padding_in_table(None),
+        attention_words("full_attention", "reference_sliding_attention"),
+        not_null("sliding_window"),
+        expert_groups_fit(1),
+    )
+
+    sam: UnlimitedOcrSam
+    vision: UnlimitedOcrClip
+
+    def see(c) -> Data:
+        """An image to vectors of its patches; a learned one ends each row of them, another one the image."""
+        x = block(c.sam.image(), "model.sam_model.", c.sam.forward, part="vision", renamed=SAM_NAMES)
+        again = block(x, "model.vision_model.", c.vision.encode_again, part="vision")
+        return block(join(again, x), "model.", c.project, part="projector")
+
+    def project(c, x: Data) -> Data:
+        x = end_rows(linear(x, "projector.layers", "projector", c.d_model, bias=True), "image_newline", "projector")
+        return class_token(x, "view_seperator", component="projector", last=True)  # spelled so
 
     def check(c) -> None:
         check_heads_fill(c)

@@ -47,6 +47,7 @@ OWN_OTHERWISE = {
     "cosmos3_edge": "fc1, which is the matrix of another MLP elsewhere, is up_proj, fc2 likewise down_proj",
     "deepseek_v4": "nearly everything",
     "gte": "nearly everything",
+    "hunyuan_vl": "nearly everything in its vision encoder and projector",
     "inkling2_text": "nearly everything",
     "jina_embeddings_v3": "nearly everything",
     "kimi_k25": "nearly everything in its vision encoder and projector",

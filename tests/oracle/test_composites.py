@@ -39,6 +39,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "qwen2_vl_text": {"num_attention_heads": 32, "hidden_size": 4096},
     "qwen3_omni_moe_text": {"head_dim": 128},
     "qwen2_5_vl_text": {"num_attention_heads": 32, "hidden_size": 4096},
+    "hunyuan_vl_text": MODEL_TYPES["hunyuan_vl_text"].vary["="],
     "cohere_compass_text": MODEL_TYPES["cohere_compass_text"].vary["="],
 }
 # Without these another part could not be built.

@@ -78,7 +78,7 @@ class Lookup(Operation):
         if self.unknown_id is not None:
             is_known_id = (rows >= 0) & (rows < len(table)) & ~np.isin(rows, [require(id) for id in self.placeholders])
             rows = np.where(is_known_id, rows, require(self.unknown_id))
-        n_rows = sum(map(len, weights))
+        n_rows = len(table) + sum(map(len, weights[1:]))
         if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < n_rows:
             worst = int(rows.max()) if int(rows.max()) >= n_rows else int(rows.min())
             what = "position" if self.index == "positions" else "token id"
