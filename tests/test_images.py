@@ -219,6 +219,19 @@ def test_a_second_table_continues_the_first() -> None:
         compute(Lookup("ids"), [3], weights=tables)
 
 
+def test_channels_stand_in_the_place_of_tokens() -> None:
+    x = np.arange(12.0).reshape(3, 2, 2)
+    found = compute(Reshape("channels"), x)
+    assert found[:, 0].tolist() == [[0, 4, 8], [1, 5, 9]]
+    assert compute(Reshape("channels"), found).tolist() == x.tolist()
+
+
+def test_an_image_may_be_padded_with_more_zeros() -> None:
+    """A single value of 1, and 3 × 3 weights of 1, with two zeros on each side: it is in all of 3 × 3 squares."""
+    operation = Convolve(3, of_image=True, n_zeros=2)
+    assert compute(operation, np.ones((1, 1)), weights=(np.ones((1, 1, 3, 3)),)).ravel().tolist() == [1] * 9
+
+
 def test_masked_tokens_have_the_smallest_logit() -> None:
     logits = np.array([[1.0, 2.0, 3.0, 4.0]], np.float32)
     found = compute(Clip(None, -3.4028234663852886e38, only=(0, -2)), logits)

@@ -112,6 +112,7 @@ ARCHITECTURES = {
     "flaubert": ("flaubert", "Flaubert"),
     "flex_olmo": ("flex_olmo", "FlexOlmo"),
     "flint": ("flint", "Flint"),
+    "florence2": ("florence2", "Florence2"),
     "fnet": ("fnet", "FNet"),
     "fsmt": ("fsmt", "FSMT"),
     "fun_asr_nano": ("fun_asr_nano", "FunAsrNano"),

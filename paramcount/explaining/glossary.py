@@ -188,6 +188,7 @@ MEANINGS = {
     "d_model_group": "hidden size per group of the MLP",
     "d_ff_group": "MLP hidden size per group",
     "n_additional": "number of tokens in a second embedding",
+    "d_rows": "size of the part of a position that stands for its row",
     "d_base": "channels of the VQ-VAE's first convolution",
     "d_code": "size of a code",
     "d_language": "size of a state that writes a code",

@@ -189,6 +189,7 @@ COMPOSITES = {
     ),
     "ernie4_5_vl_moe": Composite("ernie4_5_vl_moe_text", default_tie=True, ignores_model_type=True),
     "exaone4_5": Composite("exaone4", old_type="exaone4_5_text", needs_model_type=True),
+    "florence2": Composite("bart", tie_rule="text", supported_types=("bart",)),
     "fun_asr_nano": Composite(
         "qwen3",
         default_tie=True,

@@ -80,7 +80,14 @@ class Stacks(Sizes):
 
     def embed(c, x: Data, tokens: Data, prefix: str) -> Data:
         """Looked-up tokens to what the first layer reads."""
-        x = scale_by(x, c.embedding_scale, "times √d_model") + c.positions(tokens, prefix)
+        return c.place(c.scale(x), tokens, prefix)
+
+    def scale(c, x: Data) -> Data:
+        return scale_by(x, c.embedding_scale, "times √d_model")
+
+    def place(c, x: Data, tokens: Data, prefix: str) -> Data:
+        """Embedded tokens with their positions."""
+        x = x + c.positions(tokens, prefix)
         return c.norm(x, prefix + "layernorm_embedding") if c.norms_embedding else x
 
     def positions(c, tokens: Data, prefix: str) -> Data:

@@ -56,6 +56,16 @@ VQ_VAE = {
     "num_res_blocks": 1,
 }  # fmt: skip
 MOLMO = {"hidden_size": 16, "num_attention_heads": 2, "head_dim": 6, "intermediate_size": 20}
+DAVIT = {
+    "embed_dim": [8, 16], "depths": [1, 2], "num_heads": [2, 4], "num_groups": [2, 4], "patch_size": [7, 3],
+    "patch_stride": [4, 2], "patch_padding": [3, 1], "patch_prenorm": [False, True], "window_size": 3,
+    "projection_dim": 32, "max_position_embeddings": 6, "max_temporal_embeddings": 3, "mlp_ratio": 2.0,
+}  # fmt: skip
+BART = {
+    "model_type": "bart", "vocab_size": 96, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2,
+    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 44, "decoder_ffn_dim": 44,
+    "max_position_embeddings": 64,
+}  # fmt: skip
 ONE_TILE = {"image_grid_pinpoints": [[0, 0]]}
 COHERE2 = {**TEXT, "model_type": "cohere2", "layer_norm_eps": 1e-3, "sliding_window": 5}
 MLLAMA_TEXT = {key: value for key, value in TEXT.items() if key not in ("head_dim", "bos_token_id", "eos_token_id")}
@@ -436,6 +446,17 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "janus": {
         "text_config": LLAMA, "vision_config": {**VISION, "mlp_ratio": 1.25, "projection_dim": 32, "depth": 3},
         "vq_config": VQ_VAE, **PLACEHOLDER,
+    },
+    "florence2": {
+        "text_config": BART, "vision_config": DAVIT, **PLACEHOLDER,
+    },
+    "florence2, other settings": {
+        "text_config": {**BART, "tie_word_embeddings": False, "scale_embedding": True, "activation_function": "relu"},
+        "vision_config": {
+            **DAVIT, "patch_prenorm": [True, False], "activation_function": "silu", "patch_padding": [2, 0],
+            "patch_size": [5, 1], "qkv_bias": False,
+        },
+        **PLACEHOLDER,
     },
     "idefics": {
         **QWEN_TEXT, "vocab_size": 90, "additional_vocab_size": 8, "alpha_type": "vector", "qk_layer_norms": True,
@@ -957,6 +978,7 @@ IMAGES: Mapping[str, Image] = {
     "DeepseekVLForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "JanusForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "Molmo2ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_pooling),
+    "Florence2ForConditionalGeneration": Image((3, 32, 32), 17, arrange_one),
     "IdeficsForVisionText2Text": Image((3, 12, 12), 0, arrange_for_every_token),
     "ChameleonForConditionalGeneration": Image((3, 8, 8), 16, arrange_one),
     "AriaForConditionalGeneration": Image((3, 12, 12), 5, arrange_one),

@@ -15,6 +15,7 @@ import pytest
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.components import TOWERS as OTHER_PARTS
+from paramcount.counting.tensors import list_unreachable
 from paramcount.huggingface.config import read_config
 from paramcount.huggingface.multimodal import COMPOSITES, LANGUAGE_MODEL_TYPES
 from tests.model_types import MODEL_TYPES
@@ -83,6 +84,9 @@ def declared_shapes(document: dict[str, Any]) -> Shapes:
         ):
             found[tensor.shape] += tensor.copies
     assert sum_values(found) == count.language_model
+    for tensor, _ in list_unreachable(count.sizes):
+        if tensor.part not in OTHER_PARTS:
+            found[tensor.shape] += tensor.copies
     return found
 
 

@@ -174,6 +174,7 @@ from paramcount.flow.operations.shapes import (
     to_later_streams,
     to_memory,
     to_pairs_of_heads,
+    transpose_heads,
     weigh_blocks,
     weighted_mean,
 )
@@ -383,6 +384,7 @@ __all__ = [
     "token_before",
     "token_places",
     "tokens_in_rows",
+    "transpose_heads",
     "weigh_blocks",
     "weighted_mean",
 ]  # fmt: skip

@@ -44,6 +44,7 @@ class Convolve(Operation):
     # for each step, on either side; or as many behind its rows as reach, and as many on either side of its columns. Of
     # frames, on either side, or before them, so that no later frame is seen.
     zeros: Literal["around", "behind", "least", "later rows", "before"] = "around"
+    n_zeros: Size | Unknown | None = None  # around an image; None: (width − 1) // 2
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
@@ -130,7 +131,7 @@ class Convolve(Operation):
 
     def pad(self, n: int, width: int, axis: int) -> tuple[int, int]:
         """Zeros before and behind n rows or columns."""
-        half = (width - 1) // 2
+        half = (width - 1) // 2 if self.n_zeros is None else int(require(self.n_zeros))
         if self.zeros == "least":
             zeros = max((-(-n // self.stride) - 1) * self.stride + width - n, 0)
             return zeros // 2, zeros - zeros // 2
@@ -269,13 +270,14 @@ def convolve_image(
     depthwise: bool = False,
     bias: bool = False,
     zeros: Literal["around", "behind", "least"] = "around",
+    n_zeros: Size | Unknown | None = None,
 ) -> Data:
     """All channels, or each alone, over `width` × `width` patches of a square image: [n, in] to [n / stride²,
     channels]."""
     kernel = Weight(name + ".weight", component, (channels, 1 if depthwise else x.shape[-1], width, width))
     weights = (kernel, Weight(name + ".bias", component, (channels,))) if bias else (kernel,)
     rows = x.shape[0] if stride == 1 else "image"
-    operation = Convolve(width, stride=stride, of_image=True, grouped=depthwise, zeros=zeros)
+    operation = Convolve(width, stride=stride, of_image=True, grouped=depthwise, zeros=zeros, n_zeros=n_zeros)
     return Data(operation, (x,), (rows, *x.shape[1:-1], channels), weights)
 
 

@@ -160,12 +160,14 @@ class Reshape(Operation):
     heads for all heads; for tokens, a learned vector; for later streams, zeros for the first. Pairs of heads: [n,
     heads, d] to [n, heads, 2·d]: a head of the first half beside one of the second, twice. Memory: values that are
     cached for later tokens, as they are. Larger image: each patch of a square image as four.
+    Channels: [n, heads, d] to [d, heads, n], so that channels attend to one another; and back.
     """
 
     only_moves: ClassVar[bool] = True
     to: Literal[
         "heads", "groups", "one axis", "merged rows", "merged channels", "other axes", "all heads", "all streams",
         "later streams", "all tokens", "pairs of heads", "memory", "larger image",
+        "channels",
     ] = "other axes"  # fmt: skip
 
     @property
@@ -174,7 +176,7 @@ class Reshape(Operation):
 
     @property
     def label(self) -> str:
-        names = {"one axis": "flatten", "other axes": "reshape", "memory": "memory", "larger image": "upsample"}
+        names = {"one axis": "flatten", "other axes": "reshape", "memory": "memory", "channels": "transpose"}
         names |= dict.fromkeys(("merged rows", "merged channels"), "merge rows")
         if self.to.startswith(("all", "later", "pairs", "larger")):
             return f"expand to {self.to.removeprefix('all ')}"
@@ -192,6 +194,8 @@ class Reshape(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x = inputs[0]
+        if self.to == "channels":
+            return x.transpose(2, 1, 0)
         if self.to == "all tokens":
             rows = (*weights, *inputs[1:])[0].reshape(-1, *shape[1:])
             return np.broadcast_to(rows[-1], (len(x), *shape[1:]))
@@ -252,6 +256,11 @@ def expand_to_tokens(x: Data, vector: Data) -> Data:
 
 def to_pairs_of_heads(x: Data) -> Data:
     return Data(Reshape("pairs of heads"), (x,), (*x.shape[:2], x.shape[2] + x.shape[2]))
+
+
+def transpose_heads(x: Data) -> Data:
+    """[n, heads, d] to [d, heads, n]."""
+    return Data(Reshape("channels"), (x,), x.shape[::-1])
 
 
 def enlarge(x: Data) -> Data:
