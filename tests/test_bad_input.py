@@ -27,38 +27,58 @@ OPTIONAL_PARTS = {"n_dense_layers", "n_shared_experts", "n_mtp_layers"}  # a mod
 # What else the reference builds without: {size: the architectures, or their blocks, in which it may be 0}.
 MAY_BE_ZERO = {
     "n_routed_experts": {
-        "axk1", "bailing_hybrid", "deepseek_v32", "ernie4_5_moe", "gemma4", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa",
-        "granitemoehybrid", "jamba", "qwen3_next",
+        "afmoe", "axk1", "bailing_hybrid", "deepseek_v32", "dots1", "ernie4_5_moe", "ernie4_5_vl_moe.language",
+        "gemma4", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa", "granitemoehybrid", "jamba", "qwen3_next",
     },
-    "n_active_experts": {"bailing_hybrid", "ernie4_5_moe", "gemma4", "granitemoehybrid", "qwen3_next"},
+    "n_active_experts": {
+        "afmoe", "bailing_hybrid", "dots1", "ernie4_5_moe", "ernie4_5_vl_moe.language", "gemma4", "granitemoehybrid",
+        "qwen3_next",
+    },
     "n_identity_experts": {"longcat_flash"},
     "n_least_experts": {"longcat_flash"},
-    "d_expert": {"gemma4"},
-    "d_per_layer": {"gemma4"},
+    "d_expert": {"ernie4_5_vl_moe.language", "gemma4"},
+    "d_per_layer": {"gemma3n", "gemma4"},
     "d_rope": {  # partial_rotary_factor
-        "fuyu", "glm", "glm4", "glm4_moe", "glm_ocr.language", "gpt_neox", "laguna", "mimo_v2_flash",
-        "minicpmv4_6.language", "minimax_m2", "nemotron", "persimmon", "phi", "phi3", "phi3_v",
-        "qwen3_5.language", "qwen3_5_moe.language", "qwen3_next", "recurrent_gemma", "stablelm", "zaya",
+        "bamba", "fuyu", "glm", "glm4", "glm4_moe", "glm4v.language", "glm_ocr.language", "gpt_neox", "laguna",
+        "mimo_v2_flash", "minicpmv4_6.language", "minimax_m2", "minimax_m3_vl", "nemotron", "persimmon", "phi",
+        "phi3", "phi3_v", "phi4_multimodal", "qwen3_5.language", "qwen3_5_moe.language", "qwen3_next",
+        "recurrent_gemma", "stablelm", "zaya",
     },
     "d_rope_sliding": {"laguna", "mimo_v2_flash", "zaya"},
     "n_frequencies": {"esm"},
     "n_token_types": {"deberta", "deberta-v2", "gte"},
     "d_conv": {"deberta-v2"},
-    "window": {"modernbert"},
-    "window_size": {"got_ocr2.vision"},
+    "window": {"modernbert", "modernbert-decoder"},
+    "window_size": {"got_ocr2.vision", "unlimited_ocr.sam"},
     "n_layers": {"nemotron_h"},
     "n_global_tokens": {"pegasus_x"},
     "block_offset": {"pegasus_x"},  # half a block of one token
     "n_adapter_places": {"zamba2"},
     "n_patches": {  # an image smaller than a patch
-        "gemma3.vision", "git.vision", "internvl_chat.vision", "kosmos-2.vision", "llava.vision", "minicpmv.vision",
-        "minicpmv4_6.vision", "paddleocr_vl.vision",
+        "blip-2.vision", "blip.vision", "gemma3.vision", "git.vision", "glm4v.vision", "idefics2.vision",
+        "instructblip.vision", "instructblipvideo.vision", "internvl.vision", "internvl_chat.vision",
+        "kosmos-2.vision", "llava.vision", "llava_next.vision", "llava_next_video.vision", "llava_onevision.vision",
+        "minicpmv.vision", "minicpmv4_6.vision", "molmo2.vision", "paddleocr_vl.vision", "paligemma.vision",
+        "phi4_multimodal.vision", "t5gemma2.vision", "unlimited_ocr.vision", "video_llava.vision", "vipllava.vision",
     },
     "n_layers_before": {"minicpmv4_6.vision"},
     "n_timestamp_layers": {"fun_asr_nano.audio"},
     "d_subsampled": {"gemma4.audio"},
+    "d_vision_expert": {"ernie4_5_vl_moe.language"},
+    "n_earlier_frames": {"gemma3n.audio"},
+    "n_later_frames": {"gemma3n.audio"},
+    "d_index_rope": {"minimax_m3_vl"},
+    "n_pairs": {"minimax_m3_vl.vision"},
+    "n_additional": {"molmo2"},
+    "n_bands_left": {"phi4_multimodal.audio"},
+    "n_ahead": {"t5gemma2.encoder"},
+    "n_behind": {"t5gemma2.encoder"},
+    "d_adapter": {"xmod"},
 }  # fmt: skip
-WITHOUT_FLAGS = {"cpmant", "fun_asr_nano", "kimi_k25", "qwen2_audio", "qwen3_asr", "voxtral"}  # of their own
+WITHOUT_FLAGS = {  # of their own
+    "cpmant", "fun_asr_nano", "inkling_text", "kimi_k25", "kimi_vl", "moshi", "musicgen", "musicgen_melody",
+    "qwen2_audio", "qwen3_asr", "voxtral",
+}  # fmt: skip
 
 LLAMA: dict[str, Any] = {
     "vocab_size": 1000, "d_model": 256, "n_layers": 2, "n_heads": 32, "n_kv_heads": 8, "d_head": 8, "d_ff": 512,
