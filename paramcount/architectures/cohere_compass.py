@@ -62,6 +62,7 @@ class CohereCompassText(Cohere2):
     ropes = setting(default=read_ropes)
     rope = None
     logit_scale = setting("logit_scale", default=1.0)
+    pooling = setting(default=lambda js, c: js.get("pooling") or "eos")
 
     def layer(c, x: Data, *reads: Any) -> Data:
         """`reads`: the places of the tokens, if there may be images, and the kind of layer."""

@@ -180,6 +180,12 @@ def audio_encoder(c: Any, tokens: Data) -> Data:
     return listen(c, "encoder.")
 
 
+def known_pooling(js: ConfigJson, c: FieldValues) -> None:
+    """Cohere Compass has three ways to pool scores; without one, those of the last token count."""
+    if (found := js.get("pooling") or "eos") not in ("bos", "eos", "mean"):
+        raise ParamcountError(f"= {describe_value(found)}", where="pooling", expected="bos, eos, mean or null")
+
+
 LABELS = labels()
 SCORE = TaskHead(heads.score_last, LABELS)
 TOKEN_SCORES = TaskHead(heads.score_tokens, LABELS)
@@ -270,6 +276,10 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "biogpt": ("BioGpt", GPT),
     "bloom": ("Bloom", GPT_SPAN),
     "camembert": ("Camembert", ROBERTA),
+    "cohere_compass_text": (
+        "CohereCompassText",
+        {"ForSequenceClassification": TaskHead(heads.score_as_set, LABELS, (known_pooling,))},
+    ),
     "convbert": (
         "ConvBert",
         {

@@ -44,6 +44,14 @@ def score_last(c: Any, x: Data) -> Data:
     return pool_text(linear(x, "score", "other", c.n_labels), "last position")
 
 
+def score_as_set(c: Any, x: Data) -> Data:
+    """Scores of the last position, of the first, or their mean. Source: CohereCompassTextForSequenceClassification."""
+    pooling, scores = get_setting(c, "pooling"), linear(x, "score", "other", c.n_labels)
+    if pooling == "bos":
+        return first_token(scores)
+    return pool_text(scores, {"eos": "last position", "mean": "mean"}.get(pooling, UNKNOWN))
+
+
 def score_last_unnamed_bias(c: Any, x: Data) -> Data:
     """The same, as CTRLForSequenceClassification names it."""
     return pool_text(linear(x, "classifier", "other", c.n_labels), "last position")

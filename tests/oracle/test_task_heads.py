@@ -43,7 +43,6 @@ def list_pairs() -> Iterator[tuple[str, str]]:
 
 # Heads that are refused: their base is another model than that of the class for language modelling.
 NOT_DECLARED = {
-    "CohereCompassTextForSequenceClassification",
     "Qwen3ASRForTokenClassification",
     "T5Gemma2ForSequenceClassification",
     "T5Gemma2ForTokenClassification",
