@@ -23,7 +23,7 @@ def list_listed(run: Runner, *args: str) -> list[str]:
 
 
 def has_fewer_kv_heads(model: pc.Model) -> bool:
-    sizes = getattr(model.sizes, "language", model.sizes)
+    sizes = getattr(model.sizes, "language", getattr(model.sizes, "text", model.sizes))
     n_heads, n_kv_heads = (getattr(sizes, name, None) for name in ("n_heads", "n_kv_heads"))
     return type(n_heads) is int and type(n_kv_heads) is int and n_kv_heads < n_heads
 

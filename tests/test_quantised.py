@@ -545,7 +545,9 @@ def test_a_float16_gguf_file_is_not_quantised() -> None:
 @in_batches("id", sorted(list_ids()), size=80)
 def test_no_zoo_model_looks_quantised(id: str) -> None:
     try:
-        tensors: Layer = {tensor.name.format(layer=0, expert=0): ("BF16", tensor.shape) for tensor in count(id).tensors}
+        tensors: Layer = {
+            tensor.name.format(layer=0, expert=0, stream=0): ("BF16", tensor.shape) for tensor in count(id).tensors
+        }
     except ParamcountError:  # an estimate has no tensors
         return
     for found in (unpack_tensors(tensors), unpack_index(tensors)):
