@@ -49,7 +49,9 @@ def score_as_set(c: Any, x: Data) -> Data:
     pooling, scores = get_setting(c, "pooling"), linear(x, "score", "other", c.n_labels)
     if pooling == "bos":
         return first_token(scores)
-    return pool_text(scores, {"eos": "last position", "mean": "mean"}.get(pooling, UNKNOWN))
+    if pooling == "eos":
+        return pool_text(scores, "last position")
+    return pool_text(scores, "mean" if pooling == "mean" else UNKNOWN)
 
 
 def score_last_unnamed_bias(c: Any, x: Data) -> Data:
