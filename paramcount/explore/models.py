@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 
 from paramcount.costs.gpus import list_gpus
 from paramcount.counting.components import COMPONENTS
@@ -13,7 +14,7 @@ from paramcount.errors import ParamcountError
 from paramcount.explore.copies import export_config, export_yaml
 from paramcount.explore.structures import Data, encode_integer, export_structure
 from paramcount.sizes import Sizes, inner_configs
-from paramcount.sizes.values import format_size
+from paramcount.sizes.values import format_size, to_json
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.entries import Published
 from paramcount.zoo.what_if import change_sizes, get_size, list_paths
@@ -90,10 +91,7 @@ def export_model(model: Model, structures: Structures) -> Data:
         "active_min": encode_integer(count.active_min),
         "structure": structure,
         "values": values,
-        "variants": [
-            {"label": label, **dict(zip(("structure", "values"), structures.add(variant)))}
-            for label, variant in list_variants(model)
-        ],
+        "variants": list(export_variants(model, structures)),
         "published": [export_published(figure) for figure in model.published],
         "sources": [{"id": source.id, "ref": source.ref} for source in model.sources],
         "yaml": export_yaml(model),
@@ -108,10 +106,21 @@ def export_published(figure: Published) -> Data:
     return {"what": figure.what, "value": value, "source": figure.source}
 
 
-def list_variants(model: Model) -> Iterator[tuple[str, Model]]:
-    """(its change, the model) with one flag changed, as far as it is then valid."""
-    flags = [path for path in list_paths(model.sizes) if type(get_size(model.sizes, path)) is bool]
-    for path in flags[:MOST_VARIANTS]:
-        value = not get_size(model.sizes, path)
+def list_variants(model: Model) -> Iterator[tuple[str, str, object]]:
+    """(label, size, its value) of changes to the structure: a flag the other way, or layers of one kind only."""
+    for path in list_paths(model.sizes):
+        value = get_size(model.sizes, path)
+        if type(value) is bool:
+            yield f"{path} = {format_size(not value)}", path, not value
+        elif isinstance(value, tuple) and all(isinstance(kind, str) for kind in value):
+            for kind in dict.fromkeys(value) if len(set(value)) > 1 else ():
+                yield f"{path} = {kind} in every layer", path, (kind,) * len(value)
+
+
+def export_variants(model: Model, structures: Structures) -> Iterator[Data]:
+    """The variants that are valid. `changes`: {size: its value in JSON}."""
+    for label, path, value in islice(list_variants(model), MOST_VARIANTS):
         with suppress(ParamcountError):
-            yield f"{path} = {format_size(value)}", change_sizes(model, {path: value})
+            structure, values = structures.add(change_sizes(model, {path: value}))
+            changes = {path: json.dumps(to_json(value))}
+            yield {"label": label, "changes": changes, "structure": structure, "values": values}

@@ -2,32 +2,38 @@
 
 const quote = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 
+/** [size, value as JSON] of everything that differs from the published model. */
 const listSettings = (variant, changed) => [
-  ...(variant.label === "as published" ? [] : [variant.label.replace(" = ", "=")]),
-  ...changed.map(([path, value]) => `${path}=${value}`),
+  ...Object.entries(variant.changes),
+  ...changed.map(([path, value]) => [path, value.toString()]),
 ];
 
 export function formatCommand(model, variant, changed) {
-  const settings = listSettings(variant, changed).map((setting) => ` --set ${quote(setting)}`);
+  const settings = listSettings(variant, changed).map(([path, value]) => ` --set ${quote(`${path}=${value}`)}`);
   return `paramcount ${quote(model.id)}${settings.join("")}\n`;
 }
 
 /** The zoo entry with the changed sizes in it; null if there is none. */
 export function formatYaml(model, variant, changed) {
   if (!model.yaml) return null;
-  const settings = new Map(listSettings(variant, changed).map((setting) => setting.split("=")));
+  const settings = new Map(listSettings(variant, changed));
   const blocks = []; // the keys around a line, each with its indentation
+  let replaced = null; // the indentation of a key whose list is left out
   return model.yaml
     .split("\n")
-    .map((line) => {
-      const match = /^( *)([A-Za-z0-9_]+):(.*)$/.exec(line);
-      if (!match) return line;
-      const [, indent, key] = match;
-      while (blocks.length && blocks.at(-1).indent >= indent.length) blocks.pop();
-      blocks.push({ indent: indent.length, key });
-      const path = blocks.map((block) => block.key).join(".");
-      const value = settings.get(path.replace(/^config\./, ""));
-      return path.startsWith("config.") && value !== undefined ? `${indent}${key}: ${value}` : line;
+    .flatMap((line) => {
+      const indent = line.length - line.trimStart().length;
+      if (replaced !== null && (indent > replaced || (indent === replaced && line.trimStart().startsWith("- ")))) return [];
+      replaced = null;
+      const key = /^ *([A-Za-z0-9_]+):/.exec(line)?.[1];
+      if (!key) return [line];
+      while (blocks.length && blocks.at(-1).indent >= indent) blocks.pop();
+      blocks.push({ indent, key });
+      const [first, ...path] = blocks.map((block) => block.key);
+      const value = settings.get(path.join("."));
+      if (first !== "config" || value === undefined) return [line];
+      replaced = indent;
+      return [`${" ".repeat(indent)}${key}: ${value}`];
     })
     .join("\n");
 }
@@ -36,8 +42,7 @@ export function formatYaml(model, variant, changed) {
 export function formatConfig(model, variant, changed) {
   if (!model.config) return null;
   const document = structuredClone(model.config.document);
-  for (const setting of listSettings(variant, changed)) {
-    const [path, value] = setting.split("=");
+  for (const [path, value] of listSettings(variant, changed)) {
     const place = model.config.keys[path];
     if (!place) return null;
     let section = document;

@@ -18,7 +18,7 @@ export function prepare(data) {
 
 function prepareModel(model, structures) {
   const variants = [
-    { label: "as published", structure: model.structure, values: model.values },
+    { label: "as published", changes: {}, structure: model.structure, values: model.values },
     ...model.variants,
   ].map((variant) => ({ ...variant, structure: structures[variant.structure], values: variant.values.map(BigInt) }));
   return {
