@@ -6,6 +6,7 @@ The result is a tree of decisions over integer expressions, which a page can eva
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from paramcount.counting.sum_weights import SymbolicSizes
@@ -186,15 +187,21 @@ def derive_conditions(check: Check, sizes: Sizes, varying: frozenset[str]) -> Tr
 
     Raises: NoConditionsError with the sizes that must not vary for the check to be such a tree.
     """
+    return follow_all(lambda run: apply(check, make_symbolic(sizes, run, varying), run))
+
+
+def follow_all(function: Callable[[Run], Tree]) -> Tree:
+    """The results of all ways through a function as a tree of [condition, tree, tree].
+
+    Raises: NoConditionsError if there are too many ways.
+    """
     ways = 0
 
     def follow(decisions: tuple[bool, ...]) -> Tree:
         nonlocal ways
         ways += 1
         run = Run(decisions)
-        result = apply(check, make_symbolic(sizes, run, varying), run)
-        n = len(decisions)
-        return unfold(run, n, result)
+        return unfold(run, len(decisions), function(run))
 
     def unfold(run: Run, n: int, result: Tree) -> Tree:
         if n == len(run.taken):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
+from contextlib import suppress
 from typing import Any
 
 from paramcount import __version__
@@ -14,6 +16,7 @@ from paramcount.sizes.values import to_json
 from paramcount.zoo import Model
 from paramcount.zoo.adding import FAMILY, UNCHANGED
 from paramcount.zoo.entries import Entry, Source
+from paramcount.zoo.what_if import change_sizes, get_size
 from paramcount.zoo.writing import format_entry
 
 
@@ -42,7 +45,7 @@ def export_yaml(model: Model) -> str | None:
 def export_config(model: Model) -> dict[str, Any] | None:
     """{"document": a config.json, "keys": {size: its place}}; None if the sizes cannot be stated so.
 
-    Every size that may vary must have a key, and reading the document must give the same sizes.
+    Reading the document must give the same sizes, also after a change of any key.
     """
     sizes = model.sizes
     document: dict[str, Any] = {"model_type": model.architecture, "architectures": [model.sizes.reference]}
@@ -50,9 +53,26 @@ def export_config(model: Model) -> dict[str, Any] | None:
     try:
         fill_section(document, sizes, "", (), keys)
         is_same = read_config(document).sizes == sizes
-    except (ParamcountError, KeyError):
+    except ParamcountError:
         return None
-    return {"document": document, "keys": keys} if is_same else None
+    return {"document": document, "keys": keys} if is_same and are_read(model, document, keys) else None
+
+
+def are_read(model: Model, document: dict[str, Any], keys: dict[str, list[str]]) -> bool:
+    """Whether a change of a key changes its size and nothing else, where the reference accepts the change."""
+    for path, place in keys.items():
+        value = get_size(model.sizes, path)
+        if type(value) is not int:
+            continue
+        changed = copy.deepcopy(document)
+        section = changed
+        for step in place[:-1]:
+            section = section[step]
+        section[place[-1]] = 2 * value
+        with suppress(ParamcountError):
+            if read_config(changed).sizes != change_sizes(model, {path: 2 * value}).sizes:
+                return False
+    return True
 
 
 def fill_section(
@@ -68,8 +88,6 @@ def fill_section(
             continue
         spellings = get_key(type(sizes), name).spellings(name)
         if not spellings:
-            if type(value) is int:
-                raise KeyError(name)
             continue
         key = find_main_key(spellings, document)
         place = [*at, *key.split(".")] if not key.startswith("/") else key[1:].split(".")

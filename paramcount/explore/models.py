@@ -6,12 +6,14 @@ import json
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
+from typing import Any
 
 from paramcount.costs.gpus import list_gpus
 from paramcount.counting.components import COMPONENTS
 from paramcount.counting.sum_weights import get_structure
 from paramcount.errors import ParamcountError
 from paramcount.explore.copies import export_config, export_yaml
+from paramcount.explore.packings import Packings
 from paramcount.explore.structures import Data, encode_integer, export_structure
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size, to_json
@@ -23,11 +25,26 @@ OVERHEAD = 10**9  # bytes that a runtime takes on each GPU, an assumption
 MOST_VARIANTS = 8  # of one model
 
 
-class Structures:
-    """The structures of a page, each once."""
+class Pool:
+    """Data, each once."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}  # {JSON: position}
+
+    def add(self, data: Any) -> int:
+        """The position of data."""
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        return self.numbers.setdefault(text, len(self.numbers))
+
+    def list_all(self) -> list[Any]:
+        return [json.loads(text) for text in self.numbers]
+
+
+class Structures:
+    """The structures of a page, each once. Their tensors and steps are positions in `parts`, as many are alike."""
+
+    def __init__(self) -> None:
+        self.structures, self.parts, self.packings = Pool(), Pool(), Packings()
         self.known: dict[Hashable, tuple[int, list[str]]] = {}  # {what a structure depends on: (position, its sizes)}
 
     def add(self, model: Model) -> tuple[int, list[int | str]]:
@@ -35,9 +52,8 @@ class Structures:
         sizes = model.settled_sizes
         key = (get_structure(sizes, False), model.reading.head, repr(list_all_settings(sizes)))
         if key not in self.known:
-            structure = export_structure(model)
-            text = json.dumps(structure, ensure_ascii=False, separators=(",", ":"))
-            known = self.numbers.setdefault(text, len(self.numbers)), [size[0] for size in structure["sizes"]]
+            structure = export_structure(model, self.packings)
+            known = self.add_data(structure), [size[0] for size in structure["sizes"]]
             if not structure["fixed"]:  # otherwise it depends on the values of sizes too
                 self.known[key] = known
         else:
@@ -45,8 +61,14 @@ class Structures:
         position, paths = known
         return position, [encode_integer(get_size(sizes, path)) for path in paths]
 
-    def list_all(self) -> list[Data]:
-        return [json.loads(text) for text in self.numbers]
+    def add_data(self, structure: Data) -> int:
+        """The position of a structure."""
+        flow = structure["flow"]
+        return self.structures.add(
+            structure
+            | {name: list(map(self.parts.add, structure[name])) for name in ("tensors", "checks")}
+            | {"flow": flow and flow | {"steps": list(map(self.parts.add, flow["steps"]))}}
+        )
 
 
 def list_all_settings(sizes: Sizes) -> list[object]:
@@ -65,7 +87,9 @@ def export_models(models: Iterable[Model]) -> Data:
         "gpus": gpus,
         "overhead": OVERHEAD,
         "models": exported,
-        "structures": structures.list_all(),
+        "structures": structures.structures.list_all(),
+        "parts": structures.parts.list_all(),
+        "packings": structures.packings.list_all(),
     }
 
 

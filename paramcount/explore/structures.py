@@ -6,19 +6,21 @@ flow with symbols in place of sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from paramcount.costs.caches import CacheGroup, list_flow_groups, merge_groups
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.sharding import find_decoder, find_size_names, is_replicated
 from paramcount.costs.weights import store_weights
+from paramcount.counting import Tensor
 from paramcount.counting.components import locate_component
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows, make_symbolic, sum_weights
 from paramcount.explaining.pieces import walk_model
 from paramcount.explore.conditions import NoConditionsError, derive_conditions
 from paramcount.explore.flow import CONTEXT, derive_flow
-from paramcount.flow import list_weights
+from paramcount.explore.packings import Packings
+from paramcount.flow import list_weights, multiply
 from paramcount.flow.walk import WeightRecord, count_copies
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.sizes import Sizes, inner_configs
@@ -33,7 +35,7 @@ Data = dict[str, Any]
 LARGEST_EXACT = 2**53  # of JavaScript's numbers
 
 
-def export_structure(model: Model) -> Data:
+def export_structure(model: Model, packings: Packings) -> Data:
     """The structure of a model. `sizes`: [path, least, most] of each, or [path] if it must keep its value."""
     sizes = model.settled_sizes
     walk = walk_model(model.sizes, model.reading.head)
@@ -43,7 +45,7 @@ def export_structure(model: Model) -> Data:
     share_settings(settled, sizes)
     encode = Encoder(list(walk.values))
     sums = sum_weights(walk.c, model.reading.head)
-    float32 = find_float32(model)
+    float32, stored = find_float32(model), {tensor.name: tensor for tensor in count_model(model).tensors}
     return {
         "architecture": type(sizes).__name__,
         "sizes": [
@@ -54,7 +56,9 @@ def export_structure(model: Model) -> Data:
             path: format_size(get_size(sizes, path)) for path in list_paths(sizes) if path not in walk.values
         },
         "tensors": [
-            export_tensor(record, encode, record.name in float32) for record in list_records(walk.c, model.reading.head)
+            export_tensor(record, encode, record.name in float32)
+            | export_packings(record, encode, packings, sizes, stored)
+            for record in list_records(walk.c, model.reading.head)
         ],
         "heads": export_heads(sizes, list(walk.values)),
         "caches": export_caches(settled, model.reading.head, encode),
@@ -149,6 +153,19 @@ def export_tensor(record: WeightRecord, encode: Encoder, is_float32: bool) -> Da
     if is_replicated(record.weight.component, record.part):
         tensor["replicated"] = True
     return tensor
+
+
+def export_packings(
+    record: WeightRecord, encode: Encoder, packings: Packings, sizes: Sizes, stored: Mapping[str, Tensor]
+) -> Data:
+    """The packings of a tensor, and its shape and copies as stored if experts share one tensor."""
+    if not record.is_counted or record.name not in stored:
+        return {}
+    found: Data = {"packings": packings.add(sizes, stored[record.name])}
+    if record.stacked is not None:
+        found["stored"] = [encode(n) for n in record.stored_shape]
+        found["files"] = encode(multiply(repeat.count for repeat in record.repeats if not repeat.stacked))
+    return found
 
 
 def export_caches(symbolic: Sizes, head: bool, encode: Encoder) -> list[Data] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +18,7 @@ import pytest
 import paramcount as pc
 from paramcount.costs.gpus import list_gpus
 from paramcount.explore import build_page
+from paramcount.explore.packings import Packings
 from paramcount.explore.structures import export_structure
 from paramcount.formats.strict_yaml import parse_yaml
 from paramcount.zoo import Model, load_all
@@ -89,7 +91,7 @@ def compare(found: dict[str, Any], model: Model, context: int) -> list[str]:
     """What the page says of a model that Python does not."""
     count = pc.count(model)
     memory = pc.memory(model, context=context, gpu=list_gpus()[0].name, dtype="bf16")
-    memories = [pc.memory(model, dtype=dtype, context=context) for dtype in ("fp32", "bf16")]
+    memories = [pc.memory(model, dtype=dtype, context=context) for dtype in ("fp32", "bf16", "fp8", "int8", "int4")]
     expected: dict[str, Any] = {
         "total": count.total,
         "active": count.active,
@@ -168,7 +170,7 @@ def test_random_sliders_count_as_python_does(page: Browser, models: list[Model])
 
 def move_sliders(model: Model, generator: random.Random) -> dict[str, int]:
     """Other values of some sizes, most of them multiples of what they were."""
-    paths = [size[0] for size in export_structure(model)["sizes"] if len(size) > 1]
+    paths = [size[0] for size in export_structure(model, Packings())["sizes"] if len(size) > 1]
     chosen = generator.sample(paths, min(len(paths), generator.randint(1, 3)))
     sizes = {}
     for path in chosen:
@@ -204,7 +206,17 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def go(browser: Browser, address: str) -> None:
     """Follow an address in the page, and wait until it is shown."""
     browser.value(f"location.hash = {json.dumps(address)}")
-    wait_for(browser, "new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(1), 50)))")
+    view = re.match(r"#(browse|compare|change|inside)", address)
+    shown = (
+        f"document.querySelector('nav a[aria-current]').hash.startsWith({json.dumps(view[0] if view else '#browse')})"
+    )
+    wait_for(
+        browser,
+        f"""new Promise((done) => {{
+      const look = () => ({shown} ? setTimeout(() => done(1), 100) : setTimeout(look, 20));
+      setTimeout(look, 20);
+    }})""",
+    )
 
 
 def wait_for(browser: Browser, promise: str) -> Any:

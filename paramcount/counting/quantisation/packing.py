@@ -12,7 +12,6 @@ Sources:
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -196,7 +195,6 @@ def _trim_scales_shape(shape: tuple[int, ...], block: tuple[int, int], axes: int
     return scales
 
 
-@lru_cache(maxsize=4096)
 def compute_bytes(shape: tuple[int, ...], packing: Packing) -> int:
     """Bytes of a packed tensor, scales and other stored tensors included.
 

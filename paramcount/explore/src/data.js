@@ -8,8 +8,16 @@ export async function readData(element) {
   return prepare(await new Response(stream).json());
 }
 
-/** Values as BigInt, and the structures in their place. */
+/** Values as BigInt, and structures and packings in their place. */
 export function prepare(data) {
+  for (const part of data.parts) {
+    if (part.packings) part.packings = part.packings.map((i) => data.packings[i]);
+  }
+  for (const structure of data.structures) {
+    structure.tensors = structure.tensors.map((i) => data.parts[i]);
+    structure.checks = structure.checks.map((i) => data.parts[i]);
+    if (structure.flow) structure.flow.steps = structure.flow.steps.map((i) => data.parts[i]);
+  }
   data.models = data.models.map((model) => prepareModel(model, data.structures));
   data.byId = new Map(data.models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model])));
   data.models.forEach((model) => data.byId.set(model.id, model));

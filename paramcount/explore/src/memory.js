@@ -1,8 +1,15 @@
 // Bytes of weights, and the fewest GPUs that hold them with the KV cache of one sequence.
 
-import { evaluate, greatest, least, multiply } from "./arithmetic.js";
+import { calculate, decide, evaluate, greatest, least, multiply } from "./arithmetic.js";
 
-export const DTYPES = [{ name: "FP32", bytes: 4n }, { name: "BF16", bytes: 2n }];
+/** Formats of the weights: bytes of each value, or the position of its packing. */
+export const DTYPES = [
+  { name: "FP32", bytes: 4n },
+  { name: "BF16", bytes: 2n },
+  { name: "FP8 (128 × 128 blocks)", packing: 0 },
+  { name: "INT8 (per row)", packing: 1 },
+  { name: "INT4 (group 128)", packing: 2 },
+];
 const BF16 = DTYPES[1];
 const MOST_GPUS = 8n; // of one node
 const ON_EVERY_GPU = ["qkv.q_down", "qkv.kv_down"]; // MLA's down-projections
@@ -14,10 +21,17 @@ const findBytes = (tensor, dtype) => (tensor.float32 || tensor.role ? 4n : dtype
 export function countWeights(structure, values, dtype) {
   return structure.tensors
     .filter((tensor) => isLoaded(tensor) && !tensor.role)
-    .reduce((sum, tensor) => {
-      const elements = evaluate(tensor.copies, values) * multiply(tensor.shape.map((n) => evaluate(n, values)));
-      return sum + findBytes(tensor, dtype) * elements;
-    }, 0n);
+    .reduce((sum, tensor) => sum + countBytes(tensor, values, dtype), 0n);
+}
+
+function countBytes(tensor, values, dtype) {
+  if (dtype.packing === undefined) {
+    const elements = evaluate(tensor.copies, values) * multiply(tensor.shape.map((n) => evaluate(n, values)));
+    return findBytes(tensor, dtype) * elements;
+  }
+  const shape = (tensor.stored ?? tensor.shape).map((n) => evaluate(n, values));
+  const copies = evaluate(tensor.files ?? tensor.copies, values);
+  return copies && multiply(shape) ? copies * calculate(decide(tensor.packings[dtype.packing], shape).bytes, shape) : 0n;
 }
 
 /** The fewest GPUs that share every matrix of a BF16 model, at most 8; null if it takes more. */

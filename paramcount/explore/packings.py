@@ -1,0 +1,50 @@
+"""The bytes of a tensor in packed formats as data: expressions of its shape, with the cases that a format has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from paramcount.costs.dtypes import parse_weight_format
+from paramcount.counting import Tensor
+from paramcount.counting.quantisation.storage import list_stored
+from paramcount.explore.conditions import NoConditionsError, Run, Symbol, Tree, follow_all, get_tree
+from paramcount.sizes import Sizes
+
+FORMATS = ("fp8", "int8", "int4")
+
+
+class Packings:
+    """The packings of a page, each once."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}  # {JSON: position}
+        self.known: dict[Hashable, list[int]] = {}
+
+    def add(self, sizes: Sizes, tensor: Tensor) -> list[int]:
+        """The position of a tensor's packing in each of FORMATS."""
+        stacked = tensor.stacked and tensor.stacked.merged
+        key = (type(sizes), tensor.name, tensor.component, tensor.part, len(tensor.shape), stacked)
+        if key not in self.known:
+            trees = (json.dumps(derive_packing(sizes, tensor, name)) for name in FORMATS)
+            self.known[key] = [self.numbers.setdefault(tree, len(self.numbers)) for tree in trees]
+        return self.known[key]
+
+    def list_all(self) -> list[Tree]:
+        return [json.loads(text) for text in self.numbers]
+
+
+def derive_packing(sizes: Sizes, tensor: Tensor, name: str) -> Tree:
+    """The bytes of a stored tensor in a format: a tree of decisions over its axes "0", "1", … with {"bytes"}."""
+    plan = parse_weight_format(name).plan
+
+    def measure(run: Run) -> Tree:
+        shape: Sequence[Any] = [Symbol(run, str(i), n) for i, n in enumerate(tensor.shape)]
+        rows = list_stored(sizes, [tensor._replace(shape=tuple(shape), repeats=())], plan, hypothetical=True)
+        total = sum(row.bytes for row in rows)
+        if run.used:
+            raise NoConditionsError(frozenset(run.used))
+        return {"bytes": get_tree(total)}
+
+    return follow_all(measure)
