@@ -1,0 +1,226 @@
+"""What `paramcount explore` exports and writes. tests/browser has the page itself."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import random
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.cli import main
+from paramcount.explore import build_page
+from paramcount.explore.conditions import NoConditionsError, Run, Symbol, derive_conditions, follow_all
+from paramcount.explore.packings import Packings
+from paramcount.explore.structures import export_structure
+from paramcount.sizes.rules import check_consistent
+from paramcount.sweeping.validity import list_all_checks
+from paramcount.zoo import Model, count_model
+from paramcount.zoo.what_if import get_size
+from tests.refusing import command_error
+from tests.structures import pick_structures
+
+OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b,
+    "//": lambda a, b: a // b if b else 0, "%": lambda a, b: a % b if b else 0,
+    "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b, "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
+}  # fmt: skip
+
+
+def calculate(tree: Any, sizes: Mapping[str, int]) -> Any:
+    if isinstance(tree, list):
+        return OPERATORS[tree[0]](calculate(tree[1], sizes), calculate(tree[2], sizes))
+    return sizes[tree] if isinstance(tree, str) else tree
+
+
+def decide(tree: Any, sizes: Mapping[str, int]) -> Any:
+    while isinstance(tree, list):
+        tree = tree[1] if calculate(tree[0], sizes) else tree[2]
+    return tree
+
+
+def evaluate(polynomial: Any, values: list[int]) -> int:
+    if not isinstance(polynomial, list):
+        return int(polynomial)
+    total = 0
+    for coefficient, *factors in polynomial:
+        product = int(coefficient)
+        for i in factors:
+            product *= values[i]
+        total += product
+    return total
+
+
+# ---- what is exported
+
+
+@pytest.mark.parametrize("id", pick_structures(every=4))
+def test_the_tensors_sum_to_the_count(id: str) -> None:
+    model = pc.load(id)
+    structure = export_structure(model, Packings())
+    values = [get_size(model.sizes, path) for path, *_ in structure["sizes"]]
+    components: dict[str, int] = {}
+    for tensor in structure["tensors"]:
+        if tensor["part"] != "mtp" and "role" not in tensor and "tied" not in tensor:
+            for component, _, share in tensor["shares"]:
+                n = evaluate(share, values) * evaluate(tensor["copies"], values)
+                components[component] = components.get(component, 0) + n
+    assert {name: n for name, n in components.items() if n} == {
+        name: n for name, n in count_model(model).components.items() if n
+    }
+
+
+@pytest.mark.parametrize("id", ["gpt2-small", "llama-3.1-8b", "deepseek-v3", "gemma-3-27b", "falcon-h1-0.5b"])
+def test_the_trees_of_checks_refuse_what_the_checks_refuse(id: str) -> None:
+    model = pc.load(id)
+    structure = export_structure(model, Packings())
+    free = [path for path, *limits in structure["sizes"] if limits]
+    published = {path: get_size(model.sizes, path) for path, *_ in structure["sizes"]}
+    generator = random.Random(id)  # noqa: S311
+    refused = 0
+    for _ in range(100):
+        sizes = published | {path: generator.randint(1, 64) for path in generator.sample(free, 2)}
+        errors = [error for tree in structure["checks"] if (error := decide(tree, sizes))]
+        changed = model.sizes
+        for path, value in sizes.items():
+            *blocks, name = path.split(".")
+            if not blocks:
+                changed = changed.model_copy(update={name: value})
+            else:
+                part = getattr(changed, blocks[0]).model_copy(update={name: value})
+                changed = changed.model_copy(update={blocks[0]: part})
+        reason = find_reason(changed)
+        assert bool(errors) == (reason is not None), (sizes, errors, reason)
+        if reason:
+            text = "".join(str(calculate(p[0], sizes)) if isinstance(p, list) else p for p in errors[0]["text"])
+            assert reason.startswith(text), (reason, text)
+            refused += 1
+    assert refused > 5
+
+
+def find_reason(sizes: Any) -> str | None:
+    try:
+        check_consistent(sizes)
+    except pc.ParamcountError as error:
+        return str(error)
+    return None
+
+
+def test_a_function_that_uses_a_value_is_no_tree() -> None:
+    def use(sizes: Any) -> None:
+        if list(range(sizes.n_layers)):
+            raise pc.ParamcountError("has layers")
+        if sizes.n_heads > 3:
+            raise pc.ParamcountError("has heads")
+
+    sizes = pc.load("gpt2-small").sizes
+    assert derive_conditions(use, sizes, frozenset({"n_heads"}))["text"] == ["has layers"]
+
+    def pass_after_use(sizes: Any) -> None:
+        list(range(sizes.n_layers))
+
+    with pytest.raises(NoConditionsError, match="n_layers"):
+        derive_conditions(pass_after_use, sizes, frozenset({"n_layers"}))
+
+
+def test_all_ways_through_a_function_are_followed_once() -> None:
+    def function(run: Run) -> str:
+        a, b = Symbol(run, "a", 1), Symbol(run, "b", 2)
+        if a > 2 * b:
+            return "large" if a % 2 == 0 else "odd"
+        return "odd" if not a - 1 else "small"
+
+    tree = follow_all(function)
+    for a in range(8):
+        for b in range(4):
+            expected = ("large" if a % 2 == 0 else "odd") if a > 2 * b else ("odd" if a == 1 else "small")
+            assert decide(tree, {"a": a, "b": b}) == expected
+
+
+def test_checks_of_every_structure_are_trees() -> None:
+    for id in pick_structures(every=8):
+        if isinstance(id, str):
+            sizes = pc.load(id).sizes
+            paths = frozenset(path for path, *limits in export_structure(pc.load(id), Packings())["sizes"] if limits)
+            for check in list_all_checks(sizes):
+                derive_conditions(check, sizes, paths)
+
+
+# ---- the page
+
+
+def read_data(page: str) -> dict[str, Any]:
+    (text,) = re.findall(r'<script type="application/octet-stream" id="data">([A-Za-z0-9+/=]*)</script>', page)
+    data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(text)))
+    return data
+
+
+def test_the_page_allows_its_own_script_alone() -> None:
+    page = pc.explore_page(["gpt2-small"])
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy.startswith(f"default-src 'none'; script-src 'sha256-{digest}';")
+    assert re.findall(r"""(?:src|href)=["']?(?!data:,)[^"'{$\s>]+""", page.partition("<script")[0]) == []
+
+
+def test_the_data_of_the_page_are_those_of_python() -> None:
+    data = read_data(pc.explore_page(["gpt2-small", "deepseek-v3"]))
+    assert [(model["id"], model["total"], model["active"]) for model in data["models"]] == [
+        ("gpt2-small", 124_439_808, 124_439_808), ("deepseek-v3", 671_026_404_352, 37_552_282_624),
+    ]  # fmt: skip
+    flags = [variant["label"] for variant in data["models"][0]["variants"]]
+    assert flags == ["tie_word_embeddings = false"]
+
+
+def test_a_hostile_name_is_text_wherever_it_is() -> None:
+    evil = "</script></noscript><script>alert(1)</script>{{data}}"
+    model: Model = replace(pc.load("gpt2-small"), id=evil, name=evil)
+    page = build_page([model])
+    assert page.count("<script") == 2 + page.partition("<script>")[2].partition("</script>")[0].count("<script")
+    assert evil not in page
+    assert f"<td>{html.escape(evil)}</td>" in page
+
+
+# ---- the command
+
+
+def run(*args: str) -> int:
+    with pytest.raises(SystemExit) as leaving:
+        main(list(args))
+    code = leaving.value.code
+    assert isinstance(code, int)
+    return code
+
+
+def test_the_command_writes_a_page_and_opens_it_if_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    path = tmp_path / "models.html"
+    assert run("explore", "gpt2-small", "-o", str(path)) == 0
+    assert (path.read_text(encoding="utf-8"), opened) == (pc.explore_page(["gpt2-small"]), [])
+    assert capsys.readouterr().err == f"note: wrote {path}\n"
+    assert run("explore", "gpt2-small", "-o", str(path), "--open") == 0
+    assert opened == [path.as_uri()]
+    assert run("explore", "gpt2-small") == 0
+    assert opened[1].endswith("/explore.html")
+    assert run("explore", "gpt2-small", "--no-open") == 0
+    assert len(opened) == 2
+
+
+def test_wrong_arguments_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "unknown extension '.txt'" in command_error(capsys, "explore", "gpt2-small", "-o", "a.txt")
+    assert command_error(capsys, "explore", "--set", "n_layers=2", "-o", "a.html") == "--set needs a MODEL"
+    assert "unknown model 'no-such'" in command_error(capsys, "explore", "no-such")
