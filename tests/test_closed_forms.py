@@ -159,6 +159,19 @@ def mixtral_unvisited(c: Any) -> Any:
     return c.n_layers * (c.n_routed_experts - c.n_active_experts) * swiglu_parameters(c.d_model, c.d_expert)
 
 
+def minimax_text_01(c: Any) -> Any:
+    """arXiv:2501.08313, section 2: experts, and softmax attention or lightning attention, which has as many KV heads as
+    query heads, an output gate and a norm over all heads. The shared MLP of modeling_minimax_text_01.py of
+    MiniMaxAI/MiniMax-Text-01 is as wide as an expert; a vector gives its share.
+    """
+    d, inner, n_softmax = c.d_model, c.n_heads * c.d_head, count_layers(c, "full_attention")
+    lightning = 3 * d * inner + d * inner + inner + inner * d
+    experts = d * c.n_routed_experts + c.n_routed_experts * swiglu_parameters(d, c.d_expert)
+    shared = swiglu_parameters(d, c.d_expert) + d if c.shared_mlp else 0
+    mixers = n_softmax * grouped_attention(c) + (c.n_layers - n_softmax) * lightning
+    return c.vocab_size * d + mixers + c.n_layers * (experts + shared + 2 * d) + d + lm_head_parameters(c)
+
+
 def qwen(c: Any) -> Any:
     """arXiv:2309.16609, section 2.3: untied, RMSNorm, SwiGLU, biases on q, k, v alone. QWenLMHeadModel: d_ff is half of
     its intermediate_size.
@@ -662,6 +675,7 @@ TOTAL: dict[str, Callable[[Any], Any]] = {
     "llama": llama,
     "mamba": mamba,
     "mamba2": mamba2,
+    "minimax_text_01": minimax_text_01,
     "mistral": mistral,
     "mixtral": mixtral,
     "mllama": mllama,
@@ -690,6 +704,7 @@ UNVISITED: dict[str, Callable[[Any], Any]] = {
     "glm4_moe": deepseek_unvisited,
     "gpt_oss": gpt_oss_unvisited,
     "jamba": jamba_unvisited,
+    "minimax_text_01": mixtral_unvisited,
     "mixtral": mixtral_unvisited,
     "qwen2_moe": qwen2_moe_unvisited,
     "qwen3_moe": qwen2_moe_unvisited,

@@ -23,7 +23,7 @@ class Idefics2Vision(Idefics3Vision):
     defaults = {"d_model": 768, "n_heads": 12}
 
 
-class Perceiver(Sizes):
+class Idefics2Perceiver(Sizes):
     section = "perceiver_config"
     conditions = (has_enough_heads,)
 
@@ -53,7 +53,7 @@ class Idefics2(Multimodal):
     moved = ("model.", "model.text_model.")
 
     vision: Idefics2Vision
-    perceiver: Perceiver
+    perceiver: Idefics2Perceiver
     d_connector: Positive = hf("text_config.intermediate_size", absent=lambda js, c: c["language"].d_ff)
 
     image_token = setting("image_token_id", default=32001)
