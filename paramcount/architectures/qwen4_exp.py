@@ -128,7 +128,7 @@ def primes_from(n: int) -> Iterator[int]:
 
 
 def ngram_rows(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
-    """The rows of the table of each of these layers: a prime for each head, none of which recurs, and padding."""
+    """The size of each layer's n-gram embedding: a different prime for each head, added up and padded."""
     base, divisor = js.get("ngram_vocab_size_base", 20_000_000), js.get("make_ngram_vocab_size_divisible_by", 128)
     if not c["ple_layers"]:
         return ()

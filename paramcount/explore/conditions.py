@@ -16,7 +16,7 @@ from paramcount.sweeping.validity import Check
 
 MOST_WAYS = 300  # through one check
 Tree = Any  # an int, the path of a size, or [operator, left, right]
-PLACEHOLDER = re.compile("⟦([0-9]+)⟧")
+PLACEHOLDER = re.compile("<<([0-9]+)>>")
 
 
 class NoConditionsError(Exception):
@@ -48,7 +48,7 @@ class Run:
 
     def add_text(self, tree: Tree) -> str:
         self.texts.append(tree)
-        return f"⟦{len(self.texts) - 1}⟧"
+        return f"<<{len(self.texts) - 1}>>"
 
 
 class Symbol:
