@@ -43,8 +43,10 @@ class Luke(MaskedEncoder):
 
     first_position = setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        """Token ids to logits, beside those of the entities, or without `head` to hidden states."""
+    def forward(c, tokens: Data, head: bool = True, pooler: bool = True) -> Data:
+        """Token ids to logits, beside those of the entities, or without `head` to the words' hidden states, the pooled
+        one beside them if the class has a pooler.
+        """
         segments = given("segments", "tokens", default=0)
         entities = given("entities", "entities")
         places = given("entity positions", "entities", "mentions")
@@ -54,7 +56,9 @@ class Luke(MaskedEncoder):
             words = c.norm(embed_tokens(c, tokens, segments, c.d_model), "luke.embeddings.LayerNorm")
             x = stack_rows(words, c.embed_entities(*reads), length="words and entities")
             x = c.encode(x, words)
-            found = first_pooled(drop_rows(x, words), "luke.pooler.dense")
+            found = drop_rows(x, words)
+            if pooler:
+                found = first_pooled(found, "luke.pooler.dense")
             if not head:
                 return found
             return bundle(c.head(found), c.entity_head(later_rows(x, words)))

@@ -180,6 +180,12 @@ def audio_encoder(c: Any, tokens: Data) -> Data:
     return listen(c, "encoder.")
 
 
+def words_of_luke(c: Any, tokens: Data) -> Data:
+    """LUKE without its pooler, which the class for language modelling has."""
+    words: Data = c.forward(tokens, head=False, pooler=False)
+    return words
+
+
 def known_pooling(js: ConfigJson, c: FieldValues) -> None:
     """Cohere Compass has three ways to pool scores; without one, those of the last token count."""
     if (found := js.get("pooling") or "eos") not in ("bos", "eos", "mean"):
@@ -351,6 +357,7 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "helium": ("Helium", GENERIC),
     "hunyuan_v1_dense": ("HunYuanDenseV1", SCORED),
     "hunyuan_v1_moe": ("HunYuanMoEV1", SCORED),
+    "ibert": ("IBert", ROBERTA),
     "jamba": ("Jamba", SCORED),
     "jetmoe": ("JetMoe", SCORED),
     "jina_embeddings_v3": (
@@ -372,6 +379,14 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "led": ("LED", {"ForQuestionAnswering": SPAN}),
     "llama": ("Llama", GENERIC_MOVED),
     "longformer": ("Longformer", ROBERTA),
+    "luke": (
+        "Luke",
+        BERT
+        | {
+            "ForTokenClassification": TOKENS._replace(body=words_of_luke),
+            "ForQuestionAnswering": SPAN_OF_LABELS._replace(body=words_of_luke),
+        },
+    ),
     "mbart": ("MBart", BART),
     "megatron-bert": ("MegatronBert", BERT | SENTENCES),
     "minicpm3": ("MiniCPM3", SCORED),
@@ -447,6 +462,7 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "stablelm": ("StableLm", GENERIC),
     "starcoder2": ("Starcoder2", GENERIC),
     "t5": ("T5", t5("t5.T5EncoderModel")),
+    "tapas": ("Tapas", {"ForSequenceClassification": POOLED}),
     "t5gemma": (
         "T5Gemma",
         dict.fromkeys(
