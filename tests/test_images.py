@@ -214,9 +214,17 @@ def test_a_code_without_a_token_id_is_an_error() -> None:
 
 def test_a_second_table_continues_the_first() -> None:
     tables = ([[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]])
-    assert compute(Lookup("ids"), [2, 0, 1], weights=tables).tolist() == [[5, 6], [1, 2], [3, 4]]
+    assert compute(Lookup("ids", n_tables=2), [2, 0, 1], weights=tables).tolist() == [[5, 6], [1, 2], [3, 4]]
     with pytest.raises(ParamcountError, match=r"unknown token id 3 \(expected 0 to 2\)"):
-        compute(Lookup("ids"), [3], weights=tables)
+        compute(Lookup("ids", n_tables=2), [3], weights=tables)
+
+
+def test_what_is_stored_with_a_table_is_not_looked_up() -> None:
+    """I-BERT's scale and 8-bit integers of the same table."""
+    weights = ([[1.0, 2.0], [3.0, 4.0]], [0.5], [[2.0, 4.0], [6.0, 8.0]])
+    assert compute(Lookup("ids"), [1, 0], weights=weights).tolist() == [[3, 4], [1, 2]]
+    with pytest.raises(ParamcountError, match=r"unknown token id 2 \(expected 0 to 1\)"):
+        compute(Lookup("ids"), [2], weights=weights)
 
 
 def test_channels_stand_in_the_place_of_tokens() -> None:

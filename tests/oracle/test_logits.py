@@ -37,7 +37,8 @@ def test_a_text_without_an_image_has_the_logits_of_the_reference(name: str, monk
 @pytest.mark.parametrize(
     "name", ["bert.ForSequenceClassification", "bert.ForNextSentencePrediction", "xmod.ForSequenceClassification",
              "roberta.ForSequenceClassification", "llama.ForSequenceClassification", "gpt2.ForSequenceClassification",
-             "modernbert.ForSequenceClassification", "eurobert.ForSequenceClassification"]
+             "modernbert.ForSequenceClassification", "eurobert.ForSequenceClassification",
+             "ibert.ForSequenceClassification", "tapas.ForSequenceClassification"]
 )  # fmt: skip
 def test_heads_of_other_tasks_compute_the_scores_of_the_reference(name: str) -> None:
     assert logits.compare_scores(*name.split(".")) < logits.TOLERANCE

@@ -41,6 +41,7 @@ class Lookup(Operation):
     unknown_id: int | Unknown | None = None  # row of the ids that are beyond the table, and of placeholders
     placeholders: tuple[int | Unknown, ...] = ()
     token_ids: tuple[int, ...] | Unknown | None = None  # of the rows
+    n_tables: int = 1  # a second one continues the first; further weights are stored with them, but not looked up
 
     @property
     def label(self) -> str:
@@ -78,12 +79,12 @@ class Lookup(Operation):
         if self.unknown_id is not None:
             is_known_id = (rows >= 0) & (rows < len(table)) & ~np.isin(rows, [require(id) for id in self.placeholders])
             rows = np.where(is_known_id, rows, require(self.unknown_id))
-        n_rows = len(table) + sum(map(len, weights[1:]))
+        n_rows = len(table) + sum(map(len, weights[1 : self.n_tables]))
         if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < n_rows:
             worst = int(rows.max()) if int(rows.max()) >= n_rows else int(rows.min())
             what = "position" if self.index == "positions" else "token id"
             raise ParamcountError(f"unknown {what} {worst:,}", expected=f"0 to {n_rows - 1:,}")
-        if len(weights) > 1:  # a second table continues the first
+        if self.n_tables > 1:
             later = rows >= len(table)
             found = [table[np.where(later, 0, rows)], weights[1][np.where(later, rows - len(table), 0)]]
             return np.where(later[..., None], *found[::-1]).astype(np.float32)
@@ -149,7 +150,9 @@ def lookup(
     if more is not None and not (type(more[1]) is int and more[1] == 0):
         weights += (Weight(more[0], component, (more[1], *table[1:])),)
     shape = x.shape[:1] if index == "places" else x.shape
-    operation = Lookup(index, offset, stretch=stretch, unknown_id=unknown_id, placeholders=placeholders)
+    operation = Lookup(
+        index, offset, stretch=stretch, unknown_id=unknown_id, placeholders=placeholders, n_tables=len(weights)
+    )
     return Data(operation, (x,), (*shape, table[-1]), weights)
 
 
