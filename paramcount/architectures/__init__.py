@@ -116,6 +116,7 @@ ARCHITECTURES = {
     "fnet": ("fnet", "FNet"),
     "fsmt": ("fsmt", "FSMT"),
     "fun_asr_nano": ("fun_asr_nano", "FunAsrNano"),
+    "funnel": ("funnel", "Funnel"),
     "fuyu": ("fuyu", "Fuyu"),
     "gemma": ("gemma", "Gemma"),
     "gemma2": ("gemma2", "Gemma2"),

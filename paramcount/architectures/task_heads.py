@@ -186,6 +186,12 @@ def words_of_luke(c: Any, tokens: Data) -> Data:
     return words
 
 
+def shortest_text(c: Any, tokens: Data) -> Data:
+    """Funnel's blocks without its decoder."""
+    states: Data = c.pooled_body(tokens)
+    return states
+
+
 def known_pooling(js: ConfigJson, c: FieldValues) -> None:
     """Cohere Compass has three ways to pool scores; without one, those of the last token count."""
     if (found := js.get("pooling") or "eos") not in ("bos", "eos", "mean"):
@@ -340,6 +346,18 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "falcon": ("Falcon", GPT_SPAN),
     "flaubert": ("Flaubert", XLM),
     "fnet": ("FNet", BERT | SENTENCES),
+    "funnel": (
+        "Funnel",
+        {
+            "ForPreTraining": TaskHead(heads.detect_replaced_as_activated, {}),
+            "ForSequenceClassification": TaskHead(
+                heads.classify_first_hidden(lambda c: c.n_labels), LABELS, body=shortest_text
+            ),
+            "ForMultipleChoice": TaskHead(heads.classify_first_hidden(lambda c: 1), {}, body=shortest_text),
+            "ForTokenClassification": TOKENS,
+            "ForQuestionAnswering": SPAN_OF_LABELS,
+        },
+    ),
     "gemma": ("Gemma", GENERIC),
     "gemma2": ("Gemma2", GENERIC),
     "gemma3": ("Gemma3", SCORED),

@@ -139,10 +139,25 @@ def classify_bigbird_span(c: Any, x: Data) -> Data:
     return linear(h, "qa_classifier.qa_outputs", "other", 2, bias=True)
 
 
-def detect_replaced(c: Any, x: Data) -> Data:
+def detect_replaced(c: Any, x: Data, activation: str | Unknown = "gelu") -> Data:
     """ELECTRA's discriminator: whether a token was replaced."""
-    h = activate(linear(x, "discriminator_predictions.dense", "other", x.shape[-1], bias=True), "gelu")
+    h = activate(linear(x, "discriminator_predictions.dense", "other", x.shape[-1], bias=True), activation)
     return linear(h, "discriminator_predictions.dense_prediction", "other", 1, bias=True)
+
+
+def detect_replaced_as_activated(c: Any, x: Data) -> Data:
+    """Funnel's: with the activation of its MLPs."""
+    return detect_replaced(c, x, get_setting(c, "activation"))
+
+
+def classify_first_hidden(n: Callable[[Any], Any]) -> Build:
+    """Funnel's: `n` outputs."""
+
+    def build(c: Any, x: Data) -> Data:
+        h = activate(linear(first_token(x), "classifier.linear_hidden", "other", x.shape[-1], bias=True), "tanh")
+        return linear(h, "classifier.linear_out", "other", n(c), bias=True)
+
+    return build
 
 
 def summary(c: Any, x: Data, name: str, n_labels: Any) -> Data:
