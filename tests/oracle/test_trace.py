@@ -79,6 +79,7 @@ DIFFERENT = {
     "led": "the reference pads its texts, and has no global tokens unless some are marked",
     "longformer": "the same",
     "longt5": "blocks of tokens",
+    "funnel": "pooled tokens, whose number the trace leaves as a word",
     "longt5.LongT5EncoderModel": "blocks of tokens",
     "minimax": "its reference shows patterns of attention without a softmax too",
     "mllama": "without a picture the reference leaves layers out; its language model is among CONFIGS",
