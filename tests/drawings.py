@@ -11,6 +11,7 @@ from math import prod
 
 from paramcount.drawing.pieces import BROKEN, LONGEST, THINNEST, UNKNOWN
 from paramcount.drawing.shapes import Box, Drawing, Rectangle, snap
+from paramcount.flow.operation import Form
 from paramcount.tracing.run import has_encoder_input, trace_model
 from paramcount.tracing.trace import Trace
 from paramcount.tracing.walk import TraceOptions
@@ -137,9 +138,13 @@ def count_drawn_weights(drawing: Drawing) -> Counter[int]:
 
 
 def count_traced_weights(trace: Trace) -> dict[int, int]:
-    """The number of elements of the weights of each step."""
+    """The number of elements of the weights of each step; of a product, without stored copies in other data types."""
     return {
-        i: sum(prod(map(int, weight.shape)) for weight in step.weights)
+        i: sum(
+            prod(map(int, weight.shape))
+            for weight in step.weights
+            if weight.role == "parameter" or step.form is not Form.LINEAR
+        )
         for i, step in enumerate(trace.steps)
         if step.weights
     }

@@ -171,6 +171,19 @@ def test_heads_and_shared_weights_sum_to_the_attention_of_a_layer(id: str) -> No
         assert each == sum(found.evaluate(piece.one) for piece in attention_pieces)
 
 
+def test_a_group_of_channels_has_a_share_of_the_output_projection() -> None:
+    """arXiv:2204.03645, section 3.3: the 128 channels of DaViT's first stage attend to one another in 4 groups."""
+    loaded = pc.load({"model_type": "florence2"})
+    found = walk_model(loaded.sizes, loaded.reading.head)
+    shares = [
+        (found.evaluate(matrix.per_head), matrix.heads and found.evaluate(matrix.heads))
+        for attention in list_attentions(loaded, found)
+        for matrix in list_matrices(attention)
+        if matrix.weight.name.endswith("channel_attn.proj.weight")
+    ]
+    assert shares[0] == (128 * 128 // 4, 4)
+
+
 # ---- expected lines
 
 

@@ -19,7 +19,7 @@ from paramcount.drawing.matrices import (
 )
 from paramcount.errors import format_shape
 from paramcount.flow.operation import Form
-from paramcount.tracing.trace import Product, Shape, Step
+from paramcount.tracing.trace import Product, Shape, Step, WeightUse
 
 SIGNS = {Form.SUM: "+", Form.PRODUCT: "×", Form.DIFFERENCE: "−"}
 OUTSIDE = -1  # not a step: the data that enter a body
@@ -192,7 +192,7 @@ class Reader:
     def add_product(self, i: int) -> None:
         """Add data times a matrix, one per head if the output has heads."""
         step = self.steps[i]
-        weight, *others = step.weights
+        weight, *others = list_operands(step)
         out = make_data(step.out, i)
         if step.product:
             shape = step.product.right if step.heads > 1 else weight.shape
@@ -218,7 +218,7 @@ class Reader:
     def add_slice(self, i: int, product: Product) -> None:
         """Add one part of a fused matrix: the columns that compute this part of its output."""
         share, whole = self.steps[i], self.steps[self.steps[i].reads[0]]
-        weight, *others = whole.weights
+        weight, *others = list_operands(whole)
         heads, cols = (share.out[1], share.out[2]) if len(share.out) == 3 else (1, share.out[-1])
         text = share.text if share.component else ""
         right = make_stack(int(heads), (product.right[0], cols), "weight", share.reads[0], text, weight.name)
@@ -317,6 +317,11 @@ def describe_sharing(query_heads: int, kv_heads: int) -> str:
         return f"for all {query_heads:,} query heads" if query_heads > 1 else ""
     shared = query_heads // kv_heads
     return f"each for {shared:,} query heads" if shared > 1 else ""
+
+
+def list_operands(step: Step) -> list[WeightUse]:
+    """The matrix and biases of a product, without integer copies of them, which only a quantised product reads."""
+    return [weight for weight in step.weights if weight.role == "parameter"]
 
 
 def describe_tie(step: Step) -> str:

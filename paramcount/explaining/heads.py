@@ -167,10 +167,11 @@ def list_matrices(attention: Attention) -> Iterator[Matrix]:
             splits = [step for step in attention.steps if isinstance(step.operation, Split) and step.inputs == (data,)]
             yield from list_shares(data, [step for step in splits if id(step) in before], scores.shape[1])
     for data in outputs:
-        heads, d_v = data.inputs[0].shape[1], scores.shape[-1]
+        heads, d_v = data.inputs[0].shape[1], data.inputs[0].shape[-1]
+        has_heads = heads in scores.shape and d_v in scores.shape  # not groups or pairs of them
         for weight in data.weights:
             if weight.component == OUTPUT:
-                per_head = d_v * multiply(data.shape[1:]) if len(weight.shape) > 1 else 0
+                per_head = d_v * multiply(data.shape[1:]) if has_heads and len(weight.shape) > 1 else 0
                 yield make_matrix(weight, OUTPUT, multiply(weight.shape), per_head, heads)
 
 
