@@ -20,7 +20,7 @@ import paramcount as pc
 from paramcount.cli import main
 from paramcount.explore import build_page
 from paramcount.explore.conditions import NoConditionsError, Run, Symbol, derive_conditions, follow_all
-from paramcount.explore.packings import Packings
+from paramcount.explore.packings import FORMATS, Packings
 from paramcount.explore.structures import export_structure
 from paramcount.sizes.rules import check_consistent
 from paramcount.sweeping.validity import list_all_checks
@@ -78,6 +78,22 @@ def test_the_tensors_sum_to_the_count(id: str) -> None:
     assert {name: n for name, n in components.items() if n} == {
         name: n for name, n in count_model(model).components.items() if n
     }
+
+
+@pytest.mark.parametrize("id", [*pick_structures(every=8), "albert-base-v2", "gpt-oss-20b", "deepseek-v3"])
+def test_the_packings_of_tensors_sum_to_the_weights(id: str) -> None:
+    model, packings = pc.load(id), Packings()
+    structure = export_structure(model, packings)
+    values = [get_size(model.sizes, path) for path, *_ in structure["sizes"]]
+    trees = packings.list_all()
+    for i, name in enumerate(FORMATS):
+        total = 0
+        for tensor in structure["tensors"]:
+            shape = {str(j): evaluate(n, values) for j, n in enumerate(tensor.get("stored", tensor["shape"]))}
+            copies = evaluate(tensor.get("files", tensor["copies"]), values)
+            if "packings" in tensor and copies and all(shape.values()):
+                total += copies * calculate(decide(trees[tensor["packings"][i]], shape)["bytes"], shape)
+        assert total == pc.memory(model, dtype=name).weights_bytes, name
 
 
 @pytest.mark.parametrize("id", ["gpt2-small", "llama-3.1-8b", "deepseek-v3", "gemma-3-27b", "falcon-h1-0.5b"])

@@ -10,6 +10,7 @@ from paramcount.costs.dtypes import parse_weight_format
 from paramcount.counting import Tensor
 from paramcount.counting.quantisation.storage import list_stored
 from paramcount.explore.conditions import NoConditionsError, Run, Symbol, Tree, follow_all, get_tree
+from paramcount.flow.walk import WeightRecord
 from paramcount.sizes import Sizes
 
 FORMATS = ("fp8", "int8", "int4")
@@ -22,11 +23,16 @@ class Packings:
         self.numbers: dict[str, int] = {}  # {JSON: position}
         self.known: dict[Hashable, list[int]] = {}
 
-    def add(self, sizes: Sizes, tensor: Tensor) -> list[int]:
+    def add(self, sizes: Sizes, record: WeightRecord) -> list[int]:
         """The position of a tensor's packing in each of FORMATS."""
-        stacked = tensor.stacked and tensor.stacked.merged
-        key = (type(sizes), tensor.name, tensor.component, tensor.part, len(tensor.shape), stacked)
+        weight, stacked = record.weight, record.stacked
+        rank = len(record.stored_shape)
+        key = (type(sizes), record.name, weight.component, record.part, rank, stacked and stacked.merged)
         if key not in self.known:
+            # One copy, whose shape is not a number yet
+            tensor = Tensor(
+                record.name, (1,) * rank, weight.component, record.part, weight.role, (), weight.splits, None, stacked
+            )
             trees = (json.dumps(derive_packing(sizes, tensor, name)) for name in FORMATS)
             self.known[key] = [self.numbers.setdefault(tree, len(self.numbers)) for tree in trees]
         return self.known[key]
@@ -41,7 +47,7 @@ def derive_packing(sizes: Sizes, tensor: Tensor, name: str) -> Tree:
 
     def measure(run: Run) -> Tree:
         shape: Sequence[Any] = [Symbol(run, str(i), n) for i, n in enumerate(tensor.shape)]
-        rows = list_stored(sizes, [tensor._replace(shape=tuple(shape), repeats=())], plan, hypothetical=True)
+        rows = list_stored(sizes, [tensor._replace(shape=tuple(shape))], plan, hypothetical=True)
         total = sum(row.bytes for row in rows)
         if run.used:
             raise NoConditionsError(frozenset(run.used))

@@ -6,14 +6,13 @@ flow with symbols in place of sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from paramcount.costs.caches import CacheGroup, list_flow_groups, merge_groups
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.sharding import find_decoder, find_size_names, is_replicated
 from paramcount.costs.weights import store_weights
-from paramcount.counting import Tensor
 from paramcount.counting.components import locate_component
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows, make_symbolic, sum_weights
 from paramcount.explaining.pieces import walk_model
@@ -45,7 +44,7 @@ def export_structure(model: Model, packings: Packings) -> Data:
     share_settings(settled, sizes)
     encode = Encoder(list(walk.values))
     sums = sum_weights(walk.c, model.reading.head)
-    float32, stored = find_float32(model), {tensor.name: tensor for tensor in count_model(model).tensors}
+    float32 = find_float32(model)
     return {
         "architecture": type(sizes).__name__,
         "sizes": [
@@ -56,8 +55,7 @@ def export_structure(model: Model, packings: Packings) -> Data:
             path: format_size(get_size(sizes, path)) for path in list_paths(sizes) if path not in walk.values
         },
         "tensors": [
-            export_tensor(record, encode, record.name in float32)
-            | export_packings(record, encode, packings, sizes, stored)
+            export_tensor(record, encode, record.name in float32) | export_packings(record, encode, packings, sizes)
             for record in list_records(walk.c, model.reading.head)
         ],
         "heads": export_heads(sizes, list(walk.values)),
@@ -155,13 +153,11 @@ def export_tensor(record: WeightRecord, encode: Encoder, is_float32: bool) -> Da
     return tensor
 
 
-def export_packings(
-    record: WeightRecord, encode: Encoder, packings: Packings, sizes: Sizes, stored: Mapping[str, Tensor]
-) -> Data:
+def export_packings(record: WeightRecord, encode: Encoder, packings: Packings, sizes: Sizes) -> Data:
     """The packings of a tensor, and its shape and copies as stored if experts share one tensor."""
-    if not record.is_counted or record.name not in stored:
+    if not record.is_counted:
         return {}
-    found: Data = {"packings": packings.add(sizes, stored[record.name])}
+    found: Data = {"packings": packings.add(sizes, record)}
     if record.stacked is not None:
         found["stored"] = [encode(n) for n in record.stored_shape]
         found["files"] = encode(multiply(repeat.count for repeat in record.repeats if not repeat.stacked))
