@@ -94,6 +94,7 @@ ARCHITECTURES = {
     "electra": ("electra", "Electra"),
     "emu3": ("emu3", "Emu3TextOf"),
     "emu3_text_model": ("emu3", "Emu3Text"),
+    "encoder-decoder": ("encoder_decoder", "EncoderDecoder"),
     "ernie": ("bert", "Ernie"),
     "ernie4_5": ("ernie4_5", "Ernie45"),
     "ernie4_5_moe": ("ernie4_5_moe", "Ernie45Moe"),

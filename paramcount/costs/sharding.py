@@ -82,8 +82,8 @@ def find_decoder(sizes: Sizes) -> tuple[str, Sizes]:
     """(path, sizes) of the decoder's layers: the model's own, or those of the inner config with the most layers."""
     inner = {name: getattr(sizes, name) for name in inner_configs(type(sizes))}
     found = {"": sizes} | {name: part for name, part in inner.items() if isinstance(part, Sizes) and name not in TOWERS}
-    if "language" in found:
-        return "language", found["language"]
+    if named := next((name for name in ("language", "decoder") if name in found), None):
+        return named, found[named]
     return max(found.items(), key=lambda item: (count_layers(item[1]), not item[0]))
 
 

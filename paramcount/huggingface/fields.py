@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic.fields import FieldInfo
 
+from paramcount.architectures import ARCHITECTURES
 from paramcount.architectures import architecture as architecture_of
 from paramcount.errors import (
     FieldName,
@@ -20,7 +21,13 @@ from paramcount.errors import (
     make_choice_error,
     make_phrase,
 )
-from paramcount.huggingface.multimodal import COMPOSITES, TIE_KEY, get_encoder_config, get_language_config
+from paramcount.huggingface.multimodal import (
+    COMPOSITES,
+    TIE_KEY,
+    check_model_type,
+    get_encoder_config,
+    get_language_config,
+)
 from paramcount.sizes import (
     ABSENT,
     DEFAULT,
@@ -242,7 +249,10 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
                 values[field.name], origin[field.name] = None, DEFAULT
                 used.add(inner.section)
                 continue
-            values[field.name], part = read_inner_config(inner, document)
+            if field.name in architecture.named_parts:
+                values[field.name], part = read_named_part(architecture, field.name, document)
+            else:
+                values[field.name], part = read_inner_config(inner, document)
             origin.update((f"{field.name}.{name}", source) for name, source in part.origin.items())
             used |= part.used
             pairs += part.readers.pairs
@@ -440,6 +450,32 @@ def read_encoder(document: Mapping[str, Any]) -> tuple[Sizes, ConfigValues]:
     if document.get(section_name) is None:
         config_values = config_values._replace(origin=dict.fromkeys(config_values.origin, DEFAULT), used=set())
     config_values.used.add(f"{section_name}.model_type")
+    return sizes, config_values
+
+
+def read_named_part(architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> tuple[Sizes, ConfigValues]:
+    """The sizes of a part that can be any model, from the section of its name, and how they were read."""
+    (default, is_supported), section = architecture.named_parts[name], document.get(name)
+    if section is not None and not isinstance(section, Mapping):
+        raise ParamcountError(f"= {describe_value(section)}", where=name, expected="a JSON object")
+    config = dict(default) if section is None else {"model_type": default["model_type"], **section}
+    config["architectures"] = default.get("architectures")
+    model_type = check_model_type(config["model_type"], name)
+    if model_type not in ARCHITECTURES or not is_supported(part := architecture_of(model_type)):
+        raise ParamcountError(
+            f"= {describe_value(model_type)} is not supported as {name}",
+            where=f"{name}.model_type",
+            expected=f"a model type such as {default['model_type']}",
+        )
+    try:
+        config_values = read_values(part, config)
+        sizes = validate_values(part, config, config_values.values, config_values.origin)
+    except ParamcountError as error:
+        raise error.add_block(name) from None
+    config_values.used.add("model_type")
+    config_values = config_values.add_block(name)
+    if section is None:
+        config_values = config_values._replace(origin=dict.fromkeys(config_values.origin, DEFAULT), used={name})
     return sizes, config_values
 
 

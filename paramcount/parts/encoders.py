@@ -68,15 +68,21 @@ class EncoderFlow(Sizes):
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         """Token ids to logits, or without `head` to hidden states."""
-        inputs = c.inputs()
+        return c.read(tokens, c.list_inputs(tokens), c.memory(), head=head)
+
+    def read(c, tokens: Data, inputs: Sequence[Data], memory: Sequence[Data], *, head: bool) -> Data:
+        """The same, with what is looked up besides the tokens and another encoder's output, if layers attend to it."""
+        n = len(inputs)
 
         def build(tokens: Data, *reads: Data) -> Data:
-            found, memory = reads[: len(inputs)], reads[len(inputs) :]
-            x = c.encode(c.embed(tokens, *found), *c.share(tokens, *found), *memory)
+            x = c.encode(c.embed(tokens, *reads[:n]), *c.share(tokens, *reads[:n]), *reads[n:])
             return c.head(x) if head else x
 
-        reads = [given(name, "tokens", default=default) for name, default in inputs.items()]
-        return block(tokens, "", build, reads=(*reads, *c.memory()), part="decoder" if c.causal else "encoder")
+        return block(tokens, "", build, reads=(*inputs, *memory), part="decoder" if c.causal else "encoder")
+
+    def list_inputs(c, tokens: Data, whose: str = "") -> list[Data]:
+        """What is looked up besides the tokens. `whose`: begins the names."""
+        return [given(whose + name, *tokens.shape, default=default) for name, default in c.inputs().items()]
 
     def inputs(c) -> Mapping[str, int | Unknown | None]:
         """{what is looked up besides the tokens: its value if it is not given}."""

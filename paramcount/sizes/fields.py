@@ -138,6 +138,13 @@ def find_default(architecture: type[Sizes], name: str, declared: Any) -> Any:
     return declared
 
 
+class NamedPart(NamedTuple):
+    """A part that can be of any model type: the section with the name of its field says which."""
+
+    default: Mapping[str, Any]  # the section if it is missing
+    is_supported: Callable[[type[Sizes]], bool]
+
+
 class Sizes(BaseModel):
     """The sizes of one architecture. A subclass adds the fields and `forward`, the forward pass in shapes."""
 
@@ -187,6 +194,7 @@ class Sizes(BaseModel):
     # only `conditions` read the key.
     layered: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     section: ClassVar[str | None] = None  # the section of a multimodal config.json that these fields are read from
+    named_parts: ClassVar[Mapping[str, NamedPart]] = {}  # {field: its section}, for parts of any model type
     conditions: ClassVar[tuple[Condition, ...]] = ()  # checks of config.json keys that no weight depends on
 
     @property

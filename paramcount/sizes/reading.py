@@ -33,7 +33,7 @@ def add_settings(sizes: Sizes, document: Mapping[str, Any]) -> Sizes:
     """
     values = read_settings(type(sizes), sizes, document)
     inner = {
-        name: add_settings(part, get_language_section(document) if name == "language" else document)
+        name: add_settings(part, get_part_document(type(sizes), name, document))
         for name in inner_configs(type(sizes))
         if isinstance(part := getattr(sizes, name), Sizes)
     }
@@ -67,6 +67,13 @@ def get_section(document: Mapping[str, Any], name: str | None) -> Mapping[str, A
     for step in name.split(".") if name else ():
         found = found.get(step) if isinstance(found, Mapping) else None
     return found if isinstance(found, Mapping) else {}
+
+
+def get_part_document(architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the settings of a part are read from: its section if it can be any model, else the whole config.json."""
+    if name in architecture.named_parts:
+        return get_section(document, name)
+    return get_language_section(document) if name == "language" else document
 
 
 def get_language_section(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from paramcount.counting.count import build_count
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, sum_weights
 from paramcount.errors import ParamcountError
 from paramcount.sizes import Sizes, inner_configs
-from paramcount.sizes.reading import Reading, get_language_section, read_settings
+from paramcount.sizes.reading import Reading, get_part_document, read_settings
 from paramcount.sweeping.partial import split_sizes
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
 from paramcount.zoo import Model
@@ -121,8 +121,7 @@ class Counter:
         for name in inner_configs(type(sizes)):
             part = getattr(sizes, name)
             if isinstance(part, Sizes):
-                section = get_language_section(document) if name == "language" else document
-                self.add_settings(getattr(symbolic, name), part, section)
+                self.add_settings(getattr(symbolic, name), part, get_part_document(type(sizes), name, document))
 
     def find_formulas(self, key: tuple[int, ...]) -> Formulas:
         """The columns for these values of the sizes in `concrete`."""

@@ -84,7 +84,7 @@ def get_language_size(sizes: Sizes, name: str) -> object:
     for field in (name, DECODER_SIZES.get(name, "")):
         if field in type(sizes).model_fields:
             return getattr(sizes, field)
-    for section in ("language", "text"):
+    for section in ("language", "text", "decoder"):
         if isinstance(language := getattr(sizes, section, None), Sizes):
             return get_language_size(language, name)
     return 0

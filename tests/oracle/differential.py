@@ -99,7 +99,12 @@ def list_keys(
     found = []
     start = f"{cls.section}." if cls.section else section
     for field in list_fields(cls):
-        if field.inner is Sizes:
+        if field.name in cls.named_parts:
+            part = cls.named_parts[field.name].default["model_type"]
+            found += [
+                (of, name, [f"{field.name}.{key}" for key in keys]) for of, name, keys in list_keys(architecture(part))
+            ]
+        elif field.inner is Sizes:
             found += list_keys(architecture(language), "text_config.")
         elif field.inner:
             found += list_keys(tower if field.inner is Tower and tower else field.inner)
@@ -286,6 +291,8 @@ def find_table(model: Any) -> Any:
 
 def sum_reference(model: Any) -> dict[str, int]:
     """What the reference's own tensors sum to; without `lm_head` where it has none of its own."""
+    if model.config.model_type == "encoder-decoder":
+        return sum_pair(model)
     module = find_table(model)
     tables = [module.weight] if hasattr(module, "weight") else [each.weight for each in module]  # for each codebook
     if hasattr(module, "additional_embedding"):
@@ -302,6 +309,17 @@ def sum_reference(model: Any) -> dict[str, int]:
         }
         found["lm_head"] = sum(p.numel() for p in head.parameters() if id(p) not in embedded)
     return found
+
+
+def sum_pair(model: Any) -> dict[str, int]:
+    """What the tensors of an encoder and a decoder sum to, each with a token embedding of its own."""
+    decoder, saved = sum_reference(model.decoder), model.state_dict()
+    return {
+        **decoder,
+        "total": sum(p.numel() for p in model.parameters()),
+        "embedding": decoder["embedding"] + find_table(model.encoder).weight.numel(),
+        "buffers": sum(b.numel() for name, b in model.named_buffers() if name in saved),
+    }
 
 
 def run_tokens(

@@ -864,6 +864,17 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "plbart, unscaled": {**BART, "scale_embedding": False, "activation_function": "silu"},
     "mbart, scaled": {**BART, "scale_embedding": True, "activation_function": "gelu_new"},
     "mbart, untied": {**BART, "tie_word_embeddings": False},
+    "encoder-decoder": {
+        "encoder": {"model_type": "bert", **BERT},
+        "decoder": {"model_type": "bert", **BERT, "is_decoder": True, "add_cross_attention": True},
+    },
+    "encoder-decoder, other settings": {
+        "encoder": {"model_type": "roberta", **BERT, "hidden_size": 24, "pad_token_id": 0, "layer_norm_eps": 1e-2},
+        "decoder": {
+            "model_type": "bert-generation", **BERT, "is_decoder": True, "add_cross_attention": True,
+            "hidden_act": "relu", "num_hidden_layers": 3,
+        },
+    },
     "m2m_100": BART,
     "m2m_100, other settings": {
         **BART, "scale_embedding": False, "activation_function": "gelu", "pad_token_id": 0,

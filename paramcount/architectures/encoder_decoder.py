@@ -1,0 +1,118 @@
+"""Encoder-decoder pairs: an encoder of the BERT kind and a decoder of that kind that attends to its output."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import SerializeAsAny
+
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Data, Unreachable, block, given, linear
+from paramcount.parts.encoders import Encoder, EncoderFlow
+from paramcount.sizes import ConfigJson, FieldValues, Flag, NamedPart, Sizes, derived
+
+DECODERS = ("ForCausalLM", "LMHeadModel", "Decoder")  # endings of classes that the reference takes for a decoder
+
+
+def is_projected(js: ConfigJson, c: FieldValues) -> bool:
+    """Whether a matrix brings the encoder's output to the decoder's size."""
+    width = (js.get("decoder") or {}).get("cross_attention_hidden_size")
+    return width is None and c["encoder"].d_model != c["decoder"].d_model
+
+
+def width_is_encoders(js: ConfigJson, c: FieldValues) -> None:
+    """The reference rejects a decoder that expects another size than the encoder's."""
+    width, expected = (js.get("decoder") or {}).get("cross_attention_hidden_size"), c["encoder"].d_model
+    if width not in (None, expected):
+        raise ParamcountError(
+            f"= {describe_value(width)}", where="decoder.cross_attention_hidden_size", expected=f"{expected}"
+        )
+
+
+def is_encoder(part: type[Sizes]) -> bool:
+    """Whether the part is an encoder of the BERT kind that reads tokens alone."""
+    return issubclass(part, EncoderFlow) and part.forward is EncoderFlow.forward
+
+
+def is_decoder(part: type[Sizes]) -> bool:
+    """Whether the part can attend to another encoder's output and generates text."""
+    names = (part.reference, *part.equivalent_classes)
+    return is_encoder(part) and issubclass(part, Encoder) and any(name.endswith(DECODERS) for name in names)
+
+
+class EncoderDecoder(Sizes):
+    """Source: arXiv:1907.12461, section 2; modeling_encoder_decoder.py of the reference."""
+
+    reference = "EncoderDecoderModel"
+    base_model = ""
+    named_parts: ClassVar[Mapping[str, NamedPart]] = {
+        "encoder": NamedPart({"model_type": "bert", "architectures": ["BertModel"]}, is_encoder),
+        "decoder": NamedPart({"model_type": "bert", "is_decoder": True, "add_cross_attention": True}, is_decoder),
+    }
+    conditions = (width_is_encoders,)
+
+    encoder: SerializeAsAny[Sizes]
+    decoder: SerializeAsAny[Sizes]
+    projected: Flag = derived(is_projected)
+
+    def forward(c: Any, tokens: Data, head: bool = True) -> Data:
+        def write(tokens: Data, source: Data, *inputs: Data) -> Data:
+            out: Data = c.decoder.read(tokens, inputs, (source,), head=head)
+            return out
+
+        return block(tokens, "decoder.", write, reads=(c.source(), *c.decoder.list_inputs(tokens)), root=True)
+
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, head=False)
+
+    def source(c: Any) -> Data:
+        """The encoder's output in vectors of the decoder's size."""
+        encoder, tokens = c.encoder, given("source tokens", "source")
+
+        def encode(tokens: Data, *inputs: Data) -> Data:
+            out: Data = encoder.read(tokens, inputs, (), head=False)
+            return out
+
+        inputs = encoder.list_inputs(tokens, "source ")
+        x = block(tokens, "", encode, reads=inputs, root=True, moved=(encoder.prefix, "encoder."))
+        if not c.projected:
+            return x
+        width = c.decoder.d_model
+        return block(x, "", lambda x: linear(x, "enc_to_dec_proj", "other", width, bias=True), part="encoder")
+
+    def unreachable(c: Any, tokens: Data) -> tuple[Unreachable, ...]:
+        moved = (c.encoder.prefix, "encoder.")
+
+        def wrap(part: Any, i: int) -> Data:
+            def find(tokens: Data) -> Data:
+                flow: Data = part.unreachable(tokens)[i].flow
+                return flow
+
+            if part is c.decoder:
+                return block(tokens, "decoder.", find, root=True)
+            return block(tokens, "", find, root=True, moved=moved, part="encoder")
+
+        found = [
+            unread._replace(flow=wrap(part, i))
+            for part in (c.encoder, c.decoder)
+            for i, unread in enumerate(part.unreachable(tokens))
+            if part is c.decoder or not unread.of_lm_head  # the encoder has no LM head
+        ]
+        return tuple(found)
+
+    def check(c: Any) -> None:
+        encoder, decoder = c.encoder, c.decoder
+        if not is_encoder(type(encoder)):
+            raise ParamcountError("is not supported", where="encoder.architecture", expected="a type such as bert")
+        if not is_decoder(type(decoder)):
+            raise ParamcountError("is not supported", where="decoder.architecture", expected="a type such as bert")
+        if getattr(encoder, "is_decoder", False):
+            raise ParamcountError("= true is not supported", where="encoder.is_decoder", expected="false")
+        for key, value in {"is_decoder": decoder.is_decoder, "add_cross_attention": decoder.cross_attention}.items():
+            if not value:
+                raise ParamcountError("= false is not supported", where=f"decoder.{key}", expected="true")
+        if not c.projected and encoder.d_model != decoder.d_model:
+            raise ParamcountError(
+                "is set, but the sizes of encoder and decoder differ",
+                where="decoder.cross_attention_hidden_size",
+                expected="no such key",
+            )
