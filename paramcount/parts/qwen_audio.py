@@ -68,7 +68,8 @@ class Qwen2_5OmniEars(QwenEars):
 
     def separators(c, tokens: Data) -> Data:
         """Vectors for the first and the last token of a sound, which the reference no longer inserts."""
-        return lookup(tokens, "audio_tower.audio_bos_eos_token.weight", "embedding", 2, c.d_out)
+        name = "audio_bos_eos_token.weight"
+        return block(tokens, "audio_tower.", lambda x: lookup(x, name, "embedding", 2, c.d_out), part="audio")
 
     def project(c, x: Data) -> Data:
         return linear(x, "proj", "projector", c.d_out, bias=True)

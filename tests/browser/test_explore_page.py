@@ -97,7 +97,7 @@ def compare(found: dict[str, Any], model: Model, context: int) -> list[str]:
         "active": count.active,
         "activeMin": count.active_min,
         "buffers": count.buffers,
-        "mtp": count.mtp,
+        **({} if count.mtp is None else {"mtp": count.mtp}),  # the page does not show it
         **{f"components.{name}": n for name, n in count.components.items()},
     }
     counted = found["count"]
