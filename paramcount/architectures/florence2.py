@@ -140,6 +140,8 @@ class DaViT(Sizes):
         return linear(a, "channel_block.channel_attn.proj", "output_projection", x.shape[-1], bias=True)
 
     def find_qkv(c, x: Data, name: str, heads: int) -> list[Data]:
+        if not heads:
+            raise ParamcountError("has a 0", where="heads", expected="positive integers")
         d = x.shape[-1]
         parts = dict.fromkeys(("qkv.q", "qkv.k", "qkv.v"), d)
         return [to_heads(y, heads, d // heads) for y in fused(x, name, parts, bias=c.qkv_bias)]
