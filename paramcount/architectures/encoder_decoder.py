@@ -101,9 +101,9 @@ class EncoderDecoder(Sizes):
 
     def check(c: Any) -> None:
         encoder, decoder = c.encoder, c.decoder
-        if not is_encoder(type(encoder)):
+        if not is_encoder(encoder.__class__):
             raise ParamcountError("is not supported", where="encoder.architecture", expected="a type such as bert")
-        if not is_decoder(type(decoder)):
+        if not is_decoder(decoder.__class__):
             raise ParamcountError("is not supported", where="decoder.architecture", expected="a type such as bert")
         if getattr(encoder, "is_decoder", False):
             raise ParamcountError("= true is not supported", where="encoder.is_decoder", expected="false")

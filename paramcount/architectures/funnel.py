@@ -98,7 +98,7 @@ class Funnel(Sizes):
     def first_block(c, x: Data, same: Data) -> tuple[Data, Data]:
         """The decoder reads the states after as many steps as this block has layers, even if layers run repeatedly."""
         n, repeats, name = c.block_sizes[0], c.block_repeats[0], BLOCK.format(0)
-        if not n:
+        if not n or not repeats:
             return x, x
         whole, left = divmod(n, repeats)
         x = c.stack(x, same, name, whole, repeats)

@@ -16,7 +16,7 @@ from paramcount.explaining.architecture import SymbolicSizes, check_structure, s
 from paramcount.explaining.pieces import to_polynomial, walk_model
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import Polynomial
-from paramcount.zoo import Model
+from paramcount.zoo import Model, count_model
 from paramcount.zoo.names import find_id
 from paramcount.zoo.what_if import change_sizes, flatten_changes
 
@@ -70,6 +70,8 @@ def build_model_formula(model: Model, of: str, structure: Mapping[str, object]) 
     changes = dict(flatten_changes(structure))
     if changes:
         model = change_sizes(model, changes)
+    if of == "mtp" and count_model(model).mtp is None:
+        raise ParamcountError("the size of the MTP layers is unknown", where=model.id)
     fixed = frozenset(path for path, value in changes.items() if type(value) is int)
     walk = walk_model(model.sizes, model.reading.head, fixed)
     return select_count(sum_weights(walk.c, model.reading.head), walk.c, type(model.sizes), of, model.sizes)
