@@ -60,6 +60,13 @@ class SizesView:
         return getattr(self._sizes, name)
 
 
+def empty(weight: Weight) -> Weight:
+    """A weight that is left out: without values, but there, for declarations that read the shapes of a step's weights
+    (I-BERT's buffers have them).
+    """
+    return weight._replace(shape=(0,), splits=())
+
+
 # ---- mutants
 
 
@@ -74,7 +81,12 @@ def norm_without_bias(patch: Patch) -> None:
 
 def linear_without_bias(patch: Patch) -> None:
     original = flow.linear
-    replace_everywhere(patch, original, lambda *a, bias=False, **k: original(*a, **k))
+
+    def linear(*a: Any, **k: Any) -> Data:
+        out: Data = original(*a, **k)
+        return Data(out.operation, out.inputs, out.shape, (out.weights[0], *map(empty, out.weights[1:])))
+
+    replace_everywhere(patch, original, linear)
 
 
 def fused_without_bias(patch: Patch) -> None:
@@ -191,16 +203,18 @@ def mlp_without_gate(patch: Patch) -> None:
         component: str,
         d_ff: Any,
         *,
+        activation: Any = feed_forward.ACTIVATION,
         bias: bool = False,
-        activation: str = "",
+        down_bias: bool | None = None,
         names: Any = feed_forward.GATED,
     ) -> Data:
-        return feed_forward.plain_mlp(x, (prefix + names[1], prefix + names[2]), component, d_ff, bias=bias)
+        _, up, down = names
+        h = flow.activate(flow.linear(x, prefix + up, component + ".up", d_ff, bias=bias), activation)
+        down_bias = bias if down_bias is None else down_bias
+        return flow.linear(h, prefix + down, component + ".down", x.shape[-1], bias=down_bias)
 
-    def plain_of_two(
-        x: Data, prefix: str, component: str, d_ff: Any, *, names: Any = ("gate_up_proj", "down_proj"), **k: Any
-    ) -> Data:
-        return feed_forward.plain_mlp(x, (prefix + names[0], prefix + names[1]), component, d_ff)
+    def plain_of_two(*a: Any, names: Any = ("gate_up_proj", "down_proj"), up_first: bool = False, **k: Any) -> Data:
+        return plain(*a, names=("", *names), **k)
 
     replace_everywhere(patch, feed_forward.gated_mlp, plain)
     replace_everywhere(patch, feed_forward.fused_gated_mlp, plain_of_two)
@@ -211,7 +225,8 @@ def drop_weights(patch: Patch, original: Operation, component: str) -> None:
 
     def mutant(x: Data, name: str, of: str, *a: Any, **k: Any) -> Data:
         out: Data = original(x, name, of, *a, **k)
-        return Data(out.operation, out.inputs, out.shape) if of == component else out
+        left_out = tuple(map(empty, out.weights))
+        return Data(out.operation, out.inputs, out.shape, left_out) if of == component else out
 
     replace_everywhere(patch, original, mutant)
 
@@ -252,8 +267,19 @@ def buffer_counted_as_parameter(patch: Patch) -> None:
     replace_everywhere(patch, bias, lambda *a, role="buffer": bias(*a, role="parameter"))
 
 
+def drop_decay(patch: Patch, role: str) -> None:
+    """What a state keeps from step to step is not there, where it has this role: learned, or fixed as MiniMax's."""
+
+    def weight(*a: Any, **k: Any) -> Weight:
+        made = Weight(*a, **k)
+        return empty(made) if (made.component, made.role) == ("mixer.state", role) else made
+
+    replace_everywhere(patch, Weight, weight)
+
+
 def buffer_left_out(patch: Patch) -> None:
     drop_elementwise(patch, "correct")
+    drop_decay(patch, "buffer")
     original = feed_forward.routing_bias
     replace_everywhere(patch, original, lambda *a, role="buffer": None if role == "buffer" else original(*a, role=role))
 
@@ -298,10 +324,7 @@ def convolution_without_bias(patch: Patch) -> None:
 
 
 def decay_left_out(patch: Patch) -> None:
-    def weight(name: str, component: str, shape: tuple[Any, ...], *a: Any, **k: Any) -> Weight:
-        return Weight(name, component, (0,) if component == "mixer.state" else shape, *a, **k)
-
-    replace_everywhere(patch, Weight, weight)
+    drop_decay(patch, "parameter")
 
 
 def mixer_without_inner_norms(patch: Patch) -> None:
