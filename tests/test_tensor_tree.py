@@ -62,6 +62,15 @@ def test_stacked_experts_are_one_matrix_each() -> None:
         assert shape in {leaf.shape for leaf in groups[0].children}
 
 
+def test_a_tensor_of_each_stream_is_as_many_tensors() -> None:
+    # Gemma3nTextConfig: altup_num_inputs is 4 and hidden_size 2,048; the reference projects all streams but the first.
+    leaves = [leaf for leaf in list_leaves(group_tensors(pc.count("gemma-3n-e2b"))) if "{stream}" in leaf[0].label]
+    assert [(leaf.label.split(".")[-3], leaf.shape, copies, active) for leaf, copies, active in leaves] == [
+        ("altup_projections", (2048, 2048), 3, 3),
+        ("altup_unembed_projections", (2048, 2048), 3, 3),
+    ]
+
+
 def test_kinds_of_layers_are_groups_of_their_own() -> None:
     (decoder,) = (part for part in group_tensors(pc.count("gemma-3-4b")).children if part.label == "decoder")
     stacks = [(group.label, group.count) for group in decoder.children if group.kind == "layers"]

@@ -197,7 +197,7 @@ def test_the_cache_after_a_text_is_the_cache_that_decoding_reads(id: str) -> Non
 @in_batches("id", MODELS, size=20, grouped=True)
 def test_every_declared_weight_is_in_one_step(id: str) -> None:
     model = load_model(id)
-    out, part = next(iter(list_flows(model.sizes, model.reading.head)))
+    out, part = next(iter(list_flows(model.settled_sizes, model.reading.head)))
     declared = Counter(record.name for record in list_weights(out, part))
     found = trace_once(model, TraceOptions(5))
     assert Counter(held.name for step in found.steps for held in step.weights) == declared
@@ -221,13 +221,13 @@ def test_stored_shapes_in_a_trace_are_those_of_the_count(id: str) -> None:
     d_ff, d_model].
     """
     model = load_model(id)
-    declared = Counter[tuple[str, Shape]]((tensor.name, tensor.shape) for tensor in count_model(model).tensors)
-    found = Counter[tuple[str, Shape]](
-        (held.name, held.stored)
-        for step in trace_once(model, TraceOptions(5)).steps
-        for held in step.weights
-        if 0 not in held.stored
-    )
+    declared, found = Counter[tuple[str, Shape]](), Counter[tuple[str, Shape]]()
+    for tensor in count_model(model).tensors:
+        declared[tensor.name, tensor.shape] += prod(repeat.count for repeat in tensor.repeats if repeat.axis == "layer")
+    for step in trace_once(model, TraceOptions(5)).steps:
+        for held in step.weights:
+            if 0 not in held.stored:  # kinds of layers may differ in settings alone, which a count does not read
+                found[held.name, held.stored] += prod(scope.copies for scope in step.layers)
     assert found - declared == Counter()
 
 

@@ -354,6 +354,17 @@ def test_a_model_without_a_kv_cache_cannot_decode() -> None:
         trace({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, past=3)
 
 
+def test_a_canvas_beside_a_causal_prompt_is_refined_as_a_whole() -> None:
+    # DiffusionGemmaModel.forward: the encoder's mask is causal, that of the canvas is not, and the LM head of
+    # DiffusionGemmaForBlockDiffusion reads all its positions.
+    (canvas, *_) = [case["config"] for case in cases.load_cases()["diffusion_gemma"] if "total" in case]
+    found = trace(canvas, tokens=5, source=7)
+    assert [step.out[0] for step in found.steps if step.part == "decoder"][-1] == 5
+    message = "^past = 3, but unnamed is not autoregressive and has no KV cache of these tokens$"
+    with pytest.raises(ParamcountError, match=message):
+        trace(canvas, past=3)
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from paramcount.counting.components import locate_component
@@ -69,6 +70,8 @@ def make_leaf(tensor: Tensor) -> Leaf:
     component, detail = min(details)
     shape = tensor.shape
     experts = [repeat for repeat in tensor.repeats if repeat.axis == "expert"]
+    others = [repeat for repeat in tensor.repeats if repeat.axis not in ("layer", "expert")]
+    count, active = prod(repeat.count for repeat in others), prod(repeat.active for repeat in others)
     if stacked := tensor.stacked:
         experts.append(stacked)
         shape = (shape[0] // stacked.count, *shape[1:]) if stacked.merged else shape[1:]
@@ -79,7 +82,7 @@ def make_leaf(tensor: Tensor) -> Leaf:
         *(("experts", "experts", component, repeat.count, repeat.active, "") for repeat in experts),
     )
     own_component = detail if len(details) == 1 else component
-    return Leaf(levels, TensorGroup("tensor", tensor.name, own_component, 1, 1, shape, tensor.parameters))
+    return Leaf(levels, TensorGroup("tensor", tensor.name, own_component, count, active, shape, tensor.parameters))
 
 
 def make_layers_level(name: str, layers: Repeat) -> Level:

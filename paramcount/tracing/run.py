@@ -36,7 +36,8 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
     out, part = next(iter(list_flows(sizes, model.reading.head)))
     walk = Walk(out, options)
     if options.past is not None and not walk.cached_rows and not walk.causal:
-        problem = f"= {options.past}, but {model.id} is not autoregressive and has no KV cache"
+        of = " of these tokens" if walk.has_encoder_input else ""
+        problem = f"= {options.past}, but {model.id} is not autoregressive and has no KV cache{of}"
         raise ParamcountError(problem, where="past")
     if options.source is not None and not walk.has_encoder_input:
         problem = f"= {options.source}, but {model.id} has no text encoder"

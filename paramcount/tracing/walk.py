@@ -102,10 +102,12 @@ class Walk:
         flow = [data for data, *_ in list_steps(out)]
         self.has_prompt = any(isinstance(data.operation, Join) and data.operation.once for data in flow)
         self.has_encoder_input = any("source" in data.shape for data in flow)
-        attentions = [data.operation for data in flow if isinstance(data.operation, Attention)]
+        attending = [(data.operation, data.shape[0]) for data in flow if isinstance(data.operation, Attention)]
+        # A prompt that an encoder reads is there as a whole, also if its tokens attend to earlier ones alone
+        attentions = [attention for attention, rows in attending if rows == "tokens"]
         is_recurrent = any(data.operation.state_shapes for data in flow)
         # No token attends to a later one
-        is_mixed = bool(attentions) or any(isinstance(data.operation, Fourier) for data in flow)
+        is_mixed = bool(attending) or any(isinstance(data.operation, Fourier) for data in flow)
         self.causal = is_recurrent or any(attention.causal for attention in attentions) or not is_mixed
         self.cached_rows = {
             id(data): self.count_visible_keys(attention) for attention in attentions for data in attention.cached
