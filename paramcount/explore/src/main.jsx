@@ -19,6 +19,7 @@ function App({ data }) {
   const [state, setState] = useState(() => parseFragment(location.hash));
   useEffect(() => {
     const follow = () => setState(parseFragment(location.hash));
+    follow(); // the address may have changed since the first rendering
     addEventListener("hashchange", follow);
     return () => removeEventListener("hashchange", follow);
   }, []);
