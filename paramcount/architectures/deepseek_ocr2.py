@@ -4,7 +4,7 @@ before DeepSeek's layers of plain attention.
 
 from typing import NoReturn
 
-from paramcount.architectures.unlimited_ocr import SAM_NAMES, OcrDecoder, UnlimitedOcrSam, channels, expert_groups_fit
+from paramcount.architectures.unlimited_ocr import SAM_NAMES, OcrDecoder, UnlimitedOcrSam, channels
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Weight, attend, block, class_token, later_rows, linear, rms_norm, rope
 from paramcount.parts.feed_forward import gated_mlp
@@ -23,7 +23,7 @@ from paramcount.sizes import (
     rotary,
     setting,
 )
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import groups_by_method, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, needed
 from paramcount.sizes.rules import check_divides, check_heads_fill
 
@@ -86,7 +86,7 @@ class DeepseekOcr2(OcrDecoder):
 
     reference = "DeepseekOcr2ForConditionalGeneration"
     base_model = "DeepseekOcr2Model"
-    conditions = (padding_in_table(None), expert_groups_fit(None))
+    conditions = (padding_in_table(None), groups_by_method(None))
     defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=equal_to("n_heads"))

@@ -3,34 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.flow import Data, route
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, hf, setting, unvisited
-from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, hf, setting, unvisited
+from paramcount.sizes.conditions import groups_by_method, latent_heads_stay_whole, padding_in_table
 from paramcount.sizes.rules import check_divides, check_rotated_in_pairs
-
-METHODS = ("greedy", "group_limited_greedy")
-
-
-def experts_are_chosen(js: ConfigJson, c: FieldValues) -> None:
-    """The best of all experts, or of the best groups of experts, which are as large as each other."""
-    if c["n_dense_layers"] == c["n_layers"]:
-        return
-    method, groups, kept = js.get("topk_method", "greedy"), js.get("n_group"), js.get("topk_group")
-    if method not in METHODS:
-        raise make_choice_error(method, METHODS, where="topk_method")
-    if method == "group_limited_greedy" and (
-        groups is None or kept is None or c["n_routed_experts"] % groups or kept > groups
-    ):
-        raise ParamcountError(
-            f"= {describe_value(groups)}, with topk_group = {describe_value(kept)} and {c['n_routed_experts']} experts",
-            where="n_group",
-            expected="a divisor of the number of experts that is at least topk_group",
-        )
 
 
 def in_groups(key: str) -> Callable[[Mapping[str, Any], Any], Any]:
@@ -44,7 +24,7 @@ class DeepseekV2(LatentDecoder):
     reference = "DeepseekV2ForCausalLM"
     adapts_experts = True
     rotated = "d_rope"
-    conditions = (experts_are_chosen, latent_heads_stay_whole(None), padding_in_table(None))
+    conditions = (groups_by_method(None), latent_heads_stay_whole(None), padding_in_table(None))
     defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 32}
 
     n_heads: Positive = hf(absent=32)

@@ -7,13 +7,7 @@ from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import sparse_attention
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import Flag, Indices, Natural, Positive, derived, hf, rotary, setting
-from paramcount.sizes.conditions import (
-    experts_named,
-    grouped_routing,
-    latent_heads_stay_whole,
-    not_null,
-    padding_in_table,
-)
+from paramcount.sizes.conditions import routed_sparse_attention
 from paramcount.sizes.layer_types import dense_by_type, first_dense
 from paramcount.sizes.rules import check_at_most, check_experts_exist, check_rotated_in_pairs
 
@@ -25,13 +19,7 @@ class DeepseekV32(LatentDecoder):
     adapts_experts = True
     float32_if_float16 = ("indexer.weights_proj",)
     rotated = "d_rope"
-    conditions = (
-        grouped_routing(8, 4),
-        latent_heads_stay_whole(128, masked=True),
-        padding_in_table(None),
-        experts_named("num_local_experts"),
-        not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
-    )
+    conditions = routed_sparse_attention(8, 4, 128)
     defaults = {"vocab_size": 129280, "d_model": 7168, "n_layers": 61}
 
     n_heads: Positive = hf(absent=128)

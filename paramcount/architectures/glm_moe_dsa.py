@@ -11,13 +11,7 @@ from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.mla import index_tokens, latent_attention, query_latent, rotate_pairs
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import ConfigJson, FieldValues, Indices, derived, per_layer, rotary, setting
-from paramcount.sizes.conditions import (
-    experts_named,
-    grouped_routing,
-    latent_heads_stay_whole,
-    not_null,
-    padding_in_table,
-)
+from paramcount.sizes.conditions import routed_sparse_attention
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense
 
 
@@ -46,13 +40,7 @@ class GlmMoeDsa(DeepseekV32):
 
     reference = "GlmMoeDsaForCausalLM"
     float32_if_float16 = ("indexer.weights_proj",)
-    conditions = (
-        grouped_routing(1, 1),
-        latent_heads_stay_whole(64, masked=True),
-        padding_in_table(None),
-        experts_named("num_local_experts"),
-        not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
-    )
+    conditions = routed_sparse_attention(1, 1, 64)
     defaults = {
         "vocab_size": 154880, "d_model": 6144, "n_layers": 78, "n_heads": 64, "d_q_lora": 2048, "d_nope": 192,
         "d_v": 256, "n_index_heads": 32, "d_ff": 12288,

@@ -39,13 +39,7 @@ from paramcount.sizes import (
     rotary,
     setting,
 )
-from paramcount.sizes.conditions import (
-    experts_named,
-    grouped_routing,
-    latent_heads_stay_whole,
-    not_null,
-    padding_in_table,
-)
+from paramcount.sizes.conditions import routed_sparse_attention
 from paramcount.sizes.layer_types import dense_by_type, first_dense
 from paramcount.sizes.rules import check_at_most, check_layer_indices, check_rotated_in_pairs
 
@@ -119,13 +113,7 @@ class MistralLarge4Text(LatentDecoder):
     float32 = ("rotary_emb", "mlp.gate.weight")
     float32_if_float16 = ("indexer.weights_proj",)
     unused_keys = ("head_dim",)
-    conditions = (
-        grouped_routing(1, 1),
-        latent_heads_stay_whole(64, masked=True),
-        padding_in_table(None),
-        experts_named("num_local_experts"),
-        not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
-    )
+    conditions = routed_sparse_attention(1, 1, 64)
     defaults = {"vocab_size": 204800, "d_model": 6144, "n_layers": 72}
 
     n_heads: Positive = hf(absent=64)

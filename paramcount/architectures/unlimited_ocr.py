@@ -4,9 +4,9 @@ While it writes, tokens see the prompt and its image, and the last tokens that t
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
-from paramcount.architectures.deepseek_v2 import in_groups
+from paramcount.architectures.deepseek_v2 import DeepseekV2, in_groups
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import (
     Data,
@@ -20,7 +20,6 @@ from paramcount.flow import (
     join,
     linear,
     other_tokens,
-    route,
 )
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.clip import ClipVision
@@ -30,7 +29,6 @@ from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.sam import SamVision
 from paramcount.parts.vision import encoder_mlp
 from paramcount.sizes import (
-    Condition,
     ConfigJson,
     FieldValues,
     Flag,
@@ -44,7 +42,7 @@ from paramcount.sizes import (
     rotary,
     setting,
 )
-from paramcount.sizes.conditions import attention_words, not_null, padding_in_table
+from paramcount.sizes.conditions import attention_words, groups_by_method, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, first_dense
 from paramcount.sizes.rules import check_heads_fill
 
@@ -108,31 +106,6 @@ class UnlimitedOcrClip(ClipVision):
         return x + encoder_mlp(c, c.norm(x, "layer_norm2"))
 
 
-def expert_groups_fit(absent: int | None) -> Condition:
-    """Experts are chosen from the best groups, which are as large as each other, or from all.
-
-    `absent`: the default of n_group and topk_group.
-    """
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        if len(c["dense_layers"]) == c["n_layers"] or js.get("topk_method", "greedy") == "greedy":
-            return
-        groups, kept = js.get("n_group", absent), js.get("topk_group", absent)
-        if js["topk_method"] != "group_limited_greedy":
-            raise ParamcountError(
-                f"= {describe_value(js['topk_method'])}", where="topk_method", expected="greedy or group_limited_greedy"
-            )
-        if groups is None or kept is None or c["n_routed_experts"] % groups or kept > groups:
-            raise ParamcountError(
-                f"= {describe_value(groups)}, with topk_group = {describe_value(kept)} and {c['n_routed_experts']} "
-                "experts",
-                where="n_group",
-                expected="a divisor of the number of experts that is at least topk_group",
-            )
-
-    return condition
-
-
 class OcrDecoder(AttentionDecoder):
     """DeepSeek's layers of plain attention, and an image among the tokens. A subclass adds `see`."""
 
@@ -164,6 +137,7 @@ class OcrDecoder(AttentionDecoder):
     n_groups = setting(default=in_groups("n_group"))
     n_active_groups = setting(default=in_groups("topk_group"))
     image_token = setting("/image_token_id", default=128815)
+    choose: ClassVar[Any] = DeepseekV2.choose
     kinds = layers_by_mlp
 
     def forward(c, tokens: Data) -> Data:
@@ -175,10 +149,6 @@ class OcrDecoder(AttentionDecoder):
         if kind == "moe":
             return x + shared_mixture(c, h, "mlp.", choose=c.choose, shared_bias=c.mlp_bias)
         return x + c.gated_mlp(h, bias=c.mlp_bias)
-
-    def choose(c, logits: Data) -> Data:
-        groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups}
-        return route(logits, c.n_active_experts, "softmax", factor=c.routed_scale, **groups)
 
     def see(c) -> Data:
         """An image to vectors of the language model's size."""
@@ -194,7 +164,7 @@ class UnlimitedOcr(OcrDecoder):
         padding_in_table(None),
         attention_words("full_attention", "reference_sliding_attention"),
         not_null("sliding_window"),
-        expert_groups_fit(1),
+        groups_by_method(1),
     )
 
     sam: UnlimitedOcrSam

@@ -19,9 +19,7 @@ from paramcount.cli.options import (
     set_option,
 )
 from paramcount.errors import ParamcountError, make_printable
-from paramcount.output.files import choose_by_extension, write_atomically
-
-ENDINGS = (".html", ".htm")
+from paramcount.output.files import check_is_html, write_atomically
 
 
 @click.command("explore", cls=Command, epilog="Example: paramcount explore llama-3.1-8b qwen3-8b -o models.html")
@@ -43,7 +41,7 @@ def command(
     from paramcount.loading import select_models
 
     if output is not None and output != "-":
-        choose_by_extension(output, dict.fromkeys(ENDINGS))
+        check_is_html(output)
     if changes and not names:
         raise ParamcountError("needs a MODEL", where="--set")
     if names:

@@ -21,6 +21,7 @@ from paramcount.cli.options import (
     write_named,
 )
 from paramcount.errors import ParamcountError
+from paramcount.output.files import check_is_html
 
 
 @click.command("report", cls=Command, epilog="Example: paramcount report gpt2-small llama-3.1-8b -o report.html")
@@ -49,13 +50,13 @@ def command(
     The page runs no script and loads nothing from the network. Needs the [plot] extra.
     """
     from paramcount.cli.compare import silence_matplotlib
-    from paramcount.drawing.report import check_ending, render_page
+    from paramcount.drawing.report import render_page
     from paramcount.loading import select_models
 
     if open_page and output == "-":
         raise ParamcountError("--open requires a file", expected="-o FILE.html")
     if output is not None and output != "-" and not is_directory(output):
-        check_ending(output)
+        check_is_html(output)
     models = [apply_changes(model, changes) for model in select_models(names, estimates=estimates, download=download)]
     print_messages(collect_messages(names, models, with_ids=True))
     silence_matplotlib()

@@ -209,7 +209,7 @@ def compile_polynomials(
     return tuple(products), tuple(compiled)
 
 
-def make_symbolic(sizes: Sizes, fixed_numbers: bool, prefix: str = "", *, concrete: Container[str] = ()) -> Any:
+def make_symbolic(sizes: Sizes, fixed_numbers: bool, *, concrete: Container[str] = ()) -> Any:
     """The same config with a symbol for each size; flags and other structure keep their values.
 
     `fixed_numbers`: fields named n_* keep their values too. `concrete`: paths of further fields that keep their values,
@@ -217,16 +217,22 @@ def make_symbolic(sizes: Sizes, fixed_numbers: bool, prefix: str = "", *, concre
     """
     from paramcount.symbolic.polynomials import make_symbols
 
-    fields: dict[str, Any] = {}
+    def replace(path: str, value: Any) -> Any:
+        name = path.rpartition(".")[2]
+        return make_symbols(path)[0] if is_symbolic(name, value, fixed_numbers) and path not in concrete else value
+
+    return replace_sizes(sizes, replace)
+
+
+def replace_sizes(sizes: Sizes, replace: Callable[[str, Any], Any], prefix: str = "") -> Any:
+    """The same config with replace(path, value) in place of each value; paths are such as "vision.n_layers"."""
     inner = inner_configs(type(sizes))
-    for name, value in sizes.__dict__.items():
-        path = prefix + name
-        if name in inner and value is not None:
-            fields[name] = make_symbolic(value, fixed_numbers, f"{path}.", concrete=concrete)
-        elif is_symbolic(name, value, fixed_numbers) and path not in concrete:
-            fields[name] = make_symbols(path)[0]
-        else:
-            fields[name] = value
+    fields = {
+        name: replace_sizes(value, replace, f"{prefix}{name}.")
+        if name in inner and isinstance(value, Sizes)
+        else replace(prefix + name, value)
+        for name, value in sizes.__dict__.items()
+    }
     return SymbolicSizes(type(sizes), fields)
 
 

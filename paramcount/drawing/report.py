@@ -17,7 +17,6 @@ from paramcount.explaining.explain import explain_model
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.render_text import describe_experts, format_active_sum, list_expert_sums, list_labels
 from paramcount.explaining.why import Why, describe_difference, explain_figures, render_equation
-from paramcount.output.files import choose_by_extension
 from paramcount.output.numbers import describe_verdict, format_count
 from paramcount.output.tables import Table, format_cells
 from paramcount.tracing.render import describe_scope, describe_step, list_footnotes
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
-ENDINGS = (".html", ".htm")
 TOKENS = 5  # in each trace
 FAR_APART = 30  # ratio of the largest to the smallest total above which bars use a log scale
 MAX_MODELS = 200  # in one report
@@ -68,14 +66,6 @@ class Chapter:
     trace: Trace | None = None
     trace_error: str = ""  # why there is no trace
     published: Sequence[tuple[Check, str]] = ()  # with an explanation of the difference
-
-
-def check_ending(path: str) -> None:
-    """Check the file extension of a report.
-
-    Raises: ParamcountError for any extension but .html and .htm.
-    """
-    choose_by_extension(path, dict.fromkeys(ENDINGS))
 
 
 def render_page(models: Sequence[Model]) -> str:

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from paramcount.counting.sum_weights import SymbolicSizes
+from paramcount.counting.sum_weights import replace_sizes
 from paramcount.errors import ParamcountError, join_place
-from paramcount.sizes import Sizes, inner_configs
+from paramcount.sizes import Sizes
 from paramcount.sweeping.validity import Check
 
 MOST_WAYS = 300  # through one check
@@ -187,7 +187,12 @@ def derive_conditions(check: Check, sizes: Sizes, varying: frozenset[str]) -> Tr
 
     Raises: NoConditionsError with the sizes that must not vary for the check to be such a tree.
     """
-    return follow_all(lambda run: apply(check, make_symbolic(sizes, run, varying), run))
+
+    def follow(run: Run) -> Tree:
+        c = replace_sizes(sizes, lambda path, value: Symbol(run, path, value) if path in varying else value)
+        return apply(check, c, run)
+
+    return follow_all(follow)
 
 
 def follow_all(function: Callable[[Run], Tree]) -> Tree:
@@ -232,16 +237,3 @@ def split_text(text: str, trees: list[Tree]) -> list[Tree]:
     """A text as strings and expressions, each of which is in a list of its own."""
     pieces = PLACEHOLDER.split(text)
     return [[trees[int(piece)]] if i % 2 else piece for i, piece in enumerate(pieces) if piece]
-
-
-def make_symbolic(sizes: Sizes, run: Run, varying: frozenset[str], prefix: str = "") -> Any:
-    """The sizes with a symbol for each that varies."""
-    fields: dict[str, Any] = {}
-    inner = inner_configs(type(sizes))
-    for name, value in sizes.__dict__.items():
-        path = prefix + name
-        if name in inner and isinstance(value, Sizes):
-            fields[name] = make_symbolic(value, run, varying, f"{path}.")
-        else:
-            fields[name] = Symbol(run, path, value) if path in varying else value
-    return SymbolicSizes(type(sizes), fields)

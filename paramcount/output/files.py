@@ -69,6 +69,14 @@ def choose_by_extension(path: str, extensions: Mapping[str, T], *, where: str = 
     return extensions[extension]
 
 
+def check_is_html(path: str) -> None:
+    """Check the extension of a page.
+
+    Raises: ParamcountError for any but .html and .htm.
+    """
+    choose_by_extension(path, {suffix: name for suffix, name in EXTENSIONS.items() if name == "html"})
+
+
 SYSTEM_DIRECTORIES = ("/dev", "/proc", "/sys")  # nothing is created here; /dev/shm contains ordinary files
 
 

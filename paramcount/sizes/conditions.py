@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
 from paramcount.sizes import Condition, ConfigJson, FieldValues
+from paramcount.sizes.layer_types import count_dense
+
+ROUTING_METHODS = ("greedy", "group_limited_greedy")
 
 
 def even_where_rotated(*words: str, named: bool = False) -> Condition:
@@ -56,8 +59,7 @@ def experts_named(alias: str) -> Condition:
     """`alias`, another name of the number of experts, is null only if no layer has experts."""
 
     def condition(js: ConfigJson, c: FieldValues) -> None:
-        n_dense = c["n_dense_layers"] if "n_dense_layers" in c else len(c["dense_layers"])
-        if js.get(alias, 0) is None and n_dense < c["n_layers"]:
+        if js.get(alias, 0) is None and count_dense(c) < c["n_layers"]:
             raise ParamcountError("= null, but some layers have experts", where=alias, expected="a positive integer")
 
     return condition
@@ -140,10 +142,9 @@ def grouped_routing(
     """
 
     def condition(js: ConfigJson, c: FieldValues) -> None:
-        n_dense = c["n_dense_layers"] if "n_dense_layers" in c else len(c.get("dense_layers", ()))
         key = next((key for key in keys if key in js), keys[0])
         n_experts, n_groups, top_k = c["n_routed_experts"], js.get(key, groups), js.get("topk_group", kept)
-        if n_dense == c["n_layers"] or (optional and n_groups is None and top_k is None):
+        if count_dense(c) == c["n_layers"] or (optional and n_groups is None and top_k is None):
             return
         if type(n_groups) is not int or n_groups < 1 or n_experts % n_groups or n_experts // n_groups < 2:
             raise ParamcountError(
@@ -159,6 +160,46 @@ def grouped_routing(
             )
 
     return condition
+
+
+def groups_by_method(absent: int | None) -> Condition:
+    """DeepSeek-V2's router chooses the best of all experts, or of the best groups, which are as large as each other.
+
+    `absent`: the default of n_group and topk_group.
+    """
+
+    def condition(js: ConfigJson, c: FieldValues) -> None:
+        if count_dense(c) == c["n_layers"]:
+            return
+        method, groups, kept = js.get("topk_method", "greedy"), js.get("n_group", absent), js.get("topk_group", absent)
+        n_experts = c["n_routed_experts"]
+        if method not in ROUTING_METHODS:
+            raise make_choice_error(method, ROUTING_METHODS, where="topk_method")
+        if method == "group_limited_greedy" and (groups is None or kept is None or n_experts % groups or kept > groups):
+            raise ParamcountError(
+                f"= {describe_value(groups)}, with topk_group = {describe_value(kept)} and {n_experts} experts",
+                where="n_group",
+                expected="a divisor of the number of experts that is at least topk_group",
+            )
+
+    return condition
+
+
+def routed_sparse_attention(groups: int, kept: int, n_heads: int) -> tuple[Condition, ...]:
+    """What DeepSeek-V3.2 and its relatives ask of experts in groups and of MLA for the chosen tokens.
+
+    Args:
+        groups: The default number of groups of experts.
+        kept: The default of topk_group.
+        n_heads: The default of num_key_value_heads.
+    """
+    return (
+        grouped_routing(groups, kept),
+        latent_heads_stay_whole(n_heads, masked=True),
+        padding_in_table(None),
+        experts_named("num_local_experts"),
+        not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
+    )
 
 
 def angles_fit(js: ConfigJson, c: FieldValues) -> None:

@@ -11,6 +11,12 @@ from paramcount.sizes import SLIDING, ConfigJson, Derivation, FieldValues, per_l
 MLP_TYPES = ("dense", "sparse")
 
 
+def count_dense(c: FieldValues) -> int:
+    """The number of layers without experts, if a config can have both kinds of layers."""
+    n: int = c["n_dense_layers"] if "n_dense_layers" in c else len(c.get("dense_layers", ()))
+    return n
+
+
 def check_no_types(js: ConfigJson, key: str, absent: int) -> int:
     """A non-negative integer key that has no field."""
     value = js.get(key, absent)
@@ -63,8 +69,7 @@ def needed(key: str) -> Derivation:
     """0 for a number of experts without a default, or for null, if no layer has experts."""
 
     def derive(js: ConfigJson, c: FieldValues) -> int:
-        n_dense = c["n_dense_layers"] if "n_dense_layers" in c else len(c["dense_layers"])
-        if n_dense < c["n_layers"]:
+        if count_dense(c) < c["n_layers"]:
             raise ParamcountError("is missing", where=key, expected="an integer")
         return 0
 
