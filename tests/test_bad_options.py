@@ -59,6 +59,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (["show"], "missing argument MODEL; run `paramcount show --help`"),
         (["--"], "missing argument MODEL; run `paramcount show --help`"),
         (["compare"], "missing argument MODEL; run `paramcount compare --help`"),
+        (["size", "--total", "3B"], "missing option --like; run `paramcount size --help`"),
         (
             ["verify", "gpt2-small", "gpt2-xl"],
             "gpt2-xl: no such file or directory (expected the path of a checkpoint; `paramcount diff` compares two "

@@ -105,6 +105,11 @@ def test_numbers_of_a_filter_are_exact() -> None:
             "(expected two values of one type, with strings in quotes)",
         ),
         (
+            "total < 'x'",
+            "cannot compare the number 'total' with the string 'x' "
+            "(expected two values of one type, with strings in quotes)",
+        ),
+        (
             "total < 3XB",
             "invalid number '3XB' (expected a number such as 9000000000, 9e9, 9B, 24GB or 128Ki)",
         ),

@@ -151,6 +151,8 @@ def translate_click_error(error: click.ClickException) -> ParamcountError:
             takes_value = isinstance(option, click.Option) and not option.is_flag and not option.count
             return ParamcountError(f"{name} {'requires a' if takes_value else 'takes no'} value")
         case click.MissingParameter(param=click.Parameter() as parameter):
+            if isinstance(parameter, click.Option):
+                return ParamcountError(f"missing option {max(parameter.opts, key=len)}; run {command_help}")
             name = parameter.human_readable_name.split()[0].rstrip(".")  # "MODEL" of "MODEL..."
             return ParamcountError(f"missing argument {name}; run {command_help}")
         case click.BadParameter(param=click.Parameter() as parameter):

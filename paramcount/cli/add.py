@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from paramcount.cli.commands import Command
-from paramcount.cli.options import FilePath, download_option
+from paramcount.cli.options import FilePath, collect_messages, download_option, print_messages
 from paramcount.errors import make_printable
 
 
@@ -49,4 +49,5 @@ def command(
     hf = hf or (None if is_file_name(config) else config)
     entry = make_entry(model, id, source=source or config, name=name, family=family, publisher=publisher, hf=hf)
     path = write_entry(entry, Path(into).expanduser() if into else get_user_folder(), replace=replace)
+    print_messages(collect_messages([config], [model]))
     click.echo(f"Wrote {make_printable(path)}: {entry.architecture}, {total:,} parameters, unverified.")

@@ -91,7 +91,7 @@ def build_parquet(tables: tuple[TableSpec, ...]) -> bytes:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise make_extra_error("Parquet", "export") from None
+        raise make_extra_error("a Parquet file", "export") from None
     (table,) = tables
     fields = [
         pyarrow.field(field.name, get_arrow_type(field.type), metadata={"unit": field.unit, "meaning": field.meaning})
@@ -122,7 +122,7 @@ def build_xlsx(tables: tuple[TableSpec, ...]) -> bytes:
         from openpyxl import Workbook
         from openpyxl.cell import WriteOnlyCell
     except ImportError:
-        raise make_extra_error("Excel files", "export") from None
+        raise make_extra_error("an Excel file", "export") from None
     dictionary = build_dictionary()
     workbook = Workbook(write_only=True)
     sheets = [(table.name, [field.name for field in table.fields], read_rows(table)) for table in tables]

@@ -253,6 +253,11 @@ class Parser:
         return Term(TYPES[field.type], lambda row: row[key], name)
 
 
+def quote_once(text: str) -> str:
+    """A name in quotes; a string in the quotes that it was written in."""
+    return text if text[:1] in ("'", '"') else quote(text)
+
+
 def check_flag(term: Term) -> None:
     """Raises: ParamcountError if a term is not true or false."""
     if term.type != "flag":
@@ -264,8 +269,9 @@ def compare_terms(terms: Sequence[Term], signs: Sequence[str]) -> Term:
     terms = [convert_date(term, terms) for term in terms]
     for sign, left, right in zip(signs, terms, terms[1:]):
         if left.type != right.type:
+            first, second = (f"{term.type} {quote_once(term.text)}" for term in (left, right))
             raise ParamcountError(
-                f"cannot compare the {left.type} {quote(left.text)} with the {right.type} {quote(right.text)}",
+                f"cannot compare the {first} with the {second}",
                 expected="two values of one type, with strings in quotes",
             )
         if left.type == "flag" and sign not in ("=", "!="):
