@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { COLUMNS, copyText, filterModels, formatTable, sortModels } from "./table.js";
 import { formatFragment } from "./state.js";
 
-const DEFAULT_COLUMNS = ["name", "family", "released", "total", "active"];
+const DEFAULT_COLUMNS = ["name", "total", "active", "released", "family"];
 
 export function Browse({ data, state, go }) {
   const { options, ids } = state;
