@@ -20,6 +20,7 @@ import paramcount as pc
 from paramcount.cli import main
 from paramcount.explore import build_page
 from paramcount.explore.conditions import NoConditionsError, Run, Symbol, derive_conditions, follow_all
+from paramcount.explore.copies import export_config
 from paramcount.explore.packings import FORMATS, Packings
 from paramcount.explore.structures import export_structure
 from paramcount.sizes.rules import check_consistent
@@ -197,6 +198,36 @@ def test_the_data_of_the_page_are_those_of_python() -> None:
     ]  # fmt: skip
     flags = [variant["label"] for variant in data["models"][0]["variants"]]
     assert flags == ["tie_word_embeddings = false"]
+
+
+@pytest.mark.parametrize(
+    ("id", "place", "value", "total"),
+    [
+        # 32 · 4,096 · 14,336 · 3 = 5,637,144,576 of the MLPs twice
+        ("llama-3.1-8b", "intermediate_size", 2 * 14_336, 8_030_261_248 + 5_637_144_576),
+        # one more token of 2,048 values, tied
+        ("qwen3-vl-2b", "text_config.vocab_size", 151_937, 2_127_532_032 + 2_048),
+    ],
+)
+def test_a_copied_config_json_is_the_model_and_takes_changes(id: str, place: str, value: int, total: int) -> None:
+    copied = export_config(pc.load(id))
+    assert copied is not None
+    document = copied["document"]
+    assert pc.count(document).total == pc.count(id).total
+    assert place.split(".") in copied["keys"].values()
+    *at, key = place.split(".")
+    section = document[at[0]] if at else document
+    assert section["rms_norm_eps"] in (1e-5, 1e-6)
+    section[key] = value
+    assert pc.count(document).total == total
+
+
+def test_a_size_whose_key_changes_another_is_not_copied_alone() -> None:
+    """ALBERT's num_hidden_groups also decides which layers share their weights."""
+    copied = export_config(pc.load("albert-base-v2"))
+    assert copied is not None
+    assert "n_layers" in copied["keys"]
+    assert "n_layer_groups" not in copied["keys"]
 
 
 def test_a_hostile_name_is_text_wherever_it_is() -> None:

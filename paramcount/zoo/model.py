@@ -53,8 +53,12 @@ class Model:
     @property
     def settled_sizes(self) -> Sizes:
         """The sizes with the settings of the forward pass, as far as the config.json or the zoo entry states them."""
-        stated = self.entry.settings if self.entry else self.reading.document
-        return self.sizes if stated is None else add_settings(self.sizes, stated)
+        return self.sizes if self.stated is None else add_settings(self.sizes, self.stated)
+
+    @property
+    def stated(self) -> Mapping[str, Any] | None:
+        """The keys of the config.json, or those that the zoo entry keeps beside the sizes; None if there is neither."""
+        return self.entry.settings if self.entry else self.reading.document
 
     @property
     def estimate(self) -> bool:
