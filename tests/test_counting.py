@@ -121,7 +121,18 @@ def test_a_tied_tensor_has_the_shape_of_the_other_tensor(id: str) -> None:
 
 
 # Decoders whose LM head has a bias in modeling_*.py; that of every encoder except NeoMME has one.
-BIASED_HEADS = {"bert-generation", "ctrl", "git", "gptj", "modernbert-decoder", "phi", "phimoe", "xlm", "xlnet"}
+BIASED_HEADS = {
+    "bert-generation",
+    "codegen",
+    "ctrl",
+    "git",
+    "gptj",
+    "modernbert-decoder",
+    "phi",
+    "phimoe",
+    "xlm",
+    "xlnet",
+}
 # Without ties the decoder of these has a token embedding of its own, and the encoder another.
 TWO_EMBEDDINGS = {
     "bart",
@@ -188,7 +199,8 @@ def test_one_more_layer_adds_exactly_one_layers_weights(id: str, field: str) -> 
     if hasattr(sizes, "cross_attention_layers") or zoo.load_entry(id).architecture == "gpt_neox_japanese":
         kind = 0
     else:
-        kind = max(set(range(getattr(sizes, field))) - set(getattr(sizes, "reusing_layers", ())))
+        others = {*getattr(sizes, "reusing_layers", ()), *(getattr(sizes, "dense_layers", None) or ())}
+        kind = max(set(range(getattr(sizes, field))) - others)
     is_encoder = fewer.parts["encoder"] and field != "n_decoder_layers"
     layer = sum(
         prod(t.shape) * prod(r.count for r in t.repeats if r.axis == "expert")
