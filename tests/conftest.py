@@ -47,16 +47,17 @@ def _no_device_is_replaced() -> Iterator[None]:
         yield
 
 
-NEEDS_TIMM = pytest.mark.skip(reason="the vision encoder of Gemma 3n needs timm: pip install timm")
+NEEDS_TIMM = pytest.mark.skip(reason="its vision encoder needs timm: pip install timm")
+TIMM_TYPES = ("gemma3n", "gemma-3n", "perception_lm")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The reference builds Gemma 3n with timm, which it does not need for any other model type."""
+    """The reference builds some vision encoders with timm, which it does not need for any other model type."""
     if importlib.util.find_spec("timm") is None:
         for item in items:
             named = getattr(item, "callspec", None)
             values = [v for v in named.params.values() if isinstance(v, str)] if named else []
-            if item.get_closest_marker("oracle") and any(v.startswith(("gemma3n", "gemma-3n")) for v in values):
+            if item.get_closest_marker("oracle") and any(v.startswith(TIMM_TYPES) for v in values):
                 item.add_marker(NEEDS_TIMM)
 
 

@@ -81,9 +81,10 @@ def test_frames_repeat_the_image() -> None:
     assert (found[:, :, 0] == found[:, :, 1]).all()
 
 
-def test_places_from_one_have_columns_first_and_a_class_token_at_zero() -> None:
-    found = compute(Patches("places", 2, 3, from_one=True), IMAGE)
-    assert found.tolist() == [[1, 1], [2, 1], [1, 2], [2, 2], [0, 0]]
+def test_places_beside_a_class_token_at_zero_have_columns_first_and_begin_at_one() -> None:
+    placed = [[1, 1], [2, 1], [1, 2], [2, 2]]
+    assert compute(Patches("places", 2, 3, class_place="last"), IMAGE).tolist() == [*placed, [0, 0]]
+    assert compute(Patches("places", 2, 3, class_place="first"), IMAGE).tolist() == [[0, 0], *placed]
 
 
 def test_windows_hold_whole_squares() -> None:

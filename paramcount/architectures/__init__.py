@@ -305,6 +305,7 @@ ARCHITECTURES = {
     "pegasus.PegasusForCausalLM": ("pegasus", "PegasusDecoder"),
     "pegasus_x": ("pegasus_x", "PegasusX"),
     "perceiver": ("perceiver", "Perceiver"),
+    "perception_lm": ("perception_lm", "PerceptionLM"),
     "persimmon": ("persimmon", "Persimmon"),
     "phi": ("phi", "Phi"),
     "phi3": ("phi3", "Phi3"),

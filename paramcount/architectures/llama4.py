@@ -146,7 +146,7 @@ class Llama4Vision(VisionEncoder):
         x = linear(cut(pixels, c.patch_size, c.patch_size), "patch_embedding.linear", "embedding", c.d_model)
         x = class_token(x, "class_embedding", last=True)
         x = c.norm(add_positions(x, "positional_embedding_vlm", c.n_patches + 1, c.d_model), "layernorm_pre")
-        places = patch_places(pixels, c.patch_size, c.patch_size, from_one=True)
+        places = patch_places(pixels, c.patch_size, c.patch_size, class_place="last")
         x = c.norm(c.encode(x, places, name="model.layers.{layer}."), "layernorm_post")
         x = Data(Pool("squares", c.n_merged), (other_tokens(x, last=True),), ("patches", c.d_ff))
         x = activate(matrix(x, "vision_adapter.mlp.fc1", "mlp.up", c.d_ff, c.d_adapter), "gelu")

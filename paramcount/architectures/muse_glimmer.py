@@ -100,7 +100,7 @@ class MuseGlimmerVision(VisionEncoder):
         places, shape = patch_places(pixels, side, side), (c.n_rows * c.n_columns, c.d_model)
         x = x + lookup(places, name, "position", *shape, index="places", stretch="centres, zeros outside")
         x = layer_norm(x, "ln_pre", c.norm_eps)
-        turned = other_tokens(patch_places(pixels, side, side, from_one=True), last=True)
+        turned = other_tokens(patch_places(pixels, side, side, class_place="last"), last=True)
         reads = (turned, patch_windows(pixels, side, c.n_rows * side))
         kinds = [(word, 1) for word in c.layer_types]
         x = layers(x, "layers.{layer}.", kinds, lambda kind, *x: c.layer_of(kind, *x), reads=reads)

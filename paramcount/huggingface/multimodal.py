@@ -41,6 +41,7 @@ TIE_RULES = {
     "top": "at the top level",
     "text": "in the section of the language model",
     "either": "at the top level or in the section",
+    "text unless top": "at the top level; in the section if it is missing or null there",
     "outside": "at the top level, with the sizes of the LM head",
     "never": "nowhere: the LM head is never tied",
 }
@@ -274,6 +275,7 @@ COMPOSITES = {
         default_encoder="siglip_vision_model",
         default_encoder_section=PALIGEMMA_VISION,
     ),
+    "perception_lm": Composite("llama", tie_rule="text unless top"),
     "pp_chart2table": Composite("qwen2", default_tie=True, default_section=GOT | {"tie_word_embeddings": True}),
     "qianfan_ocr": Composite("qwen3"),
     "qwen2_5_omni_thinker": Composite("qwen2_5_omni_text", ignores_model_type=True),
@@ -334,13 +336,15 @@ def get_language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     composite = COMPOSITES[str(document["model_type"])]
     section = get_language_section(document, composite)
     config = {**section, "model_type": find_language_type(section, composite), "architectures": None}
-    is_tied = document.get(TIE_KEY, composite.default_tie)
+    is_tied = document.get(TIE_KEY, None if composite.tie_rule == "text unless top" else composite.default_tie)
     if composite.has_old_tie_key:
         is_tied = document.get(OLD_TIE_KEY, is_tied)
+    if is_tied is None and composite.tie_rule == "text unless top":
+        return config
     if type(is_tied) is not bool and composite.tie_rule != "never":
         raise ParamcountError(f"= {describe_value(is_tied)}", where=TIE_KEY, expected="true or false")
     match composite.tie_rule:
-        case "top":
+        case "top" | "text unless top":
             config[TIE_KEY] = is_tied
         case "never":
             config[TIE_KEY] = False

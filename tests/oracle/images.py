@@ -68,6 +68,7 @@ BART = {
 }  # fmt: skip
 ONE_TILE = {"image_grid_pinpoints": [[0, 0]]}
 COHERE2 = {**TEXT, "model_type": "cohere2", "layer_norm_eps": 1e-3, "sliding_window": 5}
+PERCEPTION = {"embed_dim": 16, "depth": 2, "num_heads": 2, "img_size": [56, 56], "global_pool": ""}
 MLLAMA_TEXT = {key: value for key, value in TEXT.items() if key not in ("head_dim", "bos_token_id", "eos_token_id")}
 OPT = {
     "model_type": "opt", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -289,6 +290,20 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "qwen2_audio": {
         "text_config": QWEN2, "audio_config": {**EARS, "model_type": "qwen2_audio_encoder"},
         "audio_token_index": IMAGE_TOKEN,
+    },
+    "perception_lm": {
+        "text_config": LLAMA, **PLACEHOLDER, "projector_pooling_ratio": 2,
+        "vision_config": {"architecture": "vit_pe_core_large_patch14_336", "model_args": PERCEPTION},
+    },
+    "perception_lm, without a class token": {
+        "text_config": QWEN2, **PLACEHOLDER, "projector_pooling_ratio": 2, "vision_use_cls_token": False,
+        "vision_config": {
+            "architecture": "vit_pe_core_gigantic_patch14_448",
+            "model_args": {
+                **PERCEPTION, "init_values": 0.1, "ref_feat_shape": [3, 3], "use_post_transformer_norm": False,
+                "mlp_ratio": 1.5,
+            },
+        },
     },
     "got_ocr2": {"text_config": QWEN2, **PLACEHOLDER, "vision_config": SAM},
     "got_ocr2, whole image": {
@@ -765,7 +780,7 @@ def arrange_as_page(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
 
 
 def arrange_as_parts(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
-    """Idefics: a list of parts per text."""
+    """Idefics, PerceptionLM: a list of parts per text."""
     return {"pixel_values": pixels[None, None]}
 
 
@@ -1002,6 +1017,7 @@ IMAGES: Mapping[str, Image] = {
     "Kimi_K25ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_kimi),
     "Llama4ForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
     "UnlimitedOcrForConditionalGeneration": Image((3, 32, 32), 7, arrange_one),
+    "PerceptionLMForConditionalGeneration": Image((3, 56, 56), 4, arrange_as_parts),
     "GotOcr2ForConditionalGeneration": Image((3, 32, 32), 4, arrange_one),
     "GitForCausalLM": Image((3, 12, 12), 0, arrange_in_frames),
     "FuyuForCausalLM": Image((6, 48), 6, arrange_as_rows, "image_patches"),

@@ -34,7 +34,9 @@ class Patches(Operation):
     is_padded: bool = False  # to whole windows
     channels_last: bool = False  # of pixels, [patches, height, width, channels]
     frames_first: bool = False  # of pixels, [patches, frames, channels, height, width]
-    from_one: bool = False  # columns before rows, both from 1 on; behind them, a class token is at 0
+    class_place: Literal["first", "last"] | None = (
+        None  # a class token at 0; columns first, both from 1 on
+    )
     token: int | Unknown | None = None  # id of the image token
     n_axes: Size = 0
     needs: ClassVar[int] = 1  # without an image, the tokens of a text have places
@@ -78,8 +80,9 @@ class Patches(Operation):
         if self.of == "windows":
             side = require(self.window) // (height * square) * square  # in whole squares
             return order // columns // side * (columns // side + 1) + order % columns // side
-        if self.of == "places" and self.from_one:
-            return np.concatenate((np.stack((order % columns, order // columns), axis=-1) + 1, np.zeros((1, 2), int)))
+        if self.of == "places" and self.class_place:
+            placed, token = np.stack((order % columns, order // columns), axis=-1) + 1, np.zeros((1, 2), int)
+            return np.concatenate((token, placed) if self.class_place == "first" else (placed, token))
         if self.of == "places":
             return np.stack((order // columns, order % columns), axis=-1)
         whole = image[:, : rows * height, : columns * width].astype(np.float32)
@@ -228,9 +231,11 @@ def cut(
     return Data(operation, (image,), ("patches", *shape))
 
 
-def patch_places(image: Data, height: Size, width: Size, *, square: Size = 1, from_one: bool = False) -> Data:
-    """The row and the column of each patch, [patches, 2]. `from_one`: see `Patches`."""
-    return Data(Patches("places", height, width, square, from_one=from_one), (image,), ("patches", 2))
+def patch_places(
+    image: Data, height: Size, width: Size, *, square: Size = 1, class_place: Literal["first", "last"] | None = None
+) -> Data:
+    """The row and the column of each patch, [patches, 2]. `class_place`: see `Patches`."""
+    return Data(Patches("places", height, width, square, class_place=class_place), (image,), ("patches", 2))
 
 
 def padded_places(image: Data, size: Size, window: Size) -> tuple[Data, Data]:
