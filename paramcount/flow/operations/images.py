@@ -34,9 +34,7 @@ class Patches(Operation):
     is_padded: bool = False  # to whole windows
     channels_last: bool = False  # of pixels, [patches, height, width, channels]
     frames_first: bool = False  # of pixels, [patches, frames, channels, height, width]
-    class_place: Literal["first", "last"] | None = (
-        None  # a class token at 0; columns first, both from 1 on
-    )
+    class_place: Literal["first", "last"] | None = None  # a class token at 0; columns first, both from 1 on
     token: int | Unknown | None = None  # id of the image token
     n_axes: Size = 0
     needs: ClassVar[int] = 1  # without an image, the tokens of a text have places
