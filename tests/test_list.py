@@ -52,7 +52,7 @@ def get_vocab_size(model: pc.Model) -> int:
         ("total - active > 2 * active", lambda model, count: count.total > 3 * count.active),
         ("vocab_size // 1000 = 128", lambda model, count: get_vocab_size(model) // 1000 == 128),
         ("context_length >= 128Ki", lambda model, count: (model.context_length or 0) >= 131072),
-        ("kv_lora_rank = 512", lambda model, count: getattr(model.sizes, "d_kv_lora", 0) == 512),
+        ("kv_lora_rank = 512", lambda model, count: "d_kv_lora=512," in repr(model.config)),  # also of a language model
         ("bytes_bf16 < 24GB", lambda model, count: 2 * count.total < 24 * 10**9),
     ],
 )  # fmt: skip

@@ -13,7 +13,7 @@ from paramcount.sizes import Sizes
 from paramcount.views.compare import CHANGE_COLUMNS, COLUMNS, KNOWN
 from paramcount.zoo import Model
 from paramcount.zoo.aliases import find_column, fold_heading
-from paramcount.zoo.columns import FURTHER_FIELDS, Field, FieldType
+from paramcount.zoo.columns import FURTHER_FIELDS, LANGUAGE_PARTS, Field, FieldType
 
 
 class Selection(NamedTuple):
@@ -69,20 +69,17 @@ def find_field(name: str, models: Sequence[Model]) -> Field:
 def make_size_field(name: str, models: Sequence[Model]) -> Field | None:
     """The column of a size that some of the models have; None if none has it. Names and keys differ per architecture:
     each model is asked for its own."""
-    from paramcount.zoo.what_if import find_aliases, list_paths
-
-    paths: dict[type[Sizes], str] = {}
+    paths: dict[tuple[type, ...], str] = {}
     types: set[type] = set()
     for model in models:
         if model.config is None:
             continue
-        architecture = type(model.config)
+        architecture = list_types(model.config)
         if architecture not in paths:
-            aliases = [name] if name in list_paths(model.config) else find_aliases(name, model.config)
-            paths[architecture] = aliases[0] if len(aliases) == 1 else ""
+            paths[architecture] = find_path(name, model.config)
         if paths[architecture]:
             types.add(type(read_path(model.config, paths[architecture])))
-    named = {path for path in paths.values() if path}
+    named = {path if path == name else strip_part(path) for path in paths.values() if path}
     if not named:
         return None
     type_: FieldType = "flag" if bool in types and int not in types else "integer"
@@ -90,7 +87,7 @@ def make_size_field(name: str, models: Sequence[Model]) -> Field | None:
     def compute(model: Model, count: Count | None) -> int | None:
         if model.config is None:
             return None
-        path = paths.get(type(model.config))
+        path = paths.get(list_types(model.config))
         value = read_path(model.config, path) if path else None if type_ == "flag" else 0
         return value if type(value) in (int, bool) else None
 
@@ -98,6 +95,35 @@ def make_size_field(name: str, models: Sequence[Model]) -> Field | None:
     (path, *others) = sorted(named)
     label = name if others else path  # architectures that use the name for different sizes
     return Field(label, type_, "", "A size of the architecture; 0 if it has none.", compute, show=show)
+
+
+def find_path(name: str, sizes: Sizes) -> str:
+    """The path of a size by its path or key, also without that of the language model; "" if there is none."""
+    from paramcount.zoo.what_if import find_aliases, list_paths
+
+    aliases = [name] if name in list_paths(sizes) else find_aliases(name, sizes)
+    if len(aliases) == 1:
+        return aliases[0]
+    for part in LANGUAGE_PARTS:
+        if isinstance(language := getattr(sizes, part, None), Sizes) and (path := find_path(name, language)):
+            return f"{part}.{path}"
+    return ""
+
+
+def strip_part(path: str) -> str:
+    """A path without that of the language model.
+
+    >>> strip_part("language.d_kv_lora"), strip_part("vision.d_model")
+    ('d_kv_lora', 'vision.d_model')
+    """
+    part, dot, inner = path.partition(".")
+    return strip_part(inner) if dot and part in LANGUAGE_PARTS else path
+
+
+def list_types(sizes: Sizes) -> tuple[type, ...]:
+    """The architecture of a model and those of its language model, which differ from model to model."""
+    inner = (getattr(sizes, part, None) for part in LANGUAGE_PARTS)
+    return (type(sizes), *(kind for part in inner if isinstance(part, Sizes) for kind in list_types(part)))
 
 
 def read_path(sizes: Sizes, path: str) -> Any:

@@ -76,6 +76,7 @@ def read_size(name: str) -> Callable[[Model, Count | None], int | None]:
     return compute
 
 
+LANGUAGE_PARTS = ("language", "text", "decoder")  # of a multimodal model or an encoder-decoder
 DECODER_SIZES = {"n_layers": "n_decoder_layers", "n_heads": "n_decoder_heads", "d_ff": "d_decoder_ff"}
 
 
@@ -84,7 +85,7 @@ def get_language_size(sizes: Sizes, name: str) -> object:
     for field in (name, DECODER_SIZES.get(name, "")):
         if field in type(sizes).model_fields:
             return getattr(sizes, field)
-    for section in ("language", "text", "decoder"):
+    for section in LANGUAGE_PARTS:
         if isinstance(language := getattr(sizes, section, None), Sizes):
             return get_language_size(language, name)
     return 0
