@@ -159,6 +159,12 @@ def list_pictures() -> list[str]:
     return sorted({name for text in texts for name in re.findall(r"images/([\w.-]+\.svg)", text)})
 
 
+def list_animations() -> list[str]:
+    """The names of the animations that the documents show. A command writes each of them."""
+    texts = [path.read_text(encoding="utf-8") for path in DOCUMENTS]
+    return sorted({name for text in texts for name in re.findall(r"images/([\w.-]+\.webp)", text)})
+
+
 def missing_commands(text: str) -> str:
     """A section with the help of each command that the guide on commands does not have yet."""
     documented = {command for command, _ in list_commands(text)}
@@ -180,6 +186,8 @@ def rewrite_documents() -> None:
                 path.write_text(refresh(text), encoding="utf-8")
         for name in list_pictures():
             (IMAGES / name).write_bytes((folder / name).read_bytes())
+        for name in list_animations():
+            run_command(f"paramcount draw gpt2-small --animate {IMAGES / name}")
     ENTRY_SCHEMA.write_text(format_entry_schema(), encoding="utf-8")
 
 

@@ -22,6 +22,7 @@ from tests.refresh_docs import (
     README,
     REFERENCE,
     SHOWN,
+    list_animations,
     list_commands,
     list_pictures,
     prepare_directory,
@@ -78,7 +79,7 @@ def test_a_picture_is_what_its_command_draws(folder: Path, name: str) -> None:
 
 
 def test_every_picture_is_shown() -> None:
-    assert sorted(path.name for path in IMAGES.iterdir()) == list_pictures()
+    assert sorted(path.name for path in IMAGES.iterdir()) == sorted([*list_pictures(), *list_animations()])
 
 
 def test_the_readme_is_short_and_has_examples_of_each_kind() -> None:

@@ -16,6 +16,7 @@ from paramcount.cli.options import (
     set_option,
     write_named,
 )
+from paramcount.errors import ParamcountError
 
 
 @click.command("draw", cls=Command, epilog="Example: paramcount draw gpt2-small -o gpt2.svg")
@@ -27,6 +28,12 @@ from paramcount.cli.options import (
     type=FilePath(),
     help="Write to FILE.svg, .html or .png, or into a directory (default: MODEL.svg).",
 )
+@click.option(
+    "--animate",
+    metavar="FILE",
+    type=FilePath(),
+    help="Write a walk through one layer to FILE.gif, .webp or .mp4 (needs the [animate] extra).",
+)
 @click.option("--layer", type=int, metavar="N", help="Draw only layer N of the decoder, counted from 0.")
 @click.option("--tokens", type=int, metavar="N", help="Number of tokens (default: 1,024 or the model's maximum).")
 @set_option
@@ -34,6 +41,7 @@ from paramcount.cli.options import (
 def command(
     name: str,
     output: str | None,
+    animate: str | None,
     layer: int | None,
     tokens: int | None,
     changes: tuple[str, ...],
@@ -43,7 +51,15 @@ def command(
 
     Activations are filled blue, weights grey. Edges of the same colour have the same size. Identical layers are drawn
     once.
+
+    With --animate, a token passes the steps of one layer in ten seconds. Each step is marked in the drawing and
+    explained below it. The layer is the first one of the commonest kind, unless --layer selects another.
     """
+    if animate is not None:
+        if output is not None:
+            raise ParamcountError("--animate cannot be combined with --output")
+        write_animation(animate, name, layer, tokens, changes, download)
+        return
     from paramcount.drawing.pictures import draw_model
     from paramcount.drawing.render import choose_format, render_file
 
@@ -51,3 +67,18 @@ def command(
     model = load_model(name, changes, download)
     print_messages(collect_messages([name], [model]))
     write_named(output, [model], ".svg", render_file(draw_model(model, tokens=tokens, layer=layer), format))
+
+
+def write_animation(
+    path: str, name: str, layer: int | None, tokens: int | None, changes: tuple[str, ...], download: bool
+) -> None:
+    """Write a walk through one layer."""
+    from paramcount.drawing.animation import make_film, render_animation
+    from paramcount.drawing.films import ENDINGS, find_encoder
+    from paramcount.output.files import choose_by_extension, write_atomically
+
+    format = choose_by_extension(path, ENDINGS, where="--animate")
+    find_encoder(format)  # a missing extra is an error before the work begins
+    model = load_model(name, changes, download)
+    print_messages(collect_messages([name], [model]))
+    write_atomically(path, render_animation(make_film(model, tokens=tokens, layer=layer), format), "--animate")

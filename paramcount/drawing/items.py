@@ -43,6 +43,7 @@ class Item(NamedTuple):
     layers: int = 1  # number of layers with these experts
     note: str = ""  # such as "tied to wte.weight" or "each for 4 query heads"
     left: str = ""  # shape of the left operand
+    others: tuple[int, ...] = ()  # steps that it shows besides its own: reshapes, words on its line
 
 
 def list_items(
@@ -73,7 +74,8 @@ class Reader:
         joins = [i for i in self.indices if self.steps[i].form is Form.CONCATENATION]
         rotations = {i: rotation for i in joins if (rotation := self.find_partial_rotation(i))}
         self.rotations = {i: item for i, (item, _) in rotations.items()}
-        done = {j for _, steps in rotations.values() for j in steps}
+        rotated = {j: i for i, (_, steps) in rotations.items() for j in steps}
+        done = set(rotated)
         for position, i in enumerate(self.indices):
             if i in done:
                 continue
@@ -82,9 +84,18 @@ class Reader:
                 continue
             self.add_sources(i)
             self.add_step(i)
-        items = name_operands(self.items, self.owner, self.steps)
+        items = name_operands(self.list_complete_items(rotated), self.owner, self.steps)
         needed = {step for item in items for step in item.reads}
         return tuple(item for item in items if item.reads or item.kind != "source" or item.step in needed)
+
+    def list_complete_items(self, rotated: Mapping[int, int]) -> list[Item]:
+        """The items with the other steps that they show. `rotated`: {step: join of a partial rotation}."""
+        others: dict[int, list[int]] = {}
+        for i in self.indices:
+            for owner in self.readers[i] if i in self.fused else [rotated.get(i, self.find_source(i))]:
+                if owner != i:
+                    others.setdefault(owner, []).append(i)
+        return [item._replace(others=tuple(others.get(item.step, ()))) for item in self.items]
 
     def add_sources(self, i: int) -> None:
         """Add the data that a step reads from outside the section."""

@@ -50,8 +50,7 @@ def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = N
     """The drawing of a loaded model."""
     if layer is not None and (type(layer) is not int or layer < 0):
         raise ParamcountError(f"= {describe_value(layer)}", where="layer", expected="a non-negative integer")
-    n = choose_tokens(model) if tokens is None else tokens
-    trace = trace_model(model, TraceOptions(n, source=n if has_encoder_input(model) else None))
+    trace = trace_drawn(model, tokens)
     sections = list_sections(trace)
     if layer is None and len(sections) > MAX_SECTIONS:
         problem = f"{len(sections):,} kinds of layers do not fit in one drawing"
@@ -72,12 +71,18 @@ def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = N
         width=right - left + 2 * MARGIN,
         height=bottom - top + 2 * MARGIN,
         scale=scale,
-        tokens=n,
+        tokens=trace.tokens,
         layer=layer,
         colours=colours,
         words=tuple(describe_products(items)),
         **whole._asdict(),
     )
+
+
+def trace_drawn(model: Model, tokens: int | None) -> Trace:
+    """The forward pass that a drawing shows."""
+    n = choose_tokens(model) if tokens is None else tokens
+    return trace_model(model, TraceOptions(n, source=n if has_encoder_input(model) else None))
 
 
 def list_rows(trace: Trace, sections: Sequence[Section], selected: Sequence[Section], layer: int | None) -> Rows:

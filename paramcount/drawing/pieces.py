@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from paramcount.drawing.items import Item
 from paramcount.drawing.matrices import Matrix
-from paramcount.drawing.shapes import Arrow, Group, Point, Rectangle, Sign, Text, snap, text_width
+from paramcount.drawing.shapes import Arrow, Group, Place, Point, Rectangle, Sign, Text, snap, text_width
 
 LONGEST = 340.0  # longer matrices are truncated
 BROKEN = 210.0  # length of a truncated matrix
@@ -151,7 +151,14 @@ class Row:
 
 
 def make_piece(item: Item, scale: float) -> Piece:
-    """A drawn item."""
+    """A drawn item, with the place of its steps."""
+    piece = make_shapes(item, scale)
+    left, top, right, bottom = piece.group.box
+    place = Place(left, top, right - left, bottom - top, (item.step, *item.others))
+    return piece._replace(group=piece.group.combine(Group(places=(place,))))
+
+
+def make_shapes(item: Item, scale: float) -> Piece:
     match item:
         case Item(kind="product" | "lookup", right=Matrix() as right, out=Matrix() as out):
             return make_product(item, right, out, scale)

@@ -100,24 +100,36 @@ def render_svg(drawing: Drawing, id: str = "drawing") -> str:
         f'<title id="{name}-title">{title}</title>',
         f'<desc id="{name}-desc">{escape_text(description, 20000)}</desc>',
         f"<style>{make_style()}</style>",
-        f'<defs><marker id="{name}-head" viewBox="0 0 6 6" refX="5.6" refY="3" markerWidth="6" markerHeight="6" '
-        'orient="auto"><path class="head" d="M0 0L6 3L0 6Z"/></marker></defs>',
+        draw_marker(name),
         f'<rect class="paper" width="{width}" height="{height}"/>',
+        *draw_shapes(drawing, name),
+        "</svg>",
     ]
-    for frame in drawing.frames:
-        lines += draw_frame(frame)
-    lines.append('<g class="flow">')
-    lines += [draw_arrow(arrow, name) for arrow in drawing.arrows]
-    lines.append("</g>")
-    for rectangle in drawing.rectangles:
-        lines += ["<g>", *draw_rectangle(rectangle, drawing.colours), "</g>"]
-    lines += [f'<circle class="joint" cx="{fmt(s.x)}" cy="{fmt(s.y)}" r="{fmt(s.radius)}"/>' for s in drawing.signs]
-    lines += [
-        f'<text class="name" x="{fmt(s.x)}" y="{fmt(s.y + 4)}">{escape_text(s.text)}</text>' for s in drawing.signs
-    ]
-    lines += [draw_text(text, drawing.colours) for text in drawing.texts]
-    lines.append("</svg>")
     return "\n".join(lines) + "\n"
+
+
+def draw_marker(name: str) -> str:
+    """The definition of the arrows' heads."""
+    return (
+        f'<defs><marker id="{name}-head" viewBox="0 0 6 6" refX="5.6" refY="3" markerWidth="6" markerHeight="6" '
+        'orient="auto"><path class="head" d="M0 0L6 3L0 6Z"/></marker></defs>'
+    )
+
+
+def draw_shapes(drawing: Drawing, name: str) -> Iterator[str]:
+    """All shapes of a drawing."""
+    for frame in drawing.frames:
+        yield from draw_frame(frame)
+    yield '<g class="flow">'
+    yield from (draw_arrow(arrow, name) for arrow in drawing.arrows)
+    yield "</g>"
+    for rectangle in drawing.rectangles:
+        yield from ("<g>", *draw_rectangle(rectangle, drawing.colours), "</g>")
+    for s in drawing.signs:
+        yield f'<circle class="joint" cx="{fmt(s.x)}" cy="{fmt(s.y)}" r="{fmt(s.radius)}"/>'
+    for s in drawing.signs:
+        yield f'<text class="name" x="{fmt(s.x)}" y="{fmt(s.y + 4)}">{escape_text(s.text)}</text>'
+    yield from (draw_text(text, drawing.colours) for text in drawing.texts)
 
 
 def draw_frame(frame: Frame) -> Iterator[str]:

@@ -86,10 +86,7 @@ def select_layer(sections: Sequence[Section], layer: int, where: str) -> list[Se
 
     Raises: ParamcountError if there is no such layer.
     """
-    stacks = [section for section in sections if section.layers]
-    candidates = [section for section in stacks if section.part == "decoder"] or stacks
-    if not candidates:
-        raise ParamcountError("has no layers", where=where)
+    candidates = list_layer_kinds(sections, where)
     runs = {section: [range(first, first + length) for first, length in section.runs] for section in candidates}
     selected = [section for section in candidates if any(layer in run for run in runs[section])]
     if not selected:
@@ -97,6 +94,27 @@ def select_layer(sections: Sequence[Section], layer: int, where: str) -> list[Se
         expected = f"{min(indices)}–{max(indices):,}"
         raise ParamcountError(f"layer {layer:,} does not exist", where=where, expected=expected)
     return selected
+
+
+def choose_layer(sections: Sequence[Section], where: str) -> int:
+    """The first layer of the commonest kind.
+
+    Raises: ParamcountError if there are no layers.
+    """
+    commonest = max(list_layer_kinds(sections, where), key=lambda section: section.times)
+    return commonest.runs[0][0]
+
+
+def list_layer_kinds(sections: Sequence[Section], where: str) -> list[Section]:
+    """The sections that are layers, of the decoder if there are several stacks.
+
+    Raises: ParamcountError if there are none.
+    """
+    stacks = [section for section in sections if section.layers]
+    candidates = [section for section in stacks if section.part == "decoder"] or stacks
+    if not candidates:
+        raise ParamcountError("has no layers", where=where)
+    return candidates
 
 
 def make_heading(section: Section, steps: Sequence[Step], parts: int, layer: int | None) -> str:

@@ -114,6 +114,16 @@ class Frame(NamedTuple):
         return self.x, self.y - behind, self.x + self.width + behind, self.y + self.height
 
 
+class Place(NamedTuple):
+    """The area of the shapes that draw one step, and the steps without shapes of their own that belong to it."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    steps: tuple[int, ...]  # indices in Trace.steps
+
+
 CARD = 4.0  # offset between the frames of experts
 BOLD = ("heading", "title", "times")
 
@@ -133,6 +143,7 @@ class Drawing(NamedTuple):
     texts: tuple[Text, ...]
     signs: tuple[Sign, ...]
     frames: tuple[Frame, ...]
+    places: tuple[Place, ...]
     colours: dict[int, int]  # {dimension: index of its colour}
     words: tuple[str, ...]  # the matrix products as text, for screen readers
 
@@ -174,6 +185,7 @@ class Group(NamedTuple):
     texts: tuple[Text, ...] = ()
     signs: tuple[Sign, ...] = ()
     frames: tuple[Frame, ...] = ()
+    places: tuple[Place, ...] = ()
 
     def move(self, dx: float, dy: float) -> Group:
         """The group, shifted."""
@@ -183,6 +195,7 @@ class Group(NamedTuple):
             tuple(t._replace(x=t.x + dx, y=t.y + dy) for t in self.texts),
             tuple(s._replace(x=s.x + dx, y=s.y + dy) for s in self.signs),
             tuple(f._replace(x=f.x + dx, y=f.y + dy) for f in self.frames),
+            tuple(p._replace(x=p.x + dx, y=p.y + dy) for p in self.places),
         )
 
     def combine(self, *others: Group) -> Group:
@@ -194,6 +207,7 @@ class Group(NamedTuple):
             tuple(chain.from_iterable(group.texts for group in groups)),
             tuple(chain.from_iterable(group.signs for group in groups)),
             tuple(chain.from_iterable(group.frames for group in groups)),
+            tuple(chain.from_iterable(group.places for group in groups)),
         )
 
     @property
