@@ -1,4 +1,4 @@
-"""Encoder-decoder pairs, whose parts config.json names."""
+"""Encoder-decoder pairs, of texts or of an image and a text, whose parts config.json names."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def test_parts_of_two_types_and_sizes_are_joined_by_a_matrix() -> None:
 @pytest.mark.parametrize(
     ("encoder", "decoder", "message"),
     [
-        ({}, {"model_type": "gpt2"}, "decoder.model_type = 'gpt2' is not supported as decoder"),
+        ({}, {"model_type": "llama"}, "decoder.model_type = 'llama' is not supported as decoder"),
+        ({}, {"model_type": "whisper"}, "decoder.model_type = 'whisper' is not supported as decoder"),
         ({"model_type": "t5"}, {}, "encoder.model_type = 't5' is not supported as encoder"),
         ({}, {"model_type": "tapas"}, "decoder.model_type = 'tapas' is not supported as decoder"),
         ({"model_type": "luke"}, {}, "encoder.model_type = 'luke' is not supported as encoder"),
@@ -59,3 +60,76 @@ def test_parts_of_two_types_and_sizes_are_joined_by_a_matrix() -> None:
 )
 def test_other_pairs_are_errors_at_their_key(encoder: dict[str, Any], decoder: dict[str, Any], message: str) -> None:
     assert error_of(pc.count, make_pair(encoder, decoder)).removeprefix("config.json: ").startswith(message)
+
+
+# ---- an image and a text
+
+SEES: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40}
+
+
+def make_sight(encoder: dict[str, Any], decoder: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "model_type": "vision-encoder-decoder",
+        "encoder": SEES | encoder,
+        "decoder": SMALL | {"num_attention_heads": 4} | READS | decoder,
+    }
+
+
+@pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
+def test_an_image_is_read_by_a_vision_transformer() -> None:
+    count = pc.count({"model_type": "vision-encoder-decoder"})
+    patches, positions = 3 * 16 * 16 * 768 + 768, (14 * 14 + 1) * 768
+    layer = 4 * (768 * 768 + 768) + 2 * 768 * 3072 + 3072 + 768 + 4 * 768
+    encoder = patches + 768 + positions + 12 * layer + 2 * 768
+    assert encoder == 85_798_656  # ViT-B/16 without its classifier: timm, results of vit_base_patch16_224
+    assert count.parts["vision"] == count.components["vision"] == encoder + 768 * 768 + 768
+    decoder = pc.count({"model_type": "encoder-decoder"}).parts
+    assert count.parts["decoder"] == decoder["decoder"]
+    assert count.parts["cross_attention"] == decoder["cross_attention"]
+
+
+def test_a_distilled_encoder_has_a_second_token_and_its_position() -> None:
+    vit, deit = (pc.count(make_sight({"model_type": name}, {})) for name in ("vit", "deit"))
+    assert deit.total - vit.total == 2 * 32
+    shapes = {tensor.name: tensor.shape for tensor in deit.tensors}
+    assert shapes["encoder.embeddings.distillation_token"] == (1, 1, 32)
+    assert shapes["encoder.embeddings.position_embeddings"] == (1, 14 * 14 + 2, 32)
+
+
+@pytest.mark.parametrize(("name", "head"), [("trocr", "output_projection"), ("bart", "lm_head"), ("mbart", "lm_head")])
+def test_decoders_that_always_attend_need_no_flags(name: str, head: str) -> None:
+    decoder = {"model_type": name, "d_model": 16, "decoder_layers": 1, "decoder_attention_heads": 2, "is_decoder": False}
+    pair = make_sight({}, {**decoder, "tie_word_embeddings": False})
+    for key in ("hidden_size", "num_attention_heads"):
+        del pair["decoder"][key]
+    shapes = {tensor.name: tensor.shape for tensor in pc.count(pair).tensors}
+    assert shapes[f"decoder.{head}.weight"] == (96, 16)
+    assert shapes["enc_to_dec_proj.weight"] == (16, 32)
+    assert shapes["decoder.model.decoder.layers.{layer}.encoder_attn.k_proj.weight"] == (16, 16)
+
+
+def test_the_keys_of_trocr_read_vectors_of_the_encoders_size() -> None:
+    pair = make_sight({"hidden_size": 48}, {"model_type": "trocr", "cross_attention_hidden_size": 48})
+    shapes = {tensor.name: tensor.shape for tensor in pc.count(pair).tensors}
+    assert shapes["decoder.model.decoder.layers.{layer}.encoder_attn.k_proj.weight"] == (32, 48)
+    assert "enc_to_dec_proj.weight" not in shapes
+
+
+@pytest.mark.parametrize(
+    ("encoder", "decoder", "message"),
+    [
+        ({"model_type": "bert"}, {}, "encoder.model_type = 'bert' is not supported as encoder"),
+        ({"model_type": "clip_vision_model"}, {}, "encoder.model_type = 'clip_vision_model' is not supported"),
+        ({"image_size": 12}, {}, "encoder.image_size = 12 (expected at least patch_size = 16"),
+        ({"hidden_size": 48}, {"cross_attention_hidden_size": 48}, "decoder.cross_attention_hidden_size is set"),
+        ({}, {"cross_attention_hidden_size": 48}, "decoder.cross_attention_hidden_size = 48 (expected 32)"),
+        ({"num_attention_heads": 64}, {}, "encoder.hidden_size = 32 is less than num_attention_heads = 64"),
+    ],
+)
+def test_other_sights_are_errors_at_their_key(encoder: dict[str, Any], decoder: dict[str, Any], message: str) -> None:
+    assert error_of(pc.count, make_sight(encoder, decoder)).removeprefix("config.json: ").startswith(message)
+
+
+def test_a_vision_encoder_without_a_section_is_none_of_a_multimodal_model() -> None:
+    config = {"model_type": "llava", "vision_config": {"model_type": "vit"}, "text_config": {"model_type": "llama"}}
+    assert pc.count(config).not_counted == ("vision_config", "projector")

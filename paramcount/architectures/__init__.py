@@ -390,6 +390,7 @@ ARCHITECTURES = {
     "video_llama_3": ("video_llama_3", "VideoLlama3"),
     "video_llava": ("llava_next", "VideoLlava"),
     "vipllava": ("llava", "VipLlava"),
+    "vision-encoder-decoder": ("encoder_decoder", "VisionEncoderDecoder"),
     "voxtral": ("qwen2_audio", "Voxtral"),
     "voxtral_realtime": ("voxtral_realtime", "VoxtralRealtime"),
     "whisper": ("whisper", "Whisper"),

@@ -1,4 +1,4 @@
-"""Encoder-decoder pairs: an encoder of the BERT kind and a decoder of that kind that attends to its output."""
+"""Encoder-decoder pairs: an encoder of the BERT kind, or of images, and a decoder that attends to its output."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -8,7 +8,9 @@ from pydantic import SerializeAsAny
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, block, given, linear
 from paramcount.parts.encoders import Encoder, EncoderFlow
-from paramcount.sizes import ConfigJson, FieldValues, Flag, NamedPart, Sizes, derived
+from paramcount.parts.seq2seq import UntiedDecoder
+from paramcount.parts.vit import ViT
+from paramcount.sizes import ConfigJson, FieldValues, Flag, NamedPart, Sizes, Tower, derived
 
 DECODERS = ("ForCausalLM", "LMHeadModel", "Decoder")  # endings of classes that the reference takes for a decoder
 
@@ -35,8 +37,18 @@ def is_encoder(part: type[Sizes]) -> bool:
 
 def is_decoder(part: type[Sizes]) -> bool:
     """Whether the part can attend to another encoder's output and generates text."""
+    if issubclass(part, UntiedDecoder):
+        return part.takes_states and part.reference.endswith(DECODERS)
     names = (part.reference, *part.equivalent_classes)
     return is_encoder(part) and issubclass(part, Encoder) and any(name.endswith(DECODERS) for name in names)
+
+
+def is_image_encoder(part: type[Sizes]) -> bool:
+    """Whether the part is a vision encoder whose keys need no section around them."""
+    return issubclass(part, ViT)
+
+
+DECODER = NamedPart({"model_type": "bert", "is_decoder": True, "add_cross_attention": True}, is_decoder, "ForCausalLM")
 
 
 class EncoderDecoder(Sizes):
@@ -46,7 +58,7 @@ class EncoderDecoder(Sizes):
     base_model = ""
     named_parts: ClassVar[Mapping[str, NamedPart]] = {
         "encoder": NamedPart({"model_type": "bert", "architectures": ["BertModel"]}, is_encoder),
-        "decoder": NamedPart({"model_type": "bert", "is_decoder": True, "add_cross_attention": True}, is_decoder),
+        "decoder": DECODER,
     }
     conditions = (width_is_encoders,)
 
@@ -74,13 +86,13 @@ class EncoderDecoder(Sizes):
 
         inputs = encoder.list_inputs(tokens, "source ")
         x = block(tokens, "", encode, reads=inputs, root=True, moved=(encoder.prefix, "encoder."))
-        if not c.projected:
-            return x
-        width = c.decoder.d_model
-        return block(x, "", lambda x: linear(x, "enc_to_dec_proj", "other", width, bias=True), part="encoder")
+        return block(x, "", c.project, part="encoder") if c.projected else x
+
+    def project(c: Any, x: Data) -> Data:
+        return linear(x, "enc_to_dec_proj", "other", c.decoder.d_model, bias=True)
 
     def unreachable(c: Any, tokens: Data) -> tuple[Unreachable, ...]:
-        moved = (c.encoder.prefix, "encoder.")
+        moved = (getattr(c.encoder, "prefix", ""), "encoder.")
 
         def wrap(part: Any, i: int) -> Data:
             def find(tokens: Data) -> Data:
@@ -101,18 +113,36 @@ class EncoderDecoder(Sizes):
 
     def check(c: Any) -> None:
         encoder, decoder = c.encoder, c.decoder
-        if not is_encoder(encoder.__class__):
-            raise ParamcountError("is not supported", where="encoder.architecture", expected="a type such as bert")
-        if not is_decoder(decoder.__class__):
-            raise ParamcountError("is not supported", where="decoder.architecture", expected="a type such as bert")
+        for name, part in {"encoder": encoder, "decoder": decoder}.items():
+            default, is_supported, _ = c.named_parts[name]
+            if not is_supported(part.__class__):
+                expected = f"a type such as {default['model_type']}"
+                raise ParamcountError("is not supported", where=f"{name}.architecture", expected=expected)
         if getattr(encoder, "is_decoder", False):
             raise ParamcountError("= true is not supported", where="encoder.is_decoder", expected="false")
-        for key, value in {"is_decoder": decoder.is_decoder, "add_cross_attention": decoder.cross_attention}.items():
-            if not value:
+        for key, field in {"is_decoder": "is_decoder", "add_cross_attention": "cross_attention"}.items():
+            if not getattr(decoder, field, True):
                 raise ParamcountError("= false is not supported", where=f"decoder.{key}", expected="true")
-        if not c.projected and encoder.d_model != decoder.d_model:
+        if not c.projected and encoder.d_model != getattr(decoder, "d_memory", decoder.d_model):
             raise ParamcountError(
                 "is set, but the sizes of encoder and decoder differ",
                 where="decoder.cross_attention_hidden_size",
                 expected="no such key",
             )
+
+
+class VisionEncoderDecoder(EncoderDecoder):
+    """Source: arXiv:2109.10282, section 2; modeling_vision_encoder_decoder.py of the reference."""
+
+    reference = "VisionEncoderDecoderModel"
+    named_parts: ClassVar[Mapping[str, NamedPart]] = {
+        "encoder": NamedPart({"model_type": "vit"}, is_image_encoder),
+        "decoder": DECODER,
+    }
+
+    encoder: SerializeAsAny[Tower]
+
+    def source(c: Any) -> Data:
+        """The image in vectors of the decoder's size."""
+        image = block(c.encoder.image(), "encoder.", c.encoder.forward, part="vision")
+        return block(image, "", c.project, part="projector") if c.projected else image

@@ -10,12 +10,17 @@ from paramcount.architectures import architecture
 from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names
 from paramcount.sizes import Sizes
 
-# {model type of a vision encoder: (module of paramcount.parts, class)}
-ENCODERS = {
+# {model type of a vision encoder: (module of paramcount.parts, class)}. Those of multimodal models have a section.
+SECTION_ENCODERS = {
     "clip_vision_model": ("clip", "ClipVision"),
     "pixtral": ("pixtral", "PixtralVision"),
     "siglip2_vision_model": ("siglip", "Siglip2Vision"),
     "siglip_vision_model": ("siglip", "SiglipVision"),
+}
+ENCODERS = {
+    **SECTION_ENCODERS,
+    "deit": ("vit", "DeiT"),
+    "vit": ("vit", "ViT"),
 }
 
 

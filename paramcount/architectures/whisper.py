@@ -62,6 +62,7 @@ class WhisperDecoder(WhisperStacks, TiedDecoder):
     defaults = {"vocab_size": 51865, "d_model": 384, "n_layers": 4, "n_heads": 6, "d_ff": 1536}
 
     head_name = "proj_out"
+    takes_states = False  # but those of Whisper's encoder
 
     n_positions: Positive = hf("max_target_positions", absent=448)
 

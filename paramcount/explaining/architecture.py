@@ -118,9 +118,11 @@ def find_kind(cls: type[Sizes], name: str) -> Kind | None:
     arguments = getattr(annotation, "__args__", None) or (annotation,)
     kinds = [getattr(kind, "__origin__", kind) for kind in arguments]  # without bounds
     if name in inner_configs(cls):
-        if name in cls.named_parts:
-            return LANGUAGE._replace(trials=(cls.named_parts[name].default["model_type"],))
-        return {Sizes: LANGUAGE, Tower: TOWER}.get(inner_configs(cls)[name], PART if type(None) in kinds else None)
+        inner = inner_configs(cls)[name]
+        kind = {Sizes: LANGUAGE, Tower: TOWER}.get(inner, PART if type(None) in kinds else None)
+        if kind and name in cls.named_parts:
+            return kind._replace(trials=(cls.named_parts[name].default["model_type"],))
+        return kind
     if is_list:
         return add_usual_values(cls, name, WORDS if kinds[0] is str else INDICES)
     if bool in kinds:

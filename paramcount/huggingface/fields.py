@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from pydantic.fields import FieldInfo
 
-from paramcount.architectures import ARCHITECTURES
+from paramcount.architectures import ARCHITECTURES, split_name
 from paramcount.architectures import architecture as architecture_of
+from paramcount.architectures.encoders import ENCODERS, find_part
 from paramcount.errors import (
     FieldName,
     ParamcountError,
@@ -455,13 +456,17 @@ def read_encoder(document: Mapping[str, Any]) -> tuple[Sizes, ConfigValues]:
 
 def read_named_part(architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> tuple[Sizes, ConfigValues]:
     """The sizes of a part that can be any model, from the section of its name, and how they were read."""
-    (default, is_supported), section = architecture.named_parts[name], document.get(name)
+    (default, is_supported, ending), section = architecture.named_parts[name], document.get(name)
     if section is not None and not isinstance(section, Mapping):
         raise ParamcountError(f"= {describe_value(section)}", where=name, expected="a JSON object")
     config = dict(default) if section is None else {"model_type": default["model_type"], **section}
     config["architectures"] = default.get("architectures")
     model_type = check_model_type(config["model_type"], name)
-    if model_type not in ARCHITECTURES or not is_supported(part := architecture_of(model_type)):
+    kind = inner_configs(architecture)[name]
+    registry = ARCHITECTURES if kind is Sizes else ENCODERS
+    of_type = [known for known in registry if split_name(known)[0] == model_type]
+    part_name = next((known for known in of_type if ending and known.endswith(ending)), model_type)
+    if not of_type or not is_supported(part := find_part(kind, part_name)):
         raise ParamcountError(
             f"= {describe_value(model_type)} is not supported as {name}",
             where=f"{name}.model_type",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paramcount.architectures.encoders import ENCODERS, load_encoder
+from paramcount.architectures.encoders import SECTION_ENCODERS, load_encoder
 from paramcount.errors import ParamcountError, describe_value, find_nearest, join_words, list_names
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Composite(NamedTuple):
     other_sections: tuple[str, ...] = ("vision_config",)  # the sections of the other parts
     supported_types: tuple[str, ...] = ()  # the valid types of the language model, if not LANGUAGE_MODEL_TYPES
     default_encoder: str = ""  # the vision encoder's type if its section has no model_type
-    encoders: tuple[str, ...] = tuple(ENCODERS)  # the valid types of the vision encoder
+    encoders: tuple[str, ...] = tuple(SECTION_ENCODERS)  # the valid types of the vision encoder
     has_old_tie_key: bool = False  # at the top level, where it counts if both are there
     default_encoder_section: Mapping[str, Any] = {}  # the vision encoder's section if it is missing
 
@@ -477,11 +477,11 @@ def check_model_type(model_type: object, section: str) -> str:
 def get_encoder_config(document: Mapping[str, Any]) -> tuple[type[Sizes], Mapping[str, Any]]:
     """The class of the vision encoder that a multimodal config.json names, and its section."""
     name, section = get_encoder_type(document)
-    if name not in ENCODERS:
+    if name not in SECTION_ENCODERS:
         raise ParamcountError(
             f"= {describe_value(name)} is not supported",
             where="vision_config.model_type",
-            expected=list_names(ENCODERS, name),
-            nearest=find_nearest(name, ENCODERS),
+            expected=list_names(SECTION_ENCODERS, name),
+            nearest=find_nearest(name, SECTION_ENCODERS),
         )
     return load_encoder(name), section

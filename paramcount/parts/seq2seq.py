@@ -5,7 +5,7 @@ Decoder layers have cross-attention to the encoder's output.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -225,6 +225,7 @@ class UntiedDecoder(Stacks):
 
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1),)
     head_name: ClassVar[str] = "lm_head"
+    takes_states: ClassVar[bool] = True  # of an encoder of any type, in an encoder-decoder pair
 
     vocab_size: Positive = hf(absent=50265)
     d_model: Positive = hf("hidden_size", "d_model", absent=1024)
@@ -235,10 +236,20 @@ class UntiedDecoder(Stacks):
     n_positions: Positive = hf("max_position_embeddings", absent=1024)
 
     def forward(c, tokens: Data) -> Data:
+        return c.read(tokens, c.list_inputs(tokens), (c.source(),))
+
+    def list_inputs(c, tokens: Data) -> list[Data]:
+        """What is looked up besides the tokens: nothing."""
+        return []
+
+    def read(c, tokens: Data, inputs: Sequence[Data], memory: Sequence[Data], *, head: bool = True) -> Data:
+        """Token ids and an encoder's output to logits, or without `head` to hidden states."""
         n_rows, n_classes = c.vocabulary()
         table = DECODER + "embed_tokens.weight"
         x = c.embed(lookup(tokens, table, "embedding", n_rows, c.d_model), tokens, DECODER)
-        x = c.stack(Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x, DECODER, c.source())
+        x = c.stack(Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x, DECODER, *memory)
+        if not head:
+            return x
         tied = getattr(c, "tie_word_embeddings", False)
         return linear(x, c.head_name, "lm_head", n_classes, tied_to=table if tied else None)
 

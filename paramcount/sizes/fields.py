@@ -143,6 +143,7 @@ class NamedPart(NamedTuple):
 
     default: Mapping[str, Any]  # the section if it is missing
     is_supported: Callable[[type[Sizes]], bool]
+    ending: str = ""  # of the class that is built if a model type has several
 
 
 class Sizes(BaseModel):

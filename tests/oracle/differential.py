@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from paramcount.architectures import ARCHITECTURES, architecture, split_name
-from paramcount.architectures.encoders import ENCODERS
+from paramcount.architectures.encoders import ENCODERS, find_part
 from paramcount.counting.count import Count, count_sizes
 from paramcount.counting.tensors import Tensor, list_tensors, list_unreachable
 from paramcount.errors import ParamcountError
 from paramcount.huggingface.config import read_config
 from paramcount.huggingface.fields import list_fields
 from paramcount.huggingface.multimodal import COMPOSITES, get_encoder_config
-from paramcount.sizes import Sizes, Tower
+from paramcount.sizes import Sizes, Tower, inner_configs
 from tests.model_types import MODEL_TYPES
 from tests.oracle import flaws
 
@@ -100,10 +100,8 @@ def list_keys(
     start = f"{cls.section}." if cls.section else section
     for field in list_fields(cls):
         if field.name in cls.named_parts:
-            part = cls.named_parts[field.name].default["model_type"]
-            found += [
-                (of, name, [f"{field.name}.{key}" for key in keys]) for of, name, keys in list_keys(architecture(part))
-            ]
+            part = find_part(inner_configs(cls)[field.name], cls.named_parts[field.name].default["model_type"])
+            found += [(of, name, [f"{field.name}.{key}" for key in keys]) for of, name, keys in list_keys(part)]
         elif field.inner is Sizes:
             found += list_keys(architecture(language), "text_config.")
         elif field.inner:
@@ -384,6 +382,10 @@ def make_image(config: Any, cls_name: str, ids: Any) -> dict[str, Any]:
     """A text after an image, or after a video of one frame, for a class that cannot run without."""
     import torch
 
+    if cls_name == "VisionEncoderDecoderModel":
+        size = config.encoder.image_size
+        sides = size if isinstance(size, (list, tuple)) else (size, size)
+        return {"pixel_values": torch.zeros((len(ids), config.encoder.num_channels, *sides))}
     size = config.vision_config.image_size
     pixels = {"pixel_values": torch.zeros((len(ids), 3, size, size))}
     if hasattr(config, "cross_layer_interval"):  # all tokens look at it

@@ -162,6 +162,7 @@ FORMULA_VISION = {
     **SAM, "post_conv_in_channels": 8, "post_conv_mid_channels": 12, "post_conv_out_channels": 20,
     "decoder_hidden_size": 32,
 }  # fmt: skip
+WRITER = {"is_decoder": True, "add_cross_attention": True}
 # Of Mllama, texts alone are compared.
 CONFIGS: dict[str, dict[str, Any]] = {
     "llava": {"text_config": LLAMA, "vision_config": CLIP, **PLACEHOLDER},
@@ -342,6 +343,17 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "vision_config": {
             **FORMULA_VISION, "window_size": 0, "use_rel_pos": False, "qkv_bias": False, "hidden_act": "relu",
         },
+    },
+    "vision-encoder-decoder": {
+        "encoder": {**VISION, "model_type": "vit"},
+        "decoder": {**BERT, "model_type": "bert", **WRITER},
+    },
+    "vision-encoder-decoder, other settings": {
+        "encoder": {
+            **VISION, "model_type": "deit", "qkv_bias": False, "head_dim": 6, "hidden_act": "relu",
+            "pooler_output_size": 12,
+        },
+        "decoder": {**MBART, "model_type": "trocr", "cross_attention_hidden_size": 16},
     },
     "pix2struct": {
         "text_config": {**PIX2STRUCT, "hidden_size": 16},
@@ -704,8 +716,10 @@ ALWAYS_SEE = {
     "Blip2ForConditionalGeneration", "BlipForConditionalGeneration", "InstructBlipForConditionalGeneration",
     "InstructBlipVideoForConditionalGeneration", "Pix2StructForConditionalGeneration",
     "IdeficsForVisionText2Text", "Kosmos2ForConditionalGeneration", "VoxtralRealtimeForConditionalGeneration",
-    "PPFormulaNetForConditionalGeneration",
+    "PPFormulaNetForConditionalGeneration", "VisionEncoderDecoderModel",
 }  # fmt: skip
+# Beginnings of classes whose encoder sees an image alone and whose decoder writes about it.
+WRITERS = ("Pix2Struct", "PPFormulaNet", "VisionEncoderDecoder")
 
 
 class Image(NamedTuple):
@@ -969,6 +983,7 @@ def arrange_as_masked_audio(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]
 IMAGES: Mapping[str, Image] = {
     "BlipForConditionalGeneration": Image((3, 12, 12), 0, arrange_one),
     "PPFormulaNetForConditionalGeneration": Image((3, 32, 32), 0, arrange_one),
+    "VisionEncoderDecoderModel": Image((3, 12, 12), 0, arrange_one),
     "Pix2StructForConditionalGeneration": Image((6, 12), 0, arrange_with_places, "flattened_patches"),
     "MusicFlamingoForConditionalGeneration": Image((16, 10), 4, arrange_as_audio, "log_mel_frames"),
     "Kosmos2ForConditionalGeneration": Image((3, 12, 12), 3, arrange_with_mask),

@@ -209,7 +209,7 @@ def compare_logits(
         name = (
             "decoder_input_ids"
             if "input_ids" in given
-            or cls_name.startswith(("Pix2Struct", "PPFormulaNet"))
+            or cls_name.startswith(images.WRITERS)
             or ("input_features" in given and cls_name not in images.IMAGES)
             else "input_ids"
         )

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from paramcount.architectures import ARCHITECTURES, split_name
+from paramcount.architectures.encoders import ENCODERS
 from paramcount.counting import count_sizes
 from paramcount.huggingface.config import read_whole_model
 from paramcount.huggingface.multimodal import COMPOSITES
@@ -47,7 +48,7 @@ def list_supported() -> list[str]:
     from transformers.models.auto import configuration_auto
 
     return sorted(
-        ({split_name(name)[0] for name in ARCHITECTURES} | set(COMPOSITES))
+        ({split_name(name)[0] for name in ARCHITECTURES} | set(COMPOSITES) | set(ENCODERS))
         & set(configuration_auto.CONFIG_MAPPING_NAMES)
     )
 

@@ -98,9 +98,10 @@ def run_reference(model: Any, sizes: Any, cls: str, n: int) -> tuple[int, int, i
     frames = given["input_ids"].shape[1] if "input_ids" in given else frames
     frames = given["flattened_patches"].shape[1] if "flattened_patches" in given else frames
     frames = 4 if cls.startswith("PPFormulaNet") else frames  # patches that are left of the image
+    frames = sizes.encoder.n_patches + sizes.encoder.n_tokens if cls.startswith("VisionEncoderDecoder") else frames
     given = {key: narrow(value) for key, value in given.items()}
     is_heard = "input_features" in given and cls not in images.IMAGES
-    is_encoded = is_heard or "input_ids" in given or cls.startswith(("Pix2Struct", "PPFormulaNet"))
+    is_encoded = is_heard or "input_ids" in given or cls.startswith(images.WRITERS)
     if model.config.model_type == "recurrent_gemma":
         given["past_key_values"] = DynamicCache(config=model.config)
     elif not is_encoded or cls.startswith("Pix2Struct"):  # whose config class switches it off

@@ -33,6 +33,8 @@ DIFFERENT = {
     "idefics, other settings": "an image goes in",
     "pp_formulanet": "an image goes in",
     "pp_formulanet, other settings": "likewise",
+    "vision-encoder-decoder": "an image goes in",
+    "vision-encoder-decoder, other settings": "likewise",
     "pix2struct": "an image goes in",
     "blip-2, t5": "an image stands among the tokens of its encoder",
     "deepseek_v4": "blocks of tokens, whose number the trace leaves as a word",

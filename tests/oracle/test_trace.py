@@ -56,6 +56,7 @@ DIFFERENT = {
     "blip": "an image goes in",
     "idefics": "an image goes in",
     "pp_formulanet": "an image goes in",
+    "vision-encoder-decoder": "an image goes in",
     "pix2struct": "an image goes in",
     "blip-2": "an image always goes in; its language model is among CONFIGS",
     "instructblip": "likewise",

@@ -1,0 +1,85 @@
+"""ViT and DeiT: an image as a sequence of patches behind a class token, with learned positions and a pooler.
+
+Source: arXiv:2010.11929, section 3.1; ViTModel of the reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Data, activate, add_positions, bundle, class_token, first_token, linear
+from paramcount.parts.classic import multi_head
+from paramcount.parts.encoders import bert_mlp
+from paramcount.parts.vision import States, VisionEncoder, embed_patches, select_states
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, d_model_per_head, derived, hf
+from paramcount.sizes.setting_fields import setting
+
+ATTENTION = ("attention.query", "attention.key", "attention.value", "output.dense")
+
+
+def grid(js: ConfigJson, c: FieldValues) -> tuple[int, int]:
+    """Rows and columns of patches."""
+    size = js.get("image_size", 224)
+    height, width = size if isinstance(size, (list, tuple)) else (size, size)
+    rows, columns = height // c["patch_size"], width // c["patch_size"]
+    if rows < 1 or columns < 1:
+        raise ParamcountError(
+            f"= {describe_value(size)}", where="image_size", expected=f"at least patch_size = {c['patch_size']}"
+        )
+    return rows, columns
+
+
+def count_patches(js: ConfigJson, c: FieldValues) -> int:
+    rows, columns = grid(js, c)
+    return rows * columns
+
+
+class ViT(VisionEncoder):
+    section: ClassVar[str | None] = None
+
+    d_head: Positive = hf("head_dim", absent=d_model_per_head)
+    n_channels: Positive = hf("num_channels", absent=3)
+    patch_size: Positive = hf("patch_size", absent=16)
+    n_patches: Positive = derived(count_patches)
+    qkv_bias: Flag = hf(absent=True)
+    d_pooled: Positive = derived(lambda js, c: js.get("pooler_output_size") or c["d_model"])
+
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-12)
+    pooler_activation: ClassVar = setting("pooler_act", default="tanh")
+    n_tokens: ClassVar[int] = 1  # in front of the patches
+
+    def forward(c, pixels: Data, states: States | None = None) -> Data:
+        """One image to vectors of the class token and the patches; the pooled vector is beside them."""
+        x = c.encode(c.embed(pixels), name="encoder.layer.{layer}.")
+        y = c.norm(x, "layernorm")
+        return bundle(y if states is None else select_states(x, states), c.pool(y))
+
+    def embed(c, pixels: Data) -> Data:
+        name = "embeddings.patch_embeddings.projection"
+        x = c.add_tokens(embed_patches(pixels, name, c.d_model, c.patch_size, bias=True))
+        return add_positions(x, "embeddings.position_embeddings", 1, c.n_patches + c.n_tokens, c.d_model)
+
+    def add_tokens(c, x: Data) -> Data:
+        return class_token(x, "embeddings.cls_token", 1, 1, c.d_model)
+
+    def layer(c, x: Data, *reads: Data) -> Data:
+        h = c.norm(x, "layernorm_before")
+        x = x + multi_head(c, h, "attention.", ATTENTION, cached=False, bias=c.qkv_bias, o_bias=True)
+        return x + bert_mlp(c, c.norm(x, "layernorm_after"))
+
+    def pool(c, x: Data) -> Data:
+        pooled = linear(first_token(x), "pooler.dense", "other", c.d_pooled, bias=True)
+        return activate(pooled, c.pooler_activation)
+
+    def check(c: Any) -> None:
+        """Heads need not fill d_model."""
+
+
+class DeiT(ViT):
+    """A second token is there for distillation. Source: arXiv:2012.12877, section 4; DeiTModel of the reference."""
+
+    n_tokens = 2
+
+    def add_tokens(c, x: Data) -> Data:
+        return super().add_tokens(class_token(x, "embeddings.distillation_token", 1, 1, c.d_model))
