@@ -133,6 +133,13 @@ EXCEPTIONS = {
         for name in ("input", "output")
     },
     "cls.predictions.dense.weight": "rows of the LM head in mobilebert, a layer before it in rembert",
+    **{
+        f"encoder.encoder.layer.#.{name}.{kind}": "of an image in vision-encoder-decoder, of a text in encoder-decoder"
+        for name in ("attention.output.dense", "intermediate.dense", "output.dense")
+        for kind in ("weight", "bias")
+    },
+    **{f"encoder.pooler.dense.{kind}": "likewise" for kind in ("weight", "bias")},
+    "encoder.embeddings.position_embeddings": "a table of vision-encoder-decoder, a module of encoder-decoder",
     "mra.embeddings.position_ids": "stored by mra, no longer stored elsewhere",
 }
 

@@ -16,6 +16,19 @@ from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, d_model_pe
 from paramcount.sizes.setting_fields import setting
 
 ATTENTION = ("attention.query", "attention.key", "attention.value", "output.dense")
+LAYER = "encoder.layer.{layer}."
+# What the reference calls these matrices, behind the name of the encoder in a pair.
+MODULES = {
+    f"encoder.{LAYER}{stored}": (f"encoder.layers.{{layer}}.{name}",)
+    for stored, name in {
+        "attention.attention.query": "attention.q_proj",
+        "attention.attention.key": "attention.k_proj",
+        "attention.attention.value": "attention.v_proj",
+        "attention.output.dense": "attention.o_proj",
+        "intermediate.dense": "mlp.fc1",
+        "output.dense": "mlp.fc2",
+    }.items()
+}
 
 
 def grid(js: ConfigJson, c: FieldValues) -> tuple[int, int]:
@@ -37,6 +50,7 @@ def count_patches(js: ConfigJson, c: FieldValues) -> int:
 
 class ViT(VisionEncoder):
     section: ClassVar[str | None] = None
+    modules = MODULES
 
     d_head: Positive = hf("head_dim", absent=d_model_per_head)
     n_channels: Positive = hf("num_channels", absent=3)
@@ -51,7 +65,7 @@ class ViT(VisionEncoder):
 
     def forward(c, pixels: Data, states: States | None = None) -> Data:
         """One image to vectors of the class token and the patches; the pooled vector is beside them."""
-        x = c.encode(c.embed(pixels), name="encoder.layer.{layer}.")
+        x = c.encode(c.embed(pixels), name=LAYER)
         y = c.norm(x, "layernorm")
         return bundle(y if states is None else select_states(x, states), c.pool(y))
 
