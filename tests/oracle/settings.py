@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from paramcount.architectures import ARCHITECTURES, split_name
-from paramcount.architectures.encoders import ENCODERS
+from paramcount.architectures.encoders import ENCODERS, SECTION_ENCODERS
 from paramcount.counting import count_sizes
 from paramcount.huggingface.config import read_whole_model
 from paramcount.huggingface.multimodal import COMPOSITES
@@ -34,6 +34,7 @@ SAMPLES: dict[str, list[Any]] = {
     "n": [None],
 }
 
+Small = tuple[dict[str, Any], str]  # a config that is quickly built, and its class
 OLDER_ROPE_TYPES = ("mrope", "su", "xdrope")
 
 
@@ -114,7 +115,7 @@ def accepts_value(cls: Any, key: str, value: object) -> bool:
 
 
 @cache
-def make_small(model_type: str) -> tuple[dict[str, Any], str]:
+def make_small(model_type: str) -> Small:
     """A config that is quickly built, and its class."""
     case = next(case for case in load_cases()[model_type] if "refused" not in case)["config"]
     return case, case.get("architectures", [MODEL_TYPES[model_type].cls])[0]
@@ -128,22 +129,30 @@ def count_reference(document: dict[str, Any], cls: str) -> int | None:
     return sum(int(parameter.numel()) for parameter in model.parameters())
 
 
-def change_config(model_type: str, path: str, value: object) -> tuple[dict[str, Any], str]:
-    document, cls = deepcopy(make_small(model_type)[0]), make_small(model_type)[1]
+def list_small(model_type: str) -> Iterator[Small]:
+    """The same, with each vision encoder that has no section of its own if the type takes them."""
+    yield make_small(model_type)
+    if model_type == "vision-encoder-decoder":
+        for name in sorted(set(ENCODERS) - set(SECTION_ENCODERS)):
+            yield {**make_small(model_type)[0], "encoder": {"model_type": name}}, make_small(model_type)[1]
+
+
+def change_config(small: Small, path: str, value: object) -> Small:
+    document = deepcopy(small[0])
     set_path(document, path, value)
-    return document, cls
+    return document, small[1]
 
 
-def classify_activation(model_type: str, path: str) -> str:
+def classify_activation(small: Small, path: str) -> str:
     """`a` if a key names an activation, `x` if it may be xIELU, whose weights are declared.
 
     Empty if the reference never looks it up, or takes one alone.
     """
-    if count_reference(*change_config(model_type, path, "no such activation")) is not None or None in (
-        count_reference(*change_config(model_type, path, word)) for word in ("gelu", "relu")
+    if count_reference(*change_config(small, path, "no such activation")) is not None or None in (
+        count_reference(*change_config(small, path, word)) for word in ("gelu", "relu")
     ):
         return ""
-    document, cls = change_config(model_type, path, "xielu")
+    document, cls = change_config(small, path, "xielu")
     return "x" if count_reference(document, cls) == count_sizes(read_whole_model(document)[0]).total else "a"
 
 
@@ -178,9 +187,12 @@ def list_rope_types(model_type: str) -> list[str] | None:
         ("rope_scaling", lambda block: block),
         ("rope_parameters", lambda block: {word: {"rope_theta": 10000.0, **block} for word in words}),
     ):
-        if count_reference(*change_config(model_type, key, place_in({"rope_type": "default"}))) is None:
+        if count_reference(*change_config(make_small(model_type), key, place_in({"rope_type": "default"}))) is None:
             continue  # the other way to write them is the only one
-        if count_reference(*change_config(model_type, key, place_in({"rope_type": "no such kind"}))) is None:
+        if (
+            count_reference(*change_config(make_small(model_type), key, place_in({"rope_type": "no such kind"})))
+            is None
+        ):
             break
     else:
         return None
@@ -188,7 +200,7 @@ def list_rope_types(model_type: str) -> list[str] | None:
         word
         for word in OLDER_ROPE_TYPES
         if any(
-            count_reference(*change_config(model_type, "rope_scaling", rope_numbers(word, n))) is not None
+            count_reference(*change_config(make_small(model_type), "rope_scaling", rope_numbers(word, n))) is not None
             for n in (1, 2, 3, 4, 6, 8)
         )
     ]
@@ -228,10 +240,11 @@ def make_table() -> dict[str, Any]:
         if "." in model_type:
             continue
         cls = config_class(model_type)
-        for holder, prefix, key in list_activation_keys(cls, make_small(model_type)[0]):
-            if letter := classify_activation(model_type, prefix + key):
-                held = keys[holder.__name__]
-                held[key] = held[key].rstrip("aAx") + letter
+        for small in list_small(model_type):
+            for holder, prefix, key in list_activation_keys(cls, small[0]):
+                if letter := classify_activation(small, prefix + key):
+                    held = keys[holder.__name__]
+                    held[key] = held[key].rstrip("aAx") + letter
         if (kinds := list_rope_types(model_type)) is not None:
             ropes[cls.__name__] = kinds
     checked = {
