@@ -5,6 +5,7 @@ The expected values are worked out by hand; the reference's logits check whole m
 
 from __future__ import annotations
 
+from math import cos, sin
 from types import SimpleNamespace
 from typing import Any
 
@@ -251,6 +252,14 @@ def test_learned_rows_come_first_or_last() -> None:
     x, token = [[1.0, 2.0]], ([[8.0, 9.0]],)
     assert compute(Join(0, "first"), x, weights=token).tolist() == [[8, 9], [1, 2]]
     assert compute(Join(0, "last"), x, weights=token).tolist() == [[1, 2], [8, 9]]
+
+
+def test_a_place_has_sines_and_cosines_of_its_column_before_those_of_its_row() -> None:
+    """The order of Granite Docling's connector, worked out from the formula: row 2, column 1, angles 1 and 1 / 100."""
+    (found,) = compute(Sinusoids(of="columns and rows"), np.array([[2, 1]]), shape=(1, 8))
+    column = [sin(1), sin(0.01), cos(1), cos(0.01)]
+    row = [sin(2), sin(0.02), cos(2), cos(0.02)]
+    np.testing.assert_allclose(found, column + row, rtol=1e-6)
 
 
 def test_a_grid_of_positions_is_interpolated() -> None:

@@ -158,6 +158,8 @@ ARCHITECTURES = {
     "gpt_oss": ("gpt_oss", "GptOss"),
     "gptj": ("gptj", "GPTJ"),
     "granite": ("granite", "Granite"),
+    "granite_docling": ("granite_docling", "GraniteDocling"),
+    "granite_docling_text": ("granite_docling", "GraniteDoclingText"),
     "granite_speech": ("granite_speech", "GraniteSpeech"),
     "granite_speech_plus": ("granite_speech", "GraniteSpeechPlus"),
     "granite_swa": ("granite", "GraniteSWA"),

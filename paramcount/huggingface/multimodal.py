@@ -206,6 +206,7 @@ COMPOSITES = {
     ),
     "glmga": Composite("glm4v_text"),
     "got_ocr2": Composite("qwen2", default_tie=True, default_section=GOT | {"tie_word_embeddings": True}),
+    "granite_docling": Composite("granite_docling_text", default_tie=True, ignores_model_type=True),
     "granite_speech": Composite("granite", default_tie=True, other_sections=("encoder_config", "projector_config")),
     "granite_speech_plus": Composite(
         "granite", default_tie=True, other_sections=("encoder_config", "projector_config")

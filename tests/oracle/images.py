@@ -574,6 +574,16 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         **PLACEHOLDER, "projector_hidden_size": 24, "vision_config": {**VISION, "num_attention_heads": 1},
     },
+    "granite_docling": {
+        "text_config": {
+            **TEXT, "embedding_multiplier": 3.0, "attention_multiplier": 0.2, "residual_multiplier": 0.4,
+            "logits_scaling": 2.0, "num_hidden_layers": 3,
+        },
+        **PLACEHOLDER, "density_router_hidden_size": 12,
+        "vision_config": {
+            **VISION, "image_size": 16, "out_hidden_size": 32, "scale_factor": 2, "deepstack_visual_indexes": [2, 0],
+        },
+    },
     "muse_glimmer": {
         "text_config": {
             **{key: value for key, value in TEXT.items() if key != "rope_theta"}, "num_hidden_layers": 3,
@@ -780,6 +790,13 @@ def arrange_as_tiles(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     import torch
 
     return {"pixel_values": pixels[None, None], "image_sizes": torch.tensor([pixels.shape[1:]])}
+
+
+def arrange_as_marked_tile(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Granite Docling: a page of one tile."""
+    import torch
+
+    return {"pixel_values": pixels[None, None], "pixel_attention_mask": torch.ones((1, 1), dtype=torch.bool)}
 
 
 def arrange_as_page(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
@@ -1015,6 +1032,7 @@ IMAGES: Mapping[str, Image] = {
     "Idefics2ForConditionalGeneration": Image((3, 12, 12), 5, arrange_as_parts),
     "Lfm3VlForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "MiniMaxM3SparseForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "GraniteDoclingForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_marked_tile),
     "MuseGlimmerForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_frames_of_patches),
     "PaliGemmaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "Mistral3ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_size),

@@ -240,8 +240,9 @@ class Sinusoids(Operation):
     offset: int | Unknown = 0  # of the first position
     base: float | Unknown = 10_000.0  # of no meaning if the frequencies, one over its powers, are stored
     # Of distances, the first row is for that from the last of n tokens to a token in front of the first: n. The last
-    # row is for 1 - n, or for 0 if the distances are "backward".
-    of: Literal["positions", "distances", "backward distances", "one position"] = "positions"  # one: the offset
+    # row is for 1 - n, or for 0 if the distances are "backward". "one position": the offset. "columns and rows": of the
+    # place of each patch, [n, 2]; half of the vector is for its column, the other half for its row.
+    of: Literal["positions", "distances", "backward distances", "one position", "columns and rows"] = "positions"
     farthest: int | Unknown = 0  # larger distances are taken for this one, unless it is 0 or less
     rope: Rope | Unknown | None = None  # its frequencies, times exp of stored values, instead of powers of the base
 
@@ -249,7 +250,7 @@ class Sinusoids(Operation):
         if self.rope is not None:
             text = "" if isinstance(self.rope, Unknown) else f", {self.rope.describe()}"
             return f"sines and cosines for rotary position embedding{text}, frequencies × exp of stored values"
-        what = "position" if self.of == "positions" else "distance"
+        what = {"positions": "position", "columns and rows": "column and row"}.get(self.of, "distance")
         if self.of == "one position":
             what = f"position {self.offset:,}" if is_known(self.offset) else "same position for all tokens"
         if isinstance(self.base, Unknown):
@@ -260,6 +261,10 @@ class Sinusoids(Operation):
         d, n = int(shape[-1]), len(inputs[0])
         if self.rope is not None:
             return self.compute_angles(run, require(self.rope), d, weights[0])
+        if self.of == "columns and rows":
+            frequencies = require(self.base) ** -(np.arange(d // 4) / (d // 4))
+            angles = inputs[0][:, ::-1, None] * frequencies
+            return np.concatenate((np.sin(angles), np.cos(angles)), axis=-1).reshape(n, d).astype(np.float32)
         half = d // 2
         steps = half - 1 if self.slowest == "base" else d / 2
         count = half if self.slowest == "base" else d - half
@@ -317,6 +322,11 @@ def learned_angles(x: Data, name: str, d: Size, n_frequencies: Size, settings: R
 def fixed_sinusoids(x: Data, position: int | Unknown) -> Data:
     """The vector of one position, [1, d], whatever the tokens of x are."""
     return Data(Sinusoids("cosines first", offset=position, of="one position"), (x,), (1, x.shape[-1]))
+
+
+def grid_sinusoids(x: Data, places: Data) -> Data:
+    """The fixed vectors of the columns and rows of patches x [n, d], whose places are [n, 2]."""
+    return Data(Sinusoids(of="columns and rows"), (places,), x.shape)
 
 
 def distance_sinusoids(

@@ -1,0 +1,225 @@
+"""Granite Docling: SigLIP's layers over a tile of a page, a connector with two densities, and Granite.
+
+What some layers of the encoder see is merged by itself and added behind the first layers of the language model.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import SerializeAsAny
+
+from paramcount.architectures.granite import Granite
+from paramcount.architectures.idefics3 import Idefics3Vision
+from paramcount.architectures.qwen3_vl import side_by_side
+from paramcount.errors import ParamcountError
+from paramcount.flow import (
+    Data,
+    Size,
+    Unreachable,
+    activate,
+    block,
+    bundle,
+    given,
+    grid_sinusoids,
+    hidden_states,
+    insert,
+    join,
+    layer_norm,
+    layers,
+    linear,
+    merge_squares,
+    patch_places,
+    reshape,
+    select_part,
+    split,
+    weighted_mean,
+)
+from paramcount.sizes import (
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    derived,
+    equal_to,
+    hf,
+    rotary,
+    setting,
+)
+from paramcount.sizes.conditions import padding_in_table
+
+VISION = "model.vision_model."
+CONNECTOR = VISION + "connector."
+
+
+def fitting_tokens(js: ConfigJson, c: FieldValues) -> None:
+    expected, found = c["language"].d_model, c["vision"]["d_out"]
+    if expected != found:
+        where = "vision_config.out_hidden_size"
+        raise ParamcountError(f"= {found}", where=where, expected=f"text_config.hidden_size = {expected}")
+
+
+def routed_to_fine(js: ConfigJson, c: FieldValues) -> None:
+    if c["d_density"] is not None and not c["vision"]["has_fine"]:
+        expected = "null, because vision_config.use_fine_route is false"
+        raise ParamcountError(f"= {c['d_density']}", where="density_router_hidden_size", expected=expected)
+
+
+class GraniteDoclingText(Granite):
+    """Source: GraniteDoclingTextModel of the reference."""
+
+    reference = "GraniteDoclingForConditionalGeneration"
+    base_model = "GraniteDoclingTextModel"
+    conditions = (padding_in_table(100256),)
+    defaults = {
+        "vocab_size": 133800, "d_model": 1024, "n_layers": 28, "n_heads": 16, "d_ff": 2048,
+        "tie_word_embeddings": True,
+    }  # fmt: skip
+
+    n_kv_heads: Positive = hf(absent=4, null=equal_to("n_heads"))
+
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=32768)
+    embedding_multiplier = setting("embedding_multiplier", default=12.0)
+    attention_multiplier = setting("attention_multiplier", default=0.015625)
+    residual_multiplier = setting("residual_multiplier", default=0.263)
+    logit_scale = setting(default=lambda config, c: float(1 / config.get("logits_scaling", 4.0)))
+
+
+class GraniteDoclingVision(Idefics3Vision):
+    """`deep_layers`: those whose output should be merged too; `views`: those of them that exist, in
+    order. `coarse`, `fine`: patches a side that the connector merges.
+    """
+
+    defaults: ClassVar = {"d_model": 768, "n_heads": 12, "patch_size": 16}
+
+    n_patches: Natural = derived(lambda js, c: (js.get("image_size", 512) // c["patch_size"]) ** 2)
+    d_out: Positive = hf("out_hidden_size", absent=1024)
+    coarse: Positive = hf("scale_factor", absent=4)
+    fine: Natural = derived(lambda js, c: c["coarse"] // 2)
+    has_fine: Flag = hf("use_fine_route", absent=True)
+    deep_layers: Indices = hf("deepstack_visual_indexes", absent=(3, 7, 10), null=(3, 7, 10))
+    views: Indices = derived(lambda js, c: tuple(sorted({i for i in c["deep_layers"] if i < c["n_layers"]})))
+
+    def forward(c, pixels: Data, states: Any = None) -> Data:
+        """One tile to vectors of its patches, with those of the deep views side by side."""
+        x = c.encode(c.embed(pixels))
+        y = c.norm(x, "post_layernorm")
+        return join(y, hidden_states(x, tuple(i + 1 for i in c.views), len(c.views))) if c.views else y
+
+    def connect(c, x: Data, *places: Data) -> Data:
+        """Patches and their deep views to vectors of the language model's size. Beside them stand those of the fine
+        path, which a denser page takes instead.
+        """
+        last, *views = split(x, *[c.d_model] * (1 + len(c.views)))
+        last = layer_norm(last, "ln_in", 1e-5)
+        image, *deep = c.merge(last, views, "coarse.", c.coarse * c.coarse, places[0])
+        out = side_by_side(c.finish(image), *deep)
+        if not c.has_fine:
+            return out
+        image, *deep = c.merge(last, views, "fine.", c.fine * c.fine, places[1])
+        image = block(image, "", c.finish, tied_to=CONNECTOR)
+        return bundle(out, side_by_side(image, *deep))
+
+    def merge(c, x: Data, views: list[Data], prefix: str, square: Size, places: Data) -> tuple[Data, ...]:
+        image = linear(merge_squares(x, square), prefix + "projection", "projector", c.d_out)
+        image = image + grid_sinusoids(image, places)
+        return image, *(
+            c.widen(merge_squares(view, square), f"{prefix}deepstack_mergers.{i}.") for i, view in enumerate(views)
+        )
+
+    def widen(c, x: Data, prefix: str) -> Data:
+        h = linear(layer_norm(x, prefix + "layer_norm", 1e-5), prefix + "linear_1", "projector", c.d_out, bias=True)
+        return linear(activate(h, "gelu"), prefix + "linear_2", "projector", c.d_out, bias=True)
+
+    def finish(c, x: Data) -> Data:
+        h = activate(layer_norm(x, "ln_mid", 1e-5), "gelu")
+        return layer_norm(linear(h, "mlp_fc2", "projector", c.d_out), "ln_out", 1e-5)
+
+    def check(c) -> None:
+        super().check()
+        if c.d_out % 4:
+            raise ParamcountError(f"= {c.d_out}", where="out_hidden_size", expected="a multiple of 4")
+        if c.has_fine and c.coarse < 2:
+            expected = "at least 2, because use_fine_route is true"
+            raise ParamcountError(f"= {c.coarse}", where="scale_factor", expected=expected)
+
+
+class GraniteDocling(Sizes):
+    """Source: modeling_granite_docling.py of the reference. `seen_layers`: those of the language model behind which a
+    deep view is added.
+    """
+
+    reference = "GraniteDoclingForConditionalGeneration"
+    conditions = (fitting_tokens, routed_to_fine)
+    moved: ClassVar[tuple[str, str]] = ("model.", "model.text_model.")
+
+    language: SerializeAsAny[Sizes]
+    vision: GraniteDoclingVision
+    seen_layers: Indices = derived(lambda js, c: tuple(range(min(len(c["vision"]["views"]), c["language"].n_layers))))
+    d_density: Positive | None = hf("density_router_hidden_size", absent=None, null=None)
+
+    image_token = setting("image_token_id", default=100337)
+
+    def forward(c: Any, tokens: Data, head: bool = True) -> Data:
+        vision, moved, token = c.vision, c.moved, c.image_token
+        n_views, d = len(vision.views), vision.d_out
+        image = c.see()
+        first, *deep = split(image, d, n_views * d) if n_views else (image,)
+        x = insert(block(tokens, "", c.language.embed, moved=moved), tokens, first, token)
+        reads = (tokens, *(reshape(views, n_views, d) for views in deep))
+        x = block(x, "", c.transform, reads=reads, moved=moved)
+        return block(x, "", c.language.head, moved=moved) if head else x
+
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, head=False)
+
+    def see(c) -> Data:
+        """A tile to vectors of the language model's size, with the deep views side by side."""
+        vision = c.vision
+        pixels = vision.image()
+        states = block(pixels, VISION, vision.forward, part="vision")
+        sides = (vision.coarse, vision.fine) if vision.has_fine else (vision.coarse,)
+        places = [patch_places(pixels, side * vision.patch_size, side * vision.patch_size) for side in sides]
+        image = block(states, CONNECTOR, vision.connect, reads=places, part="projector")
+        if c.d_density is None:
+            return image
+        return bundle(image, block(states, "model.density_router.", c.choose_path, part="vision"))
+
+    def choose_path(c: Any, x: Data) -> Data:
+        """A logit of whether a page takes the fine path."""
+        d = c.vision.d_model
+        last = split(x, d, x.shape[-1] - d)[0] if c.vision.views else x
+        mean = weighted_mean(last, linear(last, "att", "other", 1, bias=True))
+        h = linear(layer_norm(mean, "norm", 1e-5), "fc1", "other", c.d_density, bias=True)
+        return linear(activate(h, "gelu"), "fc2", "other", 1, bias=True)
+
+    def transform(c: Any, x: Data, *reads: Data) -> Data:
+        """Embedded tokens to hidden states. `reads`: the tokens and the deep views."""
+        language, n = c.language, len(c.seen_layers)
+
+        def layer(sees: bool, x: Data, tokens: Data, *deep: Data) -> Data:
+            x = language.layer(x)
+            return insert(x, tokens, select_part(deep[0], "layer"), c.image_token, adds=True) if sees else x
+
+        x = language.to_first_layer(x, reads[0])
+        kinds = [*((True, 1) for _ in range(n)), (False, language.n_layers - n)]
+        hidden: Data = language.last(layers(x, "model.layers.{layer}.", kinds, layer, reads=reads))
+        return hidden
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        vision = c.vision
+        first, last = len(vision.views), len(vision.deep_layers)
+        if first == last:
+            return ()
+        found = []
+        for name, side in (("coarse.", vision.coarse), *([("fine.", vision.fine)] if vision.has_fine else [])):
+            x = given("merged patches", "image", side * side * vision.d_model)
+            for i in range(first, last):
+                prefix = f"{CONNECTOR}{name}deepstack_mergers.{i}."
+                found.append(block(x, prefix, lambda x: vision.widen(x, ""), part="projector"))
+        why = "deepstack_visual_indexes names layers twice, or that do not exist"
+        return tuple(Unreachable(flow, why) for flow in found)
