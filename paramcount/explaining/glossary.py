@@ -181,6 +181,7 @@ MEANINGS = {
     "n_later_frames": "frames visible after the query's",
     "n_before_in_head": "kernel size of the convolution per head",
     "d_router": "router hidden size",
+    "fine": "patches a side that become one token on the fine path",
     "d_density": "hidden size of the router between the connector's densities",
     "n_kv_heads_by_layer": "number of KV heads of each layer",
     "d_ff_by_layer": "MLP hidden size of each layer",
