@@ -34,7 +34,7 @@ def command(
     replace: bool,
     download: bool,
 ) -> None:
-    """Add a model to your own zoo, from then on known by its id to every command.
+    """Add a model to your own zoo; every command then knows it by its id.
 
     CONFIG is the path of a config.json or of a directory with one, or a Hugging Face id in the local cache. The entry
     is one YAML file in the directory PARAMCOUNT_CONFIGS, by default in your user data directory. It is marked as your

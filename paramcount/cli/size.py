@@ -24,14 +24,18 @@ from paramcount.errors import ParamcountError
 @click.option("--like", metavar="MODEL", required=True, shell_complete=complete_names, help="Keep this model's shape.")
 @click.option("--total", metavar="N", help="Find models of N parameters, such as 3B.")
 @click.option("--active", metavar="N", help="Find models of N active parameters, such as 500M.")
-@click.option("--within", type=float, default=0.05, show_default=True, help="Allow this share above or below N.")
+@click.option(
+    "--within", type=float, metavar="SHARE", default=0.05, show_default=True, help="Allow SHARE above or below N."
+)
 @click.option("--memory", metavar="SIZE", help="Fit a device with SIZE of memory, such as 24GB.")
 @click.option("--dtype", metavar="DTYPE", help="Store the weights as DTYPE; requires --memory (default: bf16).")
 @click.option("--context", metavar="N", help="Tokens in the KV cache; requires --memory (default: 8k).")
 @click.option("--overhead", metavar="SIZE", help="Assume that a runtime takes SIZE; requires --memory (default: 1GB).")
 @click.option("--vary", metavar="A,B,…", help="Vary these sizes (default: d_model,n_layers).")
-@click.option("--multiple-of", "step", type=int, default=128, show_default=True, help="Round dimensions to this step.")
-@click.option("--limit", type=int, default=10, show_default=True, help="Show so many configurations.")
+@click.option(
+    "--multiple-of", "step", type=int, metavar="N", default=128, show_default=True, help="Round dimensions to N."
+)
+@click.option("--limit", type=int, metavar="N", default=10, show_default=True, help="Show at most N configurations.")
 @click.option("--save", metavar="FILE", type=FilePath(), help="Write the best one to FILE.yaml as a zoo entry.")
 @set_option
 @download_option

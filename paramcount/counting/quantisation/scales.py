@@ -127,6 +127,8 @@ def select_packed(tensor: Tensor, scheme: Scheme) -> Tensor | None:
         return None
     if component in scheme.unquantised_components and not tensor.name.endswith(scheme.routers):
         return None
+    if stacked and "experts" in scheme.unquantised_components:  # JetMoE's attention has experts too
+        return None
     if not tensor.name.endswith(".weight") and component != "experts":
         return None
     if scheme.method == "gptq" and not any(repeat.axis == "layer" for repeat in tensor.repeats):
