@@ -20,15 +20,19 @@ from tests.running import Run, Runner
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # The zoo is read when tests are collected: the entries of whoever runs the tests are not part of it.
 os.environ["PARAMCOUNT_CONFIGS"] = os.path.join(os.sep, "no", "user", "zoo")
+# Tests run side by side, and threads of a matrix product that wait for a processor keep it busy.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_cache_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # what one process has computed, all may read
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HF_HOME", str(Path(tmp_path_factory.getbasetemp()) / "no-cache"))
+        patch.setenv("HF_HOME", str(base / "no-cache"))
         patch.delenv("HF_HUB_CACHE", raising=False)
         patch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-        patch.setenv("PARAMCOUNT_CACHE", str(Path(tmp_path_factory.getbasetemp()) / "cache"))
+        patch.setenv("PARAMCOUNT_CACHE", str(shared / "cache"))
         yield
 
 

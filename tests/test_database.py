@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from paramcount.database.fields import read_path
 from paramcount.database.query import run_query
 from paramcount.database.tables import TABLES
 from paramcount.zoo.what_if import list_paths
+from tests.conftest import forget_zoo
 from tests.refusing import assert_one_line, command_error
 from tests.running import Runner
 
@@ -140,9 +142,9 @@ def test_only_the_tables_that_a_query_reads_are_filled(few: list[pc.Model], monk
     filled: list[str] = []
     fill = store.fill_table
 
-    def fill_table(connection: sqlite3.Connection, table: tables.TableSpec, models: list[pc.Model]) -> None:
+    def fill_table(connection: sqlite3.Connection, table: tables.TableSpec, *others: Any) -> None:
         filled.append(table.name)
-        fill(connection, table, models)
+        fill(connection, table, *others)
 
     monkeypatch.setattr(store, "fill_table", fill_table)
     assert ask("SELECT 1") == [(1,)]
@@ -155,7 +157,7 @@ def test_a_filled_table_is_kept_until_the_zoo_changes(
     few: list[pc.Model], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PARAMCOUNT_CACHE", str(tmp_path / "a" / "cache"))
-    monkeypatch.setattr(store, "hash_sources", lambda: b"1" * 32)
+    monkeypatch.setattr(store, "hash_sources", lambda **_: b"1" * 32)
     expected = ask("SELECT * FROM parts ORDER BY 1, 2")
     assert ask("SELECT count(*) FROM sources") != [(0,)]
     (path,) = (tmp_path / "a" / "cache").iterdir()
@@ -165,7 +167,7 @@ def test_a_filled_table_is_kept_until_the_zoo_changes(
     with monkeypatch.context() as patch:
         patch.setattr(store, "load_all", lambda: pytest.fail("the zoo is read again"))
         assert ask("SELECT * FROM parts ORDER BY 1, 2") == expected
-        patch.setattr(store, "hash_sources", lambda: b"2" * 32)
+        patch.setattr(store, "hash_sources", lambda **_: b"2" * 32)
         with pytest.raises(pytest.fail.Exception):
             ask("SELECT * FROM parts")
     content = path.read_bytes()
@@ -174,12 +176,39 @@ def test_a_filled_table_is_kept_until_the_zoo_changes(
         assert ask("SELECT * FROM parts ORDER BY 1, 2") == expected
 
 
+def test_another_entry_of_the_user_computes_no_built_in_model_again(
+    own_zoo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARAMCOUNT_CACHE", str(tmp_path / "cache"))
+    built_in = [zoo.load_entry(id) for id in ("gpt2-small", "llama-3.1-8b", "gpt-4")]
+    monkeypatch.setattr(store, "load_all", lambda: built_in)
+    figures = "SELECT * FROM components ORDER BY rowid"
+    expected = ask(figures)
+    (own_zoo / "llama").mkdir(parents=True)
+    text = (zoo.CONFIGS / "llama" / "llama-3.1-8b.yaml").read_text(encoding="utf-8")
+    (own_zoo / "llama" / "mine.yaml").write_text(text.replace("id: llama-3.1-8b", "id: mine"), encoding="utf-8")
+    forget_zoo()
+    models = [*built_in[:2], zoo.load_entry("mine"), *built_in[2:]]
+    monkeypatch.setattr(store, "load_all", lambda: models)
+    computed: list[str] = []
+
+    def list_rows(table: tables.TableSpec, models: list[pc.Model]) -> Iterator[list[Any]]:
+        computed.extend(model.id for model in models)
+        return tables.list_rows(table, models)
+
+    monkeypatch.setattr(store, "list_rows", list_rows)
+    rows = ask(figures)
+    assert set(computed) - {"mine"} == set()
+    assert rows == [*expected, *(("mine", *row[1:]) for row in expected if row[0] == "llama-3.1-8b")]
+    assert [id for (id,) in ask("SELECT id FROM models ORDER BY rowid")] == [model.id for model in models]
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs permissions of Unix")
 def test_a_cache_that_others_can_write_is_not_read(
     few: list[pc.Model], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PARAMCOUNT_CACHE", str(tmp_path))
-    monkeypatch.setattr(store, "hash_sources", lambda: b"1" * 32)
+    monkeypatch.setattr(store, "hash_sources", lambda **_: b"1" * 32)
     ask("SELECT * FROM parts")
     (path,) = tmp_path.iterdir()
     assert cache.read_cache(b"1" * 32) is not None
@@ -199,7 +228,7 @@ def test_the_cache_depends_on_every_entry(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "f").mkdir()
     entry = tmp_path / "f" / "a.yaml"
     entry.write_text("id: a\n", encoding="utf-8")
-    monkeypatch.setattr(cache, "list_paths", lambda: [entry])
+    monkeypatch.setattr(cache, "list_paths", lambda **_: [entry])
     digests = set()
     for text in ("id: a\n", "id: b\n", "id: a\n"):
         entry.write_text(text, encoding="utf-8")

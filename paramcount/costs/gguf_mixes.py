@@ -135,15 +135,16 @@ def choose_types(tensors: Iterable[Tensor], facts: Facts) -> Iterator[tuple[Tens
     """(tensor, type) for each layer, in llama.cpp's order: tensors outside of layers first, then by layer and name."""
     order = sorted(
         (
-            (layer, tensor.name.replace("{layer}", str(layer)), tensor)
+            (layer, tensor.name.replace("{layer}", str(layer)), tensor, quantised)
             for tensor in tensors
+            for quantised in (is_quantised(tensor),)
             for layer in list_layers(tensor)
         ),
         key=lambda item: item[:2],
     )
     counters = dict.fromkeys(("values", "ffn_down", "ffn_gate", "ffn_up"), 0)
-    for layer, name, tensor in order:
-        if not is_quantised(name, tensor):
+    for layer, name, tensor, quantised in order:
+        if not quantised:
             is_float32 = len(tensor.shape) < 2 or not name.endswith(".weight") or any(part in name for part in FLOAT32)
             yield tensor, "F32" if is_float32 else "F16"
             continue
@@ -155,8 +156,9 @@ def choose_types(tensors: Iterable[Tensor], facts: Facts) -> Iterator[tuple[Tens
         yield tensor, find_fitting_type(type, tensor.shape[-1])
 
 
-def is_quantised(name: str, tensor: Tensor) -> bool:
+def is_quantised(tensor: Tensor) -> bool:
     """Whether llama-quantize changes the type of a tensor."""
+    name = tensor.name
     return len(tensor.shape) > 1 and name.endswith("weight") and not any(part in name for part in NEVER_QUANTISED)
 
 

@@ -6,7 +6,6 @@ configs with the same structure only evaluate the resulting polynomials.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from math import prod
 from operator import attrgetter
@@ -251,5 +250,8 @@ class SymbolicSizes:
         return self._architecture
 
     def __getattr__(self, name: str) -> Any:
-        found = inspect.getattr_static(self._architecture, name)
-        return found.__get__(self) if hasattr(found, "__get__") else found
+        for cls in self._architecture.__mro__:
+            if name in cls.__dict__:
+                found = cls.__dict__[name]
+                return found.__get__(self) if hasattr(found, "__get__") else found
+        raise AttributeError(name)

@@ -34,10 +34,10 @@ def find_folder() -> Path | None:
     return None
 
 
-def hash_sources() -> bytes:
-    """A digest of every zoo entry and of the code: the key of the cache."""
+def hash_sources(*, own: bool = True) -> bytes:
+    """A digest of every zoo entry, with or without the user's own, and of the code: the key of the cache."""
     digest = hashlib.blake2b(hash_code(), digest_size=DIGEST)
-    for path in list_paths():
+    for path in list_paths(own=own):
         digest.update(f"{path.parent.name}/{path.name}\0".encode(errors="surrogateescape"))
         digest.update(hashlib.blake2b(path.read_bytes()).digest())
     return digest.digest()

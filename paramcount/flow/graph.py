@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import chain
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
@@ -59,7 +60,7 @@ class Repeat(NamedTuple):
     @property
     def indices(self) -> tuple[int, ...]:
         """The indices in the checkpoint."""
-        return tuple(first + i for first, length in self.runs for i in range(length))
+        return tuple(chain.from_iterable(range(first, first + length) for first, length in self.runs))
 
 
 class Body(NamedTuple):

@@ -25,10 +25,20 @@ ID_CHARACTERS = "lower-case letters, digits, dots and hyphens"
 
 
 @cache
-def _load(id: str, path: Path) -> Model:
+def _load_built_in(id: str, path: Path) -> Model:
+    """A model of the installation, whose files do not change while it runs."""
+    return _read_model(path)
+
+
+@cache
+def _load_own(id: str, path: Path) -> Model:
+    return replace(_read_model(path), is_own=True)
+
+
+def _read_model(path: Path) -> Model:
     entry = read_entry(path)
     check_place(entry, path)
-    return replace(make_model(entry), is_own=not path.is_relative_to(CONFIGS))
+    return make_model(entry)
 
 
 def check_place(entry: Entry, path: Path) -> None:
@@ -120,10 +130,10 @@ def list_ids(family: str | None = None) -> Iterator[str]:
             yield from ids
 
 
-def list_paths() -> list[Path]:
-    """The files of the whole zoo, in the order of `list_ids`."""
-    paths = {**map_built_in_paths(), **map_own_paths()}
-    return [paths[id] for id in list_ids()]
+def list_paths(*, own: bool = True) -> list[Path]:
+    """The files of the whole zoo, with or without the user's own, in the order of `list_ids`."""
+    paths = {**map_built_in_paths(), **(map_own_paths() if own else {})}
+    return [paths[id] for id in list_ids() if id in paths]
 
 
 def load_all() -> list[Model]:
@@ -133,7 +143,7 @@ def load_all() -> list[Model]:
 
 def clear_caches() -> None:
     """Forget what the folders contain, after an entry was added or PARAMCOUNT_CONFIGS changed."""
-    for cached in (_load, map_built_in_paths, map_own_paths, list_families):
+    for cached in (_load_own, map_built_in_paths, map_own_paths, list_families):
         cached.cache_clear()
 
 
@@ -161,7 +171,7 @@ def load_entry(id: str) -> Model:
     path = find_path(id)
     if path is None:
         raise ParamcountError(f"no model {quote(id)} in the zoo")
-    return _load(id, path)
+    return _load_built_in(id, path) if path.is_relative_to(CONFIGS) else _load_own(id, path)
 
 
 def list_names(id: str) -> list[str]:

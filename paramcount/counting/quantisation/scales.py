@@ -181,6 +181,8 @@ def is_excluded(module: str, excluded: tuple[str, ...], names: frozenset[str]) -
     `names`: `excluded` as a set. Source: should_convert_module of the reference; its regular expressions are read as
     plain names with `*`.
     """
+    if not excluded:
+        return False
     from fnmatch import fnmatchcase
 
     words = module.split(".")

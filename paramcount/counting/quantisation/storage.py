@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -168,7 +169,11 @@ def list_stored(
 def merge_facts(sizes: Sizes) -> MatrixFacts:
     """The combined facts of a model, its language model and its encoders."""
     inner = (getattr(sizes, name) for name in inner_configs(type(sizes)))
-    parts = [sizes, *(part for part in inner if part is not None)]
+    return _merge_facts((type(sizes), *(type(part) for part in inner if part is not None)))
+
+
+@cache
+def _merge_facts(parts: tuple[type[Sizes], ...]) -> MatrixFacts:
     names = {
         fact: tuple(dict.fromkeys(name for part in parts for name in getattr(part, fact)))
         for fact in MatrixFacts._fields[:-3]
