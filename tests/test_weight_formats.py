@@ -177,11 +177,10 @@ def test_experts_in_one_tensor_are_assumed_to_be_packed_one_by_one() -> None:
 
 def test_experts_of_attention_are_no_linear_layers_either() -> None:
     """JetMoeParallelExperts has a parameter of its own: bitsandbytes packs keys and values alone, [4096, 2048]."""
-    count = pc.count({"model_type": "jetmoe", "num_hidden_layers": 1})
-    packed = pc.memory({"model_type": "jetmoe", "num_hidden_layers": 1}, dtype="nf4").weights_bytes
-    scales, code_book = 4 * 4096 * 2048 // 64, 4 * 16
+    memory = pc.memory({"model_type": "jetmoe", "num_hidden_layers": 1}, dtype="nf4")
+    queries, n = 2 * 8 * 2048 * 2048, 4096 * 2048
     description = len('{"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": [4096, 2048]}')
-    assert 2 * count.total - packed == 4096 * 2048 * 3 // 2 - scales - code_book - description
+    assert memory.weights_by_component["qkv"] == queries + n // 2 + 4 * n // 64 + 4 * 16 + description
 
 
 def test_matrices_that_a_format_cannot_pack_are_named() -> None:
