@@ -39,9 +39,9 @@ MAY_BE_ZERO = {
     "d_expert": {"ernie4_5_vl_moe.language", "gemma4"},
     "d_per_layer": {"gemma3n", "gemma4"},
     "d_rope": {  # partial_rotary_factor
-        "bamba", "fuyu", "glm", "glm4", "glm4_moe", "glm4v.language", "glm_ocr.language", "gpt_neox", "laguna",
-        "mimo_v2_flash", "minicpmv4_6.language", "minimax_m2", "minimax_m3_vl", "nemotron", "persimmon", "phi",
-        "phi3", "phi3_v", "phi4_multimodal", "qwen3_5.language", "qwen3_5_moe.language", "qwen3_next",
+        "bamba", "fuyu", "glm", "glm4", "glm4_moe", "glm4v.language", "glm_ocr.language", "glmasr.audio", "gpt_neox",
+        "laguna", "mimo_v2_flash", "minicpmv4_6.language", "minimax_m2", "minimax_m3_vl", "nemotron", "persimmon",
+        "phi", "phi3", "phi3_v", "phi4_multimodal", "qwen3_5.language", "qwen3_5_moe.language", "qwen3_next",
         "recurrent_gemma", "stablelm", "zaya",
     },
     "d_rope_sliding": {"laguna", "mimo_v2_flash", "zaya"},
@@ -49,17 +49,24 @@ MAY_BE_ZERO = {
     "n_token_types": {"deberta", "deberta-v2", "gte"},
     "d_conv": {"deberta-v2"},
     "window": {"modernbert", "modernbert-decoder"},
-    "window_size": {"got_ocr2.vision", "unlimited_ocr.sam"},
-    "n_layers": {"nemotron_h"},
+    "window_size": {
+        "deepseek_vl_hybrid.high_res_vision", "got_ocr2.vision", "pp_formulanet.vision", "unlimited_ocr.sam",
+    },
+    "n_layers": {"idefics.perceiver", "nemotron_h"},
+    "n_decoder_layers": {"funnel"},
+    "d_rows": {"florence2.projector"},
     "n_global_tokens": {"pegasus_x"},
     "block_offset": {"pegasus_x"},  # half a block of one token
     "n_adapter_places": {"zamba2"},
     "n_patches": {  # an image smaller than a patch
-        "blip-2.vision", "blip.vision", "gemma3.vision", "git.vision", "glm4v.vision", "idefics2.vision",
-        "instructblip.vision", "instructblipvideo.vision", "internvl.vision", "internvl_chat.vision",
-        "kosmos-2.vision", "llava.vision", "llava_next.vision", "llava_next_video.vision", "llava_onevision.vision",
-        "minicpmv.vision", "minicpmv4_6.vision", "molmo2.vision", "paddleocr_vl.vision", "paligemma.vision",
-        "phi4_multimodal.vision", "t5gemma2.vision", "unlimited_ocr.vision", "video_llava.vision", "vipllava.vision",
+        "aria.vision", "aya_vision.vision", "blip-2.vision", "blip.vision", "deepseek_vl.vision",
+        "deepseek_vl_hybrid.vision", "gemma3.vision", "git.vision", "glm4v.vision", "idefics.vision",
+        "idefics2.vision", "instructblip.vision", "instructblipvideo.vision", "internvl.vision", "internvl_chat.vision",
+        "janus.vision", "kosmos-2.vision", "llava.vision", "llava_next.vision", "llava_next_video.vision",
+        "llava_onevision.vision", "minicpmv.vision", "minicpmv4_6.vision", "molmo2.vision", "paddleocr_vl.vision",
+        "paligemma.vision", "phi4_multimodal.vision", "smolvlm.vision", "t5gemma2.vision",
+        "unlimited_ocr.vision", "video_llava.vision",
+        "vipllava.vision",
     },
     "n_layers_before": {"minicpmv4_6.vision"},
     "n_timestamp_layers": {"fun_asr_nano.audio"},
@@ -69,15 +76,15 @@ MAY_BE_ZERO = {
     "n_later_frames": {"gemma3n.audio"},
     "d_index_rope": {"minimax_m3_vl"},
     "n_pairs": {"minimax_m3_vl.vision"},
-    "n_additional": {"molmo2"},
+    "n_additional": {"idefics", "molmo2"},
     "n_bands_left": {"phi4_multimodal.audio"},
     "n_ahead": {"t5gemma2.encoder"},
     "n_behind": {"t5gemma2.encoder"},
     "d_adapter": {"xmod"},
 }  # fmt: skip
 WITHOUT_FLAGS = {  # of their own
-    "cpmant", "fun_asr_nano", "inkling_text", "kimi_k25", "kimi_vl", "moshi", "musicgen", "musicgen_melody",
-    "qwen2_audio", "qwen3_asr", "voxtral",
+    "cpmant", "exaone4_5", "fun_asr_nano", "glmasr", "granite_speech", "inkling_text", "kimi_k25", "kimi_vl", "moshi",
+    "musicgen", "musicgen_melody", "qwen2_audio", "qwen3_asr", "voxtral",
 }  # fmt: skip
 
 LLAMA: dict[str, Any] = {

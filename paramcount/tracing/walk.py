@@ -403,8 +403,8 @@ class Walk:
             product=product,
             note=f"{Attention.scores.note}{grouping}" + (f", {attention.describe()}" if attention.describe() else ""),
             reads=self.find_sources((q, *keys)),
-            multiply_adds=None if pairs is None else pairs * q.shape[-1],
-            visible_multiply_adds=None if visible is None else visible * q.shape[-1],
+            multiply_adds=self.multiply_width(pairs, q),
+            visible_multiply_adds=self.multiply_width(visible, q),
             **fields,
         )
         fields["elementwise_operations"] = pairs
@@ -447,8 +447,8 @@ class Walk:
             others=(v,),
             product=product,
             heads=heads,
-            multiply_adds=None if pairs is None else pairs * v.shape[-1],
-            visible_multiply_adds=None if visible is None else visible * v.shape[-1],
+            multiply_adds=self.multiply_width(pairs, v),
+            visible_multiply_adds=self.multiply_width(visible, v),
         )
         self.score_counts.append(
             place.layers * heads * n * m if not isinstance(n, str) and not isinstance(m, str) else None
@@ -475,6 +475,11 @@ class Walk:
             return None, None
         heads *= self.options.batch or 1
         return heads * n * m, heads * attention.count_visible(n, m, chosen.shape[-1] if chosen else None)
+
+    def multiply_width(self, pairs: int | None, data: Data) -> int | None:
+        """None if either depends on the input: attention among channels multiplies along the patches."""
+        width = self.shape_of(data)[-1]
+        return None if pairs is None or isinstance(width, str) else pairs * width
 
     def add_next(self, data: Data, place: Place, stage: Stage, *, others: tuple[Data, ...] = (), **fields: Any) -> None:
         """Append another step of the same operation. It reads the previous step, and `others`."""

@@ -232,9 +232,12 @@ def clip(x: Data, least: Any, most: Any) -> Data:
     return Data(Clip(least, most), (x,), x.shape)
 
 
+LEAST_FLOAT32 = -(2 - 2**-23) * 2.0**127  # without NumPy, which counting does not load
+
+
 def mask_tokens(logits: Data, ids: tuple[int, ...] | Unknown) -> Data:
     """Logits [n, vocabulary], of which those of some tokens are as small as possible."""
-    return Data(Clip(None, float(np.finfo("float32").min), only=ids), (logits,), logits.shape)
+    return Data(Clip(None, LEAST_FLOAT32, only=ids), (logits,), logits.shape)
 
 
 def clip_to_stored(x: Data, name: str) -> Data:
