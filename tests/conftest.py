@@ -52,7 +52,7 @@ def _no_device_is_replaced() -> Iterator[None]:
 
 
 NEEDS_TIMM = pytest.mark.skip(reason="its vision encoder needs timm: pip install timm")
-TIMM_TYPES = ("gemma3n", "gemma-3n", "perception_lm")
+TIMM_TYPES = ("fast_vlm", "gemma3n", "gemma-3n", "perception_lm")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -88,6 +88,14 @@ def test_places_beside_a_class_token_at_zero_have_columns_first_and_begin_at_one
     assert compute(Patches("places", 2, 3, class_place="first"), IMAGE).tolist() == [[0, 0], *placed]
 
 
+def test_a_convolution_of_single_channels_may_make_several_values_of_each() -> None:
+    """Two patches a side of two channels; one pixel wide, so that each value is one of its channel times a weight."""
+    patches = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]], np.float32)
+    kernel = np.array([1.0, 2.0, 3.0, 4.0], np.float32).reshape(4, 1, 1, 1)
+    found = compute(Convolve(1, grouped=True, of_image=True), patches, weights=(kernel,))
+    assert found.tolist() == [[n, 2 * n, 30 * n, 40 * n] for n in (1, 2, 3, 4)]
+
+
 def test_windows_hold_whole_squares() -> None:
     """A window of 5 pixels over squares of 2 × 2 patches of 1 pixel: two squares a side."""
     found = compute(Patches("windows", 1, 1, 2, window=5), IMAGE)

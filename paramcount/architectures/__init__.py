@@ -110,6 +110,7 @@ ARCHITECTURES = {
     "falcon": ("falcon", "Falcon"),
     "falcon_h1": ("falcon_h1", "FalconH1"),
     "falcon_mamba": ("mamba", "FalconMamba"),
+    "fast_vlm": ("fast_vlm", "FastVlm"),
     "flaubert": ("flaubert", "Flaubert"),
     "flex_olmo": ("flex_olmo", "FlexOlmo"),
     "flint": ("flint", "Flint"),

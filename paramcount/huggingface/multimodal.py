@@ -86,6 +86,10 @@ PALIGEMMA = {
     "hidden_size": 2048, "num_hidden_layers": 18, "intermediate_size": 16384, "num_attention_heads": 8,
     "num_key_value_heads": 1, "vocab_size": 257152,
 }  # fmt: skip
+FAST_VLM = {
+    "hidden_size": 3584, "vocab_size": 152128, "intermediate_size": 18944, "num_attention_heads": 28,
+    "num_key_value_heads": 4, "num_hidden_layers": 28,
+}  # fmt: skip
 CLIP = {
     "hidden_size": 1024,
     "intermediate_size": 4096,
@@ -190,6 +194,7 @@ COMPOSITES = {
     ),
     "ernie4_5_vl_moe": Composite("ernie4_5_vl_moe_text", default_tie=True, ignores_model_type=True),
     "exaone4_5": Composite("exaone4", old_type="exaone4_5_text", needs_model_type=True),
+    "fast_vlm": Composite("qwen2", tie_rule="either", default_section=FAST_VLM),
     "florence2": Composite("bart", tie_rule="text", supported_types=("bart",)),
     "fun_asr_nano": Composite(
         "qwen3",

@@ -73,7 +73,7 @@ ARGUMENTS = (
 
 
 def find_variant(js: ConfigJson) -> Variant:
-    if (name := js.get("architecture", "resnet50")) not in VARIANTS:
+    if (name := js.get("architecture", "resnet50")) not in tuple(VARIANTS):
         raise make_choice_error(name, VARIANTS, where="vision_config.architecture")
     return VARIANTS[name]
 

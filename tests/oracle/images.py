@@ -292,6 +292,16 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": QWEN2, "audio_config": {**EARS, "model_type": "qwen2_audio_encoder"},
         "audio_token_index": IMAGE_TOKEN,
     },
+    "fast_vlm": {
+        "text_config": QWEN2, **PLACEHOLDER, "projector_hidden_act": "relu",
+        "vision_config": {
+            "architecture": "fastvit_mci3", "hidden_size": 64,
+            "model_args": {
+                "inference_mode": True, "layers": [1, 2, 1, 1, 2], "embed_dims": [8, 16, 16, 32, 32],
+                "mlp_ratios": [2, 1.5, 2, 2, 1], "downsamples": [False, True, False, False, False],
+            },
+        },
+    },
     "perception_lm": {
         "text_config": LLAMA, **PLACEHOLDER, "projector_pooling_ratio": 2,
         "vision_config": {"architecture": "vit_pe_core_large_patch14_336", "model_args": PERCEPTION},
@@ -1050,6 +1060,7 @@ IMAGES: Mapping[str, Image] = {
     "Kimi_K25ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_kimi),
     "Llama4ForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
     "UnlimitedOcrForConditionalGeneration": Image((3, 32, 32), 7, arrange_one),
+    "FastVlmForConditionalGeneration": Image((3, 64, 64), 16, arrange_one),
     "PerceptionLMForConditionalGeneration": Image((3, 56, 56), 4, arrange_as_parts),
     "GotOcr2ForConditionalGeneration": Image((3, 32, 32), 4, arrange_one),
     "GitForCausalLM": Image((3, 12, 12), 0, arrange_in_frames),

@@ -23,7 +23,7 @@ def is_built(id: str) -> bool:
     from transformers import CONFIG_MAPPING
 
     model_type = load_configs()[id]["model_type"]
-    needs_timm = model_type in ("gemma3n", "perception_lm")  # for their vision encoders
+    needs_timm = model_type in ("fast_vlm", "gemma3n", "perception_lm")  # for their vision encoders
     return model_type in CONFIG_MAPPING and (not needs_timm or find_spec("timm") is not None)
 
 

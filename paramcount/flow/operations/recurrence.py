@@ -120,6 +120,8 @@ class Convolve(Operation):
     def convolve_image(self, x: Array, kernel: Array) -> Array:
         side, width, step = round(len(x) ** 0.5), kernel.shape[2], self.stride
         image = x if x.ndim == 3 else x.reshape(side, side, -1)
+        if self.grouped and len(kernel) != image.shape[-1]:  # several values of each channel
+            image = image.repeat(len(kernel) // image.shape[-1], axis=-1)
         padded = np.pad(image, (*(self.pad(n, width, axis) for axis, n in enumerate(image.shape[:2])), (0, 0)))
         rows, columns = ((n - width) // step + 1 for n in padded.shape[:2])
         y = np.zeros((rows, columns, len(kernel)), np.float32)

@@ -1,0 +1,39 @@
+"""FastVLM: FastViT, two matrices and a language model."""
+
+from typing import Any
+
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Data, Linear, Weight, activate, linear
+from paramcount.parts.composite import Multimodal
+from paramcount.parts.fastvit import FastViT
+from paramcount.sizes import ConfigJson, FieldValues, Flag, hf, setting
+
+
+def last_layer_is_whole(js: ConfigJson, c: FieldValues) -> None:
+    for key, only in (("vision_feature_select_strategy", "full"), ("vision_feature_layer", -1)):
+        if (found := js.get(key, only)) != only:
+            raise ParamcountError(f"= {describe_value(found)}", where=key, expected=str(only))
+
+
+class FastVlm(Multimodal):
+    """Source: arXiv:2412.13303, section 3; modeling_fast_vlm.py of the reference."""
+
+    reference = "FastVlmForConditionalGeneration"
+    conditions = (last_layer_is_whole,)
+    encoder_prefix = "model.vision_tower.timm_model."
+    projector_prefix = "model.multi_modal_projector."
+    moved = ("model.", "model.language_model.")
+
+    vision: FastViT
+    projector_bias: Flag = hf("multimodal_projector_bias", absent=True)
+
+    image_token = setting("image_token_index", "image_token_id", default=151646)
+    activation = setting("projector_hidden_act", default="gelu")
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        width = c.language.d_model
+        weights: tuple[Weight, ...] = (Weight("linear_1.weight", "projector", (width, c.vision.d_projected)),)
+        if c.projector_bias:
+            weights += (Weight("linear_1.bias", "projector", (width,)),)
+        x = Data(Linear(), (x,), (x.shape[0], width), weights)
+        return linear(activate(x, c.activation), "linear_2", "projector", width, bias=c.projector_bias)

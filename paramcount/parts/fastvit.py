@@ -1,0 +1,224 @@
+"""FastViT as timm builds it for inference: stages of convolutions of single channels, the last ones of attention.
+
+config.json names one of timm's models, and `model_args` what differs from it. The branches that a model has while it is
+trained are one convolution each.
+
+Source: arXiv:2303.14189, section 3; arXiv:2412.13303, section 3.2; FastVit in timm's fastvit.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from paramcount.errors import FieldName, ParamcountError, describe_value, join_words, make_choice_error
+from paramcount.flow import (
+    Data,
+    Size,
+    activate,
+    attend,
+    batch_norm,
+    block,
+    convolve_image,
+    cut,
+    expand_to_tokens,
+    fused,
+    given,
+    layer_norm,
+    layers,
+    linear,
+    multiply_vector,
+    pool_text,
+    reshape,
+)
+from paramcount.parts.siglip import tower_named
+from paramcount.parts.vq_vae import convolve_one
+from paramcount.sizes import ConfigJson, Derivation, FieldValues, Indices, Positive, Tower, Widths, derived, hf
+
+D_HEAD = 32
+MIXERS = ("repmixer", "attention")
+LISTS = ("downsamples", "embed_dims", "layers", "mlp_ratios", "pos_embs", "se_downsamples", "token_mixers")
+FIXED = {"inference_mode": True, "lkc_use_act": True}  # arguments that are supported with one value alone
+IGNORED = ("global_pool", "stem_use_scale_branch")  # what pools patches, and branches while a model is trained
+
+
+class Variant(NamedTuple):
+    """A model of timm. Of each stage: its blocks and channels. The last two attend, and have convolutions for
+    positions.
+    """
+
+    layers: tuple[int, ...]
+    embed_dims: tuple[int, ...]
+    mlp_ratios: tuple[float, ...] = (4,) * 5
+    downsamples: tuple[bool, ...] = (False, True, True, True, True)
+    se_downsamples: tuple[bool, ...] = (False,) * 5
+    pos_embs: tuple[Any, ...] = (None, None, None, 7, 7)
+    token_mixers: tuple[str, ...] = ("repmixer", "repmixer", "repmixer", "attention", "attention")
+
+
+VARIANTS = {
+    "fastvit_mci3": Variant((2, 12, 24, 4, 2), (96, 192, 384, 768, 1536)),
+    "fastvit_mci4": Variant((2, 12, 24, 4, 4), (128, 256, 512, 1024, 2048)),
+}
+WHOLE = {"architecture": "fastvit_mci3", "model_args": {"inference_mode": True}}  # the section if it is missing
+
+
+def list_arguments(document: ConfigJson) -> Mapping[str, Sequence[Any]]:
+    """{argument: its value of each stage}, the model's own where config.json has none."""
+    section = document.get("vision_config")
+    section = WHOLE if section is None else section
+    if (name := section.get("architecture", "resnet50")) not in tuple(VARIANTS):
+        raise make_choice_error(name, VARIANTS, where="vision_config.architecture")
+    where, arguments = "vision_config.model_args", section.get("model_args") or {}
+    if not isinstance(arguments, Mapping):
+        raise ParamcountError(f"= {describe_value(arguments)}", where=where, expected="a JSON object")
+    changes = {key: value for key, value in arguments.items() if value is not None}  # as timm does
+    for key, value in {"inference_mode": False, **changes}.items():
+        if key not in (*LISTS, *FIXED, *IGNORED):
+            expected = join_words((*LISTS, *FIXED, *IGNORED), "or")
+            raise ParamcountError(f"{key} is not supported", where=where, expected=expected)
+        if key in FIXED and value is not FIXED[key]:
+            problem = "is missing" if key not in changes else f"= {describe_value(value)} is not supported"
+            raise ParamcountError(problem, where=f"{where}.{key}", expected="true")
+    found = {key: changes.get(key, getattr(VARIANTS[name], key)) for key in LISTS}
+    n = len(found["layers"]) if isinstance(found["layers"], (list, tuple)) else 0
+    for key, values in found.items():
+        check_stages(key, values, n, where)
+    return {key: values[:n] for key, values in found.items()}
+
+
+def check_stages(key: str, values: object, n: int, where: str) -> None:
+    """Raise an error if an argument has no value for each of n stages, or one that is not supported."""
+    where = f"{where}.{key}"
+    if not isinstance(values, (list, tuple)) or len(values) < max(n, 1) or (key == "embed_dims" and len(values) > n):
+        raise ParamcountError(f"= {describe_value(values)}", where=where, expected="one value for each stage")
+    if key == "se_downsamples" and any(values[:n]):
+        raise ParamcountError(f"= {describe_value(values)} is not supported", where=where, expected="false for all")
+    if key == "token_mixers":
+        for value in values[:n]:
+            if value not in MIXERS:
+                raise make_choice_error(value, MIXERS, where=where)
+
+
+def of_stages(argument: str) -> Derivation:
+    return lambda js, c: tuple(list_arguments(js)[argument])
+
+
+def stages_where(argument: str, value: Any) -> Derivation:
+    """The stages with this value."""
+    return lambda js, c: tuple(i for i, found in enumerate(list_arguments(js)[argument]) if found == value)
+
+
+def narrowed_stages(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    """Those that begin with a convolution to their channels."""
+    given, dims = list_arguments(js)["downsamples"], c["dims"]
+    return tuple(i for i, dim in enumerate(dims) if given[i] or dim != dims[max(i - 1, 0)])
+
+
+def placed_stages(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    return tuple(i for i, kernel in enumerate(list_arguments(js)["pos_embs"]) if kernel is not None)
+
+
+def ff_dims(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    return tuple(int(dim * ratio) for dim, ratio in zip(c["dims"], list_arguments(js)["mlp_ratios"]))
+
+
+def missing_size(js: ConfigJson, c: FieldValues) -> int:
+    if js:
+        raise ParamcountError("is missing", where="vision_config.hidden_size", expected="a positive integer")
+    return 3072
+
+
+class FastViT(Tower):
+    """`narrowed`: stages that begin with a convolution; `placed`: with one for positions; `attended`: of attention.
+    Images fit if `d_projected`, which the projector reads, is twice the channels of the last stage.
+    """
+
+    conditions: ClassVar = (tower_named("timm_wrapper"),)
+    unused_keys: ClassVar = ("num_features", "num_classes")
+
+    d_projected: Positive = hf("hidden_size", absent=missing_size)
+    depths: Widths = derived(of_stages("layers"), at_root=True)
+    dims: Widths = derived(of_stages("embed_dims"), at_root=True)
+    ff_dims: Widths = derived(ff_dims, at_root=True)
+    narrowed: Indices = derived(narrowed_stages, at_root=True)
+    placed: Indices = derived(placed_stages, at_root=True)
+    attended: Indices = derived(stages_where("token_mixers", "attention"), at_root=True)
+
+    def image(c) -> Data:
+        """The input: one image."""
+        return given("pixels", 3, "height", "width")
+
+    def forward(c, pixels: Data) -> Data:
+        """One square image to vectors of its patches, [patches, 2 · dims[-1]]."""
+        d = c.dims[0]
+        x = convolve(reshape(cut(pixels, 1, 1), 3), "stem.0.", d, 3, stride=2)
+        x = convolve(x, "stem.1.", d, 3, stride=2, depthwise=True)
+        x = convolve(x, "stem.2.", d, 1)
+        for stage, depth in enumerate(c.depths):
+            name = f"stages.{stage}."
+            x = block(x, name, lambda x, stage=stage: c.begin(x, stage))
+            kinds = [("attention" if stage in c.attended else "convolution", depth)]
+            x = layers(x, name + "blocks.{layer}.", kinds, lambda kind, x, s=stage: c.layer(x, kind, s))
+        return block(x, "final_conv.", c.widen)
+
+    def begin(c, x: Data, stage: int) -> Data:
+        """To the channels of a stage, of a quarter of the patches."""
+        if stage in c.narrowed:
+            d = c.dims[stage]
+            x = convolve(x, "downsample.proj.0.", d, 7, stride=2, depthwise=True)
+            x = convolve(x, "downsample.proj.1.", d, 1)
+        return convolve_alone(x, "pos_emb.reparam_conv", x.shape[-1], 7) if stage in c.placed else x
+
+    def layer(c, x: Data, kind: str, stage: int) -> Data:
+        d_ff = c.ff_dims[stage]
+        if kind == "convolution":
+            x = convolve_alone(x, "token_mixer.reparam_conv", x.shape[-1], 3)
+            return x + scale(mlp(x, d_ff), "layer_scale")
+        x = x + scale(attention(layer_norm(x, "norm", 1e-5)), "layer_scale_1")
+        return x + scale(mlp(x, d_ff), "layer_scale_2")
+
+    def widen(c, x: Data) -> Data:
+        """To twice the channels, each times a gate that reads the means of all."""
+        d = 2 * c.dims[-1]
+        x = convolve_alone(x, "reparam_conv", d, 3)
+        gate = convolve_one(pool_text(x, "mean"), "se.fc1", "mixer", max(1, (2 * d + 16) // 32))  # a 16th, rounded
+        gate = activate(convolve_one(activate(gate, "relu"), "se.fc2", "mixer", d), "sigmoid")
+        return activate(x * expand_to_tokens(x, gate), "gelu")
+
+    def check(c) -> None:
+        where = FieldName("dims")
+        for stage, (before, dim) in enumerate(zip((c.dims[0], *c.dims), c.dims)):
+            if dim % before:
+                raise ParamcountError(f"= {dim} at {stage}", where=where, expected=f"a multiple of {before}")
+            if stage in c.attended and dim % D_HEAD:
+                raise ParamcountError(f"= {dim} at {stage}", where=where, expected=f"a multiple of {D_HEAD}")
+
+
+def convolve(x: Data, prefix: str, channels: Size, width: int, *, stride: int = 1, depthwise: bool = False) -> Data:
+    name = prefix + "reparam_conv"
+    x = convolve_image(x, name, "mixer", channels, width, stride=stride, depthwise=depthwise, bias=True)
+    return activate(x, "gelu")
+
+
+def convolve_alone(x: Data, name: str, channels: Size, width: int) -> Data:
+    """Each channel alone, without an activation."""
+    return convolve_image(x, name, "mixer", channels, width, depthwise=True, bias=True)
+
+
+def attention(x: Data) -> Data:
+    d = x.shape[-1]
+    heads = (d // D_HEAD, D_HEAD)
+    q, k, v = fused(x, "token_mixer.qkv", dict.fromkeys(("qkv.q", "qkv.k", "qkv.v"), heads))
+    return linear(attend(q, k, v, cached=()), "token_mixer.proj", "output_projection", d, bias=True)
+
+
+def mlp(x: Data, d_ff: Size) -> Data:
+    """An MLP of each patch after a convolution of each channel."""
+    h = convolve_image(x, "mlp.conv.conv", "mixer", x.shape[-1], 7, depthwise=True)
+    h = activate(convolve_one(batch_norm(h, "mlp.conv.bn", 1e-5), "mlp.fc1", "mlp.up", d_ff), "gelu")
+    return convolve_one(h, "mlp.fc2", "mlp.down", x.shape[-1])
+
+
+def scale(x: Data, name: str) -> Data:
+    return multiply_vector(x, f"{name}.gamma", "other", x.shape[-1], 1, 1)
