@@ -187,6 +187,7 @@ ARCHITECTURES = {
     "idefics2": ("idefics2", "Idefics2"),
     "idefics3": ("idefics3", "Idefics3"),
     "inkling2_text": ("inkling2_text", "Inkling2Text"),
+    "inkling_mm_model": ("inkling", "Inkling"),
     "inkling_text": ("inkling_text", "InklingText"),
     "instructblip": ("blip_2", "InstructBlip"),
     "instructblipvideo": ("blip_2", "InstructBlipVideo"),

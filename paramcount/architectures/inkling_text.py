@@ -3,16 +3,16 @@
 They follow keys, values and every sublayer. Shared experts take part in the softmax of the router.
 """
 
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Weight, attend, convolve, experts, is_known, layers, route, split, to_heads
 from paramcount.flow.operations.elementwise import activate, rms_norm, scale_by, scale_by_position
 from paramcount.flow.operations.linear import fused, linear, linear_by_head, lookup, multiply_vector
 from paramcount.parts.attentions import Heads
-from paramcount.parts.decoders import head, typed_layers
+from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, routing_bias
-from paramcount.parts.stacked import stacked_experts
+from paramcount.parts.stacked import packed_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Sizes, derived, hf, per_layer, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, unused
@@ -68,11 +68,26 @@ class InklingBody(Sizes):
         return () if KINDS[0] in c.layer_types else ("n_kv_heads",)
 
 
+class Names(NamedTuple):
+    """Of modules in a checkpoint."""
+
+    embedding: str = "embed_tokens"
+    embedding_norm: str = "embed_tokens.embed_norm"
+    head: str = "lm_head"
+    attention: str = "self_attn."
+    qkvro: tuple[str, str, str, str, str] = ("q_proj", "k_proj", "v_proj", "r_proj", "o_proj")
+    convolution: str = "sconv.conv1d"
+    norms: tuple[str, str] = ("input_layernorm", "post_attention_layernorm")
+    routing_bias: str = "mlp.gate.e_score_correction_bias"
+
+
 class InklingText(InklingBody):
     """Source: InklingDecoderLayer and InklingTopkRouter of the reference."""
 
     reference = "InklingForCausalLM"
     base_model = "InklingTextModel"
+    prefix: ClassVar[str] = "model."
+    names: ClassVar[Names] = Names()
     float32 = ("attn_sconv", "mlp_sconv", "k_sconv", "v_sconv", "e_score_correction_bias", "gate.global_scale")
 
     d_ff: Positive = derived(lambda js, c: widths(js, c)[0])
@@ -93,12 +108,18 @@ class InklingText(InklingBody):
     unpadded_vocab_size = setting("unpadded_vocab_size", default=None)
 
     def forward(c, tokens: Data) -> Data:
-        x = lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model)
-        kinds = typed_layers(c.layer_types, c.dense_layers)
-        x = layers(c.norm(x, "model.embed_tokens.embed_norm"), "model.layers.{layer}.", kinds, c.layer)
-        x = c.norm(x, "model.norm")
+        return c.decode(c.embed(tokens))
+
+    def embed(c, tokens: Data) -> Data:
+        table = f"{c.prefix}{c.names.embedding}.weight"
+        return c.norm(lookup(tokens, table, "embedding", c.vocab_size, c.d_model), c.prefix + c.names.embedding_norm)
+
+    def decode(c, x: Data) -> Data:
+        """Embedded tokens to logits."""
+        x = layers(x, c.prefix + "layers.{layer}.", typed_layers(c.layer_types, c.dense_layers), c.layer)
+        x = c.norm(x, c.prefix + "norm")
         x = scale_by(x, 1 / c.width_multiplier if is_known(c.width_multiplier) else c.width_multiplier)
-        logits, n = head(c, x, "model.embed_tokens.weight"), c.unpadded_vocab_size
+        logits, n = linear(x, c.names.head, "lm_head", c.vocab_size), c.unpadded_vocab_size
         return split(logits, n, c.vocab_size - n)[0] if isinstance(n, int) and n < c.vocab_size else logits
 
     def norm(c, x: Data, name: str) -> Data:
@@ -106,47 +127,50 @@ class InklingText(InklingBody):
 
     def layer(c, kind: tuple[str, str], x: Data) -> Data:
         word, mlp = kind
-        a = c.attention(c.norm(x, "input_layernorm"), "self_attn.", slides=word == KINDS[1])
-        x = x + convolved(a, "attn_sconv.conv1d", c.d_conv)
-        h = c.norm(x, "post_attention_layernorm")
-        y = c.moe(h) if mlp == "moe" else c.dense(h)
-        return x + convolved(y, "mlp_sconv.conv1d", c.d_conv)
+        a = c.attention(c.norm(x, c.names.norms[0]), c.names.attention, slides=word == KINDS[1])
+        x = x + convolved(a, "attn_" + c.names.convolution, c.d_conv)
+        h = c.norm(x, c.names.norms[1])
+        y = c.moe(h) if mlp == "moe" else multiply_vector(c.dense(h), "mlp.global_scale", "other", 1)
+        return x + convolved(y, "mlp_" + c.names.convolution, c.d_conv)
 
     def attention(c, x: Data, prefix: str, *, slides: bool) -> Data:
         """Scores are not divided by √d but by d. Every head mixes learned profiles to a bias for each distance."""
         heads = heads_of(c, slides=slides)
+        q_name, k_name, v_name, r_name, o_name = (prefix + name for name in c.names.qkvro)
 
-        def kept(name: str) -> Data:
+        def kept(name: str, letter: str) -> Data:
             """Keys or values: a short convolution over the last tokens before the reshape to heads."""
-            y = linear(x, f"{prefix}{name}_proj", f"qkv.{name}", heads.n_kv_heads * heads.d_head)
-            y = convolved(y, f"{prefix}{name}_sconv.conv1d", c.d_conv)
+            y = linear(x, name, f"qkv.{letter}", heads.n_kv_heads * heads.d_head)
+            y = convolved(y, f"{prefix}{letter}_{c.names.convolution}", c.d_conv)
             return to_heads(y, heads.n_kv_heads, heads.d_head)
 
-        q = c.norm(linear(x, prefix + "q_proj", "qkv.q", (heads.n_heads, heads.d_head)), prefix + "q_norm")
-        k, v = c.norm(kept("k"), prefix + "k_norm"), kept("v")
-        of_heads = linear(x, prefix + "r_proj", "qkv.relative", (heads.n_heads, c.d_relative))
+        q = c.norm(linear(x, q_name, "qkv.q", (heads.n_heads, heads.d_head)), prefix + "q_norm")
+        k, v = c.norm(kept(k_name, "k"), prefix + "k_norm"), kept(v_name, "v")
+        of_heads = linear(x, r_name, "qkv.relative", (heads.n_heads, c.d_relative))
         bias = mix_profiles(c, of_heads, prefix, slides=slides)
         if not slides:
             floor, alpha = c.scaling_floor, c.scaling_alpha
             q, bias = (scale_by_position(y, "log of ratio", floor, alpha, first=1) for y in (q, bias))
         scale, window = 1 / heads.d_head if isinstance(heads.d_head, int) else None, c.window if slides else None
         a = attend(q, k, v, bias, by_distance="in tokens", scale=scale, window=window)
-        return linear(a, prefix + "o_proj", "output_projection", c.d_model)
+        return linear(a, o_name, "output_projection", c.d_model)
 
     def dense(c, x: Data) -> Data:
-        y = gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
-        return multiply_vector(y, "mlp.global_scale", "other", 1)
+        return gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
 
     def moe(c, x: Data) -> Data:
         """The weights of the chosen experts and of the shared ones, which the router scores too, sum to one."""
         n, n_shared = c.n_routed_experts, c.n_shared_experts
         logits = linear(x, "mlp.gate", "router", n + n_shared)
-        bias = routing_bias(c, "mlp.gate.e_score_correction_bias")
+        bias = routing_bias(c, c.names.routing_bias)
         rules = {"normalise": True, "factor": c.route_scale, "n_always": n_shared}
         weights = route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
         routed, shared = split(multiply_vector(weights, "mlp.gate.global_scale", "router", 1), n, n_shared)
         y = experts(x, shared, "mlp.shared_experts.", n_shared, n_shared, c.shared_expert, stacked=True)
-        return stacked_experts(c, x, routed, "mlp.experts.") + y
+        return experts(x, routed, "mlp.experts.", n, c.n_active_experts, c.expert, stacked=True) + y
+
+    def expert(c, x: Data) -> Data:
+        return packed_mlp(x, "experts", c.d_expert, activation=c.activation)
 
     def shared_expert(c, x: Data) -> Data:
         gate, up = (

@@ -68,7 +68,10 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("vision", "^.encoder.embeddings.patch_embeddings"),
     ("vision", "embeddings.patch_projection embeddings.row_embedder embeddings.column_embedder"),
     ("vision", "^.v.blk ^.v.patch_embd ^.v.position_embd ^.v.class_embd ^.v.pre_ln ^.v.post_ln"),
-    ("audio", "audio_tower audio_encoder audio_embed acoustic_tokenizer_encoder semantic_tokenizer_encoder"),
+    (
+        "audio",
+        "model.audio audio_tower audio_encoder audio_embed acoustic_tokenizer_encoder semantic_tokenizer_encoder",
+    ),
     ("audio", "^.encoder.input_linear ^.encoder.out ^.encoder.out_mid ^.encoder.layers.#.attn"),
     ("audio", "^.encoder.layers.#.conv ^.encoder.layers.#.ff1 ^.encoder.layers.#.ff2 ^.encoder.layers.#.post_norm"),
     ("audio", "^.a.blk ^.a.conv1d ^.a.position_embd ^.a.pre_ln ^.a.post_ln"),

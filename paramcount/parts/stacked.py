@@ -19,10 +19,14 @@ def packed_mlp(
     *,
     activation: str | Unknown = ACTIVATION,
     transposed: bool = False,
+    alternating: bool = False,
 ) -> Data:
-    """A gated MLP of two tensors. `names`: of gate and up, of down, whole. `transposed`: stored [in, out]."""
-    halves = {component + ".gate": d_ff, component + ".up": d_ff}
-    gate, up = fused(x, names[0], halves, transposed=transposed, suffixes=("", ""))
+    """A gated MLP of two tensors. `names`: of gate and up, of down, whole. `transposed`: stored [in, out].
+
+    `alternating`: every row of gate is followed by one of up.
+    """
+    halves, groups = {component + ".gate": d_ff, component + ".up": d_ff}, d_ff if alternating else 1
+    gate, up = fused(x, names[0], halves, transposed=transposed, suffixes=("", ""), groups=groups)
     h, out = activate(gate, activation) * up, {component + ".down": x.shape[-1]}
     return fused(h, names[1], out, transposed=transposed, suffixes=("", ""))[0]
 

@@ -594,6 +594,17 @@ CONFIGS: dict[str, dict[str, Any]] = {
             **VISION, "image_size": 16, "out_hidden_size": 32, "scale_factor": 2, "deepstack_visual_indexes": [2, 0],
         },
     },
+    "inkling_mm_model": {
+        "text_config": {
+            **TEXT, "swa_num_attention_heads": 6, "swa_num_key_value_heads": 3, "swa_head_dim": 12, "d_rel": 5,
+            "sliding_window_size": 4, "rel_extent": 7, "layer_types": ["hybrid_sliding", "hybrid"],
+            "conv_kernel_size": 3, "mlp_layer_types": ["dense", "sparse"], "moe_intermediate_size": 14,
+            "n_routed_experts": 8, "num_experts_per_tok": 3, "unpadded_vocab_size": 90,
+        },
+        "vision_config": {"patch_size": 4, "num_hidden_layers": 5},
+        "audio_config": {"n_mel_bins": 3, "mel_vocab_size": 7},
+        "image_token_id": IMAGE_TOKEN, "audio_token_id": 94,
+    },
     "muse_glimmer": {
         "text_config": {
             **{key: value for key, value in TEXT.items() if key != "rope_theta"}, "num_hidden_layers": 3,
@@ -966,6 +977,12 @@ def arrange_for_every_token(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]
     return {"pixel_values": pixels[None, None], "image_attention_mask": torch.ones((1, ids.shape[1], 1))}
 
 
+def arrange_for_merging(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Inkling: both frames of each patch, with channels last."""
+    patches = pixels.reshape(3, 4, 4, 6, 4).permute(1, 3, 2, 4, 0).reshape(24, 1, 4, 4, 3)
+    return {"pixel_values": patches.repeat(1, 2, 1, 1, 1)}
+
+
 def arrange_with_pooling(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     """Pixels of each patch, and the numbers of the four that become one vector."""
     import torch
@@ -1043,6 +1060,7 @@ IMAGES: Mapping[str, Image] = {
     "Lfm3VlForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "MiniMaxM3SparseForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "GraniteDoclingForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_marked_tile),
+    "InklingForConditionalGeneration": Image((3, 16, 24), 24, arrange_for_merging),
     "MuseGlimmerForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_frames_of_patches),
     "PaliGemmaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "Mistral3ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_size),

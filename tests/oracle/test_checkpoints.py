@@ -50,6 +50,7 @@ OWN_OTHERWISE = {
     "gte": "nearly everything",
     "hunyuan_vl": "nearly everything in its vision encoder and projector",
     "inkling2_text": "nearly everything",
+    "inkling_mm_model": "nearly everything",
     "jina_embeddings_v3": "nearly everything",
     "kimi_k25": "nearly everything in its vision encoder and projector",
     "molmo2": "nearly everything",

@@ -78,6 +78,7 @@ OTHER_SHAPES = {
     "fsmt, tied": "the encoder looks up its tokens in the decoder's table",
     "deberta": "the reference leaves out vectors of distances that the text is too short for",
     "deberta-v2": "vectors of distances go through the modules of queries and keys, too",
+    "inkling_mm_model": "the module gives the scores of routed experts alone, without those of shared ones",
     "inkling_text, varied": "the module gives the scores of routed experts alone, without those of shared ones",
     "longt5.LongT5EncoderModel": "biases are those of blocks",
     "longt5, nearby": "likewise",

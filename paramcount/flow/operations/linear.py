@@ -16,7 +16,7 @@ Stretch: TypeAlias = Literal[
     "corners", "centres", "centres, cubic", "centres, averaged", "centres, zeros outside", "nearest",
 ]  # fmt: skip
 Index: TypeAlias = Literal[
-    "ids", "positions", "places", "rows", "columns, rows", "columns and rows in turns", "nearest",
+    "ids", "ids by column", "positions", "places", "rows", "columns, rows", "columns and rows in turns", "nearest",
 ]  # fmt: skip
 
 
@@ -31,7 +31,7 @@ class Lookup(Operation):
     # patches is a grid, a square one unless it has three axes, which is stretched over the image. "rows": one after the
     # other, without input. Or there are two tables, of columns and of rows, whose sum is looked up: one after the
     # other, [2, rows, size], or in turns, [rows, 2, size]. "nearest": the number of the row with the smallest distance
-    # from a vector, or the token id that stands for it.
+    # from a vector, or the token id that stands for it. "ids by column": each column of ids has `n_rows` of its own.
     index: Index = "ids"
     offset: Size | Unknown = 0  # added to a position or an id, or the first of the rows or of the grid
     n_rows: Size = 0
@@ -55,7 +55,12 @@ class Lookup(Operation):
             return "the number of the nearest row" if self.token_ids is None else "the token id of the nearest row"
         if "columns" in self.index:
             return "a row for the column plus one for the row of each patch"
-        names = {"ids": "row lookup", "positions": "position lookup", "places": "interpolated from a grid"}
+        names = {
+            "ids": "row lookup",
+            "ids by column": "row lookup",
+            "positions": "position lookup",
+            "places": "interpolated from a grid",
+        }
         return names.get(self.index, "learned vectors")
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -74,6 +79,8 @@ class Lookup(Operation):
         if self.index == "rows":
             table = table.reshape(-1, table.shape[-1])
             rows = np.arange(int(first), int(first + self.n_rows))
+        elif self.index == "ids by column":
+            rows = inputs[0] + np.arange(inputs[0].shape[1]) * int(self.n_rows)
         else:
             rows = (run.positions if self.index == "positions" else inputs[0]) + first
         if self.unknown_id is not None:
@@ -154,6 +161,12 @@ def lookup(
         index, offset, stretch=stretch, unknown_id=unknown_id, placeholders=placeholders, n_tables=len(weights)
     )
     return Data(operation, (x,), (*shape, table[-1]), weights)
+
+
+def lookup_by_column(x: Data, name: str, component: str, rows: Size, width: Size) -> Data:
+    """Of a table, in which each column of the ids x has so many rows: [n, columns] to [n, columns, width]."""
+    weight = Weight(name, component, (x.shape[1] * rows, width))
+    return Data(Lookup("ids by column", n_rows=rows), (x,), (*x.shape, width), (weight,))
 
 
 def nearest_row(
