@@ -50,7 +50,16 @@ from tests.test_package import command_code, list_loaded_packages
 GOLDEN = ("gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0.1")
 # Drawn once: blocks that are run several times, and layers whose steps look alike: two kinds of Pegasus-X's encoder,
 # those before and behind the middle of Granite Speech's, and Idefics' layers between its cross-attentions.
-FOLDED = {"granite_speech", "granite_speech_plus", "hrm_text", "idefics", "pegasus_x", "zamba", "zamba2"}
+FOLDED = {
+    "granite_speech",
+    "granite_speech_plus",
+    "hrm_text",
+    "idefics",
+    "pegasus_x",
+    "qwen2_5_omni",
+    "zamba",
+    "zamba2",
+}
 FOLDED_MODELS = {"deberta-v2-xlarge", "deberta-v2-xxlarge"}  # only the first layer has a convolution beside it
 CROSSINGS = 2  # arrows that may cross a shape; of most models none does
 MORE_CROSSINGS = {"udop": 4}  # where a page and a text go side by side

@@ -326,6 +326,7 @@ ARCHITECTURES = {
     "qianfan_ocr": ("internvl_chat", "QianfanOCR"),
     "qwen": ("qwen", "Qwen"),
     "qwen2": ("qwen2", "Qwen2"),
+    "qwen2_5_omni": ("qwen2_5_omni", "Qwen2_5Omni"),
     "qwen2_5_omni_text": ("qwen2_5_omni", "Qwen2_5OmniText"),
     "qwen2_5_omni_thinker": ("qwen2_5_omni", "Qwen2_5OmniThinker"),
     "qwen2_5_vl": ("qwen2_vl", "Qwen2_5VL"),

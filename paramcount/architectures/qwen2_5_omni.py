@@ -1,13 +1,21 @@
-"""Qwen 2.5 Omni: the thinker is Qwen 2.5 VL that also hears."""
+"""Qwen 2.5 Omni: the thinker is Qwen 2.5 VL that also hears; the talker turns what it thinks into codec tokens, which
+a diffusion transformer and a vocoder turn into sound.
+"""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from paramcount.architectures.qwen2 import Qwen2
-from paramcount.architectures.qwen2_vl import Qwen2_5VLText, Qwen2_5VLVision
-from paramcount.flow import Data, Unreachable
+from paramcount.architectures.qwen2_vl import Qwen2_5VLText, Qwen2_5VLVision, Qwen2VLText
+from paramcount.errors import FieldName, ParamcountError
+from paramcount.flow import Data, Unreachable, block, given, linear, lookup
+from paramcount.parts.bigvgan import BigVgan, blocks_are_dilated, check_vocoder
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.ecapa import check_speaker_encoder, steps_are_dilated
+from paramcount.parts.omni import Speaking, if_it_speaks, thinker_setting, thinker_tie
 from paramcount.parts.qwen_audio import Qwen2_5OmniEars, insert_sound
 from paramcount.parts.qwen_vision import PlacedImages
-from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, setting
+from paramcount.parts.speech_dit import SpeechDiT, read_codes
+from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.rotary_sizes import sections_fill
 
 
@@ -40,6 +48,7 @@ class Qwen2_5OmniThinker(PlacedImages):
     reference = "Qwen2_5OmniThinkerForConditionalGeneration"
     encoder_prefix = "visual."
     projector_prefix = "visual.merger."
+    audio_prefix: ClassVar[str] = "audio_tower."
     moved = ("model.", "model.")
 
     vision: Qwen2_5OmniVision
@@ -49,7 +58,110 @@ class Qwen2_5OmniThinker(PlacedImages):
     audio_token = setting("audio_token_id", "audio_token_index", default=151646)
 
     def insert_sound(c: Any, x: Data, tokens: Data) -> Data:
-        return insert_sound(c, x, tokens)
+        return insert_sound(c, x, tokens, c.audio_prefix)
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return (Unreachable(c.audio.separators(tokens), "no sound begins or ends with a vector of its own"),)
+        return (
+            Unreachable(c.audio.separators(tokens, c.audio_prefix), "no sound begins or ends with a vector of its own"),
+        )
+
+
+class ThinkerText(Qwen2_5OmniText):
+    section = "thinker_config.text_config"
+
+    tie_word_embeddings: Flag = derived(thinker_tie, at_root=True)
+
+
+class ThinkerVision(Qwen2_5OmniVision):
+    section = "thinker_config.vision_config"
+
+
+class ThinkerEars(Qwen2_5OmniEars):
+    section = "thinker_config.audio_config"
+
+
+class Talker(AttentionDecoder):
+    """Qwen 2's layers over codec tokens. The text costs no memory of theirs, so none is cached here.
+
+    Source: arXiv:2503.20215, section 2.3; Qwen2_5OmniTalkerForConditionalGeneration of the reference.
+    """
+
+    section = "talker_config"
+    rotated = "d_head"
+    defaults = {"vocab_size": 8448, "d_model": 3584, "n_layers": 28, "n_heads": 28}
+
+    n_kv_heads: Positive = hf(absent=4)
+    d_head: Positive = hf(absent=128)
+    d_ff: Positive = hf(absent=18944)
+    d_thinker: Positive = hf("embedding_size", absent=3584)
+
+    rope = rotary(1_000_000, 32768)
+    layer_types = Qwen2.layer_types
+    window = Qwen2.window
+
+    kinds = Qwen2.kinds
+    layer = Qwen2VLText.layer
+
+    def forward(c, codes: Data, states: Data) -> Data:  # type: ignore[override]
+        """The codec tokens so far, each with what the thinker says, to scores of the next one."""
+        x = lookup(codes, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_thinker) + states
+        x = linear(x, "thinker_to_talker_proj", "embedding", c.d_model, bias=True)
+        return linear(c.transform(x), "codec_head", "lm_head", c.vocab_size)
+
+    def self_attention(c, x: Data, prefix: str = "self_attn.", **options: Any) -> Data:
+        return super().self_attention(x, prefix, cached=False, causal=True, **options)
+
+
+class Denoiser(SpeechDiT):
+    section = "token2wav_config.dit_config"
+
+
+class Vocoder(BigVgan):
+    section = "token2wav_config.bigvgan_config"
+
+
+class Qwen2_5Omni(Speaking, Qwen2_5OmniThinker):
+    """Source: arXiv:2503.20215, section 2; modeling_qwen2_5_omni.py of the reference."""
+
+    reference = "Qwen2_5OmniForConditionalGeneration"
+    encoder_prefix = "thinker.visual."
+    projector_prefix = "thinker.visual.merger."
+    audio_prefix = "thinker.audio_tower."
+    moved = ("", "thinker.")
+    conditions = (
+        if_it_speaks("talker_config", "talker", sections_fill(16, 24, 24), *Qwen2.conditions),
+        if_it_speaks("token2wav_config.dit_config", "denoiser", steps_are_dilated),
+        if_it_speaks("token2wav_config.bigvgan_config", "vocoder", blocks_are_dilated),
+    )
+
+    language: ThinkerText
+    vision: ThinkerVision
+    audio: ThinkerEars
+    talker: Talker
+    denoiser: Denoiser
+    vocoder: Vocoder
+
+    image_token = thinker_setting("image_token_id", "image_token_index", default=151655)
+    audio_token = thinker_setting("audio_token_id", "audio_token_index", default=151646)
+
+    def speak(c) -> tuple[Data, ...]:
+        codes = given("codec tokens", "codec tokens")
+        states = given("states of the thinker", "codec tokens", c.talker.d_thinker)
+        mels = given("mel frames", "mel frames", c.vocoder.n_mels)
+        first, *others = read_codes(c.denoiser)
+        voice = "token2wav.code2wav_"
+        return (
+            block(codes, "talker.", c.talker.forward, reads=(states,), part="audio"),
+            block(first, voice + "dit_model.", c.denoiser.denoise, reads=others, part="audio"),
+            block(mels, voice + "bigvgan_model.", c.vocoder.forward, part="audio"),
+        )
+
+    def check_speech(c) -> None:
+        if c.talker.d_thinker != c.language.d_model:
+            expected = f"{c.language.d_model}, the size of the thinker"
+            raise ParamcountError(f"= {c.talker.d_thinker}", where=FieldName("talker.d_thinker"), expected=expected)
+        if c.vocoder.n_mels != c.denoiser.n_mels:
+            expected = f"{c.denoiser.n_mels}, as in dit_config"
+            raise ParamcountError(f"= {c.vocoder.n_mels}", where=FieldName("vocoder.n_mels"), expected=expected)
+        c.check_part("denoiser", check_speaker_encoder)
+        c.check_part("vocoder", check_vocoder)

@@ -1,6 +1,6 @@
 """Qwen 3 Omni: the thinker is Qwen 3 VL of experts that also hears."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from paramcount.architectures.qwen3_vl import Qwen3VL, Qwen3VLVision
 from paramcount.flow import Data
@@ -19,6 +19,7 @@ class Qwen3OmniMoeThinker(Qwen3VL):
     reference = "Qwen3OmniMoeThinkerForConditionalGeneration"
     adapts_experts = True
     encoder_prefix = "visual."
+    audio_prefix: ClassVar[str] = "audio_tower."
     moved = ("model.", "model.")
 
     vision: Qwen3OmniVision
@@ -27,4 +28,4 @@ class Qwen3OmniMoeThinker(Qwen3VL):
     audio_token = setting("audio_token_id", default=151646)
 
     def insert_sound(c: Any, x: Data, tokens: Data) -> Data:
-        return insert_sound(c, x, tokens)
+        return insert_sound(c, x, tokens, c.audio_prefix)

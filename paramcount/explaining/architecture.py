@@ -238,7 +238,8 @@ def try_values(cls: type[Sizes], values: Values) -> Trial:
         try:
             sums = sum_weights(c.as_sizes(), True)
         except WALK_ERRORS as error:
-            size = find_required_number(cls, {**values, **numbers}, str(error))
+            is_short = isinstance(error, IndexError)  # a list, which no number makes longer
+            size = "" if is_short else find_required_number(cls, {**values, **numbers}, str(error))
             if not size:
                 return Trial(None, str(error), c.fields, tuple(numbers))
             numbers[size] = get_default_number(cls, size)

@@ -66,10 +66,10 @@ class Qwen2_5OmniEars(QwenEars):
         x = activate(convolve_frames(x, "conv2", c.d_model, 3, stride=2), "gelu")
         return c.norm(mean_of_blocks(c.attend(x), 2), "ln_post")
 
-    def separators(c, tokens: Data) -> Data:
+    def separators(c, tokens: Data, prefix: str) -> Data:
         """Vectors for the first and the last token of a sound, which the reference no longer inserts."""
         name = "audio_bos_eos_token.weight"
-        return block(tokens, "audio_tower.", lambda x: lookup(x, name, "embedding", 2, c.d_out), part="audio")
+        return block(tokens, prefix, lambda x: lookup(x, name, "embedding", 2, c.d_out), part="audio")
 
     def project(c, x: Data) -> Data:
         return linear(x, "proj", "projector", c.d_out, bias=True)
@@ -107,9 +107,9 @@ class Qwen3OmniEars(Qwen3Ears):
         return linear(h, "proj2", "projector", c.d_out, bias=True)
 
 
-def insert_sound(c: Any, x: Data, tokens: Data) -> Data:
+def insert_sound(c: Any, x: Data, tokens: Data, prefix: str) -> Data:
     """Embedded tokens with the vectors of a sound in place of the tokens that stand for it."""
     frames = given("log-mel frames", "frames", c.audio.n_mels)
-    sound = block(frames, "audio_tower.", c.audio.forward, part="audio")
-    sound = block(sound, "audio_tower.", c.audio.project, part="projector")
+    sound = block(frames, prefix, c.audio.forward, part="audio")
+    sound = block(sound, prefix, c.audio.project, part="projector")
     return insert(x, tokens, sound, c.audio_token)

@@ -248,7 +248,10 @@ def build_model(document: dict[str, Any], cls_name: str, device: str = "meta") -
     config = make_config(document, cls_name)
     with torch.device(device), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return getattr(transformers, cls_name)(config)
+        model = getattr(transformers, cls_name)(config)
+    if hasattr(model, "thinker"):  # all that it can do is generate; this is what a text goes through
+        model.forward = model.thinker.forward
+    return model
 
 
 def save_config(config: Any, cls_name: str, folder: Path) -> dict[str, Any]:
@@ -280,6 +283,8 @@ def name_tensors(model: Any) -> tuple[Named, Named]:
 
 def find_table(model: Any) -> Any:
     """The module of the token embedding. The Perceiver names its latents instead."""
+    if hasattr(model, "thinker"):
+        return find_table(model.thinker)
     if hasattr(model, "perceiver"):
         return model.perceiver.input_preprocessor.embeddings
     if model.config.model_type == "pp_formulanet":  # which names none
@@ -367,7 +372,7 @@ def run_tokens(
                 if name.removeprefix(f"{model.base_model_prefix}.") in dead:
                     parameter.fill_(torch.nan)
             flaws.poison(model)
-            out = model.eval()(**inputs)
+            out = think_and_speak(model.eval(), ids) if hasattr(model, "thinker") else model.eval()(**inputs)
         read = [value for value in out.values() if isinstance(value, torch.Tensor) and value.is_floating_point()]
         assert read, "nothing comes out"
         assert not (dead or flaws.has_flaw(model)) or all(value.isfinite().all() for value in read), (
@@ -418,6 +423,26 @@ def make_sound(config: Any, ids: Any) -> dict[str, Any]:
     tokens = torch.cat((torch.full((len(ids), n_queries), config.audio_token_id), ids), dim=1)
     frames = torch.zeros((len(ids), config.window_size, config.encoder_config.input_dim))
     return {"input_ids": tokens, "input_features": frames}
+
+
+def think_and_speak(model: Any, ids: Any) -> dict[str, Any]:
+    """What each part of a model that speaks returns, which it can only generate with."""
+    import torch
+
+    thought = model.thinker(input_ids=ids, output_hidden_states=True)
+    found = {"logits": thought.logits}
+    if not model.has_talker:
+        return found
+    states = thought.hidden_states[0] + thought.hidden_states[-1]
+    if model.config.model_type == "qwen2_5_omni":
+        dit, vocoder = model.token2wav.code2wav_dit_model, model.token2wav.code2wav_bigvgan_model
+        inputs = model.talker.get_input_embeddings()(ids) + states
+        found["codes"] = model.talker(input_text_ids=ids, inputs_embeds=inputs).logits
+        n, frames = ids.shape[1] * dit.repeats, torch.zeros((1, 40, dit.mel_dim))
+        voice = torch.zeros((1, n, dit.config.enc_emb_dim))
+        found["mels"] = dit(torch.zeros((1, n, dit.mel_dim)), frames, voice, ids, torch.tensor(0.5))
+        found["samples"] = vocoder(found["mels"].transpose(1, 2))
+    return found
 
 
 def repeat_for_codebooks(model: Any, ids: Any) -> Any:

@@ -92,6 +92,8 @@ def find_head(model: Any) -> Any:
     """
     from torch.nn import ModuleList
 
+    if hasattr(model, "thinker"):
+        return find_head(model.thinker)
     if not getattr(model, "legacy", True) or model.config.model_type == "esm":
         return None
     if model.config.model_type == "mobilebert" and (head := model.get_output_embeddings()) is not None:

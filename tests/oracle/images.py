@@ -98,6 +98,35 @@ EARS = {
     "d_model": 16, "encoder_layers": 2, "encoder_attention_heads": 2, "encoder_ffn_dim": 64, "num_mel_bins": 10,
     "max_source_positions": 8, "vocab_size": 96,
 }  # fmt: skip
+OMNI_THINKER = {
+    "text_config": {**TEXT, "head_dim": 10, "rope_parameters": {**SECTIONS, "mrope_section": [2, 1, 2]}},
+    **PLACEHOLDER, "audio_config": {**EARS, "output_dim": 32},
+    "vision_config": {
+        **QWEN_VISION, "hidden_size": 16, "intermediate_size": 20, "out_hidden_size": 32, "window_size": 16,
+        "fullatt_block_indexes": [1],
+    },
+}  # fmt: skip
+QWEN3_OMNI_THINKER = {
+    "text_config": {
+        **TEXT, "rope_parameters": {**SECTIONS, "mrope_interleaved": True}, "moe_intermediate_size": 14,
+        "num_experts": 8, "num_experts_per_tok": 3, "mlp_only_layers": [1],
+    },
+    **PLACEHOLDER, "vision_config": QWEN3_VISION,
+    "audio_config": {**EARS, "output_dim": 32, "downsample_hidden_size": 6},
+}  # fmt: skip
+OMNI_TALKER = {
+    **TEXT, "hidden_size": 24, "embedding_size": 32, "rope_parameters": SECTIONS,
+}  # fmt: skip
+OMNI_DIT = {
+    "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "head_dim": 8, "block_size": 4,
+    "look_ahead_layers": [1], "look_backward_layers": [0, 2], "emb_dim": 12, "num_embeds": 100, "mel_dim": 12,
+    "enc_emb_dim": 6, "enc_dim": 10, "enc_channels": [8, 8, 8, 8, 24], "enc_res2net_scale": 4,
+    "enc_attention_channels": 5, "enc_se_channels": 6, "repeats": 2,
+}  # fmt: skip
+OMNI_VOCODER = {
+    "mel_dim": 12, "upsample_initial_channel": 32, "upsample_rates": [5, 3, 2], "upsample_kernel_sizes": [11, 7, 4],
+    "resblock_kernel_sizes": [3, 7], "resblock_dilation_sizes": [[1, 3, 5], [1, 2, 4]],
+}  # fmt: skip
 GRANITE_SPEECH = {"audio_token_index": IMAGE_TOKEN, "window_size": 7, "downsample_rate": 2}
 GRANITE_EARS = {
     "input_dim": 10, "num_layers": 5, "hidden_dim": 16, "feedforward_mult": 3, "num_heads": 2, "dim_head": 6,
@@ -715,22 +744,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "downsample_hidden_size": 6, "activation_function": "silu",
         },
     },
-    "qwen2_5_omni_thinker": {
-        "text_config": {**TEXT, "head_dim": 10, "rope_parameters": {**SECTIONS, "mrope_section": [2, 1, 2]}},
-        **PLACEHOLDER, "audio_config": {**EARS, "output_dim": 32},
-        "vision_config": {
-            **QWEN_VISION, "hidden_size": 16, "intermediate_size": 20, "out_hidden_size": 32, "window_size": 16,
-            "fullatt_block_indexes": [1],
-        },
+    "qwen2_5_omni_thinker": OMNI_THINKER,
+    "qwen2_5_omni": {
+        "thinker_config": OMNI_THINKER, "talker_config": OMNI_TALKER,
+        "token2wav_config": {"dit_config": OMNI_DIT, "bigvgan_config": OMNI_VOCODER},
     },
-    "qwen3_omni_moe_thinker": {
-        "text_config": {
-            **TEXT, "rope_parameters": {**SECTIONS, "mrope_interleaved": True}, "moe_intermediate_size": 14,
-            "num_experts": 8, "num_experts_per_tok": 3, "mlp_only_layers": [1],
-        },
-        **PLACEHOLDER, "vision_config": QWEN3_VISION,
-        "audio_config": {**EARS, "output_dim": 32, "downsample_hidden_size": 6},
-    },
+    "qwen3_omni_moe_thinker": QWEN3_OMNI_THINKER,
     "qwen3_5": {"text_config": DELTA, **PLACEHOLDER, "vision_config": QWEN3_VISION},
     "qwen3_5_moe": {
         "text_config": {
@@ -1110,6 +1129,7 @@ IMAGES: Mapping[str, Image] = {
     "GlmAsrForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),
     "Qwen3ASRForConditionalGeneration": Image((100, 10), 13, arrange_as_audio, "log_mel_frames"),
     "Qwen2_5OmniThinkerForConditionalGeneration": Image((3, 16, 24), 6, arrange_for_thinker),
+    "Qwen2_5OmniForConditionalGeneration": Image((3, 16, 24), 6, arrange_for_thinker),
     "Qwen3OmniMoeThinkerForConditionalGeneration": Image((3, 16, 24), 6, arrange_for_thinker),
     "Qwen3_5ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Qwen3_5MoeForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),

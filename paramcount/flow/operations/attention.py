@@ -132,6 +132,7 @@ class Rotary(Operation):
     power: int = 1  # angles grow with this power of the position
     cut_from: Size | None = None  # in halves: the first angles of so many dimensions, taken twice
     continues: bool = False  # positions go on after those of the rows of a second input
+    first_heads: Size | None = None  # only so many of the heads are rotated
 
     def describe(self) -> str:
         if isinstance(self.rope, Unknown):
@@ -139,6 +140,8 @@ class Rotary(Operation):
         if self.rope is None:
             return "rotary position embedding, sines and cosines from a table"
         squared = ", by the square of the position" if self.power == 2 else ""
+        if self.first_heads is not None:
+            squared += f", of {'one head' if self.first_heads == 1 else f'{self.first_heads} heads'}"
         return (
             self.rope.describe()
             + squared
@@ -147,6 +150,10 @@ class Rotary(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x, *table = inputs
+        if self.first_heads is not None:
+            n = int(self.first_heads)
+            operation = Rotary(self.rope, self.pairing)
+            return np.concatenate((operation.compute(run, [x[:, :n]], weights, shape), x[:, n:]), axis=1)
         rope: Rope | None = require(self.rope)
         if rope is not None and self.cut_from is not None and int(self.cut_from) != x.shape[-1]:
             return self.rotate_cut(x, rope, run.positions)
@@ -207,10 +214,14 @@ def rope(
     cut_from: Size | None = None,
     power: int = 1,
     after: Data | None = None,
+    first_heads: Size | None = None,
 ) -> Data:
-    """Rotary positions on the last axis. `stride`: positions from one row to the next. `cut_from`, `power`: as in
-    `Rotary`. `after`: the rows before the first of x."""
-    operation = Rotary(settings, pairing, stride=stride, power=power, cut_from=cut_from, continues=after is not None)
+    """Rotary positions on the last axis. `stride`: positions from one row to the next. `cut_from`, `power`,
+    `first_heads`: as in `Rotary`. `after`: the rows before the first of x."""
+    operation = Rotary(
+        settings, pairing, stride=stride, power=power, cut_from=cut_from, continues=after is not None,
+        first_heads=first_heads,
+    )  # fmt: skip
     return Data(operation, (x,) if after is None else (x, after), x.shape)
 
 
@@ -539,7 +550,7 @@ class Attention(Operation):
     keeps_all: bool = False  # whether the KV cache keeps tokens outside of the window
     scale: float | Unknown | None = None  # None: 1 / √d
     soft_cap: float | Unknown | None = None
-    chunk: Size | None = None  # tokens see only their own chunk of the text
+    chunk: Size | Unknown | None = None  # tokens see only their own chunk of the text
     has_choice: bool = False  # the last input: indices of the only tokens that a query attends to
     has_sinks: bool = False  # one more learned score per head, which takes part in the softmax alone
     longest: int | Unknown | None = None  # keys that are all attended to; of more only some blocks are
@@ -564,6 +575,7 @@ class Attention(Operation):
     caps_biases: bool = False  # the soft cap limits the scores with their biases
     # The two last inputs: other queries, for the keys after the first ones, which are as many as the last input has.
     has_others: bool = False
+    more_chunks: tuple[int, int] = (0, 0)  # not causal: so many chunks before their own, and after it, are seen too
 
     def describe(self) -> str:
         if self.weighs == "collisions":
@@ -619,10 +631,11 @@ class Attention(Operation):
         if n_chosen is not None and self.compressed_block is None:
             limits.append(n_chosen * self.chosen_block)
         most = min((limit for limit in limits if isinstance(limit, int)), default=None)
+        chunk = None if isinstance(self.chunk, Unknown) else self.chunk
         if self.causal:
-            return sum_visible(m, most, self.chunk) - sum_visible(m - n, most, self.chunk)
-        if self.chunk is not None:
-            return sum_pairs_in_chunks(n, int(self.chunk), int(self.chunk_offset))
+            return sum_visible(m, most, chunk) - sum_visible(m - n, most, chunk)
+        if chunk is not None:
+            return sum_pairs_in_chunks(n, int(chunk), int(self.chunk_offset), *self.more_chunks)
         if self.window is None or n != m:
             return n * m
         reach = self.window if self.behind is None else self.behind
@@ -747,8 +760,9 @@ class Attention(Operation):
             near = (queries - keys <= reach) & (keys - queries <= self.window)
             seen = seen & (queries - keys < self.window if self.causal else near)
         if self.chunk is not None:
-            first = int(self.chunk_offset)
-            seen = seen & ((queries + first) // self.chunk == (keys + first) // self.chunk)
+            first, chunk = int(self.chunk_offset), int(require(self.chunk))
+            apart = (keys + first) // chunk - (queries + first) // chunk
+            seen = seen & (apart >= -self.more_chunks[0]) & (apart <= self.more_chunks[1])
         if not self.causal:
             seen = seen | (queries < 0)
         return seen | (keys < 0)  # all tokens see keys in front of the text
@@ -776,15 +790,21 @@ def sum_visible(n: int, most: int | None, chunk: int | None = None) -> int:
     return short * (short + 1) // 2 + (n - short) * (most or 0)
 
 
-def sum_pairs_in_chunks(n: int, chunk: int, offset: int) -> int:
-    """The pairs of two of n tokens in the same chunk, of the first of which so many tokens are missing.
+def sum_pairs_in_chunks(n: int, chunk: int, offset: int, before: int = 0, after: int = 0) -> int:
+    """The pairs of two of n tokens in the same chunk, of the first of which so many tokens are missing, or of a token
+    and one in the chunks `before` or `after` its own.
 
     >>> sum_pairs_in_chunks(5, 2, 0), sum_pairs_in_chunks(5, 2, 1), sum_pairs_in_chunks(1, 4, 2)
     (9, 9, 1)
+    >>> sum_pairs_in_chunks(5, 2, 0, before=1), sum_pairs_in_chunks(5, 2, 0, before=1, after=1)
+    (15, 21)
     """
     first = min(n, chunk - offset) if offset else 0
     whole, rest = divmod(n - first, chunk)
-    return first**2 + whole * chunk**2 + rest**2
+    if not before and not after:
+        return first**2 + whole * chunk**2 + rest**2
+    lengths = [length for length in (first, *[chunk] * whole, rest) if length]
+    return sum(a * b for i, a in enumerate(lengths) for b in lengths[max(0, i - before) : i + after + 1])
 
 
 def attend(
@@ -799,7 +819,7 @@ def attend(
     keeps_all: bool = False,
     scale: float | Unknown | None = None,
     soft_cap: float | Unknown | None = None,
-    chunk: Size | None = None,
+    chunk: Size | Unknown | None = None,
     chosen: Data | None = None,
     longest: int | Unknown | None = None,
     by_key: bool = False,
@@ -818,6 +838,7 @@ def attend(
     behind: Size | None = None,
     caps_biases: bool = False,
     others: tuple[Data, Data] | None = None,
+    more_chunks: tuple[int, int] = (0, 0),
 ) -> Data:
     """softmax(QKᵀ)·V as one operation.
 
@@ -829,8 +850,9 @@ def attend(
     [blocks, d], and how many tokens each stands for. `chosen_block`: tokens of each of the blocks that are chosen.
     `within`: the group of each token; it attends to its own, but in the layers of `except_in`.
     `own`: key, value and bias that each query has for itself. `chunk`: tokens see only those of their own chunk;
-    `chunk_offset` tokens are missing from the first one. `behind`: without `causal`, tokens seen before the query, if
-    not as many as the `window` after it. `caps_biases`: the soft cap comes after the biases.
+    `chunk_offset` tokens are missing from the first one; `more_chunks`: as in `Attention`. `behind`: without `causal`,
+    tokens seen before the query, if not as many as the `window` after it. `caps_biases`: the soft cap comes after the
+    biases.
     `others`: queries for the keys after the first ones, and what has as many rows as there are first ones.
     `weighs`, `exponent`: as in `Attention`.
     `marked`: 1 for each key that all queries see, whatever the window is, else 0.
@@ -842,7 +864,7 @@ def attend(
         window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest,
         by_key, by_distance, n_kept, blocks[1] if blocks else None, chosen_block,
         within is not None, except_in, own is not None, chunk_offset, weighs, exponent, marked is not None, behind,
-        caps_biases, others is not None,
+        caps_biases, others is not None, more_chunks,
     )  # fmt: skip
     more = (places, blocks[0] if blocks else None, chosen, within, marked, *(others or ()))
     added = (*biases, *(extra for extra in more if extra is not None))

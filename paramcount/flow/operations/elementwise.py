@@ -315,14 +315,41 @@ FUNCTIONS: dict[str, tuple[str, Callable[[Array], Array]]] = {
 }
 
 
+def snake(x: Array, alpha: Array, beta: Array) -> Array:
+    """x + sin²(x · exp(alpha)) / exp(beta), with learned values for each channel. Source: arXiv:2006.08195."""
+    return x + np.sin(x * np.exp(alpha)) ** 2 / (np.exp(beta) + np.float32(1e-9))
+
+
+def make_low_pass() -> Array:
+    """12 values of a windowed sinc that halves a rate. Source: arXiv:2206.04658; kaiser_sinc_filter1d in
+    modeling_qwen2_5_omni.py of the reference."""
+    attenuation = 2.285 * 5 * np.pi * 1.2 + 7.95
+    window = np.kaiser(12, 0.1102 * (attenuation - 8.7))
+    values = 0.5 * window * np.sinc(0.5 * (np.arange(12) - 5.5))
+    return (values / values.sum()).astype(np.float32)
+
+
+def snake_at_twice_the_rate(x: Array, alpha: Array, beta: Array) -> Array:
+    """The same between two low-pass filters, of rows that are doubled before and halved after it: [n, d] to [n, d]."""
+    low_pass, n = make_low_pass(), len(x)
+    padded = np.pad(x, ((5, 5), (0, 0)), "edge")
+    doubled = np.zeros((2 * len(padded) + 10, x.shape[1]), np.float32)
+    for i in range(12):
+        doubled[i : i + 2 * len(padded) - 1 : 2] += 2 * padded * low_pass[i]
+    found = np.pad(snake(doubled[15 : 15 + 2 * n], alpha, beta), ((5, 6), (0, 0)), "edge")
+    return np.asarray(sum(found[i : i + 2 * n : 2] * low_pass[i] for i in range(12)))
+
+
 class Activation(Operation):
-    """A function of each element, by its name in config.json; or the softmax of each vector."""
+    """A function of each element, by its name in config.json; or the softmax of each vector; or "snake", with learned
+    values for each channel."""
 
     function: str | Unknown
     alpha: float | Unknown = 1.0  # x · sigmoid(alpha · x), if the function is "silu"
     # Share of the values of a token that are below the threshold, if they have a normal distribution. The threshold is
     # subtracted and what is below 0 becomes 0, before the function.
     sparsity: float | Unknown = 0.0
+    doubles_rate: bool = False  # while it is computed, between two low-pass filters
 
     @property
     def label(self) -> str:
@@ -337,6 +364,8 @@ class Activation(Operation):
             return f"{FUNCTIONS[self.label][0]} of the largest {1 - self.sparsity:.0%} of the values"
         if self.alpha not in (1, QUICK_GELU):
             return f"x · sigmoid({self.alpha:g} x)"
+        if self.function == "snake":
+            return "x + sin²(αx) / β" + (", at twice the rate" if self.doubles_rate else "")
         if self.function in ("xielu", "softmax"):
             return "xIELU" if self.function == "xielu" else "softmax"
         return FUNCTIONS[self.label][0] if self.label in FUNCTIONS else NOT_DESCRIBED
@@ -346,6 +375,8 @@ class Activation(Operation):
         name = require(self.function)
         if name == "xielu":
             return xielu(x, *weights)
+        if name == "snake":
+            return (snake_at_twice_the_rate if self.doubles_rate else snake)(x, *weights)
         if name == "softmax":
             x = np.exp(x - x.max(-1, keepdims=True))
             return np.asarray(x / x.sum(-1, keepdims=True))
@@ -367,6 +398,12 @@ def activate(
     x: Data, function: str | Unknown, *, alpha: float | Unknown = 1.0, sparsity: float | Unknown = 0.0
 ) -> Data:
     return Data(Activation(function, alpha, sparsity), (x,), x.shape)
+
+
+def activate_by_snake(x: Data, prefix: str, *, doubles_rate: bool = False) -> Data:
+    """Snake with its two learned values for each channel of [n, d]."""
+    weights = tuple(Weight(prefix + name, "other", x.shape[-1:]) for name in ("alpha", "beta"))
+    return Data(Activation("snake", doubles_rate=doubles_rate), (x,), x.shape, weights)
 
 
 # ---- norms

@@ -23,7 +23,7 @@ class Convolve(Operation):
     [n, in] or of [rows, columns, in]; if it is grouped, or with a second input, the row and column of each patch, each
     channel alone, stored [channels, 1, width, width]. Per head: of [n, heads, d], over adjacent tokens on either side,
     with one value per head and distance, [heads, 1, width, 1]. If of bands: over adjacent frames and bands, [n, bands,
-    in], stored [out, in, bands, frames].
+    in], stored [out, in, bands, frames]. If it enlarges: each frame becomes `stride` of them, stored [in, out, width].
     """
 
     name: ClassVar[str] = "convolution"
@@ -45,6 +45,10 @@ class Convolve(Operation):
     # frames, on either side, or before them, so that no later frame is seen.
     zeros: Literal["around", "behind", "least", "later rows", "before"] = "around"
     n_zeros: Size | Unknown | None = None  # around an image; None: (width − 1) // 2
+    dilation: int | Unknown = 1  # frames from one that it reads to the next
+    mirrors: bool = False  # frames stand mirrored on either side, instead of zeros
+    enlarges: bool = False
+    crops: int = 0  # of what it enlarges to, so many frames on either side are left out
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
@@ -57,7 +61,11 @@ class Convolve(Operation):
             return f"over {self.width} adjacent tokens, weighted per token and head"
         if self.per_head:
             return f"over {self.width} adjacent tokens, the same for all values of a head"
+        if self.enlarges:
+            return f"transposed, {self.width} {self.rows} from each, stride {self.stride}"
         adjacent = f"{self.width} {'past' if self.zeros == 'before' else 'adjacent'} {self.rows}"
+        if isinstance(self.dilation, int) and self.dilation > 1:
+            adjacent = f"{self.width} {self.rows}, {self.dilation} apart"
         if self.of_image:
             adjacent = f"{self.width} × {self.width} adjacent patches"
         if self.of_bands:
@@ -68,7 +76,7 @@ class Convolve(Operation):
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         if self.by_token:
             return multiply((*out, self.width))
-        return multiply((*out[:-1], *weights[0]))
+        return multiply((*(inputs[0] if self.enlarges else out)[:-1], *weights[0]))
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if self.by_token:
@@ -92,13 +100,27 @@ class Convolve(Operation):
             n = len(padded) - (width - 1)
             run.state["inputs"] = padded[n:]
             y = sum(self.mix_channels(padded[i : i + n], kernel[:, :, i]) for i in range(width))
+        elif self.enlarges:
+            y = self.enlarge(x, kernel)
         else:
-            around = (width - self.stride, 0) if self.zeros == "before" else (width // 2, (width - 1) // 2)
-            padded = np.pad(x, (around, (0, 0)))
-            n = (len(padded) - width) // self.stride + 1
-            rows = [padded[i : i + (n - 1) * self.stride + 1 : self.stride] for i in range(width)]
+            apart = int(require(self.dilation))
+            reach = (width - 1) * apart
+            around = (reach + 1 - self.stride, 0) if self.zeros == "before" else (-(-reach // 2), reach // 2)
+            padded = np.pad(
+                x, (around[:: -1 if self.mirrors else 1], (0, 0)), "reflect" if self.mirrors else "constant"
+            )
+            n = (len(padded) - reach - 1) // self.stride + 1
+            rows = [padded[i * apart :][: (n - 1) * self.stride + 1 : self.stride] for i in range(width)]
             y = sum(self.mix_adjacent(rows[i], kernel[:, :, i]) for i in range(width))
         return y + weights[1] if len(weights) > 1 else np.asarray(y)
+
+    def enlarge(self, x: Array, kernel: Array) -> Array:
+        """[n, in] with a kernel [in, out, width] to [n · stride, out]."""
+        step, width = self.stride, kernel.shape[2]
+        y = np.zeros(((len(x) - 1) * step + width, kernel.shape[1]), np.float32)
+        for i in range(width):
+            y[i : i + (len(x) - 1) * step + 1 : step] += x @ kernel[:, :, i]
+        return y[self.crops : len(y) - self.crops]
 
     def convolve_channels(self, x: Array, places: Array, kernel: Array) -> Array:
         """Patches [n, channels] at [n, 2], each channel with its kernel [channels, width, width]."""
@@ -234,14 +256,28 @@ def convolve_frames(
     stride: int = 1,
     of_past: bool = False,
     group: Size | None = None,
+    dilation: int | Unknown = 1,
+    mirrors: bool = False,
+    bias: bool = True,
 ) -> Data:
     """All channels, or each group of so many, over `width` neighbouring frames, or those `of_past`. With a stride, only
-    of some frames.
+    of some frames. `dilation`, `mirrors`: as in `Convolve`.
     """
     kernel = Weight(name + ".weight", "mixer", (channels, x.shape[-1] if group is None else group, width))
+    weights = (kernel, Weight(name + ".bias", "mixer", (channels,))) if bias else (kernel,)
+    zeros: Literal["before", "around"] = "before" if of_past else "around"
+    operation = Convolve(
+        width, stride=stride, grouped=group is not None, zeros=zeros, dilation=dilation, mirrors=mirrors
+    )
+    return Data(operation, (x,), (x.shape[0], channels), weights)
+
+
+def enlarge_frames(x: Data, name: str, channels: Size, width: Size, rows: str, *, stride: int, crops: int = 0) -> Data:
+    """Each frame becomes `stride` frames, by a transposed convolution: [n, in] to [rows, channels]. `crops`: see
+    `Convolve`."""
+    kernel = Weight(name + ".weight", "mixer", (x.shape[-1], channels, width))
     bias = Weight(name + ".bias", "mixer", (channels,))
-    operation = Convolve(width, stride=stride, grouped=group is not None, zeros="before" if of_past else "around")
-    return Data(operation, (x,), (x.shape[0], channels), (kernel, bias))
+    return Data(Convolve(width, stride=stride, enlarges=True, crops=crops), (x,), (rows, channels), (kernel, bias))
 
 
 def convolve_tokens(

@@ -250,8 +250,8 @@ def to_every_token(x: Data, name: str, component: str, *stored: Size) -> Data:
 
 
 def expand_to_tokens(x: Data, vector: Data) -> Data:
-    """One vector, [1, d], for every token of x, [n, d]."""
-    return Data(Reshape("all tokens"), (x, vector), x.shape)
+    """One vector, [1, d], for every token of x: [n, d]."""
+    return Data(Reshape("all tokens"), (x, vector), (x.shape[0], *vector.shape[1:]))
 
 
 def to_pairs_of_heads(x: Data) -> Data:
@@ -353,7 +353,8 @@ class Pool(Operation):
     """One vector for several tokens, or fewer tokens.
 
     "first token": that of the first. "last position": that of the last. "mean": of all. "best position": that of the
-    token with the largest score, the second input, for all tokens; "weighted mean": by the softmax of these. "other
+    token with the largest score, the second input, for all tokens; "weighted mean": by the softmax of these, which may
+    be scores of each channel; "deviation": the standard deviation, weighted likewise if there are scores. "other
     tokens": all but the first, or all but the last; with a second input, the first ones, as many as it has, or those
     after them. "last tokens": `size` of them at most. "text": all but those in front of the first token. "block sums";
     the last block may be shorter. "block means": of complete blocks alone. "block starts": the first token of each
@@ -368,7 +369,7 @@ class Pool(Operation):
     """
 
     of: Unknown | Literal[
-        "first token", "last position", "mean", "best position", "weighted mean",
+        "first token", "last position", "mean", "best position", "weighted mean", "deviation",
         "other tokens", "last tokens", "text", "block sums", "block means", "block starts", "weighted blocks",
         "squares", "means of squares", "largest of squares", "means of heads", "mean of streams", "sum of streams",
     ]  # fmt: skip
@@ -409,9 +410,14 @@ class Pool(Operation):
             return x.mean(0, keepdims=True)
         if self.of == "best position":
             return np.broadcast_to(x[inputs[1].reshape(-1).argmax()], x.shape)
-        if self.of == "weighted mean":
-            shares = np.exp(inputs[1] - inputs[1].max())
-            return (x * shares.reshape(-1, 1) / shares.sum()).sum(0, keepdims=True)
+        if self.of in ("weighted mean", "deviation"):
+            scores = inputs[1].reshape(len(x), -1) if len(inputs) > 1 else np.zeros((len(x), 1), np.float32)
+            shares = np.exp(scores - scores.max(0))
+            shares = shares / shares.sum(0)
+            mean = (x * shares).sum(0, keepdims=True)
+            if self.of == "weighted mean":
+                return mean
+            return np.sqrt(np.maximum((shares * (x - mean) ** 2).sum(0, keepdims=True), np.float32(1e-12)))
         if self.of == "weighted blocks":
             return self.weigh_blocks(run, x, inputs[1], weights[0])
         if self.of == "first token":
@@ -502,6 +508,11 @@ def best_position(x: Data, scores: Data) -> Data:
 def weighted_mean(x: Data, scores: Data) -> Data:
     """The mean of all tokens, weighted by the softmax of their scores [n, 1]."""
     return Data(Pool("weighted mean"), (x, scores), ("text", *x.shape[1:]))
+
+
+def deviation(x: Data, *scores: Data) -> Data:
+    """The standard deviation of each channel over all rows, weighted by the softmax of scores, if there are any."""
+    return Data(Pool("deviation"), (x, *scores), ("text", *x.shape[1:]))
 
 
 def other_tokens(x: Data, *, last: bool = False) -> Data:

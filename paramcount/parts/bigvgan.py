@@ -1,0 +1,94 @@
+"""BigVGAN: mel frames to the samples of a sound, by transposed convolutions.
+
+Source: arXiv:2206.04658, section 3; Qwen2_5OmniToken2WavBigVGANModel of the reference.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from math import log
+from typing import Any, ClassVar
+
+from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.flow import (
+    Data,
+    Unknown,
+    activate_by_snake,
+    block,
+    clip,
+    convolve_frames,
+    enlarge_frames,
+    is_known,
+    scale_by,
+)
+from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Sizes, Widths, derived, hf, setting
+
+PAIRS = range(3)  # of convolutions in a block
+LEAST_LEVEL, LEVEL = -115.0, -20.0  # in dB: the quietest, and that of an amplitude of 1
+DB = 20 / log(10)  # of a mel value, the logarithm of an amplitude
+
+
+def halved_channels(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    """The channels after each transposed convolution."""
+    return tuple(c["d_first"] // 2 ** (i + 1) for i in range(len(c["rates"])))
+
+
+class BigVgan(Sizes):
+    """`rates`: samples that a frame becomes at each level."""
+
+    n_mels: Positive = hf("mel_dim", absent=80)
+    d_first: Positive = hf("upsample_initial_channel", absent=1536)
+    rates: Widths = hf("upsample_rates", absent=(5, 3, 2, 2, 2, 2))
+    kernels: Widths = hf("upsample_kernel_sizes", absent=(11, 7, 4, 4, 4, 4))
+    channels: Indices = derived(halved_channels)
+    block_kernels: Widths = hf("resblock_kernel_sizes", absent=(3, 7, 11))
+
+    dilations: ClassVar = setting("resblock_dilation_sizes", default=((1, 3, 5),) * 3)
+
+    def forward(c, mels: Data) -> Data:
+        """Mel frames, the logarithms of amplitudes, to samples between -1 and 1, [samples, 1]."""
+        scale = 2 / -LEAST_LEVEL
+        x = clip(scale_by(mels, scale * DB, shift=scale * (LEVEL - LEAST_LEVEL) - 1), -1.0, 1.0)
+        x = convolve_frames(x, "conv_pre", c.d_first, 7)
+        for i, (rate, width, channels) in enumerate(zip(c.rates, c.kernels, c.channels)):
+            crops = (width - rate) // 2
+            x = enlarge_frames(x, f"ups.{i}.0", channels, width, "samples", stride=rate, crops=crops)
+            n = len(c.block_kernels)
+            found = [block(x, f"resblocks.{i * n + j}.", lambda x, j=j: c.block(x, j)) for j in range(n)]
+            x = scale_by(reduce(Data.__add__, found[1:], found[0]), 1 / n)
+        x = activate_by_snake(x, "activation_post.act.", doubles_rate=True)
+        return clip(convolve_frames(x, "conv_post", 1, 7, bias=False), -1.0, 1.0)
+
+    def block(c, x: Data, j: int) -> Data:
+        """Pairs of convolutions, the first of which is dilated, each after an activation."""
+        for i in PAIRS:
+            dilation = c.dilations[j][i] if is_known(c.dilations) else Unknown("dilations")
+            h = activate_by_snake(x, f"activations.{2 * i}.act.", doubles_rate=True)
+            h = convolve_frames(h, f"convs1.{i}", x.shape[-1], c.block_kernels[j], dilation=dilation)
+            h = activate_by_snake(h, f"activations.{2 * i + 1}.act.", doubles_rate=True)
+            x = x + convolve_frames(h, f"convs2.{i}", x.shape[-1], c.block_kernels[j])
+        return x
+
+
+def check_vocoder(c: Any) -> None:
+    """What the reference needs to run it."""
+    if len(c.kernels) < len(c.rates):
+        found = f"has {len(c.kernels)} entries for {len(c.rates)} upsample_rates"
+        raise ParamcountError(found, where=FieldName("kernels"), expected=f"{len(c.rates)} entries")
+    if any(width < rate for rate, width in zip(c.rates, c.kernels)):
+        expected = f"at least those of upsample_rates, {list(c.rates)}"
+        raise ParamcountError(f"= {list(c.kernels)}", where=FieldName("kernels"), expected=expected)
+    if not c.channels[-1]:
+        expected = f"at least {2 ** len(c.rates)}, which is halved {len(c.rates)} times"
+        raise ParamcountError(f"= {c.d_first}", where=FieldName("d_first"), expected=expected)
+    if not all(width % 2 for width in c.block_kernels):
+        raise ParamcountError(f"= {list(c.block_kernels)}", where=FieldName("block_kernels"), expected="odd numbers")
+
+
+def blocks_are_dilated(js: ConfigJson, c: FieldValues) -> None:
+    """As many dilations as a block has pairs of convolutions, for every block."""
+    n, key = len(c["block_kernels"]), "resblock_dilation_sizes"
+    found = js.get(key, ((1, 3, 5),) * 3)
+    if len(found) < n or any(len(pairs) < len(PAIRS) for pairs in found[:n]):
+        expected = f"{n} lists of {len(PAIRS)} dilations, one for each of resblock_kernel_sizes"
+        raise ParamcountError(f"= {describe_value(found)}", where=key, expected=expected)
