@@ -96,6 +96,27 @@ def test_a_distilled_encoder_has_a_second_token_and_its_position() -> None:
     assert shapes["encoder.embeddings.position_embeddings"] == (1, 14 * 14 + 2, 32)
 
 
+def test_windows_of_patches_have_a_bias_per_distance() -> None:
+    sizes = {"embed_dim": 16, "depths": [1, 2], "num_heads": [2, 4], "window_size": 3, "mlp_ratio": 2.0}
+    for name, last in (("swin", 2 * 32), ("donut-swin", 0)):
+        encoder = {"model_type": name, "image_size": 32, "patch_size": 4, **sizes}
+        pair = {**make_sight({}, {}), "encoder": encoder}
+        count = pc.count(pair)
+        layers = [4 * (d * d + d) + 2 * (2 * d * d) + 3 * d + 4 * d + 25 * heads for d, heads in ((16, 2), (32, 4))]
+        patches, merged = 3 * 4 * 4 * 16 + 16 + 2 * 16, 64 * 32 + 2 * 64
+        assert count.parts["vision"] == patches + layers[0] + merged + 2 * layers[1] + last
+        assert count.buffers == (3 * 9 * 9 if name == "donut-swin" else 0)  # an index per pair of a window
+
+
+def test_biases_of_beit_are_of_each_layer_or_shared() -> None:
+    plain, own, shared = (
+        pc.count(make_sight({"model_type": "beit", "image_size": 32, "patch_size": 8, **flags}, {})).total
+        for flags in ({}, {"use_relative_position_bias": True}, {"use_shared_relative_position_bias": True})
+    )
+    table = (7 * 7 + 3) * 4  # distances of -3 to 3 rows and columns, and pairs with the class token; four heads
+    assert (own - plain, shared - plain) == (2 * table, table)
+
+
 @pytest.mark.parametrize(("name", "head"), [("trocr", "output_projection"), ("bart", "lm_head"), ("mbart", "lm_head")])
 def test_decoders_that_always_attend_need_no_flags(name: str, head: str) -> None:
     decoder = {
@@ -126,6 +147,11 @@ def test_the_keys_of_trocr_read_vectors_of_the_encoders_size() -> None:
     [
         ({"model_type": "bert"}, {}, "encoder.model_type = 'bert' is not supported as encoder"),
         ({"model_type": "clip_vision_model"}, {}, "encoder.model_type = 'clip_vision_model' is not supported"),
+        (
+            {"model_type": "beit", "image_size": [16, 48], "use_absolute_position_embeddings": True},
+            {},
+            "encoder.image_size = [16, 48] (expected a square with positions)",
+        ),
         ({"image_size": 12}, {}, "encoder.image_size = 12 (expected at least patch_size = 16"),
         ({"hidden_size": 48}, {"cross_attention_hidden_size": 48}, "decoder.cross_attention_hidden_size is set"),
         ({}, {"cross_attention_hidden_size": 48}, "decoder.cross_attention_hidden_size = 48 (expected 32)"),
@@ -134,6 +160,22 @@ def test_the_keys_of_trocr_read_vectors_of_the_encoders_size() -> None:
 )
 def test_other_sights_are_errors_at_their_key(encoder: dict[str, Any], decoder: dict[str, Any], message: str) -> None:
     assert error_of(pc.count, make_sight(encoder, decoder)).removeprefix("config.json: ").startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "message"),
+    [
+        ({"num_heads": [3, 4]}, "encoder.num_heads.0 = 3 does not divide 16"),
+        ({"num_heads": [2]}, "encoder.num_heads has 1 values (expected 2)"),
+        ({"depths": []}, "encoder.depths is empty (expected one number per stage)"),
+        ({"hidden_size": 64}, "encoder.hidden_size = 64 (expected 32, as embed_dim)"),
+        ({"use_absolute_embeddings": True}, "encoder.use_absolute_embeddings = true (expected false)"),
+    ],
+)
+def test_stages_that_do_not_fit_are_errors_at_their_key(encoder: dict[str, Any], message: str) -> None:
+    stages = {"model_type": "donut-swin", "embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "window_size": 2}
+    pair = {**make_sight({}, {}), "encoder": stages | encoder}
+    assert error_of(pc.count, pair).removeprefix("config.json: ").startswith(message)
 
 
 def test_a_vision_encoder_without_a_section_is_none_of_a_multimodal_model() -> None:

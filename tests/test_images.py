@@ -28,6 +28,7 @@ from paramcount.flow import (
     Operation,
     Patches,
     Pool,
+    Relations,
     Reshape,
     Rope,
     Rotary,
@@ -121,6 +122,8 @@ def test_squares_of_patches_become_one_row() -> None:
     assert compute(Pool("squares", 4), x, places)[1].tolist() == [4, 5, 6, 7, 12, 13, 14, 15]
     by_channel = compute(Pool("squares", 4, channels_first=True), x, places)
     assert by_channel[1].tolist() == [4, 6, 12, 14, 5, 7, 13, 15]
+    by_column = compute(Pool("squares", 4, columns_first=True), x, places)
+    assert by_column[1].tolist() == [4, 5, 12, 13, 6, 7, 14, 15]
     means = compute(Pool("means of squares", 4), np.arange(8.0).reshape(8, 1), places)
     assert means.ravel().tolist() == [2.5, 4.5]
     means = compute(Pool("means of squares", 4), np.arange(16.0).reshape(16, 1))
@@ -138,6 +141,27 @@ def test_patches_outside_the_image_fill_the_last_windows() -> None:
     assert windows.tolist() == [0, 0, 1, 0, 0, 1, 1, 1]
     assert compute(Join(0, "zeros"), [[5.0]], windows[:3]).ravel().tolist() == [5, 0, 0]
     assert compute(Pool("other tokens", last=True), [[5.0], [6.0], [7.0]], [1, 1]).ravel().tolist() == [5, 6]
+
+
+def test_shifted_windows_begin_behind_one_that_is_smaller() -> None:
+    """4 × 6 patches in windows of 2, shifted by 1: the first row and the first column have windows of their own."""
+    shifted = Patches("windows", 1, 1, window=2, shift=1, is_padded=True)
+    windows = compute(shifted, IMAGE).reshape(4, 6).tolist()
+    assert windows[0] == [0, 1, 1, 2, 2, 3]
+    assert windows[1] == windows[2] == [4, 5, 5, 6, 6, 7]
+    assert windows[3] == [8, 9, 9, 10, 10, 11]
+    whole = Patches("windows", 1, 1, window=4, shift=2, is_padded=True)  # as high as the image: no shift
+    assert compute(whole, IMAGE[:, :, :4]).tolist() == [0] * 16
+
+
+def test_pairs_of_patches_have_the_row_of_their_distance() -> None:
+    """A grid of 1 × 2: distances of -1, 0 and 1 column, then pairs with a class token in front."""
+    places = [[0, 0], [0, 1]]
+    assert compute(Relations("places", reach=(1, 2)), places).tolist() == [[1, 0], [2, 1]]
+    found = compute(Relations("places", reach=(1, 2), has_class=True), places)
+    assert found.tolist() == [[5, 3, 3], [4, 1, 0], [4, 2, 1]]
+    farther = compute(Relations("places", reach=(1, 2)), [[0, 0], [0, 5]])
+    assert farther.tolist() == [[1, 0], [2, 1]]  # those beyond the table are in other windows
 
 
 def test_rows_in_front_of_the_text_see_each_other_and_no_text() -> None:
@@ -164,6 +188,8 @@ def test_a_learned_vector_takes_the_place_of_all_tokens_with_an_id() -> None:
     vector = (np.array([7.0, 8.0]),)
     found = compute(Insert(9), [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [9, 1, 9], weights=vector)
     assert found.tolist() == [[7, 8], [3, 4], [7, 8]]
+    stored = compute(Insert(9), [[1.0, 2.0], [3.0, 4.0]], [9, 1], weights=(vector[0].reshape(1, 1, 2),))
+    assert stored.tolist() == [[7, 8], [3, 4]]
 
 
 def test_cosines_may_stand_first() -> None:

@@ -9,6 +9,7 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, block, given, linear
 from paramcount.parts.encoders import Encoder, EncoderFlow
 from paramcount.parts.seq2seq import UntiedDecoder
+from paramcount.parts.swin import Swin
 from paramcount.parts.vit import ViT
 from paramcount.sizes import ConfigJson, FieldValues, Flag, NamedPart, Sizes, Tower, derived
 
@@ -45,7 +46,7 @@ def is_decoder(part: type[Sizes]) -> bool:
 
 def is_image_encoder(part: type[Sizes]) -> bool:
     """Whether the part is a vision encoder whose keys need no section around them."""
-    return issubclass(part, ViT)
+    return issubclass(part, (ViT, Swin))
 
 
 DECODER = NamedPart({"model_type": "bert", "is_decoder": True, "add_cross_attention": True}, is_decoder, "ForCausalLM")
@@ -144,5 +145,12 @@ class VisionEncoderDecoder(EncoderDecoder):
 
     def source(c: Any) -> Data:
         """The image in vectors of the decoder's size."""
-        image = block(c.encoder.image(), "encoder.", c.encoder.forward, part="vision")
+        has_masks = getattr(c.encoder, "mask_token", False)
+        masks = (given("masked patches", c.encoder.n_patches, default=0),) if has_masks else ()
+
+        def see(pixels: Data, *masks: Data) -> Data:
+            states: Data = c.encoder.forward(pixels, None, *masks)
+            return states
+
+        image = block(c.encoder.image(), "encoder.", see, reads=masks, part="vision")
         return block(image, "", c.project, part="projector") if c.projected else image

@@ -19,7 +19,10 @@ SECTION_ENCODERS = {
 }
 ENCODERS = {
     **SECTION_ENCODERS,
+    "beit": ("beit", "Beit"),
     "deit": ("vit", "DeiT"),
+    "donut-swin": ("swin", "DonutSwin"),
+    "swin": ("swin", "Swin"),
     "vit": ("vit", "ViT"),
 }
 

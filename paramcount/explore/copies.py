@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from paramcount import __version__
+from paramcount.architectures import split_name
 from paramcount.errors import ParamcountError
 from paramcount.huggingface.config import read_config
 from paramcount.huggingface.multimodal import COMPOSITES, TIE_KEY
@@ -107,7 +108,9 @@ def fill_section(
             if isinstance(value, Sizes):
                 section = find_section(value, name, document)
                 if inner[name] in OPEN_PARTS:
-                    find_object(document, (*section, ""))["model_type"] = name_part(inner[name], type(value))
+                    find_object(document, (*section, ""))["model_type"], _ = split_name(
+                        name_part(inner[name], type(value))
+                    )
                 fill_section(document, value, f"{block}{name}.", section, keys)
             continue
         spellings = get_key(type(sizes), name).spellings(name)

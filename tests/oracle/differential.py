@@ -159,8 +159,8 @@ def make_document(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict
         elif fate != "absent":
             set_path(document, path, choose(options))
     for key in vary:
-        if key.startswith("!"):  # keys that only make sense together
-            set_path(document, key[1:], choose(vary[key]))
+        if key.startswith("!") and (value := choose(vary[key])) != "absent":  # keys that only make sense together
+            set_path(document, key[1:], value)
     if odd := choose([None] * 30 + ODD_SETTINGS):
         set_path(document, ("text_config." if "text_config" in document else "") + odd[0], odd[1])
     for section in gone:
@@ -390,6 +390,9 @@ def make_image(config: Any, cls_name: str, ids: Any) -> dict[str, Any]:
     if cls_name == "VisionEncoderDecoderModel":
         size = config.encoder.image_size
         sides = size if isinstance(size, (list, tuple)) else (size, size)
+        if hasattr(config.encoder, "depths") and not config.encoder.use_absolute_embeddings:  # any size
+            side = config.encoder.window_size * config.encoder.patch_size * 2 ** len(config.encoder.depths)
+            sides = (side, side)
         return {"pixel_values": torch.zeros((len(ids), config.encoder.num_channels, *sides))}
     size = config.vision_config.image_size
     pixels = {"pixel_values": torch.zeros((len(ids), 3, size, size))}

@@ -191,6 +191,10 @@ FORMULA_VISION = {
     **SAM, "post_conv_in_channels": 8, "post_conv_mid_channels": 12, "post_conv_out_channels": 20,
     "decoder_hidden_size": 32,
 }  # fmt: skip
+SWIN = {
+    "embed_dim": 8, "depths": [2, 3], "num_heads": [2, 4], "window_size": 2, "patch_size": 3, "mlp_ratio": 1.5,
+    "layer_norm_eps": 1e-3,
+}  # fmt: skip
 WRITER = {"is_decoder": True, "add_cross_attention": True}
 # Of Mllama, texts alone are compared.
 CONFIGS: dict[str, dict[str, Any]] = {
@@ -393,6 +397,31 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "pooler_output_size": 12,
         },
         "decoder": {**MBART, "model_type": "trocr", "cross_attention_hidden_size": 16},
+    },
+    "vision-encoder-decoder, beit": {
+        "encoder": {
+            **VISION, "model_type": "beit", "use_relative_position_bias": True, "layer_scale_init_value": 0.5,
+            "use_mask_token": True, "hidden_size": 32,
+        },
+        "decoder": {**MBART, "model_type": "bart"},
+    },
+    "vision-encoder-decoder, beit, shared": {
+        "encoder": {
+            **VISION, "model_type": "beit", "use_shared_relative_position_bias": True, "layer_scale_init_value": 0.0,
+            "use_relative_position_bias": True, "use_absolute_position_embeddings": True, "use_mean_pooling": False,
+        },
+        "decoder": {**BERT, "model_type": "roberta", **WRITER, "pad_token_id": 1},
+    },
+    "vision-encoder-decoder, swin": {
+        "encoder": {
+            **SWIN, "model_type": "swin", "use_absolute_embeddings": True, "image_size": 12, "depths": [3],
+            "window_size": 3,
+        },
+        "decoder": {**BERT, "model_type": "bert", **WRITER},
+    },
+    "vision-encoder-decoder, donut": {
+        "encoder": {**SWIN, "model_type": "donut-swin", "qkv_bias": False, "hidden_act": "relu", "window_size": 2},
+        "decoder": {**MBART, "model_type": "mbart"},
     },
     "pix2struct": {
         "text_config": {**PIX2STRUCT, "hidden_size": 16},

@@ -88,6 +88,13 @@ def list_nested(value: Any) -> Iterator[Any]:
             yield from list_nested(each)
 
 
+def count_seen(encoder: Any) -> int:
+    """The vectors of an image that a decoder attends to."""
+    if hasattr(encoder, "depths"):
+        return int(16 // 4 ** (len(encoder.depths) - 1))
+    return int(encoder.n_patches + encoder.n_tokens)
+
+
 def run_reference(model: Any, sizes: Any, cls: str, n: int) -> tuple[int, int, int]:
     """(bytes that it keeps, tokens, encoder input length) after n tokens, images included."""
     import torch
@@ -99,7 +106,7 @@ def run_reference(model: Any, sizes: Any, cls: str, n: int) -> tuple[int, int, i
     frames = given["input_ids"].shape[1] if "input_ids" in given else frames
     frames = given["flattened_patches"].shape[1] if "flattened_patches" in given else frames
     frames = 4 if cls.startswith("PPFormulaNet") else frames  # patches that are left of the image
-    frames = sizes.encoder.n_patches + sizes.encoder.n_tokens if cls.startswith("VisionEncoderDecoder") else frames
+    frames = count_seen(sizes.encoder) if cls.startswith("VisionEncoderDecoder") else frames
     given = {key: narrow(value) for key, value in given.items()}
     is_heard = "input_features" in given and cls not in images.IMAGES
     is_encoded = is_heard or "input_ids" in given or cls.startswith(images.WRITERS)

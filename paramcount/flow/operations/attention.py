@@ -399,14 +399,17 @@ class Relations(Operation):
     saves_inputs: ClassVar[bool] = False
     name: ClassVar[str] = "relative positions"
     of: Literal[
-        "distance buckets", "distances", "signed distances", "segments", "distance buckets or segments", "cells"
-    ]
+        "distance buckets", "distances", "signed distances", "segments", "distance buckets or segments", "cells",
+        "places",
+    ]  # fmt: skip
     n_buckets: Size = 0
     farthest: int | Unknown = 0  # from this distance on there is one bucket
     causal: bool = False  # keys after the query are in the bucket of distance 0; else buckets for either side
     block: int | Unknown | None = None  # keys are blocks of so many tokens, counted from the block of the query
     n_segments: Size = 1
     ahead: int = 0  # how many positions the query stands behind its row
+    reach: tuple[Size, Size] = (1, 1)  # of places: the distances in rows and in columns are less
+    has_class: bool = False  # of places: one more token stands in front of the patches
 
     @property
     def label(self) -> str:
@@ -416,11 +419,13 @@ class Relations(Operation):
 
     @property
     def reads_only_lengths(self) -> bool:  # type: ignore[override]
-        return not self.of.endswith(("segments", "cells"))
+        return not self.of.endswith(("segments", "cells", "places"))
 
     def describe(self) -> str:
         if self.of == "cells":
             return "distance from the first token of the cell"
+        if self.of == "places":
+            return "distance between each pair of patches, in rows and columns"
         if self.of == "segments":
             return "whether each pair of tokens is in the same segment"
         if self.of == "distances" or isinstance(self.farthest, Unknown):
@@ -437,6 +442,8 @@ class Relations(Operation):
         if self.of == "cells":
             _, first, cell = np.unique(np.stack(inputs[1:]), axis=1, return_index=True, return_inverse=True)
             return np.minimum(np.arange(len(inputs[0])) - first[cell.reshape(-1)], require(self.farthest))
+        if self.of == "places":
+            return self.index_places(inputs[0])
         if self.of.endswith("segments"):
             segments = np.concatenate((run.state.get("segments", inputs[0][:0]), inputs[0]))
             run.state["segments"] = segments
@@ -453,6 +460,21 @@ class Relations(Operation):
         if self.of == "signed distances":
             return self.find_signed(distances)
         return n_keys - distances if self.of == "distances" else self.find_sides(distances)
+
+    def index_places(self, places: Array) -> Array:
+        """[n, 2] to the row of each pair of patches. Behind all distances are the rows of pairs of class token and
+        patch, of patch and class token, and of the class token alone."""
+        rows, columns = (int(n) for n in self.reach)
+        farthest = np.array([rows - 1, columns - 1])
+        distances = np.clip(places[:, None] - places + farthest, 0, 2 * farthest)
+        index = distances[..., 0] * (2 * columns - 1) + distances[..., 1]
+        if not self.has_class:
+            return np.asarray(index, np.int64)
+        n = (2 * rows - 1) * (2 * columns - 1)
+        found: Array = np.pad(index, ((1, 0), (1, 0)), constant_values=n + 1)
+        found[0, :] = n
+        found[0, 0] = n + 2
+        return found
 
     def find_signed(self, distances: Array) -> Array:
         half, farthest = int(self.n_buckets) // 2, require(self.farthest)
@@ -502,6 +524,14 @@ def index_signed_distances(x: Data, rows: Size, farthest: int | Unknown = 0) -> 
     are on a log scale, which the last one ends.
     """
     return Data(Relations("signed distances", rows, farthest), (x,), (x.shape[0], x.shape[0]))
+
+
+def index_places(places: Data, rows: Size, columns: Size, *, has_class: bool = False) -> Data:
+    """For all pairs of patches, the row of their distance in rows and columns in a table of (2 · rows - 1) · (2 ·
+    columns - 1) rows, [n, n]. `has_class`: one more token stands in front, whose pairs have three more rows.
+    """
+    n = places.shape[0]
+    return Data(Relations("places", reach=(rows, columns), has_class=has_class), (places,), (n, n))
 
 
 def position_in_cell(tokens: Data, column: Data, row: Data, n_positions: Size) -> Data:

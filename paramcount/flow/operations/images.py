@@ -31,6 +31,7 @@ class Patches(Operation):
     square: Size = 1  # patches that are merged later stand together, in squares of so many rows and columns
     frames: Size | None = None
     window: int | Unknown | None = None
+    shift: int | Unknown = 0  # pixels by which padded windows start further down and right, unless one is the image
     is_padded: bool = False  # to whole windows
     channels_last: bool = False  # of pixels, [patches, height, width, channels]
     frames_first: bool = False  # of pixels, [patches, frames, channels, height, width]
@@ -73,8 +74,10 @@ class Patches(Operation):
         if self.is_padded:
             side = require(self.window) // height
             places = pad_places(rows, columns, side)
-            down, across = places[:, 0] // side, places[:, 1] // side
-            return places if self.of == "places" else down * -(-columns // side) + across
+            shift = 0 if min(rows, columns) <= side else require(self.shift) // height
+            before = 1 if shift else 0  # one more window, in front of the shifted ones
+            down, across = ((places[:, axis] - shift) // side + before for axis in (0, 1))
+            return places if self.of == "places" else down * (-(-columns // side) + before) + across
         if self.of == "windows":
             side = require(self.window) // (height * square) * square  # in whole squares
             return order // columns // side * (columns // side + 1) + order % columns // side
@@ -185,7 +188,7 @@ class Insert(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if weights:
-            return np.where((inputs[1] == require(self.token))[:, None], weights[0], inputs[0])
+            return np.where((inputs[1] == require(self.token))[:, None], weights[0].reshape(-1), inputs[0])
         x, ids, image = inputs
         rows = image.reshape(-1, *x.shape[1:])
         is_image = ids == require(self.token)
@@ -206,9 +209,11 @@ class Insert(Operation):
         return y
 
 
-def insert_learned(x: Data, tokens: Data, name: str, token: int | Unknown, tied_to: str | None = None) -> Data:
-    """Embedded tokens [n, d], of which those with the id `token` are a learned vector."""
-    weight = Weight(name, "other_embedding", x.shape[-1:], tied_to=tied_to)
+def insert_learned(
+    x: Data, tokens: Data, name: str, token: int | Unknown, tied_to: str | None = None, *, stored: tuple[Size, ...] = ()
+) -> Data:
+    """Embedded tokens [n, d], of which those with the id `token` are a learned vector. `stored`: if not [d]."""
+    weight = Weight(name, "other_embedding", stored or x.shape[-1:], tied_to=tied_to)
     return Data(Insert(token), (x, tokens), x.shape, (weight,))
 
 
@@ -241,8 +246,13 @@ def padded_places(image: Data, size: Size, window: Size) -> tuple[Data, Data]:
 
     Patches outside the image fill the last windows.
     """
-    places, windows = (Patches(of, size, size, window=window, is_padded=True) for of in ("places", "windows"))
-    return Data(places, (image,), ("padded", 2)), Data(windows, (image,), ("padded",))
+    places = Patches("places", size, size, window=window, is_padded=True)
+    return Data(places, (image,), ("padded", 2)), padded_windows(image, size, window)
+
+
+def padded_windows(image: Data, size: Size, window: Size, shift: Size = 0) -> Data:
+    """The window of each of these patches, [padded]. `shift`: see `Patches`."""
+    return Data(Patches("windows", size, size, window=window, shift=shift, is_padded=True), (image,), ("padded",))
 
 
 def patch_windows(image: Data, size: Size, window: int | Unknown, *, square: Size = 1) -> Data:

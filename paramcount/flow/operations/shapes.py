@@ -375,6 +375,7 @@ class Pool(Operation):
     ]  # fmt: skip
     size: Size | Unknown = 1  # tokens per block, or patches per square; of means: how many are left
     channels_first: bool = False  # in squares, all values of a channel stand together
+    columns_first: bool = False  # in squares, the patches of a column stand together
     last: bool = False  # the token that others leave out is the last
     overlapping: bool = False
 
@@ -459,7 +460,8 @@ class Pool(Operation):
         if rows * columns != len(x) or rows % side or columns % side:
             found = f"an image of {rows} × {columns} patches"
             raise ParamcountError(found, where="pixels", expected=f"multiples of {side} patches")
-        squares = x.reshape(rows // side, side, columns // side, side, -1).transpose(0, 2, 1, 3, 4)
+        order = (0, 2, 3, 1, 4) if self.columns_first else (0, 2, 1, 3, 4)
+        squares = x.reshape(rows // side, side, columns // side, side, -1).transpose(order)
         squares = squares.reshape(-1, side * side, x.shape[-1])
         if self.of == "means of squares":
             return squares.mean(1)
@@ -540,9 +542,9 @@ def text_alone(x: Data) -> Data:
     return Data(Pool("text"), (x,), x.shape)
 
 
-def merge_squares(x: Data, n: Size, *places: Data, channels_first: bool = False) -> Data:
+def merge_squares(x: Data, n: Size, *places: Data, channels_first: bool = False, columns_first: bool = False) -> Data:
     """Squares of n patches to one row each: [patches, d] to [patches / n, n · d]."""
-    return Data(Pool("squares", n, channels_first), (x, *places), ("image", n * x.shape[-1]))
+    return Data(Pool("squares", n, channels_first, columns_first), (x, *places), ("image", n * x.shape[-1]))
 
 
 def mean_of_squares(x: Data, n: Size | Unknown, *places: Data) -> Data:

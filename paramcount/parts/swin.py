@@ -1,0 +1,154 @@
+"""Swin Transformer: stages of windows of patches, shifted in every other layer; a stage narrows the image by half.
+
+Source: arXiv:2103.14030, section 3; SwinModel and DonutSwinModel of the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import (
+    Data,
+    Lookup,
+    Weight,
+    add_positions,
+    attend,
+    drop_rows,
+    given,
+    index_places,
+    layer_norm,
+    layers,
+    linear,
+    merge_squares,
+    pad_rows,
+    padded_places,
+    padded_windows,
+    patch_places,
+)
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.parts.vision import States, embed_patches
+from paramcount.parts.vit import count_patches
+from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Indices, Positive, Tower, Widths, derived, hf
+from paramcount.sizes.setting_fields import setting
+
+ATTENTION = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
+MODULES = {  # of the reference
+    "blocks.{layer}." + stored: ("blocks.{layer}." + name,)
+    for stored, name in zip(
+        (*ATTENTION, "intermediate.dense", "output.dense"),
+        ("attention.q_proj", "attention.k_proj", "attention.v_proj", "attention.o_proj", "mlp.fc1", "mlp.fc2"),
+    )
+}
+
+
+def stages_agree(js: ConfigJson, c: FieldValues) -> None:
+    if not c["depths"]:
+        raise ParamcountError("is empty", where="depths", expected="one number per stage")
+    if len(c["heads"]) < len(c["depths"]):
+        raise ParamcountError(f"has {len(c['heads'])} values", where="num_heads", expected=f"{len(c['depths'])}")
+    for stage, heads in enumerate(c["heads"][: len(c["depths"])]):
+        if c["d_embedding"] * 2**stage % heads:
+            found = f"= {heads} does not divide {c['d_embedding'] * 2**stage}"
+            raise ParamcountError(found, where=f"num_heads.{stage}", expected="a divisor of the size of its stage")
+    if js.get("hidden_size", c["d_model"]) != c["d_model"]:
+        raise ParamcountError(
+            f"= {describe_value(js['hidden_size'])}", where="hidden_size", expected=f"{c['d_model']}, as embed_dim"
+        )
+
+
+class Swin(Tower):
+    """`n_patches`: of the images that learned positions are for."""
+
+    section: ClassVar[str | None] = None
+    modules: ClassVar[Mapping[str, tuple[str, ...]]] = MODULES
+    conditions: ClassVar[tuple[Condition, ...]] = (stages_agree,)
+    normed: ClassVar[bool] = True  # behind the last stage
+    has_index: ClassVar[bool] = False  # whether files have the index of distances
+
+    n_channels: Positive = hf("num_channels", absent=3)
+    patch_size: Positive = hf("patch_size", absent=4)
+    n_patches: Positive = derived(count_patches)
+    d_embedding: Positive = hf("embed_dim", absent=96)
+    depths: Indices = hf("depths", absent=(2, 2, 6, 2))
+    heads: Widths = hf("num_attention_heads", "num_heads", absent=(3, 6, 12, 24))
+    d_model: Positive = derived(lambda js, c: c["d_embedding"] * 2 ** max(len(c["depths"]) - 1, 0))
+    window_size: Positive = hf("window_size", absent=7)
+    ff_dims: Widths = derived(
+        lambda js, c: tuple(int(js.get("mlp_ratio", 4.0) * c["d_embedding"] * 2**i) for i in range(len(c["depths"])))
+    )
+    qkv_bias: Flag = hf(absent=True)
+    absolute_positions: Flag = hf("use_absolute_embeddings", absent=False)
+
+    activation: ClassVar = setting("hidden_act", default="gelu")
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
+
+    def image(c) -> Data:
+        return given("pixels", c.n_channels, "height", "width")
+
+    def forward(c, pixels: Data, states: States | None = None) -> Data:
+        """One image to vectors of its patches in the last stage, [patches, d_model]."""
+        if states is not None:
+            raise ParamcountError("is not supported", where="vision.architecture", expected="a type such as vit")
+        x = embed_patches(pixels, "embeddings.patch_embeddings.projection", c.d_embedding, c.patch_size, bias=True)
+        x, side = layer_norm(x, "embeddings.norm", 1e-5), c.patch_size
+        if c.absolute_positions:
+            x = add_positions(x, "embeddings.position_embeddings", 1, c.n_patches, c.d_embedding)
+        for stage, depth in enumerate(c.depths):
+            name = f"encoder.layers.{stage}."
+            if depth:
+                x = c.stage(x, pixels, stage, side)
+            if stage + 1 < len(c.depths):
+                squares = merge_squares(x, 4, patch_places(pixels, side, side), columns_first=True)
+                squares = layer_norm(squares, name + "downsample.norm", 1e-5)
+                x = linear(squares, name + "downsample.reduction", "mixer", c.d_embedding * 2 ** (stage + 1))
+                side = side * 2
+        return layer_norm(x, "layernorm", c.norm_eps) if c.normed else x
+
+    def stage(c, x: Data, pixels: Data, stage: int, side: int) -> Data:
+        """The layers of a stage, whose patches have `side` pixels a side."""
+        window = c.window_size * side
+        padded, windows = padded_places(pixels, side, window)
+        shifted = padded_windows(pixels, side, window, c.window_size // 2 * side)
+        reads = (padded, windows, shifted, index_places(padded, c.window_size, c.window_size))
+        kinds = [("windows" if i % 2 == 0 else "shifted windows", 1) for i in range(c.depths[stage])]
+
+        def layer(kind: str, x: Data, padded: Data, windows: Data, shifted: Data, distances: Data) -> Data:
+            return c.layer(x, stage, padded, windows if kind == "windows" else shifted, distances)
+
+        return layers(x, f"encoder.layers.{stage}.blocks.{{layer}}.", kinds, layer, reads=reads)
+
+    def layer(c, x: Data, stage: int, padded: Data, windows: Data, distances: Data) -> Data:
+        h = pad_rows(layer_norm(x, "layernorm_before", c.norm_eps), padded)
+        x = x + drop_rows(c.attend(h, stage, windows, distances), x)
+        h = layer_norm(x, "layernorm_after", c.norm_eps)
+        names = ("intermediate.dense", "output.dense")
+        return x + plain_mlp(h, names, "mlp", c.ff_dims[stage], activation=c.activation, bias=True)
+
+    def attend(c, x: Data, stage: int, windows: Data, distances: Data) -> Data:
+        """Inside windows; zeros around the image are attended to."""
+        n, d, area = c.heads[stage], x.shape[-1], c.window_size * c.window_size
+        q, k, v = (linear(x, name, f"qkv.{part}", (n, d // n), bias=c.qkv_bias) for name, part in zip(ATTENTION, "qkv"))
+        side = 2 * c.window_size - 1
+        weights = [Weight("attention.self.relative_position_bias_table", "position", (side * side, n))]
+        if c.has_index:
+            weights.append(Weight("attention.self.relative_position_index", "position", (area, area), role="buffer"))
+        bias = Data(Lookup(), (distances,), (*distances.shape, n), tuple(weights))
+        a = attend(q, k, v, bias, cached=(), within=windows)
+        return linear(a, ATTENTION[3], "output_projection", d, bias=True)
+
+
+def no_positions(js: ConfigJson, c: FieldValues) -> None:
+    """The reference has one position more than patches, which no image fits."""
+    if c["absolute_positions"]:
+        raise ParamcountError("= true", where="use_absolute_embeddings", expected="false")
+
+
+class DonutSwin(Swin):
+    """Donut's encoder, without a last norm. Source: arXiv:2111.15664, section 3.2; DonutSwinModel."""
+
+    modules: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    conditions = (stages_agree, no_positions)
+    normed = False
+    has_index = True
