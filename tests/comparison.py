@@ -50,12 +50,16 @@ def count_shapes(count: Count) -> Counter[str]:
     return found
 
 
-def find_differences(id: str) -> list[str]:
-    """Where a zoo entry, counted anew, differs from its reference: empty where it is equal, tensor by tensor."""
+def count_anew(id: str) -> Count:
+    """The count of a zoo entry, from its declaration as it is now."""
+    return count_sizes(zoo.load_entry(id).sizes)
+
+
+def find_differences(id: str, count: Count) -> list[str]:
+    """Where the count of a zoo entry differs from its reference: empty where it is equal, tensor by tensor."""
     expected = load_reference().get(id)
     if expected is None:
         return [f"{id} is not in {REFERENCE.name}"]
-    count = count_sizes(zoo.load_entry(id).sizes)
     totals = {name: getattr(count, name) for name in TOTALS}
     totals["total"] += sum(count.unreachable.values())  # which the reference's own sum includes
     found = [
@@ -100,7 +104,7 @@ def merge_names(named: Iterable[tuple[str, tuple[int, ...], int]], prefix: str) 
     return found
 
 
-def find_misnamed(id: str) -> list[str]:
+def find_misnamed(id: str, count: Count) -> list[str]:
     """Tensors of a zoo entry that differ from its reference's of the same name.
 
     Empty where all are equal or none are recorded.
@@ -108,7 +112,6 @@ def find_misnamed(id: str) -> list[str]:
     if id not in load_reference_names():
         return []
     recorded = load_reference_names()[id]
-    count = count_sizes(zoo.load_entry(id).sizes)
     named = [(tensor.name, tensor.shape, tensor.copies) for tensor in list_learned(count)]
     has, wants = merge_names(named, recorded["prefix"]), recorded["tensors"]
     return [

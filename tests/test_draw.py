@@ -305,7 +305,7 @@ def step_shapes(step: Step) -> tuple[str, tuple[Shape, ...]]:
     return step.op, tuple(weight.shape for weight in step.weights)
 
 
-@in_batches("name", [*pick_structures(every=3), *keep_every(9, MODEL_TYPES)], size=8, grouped=True)
+@in_batches("name", [*pick_structures(every=6), *keep_every(18, MODEL_TYPES)], size=8, grouped=True)
 def test_every_model_is_drawn_to_scale_without_overlaps(name: str) -> None:
     drawing = draw_layer(name)
     model = load_model(name)
@@ -350,7 +350,7 @@ def test_the_weights_in_a_drawing_sum_to_the_parameters(name: str) -> None:
     assert total == count.total
 
 
-@in_batches("name", [*pick_structures(every=3), *keep_every(9, MODEL_TYPES)], size=8, grouped=True)
+@in_batches("name", [*pick_structures(every=6), *keep_every(18, MODEL_TYPES)], size=8, grouped=True)
 def test_the_drawing_of_a_layer_is_a_small_file(name: str) -> None:
     """The drawing of one layer is smaller than that of the model; people look at layers if the model is large."""
     if len(draw_layer(name).svg().encode()) >= LARGEST:

@@ -42,8 +42,8 @@ CASES = {
     name: [case["config"] for case in cases if not case.get("refused")][:2] for name, cases in load_cases().items()
 }
 LAST = [f"{name}-{len(configs) - 1}" for name, configs in CASES.items()]
-EVERY = [*pick_structures(every=2), *MODELS, *keep_every(4, LAST)]
-MORE = [*EVERY, *keep_every(4, [f"{name}-0" for name, configs in CASES.items() if len(configs) > 1])]
+EVERY = [*pick_structures(every=4), *MODELS, *keep_every(8, LAST)]
+MORE = [*EVERY, *keep_every(8, [f"{name}-0" for name, configs in CASES.items() if len(configs) > 1])]
 
 
 @cache
@@ -451,7 +451,7 @@ def test_a_page_equals_its_golden_file(id: str, run: Runner) -> None:
         assert_golden(f"explain/{id}{ending}", run("explain", id, *options).out)
 
 
-@pytest.mark.parametrize("id", pick_structures(every=3))
+@pytest.mark.parametrize("id", pick_structures(every=6))
 def test_latex_is_well_formed_and_its_equations_are_true(id: str) -> None:
     walker = pytest.importorskip("pylatexenc.latexwalker")
     explanation = explain_case(id)

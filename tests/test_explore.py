@@ -27,6 +27,7 @@ from paramcount.sizes.rules import check_consistent
 from paramcount.sweeping.validity import list_all_checks
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.what_if import get_size
+from tests.batches import in_batches
 from tests.refusing import command_error
 from tests.structures import pick_structures
 
@@ -65,7 +66,7 @@ def evaluate(polynomial: Any, values: list[int]) -> int:
 # ---- what is exported
 
 
-@pytest.mark.parametrize("id", pick_structures(every=4))
+@pytest.mark.parametrize("id", pick_structures(every=8))
 def test_the_tensors_sum_to_the_count(id: str) -> None:
     model = pc.load(id)
     structure = export_structure(model, Packings())
@@ -81,7 +82,7 @@ def test_the_tensors_sum_to_the_count(id: str) -> None:
     }
 
 
-@pytest.mark.parametrize("id", [*pick_structures(every=8), "albert-base-v2", "gpt-oss-20b", "deepseek-v3"])
+@pytest.mark.parametrize("id", [*pick_structures(every=16), "albert-base-v2", "gpt-oss-20b", "deepseek-v3"])
 def test_the_packings_of_tensors_sum_to_the_weights(id: str) -> None:
     model, packings = pc.load(id), Packings()
     structure = export_structure(model, packings)
@@ -164,13 +165,12 @@ def test_all_ways_through_a_function_are_followed_once() -> None:
             assert decide(tree, {"a": a, "b": b}) == expected
 
 
-def test_checks_of_every_structure_are_trees() -> None:
-    for id in pick_structures(every=8):
-        if isinstance(id, str):
-            sizes = pc.load(id).sizes
-            paths = frozenset(path for path, *limits in export_structure(pc.load(id), Packings())["sizes"] if limits)
-            for check in list_all_checks(sizes):
-                derive_conditions(check, sizes, paths)
+@in_batches("id", pick_structures(every=16), size=20)
+def test_checks_of_a_structure_are_trees(id: str) -> None:
+    sizes = pc.load(id).sizes
+    paths = frozenset(path for path, *limits in export_structure(pc.load(id), Packings())["sizes"] if limits)
+    for check in list_all_checks(sizes):
+        derive_conditions(check, sizes, paths)
 
 
 # ---- the page

@@ -55,7 +55,7 @@ def formula_error(*args: Any, **structure: Any) -> pc.ParamcountError:
 # ---- formulas of models
 
 
-@pytest.mark.parametrize("id", pick_structures(every=3))
+@pytest.mark.parametrize("id", pick_structures(every=6))
 def test_the_formulas_of_a_model_evaluate_to_its_count(id: str) -> None:
     count, sizes = pc.count(id), zoo.load_entry(id).sizes
     for of in (
@@ -78,7 +78,7 @@ def test_the_formulas_of_a_model_evaluate_to_its_count(id: str) -> None:
 ONE_OF_EACH = sorted({zoo.load_entry(id).architecture: id for id in ZOO}.values())
 
 
-@pytest.mark.parametrize("id", keep_every(8, ONE_OF_EACH))
+@pytest.mark.parametrize("id", keep_every(16, ONE_OF_EACH))
 def test_the_formulas_of_components_details_and_parts_evaluate_to_their_counts(id: str) -> None:
     count, sizes = pc.count(id), zoo.load_entry(id).sizes
     for of, n in {**count.components, **count.details, **count.parts}.items():
@@ -198,7 +198,7 @@ NOT_OF_A_MODEL = {name for name in ARCHITECTURES if name.endswith("ForTokenClass
 ZIPPED = {"nemotron-nas"}  # several lists per layer, each required once another is given
 
 
-@in_batches("name", keep_every(8, set(ARCHITECTURES) - NOT_OF_A_MODEL), size=12)
+@in_batches("name", keep_every(16, set(ARCHITECTURES) - NOT_OF_A_MODEL), size=12)
 def test_an_architecture_with_its_required_flags_evaluates_to_the_count(name: str) -> None:
     model = load_models()[name]
     structure, errors = supply_structure(name, model.sizes)

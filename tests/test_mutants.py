@@ -7,7 +7,7 @@ where the reference has none: active parameters, MTP layers, legacy buffers.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from math import prod
 from typing import Any, NamedTuple
@@ -17,12 +17,13 @@ import pytest
 import paramcount.zoo as zoo
 from paramcount import flow
 from paramcount.architectures import architecture, gemma2, mllama, phi3, qwen3_next, t5
-from paramcount.counting.count import count_sizes
+from paramcount.counting.count import Count
 from paramcount.flow import Data, Weight
 from paramcount.parts import attentions, decoders, feed_forward, state_space
 from paramcount.parts.decoder import Decoder
 from tests.comparison import (
     TOTALS,
+    count_anew,
     find_differences,
     find_misnamed,
     list_learned,
@@ -477,12 +478,11 @@ LISTED = has_architecture(
 )  # fmt: skip
 
 
-def list_declared(id: str) -> dict[tuple[Any, ...], int]:
-    """What an entry declares, counted anew: {(name, shape): how many tensors}, its buffers, its LM head.
+def list_declared(id: str, count: Count) -> dict[tuple[Any, ...], int]:
+    """What an entry declares: {(name, shape): how many tensors}, its buffers, its LM head.
 
     Without names if the reference's are not recorded.
     """
-    count = count_sizes(zoo.load_entry(id).sizes)
     found: dict[tuple[Any, ...], int] = {("buffers",): count.buffers, ("lm_head",): count.lm_head}
     for tensor in list_learned(count):
         key = tensor.name if id in NAMED else "", tensor.shape
@@ -496,22 +496,26 @@ FEW = sorted({*NAMED[::12], *pick_distinct(filter(LISTED, IDS))})  # of those li
 @cache
 def list_intact(id: str) -> dict[tuple[Any, ...], int]:
     """What an entry declares without a mutant. Call it before one is applied."""
-    return list_declared(id)
+    return list_declared(id, count_anew(id))
 
 
-def find_caught(ids: list[str]) -> dict[str, list[str]]:
-    """{id: where it differs from the reference}"""
-    differences = {id: find_differences(id) + find_misnamed(id) for id in ids}
+def count_all(ids: Iterable[str]) -> dict[str, Count]:
+    return {id: count_anew(id) for id in ids}
+
+
+def find_caught(counts: dict[str, Count]) -> dict[str, list[str]]:
+    """{id: where its count differs from the reference}"""
+    differences = {id: find_differences(id, count) + find_misnamed(id, count) for id, count in counts.items()}
     return {id: lines for id, lines in differences.items() if lines}
 
 
 def test_without_a_mutant_no_entry_differs_from_its_reference() -> None:
-    assert find_caught(IDS) == {}
+    assert find_caught(count_all(IDS)) == {}
 
 
 @pytest.mark.parametrize("id", NAMED)
 def test_an_entry_has_the_tensors_of_its_reference_name_by_name(id: str) -> None:
-    assert find_misnamed(id) == []
+    assert find_misnamed(id, count_anew(id)) == []
 
 
 def test_names_are_recorded_for_every_architecture() -> None:
@@ -535,9 +539,10 @@ def test_a_mutant_is_caught_in_the_entries_it_strikes_and_in_no_other(
 ) -> None:
     intact = {id: list_intact(id) for id in ids if not LISTED(id)}
     mutant.apply(monkeypatch)
-    found = find_caught(ids)
+    counts = count_all(ids)
+    found = find_caught(counts)
     assert {id for id in found if LISTED(id)} == {id for id in ids if LISTED(id) and mutant.strikes(id)}
-    changed = {id for id in intact if list_declared(id) != intact[id]}
+    changed = {id for id in intact if list_declared(id, counts[id]) != intact[id]}
     assert {id for id in found if not LISTED(id)} == changed
     for lines in found.values():
         facts = {line.partition(":")[0] for line in lines} & set(TOTALS)
@@ -563,7 +568,7 @@ def test_every_architecture_is_struck_by_a_mutant_that_leaves_its_total_as_it_wa
 
 
 def test_an_entry_without_reference_differs() -> None:
-    assert find_differences("no-such-model") == ["no-such-model is not in reference.json"]
+    assert find_differences("no-such-model", count_anew("gpt2-small")) == ["no-such-model is not in reference.json"]
 
 
 # ---- what the reference does not have: known figures catch it
@@ -583,7 +588,7 @@ LEGACY = {"gpt2-small": 12 * 1024 * 1024, "llama-2-7b": 32 * 64}  # causal masks
 
 def count_known() -> dict[str, dict[str, Any]]:
     """What the package says of the known figures, counted anew."""
-    counts = {id: count_sizes(zoo.load_entry(id).sizes) for id in (*ACTIVE, *MTP, *LEGACY)}
+    counts = count_all((*ACTIVE, *MTP, *LEGACY))
     return {
         "active": {id: counts[id].active for id in ACTIVE},
         "mtp": {id: (counts[id].mtp, counts[id].mtp_buffers, counts[id].mtp_copies) for id in MTP},
@@ -660,4 +665,4 @@ def test_a_mutant_beyond_the_reference_misses_a_known_figure_and_nothing_else(
 ) -> None:
     mutant(monkeypatch)
     assert find_missed() == expected
-    assert find_caught(FEW) == {}
+    assert find_caught(count_all(FEW)) == {}
