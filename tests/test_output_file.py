@@ -156,9 +156,8 @@ def test_a_full_disk_leaves_no_partial_file(exists: bool) -> None:
     if exists:
         Path("out.csv").write_text("old", encoding="utf-8")
     before = list_directory()
-    done = run_process(
-        "*", "-o", "out.csv", code=f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); {MAIN}"
-    )
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))"
+    done = run_process("qwen*", "-o", "out.csv", code=f"{limit}; {MAIN}")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr == b"error: -o out.csv cannot be written: File too large\n"
     assert list_directory() == before
