@@ -19,10 +19,10 @@ ZOO = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 
 
 @cache
-def sort_key(id: str) -> tuple[str, int]:
-    """The architecture of a zoo model and its total."""
+def sort_key(id: str) -> tuple[str, int, str]:
+    """The architecture of a zoo model, its total, and its id, so that the order of the ids does not matter."""
     model = zoo.load_entry(id)
-    return model.architecture or "", zoo.count_model(model).total
+    return model.architecture or "", zoo.count_model(model).total, id
 
 
 def pick_structures(ids: Iterable[str] = ZOO, *, every: int = 1) -> list[Any]:
@@ -33,7 +33,7 @@ def pick_structures(ids: Iterable[str] = ZOO, *, every: int = 1) -> list[Any]:
     seen: set[str] = set()
     parameters = []
     for id in sorted(ids, key=sort_key):
-        architecture, _ = sort_key(id)
+        architecture, *_ = sort_key(id)
         is_kept = architecture not in seen and len(seen) % every == 0
         parameters.append(pytest.param(id, id=id, marks=() if is_kept else (pytest.mark.exhaustive,)))
         seen.add(architecture)
