@@ -9,8 +9,9 @@ import html
 import json
 import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +19,31 @@ import pytest
 
 import paramcount as pc
 from paramcount.cli import main
+from paramcount.drawing.pictures import draw_body
 from paramcount.explore import build_page
 from paramcount.explore.conditions import NoConditionsError, Run, Symbol, derive_conditions, follow_all
 from paramcount.explore.copies import export_config
+from paramcount.explore.drawings import (
+    BROKEN_ROWS,
+    ROLES,
+    Drawings,
+    choose_context,
+    find_steps,
+    make_key,
+    trace_decoding,
+)
 from paramcount.explore.packings import FORMATS, Packings
 from paramcount.explore.structures import export_structure
+from paramcount.output.layer_kinds import describe_kind
 from paramcount.sizes.rules import check_consistent
 from paramcount.sweeping.validity import list_all_checks
+from paramcount.tracing.sentences import explain_step
+from paramcount.tracing.trace import Step
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.what_if import get_size
 from tests.batches import in_batches
 from tests.refusing import command_error
-from tests.structures import pick_structures
+from tests.structures import ZOO, pick_structures
 
 OPERATORS: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b,
@@ -132,6 +146,79 @@ def find_reason(sizes: Any) -> str | None:
     except pc.ParamcountError as error:
         return str(error)
     return None
+
+
+@pytest.mark.parametrize("id", pick_structures(set(ZOO) - {"xmod-base"}, every=12))  # it is too large, see below
+def test_a_drawing_has_all_steps_of_the_flow(id: str) -> None:
+    model = pc.load(id)
+    exported = export_structure(model, Packings())["flow"]
+    if exported is None:  # it branches on a size
+        assert Drawings().add(model, []) is None
+        return
+    flow = [make_key(step["text"], [scope[3] for scope in step["scopes"]]) for step in exported["steps"]]
+    steps = trace_decoding(model, choose_context(model)).steps
+    drawings = Drawings()
+    assert drawings.add(model, flow) == 0
+    (drawing,), words = drawings.drawings.list_all(), drawings.words.list_all()
+    found = [i for i, sentence in enumerate(drawing["sentences"]) if sentence is not None]
+    assert {i for _, _, _, _, *indices in drawing["places"] for i in indices} == set(found)
+    assert [flow[i][0] for i in found] == [step.text for step in steps]
+    assert [words[drawing["sentences"][i]] for i in found] == [explain_step(steps, i) for i in range(len(steps))]
+
+
+def list_keys(steps: Sequence[Step]) -> list[tuple[str, ...]]:
+    return [make_key(step.text, (describe_kind(scope.kind) for scope in step.scopes)) for step in steps]
+
+
+def test_steps_of_layers_that_a_model_has_none_of_are_left_out() -> None:
+    """Ling-lite has no dense layers; a variant with one has the steps of both kinds."""
+    steps = trace_decoding(pc.load("ling-lite"), 64).steps
+    keys = list_keys(steps)
+    assert find_steps(steps, keys) == list(range(len(steps)))
+    first = next(i for i, step in enumerate(steps) if step.text == "router")
+    with_dense = [*keys[:first], ("up", "dense"), *keys[first:]]
+    assert find_steps(steps, with_dense) == [*range(first), *range(first + 1, len(steps) + 1)]
+    assert find_steps(steps, keys[1:]) is None
+
+
+def test_a_drawing_is_the_layout_of_draw_in_integers() -> None:
+    model = pc.load("deepseek-v3")
+    drawings = Drawings()
+    trace = trace_decoding(model, 4096)
+    drawings.add(model, list_keys(trace.steps))
+    (drawing,) = drawings.drawings.list_all()
+    words = drawings.words.list_all()
+    body = draw_body(trace, "deepseek-v3")
+    left, top, right, bottom = body.group.box
+    assert drawing["scale"] == body.scale == 64
+    assert drawing["size"] == [round(right - left) + 24, round(bottom - top) + 24]
+
+    def list_corners(shapes: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+        return list(zip(accumulate(shape[0] for shape in shapes), accumulate(shape[1] for shape in shapes)))
+
+    for name, expected in (
+        ("boxes", body.group.rectangles), ("texts", body.group.texts), ("signs", body.group.signs),
+        ("frames", body.group.frames), ("places", body.group.places),
+    ):  # fmt: skip
+        corners = [(round(shape.x - left + 12), round(shape.y - top + 12)) for shape in expected]
+        assert list_corners(drawing[name]) == corners
+    assert [(ROLES[text[2]], words[text[3]]) for text in drawing["texts"]] == [
+        (t.role, t.text) for t in body.group.texts
+    ]
+    ways = [way for line in drawing["lines"] for way in zip(line[1::2], line[2::2])]
+    points = [(round(x - left + 12), round(y - top + 12)) for arrow in body.group.arrows for x, y in arrow.points]
+    assert list_corners(ways) == points
+    heads = [i for i, (box, r) in enumerate(zip(drawing["boxes"], body.group.rectangles)) if r.label == "queries"]
+    # 128 heads of 1,536 × 192, of which 12 are drawn: a weight, not cut off
+    assert [drawing["boxes"][i][2:] for i in heads] == [[3, 24, 0, 12, 26]] * 2
+    embedding = next(box for box, r in zip(drawing["boxes"], body.group.rectangles) if r.label == "token embedding")
+    assert embedding[2:] == [112, 210, BROKEN_ROWS]  # 7,168 / 64, and 129,280 rows cut off
+
+
+def test_a_model_whose_drawing_is_too_large_has_none() -> None:
+    """X-MOD has one adapter per language in each layer: 81 of them."""
+    model = pc.load("xmod-base")
+    assert Drawings().add(model, list_keys(trace_decoding(model, 64).steps)) is None
 
 
 def test_a_function_that_uses_a_value_is_no_tree() -> None:

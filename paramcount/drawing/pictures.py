@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from paramcount.drawing.assemble import assemble_sections, list_all_items, measure_width
 from paramcount.drawing.items import Item
@@ -51,18 +51,10 @@ def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = N
     if layer is not None and (type(layer) is not int or layer < 0):
         raise ParamcountError(f"= {describe_value(layer)}", where="layer", expected="a non-negative integer")
     trace = trace_drawn(model, tokens)
-    sections = list_sections(trace)
-    if layer is None and len(sections) > MAX_SECTIONS:
-        problem = f"{len(sections):,} kinds of layers do not fit in one drawing"
-        raise ParamcountError(problem, where=model.id, expected=f"at most {MAX_SECTIONS}; select one layer")
-    selected = sections if layer is None else select_layer(sections, layer, model.id)
-    rows = list_rows(trace, sections, selected, layer)
-    parts = count_parts(sections)
-    scale = choose_scale(rows)
-    items = [item for _, bands in rows for band in bands for item in list_all_items(band.items)]
-    colours = {n: i for i, n in enumerate(list_inner_sizes(items)[:MAX_COLOURS])}
-    body = assemble_sections(rows, trace.steps, scale, parts, layer)
-    whole = place_below(make_header(model, trace), make_legend(body, scale, bool(colours)), body)
+    body = draw_body(trace, model.id, layer)
+    colours = {n: i for i, n in enumerate(list_inner_sizes(body.items)[:MAX_COLOURS])}
+    header, legend = make_header(model, trace), make_legend(body.group, body.scale, bool(colours))
+    whole = place_below(header, legend, body.group)
     left, top, right, bottom = whole.box
     whole = whole.move(MARGIN - left, MARGIN - top)
     return Drawing(
@@ -70,13 +62,37 @@ def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = N
         title=make_printable(model.name, 80),
         width=right - left + 2 * MARGIN,
         height=bottom - top + 2 * MARGIN,
-        scale=scale,
+        scale=body.scale,
         tokens=trace.tokens,
         layer=layer,
         colours=colours,
-        words=tuple(describe_products(items)),
+        words=tuple(describe_products(body.items)),
         **whole._asdict(),
     )
+
+
+class DrawnTrace(NamedTuple):
+    """The sections of a drawing, without title and legend."""
+
+    group: Group
+    scale: float  # elements per pixel
+    items: list[Item]
+
+
+def draw_body(trace: Trace, where: str, layer: int | None = None) -> DrawnTrace:
+    """The sections of a forward pass, or those of one layer.
+
+    Raises: ParamcountError for a layer that does not exist, and if there are too many sections.
+    """
+    sections = list_sections(trace)
+    if layer is None and len(sections) > MAX_SECTIONS:
+        problem = f"{len(sections):,} kinds of layers do not fit in one drawing"
+        raise ParamcountError(problem, where=where, expected=f"at most {MAX_SECTIONS}; select one layer")
+    selected = sections if layer is None else select_layer(sections, layer, where)
+    rows = list_rows(trace, sections, selected, layer)
+    scale = choose_scale(rows)
+    items = [item for _, bands in rows for band in bands for item in list_all_items(band.items)]
+    return DrawnTrace(assemble_sections(rows, trace.steps, scale, count_parts(sections), layer), scale, items)
 
 
 def trace_drawn(model: Model, tokens: int | None) -> Trace:

@@ -54,13 +54,17 @@ def derive_flow(sizes: Sizes, head: bool) -> SymbolicFlow | None:
     """The steps of sizes that are symbols; None if they branch on a size."""
     try:
         out, part = next(iter(list_flows(sizes, head)))
-        flow = [data for data, *_ in list_steps(out)]
-        context: Any = make_symbols(CONTEXT)[0]
-        source = context if any("source" in data.shape for data in flow) else None
-        is_cached = any(find_cached(data) for data in flow)
-        tokens, past = (1, context - 1) if is_cached else (context, None)
-        walk = SymbolicWalk(out, TraceOptions(tokens, past=past, source=source))
+        walk = SymbolicWalk(out, choose_options(out, make_symbols(CONTEXT)[0]))
         walk.visit(out, Place(part=part))
     except STRUCTURE_ERRORS:
         return None
     return SymbolicFlow(walk.steps, walk.windows)
+
+
+def choose_options(out: Data, context: Any) -> TraceOptions:
+    """One token after the others of a text with so many tokens, or the whole text if nothing is cached."""
+    flow = [data for data, *_ in list_steps(out)]
+    source = context if any("source" in data.shape for data in flow) else None
+    if any(find_cached(data) for data in flow):
+        return TraceOptions(1, past=context - 1, source=source)
+    return TraceOptions(context, source=source)

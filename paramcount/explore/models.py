@@ -6,14 +6,15 @@ import json
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import Any
 
 from paramcount.costs.gpus import list_gpus
 from paramcount.counting.components import COMPONENTS
 from paramcount.counting.sum_weights import get_structure
 from paramcount.errors import ParamcountError
 from paramcount.explore.copies import export_config, export_yaml
+from paramcount.explore.drawings import ROLES, Drawings, StepKey, make_key
 from paramcount.explore.packings import Packings
+from paramcount.explore.pools import Pool
 from paramcount.explore.structures import Data, encode_integer, export_structure
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size, to_json
@@ -25,26 +26,12 @@ OVERHEAD = 10**9  # bytes that a runtime takes on each GPU, an assumption
 MOST_VARIANTS = 8  # of one model
 
 
-class Pool:
-    """Data, each once."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}  # {JSON: position}
-
-    def add(self, data: Any) -> int:
-        """The position of data."""
-        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-        return self.numbers.setdefault(text, len(self.numbers))
-
-    def list_all(self) -> list[Any]:
-        return [json.loads(text) for text in self.numbers]
-
-
 class Structures:
     """The structures of a page, each once. Their tensors and steps are positions in `parts`, as many are alike."""
 
     def __init__(self) -> None:
-        self.structures, self.parts, self.packings = Pool(), Pool(), Packings()
+        self.structures, self.parts, self.packings, self.drawings = Pool(), Pool(), Packings(), Drawings()
+        self.flows: dict[int, list[StepKey]] = {}  # {position of a structure: its steps, if they are known}
         self.known: dict[Hashable, tuple[int, list[str]]] = {}  # {what a structure depends on: (position, its sizes)}
 
     def add(self, model: Model) -> tuple[int, list[int | str]]:
@@ -64,11 +51,16 @@ class Structures:
     def add_data(self, structure: Data) -> int:
         """The position of a structure."""
         flow = structure["flow"]
-        return self.structures.add(
+        position = self.structures.add(
             structure
             | {name: list(map(self.parts.add, structure[name])) for name in ("tensors", "checks")}
             | {"flow": flow and flow | {"steps": list(map(self.parts.add, flow["steps"]))}}
         )
+        if flow:
+            self.flows[position] = [
+                make_key(step["text"], [scope[3] for scope in step["scopes"]]) for step in flow["steps"]
+            ]
+        return position
 
 
 def list_all_settings(sizes: Sizes) -> list[object]:
@@ -90,6 +82,9 @@ def export_models(models: Iterable[Model]) -> Data:
         "structures": structures.structures.list_all(),
         "parts": structures.parts.list_all(),
         "packings": structures.packings.list_all(),
+        "drawings": structures.drawings.drawings.list_all(),
+        "roles": ROLES,
+        "words": structures.drawings.words.list_all(),
     }
 
 
@@ -115,6 +110,7 @@ def export_model(model: Model, structures: Structures) -> Data:
         "active_min": encode_integer(count.active_min),
         "structure": structure,
         "values": values,
+        "drawing": structures.drawings.add(model, structures.flows.get(structure, [])),
         "variants": list(export_variants(model, structures)),
         "published": [export_published(figure) for figure in model.published],
         "sources": [{"id": source.id, "ref": source.ref} for source in model.sources],

@@ -200,7 +200,6 @@ def export_step(step: Step, encode: Encoder) -> Data:
     """A step as data. `products`: multiply-adds in one layer; null if they depend on an input other than text."""
     return {
         "text": step.text,
-        "note": step.note,
         "component": step.component.partition(".")[0],
         "inputs": [export_shape(shape, encode) for shape in step.inputs],
         "weights": [[weight.name, export_shape(weight.shape, encode)] for weight in step.weights],

@@ -91,6 +91,8 @@ def name_source(steps: Sequence[Step], i: int, j: int) -> str:
     step = steps[j]
     if steps[i].layers and step.layers != steps[i].layers and j == find_entry(steps, i):
         return "the layer's input"
+    if step.form is Form.SUM and step.layers and not steps[i].layers:
+        return "the output of the layers"
     if step.form is Form.SUM and any(between.form is Form.SUM for between in steps[j + 1 : i]):
         return "an earlier sum"
     if step.form in OUTPUTS:

@@ -17,7 +17,9 @@ import pytest
 
 import paramcount as pc
 from paramcount.costs.gpus import list_gpus
+from paramcount.drawing.pictures import draw_body
 from paramcount.explore import build_page
+from paramcount.explore.drawings import choose_context, trace_decoding
 from paramcount.explore.packings import Packings
 from paramcount.explore.structures import export_structure
 from paramcount.formats.strict_yaml import parse_yaml
@@ -42,11 +44,17 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def page(models: list[Model], browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Browser:
-    """A browser that shows the page of the whole zoo."""
+def whole(models: list[Model], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the whole zoo."""
     path = tmp_path_factory.mktemp("page") / "explore.html"
     path.write_text(build_page(models), encoding="utf-8")
-    open_page(browser, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(whole: Path, browser: Browser) -> Browser:
+    """A browser that shows the page of the whole zoo."""
+    open_page(browser, whole)
     browser.value(HELPERS)
     return browser
 
@@ -191,7 +199,7 @@ AXE = Path(pc.__file__).parent / "explore" / "node_modules" / "axe-core" / "axe.
 VIOLATIONS = """axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => JSON.stringify(
   violations.map(({ id, nodes }) => [id, nodes.slice(0, 3).map(({ html }) => html.slice(0, 200))])))"""
 WIDE = """[...document.body.querySelectorAll("*")]
-  .filter((node) => !node.closest(".scroll, .steps, svg, .hidden, datalist"))
+  .filter((node) => !node.closest(".scroll, .sheet, svg, .hidden, datalist"))
   .filter((node) => node.getBoundingClientRect().right > innerWidth + 0.5)
   .map((node) => node.outerHTML.slice(0, 120))"""
 
@@ -223,6 +231,10 @@ def wait_for(browser: Browser, promise: str) -> Any:
     answer = browser.ask("Runtime.evaluate", expression=promise, awaitPromise=True, returnByValue=True)
     assert "exceptionDetails" not in answer, answer
     return answer["result"].get("value")
+
+
+def test_the_page_of_the_whole_zoo_is_small(whole: Path) -> None:
+    assert whole.stat().st_size < 3_000_000
 
 
 def test_a_page_of_a_few_models_is_small(few: Path) -> None:
@@ -294,6 +306,53 @@ def test_the_keyboard_reaches_every_control(browser: Browser, few: Path) -> None
             f"{visible}.filter((node) => !reached.has(node)).map((node) => node.outerHTML.slice(0, 100))"
         )
         assert (address, missed) == (address, [])
+
+
+STEP = "[...document.querySelectorAll('.drawing [role=button]')].find((step) => step.ariaLabel.startsWith({}))"
+DETAILS = "document.querySelector('.details').innerText"
+
+
+def test_a_step_of_the_drawing_shows_its_shapes_and_its_sentence(browser: Browser, few: Path) -> None:
+    open_page(browser, few)
+    go(browser, "#inside/gpt2-small")
+    browser.value(f"{STEP.format(json.dumps('keys'))}.dispatchEvent(new MouseEvent('click', {{ bubbles: true }})); 1")
+    wait_for(browser, "new Promise((done) => setTimeout(() => done(1), 100))")
+    details = browser.value(DETAILS)
+    assert "Takes the keys out of the q, k and v." in details
+    assert "1 × 12 × 64" in details
+    pressed = "[...document.querySelectorAll('.drawing [aria-pressed=true]')].map((step) => step.ariaLabel)"
+    assert browser.value(pressed) == ["keys, 1 × 12 × 64"]
+    browser.value(f"{STEP.format(json.dumps('up'))}.focus(); 1")
+    press(browser, "Enter")
+    wait_for(browser, "new Promise((done) => setTimeout(() => done(1), 100))")
+    details = browser.value(DETAILS)
+    assert "Multiplies the output of norm by a weight matrix and adds a bias." in details
+    assert "h.{layer}.mlp.c_fc.weight: 768 × 3,072" in details
+    assert f"2 · {768 * 3072:,} · 12 layers = {24 * 768 * 3072:,}" in details
+    browser.value(
+        "[...document.querySelectorAll('.details button')].find((b) => b.innerText === 'Previous step').click()"
+    )
+    wait_for(browser, "new Promise((done) => setTimeout(() => done(1), 100))")
+    assert browser.value(pressed) == ["norm, 1 × 768"]
+    assert browser.complaints() == []
+
+
+def test_the_steps_are_where_the_drawing_of_python_has_them(browser: Browser, few: Path) -> None:
+    open_page(browser, few)
+    for id in FEW:
+        model = pc.load(id)
+        go(browser, f"#inside/{id}")
+        group = draw_body(trace_decoding(model, choose_context(model)), id).group
+        left, top, *_ = group.box
+        found = browser.value("""[...document.querySelectorAll(".drawing [role=button]")].map((step) => {
+          const { x, y, width, height } = step.getBBox();
+          return [x, y, width, height];
+        })""")
+        margin = 12 - 4  # around the drawing, and of the area around a step
+        expected = [[p.x - left + margin, p.y - top + margin, p.width + 8, p.height + 8] for p in group.places]
+        assert len(found) == len(expected)
+        for area, place in zip(found, expected):
+            assert area == pytest.approx(place, abs=1), id
 
 
 def test_an_arrow_key_moves_a_slider_and_the_address_follows(browser: Browser, few: Path) -> None:

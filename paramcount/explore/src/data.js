@@ -18,13 +18,13 @@ export function prepare(data) {
     structure.checks = structure.checks.map((i) => data.parts[i]);
     if (structure.flow) structure.flow.steps = structure.flow.steps.map((i) => data.parts[i]);
   }
-  data.models = data.models.map((model) => prepareModel(model, data.structures));
+  data.models = data.models.map((model) => prepareModel(model, data));
   data.byId = new Map(data.models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model])));
   data.models.forEach((model) => data.byId.set(model.id, model));
   return data;
 }
 
-function prepareModel(model, structures) {
+function prepareModel(model, { structures, drawings }) {
   const variants = [
     { label: "as published", changes: {}, structure: model.structure, values: model.values },
     ...model.variants,
@@ -34,6 +34,7 @@ function prepareModel(model, structures) {
     variants,
     structure: variants[0].structure,
     values: variants[0].values,
+    drawing: model.drawing === null ? null : drawings[model.drawing],
     total: BigInt(model.total),
     active: BigInt(model.active),
   };

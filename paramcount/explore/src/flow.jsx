@@ -1,13 +1,11 @@
-// The flow of a model: its steps from top to bottom, and what each reads.
+// The flow of a model: the drawing that `paramcount draw` makes, in which each step is a button, and its details.
 
-import { useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { listSteps } from "./count.js";
+import { readDrawing, traceCards } from "./drawing.js";
 import { formatCount, formatShort } from "./format.js";
 
-const ROW = 30; // pixels, as in the style
-const LANE = 9;
-const INDENT = 14;
-const MOST_SCOPES = 6; // around a step
+const MARGIN = 4; // around a step, in pixels
 
 const formatShape = (shape) => (shape.length ? shape.map((n) => (typeof n === "string" ? n : formatCount(n))).join(" × ") : "1");
 
@@ -15,94 +13,97 @@ export function Flow({ data, model, context }) {
   const steps = listSteps(model.structure, model.values, context);
   const [chosen, choose] = useState(0);
   if (!steps) return <p>The steps of this model depend on a size, so this page does not have them. Run `paramcount trace {model.id}`.</p>;
-  const rows = listRows(steps);
-  const placed = new Map(rows.flatMap((row, i) => (row.step ? [[row.step.i, i]] : [])));
-  const lanes = placeArcs(steps, placed);
-  const indent = (i) => rows[i].depth * INDENT;
-  const width = 12 + LANE * (1 + Math.max(0, ...lanes.map(({ lane }) => lane)));
   return (
     <div class="flow">
-      <div class="steps">
-        <svg aria-hidden="true" width={width + INDENT * MOST_SCOPES} height={rows.length * ROW}>
-          {lanes.map(({ from, to, lane }) => {
-            const x = width - 4 - LANE * lane;
-            const [y, z] = [from * ROW + ROW / 2 + 4, to * ROW + ROW / 2 - 4];
-            const start = `M${width + indent(from)} ${y}H${x + 4}Q${x} ${y} ${x} ${y + 4}`;
-            return <path key={`${from}-${to}`} d={`${start}V${z - 4}Q${x} ${z} ${x + 4} ${z}H${width + indent(to)}`} />;
-          })}
-        </svg>
-        <ol style={{ paddingLeft: `${width}px` }}>
-          {rows.map((row, i) =>
-            row.step ? (
-              <li key={i} style={{ marginLeft: `${row.depth * INDENT}px` }}>
-                <button type="button" aria-pressed={row.step.i === chosen} onClick={() => choose(row.step.i)}>
-                  <i class="swatch" style={{ background: data.colors[row.step.component] ?? "var(--frame)" }} />
-                  {row.step.text}
-                  <small>{formatShape(row.step.out)}</small>
-                </button>
-              </li>
-            ) : (
-              <li key={i} class="scope" style={{ marginLeft: `${row.depth * INDENT}px` }}>{row.heading}</li>
-            ),
-          )}
-        </ol>
-      </div>
-      <Details step={steps[chosen] ?? steps[0]} steps={steps} choose={choose} />
+      {model.drawing ? <Drawing data={data} model={model} steps={steps} chosen={chosen} choose={choose} />
+        : <p>The drawing of this model is too large for this page. Run `paramcount draw {model.id}`.</p>}
+      <Details data={data} model={model} step={steps[chosen]} steps={steps} choose={choose} />
     </div>
   );
 }
 
-/** The steps, and a heading where layers or experts begin. */
-function listRows(steps) {
-  const rows = [];
-  let open = [];
-  for (const step of steps) {
-    const names = step.scopes.map((scope) => `${scope.axis} ${scope.name} ${scope.kind} ${scope.copies}`);
-    const shared = names.findIndex((name, i) => name !== open[i]);
-    for (let i = shared < 0 ? names.length : shared; i < names.length; i++) rows.push({ heading: describeScope(step.scopes[i]), depth: i });
-    open = names;
-    rows.push({ step, depth: names.length });
-  }
-  return rows;
+function Drawing({ data, model, steps, chosen, choose }) {
+  const [isFitted, fit] = useState(false);
+  const sheet = useRef(null);
+  const { boxes, lines, texts, signs, frames, places } = useMemo(() => readDrawing(model.drawing, data.words, data.roles), [model]);
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (!isFirst.current) sheet.current.querySelector('[aria-pressed="true"]')?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    isFirst.current = false;
+  }, [chosen]);
+  const [width, height] = model.drawing.size;
+  return (
+    <div>
+      <p>
+        <label><input type="checkbox" checked={isFitted} onChange={() => fit(!isFitted)} /> Fit to width.</label>{" "}
+        Matrices are to scale, {model.drawing.scale} elements per pixel: data blue, weights grey. A gap is where a side is truncated.
+      </p>
+      <div class="sheet" ref={sheet}>
+        <svg class={isFitted ? "drawing fitted" : "drawing"} width={width} height={height} viewBox={`0 0 ${width} ${height}`} role="group" aria-label={`Forward pass of ${model.name}`}>
+          <defs>
+            <marker id="head" viewBox="0 0 6 6" refX="5.6" refY="3" markerWidth="6" markerHeight="6" orient="auto"><path class="head" d="M0 0L6 3L0 6Z" /></marker>
+          </defs>
+          <g aria-hidden="true">
+            {frames.map((frame, i) => <path key={i} class="frame" d={traceCards(frame)} />)}
+            {lines.map(({ path, hasHead }, i) => <path key={i} class="line" d={path} marker-end={hasHead ? "url(#head)" : undefined} />)}
+            {boxes.map((box, i) => <Box key={i} box={box} />)}
+            {signs.map(({ x, y, text }, i) => (
+              <g key={i}><circle class="joint" cx={x} cy={y} r="8" /><text class="name" x={x} y={y + 4}>{text}</text></g>
+            ))}
+            {texts.map(({ x, y, role, text }, i) => <text key={i} class={role} x={x} y={y}>{text}</text>)}
+          </g>
+          {places.map((place, i) => <Place key={i} place={place} steps={steps} chosen={chosen} choose={choose} />)}
+        </svg>
+      </div>
+    </div>
+  );
 }
 
-function describeScope({ axis, copies, active, kind }) {
-  const name = axis === "expert" ? "experts" : copies === 1n ? "layer" : "layers";
-  const used = axis === "expert" && active !== copies ? `, ${formatCount(active)} for each token` : "";
-  return `${formatCount(copies)} ${kind ? kind + " " : ""}${name}${used}`;
+function Box({ box }) {
+  return (
+    <>
+      <path class={`${box.isData ? "data" : "weight"}${box.isUnknown ? " unknown" : ""}`} d={traceCards(box)} />
+      {box.gap && <path class="gap" d={box.gap} />}
+    </>
+  );
 }
 
-/** Arcs from each step that is not read by the next row alone, in lanes that do not overlap. */
-function placeArcs(steps, placed) {
-  const arcs = steps
-    .flatMap((step) => step.reads.map((read) => ({ from: placed.get(read), to: placed.get(step.i) })))
-    .filter(({ from, to }) => from !== undefined && to - from > 1)
-    .sort((a, b) => a.to - a.from - (b.to - b.from));
-  const lanes = [];
-  for (const arc of arcs) {
-    let lane = 0;
-    while (lanes[lane]?.some((other) => arc.from < other.to && other.from < arc.to)) lane++;
-    (lanes[lane] ??= []).push(arc);
-    arc.lane = lane;
-  }
-  return arcs;
+/** The area of a step. A click chooses the step that is drawn there, or one without shapes of its own from its details. */
+function Place({ place: { x, y, width, height, steps: [first, ...others] }, steps, chosen, choose }) {
+  return (
+    <g
+      role="button"
+      tabindex="0"
+      aria-pressed={chosen === first || others.includes(chosen)}
+      aria-label={`${steps[first].text}, ${formatShape(steps[first].out)}`}
+      onClick={() => choose(first)}
+      onKeyDown={(event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), choose(first))}
+    >
+      <rect x={x - MARGIN} y={y - MARGIN} width={width + 2 * MARGIN} height={height + 2 * MARGIN} rx="4" />
+    </g>
+  );
 }
 
-function Details({ step, steps, choose }) {
-  const layers = step.scopes.filter(({ axis }) => axis === "layer").reduce((n, { copies }) => n * copies, 1n);
+function Details({ data, model, step, steps, choose }) {
+  const sentence = data.words[model.drawing?.sentences[step.i]];
+  const isUsed = ({ scopes }) => scopes.every(({ copies }) => copies > 0n); // a model may have no layers of some kind
+  const [before, after] = [steps.slice(0, step.i).findLast(isUsed), steps.slice(step.i + 1).find(isUsed)];
+  const layers = step.scopes.filter(({ axis }) => axis === "layer");
+  const times = layers.reduce((n, { copies }) => n * copies, 1n);
   return (
     <section class="details" aria-live="polite" aria-labelledby="step">
-      <h3 id="step">{step.text}</h3>
-      <p>{describeStep(step)}</p>
+      <h3 id="step"><i class="swatch" style={{ background: data.colors[step.component] ?? "var(--frame)" }} /> {step.text}</h3>
+      {sentence && <p>{sentence}</p>}
       <dl class="pairs">
+        {step.scopes.map((scope, i) => <><dt key={i}>{i ? "" : "In"}</dt><dd>{describeScope(scope)}</dd></>)}
         {step.inputs.map((shape, i) => <><dt key={i}>Input{step.inputs.length > 1 ? ` ${i + 1}` : ""}</dt><dd>{formatShape(shape)}</dd></>)}
-        {step.weights.map(([name, shape]) => <><dt key={name}>{name}</dt><dd>{formatShape(shape)}</dd></>)}
+        {step.weights.map(([name, shape]) => <><dt key={name}>Weight</dt><dd>{name}: {formatShape(shape)}</dd></>)}
         <dt>Output</dt><dd>{formatShape(step.out)}</dd>
         <dt>FLOPs</dt>
         <dd>
           {step.flops === null ? "depend on the input"
             : step.flops === 0n ? "no matrix product"
-              : `2 · ${formatCount(step.products)}${layers > 1n ? ` · ${formatCount(layers)} layers` : ""} = ${formatCount(step.flops)} (${formatShort(step.flops)})`}
+              : `2 · ${formatCount(step.products)}${times > 1n ? ` · ${formatCount(times)} layers` : ""} = ${formatCount(step.flops)} (${formatShort(step.flops)})`}
         </dd>
         {step.reads.length > 0 && (
           <>
@@ -115,13 +116,16 @@ function Details({ step, steps, choose }) {
           </>
         )}
       </dl>
+      <p class="actions">
+        <button type="button" disabled={!before} onClick={() => choose(before.i)}>Previous step</button>
+        <button type="button" disabled={!after} onClick={() => choose(after.i)}>Next step</button>
+      </p>
     </section>
   );
 }
 
-/** A sentence about a step. */
-function describeStep(step) {
-  const weights = step.weights.map(([name]) => name).join(" and ");
-  const how = step.note ? `${step.note[0].toUpperCase()}${step.note.slice(1)}. ` : "";
-  return how + (weights ? `Its weights are ${weights}.` : "It has no weights.");
+function describeScope({ axis, copies, active, kind }) {
+  const name = axis === "expert" ? "experts" : copies === 1n ? "layer" : "layers";
+  const used = axis === "expert" && active !== copies ? `, ${formatCount(active)} for each token` : "";
+  return `${formatCount(copies)} ${kind ? kind + " " : ""}${name}${used}`;
 }

@@ -15,7 +15,7 @@ export function Inside({ data, state, go }) {
   const tree = useMemo(() => groupTensors(listTensors(model.structure, model.values), model.name), [model]);
   const path = (state.options.at ?? "").split("/").filter(Boolean);
   const { node, trail } = findNode(tree, path);
-  const context = BigInt(Math.min(CONTEXT, model.context ?? CONTEXT));
+  const context = BigInt(model.drawing?.context ?? Math.min(CONTEXT, model.context ?? CONTEXT));
   const open = (names) => go({ ids: [model.id], options: { ...state.options, at: names.join("/") } }, { replace: false });
   return (
     <>
@@ -34,7 +34,7 @@ export function Inside({ data, state, go }) {
       </div>
       <Map data={data} node={node} total={tree.parameters} open={(names) => open([...path, ...names])} />
       <h2>Forward pass of one token</h2>
-      <p>With {formatCount(context)} tokens of context. Choose a step to see its shapes and its cost.</p>
+      <p>With {formatCount(context)} tokens of context. Choose a step to see what it does, its shapes and its cost.</p>
       <Flow key={model.id} data={data} model={model} context={context} />
     </>
   );
