@@ -430,6 +430,14 @@ def test_rows_that_are_merged_channel_by_channel() -> None:
     assert merged.tolist() == [[[[0, 2], [4, 6]], [[1, 3], [5, 7]]]]
 
 
+def test_a_grid_may_be_stretched_over_a_square_of_which_a_wide_image_is_a_part() -> None:
+    """A grid of 2 × 2 over 4 × 4 patches, whose centres are at -1/4, 1/4, 3/4 and 5/4; the image has two rows."""
+    places = [[row, column] for row in range(2) for column in range(4)]
+    lookup = Lookup("places", stretch="centres of a square")
+    found = compute(lookup, places, weights=([[[0.0], [1.0], [2.0], [3.0]]],), shape=(8, 1))
+    assert found.ravel().tolist() == [0, 0.25, 0.75, 1, 0.5, 0.75, 1.25, 1.5]
+
+
 def test_the_nearest_row_of_a_grid_is_looked_up() -> None:
     """Two rows and columns for four patches a side: each stands for two."""
     table = [[0.0], [1.0], [2.0], [3.0]]

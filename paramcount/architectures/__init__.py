@@ -289,6 +289,7 @@ ARCHITECTURES = {
     "nemotron": ("nemotron", "Nemotron"),
     "nemotron-nas": ("nemotron_nas", "NemotronNAS"),
     "nemotron_h": ("nemotron_h", "NemotronH"),
+    "nemotron_h_omni": ("nemotron_h_omni", "NemotronHOmni"),
     "neomme": ("neomme", "NeoMME"),
     "nllb-moe": ("nllb_moe", "NllbMoe"),
     "nomic_bert": ("jina_embeddings_v3", "NomicBert"),

@@ -160,6 +160,7 @@ LANGUAGE_MODEL_TYPES = frozenset((
 # {model type: {name of a section in released files: its present name}}
 OLDER_SECTIONS: Mapping[str, Mapping[str, str]] = {
     "molmo2": {"vit_config": "vision_config"},
+    "nemotron_h_omni": {"llm_config": "text_config", "sound_config": "audio_config"},
     "unlimited_ocr": {"language_config": "text_config"},
 }
 
@@ -269,6 +270,9 @@ COMPOSITES = {
     "modernvbert": Composite("modernbert", supported_types=("modernbert",)),
     "moss_transcribe_diarize": Composite("qwen3", default_tie=True, default_section=SMALL_QWEN_3, other_sections=AUDIO),
     "musicflamingo": Composite("qwen2", tie_rule="never", other_sections=AUDIO),
+    "nemotron_h_omni": Composite(
+        "nemotron_h", tie_rule="text", other_sections=("vision_config", "audio_config"), supported_types=("nemotron_h",)
+    ),
     "ovis2": Composite("qwen2", tie_rule="outside", default_tie=True),
     "paddleocr_vl": Composite(
         "paddleocr_vl_text", tie_rule="either", default_tie=True, ignores_model_type=True, is_flat=True

@@ -663,6 +663,26 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "audio_config": {"n_mel_bins": 3, "mel_vocab_size": 7},
         "image_token_id": IMAGE_TOKEN, "audio_token_id": 94,
     },
+    "nemotron_h_omni": {
+        "text_config": {
+            "vocab_size": 96, "hidden_size": 32, "layer_types": ["linear_attention", "moe", "full_attention", "mlp"],
+            "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 44,
+            "mamba_num_heads": 4, "mamba_head_dim": 8, "n_groups": 2, "ssm_state_size": 6, "chunk_size": 4,
+            "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 12,
+            "moe_shared_expert_intermediate_size": 20, "num_nextn_predict_layers": 1,
+            "pad_token_id": None, "bos_token_id": None, "eos_token_id": None,
+        },
+        **PLACEHOLDER, "projector_hidden_size": 24, "vision_hidden_size": 16, "audio_token_id": 94,
+        "vision_config": {
+            "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_ratio": 1.5, "patch_size": 4,
+            "max_img_size": 20, "video_temporal_patch_size": 2, "layer_norm_eps": 1e-3, "hidden_act": "silu",
+        },
+        "audio_config": {
+            "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 20,
+            "num_mel_bins": 16, "subsampling_conv_channels": 6, "conv_kernel_size": 5, "projection_hidden_size": 14,
+            "projection_bias": True, "scale_input": True,
+        },
+    },
     "muse_glimmer": {
         "text_config": {
             **{key: value for key, value in TEXT.items() if key != "rope_theta"}, "num_hidden_layers": 3,
@@ -900,6 +920,12 @@ def arrange_as_patches(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     }
 
 
+def arrange_in_grid(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Nemotron 3 Nano Omni: patches row by row, and how many rows and columns of them there are."""
+    found = arrange_as_kimi(pixels, ids, sizes)
+    return {"pixel_values": found["pixel_values"].flatten(1), "image_grid_hw": found["image_grid_thw"][:, 1:]}
+
+
 def arrange_as_hunyuan(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     """Patches row by row."""
     found = arrange_as_kimi(pixels, ids, sizes)
@@ -1109,6 +1135,7 @@ IMAGES: Mapping[str, Image] = {
     "MiniMaxM3SparseForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "GraniteDoclingForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_marked_tile),
     "InklingForConditionalGeneration": Image((3, 16, 24), 24, arrange_for_merging),
+    "NemotronH_Omni_Reasoning_V3": Image((3, 16, 24), 6, arrange_in_grid),
     "MuseGlimmerForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_frames_of_patches),
     "PaliGemmaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "Mistral3ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_size),

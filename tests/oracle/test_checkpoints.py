@@ -54,6 +54,7 @@ OWN_OTHERWISE = {
     "jina_embeddings_v3": "nearly everything",
     "kimi_k25": "nearly everything in its vision encoder and projector",
     "molmo2": "nearly everything",
+    "nemotron_h_omni": "nearly everything in its encoders and projectors",
     "nomic_bert": "nearly everything",
     "olmo_hybrid": "the norms of some layers are called as others of other layers",
     "qwen4_exp": "the reference joins the shards of an n-gram table",

@@ -346,10 +346,11 @@ def distance_sinusoids(
     causal: bool,
     farthest: int | Unknown = 0,
     slowest: Literal["below base", "base"] = "below base",
+    pairing: Literal["halves", "interleaved"] = "halves",
 ) -> Data:
     """The fixed vectors of all distances between tokens of x, [distances, d]; `index_distances` says which is whose."""
     of: Literal["distances", "backward distances"] = "backward distances" if causal else "distances"
-    return Data(Sinusoids(slowest=slowest, of=of, farthest=farthest), (x,), ("distances", x.shape[-1]))
+    return Data(Sinusoids(pairing, slowest, of=of, farthest=farthest), (x,), ("distances", x.shape[-1]))
 
 
 def find_alibi_slopes(heads: int) -> Array:

@@ -13,7 +13,8 @@ from paramcount.flow.operations.shapes import Split
 
 # How a grid of positions is stretched over an image.
 Stretch: TypeAlias = Literal[
-    "corners", "centres", "centres, cubic", "centres, averaged", "centres, zeros outside", "nearest",
+    "corners", "centres", "centres, cubic", "centres, averaged", "centres, zeros outside", "centres of a square",
+    "nearest",
 ]  # fmt: skip
 Index: TypeAlias = Literal[
     "ids", "ids by column", "positions", "places", "rows", "columns, rows", "columns and rows in turns", "nearest",
@@ -36,7 +37,8 @@ class Lookup(Operation):
     offset: Size | Unknown = 0  # added to a position or an id, or the first of the rows or of the grid
     n_rows: Size = 0
     # Of the grid: corners on corners, or each row at the centre of a square. Its border continues outside. Cubics are
-    # Keys' with a = -0.75; if the grid shrinks, values may be averaged over as many rows as become one.
+    # Keys' with a = -0.75; if the grid shrinks, values may be averaged over as many rows as become one. "centres of a
+    # square": the grid is stretched over a square as large as the longer side of the image.
     stretch: Stretch = "corners"
     unknown_id: int | Unknown | None = None  # row of the ids that are beyond the table, and of placeholders
     placeholders: tuple[int | Unknown, ...] = ()
@@ -99,9 +101,15 @@ class Lookup(Operation):
 
 
 def interpolate(table: Array, places: Array, stretch: Stretch) -> Array:
-    """Values at [n, 2] of a table [rows, columns, d] or [side², d] that is stretched over as many rows and columns."""
-    grid = table if table.ndim == 3 else table.reshape(round(len(table) ** 0.5), -1, table.shape[-1])
-    down, across = (stretch_axis(n, size, stretch) for n, size in zip(places.max(0) + 1, grid.shape))
+    """Values at [n, 2] of a table that is stretched over as many rows and columns: [rows, columns, d], [side², d] or
+    [1, side², d].
+    """
+    is_flat, n_rows = table.ndim == 2 or len(table) == 1, table.shape[-2]
+    grid = table.reshape(round(n_rows**0.5), -1, table.shape[-1]) if is_flat else table
+    sides = places.max(0) + 1
+    if stretch == "centres of a square":
+        sides = np.full(2, sides.max())
+    down, across = (stretch_axis(n, size, stretch) for n, size in zip(sides, grid.shape))
     wide = np.einsum("ri,ijd->rjd", down, grid)
     found: Array = np.einsum("cj,rjd->rcd", across, wide)
     return found[places[:, 0], places[:, 1]]

@@ -339,11 +339,23 @@ def convolve_patches(x: Data, places: Data, name: str, component: str, width: Si
     return Data(Convolve(width, grouped=True, of_image=True), (x, places), x.shape, (kernel,))
 
 
-def convolve_bands(x: Data, name: str, channels: Size, width: Size, bands: Size, *, stride: int = 1) -> Data:
-    """All channels over `width` frames and as many bands: [n, bands, in] to [n / stride, bands, channels]."""
-    kernel = Weight(name + ".weight", "mixer", (channels, x.shape[-1], width, width))
+def convolve_bands(
+    x: Data,
+    name: str,
+    channels: Size,
+    width: Size,
+    bands: Size,
+    *,
+    stride: int = 1,
+    depthwise: bool = False,
+    frames_first: bool = False,
+) -> Data:
+    """All channels, or each alone, over `width` frames and as many bands: [n, bands, in] to [n / stride, bands,
+    channels]. `frames_first`: stored with frames before bands."""
+    kernel = Weight(name + ".weight", "mixer", (channels, 1 if depthwise else x.shape[-1], width, width))
     bias = Weight(name + ".bias", "mixer", (channels,))
-    return Data(Convolve(width, stride=stride, of_bands=True), (x,), (x.shape[0], bands, channels), (kernel, bias))
+    operation = Convolve(width, stride=stride, of_bands=not frames_first, of_image=frames_first, grouped=depthwise)
+    return Data(operation, (x,), (x.shape[0], bands, channels), (kernel, bias))
 
 
 class Fourier(Operation):

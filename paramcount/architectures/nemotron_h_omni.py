@@ -1,0 +1,126 @@
+"""Nemotron 3 Nano Omni: C-RADIO for images and videos and Parakeet's encoder for sounds, before Nemotron-H."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import (
+    Data,
+    Size,
+    Unknown,
+    activate,
+    block,
+    given,
+    layer_norm,
+    linear,
+    merge_squares,
+    patch_places,
+    rms_norm,
+)
+from paramcount.parts.composite import Multimodal
+from paramcount.parts.parakeet import ParakeetEars
+from paramcount.parts.radio import VIDEO, RadioVision
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf, setting
+
+FRAMES = "video_temporal_patch_size"
+
+
+def same_frames(js: ConfigJson, c: FieldValues) -> None:
+    """Both the model and its encoder state how many frames of a video are one patch."""
+    section = js.get("vision_config")
+    expected, found = js.get(FRAMES, 2), 2 if section is None else section.get(FRAMES)
+    if expected != found or type(found) is not int or found < 2:
+        problem = "is missing" if found is None else f"= {describe_value(found)}"
+        expected_text = f"{FRAMES} = {describe_value(expected)}" if expected != found else "at least 2"
+        raise ParamcountError(problem, where=f"vision_config.{FRAMES}", expected=expected_text)
+
+
+def fitting_patches(js: ConfigJson, c: FieldValues) -> None:
+    expected, found = c["vision"]["d_model"], js.get("vision_hidden_size", js.get("vit_hidden_size", 1280))
+    if found != expected:
+        where = "vision_hidden_size"
+        raise ParamcountError(
+            f"= {describe_value(found)}", where=where, expected=f"vision_config.hidden_size = {expected}"
+        )
+
+
+class OmniEars(ParakeetEars):
+    """The encoder, and the projector behind it. `d_projector`: the hidden size of that."""
+
+    d_projector: Positive = hf("projection_hidden_size")
+    projector_bias: Flag = hf("projection_bias", null=False)
+
+    attention_bias: Flag = hf("attention_bias", absent=False)
+
+    is_scaled = setting("scale_input", default=False)
+
+
+class NemotronHOmni(Multimodal):
+    """Source: modeling_nemotron_h_omni.py of the reference. `n_merged`: patches that become one vector.
+
+    `last_norm`: a model with multi-token-prediction layers also has a norm behind its vision encoder.
+    """
+
+    reference = "NemotronH_Omni_Reasoning_V3"
+    conditions = (same_frames, fitting_patches)
+    linear_heads = ("lm_head.weight",)
+    modules = {
+        "mlp1.1": ("multi_modal_projector.linear_1",),
+        "mlp1.3": ("multi_modal_projector.linear_2",),
+        "sound_projection.linear1": ("embed_audio.linear_1",),
+        "sound_projection.linear2": ("embed_audio.linear_2",),
+    }
+    encoder_prefix = "vision_model."
+    projector_prefix = "mlp1."
+
+    vision: RadioVision
+    audio: OmniEars | None
+    n_merged: Positive = derived(lambda js, c: int(1 / js.get("downsample_ratio", 0.5)) ** 2)
+    d_projector: Positive = hf("projector_hidden_size", absent=4096)
+    last_norm: Flag = derived(
+        lambda js, c: (js.get("text_config") or js.get("llm_config") or {}).get("num_nextn_predict_layers", 0) > 0
+    )
+
+    image_token = setting("image_token_id", "img_context_token_id", default=None)
+    audio_token = setting("audio_token_id", "sound_context_token_id", default=None)
+
+    def see(c: Any) -> Data:
+        image: Data = c.read_pixels(c.vision.image())
+        return image
+
+    def see_more(c: Any) -> Sequence[tuple[Data, int | Unknown]]:
+        """A video, which has a matrix of its own for its patches, and a sound."""
+        found = [(c.read_pixels(c.vision.video(), VIDEO), c.image_token)]
+        if c.audio is not None:
+            frames = given("log-mel frames", "frames", c.audio.n_mels)
+            sound = block(frames, "sound_encoder.encoder.", c.audio.forward, part="audio")
+            found.append((block(sound, "sound_projection.", c.project_sound, part="projector"), c.audio_token))
+        return found
+
+    def read_pixels(c: Any, pixels: Data, name: str = "embedder") -> Data:
+        """An image to vectors of the language model's size; a video, by the same weights but for its patches."""
+        vision, side = c.vision, c.vision.patch_size
+
+        def run(x: Data, prefix: str, body: Callable[..., Data], part: str, *reads: Data) -> Data:
+            tied: Any = {"tied_to": prefix, "own": (VIDEO + ".weight",)} if name == VIDEO else {}
+            return block(x, prefix, body, reads=reads, part=part, **tied)
+
+        x = run(pixels, c.encoder_prefix, lambda x: vision.forward(x, name), "vision")
+        if c.last_norm:
+            x = run(x, "vision_final_", lambda x: layer_norm(x, "layernorm", vision.norm_eps), "vision")
+        return run(x, c.projector_prefix, c.project, "projector", patch_places(pixels, side, side))
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        image: Data = c.widen(merge_squares(x, c.n_merged, *places), ("0", "1", "3"), c.d_projector)
+        return image
+
+    def project_sound(c: Any, x: Data) -> Data:
+        names = ("norm", "linear1", "linear2")
+        sound: Data = c.widen(x, names, c.audio.d_projector, bias=c.audio.projector_bias)
+        return sound
+
+    def widen(c: Any, x: Data, names: tuple[str, str, str], d_hidden: Size, *, bias: bool = False) -> Data:
+        h = linear(rms_norm(x, names[0], 1e-5), names[1], "projector", d_hidden, bias=bias)
+        return linear(activate(h, "relu2"), names[2], "projector", c.language.d_model, bias=bias)

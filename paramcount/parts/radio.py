@@ -1,0 +1,115 @@
+"""C-RADIO: a vision transformer with several class and register tokens in front of its patches.
+
+Positions are those of a large square, shrunk to the image's longer side and cut to its shorter one.
+
+Source: arXiv:2412.07679; modeling_radio.py of the reference.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from paramcount.flow import (
+    Data,
+    Weight,
+    attend,
+    cut,
+    given,
+    later_rows,
+    learned_rows,
+    linear,
+    lookup,
+    multiply_vector,
+    patch_places,
+    reshape,
+    stack_rows,
+)
+from paramcount.parts.attentions import fused_qkv
+from paramcount.parts.feed_forward import gated_mlp, plain_mlp
+from paramcount.parts.vision import VisionEncoder
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
+
+VIDEO = "video_embedder"  # the matrix that reads patches of a video
+
+
+def mlp_size(js: ConfigJson, c: FieldValues) -> int:
+    """A gated MLP has two thirds of it, rounded up to a multiple of 8."""
+    found = int(c["d_model"] * js.get("mlp_ratio", 4.0))
+    return (int(found * 2 / 3) + 7) // 8 * 8 if js.get("use_swiglu_ffn", False) else found
+
+
+def whole_part(js: ConfigJson, c: FieldValues) -> int:
+    """Heads need not fill d_model."""
+    found: int = c["d_model"] // c["n_heads"]
+    return found
+
+
+def count_summaries(js: ConfigJson, c: FieldValues) -> int:
+    found = js.get("summary_idxs")
+    return 2 if found is None else len(found)
+
+
+class RadioVision(VisionEncoder):
+    """`n_frames`: those of a video that are one patch. `n_summaries`: class tokens that describe the whole image."""
+
+    unused_keys = ("image_size", "patch_dim", "video_patch_dim")
+    modules: ClassVar = {
+        "radio_model.model.patch_generator.embedder": ("embeddings.patch_projection",),
+        "radio_model.model.patch_generator.video_embedder": ("embeddings.video_patch_projection",),
+        ".attn.qkv": (".attention.q_proj", ".attention.k_proj", ".attention.v_proj"),
+        ".attn.proj": (".attention.o_proj",),
+    }
+    defaults: ClassVar = {"d_model": 1280, "n_layers": 32, "n_heads": 16}
+
+    d_head: Positive = hf("head_dim", absent=whole_part)
+    is_gated: Flag = hf("use_swiglu_ffn", absent=False)
+    d_ff: Positive = derived(mlp_size)
+    qkv_bias: Flag = hf("qkv_bias", absent=True)
+    n_channels: Positive = hf("num_channels", absent=3)
+    patch_size: Positive = hf("patch_size", absent=16)
+    n_positions: Natural = derived(lambda js, c: (js.get("max_img_size", 2048) // c["patch_size"]) ** 2)
+    n_class_tokens: Natural = hf("num_cls_tokens", absent=3)
+    n_registers: Natural = hf("num_registers", absent=7)
+    n_summaries: Natural = derived(count_summaries)
+    n_frames: Positive = hf("video_temporal_patch_size", absent=2)
+
+    activation: ClassVar = setting("hidden_act", default="gelu")
+
+    def video(c) -> Data:
+        """The other input: the frames of one patch of a video, as channels."""
+        return given("video", c.n_frames * c.n_channels, "height", "width")
+
+    def forward(c, pixels: Data, name: str = "embedder") -> Data:
+        """One image to vectors of its patches. `name`: of the matrix that reads them."""
+        prefix = "radio_model.model.patch_generator."
+        patches = cut(pixels, c.patch_size, c.patch_size)
+        patches = reshape(patches, pixels.shape[0] * c.patch_size * c.patch_size)
+        x = linear(patches, prefix + name, "embedding", c.d_model)
+        places = patch_places(pixels, c.patch_size, c.patch_size)
+        table = (1, c.n_positions, c.d_model)
+        x = x + lookup(places, prefix + "pos_embed", "position", *table, index="places", stretch="centres of a square")
+        tokens = learned_rows(prefix + "cls_token.token", "embedding", c.n_class_tokens + c.n_registers, c.d_model)
+        x = c.encode(stack_rows(tokens, x, length="tokens and patches"), name="radio_model.model.blocks.{layer}.")
+        return later_rows(x, tokens) if name == VIDEO else c.drop_tokens(x, tokens)
+
+    def layer(c, x: Data, *reads: Data) -> Data:
+        x = x + multiply_vector(c.attend(c.norm(x, "norm1")), "layer_scale1.lambda1", "other", c.d_model)
+        return x + multiply_vector(c.mlp(c.norm(x, "norm2")), "layer_scale2.lambda1", "other", c.d_model)
+
+    def attend(c, x: Data) -> Data:
+        q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)
+        return linear(attend(q, k, v, cached=()), "attn.proj", "output_projection", c.d_model, bias=True)
+
+    def mlp(c, x: Data) -> Data:
+        if c.is_gated:
+            return gated_mlp(x, "mlp.", "mlp", c.d_ff, activation="silu", bias=True)
+        return plain_mlp(x, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
+
+    def drop_tokens(c, x: Data, tokens: Data) -> Data:
+        """The patches alone. The numbers of the class tokens that describe the image are stored, too."""
+        patches = later_rows(x, tokens)
+        numbers = Weight("radio_model.summary_idxs", "other", (c.n_summaries,), role="buffer")
+        return Data(patches.operation, patches.inputs, patches.shape, (numbers,))
+
+    def check(c) -> None:
+        """Heads need not fill d_model."""
