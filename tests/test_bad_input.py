@@ -29,7 +29,8 @@ PRESENT = {"n_shared_experts": {"hunyuan"}}  # a flag says whether the model has
 MAY_BE_ZERO = {
     "n_routed_experts": {
         "afmoe", "axk1", "bailing_hybrid", "deepseek_v32", "dots1", "ernie4_5_moe", "ernie4_5_vl_moe.language",
-        "gemma4", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa", "granitemoehybrid", "jamba", "qwen3_next",
+        "gemma4", "glm4_moe", "glm4_moe_lite", "glm4v_moe.language", "glm_moe_dsa", "granitemoehybrid", "jamba",
+        "qwen3_next",
     },
     "n_active_experts": {
         "afmoe", "bailing_hybrid", "dots1", "ernie4_5_moe", "ernie4_5_vl_moe.language", "gemma4", "granitemoehybrid",
