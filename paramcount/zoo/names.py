@@ -122,8 +122,8 @@ def suggest_names(name: str) -> list[str]:
     names |= {normalize_name(id): id for id in ids.values()}
     spelling = normalize_name(name[:LONGEST])
     with_prefix = [word for word in names if spelling and word.startswith(spelling)]
-    with_substring = [word for word in names if len(spelling) > 1 and spelling in word]
     similar = find_nearest(spelling, names, most=8)
+    with_substring = [word for word in (*similar, *names) if len(spelling) > 1 and spelling in word]
     return list(dict.fromkeys(names[word] for word in (*with_prefix, *with_substring, *similar)))[:3]
 
 
