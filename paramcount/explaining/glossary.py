@@ -278,6 +278,7 @@ FLAGS = {  # sizes, flags and lists that are named after a feature
     "gate_per_head": "one attention gate per head",
     "gated": "gated MLP",
     "gated_norm": "gated norm in the mixer",
+    "has_class_token": "class token of the vision encoder",
     "has_experts": "mixture of experts",
     "has_languages": "language embedding",
     "has_patcher": "entropy model that places the patches",

@@ -161,7 +161,7 @@ class PerceptionEncoder(VisionEncoder):
     n_positions: Natural = derived(n_positions)
     has_class_token: Flag = derived(of_variant("class_token"))
     scaled_output: Flag = derived(is_scaled)
-    post_norm: Flag = derived(is_normed)
+    last_norm: Flag = derived(is_normed)
 
     activation: ClassVar[str] = "gelu"
     norm_eps: ClassVar[float] = 1e-5
@@ -177,7 +177,7 @@ class PerceptionEncoder(VisionEncoder):
             places = other_tokens(places)
         x = c.norm(add_positions(x, "pos_embed", 1, c.n_positions, c.d_model), "norm_pre")
         x = c.encode(x, places, name="blocks.{layer}.")
-        return c.norm(x, "norm") if c.post_norm else x
+        return c.norm(x, "norm") if c.last_norm else x
 
     def layer(c, x: Data, *reads: Data) -> Data:
         (places,) = reads
