@@ -346,6 +346,7 @@ ARCHITECTURES = {
     "qwen3_asr": ("qwen3_asr", "Qwen3ASR"),
     "qwen3_moe": ("qwen3_moe", "Qwen3MoE"),
     "qwen3_next": ("qwen3_next", "Qwen3Next"),
+    "qwen3_omni_moe": ("qwen3_omni_moe", "Qwen3OmniMoe"),
     "qwen3_omni_moe_text": ("qwen3_moe", "Qwen3OmniMoeText"),
     "qwen3_omni_moe_thinker": ("qwen3_omni_moe", "Qwen3OmniMoeThinker"),
     "qwen3_vl": ("qwen3_vl", "Qwen3VL"),

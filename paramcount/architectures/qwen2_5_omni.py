@@ -11,7 +11,7 @@ from paramcount.flow import Data, Unreachable, block, given, linear, lookup
 from paramcount.parts.bigvgan import BigVgan, blocks_are_dilated, check_vocoder
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.ecapa import check_speaker_encoder, steps_are_dilated
-from paramcount.parts.omni import Speaking, if_it_speaks, thinker_setting, thinker_tie
+from paramcount.parts.omni import Speaking, if_it_speaks, sections_are_objects, thinker_setting, thinker_tie
 from paramcount.parts.qwen_audio import Qwen2_5OmniEars, insert_sound
 from paramcount.parts.qwen_vision import PlacedImages
 from paramcount.parts.speech_dit import SpeechDiT, read_codes
@@ -129,6 +129,7 @@ class Qwen2_5Omni(Speaking, Qwen2_5OmniThinker):
     audio_prefix = "thinker.audio_tower."
     moved = ("", "thinker.")
     conditions = (
+        sections_are_objects("thinker_config", "talker_config", "token2wav_config"),
         if_it_speaks("talker_config", "talker", sections_fill(16, 24, 24), *Qwen2.conditions),
         if_it_speaks("token2wav_config.dit_config", "denoiser", steps_are_dilated),
         if_it_speaks("token2wav_config.bigvgan_config", "vocoder", blocks_are_dilated),

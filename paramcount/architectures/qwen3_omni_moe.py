@@ -1,11 +1,33 @@
-"""Qwen 3 Omni: the thinker is Qwen 3 VL of experts that also hears."""
+"""Qwen 3 Omni: the thinker is Qwen 3 VL of experts that also hears; the talker writes the first code of each frame of
+sound, a small model the others, and a vocoder turns them into samples.
+"""
 
+from functools import reduce
 from typing import Any, ClassVar
 
+from paramcount.architectures.qwen2_moe import moe
+from paramcount.architectures.qwen3_moe import Qwen3OmniMoeText
 from paramcount.architectures.qwen3_vl import Qwen3VL, Qwen3VLVision
-from paramcount.flow import Data
+from paramcount.errors import FieldName, ParamcountError
+from paramcount.flow import Data, activate, block, given, join, linear, lookup, select
+from paramcount.parts.code2wav import Code2Wav, both_rates_are_given, check_code2wav
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.omni import Speaking, if_it_speaks, sections_are_objects, thinker_setting, thinker_tie
 from paramcount.parts.qwen_audio import Qwen3OmniEars, insert_sound
-from paramcount.sizes import setting
+from paramcount.sizes import (
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Positive,
+    d_model_per_head,
+    derived,
+    flag,
+    hf,
+    rotary,
+    setting,
+)
+from paramcount.sizes.layer_types import check_no_types
 
 
 class Qwen3OmniVision(Qwen3VLVision):
@@ -29,3 +51,195 @@ class Qwen3OmniMoeThinker(Qwen3VL):
 
     def insert_sound(c: Any, x: Data, tokens: Data) -> Data:
         return insert_sound(c, x, tokens, c.audio_prefix)
+
+
+class ThinkerText(Qwen3OmniMoeText):
+    section = "thinker_config.text_config"
+
+    tie_word_embeddings: Flag = derived(thinker_tie, at_root=True)
+
+
+class ThinkerVision(Qwen3OmniVision):
+    section = "thinker_config.vision_config"
+
+
+class ThinkerEars(Qwen3OmniEars):
+    section = "thinker_config.audio_config"
+
+
+class SpeechDecoder(AttentionDecoder):
+    """Qwen 3's layers over codes. The text costs no memory of theirs, so none is cached here."""
+
+    rotated = "d_head"
+
+    attention_bias: Flag = hf(absent=False)
+
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True, cached=False, causal=True)
+        return x + c.feed_forward(c.norm(x, "post_attention_layernorm"))
+
+    def feed_forward(c, x: Data) -> Data:
+        return c.gated_mlp(x)
+
+
+def is_tied(js: ConfigJson, c: FieldValues) -> bool:
+    return flag(js.get("talker_config") or {}, "tie_word_embeddings", False)
+
+
+class Talker(SpeechDecoder):
+    """All its layers have experts. `d_ff`: of the MLPs that read the thinker. Source: Qwen3OmniMoeTalkerModel of the
+    reference.
+    """
+
+    section = "talker_config.text_config"
+    defaults = {"vocab_size": 3072, "d_model": 1024, "n_layers": 20, "n_heads": 16}
+
+    n_kv_heads: Positive = hf(absent=2)
+    d_head: Positive = hf(absent=d_model_per_head)
+    d_ff: Positive = hf(absent=2048)
+    d_expert: Positive = hf(absent=384)
+    d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=1)
+    n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=128)
+    n_active_experts: Positive = hf(absent=8)
+    tied: Flag = derived(is_tied, at_root=True)
+
+    norm_topk_prob = setting("norm_topk_prob", default=False)
+    rope = rotary(positions=32768)
+
+    def feed_forward(c, x: Data) -> Data:
+        return moe(c, x)
+
+    def read(c, x: Data, prefix: str) -> Data:
+        """States of the thinker to vectors of the talker's size."""
+        h = activate(linear(x, prefix + "linear_fc1", "projector", c.d_ff, bias=True), c.activation)
+        return linear(h, prefix + "linear_fc2", "projector", c.d_model, bias=True)
+
+
+def later_groups(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    return tuple(range(max(check_no_types(js, "num_code_groups", 32) - 1, 0)))
+
+
+class Predictor(SpeechDecoder):
+    """The codes of a frame but the first. `groups`: their indices. Source: Qwen3OmniMoeTalkerCodePredictorModel of the
+    reference.
+    """
+
+    section = "talker_config.code_predictor_config"
+    defaults = {"vocab_size": 2048, "d_model": 1024, "n_layers": 5, "n_heads": 16, "n_kv_heads": 8}
+
+    d_head: Positive = hf(absent=128)
+    d_ff: Positive = hf(absent=3072)
+    groups: Indices = derived(later_groups)
+
+    rope = rotary(positions=32768)
+
+    def score(c, x: Data) -> Data:
+        """The talker's state and the codes so far to the scores of every later code, side by side."""
+        x = c.transform(x)
+        found = [linear(x, f"lm_head.{i}", "lm_head", c.vocab_size) for i in c.groups]
+        return reduce(join, found) if found else x
+
+
+class Vocoder(Code2Wav):
+    section = "code2wav_config"
+
+
+def keys_are_given(*keys: str) -> Any:
+    """Keys for which the reference has no default."""
+
+    def condition(js: ConfigJson, c: FieldValues) -> None:
+        for key in keys:
+            if key not in js:
+                raise ParamcountError("is missing", where=key, expected="a positive integer")
+
+    return condition
+
+
+def predictor_is_untied(js: ConfigJson, c: FieldValues) -> None:
+    if flag(js, "tie_word_embeddings", False):
+        raise ParamcountError("= true", where="tie_word_embeddings", expected="false")
+
+
+def layers_see_everything(js: ConfigJson, c: FieldValues) -> None:
+    """The reference has no other mask for the code predictor."""
+    window, first = js.get("sliding_window"), js.get("max_window_layers", 28)
+    words = js.get("layer_types")
+    if words is None:
+        words = ["full_attention"] * (c["n_layers"] if window is None else min(first, c["n_layers"]))
+    if any(word != "full_attention" for word in words) or (window is not None and len(words) < c["n_layers"]):
+        key = "sliding_window" if js.get("layer_types") is None else "layer_types"
+        raise ParamcountError("asks for sliding attention", where=key, expected="full attention in every layer")
+
+
+def steps_are_positive(js: ConfigJson, c: FieldValues) -> None:
+    if js.get("decoder_sparse_step", 1) == 0:
+        raise ParamcountError("= 0", where="decoder_sparse_step", expected="a positive integer")
+
+
+class Qwen3OmniMoe(Speaking, Qwen3OmniMoeThinker):
+    """Source: arXiv:2509.17765, section 2; modeling_qwen3_omni_moe.py of the reference."""
+
+    reference = "Qwen3OmniMoeForConditionalGeneration"
+    encoder_prefix = "thinker.visual."
+    audio_prefix = "thinker.audio_tower."
+    moved = ("", "thinker.")
+    conditions = (
+        sections_are_objects("thinker_config", "talker_config", "code2wav_config"),
+        if_it_speaks("talker_config", "talker", keys_are_given("spatial_merge_size")),
+        if_it_speaks(
+            "talker_config.text_config", "talker", keys_are_given("shared_expert_intermediate_size"), steps_are_positive
+        ),
+        if_it_speaks("talker_config.code_predictor_config", "predictor", predictor_is_untied, layers_see_everything),
+        if_it_speaks("code2wav_config", "vocoder", both_rates_are_given),
+    )
+
+    language: ThinkerText
+    vision: ThinkerVision
+    audio: ThinkerEars
+    seen_layers: Indices = derived(
+        lambda js, c: tuple(range(min(len(c["vision"]["deep_layers"]), c["language"]["n_layers"])))
+    )
+    talker: Talker
+    predictor: Predictor
+    vocoder: Vocoder
+    d_thinker: Positive = hf("talker_config.thinker_hidden_size", absent=2048)
+
+    image_token: ClassVar = thinker_setting("image_token_id", default=151655)
+    audio_token = thinker_setting("audio_token_id", default=151646)
+
+    def speak(c) -> tuple[Data, ...]:
+        codes = given("codec tokens", "codec tokens")
+        rows = [given(what, "codec tokens", c.d_thinker) for what in ("text of the thinker", "states of the thinker")]
+        later = [given(f"codes of group {i + 1}", "codec tokens") for i in c.predictor.groups]
+        reads = (*rows, given("tokens of media", "codec tokens"), *later)
+        so_far = given("state of the talker and codes of a frame", "codes", c.predictor.d_model)
+        return (
+            block(codes, "talker.", c.talk, reads=reads, part="audio"),
+            block(so_far, "talker.code_predictor.", c.predictor.score, part="audio"),
+            block(given("all codes", "all codes"), "code2wav.", c.vocoder.forward, part="audio"),
+        )
+
+    def talk(c, codes: Data, text: Data, states: Data, is_media: Data, *later: Data) -> Data:
+        """The codes so far to the scores of the first code of the next frame.
+
+        A token is a vector of the thinker's text, or its state if an image or a sound is meant, plus all of its codes.
+        """
+        talker, table = c.talker, "model.codec_embedding.weight"
+        x = select(is_media, talker.read(text, "text_projection."), talker.read(states, "hidden_projection."))
+        x = x + lookup(codes, table, "embedding", talker.vocab_size, talker.d_model)
+        for i, more in enumerate(later):
+            name = f"code_predictor.model.codec_embedding.{i}.weight"
+            x = x + lookup(more, name, "embedding", c.predictor.vocab_size, c.predictor.d_model)
+        x = talker.transform(x)
+        tied_to = "talker." + table if talker.tied else None
+        return linear(x, "codec_head", "lm_head", talker.vocab_size, tied_to=tied_to)
+
+    def check_speech(c) -> None:
+        if c.predictor.d_model != c.talker.d_model:
+            expected = f"{c.talker.d_model}, the size of the talker"
+            raise ParamcountError(f"= {c.predictor.d_model}", where=FieldName("predictor.d_model"), expected=expected)
+        if c.d_thinker != c.language.d_model:
+            expected = f"{c.language.d_model}, the size of the thinker"
+            raise ParamcountError(f"= {c.d_thinker}", where=FieldName("d_thinker"), expected=expected)
+        c.check_part("vocoder", check_code2wav)

@@ -75,7 +75,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
         "audio",
         "model.audio audio_tower audio_encoder audio_embed acoustic_tokenizer_encoder semantic_tokenizer_encoder",
     ),
-    ("audio", "^.talker ^.token2wav"),
+    ("audio", "^.talker ^.token2wav ^.code2wav"),
     ("audio", "^.encoder.input_linear ^.encoder.out ^.encoder.out_mid ^.encoder.layers.#.attn"),
     ("audio", "^.encoder.layers.#.conv ^.encoder.layers.#.ff1 ^.encoder.layers.#.ff2 ^.encoder.layers.#.post_norm"),
     ("audio", "^.a.blk ^.a.conv1d ^.a.position_embd ^.a.pre_ln ^.a.post_ln"),

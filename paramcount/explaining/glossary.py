@@ -214,6 +214,7 @@ MEANINGS = {
     "d_half": "half of the hidden size, for each of two vision encoders",
     "d_merged": "dimension of merged patches",
     "d_vision_expert": "MLP hidden size of each expert for image tokens",
+    "n_codebooks": "number of codebooks",
     "d_speaker": "size of the speaker encoder's output",
     "d_part": "channels of each part of a speaker encoder's block",
     "d_scores": "channels that the pooling of a speaker encoder is scored from",

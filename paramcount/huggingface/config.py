@@ -350,8 +350,6 @@ def read_language_model_only(
     document: Mapping[str, Any], composite: Composite, cls: str, has_head: bool
 ) -> tuple[Sizes, Reading, str]:
     """The language model of a multimodal config whose other parts are not supported; `not_counted` names them."""
-    if composite.wraps_composite:
-        return read_nested_language_model(document, composite, cls, has_head)
     sizes, name, (_, origin, used, readers) = read_language_model(document)
     reference = get_reference_class(type(sizes))
     language_keys = {key: value for key, value in document.items() if key not in composite.other_sections}
@@ -372,32 +370,6 @@ def read_language_model_only(
         origin=origin,
         document=document,
         used=used,
-        unread=unread,
-    )
-    return sizes, reading, name
-
-
-def read_nested_language_model(
-    document: Mapping[str, Any], composite: Composite, cls: str, has_head: bool
-) -> tuple[Sizes, Reading, str]:
-    """The language model of a multimodal model inside another, such as Qwen3-Omni's thinker."""
-    block = composite.section
-    section = document.get(block) or {}
-    if not isinstance(section, Mapping):
-        raise ParamcountError(f"= {describe_value(section)}", where=block, expected="a JSON object")
-    inner_document = {**section, "model_type": composite.default_type}
-    inner_composite = COMPOSITES[composite.default_type]
-    try:
-        sizes, reading, name = read_language_model_only(inner_document, inner_composite, cls, has_head)
-    except ParamcountError as error:
-        raise error.add_block(block) from None
-    unread = {f"{block}.{key}": value for key, value in reading.unread.items()}
-    unread |= {key: value for key, value in document.items() if key not in (block, *composite.other_sections)}
-    reading = reading._replace(
-        not_counted=(*reading.not_counted, *composite.other_sections),
-        origin={field: origin.add_block(block) for field, origin in reading.origin.items()},
-        document=document,
-        used={f"{block}.{key}" for key in reading.used},
         unread=unread,
     )
     return sizes, reading, name

@@ -18,7 +18,6 @@ class Composite(NamedTuple):
     default_type: str  # the language model's type if its section has no model_type
     section: str = "text_config"  # the section of the language model
     classes: Mapping[str, str] = {}  # {class: model type}, if the section's `architectures` decides the type
-    wraps_composite: bool = False  # the section is another multimodal config, of type `default_type`
     versions: Mapping[str, str] = {}  # {`version`: model type}, if that key decides the type
     tie_rule: str = "top"  # which tie_word_embeddings counts: a key of TIE_RULES
     default_tie: bool = False  # the top-level tie_word_embeddings if it is missing
@@ -298,12 +297,6 @@ COMPOSITES = {
     "qwen3_asr": Composite(
         "qwen3", default_tie=True, default_section=ASR_QWEN_3 | {"tie_word_embeddings": True}, other_sections=AUDIO
     ),
-    "qwen3_omni_moe": Composite(
-        "qwen3_omni_moe_thinker",
-        section="thinker_config",
-        wraps_composite=True,
-        other_sections=("talker_config", "code2wav_config"),
-    ),
     "qwen3_omni_moe_thinker": Composite(
         "qwen3_omni_moe_text", ignores_model_type=True, other_sections=("vision_config", "audio_config")
     ),
@@ -332,7 +325,7 @@ WHOLE_CLASSES = {
     **{
         model_type: (f"{start}ForConditionalGeneration", f"{start}Model")
         for model_type, start in {
-            "dots3_note": "Dots3Note", "qwen3_omni_moe": "Qwen3OmniMoe",
+            "dots3_note": "Dots3Note",
         }.items()
     },
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, bundle
 from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Sizes, flag, hf, setting
 from paramcount.sizes.reading import get_section
@@ -27,6 +27,15 @@ def thinker_setting(*names: str, default: Any) -> Any:
         return next((section[name] for name in names if section.get(name) is not None), default)
 
     return setting(default=read)
+
+
+def sections_are_objects(*names: str) -> Condition:
+    def condition(js: ConfigJson, c: FieldValues) -> None:
+        for name in names:
+            if not isinstance(js.get(name, {}), Mapping | None):
+                raise ParamcountError(f"= {describe_value(js[name])}", where=name, expected="a JSON object")
+
+    return condition
 
 
 def if_it_speaks(section: str, part: str, *conditions: Condition) -> Condition:

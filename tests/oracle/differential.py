@@ -437,6 +437,15 @@ def think_and_speak(model: Any, ids: Any) -> dict[str, Any]:
     if not model.has_talker:
         return found
     states = thought.hidden_states[0] + thought.hidden_states[-1]
+    if model.config.model_type == "qwen3_omni_moe":
+        talker = model.talker
+        text, media = talker.text_projection(states), talker.hidden_projection(states)
+        found["codes"] = talker(inputs_embeds=talker.get_input_embeddings()(ids) + text + media).logits
+        pairs = torch.cat((text[:, :1], talker.get_input_embeddings()(ids[:, :1])), dim=1)
+        hidden = talker.code_predictor.model(inputs_embeds=pairs).last_hidden_state
+        found |= {f"codes {i}": head(hidden) for i, head in enumerate(talker.code_predictor.lm_head)}
+        n_codebooks = model.config.code2wav_config.num_quantizers
+        found["samples"] = model.code2wav(ids[:, None].repeat(1, n_codebooks, 1) * 0)
     if model.config.model_type == "qwen2_5_omni":
         dit, vocoder = model.token2wav.code2wav_dit_model, model.token2wav.code2wav_bigvgan_model
         inputs = model.talker.get_input_embeddings()(ids) + states

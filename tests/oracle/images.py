@@ -127,6 +127,19 @@ OMNI_VOCODER = {
     "mel_dim": 12, "upsample_initial_channel": 32, "upsample_rates": [5, 3, 2], "upsample_kernel_sizes": [11, 7, 4],
     "resblock_kernel_sizes": [3, 7], "resblock_dilation_sizes": [[1, 3, 5], [1, 2, 4]],
 }  # fmt: skip
+QWEN3_OMNI_TALKER = {
+    "spatial_merge_size": 2, "thinker_hidden_size": 32,
+    "text_config": {
+        **TEXT, "hidden_size": 24, "shared_expert_intermediate_size": 10, "moe_intermediate_size": 14, "num_experts": 8,
+        "num_experts_per_tok": 3, "rope_parameters": {**SECTIONS, "mrope_interleaved": True},
+    },
+    "code_predictor_config": {**TEXT, "hidden_size": 24, "num_code_groups": 4},
+}  # fmt: skip
+CODE2WAV = {
+    "codebook_size": 96, "num_quantizers": 4, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "intermediate_size": 44, "sliding_window": 5, "upsample_rates": [3, 2],
+    "upsampling_ratios": [2], "decoder_dim": 24, "rms_norm_eps": 1e-3,
+}  # fmt: skip
 GRANITE_SPEECH = {"audio_token_index": IMAGE_TOKEN, "window_size": 7, "downsample_rate": 2}
 GRANITE_EARS = {
     "input_dim": 10, "num_layers": 5, "hidden_dim": 16, "feedforward_mult": 3, "num_heads": 2, "dim_head": 6,
@@ -799,6 +812,9 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "token2wav_config": {"dit_config": OMNI_DIT, "bigvgan_config": OMNI_VOCODER},
     },
     "qwen3_omni_moe_thinker": QWEN3_OMNI_THINKER,
+    "qwen3_omni_moe": {
+        "thinker_config": QWEN3_OMNI_THINKER, "talker_config": QWEN3_OMNI_TALKER, "code2wav_config": CODE2WAV,
+    },
     "qwen3_5": {"text_config": DELTA, **PLACEHOLDER, "vision_config": QWEN3_VISION},
     "qwen3_5_moe": {
         "text_config": {
@@ -1187,6 +1203,7 @@ IMAGES: Mapping[str, Image] = {
     "Qwen2_5OmniThinkerForConditionalGeneration": Image((3, 16, 24), 6, arrange_for_thinker),
     "Qwen2_5OmniForConditionalGeneration": Image((3, 16, 24), 6, arrange_for_thinker),
     "Qwen3OmniMoeThinkerForConditionalGeneration": Image((3, 16, 24), 6, arrange_for_thinker),
+    "Qwen3OmniMoeForConditionalGeneration": Image((3, 16, 24), 6, arrange_for_thinker),
     "Qwen3_5ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Qwen3_5MoeForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
 }
