@@ -102,7 +102,7 @@ class Talker(SpeechDecoder):
     d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=1)
     n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=128)
     n_active_experts: Positive = hf(absent=8)
-    tied: Flag = derived(is_tied, at_root=True)
+    tie_word_embeddings: Flag = derived(is_tied, at_root=True)
 
     norm_topk_prob = setting("norm_topk_prob", default=False)
     rope = rotary(positions=32768)
@@ -205,7 +205,7 @@ class Qwen3OmniMoe(Speaking, Qwen3OmniMoeThinker):
     vocoder: Vocoder
     d_thinker: Positive = hf("talker_config.thinker_hidden_size", absent=2048)
 
-    image_token: ClassVar = thinker_setting("image_token_id", default=151655)
+    image_token = thinker_setting("image_token_id", default=151655)  # type: ignore[misc]
     audio_token = thinker_setting("audio_token_id", default=151646)
 
     def speak(c) -> tuple[Data, ...]:
@@ -232,7 +232,7 @@ class Qwen3OmniMoe(Speaking, Qwen3OmniMoeThinker):
             name = f"code_predictor.model.codec_embedding.{i}.weight"
             x = x + lookup(more, name, "embedding", c.predictor.vocab_size, c.predictor.d_model)
         x = talker.transform(x)
-        tied_to = "talker." + table if talker.tied else None
+        tied_to = "talker." + table if talker.tie_word_embeddings else None
         return linear(x, "codec_head", "lm_head", talker.vocab_size, tied_to=tied_to)
 
     def check_speech(c) -> None:
