@@ -186,6 +186,7 @@ ARCHITECTURES = {
     "idefics": ("idefics", "Idefics"),
     "idefics2": ("idefics2", "Idefics2"),
     "idefics3": ("idefics3", "Idefics3"),
+    "inkling2": ("inkling2", "Inkling2"),
     "inkling2_text": ("inkling2_text", "Inkling2Text"),
     "inkling_mm_model": ("inkling", "Inkling"),
     "inkling_text": ("inkling_text", "InklingText"),

@@ -77,20 +77,22 @@ class Inkling2Text(InklingBody):
     unpadded_vocab_size = setting("unpadded_vocab_size", default=200058)
 
     def forward(c, tokens: Data) -> Data:
+        return c.decode(c.embed(tokens))
+
+    def embed(c, tokens: Data) -> Data:
+        x = lookup(tokens, "model.llm.embed.weight", "embedding", c.vocab_size, c.d_model)
+        return c.norm(x, "model.llm.embed_norm")
+
+    def decode(c, x: Data) -> Data:
+        """Embedded tokens to logits."""
         opening, following = set(c.opening_layers), (*c.layer_types[1:], None)
         kinds = [
             (Kind(word, after, i == 0, i in opening), 1)
             for i, (word, after) in enumerate(zip(c.layer_types, following))
         ]
-        x = lookup(tokens, "model.llm.embed.weight", "embedding", c.vocab_size, c.d_model)
         carry = (("blocks", c.d_model), ("inputs", c.d_model))
-        x = layers(
-            c.norm(x, "model.llm.embed_norm"),
-            "model.llm.layers.{layer}.",
-            kinds,
-            lambda kind, *values: layer(c, kind, *values),
-            carry=carry,
-        )
+        name = "model.llm.layers.{layer}."
+        x = layers(x, name, kinds, lambda kind, *values: layer(c, kind, *values), carry=carry)
         logits = head(c, c.norm(x, "model.llm.norm"), "model.llm.embed.weight", "model.llm.unembed")
         n = c.unpadded_vocab_size
         logits = split(logits, n, c.vocab_size - n)[0] if isinstance(n, int) and n < c.vocab_size else logits

@@ -68,6 +68,7 @@ OWN_OTHERWISE = {
 }
 # Saved with more than any layer reads, or with less than it needs.
 OTHERWISE = {
+    "inkling2": "the reference adds to its config that matrices are stored in FP8",
     "ernie4_5_vl_moe": "experts of texts and of images are one list",
     "esm": "names of norms are older ones, and the name of frequencies is a pattern",
     "marian": "sinusoids are left out",

@@ -81,6 +81,7 @@ DIFFERENT = {
     "longformer": "the same",
     "longt5": "blocks of tokens",
     "funnel": "pooled tokens, whose number the trace leaves as a word",
+    "inkling2": "the inputs of the convolutions whose weights depend on tokens are a state",
     "inkling_mm_model": "its router gives the scores of routed experts alone, without those of shared ones",
     "longt5.LongT5EncoderModel": "blocks of tokens",
     "minimax": "its reference shows patterns of attention without a softmax too",

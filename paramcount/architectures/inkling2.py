@@ -1,0 +1,124 @@
+"""Inkling 2 with its vision encoder: positions stretched from a grid and rotary ones by column and row, learned scales
+of what layers add, and squares of patches through a plain MLP.
+"""
+
+from paramcount.architectures.inkling2_text import Inkling2Text
+from paramcount.errors import FieldName, ParamcountError
+from paramcount.flow import (
+    Axes,
+    Data,
+    Rope,
+    activate,
+    attend,
+    block,
+    cut,
+    insert,
+    learned_rows,
+    linear,
+    lookup,
+    merge_rows,
+    multiply_vector,
+    other_tokens,
+    patch_places,
+    put_in_front,
+    rope_at,
+)
+from paramcount.parts.vision import VisionEncoder, encoder_mlp
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, hf, setting
+from paramcount.sizes.derivations import part_of
+from paramcount.sizes.rules import check_heads_fill
+
+COLUMNS_AND_ROWS = Axes((1, 1), "restarted")
+
+
+def times_ratio(js: ConfigJson, c: FieldValues) -> int:
+    return part_of(c["d_model"], js.get("mlp_ratio", 4.0), "mlp_ratio")
+
+
+class Inkling2Vision(VisionEncoder):
+    """`n_positions`: rows and columns of the grid of learned positions."""
+
+    defaults = {"d_model": 1024, "n_layers": 23, "n_heads": 16}
+
+    d_ff: Positive = hf(absent=times_ratio, null=ABSENT)
+    n_channels: Positive = hf("num_channels", absent=3)
+    patch_size: Positive = hf("native_patch_size", "patch_size", absent=20)
+    merge_size: Positive = hf("adapter_merge_size", "spatial_merge_size", absent=2)
+    n_positions: Positive = hf("posemb_grid_size", absent=32)
+    d_projector: Positive = hf("projection_hidden_dim", absent=4096)
+    projector_bias: Flag = hf("projector_bias", absent=False)
+    d_out: Positive = hf("text_hidden_size", absent=4608)
+
+    norm_eps = setting("layer_norm_eps", default=1e-5)
+    rope = setting(default=lambda js, c: Rope((js.get("rope_parameters") or {}).get("rope_theta", 10_000.0)))
+
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of its patches, square by square."""
+        side, square, name = c.patch_size, c.merge_size, "embeddings.position_embedding"
+        patches = cut(pixels, side, side, square=square, channels_last=True)
+        x = linear(patches, "embeddings.patch_embedding", "embedding", c.d_model)
+        places, table = patch_places(pixels, side, side, square=square), (c.n_positions * c.n_positions, c.d_model)
+        x = x + lookup(places, name, "position", *table, index="places", stretch="centres")
+        first = learned_rows("embeddings.class_embedding", "embedding", 1, c.d_model, stored=(c.d_model,))
+        place = learned_rows("embeddings.cls_position_embedding", "position", 1, c.d_model, stored=(c.d_model,))
+        x = c.norm(put_in_front(first + place, x), "ln_pre")
+        turned = patch_places(pixels, side, side, square=square, class_place="first")
+        return other_tokens(c.encode(x, turned, name="layers.{layer}."))
+
+    def layer(c, x: Data, *reads: Data) -> Data:
+        x = x + multiply_vector(c.attend(c.norm(x, "ln_1"), *reads), "ls_1.gamma", "other", c.d_model)
+        h = encoder_mlp(c, c.norm(x, "ln_2"), ("mlp.c_fc", "mlp.c_proj"))
+        return x + multiply_vector(h, "ls_2.gamma", "other", c.d_model)
+
+    def attend(c, x: Data, places: Data) -> Data:
+        heads = (c.n_heads, c.d_head)
+        q, k, v = (linear(x, f"self_attn.{name}_proj", f"qkv.{name}", heads, bias=True) for name in "qkv")
+        q, k = (rope_at(y, places, c.rope, COLUMNS_AND_ROWS, "interleaved") for y in (q, k))
+        return linear(attend(q, k, v, cached=()), "self_attn.out_proj", "output_projection", c.d_model, bias=True)
+
+    def project(c, x: Data) -> Data:
+        """Squares of patches to vectors of the language model's size."""
+        merged, bias = merge_rows(x, c.merge_size * c.merge_size), c.projector_bias
+        h = activate(linear(merged, "proj_in", "projector", c.d_projector, bias=bias), c.activation)
+        return linear(h, "proj_out", "projector", c.d_out, bias=bias)
+
+    def check(c) -> None:
+        check_heads_fill(c)
+        if c.d_head % 4:
+            raise ParamcountError(
+                f"= {c.d_head} cannot be split into pairs for 2D rotary embedding",
+                where=FieldName("d_head"),
+                expected="a multiple of 4",
+            )
+
+
+class Inkling2(Inkling2Text):
+    """Source: modeling_inkling2.py of the reference. Names as the reference saves them."""
+
+    reference = "Inkling2ForConditionalGeneration"
+    base_model = "Inkling2Model"
+    section = "text_config"
+    modules = {
+        **Inkling2Text.modules,
+        ".visual.proj_in": (".vision_tower.merger.linear_1",), ".visual.proj_out": (".vision_tower.merger.linear_2",),
+        ".mlp.c_fc": (".mlp.fc1",), ".mlp.c_proj": (".mlp.fc2",),
+    }  # fmt: skip
+
+    vision: Inkling2Vision
+
+    image_token = setting("/image_token_id", default=200054)
+
+    def forward(c, tokens: Data) -> Data:
+        image = block(c.vision.image(), "model.visual.backbone.", c.vision.forward, part="vision")
+        image = block(image, "model.visual.", c.vision.project, part="projector")
+        return c.decode(insert(c.embed(tokens), tokens, image, c.image_token))
+
+    def check(c) -> None:
+        super().check()
+        if c.vision.d_out != c.d_model:
+            raise ParamcountError(
+                f"= {c.vision.d_out} is not " + FieldName("d_model") + f" = {c.d_model}",
+                where=FieldName("vision.d_out"),
+                expected=f"{c.d_model}",
+                sizes=(c.vision.d_out, c.d_model),
+            )
