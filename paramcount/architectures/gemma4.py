@@ -4,34 +4,29 @@ Vision has positions in two dimensions; audio has convolutions between attention
 encoder: pixels and sound go through one matrix each.
 """
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from paramcount.architectures.gemma4_text import Gemma4Text, Gemma4UnifiedText
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
     activate,
-    clip_to_stored,
-    elementwise,
     layer_norm,
-    norm,
     plain_norm,
     rms_norm,
     scale_by,
     scale_by_root,
 )
-from paramcount.flow.graph import Data, Size, Weight, Width
+from paramcount.flow.graph import Data, Size
 from paramcount.flow.operation import Unknown
 from paramcount.flow.operations.attention import Axes, Rope, attend, rope_at
 from paramcount.flow.operations.images import cut, patch_places
 from paramcount.flow.operations.linear import add_vector, linear, multiply_vector, place_tables
-from paramcount.flow.operations.shapes import given, mean_of_squares, reshape, split
-from paramcount.flow.operations.structure import block, layers
+from paramcount.flow.operations.shapes import given, mean_of_squares, reshape
+from paramcount.flow.operations.structure import block
+from paramcount.parts.usm import NAMES, Gemma4Audio, clipped_linear
 from paramcount.parts.vision import VisionEncoder
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, Tower, derived, hf, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, Tower, derived, hf, setting
 from paramcount.sizes.conditions import not_null
-from paramcount.sizes.derivations import d_model_per_head
-from paramcount.sizes.rules import check_heads_fill
 
 COLUMNS_AND_ROWS = Axes((1, 1), "apart")
 
@@ -75,18 +70,18 @@ class Gemma4Vision(VisionEncoder):
         return x + c.norm(c.feed_forward(c.norm(x, "pre_feedforward_layernorm")), "post_feedforward_layernorm")
 
     def attend(c, x: Data, places: Data) -> Data:
-        q = clipped_linear(c, x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head))
-        k = clipped_linear(c, x, "self_attn.k_proj", "qkv.k", (c.n_kv_heads, c.d_head))
-        v = clipped_linear(c, x, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
+        q = clipped_linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), clipped=c.clipped)
+        k = clipped_linear(x, "self_attn.k_proj", "qkv.k", (c.n_kv_heads, c.d_head), clipped=c.clipped)
+        v = clipped_linear(x, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head), clipped=c.clipped)
         q = rope_at(c.norm(q, "self_attn.q_norm"), places, c.rope, COLUMNS_AND_ROWS)
         k = rope_at(c.norm(k, "self_attn.k_norm"), places, c.rope, COLUMNS_AND_ROWS)
         a = attend(q, k, plain_norm(v, "rms", c.norm_eps), cached=(), scale=1.0)
-        return clipped_linear(c, a, "self_attn.o_proj", "output_projection", c.d_model)
+        return clipped_linear(a, "self_attn.o_proj", "output_projection", c.d_model, clipped=c.clipped)
 
     def feed_forward(c, x: Data) -> Data:
-        gate = activate(clipped_linear(c, x, "mlp.gate_proj", "mlp.gate", c.d_ff), c.activation)
-        up = clipped_linear(c, x, "mlp.up_proj", "mlp.up", c.d_ff)
-        return clipped_linear(c, gate * up, "mlp.down_proj", "mlp.down", c.d_model)
+        gate = activate(clipped_linear(x, "mlp.gate_proj", "mlp.gate", c.d_ff, clipped=c.clipped), c.activation)
+        up = clipped_linear(x, "mlp.up_proj", "mlp.up", c.d_ff, clipped=c.clipped)
+        return clipped_linear(gate * up, "mlp.down_proj", "mlp.down", c.d_model, clipped=c.clipped)
 
     def norm(c, x: Data, name: str) -> Data:
         return rms_norm(x, name, c.norm_eps)
@@ -98,33 +93,6 @@ class Gemma4Vision(VisionEncoder):
                 where=FieldName("d_head"),
                 expected="a multiple of 4",
             )
-
-
-def conv_channels(at: int) -> Callable[[Mapping[str, Any], Mapping[str, Any]], int]:
-    def channels(js: ConfigJson, c: FieldValues) -> int:
-        n: int = js.get("subsampling_conv_channels", (128, 32))[at]
-        return n
-
-    return channels
-
-
-class Gemma4Audio(Sizes):
-    """The audio tower: a Universal Speech Model, arXiv:2303.01037."""
-
-    section = "audio_config"
-
-    d_model: Positive = hf(absent=1024)
-    n_layers: Positive = hf(absent=12)
-    n_heads: Positive = hf(absent=8)
-    d_head: Positive = derived(d_model_per_head)
-    n_channels: Positive = derived(conv_channels(0))
-    n_channels_2: Positive = derived(conv_channels(1))
-    d_subsampled: Natural = derived(lambda js, c: c["n_channels"] // 4 * c["n_channels_2"])
-    d_conv: Positive = hf("conv_kernel_size", absent=5)
-    d_out: Positive = hf("output_proj_dims", absent=1536)
-    clipped: Flag = hf("use_clipped_linears", absent=True)
-
-    check = check_heads_fill
 
 
 class Gemma4TextOf(Gemma4Text):
@@ -157,11 +125,9 @@ class Gemma4(Gemma4Text):
             image = block(image, "model.embed_vision.", lambda x: project(x, c.d_model, eps), part="projector")
             others.append((image, c.image_token))
         if c.audio:
-            frames = given("mel bands", "frames", 1, c.audio.n_channels)
-            sound = block(frames, "model.audio_tower.", lambda x: audio(c.audio, x), part="audio")
-            sound = block(
-                sound, "model.embed_audio.", lambda x: project(x, c.d_model, Unknown("norm_eps")), part="projector"
-            )
+            sound = block(c.audio.sound(), "model.audio_tower.", c.audio.forward, part="audio", renamed=NAMES)
+            eps_of_audio = c.audio.norm_eps
+            sound = block(sound, "model.embed_audio.", lambda x: project(x, c.d_model, eps_of_audio), part="projector")
             others.append((sound, c.audio_token))
         return c.read(tokens, *others)
 
@@ -171,76 +137,6 @@ class Gemma4(Gemma4Text):
 
 def project(x: Data, d_model: Size, eps: float | Unknown) -> Data:
     return linear(plain_norm(x, "rms", eps), "embedding_projection", "projector", d_model)
-
-
-def clipped_linear(c: Any, x: Data, name: str, component: str, width: Width) -> Data:
-    """A matrix between two clippings, whose bounds are stored where they are used."""
-    if not c.clipped:
-        return linear(x, name + ".linear", component, width)
-    x = linear(clip_to_stored(x, name + ".input_"), name + ".linear", component, width)
-    return clip_to_stored(x, name + ".output_")
-
-
-def audio(c: Any, frames: Data) -> Data:
-    x = halved(c, frames, "subsample_conv_projection.layer0.", c.n_channels)
-    x = halved(c, x, "subsample_conv_projection.layer1.", c.n_channels_2)
-    x = Data("flatten", (x,), ("frames", c.d_subsampled))
-    x = linear(x, "subsample_conv_projection.input_proj_linear", "embedding", c.d_model)
-    x = layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: audio_layer(c, x))
-    return linear(x, "output_proj", "other", c.d_out, bias=True)
-
-
-def halved(c: Any, x: Data, prefix: str, channels: Size) -> Data:
-    """A convolution over time and frequency that keeps every second place of both, then a norm over its channels."""
-    weight = Weight(prefix + "conv.weight", "embedding", (channels, x.shape[1], 3, 3))
-    y = Data("convolve", (x,), ("frames", channels), (weight,))
-    return activate(norm(y, prefix + "norm"), "relu")
-
-
-def audio_layer(c: Any, x: Data) -> Data:
-    x = audio_mlp(c, x, "feed_forward1.")
-    x = x + norm(audio_attention(c, norm(x, "norm_pre_attn"), "self_attn."), "norm_post_attn")
-    x = light_convolution(c, x, "lconv1d.")
-    return norm(audio_mlp(c, x, "feed_forward2."), "norm_out")
-
-
-def audio_mlp(c: Any, x: Data, prefix: str) -> Data:
-    """Half of what it finds is added."""
-    h = activate(
-        clipped_linear(c, norm(x, prefix + "pre_layer_norm"), prefix + "ffw_layer_1", "mlp.up", 4 * c.d_model), "silu"
-    )
-    h = norm(clipped_linear(c, h, prefix + "ffw_layer_2", "mlp.down", c.d_model), prefix + "post_layer_norm")
-    return x + activate(h, "times ½")
-
-
-def audio_attention(c: Any, x: Data, prefix: str) -> Data:
-    """Local attention with relative positions. Queries have a learned scale per dimension; distances are sinusoids."""
-    heads = (c.n_heads, c.d_head)
-    q = clipped_linear(c, x, prefix + "q_proj", "qkv.q", heads)
-    k = clipped_linear(c, x, prefix + "k_proj", "qkv.k", heads)
-    v = clipped_linear(c, x, prefix + "v_proj", "qkv.v", heads)
-    q = elementwise(q, "scale", prefix + "per_dim_scale", "other", c.d_head)
-    distances = linear(
-        Data("sines of the distance", (x,), ("distances", c.d_model)), prefix + "relative_k_proj", "position", heads
-    )
-    k = Data("with distances", (k, distances), k.shape)
-    return clipped_linear(c, attend(q, k, v, cached=()), prefix + "post", "output_projection", c.d_model)
-
-
-def light_convolution(c: Any, x: Data, prefix: str) -> Data:
-    h = clipped_linear(c, norm(x, prefix + "pre_layer_norm"), prefix + "linear_start", "mixer", 2 * c.d_model)
-    kept, gate = split(h, c.d_model, c.d_model)
-    h = elementwise(
-        kept * activate(gate, "sigmoid"),
-        "convolve",
-        prefix + "depthwise_conv1d.weight",
-        "mixer",
-        c.d_model,
-        1,
-        c.d_conv,
-    )
-    h = activate(norm(h, prefix + "conv_norm"), "silu")
-    return x + clipped_linear(c, h, prefix + "linear_end", "mixer", c.d_model)
 
 
 def whole_patches(js: ConfigJson, c: FieldValues) -> None:

@@ -119,7 +119,6 @@ MEANINGS = {
     "n_ff_multiples": "MLP hidden size as a multiple of the MLP's input size",
     "n_conv_multiples": "convolution hidden size as a multiple of d_model",
     "n_characters": "number of characters of the CTC output",
-    "d_subsampled": "dimension after the convolutions",
     "d_out": "output dimension of the vision encoder",
     "n_pooled": "pooling kernel size in patches",
     "n_samples": "number of audio samples per token",

@@ -1,26 +1,31 @@
-"""The audio encoder of Gemma 3n: a Universal Speech Model, whose conformer attends to the frames before.
+"""The audio encoders of Gemma 3n and Gemma 4: a Universal Speech Model, whose conformer attends to the frames before.
 
-Source: arXiv:2303.01037; Gemma3nAudioEncoder of the reference.
+Source: arXiv:2303.01037; Gemma3nAudioEncoder and Gemma4AudioModel of the reference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import e, log
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import (
     Data,
+    Size,
+    Width,
     activate,
     attend,
     block_starts,
     clip,
+    clip_to_stored,
     convolve_earlier_frames,
     convolve_spectrum,
     cumulative_norm,
     distance_sinusoids,
     given,
     index_distances,
+    layer_norm,
     layers,
     linear,
     multiply_vector,
@@ -32,11 +37,23 @@ from paramcount.flow import (
     select_by_pair,
     split,
 )
-from paramcount.sizes import ConfigJson, FieldValues, Natural, Positive, Sizes, d_model_per_head, derived, hf, setting
+from paramcount.sizes import (
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    Sizes,
+    d_model_per_head,
+    derived,
+    hf,
+    setting,
+)
 from paramcount.sizes.rules import check_heads_fill
 
 STRIDES = "sscp_conv_stride_size"
 LOG_2 = 0.6931471805599453  # softplus of 0, by which the scale of queries is divided
+KEY_SCALE = log(1 + e) / LOG_2  # softplus of 1
 
 
 def read_pair(key: str, default: tuple[Any, Any], at: int) -> Any:
@@ -76,10 +93,66 @@ def count_bands(before: str, kernel: str, at: int) -> Callable[[ConfigJson, Fiel
     return count
 
 
-class Gemma3nAudio(Sizes):
-    """Two convolutions over frames and bands, then the conformer, of whose output every fourth frame is kept."""
+class SpeechConformer(Sizes):
+    """The layers of a Universal Speech Model: attention to the frames before and a convolution, between two MLPs."""
 
     section = "audio_config"
+
+    activation: ClassVar[Any] = "silu"
+    key_scale: ClassVar[float] = 1.0
+
+    def check(c) -> None:
+        check_heads_fill(c)
+
+    def layer(c, x: Data) -> Data:
+        """Attention and a convolution between two MLPs, of whose outputs half is added."""
+        x = c.feed_forward(x, "ffw_layer_start.")
+        h = c.attention(rms_norm(c.limit(x), "attention.pre_attn_norm", 1e-6), "attention.attn.")
+        h = c.limit(c.linear(h, "attention.post", "output_projection", c.d_model))
+        x = x + rms_norm(h, "attention.post_norm", 1e-6)
+        x = x + c.convolution(x, "lconv1d.")
+        return rms_norm(c.limit(c.feed_forward(x, "ffw_layer_end.")), "norm", 1e-6)
+
+    def feed_forward(c, x: Data, prefix: str) -> Data:
+        h = rms_norm(c.limit(x), prefix + "pre_layer_norm", 1e-6)
+        h = activate(c.linear(h, prefix + "ffw_layer_1", "mlp.up", 4 * c.d_model), c.activation)
+        h = c.limit(c.linear(h, prefix + "ffw_layer_2", "mlp.down", c.d_model))
+        return x + scale_by(rms_norm(h, prefix + "post_layer_norm", 1e-6), c.residual_weight)
+
+    def attention(c, x: Data, prefix: str) -> Data:
+        """The scores gain what the query says of the distance. Queries have a learned scale per dimension."""
+        heads = (c.n_heads, c.d_head)
+        q, k, v = (c.linear(x, f"{prefix}{name}_proj", f"qkv.{name}", heads) for name in "qkv")
+        q = multiply_vector(q, prefix + "per_dim_scale", "other", c.d_head, function="softplus")
+        q = scale_by(scale_by_root(q, c.d_head, "divided by √d_head", inverse=True), 1 / LOG_2)
+        k = scale_by(k, c.key_scale)
+        distances = distance_sinusoids(x, causal=c.n_later_frames == 0, slowest="base")
+        distances = linear(distances, prefix + "relative_position_embedding.pos_proj", "position", heads)
+        by_distance = select_by_pair(index_distances(x), score_keys(q, distances), axis=2)
+        return attend(
+            q, k, v, by_distance, window=c.n_later_frames, behind=c.n_earlier_frames, cached=(), causal=False,
+            scale=1.0, soft_cap=c.score_cap, caps_biases=True,
+        )  # fmt: skip
+
+    def convolution(c, x: Data, prefix: str) -> Data:
+        h = rms_norm(x, prefix + "pre_layer_norm", c.norm_eps)
+        kept, gate = split(c.linear(h, prefix + "linear_start", "mixer", 2 * c.d_model), c.d_model, c.d_model)
+        h = convolve_earlier_frames(kept * activate(gate, "sigmoid"), prefix + "depthwise_conv1d", c.d_conv)
+        h = activate(rms_norm(c.limit(h), prefix + "conv_norm", c.norm_eps), c.activation)
+        return c.linear(h, prefix + "linear_end", "mixer", c.d_model)
+
+    def linear(c, x: Data, name: str, component: str, width: Width) -> Data:
+        return linear(x, name, component, width)
+
+    def limit(c, x: Data) -> Data:
+        return clip(x, *c.limits())
+
+    def limits(c) -> tuple[Any, Any]:
+        return (-c.largest, c.largest) if isinstance(c.largest, int | float) else (c.largest, c.largest)
+
+
+class Gemma3nAudio(SpeechConformer):
+    """Two convolutions over frames and bands, then the conformer, of whose output every fourth frame is kept."""
 
     d_model: Positive = hf(absent=1536)
     n_layers: Positive = hf("conf_num_hidden_layers", absent=12)
@@ -107,9 +180,6 @@ class Gemma3nAudio(Sizes):
     reduction: ClassVar = setting("conf_reduction_factor", default=4)
     first_token: ClassVar = setting("vocab_offset", default=262272)
 
-    def check(c) -> None:
-        check_heads_fill(c)
-
     def sound(c) -> Data:
         return given("log-mel frames", "frames", c.n_mels)
 
@@ -127,44 +197,84 @@ class Gemma3nAudio(Sizes):
         x = convolve_spectrum(x, prefix + "conv", channels, kernel, bands, stride=stride)
         return activate(cumulative_norm(x, prefix + "norm", c.conv_eps), "relu")
 
-    def layer(c, x: Data) -> Data:
-        """Attention and a convolution between two MLPs, of whose outputs half is added."""
-        x = c.feed_forward(x, "ffw_layer_start.")
-        h = c.attention(rms_norm(c.limit(x), "attention.pre_attn_norm", 1e-6), "attention.attn.")
-        h = c.limit(linear(h, "attention.post", "output_projection", c.d_model))
-        x = x + rms_norm(h, "attention.post_norm", 1e-6)
-        x = x + c.convolution(x, "lconv1d.")
-        return rms_norm(c.limit(c.feed_forward(x, "ffw_layer_end.")), "norm", 1e-6)
 
-    def feed_forward(c, x: Data, prefix: str) -> Data:
-        h = rms_norm(c.limit(x), prefix + "pre_layer_norm", 1e-6)
-        h = activate(linear(h, prefix + "ffw_layer_1", "mlp.up", 4 * c.d_model), "silu")
-        h = c.limit(linear(h, prefix + "ffw_layer_2", "mlp.down", c.d_model))
-        return x + scale_by(rms_norm(h, prefix + "post_layer_norm", 1e-6), c.residual_weight)
+NAMES = (  # of Gemma 4, by those of Gemma 3n
+    (".conv_0.", ".layer0."),
+    (".conv_1.", ".layer1."),
+    ("conformer.", "layers."),
+    (".ffw_layer_start.", ".feed_forward1."),
+    (".ffw_layer_end.", ".feed_forward2."),
+    (".attention.pre_attn_norm.", ".norm_pre_attn."),
+    (".attention.post_norm.", ".norm_post_attn."),
+    (".attention.attn.relative_position_embedding.pos_proj.", ".self_attn.relative_k_proj."),
+    (".attention.attn.", ".self_attn."),
+    (".attention.post.", ".self_attn.post."),
+    ("}.norm.", "}.norm_out."),
+)
 
-    def attention(c, x: Data, prefix: str) -> Data:
-        """The scores gain what the query says of the distance. Queries have a learned scale per dimension."""
-        heads = (c.n_heads, c.d_head)
-        q, k, v = (linear(x, f"{prefix}{name}_proj", f"qkv.{name}", heads) for name in "qkv")
-        q = multiply_vector(q, prefix + "per_dim_scale", "other", c.d_head, function="softplus")
-        q = scale_by(scale_by_root(q, c.d_head, "divided by √d_head", inverse=True), 1 / LOG_2)
-        distances = distance_sinusoids(x, causal=c.n_later_frames == 0, slowest="base")
-        distances = linear(distances, prefix + "relative_position_embedding.pos_proj", "position", heads)
-        by_distance = select_by_pair(index_distances(x), score_keys(q, distances), axis=2)
-        return attend(
-            q, k, v, by_distance, window=c.n_later_frames, behind=c.n_earlier_frames, cached=(), causal=False,
-            scale=1.0, soft_cap=c.score_cap, caps_biases=True,
-        )  # fmt: skip
 
-    def convolution(c, x: Data, prefix: str) -> Data:
-        h = rms_norm(x, prefix + "pre_layer_norm", c.norm_eps)
-        kept, gate = split(linear(h, prefix + "linear_start", "mixer", 2 * c.d_model), c.d_model, c.d_model)
-        h = convolve_earlier_frames(kept * activate(gate, "sigmoid"), prefix + "depthwise_conv1d", c.d_conv)
-        h = activate(rms_norm(c.limit(h), prefix + "conv_norm", c.norm_eps), "silu")
-        return linear(h, prefix + "linear_end", "mixer", c.d_model)
+def conv_channels(at: int) -> Callable[[ConfigJson, FieldValues], Any]:
+    return lambda js, c: js.get("subsampling_conv_channels", (128, 32))[at]
 
-    def limit(c, x: Data) -> Data:
-        return clip(x, *c.limits())
 
-    def limits(c) -> tuple[Any, Any]:
-        return (-c.largest, c.largest) if isinstance(c.largest, int | float) else (c.largest, c.largest)
+def cap_of_scores(config: ConfigJson, c: Any) -> float:
+    """Frames are attended to in chunks, where distances are right if a chunk is as long as what it sees before it."""
+    chunk, before = config.get("attention_chunk_size", 12), config.get("attention_context_left", 13)
+    if chunk + 1 != before or config.get("attention_context_right", 0):
+        raise ValueError("the distances between frames are not described for other chunks than those of the release")
+    cap: float = config.get("attention_logit_cap", 50.0)
+    return cap
+
+
+class Gemma4Audio(SpeechConformer):
+    """Gemma 3n's conformer after two convolutions that see as many frames on either side, without its reduction. Its
+    matrices may stand between two clippings, whose bounds are stored.
+    """
+
+    d_model: Positive = hf(absent=1024)
+    n_layers: Positive = hf(absent=12)
+    n_heads: Positive = hf(absent=8)
+    d_head: Positive = derived(d_model_per_head)
+    n_channels: Positive = derived(conv_channels(0))
+    n_channels_2: Positive = derived(conv_channels(1))
+    n_bands: Natural = derived(lambda js, c: c["n_channels"] // 4)  # which the convolutions leave
+    n_earlier_frames: Natural = derived(lambda js, c: max(js.get("attention_context_left", 13) - 2, 0))
+    n_later_frames: Natural = derived(lambda js, c: max(js.get("attention_context_right", 0) - 1, 0))
+    d_conv: Positive = hf("conv_kernel_size", absent=5)
+    d_out: Positive = hf("output_proj_dims", absent=1536)
+    clipped: Flag = hf("use_clipped_linears", absent=True)
+
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
+    activation = setting("hidden_act", default="silu")
+    largest: ClassVar = setting("gradient_clipping", default=1e10)
+    score_cap: ClassVar = setting(default=cap_of_scores)
+    residual_weight: ClassVar = setting("residual_weight", default=0.5)
+    key_scale = KEY_SCALE
+
+    def sound(c) -> Data:
+        return given("log-mel frames", "frames", 4 * c.n_bands)
+
+    def forward(c, frames: Data) -> Data:
+        """Log-mel frames [frames, bands] to vectors [audio tokens, d_out]."""
+        x = reshape(frames, 4 * c.n_bands, 1)
+        x = c.halve(x, "subsample_conv_projection.conv_0.", c.n_channels, 2 * c.n_bands)
+        x = c.halve(x, "subsample_conv_projection.conv_1.", c.n_channels_2, c.n_bands)
+        x = reshape(x, c.n_bands * c.n_channels_2)
+        x = linear(x, "subsample_conv_projection.input_proj_linear", "embedding", c.d_model)
+        x = layers(x, "conformer.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
+        return linear(x, "output_proj", "other", c.d_out, bias=True)
+
+    def halve(c, x: Data, prefix: str, channels: Size, bands: Size) -> Data:
+        x = convolve_spectrum(x, prefix + "conv", channels, 3, bands, stride=2, zeros="around")
+        return activate(layer_norm(x, prefix + "norm", c.norm_eps, bias=False), "relu")
+
+    def linear(c, x: Data, name: str, component: str, width: Width) -> Data:
+        return clipped_linear(x, name, component, width, clipped=c.clipped)
+
+
+def clipped_linear(x: Data, name: str, component: str, width: Width, *, clipped: bool) -> Data:
+    """A matrix of Gemma 4's encoders; between two clippings, their bounds are stored where they are used."""
+    if not clipped:
+        return linear(x, name + ".linear", component, width)
+    x = linear(clip_to_stored(x, name + ".input_"), name + ".linear", component, width)
+    return clip_to_stored(x, name + ".output_")

@@ -298,6 +298,16 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         "audio_config": None,
     },
+    "gemma4, sound": {
+        "text_config": {**GEMMA4, "hidden_size_per_layer_input": 6, "vocab_size_per_layer_input": 96},
+        "image_token_id": 93, "audio_token_id": IMAGE_TOKEN, "video_token_id": 94, "vision_config": None,
+        "audio_config": {
+            "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "subsampling_conv_channels": [8, 6],
+            "conv_kernel_size": 3, "output_proj_dims": 12, "rms_norm_eps": 1e-3, "gradient_clipping": 1.5,
+            "attention_chunk_size": 3, "attention_context_left": 4, "attention_logit_cap": 3.0, "residual_weight": 0.7,
+            "hidden_act": "gelu",
+        },
+    },
     "gemma4_unified": {
         "text_config": GEMMA4, **PLACEHOLDER, "audio_token_id": 93, "video_token_id": 94,
         "vision_config": {
@@ -1044,9 +1054,12 @@ def arrange_as_frames_of_patches(pixels: Any, ids: Any, sizes: Any) -> dict[str,
 
 
 def arrange_as_gemma4(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
-    """Patches, each with its channels last, and the column and the row of each."""
+    """Patches, each with its channels last, and the column and the row of each; or frames."""
     import torch
 
+    if not sizes.vision:
+        frames = pixels[0].T[None, :, : 4 * sizes.audio.n_bands]
+        return {"input_features": frames, "input_features_mask": torch.ones(frames.shape[:2], dtype=torch.bool)}
     side = sizes.vision.patch_size * getattr(sizes.vision, "n_pooled", 1)
     channels, rows, columns = len(pixels), pixels.shape[1] // side, pixels.shape[2] // side
     patches = pixels.reshape(channels, rows, side, columns, side).permute(1, 3, 2, 4, 0)
@@ -1227,6 +1240,8 @@ def make_image(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], dic
     image = IMAGES[cls_name]
     values = torch.randn(image.shape)
     given, inputs = image.arrange(values, ids, sizes), {image.name: values.numpy()}
+    if "input_features" in given and image.name == "pixels":
+        inputs = {"log_mel_frames": given["input_features"][0].numpy()}
     if "image_embeds_position_mask" in given:
         mask = given["image_embeds_position_mask"][0].numpy()
         inputs["image_places"] = mask

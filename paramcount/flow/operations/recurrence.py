@@ -319,11 +319,20 @@ def convolve_image(
     return Data(operation, (x,), (rows, *x.shape[1:-1], channels), weights)
 
 
-def convolve_spectrum(x: Data, name: str, channels: Size, width: Size, bands: Size, *, stride: int) -> Data:
-    """All channels over `width` frames, its own and later ones, and as many bands: [n, bands, in] to [n / stride,
-    bands, channels], stored with frames before bands."""
+def convolve_spectrum(
+    x: Data,
+    name: str,
+    channels: Size,
+    width: Size,
+    bands: Size,
+    *,
+    stride: int,
+    zeros: Literal["around", "later rows"] = "later rows",
+) -> Data:
+    """All channels over `width` frames and as many bands: [n, bands, in] to [n / stride, bands, channels], stored with
+    frames before bands. `zeros`: whether frames on either side are read, or a frame and later ones."""
     kernel = Weight(name + ".weight", "mixer", (channels, x.shape[-1], width, width))
-    operation = Convolve(width, stride=stride, of_image=True, zeros="later rows")
+    operation = Convolve(width, stride=stride, of_image=True, zeros=zeros)
     return Data(operation, (x,), (x.shape[0], bands, channels), (kernel,))
 
 
