@@ -104,7 +104,7 @@ class SpeechConformer(Sizes):
     def check(c) -> None:
         check_heads_fill(c)
 
-    def layer(c, x: Data) -> Data:
+    def layer(c: Any, x: Data) -> Data:
         """Attention and a convolution between two MLPs, of whose outputs half is added."""
         x = c.feed_forward(x, "ffw_layer_start.")
         h = c.attention(rms_norm(c.limit(x), "attention.pre_attn_norm", 1e-6), "attention.attn.")
@@ -113,13 +113,13 @@ class SpeechConformer(Sizes):
         x = x + c.convolution(x, "lconv1d.")
         return rms_norm(c.limit(c.feed_forward(x, "ffw_layer_end.")), "norm", 1e-6)
 
-    def feed_forward(c, x: Data, prefix: str) -> Data:
+    def feed_forward(c: Any, x: Data, prefix: str) -> Data:
         h = rms_norm(c.limit(x), prefix + "pre_layer_norm", 1e-6)
         h = activate(c.linear(h, prefix + "ffw_layer_1", "mlp.up", 4 * c.d_model), c.activation)
         h = c.limit(c.linear(h, prefix + "ffw_layer_2", "mlp.down", c.d_model))
         return x + scale_by(rms_norm(h, prefix + "post_layer_norm", 1e-6), c.residual_weight)
 
-    def attention(c, x: Data, prefix: str) -> Data:
+    def attention(c: Any, x: Data, prefix: str) -> Data:
         """The scores gain what the query says of the distance. Queries have a learned scale per dimension."""
         heads = (c.n_heads, c.d_head)
         q, k, v = (c.linear(x, f"{prefix}{name}_proj", f"qkv.{name}", heads) for name in "qkv")
@@ -134,20 +134,21 @@ class SpeechConformer(Sizes):
             scale=1.0, soft_cap=c.score_cap, caps_biases=True,
         )  # fmt: skip
 
-    def convolution(c, x: Data, prefix: str) -> Data:
+    def convolution(c: Any, x: Data, prefix: str) -> Data:
         h = rms_norm(x, prefix + "pre_layer_norm", c.norm_eps)
         kept, gate = split(c.linear(h, prefix + "linear_start", "mixer", 2 * c.d_model), c.d_model, c.d_model)
         h = convolve_earlier_frames(kept * activate(gate, "sigmoid"), prefix + "depthwise_conv1d", c.d_conv)
         h = activate(rms_norm(c.limit(h), prefix + "conv_norm", c.norm_eps), c.activation)
-        return c.linear(h, prefix + "linear_end", "mixer", c.d_model)
+        out: Data = c.linear(h, prefix + "linear_end", "mixer", c.d_model)
+        return out
 
-    def linear(c, x: Data, name: str, component: str, width: Width) -> Data:
+    def linear(c: Any, x: Data, name: str, component: str, width: Width) -> Data:
         return linear(x, name, component, width)
 
-    def limit(c, x: Data) -> Data:
+    def limit(c: Any, x: Data) -> Data:
         return clip(x, *c.limits())
 
-    def limits(c) -> tuple[Any, Any]:
+    def limits(c: Any) -> tuple[Any, Any]:
         return (-c.largest, c.largest) if isinstance(c.largest, int | float) else (c.largest, c.largest)
 
 

@@ -69,7 +69,7 @@ def phrase_action(step: Step, names: Sequence[str]) -> str:
         case Form.CONCATENATION if len(names) > 1:
             return f"concatenates {every}"
         case Form.SPLIT:
-            return f"takes {'a part' if step.text == 'split' else f'the {step.text}'} out of {every}"
+            return f"takes {'a part' if step.text == step.op else f'the {step.text}'} out of {every}"
         case Form.RESHAPE:
             return f"reshapes {every}"
         case Form.SCORES:
@@ -97,7 +97,7 @@ def name_source(steps: Sequence[Step], i: int, j: int) -> str:
         return "an earlier sum"
     if step.form in OUTPUTS:
         return OUTPUTS[step.form]
-    if step.reads and step.form is Form.SPLIT and step.text == "split":
+    if step.reads and step.form is Form.SPLIT and step.text == step.op:
         return f"a part of {name_source(steps, i, step.reads[0])}"
     if step.reads and step.form in (Form.RESHAPE, Form.KV_CACHE):
         return name_source(steps, i, step.reads[0])
