@@ -358,6 +358,7 @@ ARCHITECTURES = {
     "qwen4_exp.Qwen4ExpForCausalLM": ("qwen4_exp", "Qwen4ExpTextOf"),
     "qwen4_exp_text": ("qwen4_exp", "Qwen4ExpText"),
     "recurrent_gemma": ("recurrent_gemma", "RecurrentGemma"),
+    "reformer": ("reformer", "Reformer"),
     "rembert": ("rembert", "RemBert"),
     "roberta": ("roberta", "Roberta"),
     "roberta-prelayernorm": ("roberta", "RobertaPreLayerNorm"),

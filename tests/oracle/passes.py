@@ -148,6 +148,11 @@ XLSTM = {
     "vocab_size": 96, "hidden_size": 128, "num_hidden_layers": 2, "num_heads": 4, "qk_dim_factor": 0.5,
     "ffn_round_up_to_multiple_of": 8,
 }  # fmt: skip
+REFORMER = {
+    "vocab_size": 96, "hidden_size": 32, "attention_head_size": 6, "num_attention_heads": 3, "feed_forward_size": 40,
+    "attn_layers": ["local", "lsh", "lsh"], "axial_pos_shape": [4, 6], "axial_pos_embds_dim": [20, 12],
+    "max_position_embeddings": 24, "layer_norm_eps": 1e-3,
+}  # fmt: skip
 CONFIGS: dict[str, dict[str, Any]] = {
     "gpt2": {"vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 44},
     "llama": USUAL,
@@ -1193,6 +1198,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "ernie": BERT,
     "ernie, tasks": {**BERT, "use_task_id": True, "layer_norm_eps": 1e-2, "hidden_act": "relu"},
     "electra": {**BERT, "embedding_size": 20, "layer_norm_eps": 1e-2, "hidden_act": "relu"},
+    "reformer": {**REFORMER, "is_decoder": True, "architectures": ["ReformerModelWithLMHead"]},
+    "reformer, masked": {**REFORMER, "axial_pos_embds": False, "hidden_act": "gelu"},
     "rembert": {
         **BERT,
         "input_embedding_size": 20,

@@ -607,6 +607,7 @@ class Attention(Operation):
     # The two last inputs: other queries, for the keys after the first ones, which are as many as the last input has.
     has_others: bool = False
     more_chunks: tuple[int, int] = (0, 0)  # not causal: so many chunks before their own, and after it, are seen too
+    itself_last: bool = False  # a token sees itself only if it sees no other
 
     def describe(self) -> str:
         if self.weighs == "collisions":
@@ -622,6 +623,8 @@ class Attention(Operation):
             text += f"{', ' if text else ''}also to compressed blocks of {self.compressed_block:,} tokens"
         if self.has_marks:
             text += f"{', ' if text else ''}also to global tokens"
+        if self.itself_last:
+            text += f"{', ' if text else ''}to itself only if to no other token"
         return text
 
     @property
@@ -711,6 +714,8 @@ class Attention(Operation):
             scores = scores + (bias.transpose(2, 0, 1) if bias.ndim == 3 else bias)
         if cap is not None and self.caps_biases:
             scores = np.tanh(scores / np.float32(cap)) * np.float32(cap)
+        if self.itself_last:
+            scores[:, np.arange(n), np.arange(m - n, m)] = np.float32(-1e5)
         visible = self.visible(run.positions, n, m - n_blocks)
         if visible is not None and marks is not None:
             visible = visible | (marks == 1)
@@ -870,6 +875,7 @@ def attend(
     caps_biases: bool = False,
     others: tuple[Data, Data] | None = None,
     more_chunks: tuple[int, int] = (0, 0),
+    itself_last: bool = False,
 ) -> Data:
     """softmax(QKᵀ)·V as one operation.
 
@@ -884,6 +890,7 @@ def attend(
     `chunk_offset` tokens are missing from the first one; `more_chunks`: as in `Attention`. `behind`: without `causal`,
     tokens seen before the query, if not as many as the `window` after it. `caps_biases`: the soft cap comes after the
     biases.
+    `itself_last`: a token sees itself only if it sees no other.
     `others`: queries for the keys after the first ones, and what has as many rows as there are first ones.
     `weighs`, `exponent`: as in `Attention`.
     `marked`: 1 for each key that all queries see, whatever the window is, else 0.
@@ -895,7 +902,7 @@ def attend(
         window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest,
         by_key, by_distance, n_kept, blocks[1] if blocks else None, chosen_block,
         within is not None, except_in, own is not None, chunk_offset, weighs, exponent, marked is not None, behind,
-        caps_biases, others is not None, more_chunks,
+        caps_biases, others is not None, more_chunks, itself_last,
     )  # fmt: skip
     more = (places, blocks[0] if blocks else None, chosen, within, marked, *(others or ()))
     added = (*biases, *(extra for extra in more if extra is not None))

@@ -9,7 +9,7 @@ from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Add, Data, Size, Weight, Width, as_axes, last_size, multiply
 from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, np, require
 from paramcount.flow.operations.elementwise import Scale
-from paramcount.flow.operations.shapes import Split
+from paramcount.flow.operations.shapes import Split, join
 
 # How a grid of positions is stretched over an image.
 Stretch: TypeAlias = Literal[
@@ -18,6 +18,7 @@ Stretch: TypeAlias = Literal[
 ]  # fmt: skip
 Index: TypeAlias = Literal[
     "ids", "ids by column", "positions", "places", "rows", "columns, rows", "columns and rows in turns", "nearest",
+    "rows of a grid", "columns of a grid",
 ]  # fmt: skip
 
 
@@ -35,7 +36,7 @@ class Lookup(Operation):
     # from a vector, or the token id that stands for it. "ids by column": each column of ids has `n_rows` of its own.
     index: Index = "ids"
     offset: Size | Unknown = 0  # added to a position or an id, or the first of the rows or of the grid
-    n_rows: Size = 0
+    n_rows: Size = 0  # or the columns of a grid, whose rows one after the other are the positions
     # Of the grid: corners on corners, or each row at the centre of a square. Its border continues outside. Cubics are
     # Keys' with a = -0.75; if the grid shrinks, values may be averaged over as many rows as become one. "centres of a
     # square": the grid is stretched over a square as large as the longer side of the image.
@@ -55,8 +56,10 @@ class Lookup(Operation):
     def describe(self) -> str:
         if self.index == "nearest":
             return "the number of the nearest row" if self.token_ids is None else "the token id of the nearest row"
-        if "columns" in self.index:
+        if self.index in ("columns, rows", "columns and rows in turns"):
             return "a row for the column plus one for the row of each patch"
+        if self.index.endswith("of a grid"):
+            return f"position lookup in the {self.index}"
         names = {
             "ids": "row lookup",
             "ids by column": "row lookup",
@@ -75,10 +78,13 @@ class Lookup(Operation):
             if self.token_ids is not None and nearest.max(initial=0) >= len(ids):
                 raise ParamcountError(f"code {nearest.max():,} has no token id", expected=f"0 to {len(ids) - 1:,}")
             return nearest if self.token_ids is None else ids[nearest]
-        if "columns" in self.index:
+        if self.index in ("columns, rows", "columns and rows in turns"):
             places, (columns, rows) = inputs[0], table if self.index == "columns, rows" else table.transpose(1, 0, 2)
             return np.asarray(columns[places[:, 1]] + rows[places[:, 0]], dtype=np.float32)
-        if self.index == "rows":
+        if self.index.endswith("of a grid"):
+            table, side = table.reshape(-1, table.shape[-1]), int(self.n_rows)
+            rows = run.positions // side if self.index == "rows of a grid" else run.positions % side
+        elif self.index == "rows":
             table = table.reshape(-1, table.shape[-1])
             rows = np.arange(int(first), int(first + self.n_rows))
         elif self.index == "ids by column":
@@ -91,7 +97,7 @@ class Lookup(Operation):
         n_rows = len(table) + sum(map(len, weights[1 : self.n_tables]))
         if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < n_rows:
             worst = int(rows.max()) if int(rows.max()) >= n_rows else int(rows.min())
-            what = "position" if self.index == "positions" else "token id"
+            what = "position" if self.index in ("positions", "rows of a grid") else "token id"
             raise ParamcountError(f"unknown {what} {worst:,}", expected=f"0 to {n_rows - 1:,}")
         if self.n_tables > 1:
             later = rows >= len(table)
@@ -190,6 +196,18 @@ def place_tables(places: Data, name: str, rows: Size, width: Size, *, in_turns: 
     shape = (rows, 2, width) if in_turns else (2, rows, width)
     index: Index = "columns and rows in turns" if in_turns else "columns, rows"
     return Data(Lookup(index), (places,), (places.shape[0], width), (Weight(name, "position", shape),))
+
+
+def axial_positions(x: Data, name: str, grid: Sequence[Size], widths: Sequence[Size]) -> Data:
+    """The row and the column of each position in a grid, side by side: [n, sum of widths]. Source: arXiv:2001.04451,
+    AxialPositionEmbeddings of the reference.
+    """
+    found = []
+    for axis, width in enumerate(widths):
+        shape = (grid[0], 1, width) if axis == 0 else (1, grid[1], width)
+        operation = Lookup("rows of a grid" if axis == 0 else "columns of a grid", n_rows=grid[1])
+        found.append(Data(operation, (x,), (x.shape[0], width), (Weight(f"{name}.{axis}", "position", shape),)))
+    return found[0] if len(found) == 1 else join(*found)
 
 
 def learned_rows(

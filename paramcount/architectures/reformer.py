@@ -1,0 +1,157 @@
+"""Reformer: two streams that layers read in turns, attention inside chunks or among tokens with equal hashes."""
+
+from typing import Any
+
+from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.flow import (
+    Data,
+    Unreachable,
+    add_vector,
+    attend,
+    axial_positions,
+    block,
+    join,
+    layer_norm,
+    layers,
+    linear,
+    lookup,
+    plain_norm,
+    reshape,
+    split,
+)
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, Widths, Words, derived, hf, setting
+
+KINDS = ("local", "lsh")
+LAYER = "reformer.encoder.layers.{layer}."
+
+
+def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+    """The attention of each layer. If all that are named are equal, there may be more or fewer layers."""
+    named: tuple[object, ...] = tuple(js.get("attn_layers", ("local", "lsh") * 3))
+    for i, kind in enumerate(named):
+        if kind not in KINDS:
+            raise ParamcountError(f"= {describe_value(kind)}", where=f"attn_layers.{i}", choices=KINDS)
+    if not named:
+        raise ParamcountError("is empty", where="attn_layers", choices=KINDS)
+    n = js.get("num_hidden_layers", len(named))
+    if type(n) is not int or n < 1 or (len(set(named)) > 1 and n > len(named)):
+        expected = "a positive integer" if len(set(named)) == 1 else f"1 to {len(named)}, as attn_layers"
+        raise ParamcountError(f"= {describe_value(n)}", where="num_hidden_layers", expected=expected)
+    words = tuple(str(kind) for kind in named)
+    return words[:n] if len(set(words)) > 1 else words[:1] * n
+
+
+def class_fits(js: ConfigJson, c: FieldValues) -> None:
+    """The class with the head of a causal model is for decoders alone, the one of a masked model for encoders."""
+    named = (*(js.get("architectures") or ()), "ReformerForMaskedLM")[0]
+    wanted = {"ReformerModelWithLMHead": True, "ReformerForMaskedLM": False}.get(named)
+    if wanted is not None and c["is_decoder"] != wanted:
+        raise ParamcountError(
+            f"= {describe_value(c['is_decoder'])}, but the class is {named}",
+            where="is_decoder",
+            expected="true" if wanted else "false",
+        )
+    for kind in KINDS:
+        key = f"{kind}_num_chunks_after"
+        if c["is_decoder"] and kind in js.get("attn_layers", KINDS) and js.get(key, 0) != 0:
+            raise ParamcountError(f"= {describe_value(js[key])} in a decoder", where=key, expected="0")
+
+
+def chunks_have_lengths(js: ConfigJson, c: FieldValues) -> None:
+    for kind in KINDS:
+        key = f"{kind}_attn_chunk_length"
+        length = js.get(key, 64)
+        if kind in js.get("attn_layers", KINDS) and (type(length) is not int or length < 1):
+            raise ParamcountError(f"= {describe_value(length)}", where=key, expected="a positive integer")
+
+
+class Reformer(Sizes):
+    """Source: arXiv:2001.04451, sections 2 and 3; ReformerModelWithLMHead and ReformerForMaskedLM."""
+
+    reference = "ReformerForMaskedLM"
+    equivalent_classes = ("ReformerModelWithLMHead",)
+    base_model = "ReformerModel"
+    conditions = (class_fits, chunks_have_lengths)
+
+    vocab_size: Positive = hf(absent=320)
+    d_model: Positive = hf(absent=256)
+    layer_types: Words = derived(kinds)
+    n_heads: Positive = hf(absent=12)
+    d_head: Positive = hf("attention_head_size", absent=64)
+    d_ff: Positive = hf("feed_forward_size", absent=512)
+    n_positions: Positive = hf("max_position_embeddings", absent=4096)
+    axial: Flag = hf("axial_pos_embds", absent=True)
+    axial_shape: Widths = hf("axial_pos_shape", absent=(64, 64))
+    axial_dims: Widths = hf("axial_pos_embds_dim", absent=(64, 192))
+    is_decoder: Flag = hf(absent=False)
+
+    activation = setting("hidden_act", default="relu")
+    norm_eps = setting("layer_norm_eps", default=1e-12)
+    local_chunk = setting("local_attn_chunk_length", default=64)
+    hashed_chunk = setting("lsh_attn_chunk_length", default=64)
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        def build(tokens: Data) -> Data:
+            x = c.embed(tokens)
+            stack = [(kind, 1) for kind in c.layer_types]
+            x = layers(join(x, x), LAYER, stack, lambda kind, x: c.layer(kind, x))
+            x = layer_norm(x, "reformer.encoder.layer_norm", c.norm_eps)
+            return linear(x, "lm_head.decoder", "lm_head", c.vocab_size) if head else x
+
+        return block(tokens, "", build, part="decoder" if c.is_decoder else "encoder")
+
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, head=False)
+
+    def embed(c, tokens: Data) -> Data:
+        """Positions are rows of one table, or a row of a grid beside a column of it."""
+        names = "reformer.embeddings."
+        x = lookup(tokens, names + "word_embeddings.weight", "embedding", c.vocab_size, c.d_model)
+        if not c.axial:
+            table = (c.n_positions, c.d_model)
+            name = names + "position_embeddings.embedding.weight"
+            return x + lookup(tokens, name, "position", *table, index="positions")
+        return x + axial_positions(tokens, names + "position_embeddings.weights", c.axial_shape, c.axial_dims)
+
+    def layer(c, kind: str, x: Data) -> Data:
+        """Attention reads the second stream and adds to the first, the MLP reads the first and adds to the second.
+        Source: section 3.
+        """
+        first, second = split(x, c.d_model, c.d_model)
+        first = first + c.attend(kind, layer_norm(second, "attention.layer_norm", c.norm_eps))
+        h = layer_norm(first, "feed_forward.layer_norm", c.norm_eps)
+        names = ("feed_forward.dense.dense", "feed_forward.output.dense")
+        return join(first, second + plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=True))
+
+    def attend(c, kind: str, x: Data) -> Data:
+        """As long as a text is one chunk, all tokens see one another. Of equal queries and keys, a token sees its own
+        only if it sees no other. Source: section 2.
+        """
+        heads, name = (c.n_heads, c.d_head), "attention.self_attention."
+        kept = reshape(x, c.d_model)  # the vectors of earlier tokens, from which keys and values are computed anew
+        if kind == "local":
+            q = linear(x, name + "query", "qkv.q", heads)
+            k, longest = linear(kept, name + "key", "qkv.k", heads), c.local_chunk
+        else:
+            q = linear(x, name + "query_key", "qkv.q", heads)
+            k = linear(kept, name + "query_key", "qkv.q", heads, tied_to=LAYER + name + "query_key.weight")
+            k, longest = plain_norm(k, "rms", 1e-6), c.hashed_chunk
+        v = linear(kept, name + "value", "qkv.v", heads)
+        cached = (kept,) if c.is_decoder else ()
+        a = attend(q, k, v, cached=cached, causal=c.is_decoder, longest=longest, itself_last=kind == "lsh")
+        return linear(a, "attention.output.dense", "output_projection", c.d_model)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        bias = add_vector(tokens, "lm_head.bias", "lm_head", c.vocab_size)
+        return (Unreachable(bias, "the LM head adds no bias", of_lm_head=True),)
+
+    def check(c: Any) -> None:
+        if not c.axial:
+            return
+        if len(c.axial_shape) != 2:
+            n = len(c.axial_shape)
+            raise ParamcountError(f"has {n} values", where=FieldName("axial_shape"), expected="2")
+        if not 1 <= len(c.axial_dims) <= 2 or sum(c.axial_dims) != c.d_model:
+            found = f"= {list(c.axial_dims)} does not sum to " + FieldName("d_model") + f" = {c.d_model}"
+            raise ParamcountError(found, where=FieldName("axial_dims"), expected="1 or 2 values")
