@@ -56,7 +56,7 @@ def list_tensors(model: Any, output: Mapping[str, Any]) -> Iterator[Any]:
     import torch
 
     output = output.get("language_model_outputs", output)
-    cache: Any = output.get("past_key_values")
+    cache: Any = output.get("past_key_values") or output.get("past_buckets_states")
     if cache is None:
         cache = output.get("cache_params")
     halves = [cache]

@@ -63,6 +63,7 @@ DIFFERENT = {
     "instructblipvideo": "likewise",
     "udop": "boxes always go in",
     "voxtral_realtime": "a sound always goes in",
+    "reformer": "of earlier tokens it keeps vectors, and reads one token at a time behind them",
     "blt": "bytes go in, and patches that another model cuts",
     "cpmant": "tokens stand behind a prompt that the reference puts there",
     "deberta": "the reference leaves out vectors of distances that the text is too short for",
@@ -109,7 +110,7 @@ DIFFERENT = {
 }
 UNSEEN = ("big_bird",)  # of which the reference shows no pattern
 CHOOSING = ("top-k tokens", "top-k blocks")  # after these a token sees only some of those that the mask leaves
-CHUNKED = ("llama4", "doge")  # where a chunk, or the keys themselves, decide what it sees
+CHUNKED = ("llama4", "doge", "reformer")  # where a chunk, or the keys themselves, decide what it sees
 
 # Keys and values that the reference copies for every head that shares them before it keeps them.
 KEPT_TIMES = {"falcon, grouped": 2}
