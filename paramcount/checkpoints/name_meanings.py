@@ -139,6 +139,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("shared_experts", "share_expert shared_expert shared_experts shared_mlp"),
     ("shared_experts", "*_shexp"),
     ("output_projection", "self_attention.experts.output_linear self_attention.experts.bias"),
+    ("qkv", "self_attention.query_key self_attention.key self_attention.value"),
     ("qkv", "self_attention.experts.input_linear"),
     ("experts", "experts block_sparse_moe.input_linear"),
     ("experts", "block_sparse_moe.output_linear mlp.input_linear"),
