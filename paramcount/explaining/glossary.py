@@ -318,6 +318,7 @@ FLAGS = {  # sizes, flags and lists that are named after a feature
     "owners": "layers that own the weights of a shared block",
     "is_exact": "whether attention is exact, without landmarks",
     "pooled": "pooler: a linear layer on the first token",
+    "scaled_residuals": "whether learned values scale what attention and MLP add",
     "projected": "whether a matrix brings the encoder's output to the size of the decoder",
     "pooling_head": "attention pooling head of the vision encoder",
     "positions": "position embedding",
