@@ -53,7 +53,11 @@ def expand_layers(found: Trace) -> list[Step]:
     return list(with_every_layer(found).steps)
 
 
-MASKED_PARTS = {"gemma3n": {"audio"}, "deepseek_ocr2": {"vision"}}  # where a frame or a query reads those before it
+MASKED_PARTS = {
+    "gemma3n": {"audio"},
+    "gemma4": {"audio"},
+    "deepseek_ocr2": {"vision"},
+}  # where a frame or a query reads those before it
 
 
 @pytest.mark.parametrize("n_tokens", [1, 5, 13])
