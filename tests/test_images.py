@@ -97,6 +97,22 @@ def test_a_convolution_of_single_channels_may_make_several_values_of_each() -> N
     assert found.tolist() == [[n, 2 * n, 30 * n, 40 * n] for n in (1, 2, 3, 4)]
 
 
+def test_a_convolution_of_a_video_reads_a_frame_and_those_before_it() -> None:
+    """Frames of one pixel. Zeros stand in front of them, as many as leave a frame for each step."""
+    frames = np.array([1.0, 2.0, 3.0, 4.0], np.float32).reshape(1, 4, 1)
+    every, second = (
+        np.array(values, np.float32).reshape(1, 1, -1, 1, 1) for values in ([100, 10, 1], [1000, 100, 10, 1])
+    )
+    found = compute(Convolve(1, of_image=True, frames=3), frames, weights=(every, [0.5]))
+    assert found.ravel().tolist() == [1.5, 12.5, 123.5, 234.5]
+    found = compute(Convolve(1, of_image=True, frames=4, stride=2), frames, weights=(second, [0.5]))
+    assert found.ravel().tolist() == [12.5, 1234.5]
+
+
+def test_an_id_ends_each_row_of_the_ids_of_an_image() -> None:
+    assert compute(Join(0, "last", each_row=True, id=9), np.array([1, 2, 3, 4])).tolist() == [1, 2, 9, 3, 4, 9]
+
+
 def test_windows_hold_whole_squares() -> None:
     """A window of 5 pixels over squares of 2 × 2 patches of 1 pixel: two squares a side."""
     found = compute(Patches("windows", 1, 1, 2, window=5), IMAGE)

@@ -1,9 +1,31 @@
-"""Emu3's language model: the Llama layout over one token embedding of words and image tokens."""
+"""Emu3: the Llama layout over one token embedding of words and of the codes that a VQ-VAE finds in an image."""
 
-from paramcount.flow import Data
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Data, block, bundle, given, insert
+from paramcount.flow.operations.shapes import end_rows_of_ids
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import Flag, Positive, hf, rotary, setting
+from paramcount.parts.decoders import head
+from paramcount.parts.emu_vq_vae import EmuVqVae
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, hf, rotary, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
+
+IMAGE_WORD = "<|visual token"  # start of the words for codes, which end with the number of a code and "|>"
+VQ = "vqmodel."
+
+
+def words_are_known(js: ConfigJson, c: FieldValues) -> None:
+    if not isinstance(words := js.get("vocabulary_map"), Mapping):
+        problem = "is missing" if words is None else f"= {describe_value(words)}"
+        raise ParamcountError(problem, where="vocabulary_map", expected="the token id of each word")
+
+
+def code_ids(config: Mapping[str, Any], c: Any) -> tuple[int, ...]:
+    """The token id of each code, from 0 on; 0 if it has none."""
+    found = {int(word[-8:-2]): id for word, id in config["vocabulary_map"].items() if word.startswith(IMAGE_WORD)}
+    return tuple(found.get(code, 0) for code in range(max(found, default=-1) + 1))
 
 
 class Emu3Text(AttentionDecoder):
@@ -33,4 +55,48 @@ class Emu3TextOf(Emu3Text):
 
     base_model = ""
     section = "text_config"
-    unused_keys = ("/vq_config",)
+    unused_keys: ClassVar[tuple[str, ...]] = ("/vq_config",)
+
+
+class Emu3(Emu3TextOf):
+    """An image is written into the tokens, each row of its codes with a token at its end. A text is read without what
+    decodes codes to an image.
+
+    Source: Emu3ForConditionalGeneration of the reference.
+    """
+
+    reference = "Emu3ForConditionalGeneration"
+    base_model = "Emu3Model"
+    unused_keys = ()
+    root_conditions = (words_are_known,)
+    prefix = "text_model.model."
+
+    tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=False)
+    codec: EmuVqVae
+
+    image_token = setting(default=lambda config, c: config["vocabulary_map"]["<image>"], at_root=True)
+    row_end = setting(default=lambda config, c: config["vocabulary_map"]["<|extra_200|>"], at_root=True)
+    code_ids = setting(default=code_ids, at_root=True)
+
+    def forward(c, tokens: Data) -> Data:
+        ids = end_rows_of_ids(block(c.see(), VQ, c.find_ids, part="vision"), c.row_end)
+        return c.decode(c.embed(insert(tokens, tokens, bundle(ids, c.draw()), c.image_token)))
+
+    def see(c) -> Data:
+        return given("pixels", c.codec.n_channels, "height", "width")
+
+    def find_ids(c, pixels: Data) -> Data:
+        return c.codec.quantise(c.codec.encode(pixels), c.code_ids)
+
+    def draw(c) -> Data:
+        """Codes to an image."""
+        codec, name = c.codec, VQ + "decoder."
+        codes = given("codes of a written image", "image")
+        quanta = block(codes, VQ, lambda codes: codec.find_quanta(codes, VQ), part="vision")
+        x = block(quanta, VQ, codec.find_latents, part="vision")
+        x = block(x, name, codec.stretch, part="vision")
+        quanta = block(quanta, name, codec.stretch, part="vision", tied_to=name)
+        return block(x, name, codec.grow, reads=(quanta,), part="vision")
+
+    def head(c, x: Data) -> Data:
+        return head(c, x, c.prefix + "embed_tokens.weight", "text_model.lm_head")

@@ -65,10 +65,10 @@ def sum_weights(sizes: Sizes, head: bool) -> Sums:
             if record.part == "mtp":
                 kind = "mtp_copy" if record.tied_to else "mtp" if weight.role == "parameter" else "mtp_buffer"
                 excluded[kind] += prod(weight.shape) * copies
-            elif weight.role != "parameter":
-                excluded[weight.role] += prod(weight.shape) * copies
             elif record.tied_to is not None:
                 tied = tied or weight.component == "lm_head"
+            elif weight.role != "parameter":
+                excluded[weight.role] += prod(weight.shape) * copies
             else:
                 if active is not min_active:
                     active_slack += prod(weight.shape) * (active - min_active)

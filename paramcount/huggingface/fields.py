@@ -273,6 +273,10 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
     for condition in conditions:
         derive_value(condition, recorder, values, find_name)
     used.update([prefix + key for key in recorder.accessed] if prefix else recorder.accessed)
+    for condition in architecture.root_conditions:
+        root = RecordingConfig(document)
+        derive_value(condition, root, values, find_name)
+        used.update(root.accessed)
     return ConfigValues(values, origin, used, Readers(pairs))
 
 

@@ -26,7 +26,7 @@ from paramcount.flow import (
     reshape,
 )
 from paramcount.flow import block as named_block
-from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Sizes, Widths, derived, hf
+from paramcount.sizes import Condition, ConfigJson, FieldValues, Indices, Positive, Sizes, Widths, derived, hf
 
 GROUPS = 32  # of channels that a norm is over
 
@@ -55,7 +55,7 @@ class VqVae(Sizes):
     """
 
     section = "vq_config"
-    conditions: ClassVar = (one_latent, groups_divide_channels)
+    conditions: ClassVar[tuple[Condition, ...]] = (one_latent, groups_divide_channels)
 
     d_code: Positive = hf("embed_dim", absent=256)
     n_codes: Positive = hf("num_embeddings", absent=8192)

@@ -197,6 +197,7 @@ class Sizes(BaseModel):
     section: ClassVar[str | None] = None  # the section of a multimodal config.json that these fields are read from
     named_parts: ClassVar[Mapping[str, NamedPart]] = {}  # {field: its section}, for parts of any model type
     conditions: ClassVar[tuple[Condition, ...]] = ()  # checks of config.json keys that no weight depends on
+    root_conditions: ClassVar[tuple[Condition, ...]] = ()  # of keys outside of the architecture's section
 
     @property
     def settings(self) -> Mapping[str, Any]:

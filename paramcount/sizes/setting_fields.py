@@ -21,8 +21,8 @@ Derive: TypeAlias = Callable[[Config, Any], Any]  # (section, sizes) to the valu
 class Setting:
     """A class attribute of an architecture. On a config it is the value, or an `Unknown` with its name."""
 
-    def __init__(self, names: tuple[str, ...], default: Any, nullable: bool = False) -> None:
-        self.is_outside = any(name.startswith("/") for name in names)
+    def __init__(self, names: tuple[str, ...], default: Any, nullable: bool = False, at_root: bool = False) -> None:
+        self.is_outside = at_root or any(name.startswith("/") for name in names)
         self.names = tuple(name.removeprefix("/") for name in names)
         self.default, self.nullable = default, nullable
         self.name = ""
@@ -47,12 +47,12 @@ class Setting:
         return default(config, sizes) if callable(default) else default
 
 
-def setting(*names: str, default: Any, nullable: bool = False) -> Any:
+def setting(*names: str, default: Any, nullable: bool = False, at_root: bool = False) -> Any:
     """A setting and its config.json keys; those with a / in front stand at the top level of config.json, whatever
     section the sizes have. `default`: of the reference, or a function of the section and the sizes.
-    `nullable`: a null in config.json is None instead of the default.
+    `nullable`: a null in config.json is None instead of the default. `at_root`: the function reads the top level.
     """
-    return Setting(names, default, nullable)
+    return Setting(names, default, nullable, at_root)
 
 
 @cache

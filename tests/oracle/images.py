@@ -613,6 +613,17 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         "image_patch_id": IMAGE_TOKEN,
     },
+    "emu3": {
+        "text_config": {**MLLAMA_TEXT, "pad_token_id": 0},
+        "vq_config": {
+            "codebook_size": 24, "embed_dim": 4, "latent_channels": 4, "base_channels": 32,
+            "channel_multiplier": [1, 2], "num_res_blocks": 1, "attn_resolutions": [1], "hidden_size": 64,
+            "num_attention_heads": 2,
+        },
+        "vocabulary_map": {
+            "<image>": IMAGE_TOKEN, "<|extra_200|>": 7, **{f"<|visual token {i:06}|>": 90 - 2 * i for i in range(24)},
+        },
+    },
     "chameleon": {
         **QWEN_TEXT, "vq_config": {**VQ_VAE, "attn_resolutions": [8], "resolution": 8},
         "vocabulary_map": {
@@ -1157,6 +1168,7 @@ IMAGES: Mapping[str, Image] = {
     "Molmo2ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_pooling),
     "Florence2ForConditionalGeneration": Image((3, 32, 32), 17, arrange_one),
     "IdeficsForVisionText2Text": Image((3, 12, 12), 0, arrange_for_every_token),
+    "Emu3ForConditionalGeneration": Image((3, 8, 8), 20, arrange_with_size),
     "ChameleonForConditionalGeneration": Image((3, 8, 8), 16, arrange_one),
     "AriaForConditionalGeneration": Image((3, 12, 12), 5, arrange_one),
     "Idefics2ForConditionalGeneration": Image((3, 12, 12), 5, arrange_as_parts),

@@ -999,7 +999,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         **USUAL, "hidden_act": "gelu", "rms_norm_eps": 0.01, "attention_bias": True, "mlp_bias": True,
         "rope_theta": 300.0, "pad_token_id": 0,
     },
-    "emu3": {"text_config": {**USUAL, "pad_token_id": 0}},
+    "emu3.Emu3ForCausalLM": {"text_config": {**USUAL, "pad_token_id": 0}},
     "modernbert-decoder, other settings": {
         **NO_WIDTH, "local_attention": 10, "global_attn_every_n_layers": 2, "num_hidden_layers": 4, "pad_token_id": 0,
         "hidden_activation": "relu", "classifier_activation": "silu", "norm_eps": 0.01, "norm_bias": True,

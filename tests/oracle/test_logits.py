@@ -10,7 +10,11 @@ pytest.importorskip("torch", reason="the oracle tests need torch: pip install to
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
 from paramcount.api import load
+from paramcount.architectures.emu3 import Emu3
+from paramcount.counting.tensors import list_tensors
 from paramcount.execution import run_model
+from paramcount.execution.evaluate import Evaluation
+from paramcount.execution.weights import open_weights
 from tests.oracle import images, logits, passes
 
 pytestmark = pytest.mark.oracle
@@ -62,3 +66,35 @@ def test_a_canvas_is_told_what_the_last_step_expected() -> None:
     assert abs(run.logits - expected).max() < logits.TOLERANCE * abs(expected).max()
     blind = run_model(load(document).settled_sizes, weights, tokens, source_tokens=prompt[0].numpy())
     assert abs(blind.logits - expected).max() > logits.TOLERANCE * abs(expected).max()
+
+
+def test_emu3_reads_and_draws_images_of_many_codes() -> None:
+    """The codebook holds the vectors of the patches themselves, so that each has a code of its own."""
+    import torch
+
+    document, cls_name = passes.make_document("emu3"), "Emu3ForConditionalGeneration"
+    model = logits.build_reference(document, cls_name)
+    codec, size, vectors = model.model.vqmodel, torch.tensor([[8, 8]]), []
+    with torch.no_grad(), torch.random.fork_rng():
+        torch.manual_seed(5)
+        for module in codec.modules():
+            if isinstance(module, torch.nn.BatchNorm3d):
+                module.running_mean.normal_(0, 0.3)
+                module.running_var.uniform_(0.5, 2)
+        pixels, codes = torch.randn(1, 3, 8, 8), torch.randint(0, 24, (1, 2, 2))
+        hook = codec.quant_conv.register_forward_hook(lambda module, given, out: vectors.append(out))
+        codec.encode(pixels, size)
+        hook.remove()
+        found = torch.cat((vectors[0][0, :, 0].flatten(1).T, torch.randn(8, 4)))
+        codec.quantize.embedding.weight.copy_(found[torch.randperm(24)])
+        assert codec.encode(pixels, size).image_tokens[0].unique().numel() == 16
+        ids = images.insert_placeholders(passes.make_token_ids(logits.TOKENS, 1), cls_name)
+        expected = model(input_ids=ids, pixel_values=pixels, image_sizes=size).logits[0].numpy()
+        image = codec.decode(codes)[0].numpy()
+    weights, sizes = logits.save_weights(model), load(document).settled_sizes
+    run = run_model(sizes, weights, ids[0].tolist(), pixels=pixels[0].numpy())
+    assert abs(run.logits - expected).max() < logits.TOLERANCE * abs(expected).max()
+    assert isinstance(sizes, Emu3)
+    drawing = Evaluation(sizes.draw(), open_weights(weights, list(list_tensors(sizes))))
+    drawn = drawing.run({"tokens": codes.flatten()[:0].numpy(), "codes_of_a_written_image": codes.flatten().numpy()})
+    assert abs(drawn.T.reshape(image.shape) - image).max() < logits.TOLERANCE * abs(image).max()

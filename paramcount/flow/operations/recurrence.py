@@ -35,6 +35,7 @@ class Convolve(Operation):
     grouped: bool = False  # every group of channels has its own matrices
     lead: Size = 0  # so many rows in front of the text are computed too, for a convolution that follows
     of_image: bool = False
+    frames: Size | None = None  # adjacent ones, of images [n, frames, in]; stored [out, in, frames, width, width]
     of_bands: bool = False
     is_led: bool = False  # the input has its rows in front of the text
     per_head: bool = False
@@ -68,6 +69,8 @@ class Convolve(Operation):
             adjacent = f"{self.width} {self.rows}, {self.dilation} apart"
         if self.of_image:
             adjacent = f"{self.width} × {self.width} adjacent patches"
+        if self.frames is not None:
+            adjacent += f" of {self.frames} past frames"
         if self.of_bands:
             adjacent += f" and {self.width} bands"
         grouped = ", one matrix per group of channels" if self.grouped else ""
@@ -90,6 +93,8 @@ class Convolve(Operation):
             return np.asarray(sum(padded[i : i + len(x)] * kernel[:, 0, i] for i in range(width)))
         if self.of_bands:
             kernel = kernel.swapaxes(2, 3)
+        if self.frames is not None:
+            return self.convolve_video(x, kernel) + weights[1]
         if self.of_image or self.of_bands:
             image = self.convolve_image(x, kernel)
             return image + weights[1] if len(weights) > 1 else image
@@ -139,8 +144,17 @@ class Convolve(Operation):
         padded = np.pad(x, (((width - 1) // 2,) * 2, (0, 0), (0, 0)))
         return np.asarray(sum(padded[i : i + n] * shares[..., i : i + 1] for i in range(width)))
 
+    def convolve_video(self, x: Array, kernel: Array) -> Array:
+        """Square images [n, frames, in] with a kernel [out, in, frames, width, width]; zeros are in front of them."""
+        n_frames = kernel.shape[2]
+        padded = np.pad(x, ((0, 0), (n_frames - self.stride, 0), (0, 0)))
+        starts = range(0, padded.shape[1] - n_frames + 1, self.stride)
+        steps = range(n_frames)
+        images = [sum(self.convolve_image(padded[:, i + j], kernel[:, :, j]) for j in steps) for i in starts]
+        return np.stack(images, axis=1)
+
     def convolve_image(self, x: Array, kernel: Array) -> Array:
-        side, width, step = round(len(x) ** 0.5), kernel.shape[2], self.stride
+        side, width, step = round(len(x) ** 0.5), kernel.shape[2], self.stride if self.frames is None else 1
         image = x if x.ndim == 3 else x.reshape(side, side, -1)
         if self.grouped and len(kernel) != image.shape[-1]:  # several values of each channel
             image = image.repeat(len(kernel) // image.shape[-1], axis=-1)
@@ -317,6 +331,18 @@ def convolve_image(
     rows = x.shape[0] if stride == 1 else "image"
     operation = Convolve(width, stride=stride, of_image=True, grouped=depthwise, zeros=zeros, n_zeros=n_zeros)
     return Data(operation, (x,), (rows, *x.shape[1:-1], channels), weights)
+
+
+def convolve_video(
+    x: Data, name: str, channels: Size, frames: int, width: Size, *, d_in: Size | None = None, stride: int = 1
+) -> Data:
+    """All channels over `width` × `width` patches of square images and over past frames, [n, frames, in] to [n, frames
+    / stride, channels]. `d_in`: as stored, if images fit only where it is that of x.
+    """
+    kernel = Weight(name + ".weight", "mixer", (channels, x.shape[-1] if d_in is None else d_in, frames, width, width))
+    operation = Convolve(width, stride=stride, of_image=True, frames=frames)
+    n = x.shape[1] if stride == 1 else x.shape[1] // stride  # a number, as frames are
+    return Data(operation, (x,), (x.shape[0], n, channels), (kernel, Weight(name + ".bias", "mixer", (channels,))))
 
 
 def convolve_spectrum(

@@ -91,9 +91,12 @@ class Join(Operation):
     # What is learned ends each row of the patches of an image, a square one unless a second input has their places,
     # before squares of them were merged.
     each_row: bool = False
+    id: int | Unknown | None = None  # what ends each row, of ids of tokens
 
     @property
     def label(self) -> str:
+        if self.id is not None:
+            return "end rows"
         if self.learned == "zeros":
             return "pad"
         return "concat" if self.learned == "none" else "class token"
@@ -113,6 +116,9 @@ class Join(Operation):
         if self.learned == "zeros":
             x, other = inputs
             return np.pad(x, ((0, len(other) - len(x)), *((0, 0),) * (x.ndim - 1)))
+        if self.id is not None:
+            ids = inputs[0].reshape(isqrt(len(inputs[0])), -1)
+            return np.pad(ids, ((0, 0), (0, 1)), constant_values=require(self.id)).reshape(-1)
         rows = [weight.reshape(-1, inputs[0].shape[-1]) for weight in weights]
         if self.each_row:
             x, *places = inputs
@@ -145,6 +151,11 @@ def end_rows(x: Data, name: str, component: str, *places: Data) -> Data:
     """
     weight = Weight(name, component, x.shape[-1:])
     return Data(Join(0, "last", each_row=True), (x, *places), ("image", x.shape[-1]), (weight,))
+
+
+def end_rows_of_ids(ids: Data, id: int | Unknown) -> Data:
+    """The ids of the patches of a square image, with one more after each row of them."""
+    return Data(Join(0, "last", each_row=True, id=id), (ids,), ("image",))
 
 
 def pad_rows(x: Data, other: Data) -> Data:

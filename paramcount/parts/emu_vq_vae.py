@@ -1,0 +1,187 @@
+"""Emu3's VQ-VAE: an image is a video of equal frames, which convolutions over past frames make one frame of codes.
+
+The decoder norms each image by functions of the codes that it is decoded from.
+
+Source: arXiv:2409.18869, section 2.2; Emu3VQVAE of the reference.
+"""
+
+from __future__ import annotations
+
+from math import log2
+from typing import ClassVar
+
+from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.flow import (
+    Data,
+    Linear,
+    Size,
+    Weight,
+    activate,
+    attend,
+    batch_norm,
+    convolve_image,
+    cut,
+    enlarge,
+    group_norm,
+    lookup,
+    reshape,
+    select_part,
+    to_every_stream,
+)
+from paramcount.flow import block as named_block
+from paramcount.flow.operations.recurrence import convolve_video
+from paramcount.parts.vq_vae import GROUPS, VqVae, convolve, convolve_one, groups_divide_channels
+from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, derived, hf
+
+TABLE = "quantize.embedding.weight"
+
+
+def halvings(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    n = js.get("temporal_downsample_factor", 4)
+    if type(n) is not int or n < 1:
+        where = "vq_config.temporal_downsample_factor"
+        raise ParamcountError(f"= {describe_value(n)}", where=where, expected="a positive integer")
+    return tuple(range(int(log2(n))))
+
+
+def attended_levels(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    named = js.get("attn_resolutions", (3,))
+    return tuple(level for level in range(len(c["multipliers"])) if level in named)
+
+
+class EmuVqVae(VqVae):
+    """`halvings`: of the number of frames; `attended`: levels with attention. Images fit if `d_attended` is the size of
+    these and of the last level and `d_encoded` that of the latents; codes are decoded if d_code is, too.
+    """
+
+    conditions: ClassVar = (groups_divide_channels,)
+    defaults: ClassVar = {"d_code": 4, "d_latent": 4, "d_base": 256, "multipliers": (1, 2, 2, 4)}
+
+    n_codes: Positive = hf("codebook_size", absent=32768)
+    d_encoded: Positive = derived(lambda js, c: c["d_latent"] * (2 if js.get("double_latent", False) else 1))
+    d_out: Positive = hf("out_channels", absent=3)
+    d_attended: Positive = hf("hidden_size", absent=1024)
+    n_heads: Positive = hf("num_attention_heads", absent=1)
+    d_head: Positive = derived(lambda js, c: c["d_attended"] // c["n_heads"])
+    attended: Indices = derived(attended_levels)
+    halvings: Indices = derived(halvings)
+
+    def encode(c, pixels: Data) -> Data:
+        """One image to vectors of d_code values, [places, d_code]."""
+        x = named_block(reshape(cut(pixels, 1, 1), c.n_channels), "encoder.", c.shrink)
+        return select_part(convolve_video(x, "quant_conv.conv", c.d_code, 3, 1, d_in=c.d_latent), 0)
+
+    def shrink(c, x: Data) -> Data:
+        """To a video of one frame, [places, 1, d_encoded]."""
+        x = convolve(x, "conv_in", c.d_base)
+        last, before = len(c.multipliers) - 1, 1
+        for i, m in enumerate(c.multipliers):
+            prefix = f"down_block.down.{i}."
+            x = c.read_level(x, prefix, m, m != before, len(c.blocks), i in c.attended)
+            if i < last:
+                name = prefix + "downsample.conv"
+                x = convolve_image(x, name, "mixer", c.d_base * m, 3, stride=2, bias=True, zeros="behind")
+            before = m
+        x = convolve(activate(normed(c.center(x), "norm_out"), "silu"), "conv_out", c.d_encoded)
+        x = to_every_stream(x, 2 ** len(c.halvings))
+        for i in c.halvings:
+            x = activate(convolve_video(x, f"time_conv.{i}.conv.conv", c.d_encoded, 4, 3, stride=2), "silu")
+        return c.mix_frames(x)
+
+    def mix_frames(c, x: Data) -> Data:
+        for j in c.blocks:
+            x = named_block(x, f"time_res_stack.{j}.", video_block)
+        return x
+
+    def find_quanta(c, codes: Data, prefix: str) -> Data:
+        """The number of each code to its vector, as a video of one frame, [places, 1, d_code]. `prefix`: of the part in
+        the model.
+        """
+        x = lookup(codes, TABLE, "embedding", c.n_codes, c.d_code, tied_to=prefix + TABLE)
+        return to_every_stream(x, 1)
+
+    def find_latents(c, quanta: Data) -> Data:
+        return convolve_video(quanta, "post_quant_conv.conv", c.d_latent, 3, 1)
+
+    def stretch(c, x: Data) -> Data:
+        """Latents, or vectors of codes, to the first of the frames that they become: it depends on no other frame."""
+        x = c.mix_frames(x)
+        for i in c.halvings:
+            x = activate(convolve_video(x, f"time_conv.{i}.conv.conv", x.shape[-1], 3, 3), "silu")
+        return select_part(x, 0)
+
+    def grow(c, x: Data, quanta: Data) -> Data:
+        """The first frame to an image. `quanta`: what its norms read."""
+        x = c.center(convolve(x, "conv_in", c.d_base * c.multipliers[-1]), quanta)
+        last, before = len(c.multipliers) - 1, c.multipliers[-1]
+        for i in range(last, -1, -1):
+            m, prefix = c.multipliers[i], f"up_block.up.{i}."
+            x = c.read_level(x, prefix, m, m != before, len(c.blocks) + 1, i in c.attended, quanta)
+            if i:
+                x, quanta = convolve(enlarge(x), prefix + "upsample.conv", c.d_base * m), enlarge(quanta)
+            before = m
+        return convolve(activate(c.norm(x, "norm_out", quanta), "silu"), "conv_out", c.d_out)
+
+    def read_level(c, x: Data, prefix: str, m: int, changes: bool, n: int, attends: bool, *quanta: Data) -> Data:
+        """n blocks to m times the channels, which the first of them `changes`; each may be followed by attention."""
+        for j in range(n):
+            x = c.image_block(x, f"{prefix}block.{j}.", c.d_base * m, *quanta, changes=changes and j == 0)
+            if attends:
+                x = c.look(x, prefix, f"attn.{j}.", f"attn_norms.{j}", *quanta)
+        return x
+
+    def center(c, x: Data, *quanta: Data) -> Data:
+        x = c.image_block(x, "middle_block.block_1.", x.shape[-1], *quanta)
+        x = c.look(x, "middle_block.", "attn_1.", "attn_norm", *quanta)
+        return c.image_block(x, "middle_block.block_2.", x.shape[-1], *quanta)
+
+    def image_block(c, x: Data, prefix: str, channels: Size, *quanta: Data, changes: bool = False) -> Data:
+        """Two convolutions, each after a norm, with a residual connection. `changes`: it has other channels."""
+
+        def read(x: Data, *quanta: Data) -> Data:
+            h = convolve(activate(c.norm(x, "norm1", *quanta), "silu"), "conv1", channels)
+            h = convolve(activate(c.norm(h, "norm2", *quanta), "silu"), "conv2", channels)
+            return (convolve_one(x, "nin_shortcut", "mixer", channels) if changes else x) + h
+
+        return named_block(x, prefix, read, reads=quanta)
+
+    def look(c, x: Data, prefix: str, name: str, norm_name: str, *quanta: Data) -> Data:
+        """All places of the image attend to one another."""
+
+        def read(x: Data, *quanta: Data) -> Data:
+            h, heads = c.norm(x, norm_name, *quanta), (c.n_heads, c.d_head)
+            q, k, v = (c.matrix(h, f"{name}{y}_proj", f"qkv.{y}", *heads) for y in "qkv")
+            return x + c.matrix(attend(q, k, v, cached=()), name + "out_proj", "output_projection", x.shape[-1])
+
+        return named_block(x, prefix, read, reads=quanta)
+
+    def matrix(c, x: Data, name: str, component: str, *shape: Size) -> Data:
+        size = c.d_attended
+        weights = (Weight(name + ".weight", component, (size, size)), Weight(name + ".bias", component, (size,)))
+        return Data(Linear(), (x,), (x.shape[0], *shape), weights)
+
+    def norm(c, x: Data, name: str, *quanta: Data) -> Data:
+        """In the decoder, times one function of the codes and plus another."""
+        if not quanta:
+            return normed(x, name)
+        ends = ("conv_y", "conv_b")
+        scale, shift = (convolve_one(quanta[0], f"{name}.{end}", "mixer", x.shape[-1]) for end in ends)
+        return normed(x, name + ".norm_layer") * scale + shift
+
+    def check(c) -> None:
+        if c.n_heads * c.d_head != c.d_attended:
+            where, expected = FieldName("n_heads"), f"a divisor of {c.d_attended}"
+            raise ParamcountError(f"= {c.n_heads}", where=where, expected=expected)
+
+
+def normed(x: Data, name: str) -> Data:
+    return group_norm(x, name, GROUPS, 1e-6)
+
+
+def video_block(x: Data) -> Data:
+    """Two convolutions over past frames, each after a norm, with a residual connection."""
+    h, channels = x, x.shape[-1]
+    for i in (1, 2):
+        h = activate(batch_norm(h, f"norm{i}", 1e-5), "silu")
+        h = convolve_video(h, f"conv{i}.conv", channels, 3, 3)
+    return x + h
