@@ -209,7 +209,7 @@ def test_vision_encoders_have_no_mask_and_no_cache(name: str) -> None:
         model = loading.load(config)
         found = trace_model(model, TraceOptions(5))
         masked = {step.part for step in steps_with_op(found, "mask")} & {"vision", "audio"}
-        assert masked == MASKED_PARTS.get(name, set())
+        assert masked == {part for part in MASKED_PARTS.get(name, ()) if getattr(model.sizes, part)}
         has_image_cache = any(entry.shapes[0][0] in ("patches", "frames") for entry in found.cache)
         assert has_image_cache == attends_to_images(name, config)
         if name in NO_PAST:
