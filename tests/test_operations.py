@@ -23,10 +23,11 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Undescribed, operations
 from paramcount.flow.graph import ADD, MULTIPLY, Multiply
 from paramcount.flow.operation import Array, Form, Operation, Unknown
-from paramcount.flow.operations.attention import Alibi, Attention, ChooseTokens, Differential, Relations, Rope, Rotary
+from paramcount.flow.operations.attention import Attention, ChooseTokens, Differential
 from paramcount.flow.operations.elementwise import Activation, Norm, Scale, ScaleByPosition
 from paramcount.flow.operations.images import Insert, Patches
 from paramcount.flow.operations.linear import HeadLinear, Linear, Lookup
+from paramcount.flow.operations.positions import Rope, Rotary
 from paramcount.flow.operations.recurrence import (
     Convolve,
     DeltaRule,
@@ -37,6 +38,7 @@ from paramcount.flow.operations.recurrence import (
     Shift,
     StateSpaceDual,
 )
+from paramcount.flow.operations.relations import Alibi, Relations
 from paramcount.flow.operations.routing import Route
 from paramcount.flow.operations.shapes import Join, Pool, Select, Split
 

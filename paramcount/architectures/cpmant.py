@@ -5,7 +5,7 @@ All layers share one table of relative positions and segment pairs.
 
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, given, layers, learned_rows, linear, lookup, put_in_front, rms_norm, text_alone
-from paramcount.flow.operations.attention import bucket_distances_or_segments
+from paramcount.flow.operations.relations import bucket_distances_or_segments
 from paramcount.parts.classic import multi_head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Positive, Sizes, hf, setting

@@ -8,8 +8,9 @@ from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value, make_choice_error
 from paramcount.flow import Data, Lookup, Size, Unknown, Weight, experts, layers, linear, linear_by_head, lookup, route
-from paramcount.flow.operations.attention import Pairing, Rope, attend, choose_blocks, rope
+from paramcount.flow.operations.attention import attend, choose_blocks
 from paramcount.flow.operations.elementwise import activate, clip, plain_norm, rms_norm
+from paramcount.flow.operations.positions import Pairing, Rope, rope
 from paramcount.flow.operations.shapes import Reshape, join, split, to_every_stream, weigh_blocks
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import routing_bias

@@ -5,8 +5,10 @@ The positions are sinusoids with a key matrix of their own, as in XLNet.
 
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Linear, Unreachable, Weight, add_vector, block, layers, linear, lookup, scale_by_root
-from paramcount.flow.operations.attention import attend, compare_segments, distance_sinusoids, index_distances
+from paramcount.flow.operations.attention import attend
 from paramcount.flow.operations.linear import score_keys
+from paramcount.flow.operations.positions import distance_sinusoids
+from paramcount.flow.operations.relations import compare_segments, index_distances
 from paramcount.flow.operations.shapes import given, select_by_pair
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp

@@ -18,9 +18,10 @@ from paramcount.flow import (
 )
 from paramcount.flow.graph import Data, Size
 from paramcount.flow.operation import Unknown
-from paramcount.flow.operations.attention import Axes, Rope, attend, rope_at
+from paramcount.flow.operations.attention import attend
 from paramcount.flow.operations.images import cut, patch_places
 from paramcount.flow.operations.linear import add_vector, linear, multiply_vector, place_tables
+from paramcount.flow.operations.positions import Axes, Rope, rope_at
 from paramcount.flow.operations.shapes import given, mean_of_squares, reshape
 from paramcount.flow.operations.structure import block
 from paramcount.parts.usm import NAMES, Gemma4Audio, clipped_linear

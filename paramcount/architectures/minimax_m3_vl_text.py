@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, activate, clip, experts, fused, join, linear, rms_norm, route, scale_by, split
-from paramcount.flow.operations.attention import attend, choose_blocks_of_keys, rope
+from paramcount.flow.operations.attention import attend, choose_blocks_of_keys
+from paramcount.flow.operations.positions import rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import routing_bias

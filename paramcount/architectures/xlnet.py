@@ -5,7 +5,9 @@ The positions are sinusoids with a key matrix of their own.
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Linear, Weight, add_vector, layers, lookup, scale_by_root, score_keys
-from paramcount.flow.operations.attention import attend, compare_segments, distance_sinusoids, index_distances
+from paramcount.flow.operations.attention import attend
+from paramcount.flow.operations.positions import distance_sinusoids
+from paramcount.flow.operations.relations import compare_segments, index_distances
 from paramcount.flow.operations.shapes import given, select, select_by_pair, to_every_token, to_memory
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp

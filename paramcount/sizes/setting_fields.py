@@ -12,7 +12,7 @@ from math import log, sqrt
 from typing import Any, TypeAlias
 
 from paramcount.flow.operation import Unknown
-from paramcount.flow.operations.attention import Rope
+from paramcount.flow.operations.positions import Rope
 
 Config: TypeAlias = Mapping[str, Any]  # a section of a config.json
 Derive: TypeAlias = Callable[[Config, Any], Any]  # (section, sizes) to the value

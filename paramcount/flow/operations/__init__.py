@@ -7,37 +7,14 @@ operation means adding one class.
 from paramcount.flow.graph import Add, Multiply, Undescribed
 from paramcount.flow.operation import Operation
 from paramcount.flow.operations.attention import (
-    Alibi,
     Attention,
-    Axes,
     ChooseTokens,
     Differential,
-    Relations,
-    Rope,
-    Rotary,
-    Sinusoids,
-    alibi,
     attend,
-    bucket_distances,
-    bucket_distances_or_segments,
     choose_blocks,
     choose_blocks_of_keys,
     choose_tokens,
-    compare_segments,
     differential,
-    distance_sinusoids,
-    fixed_sinusoids,
-    grid_sinusoids,
-    index_distances,
-    index_places,
-    index_signed_distances,
-    learned_angles,
-    position_in_cell,
-    rope,
-    rope_at,
-    rope_from,
-    sinusoids,
-    stored_sinusoids,
 )
 from paramcount.flow.operations.elementwise import (
     Activation,
@@ -101,6 +78,21 @@ from paramcount.flow.operations.linear import (
     position_table,
     score_keys,
 )
+from paramcount.flow.operations.positions import (
+    Axes,
+    Rope,
+    Rotary,
+    Sinusoids,
+    distance_sinusoids,
+    fixed_sinusoids,
+    grid_sinusoids,
+    learned_angles,
+    rope,
+    rope_at,
+    rope_from,
+    sinusoids,
+    stored_sinusoids,
+)
 from paramcount.flow.operations.recurrence import (
     Convolve,
     DeltaRule,
@@ -125,6 +117,18 @@ from paramcount.flow.operations.recurrence import (
     neighbour,
     recur,
     token_before,
+)
+from paramcount.flow.operations.relations import (
+    Alibi,
+    Relations,
+    alibi,
+    bucket_distances,
+    bucket_distances_or_segments,
+    compare_segments,
+    index_distances,
+    index_places,
+    index_signed_distances,
+    position_in_cell,
 )
 from paramcount.flow.operations.routing import Route, route
 from paramcount.flow.operations.shapes import (

@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight, as_axes, multiply
 from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, is_known, np, require
-from paramcount.flow.operations.attention import find_alibi_slopes
 from paramcount.flow.operations.elementwise import sigmoid, softplus
+from paramcount.flow.operations.relations import find_alibi_slopes
 
 
 class Convolve(Operation):
