@@ -102,7 +102,8 @@ class Janus(Multimodal):
         """An image that is read to vectors of the language model's size; beside them stands what writes one."""
         codec = c.codec
         pixels = given("pixels of a written image", codec.n_channels, "height", "width")
-        codes = block(pixels, "model.vqmodel.", codec.reconstruct, part="vision")
+        prefix = "model.vqmodel."
+        codes = block(pixels, prefix, lambda x: codec.reconstruct(x, prefix), part="vision")
         vectors = block(codes, "model.", c.read_codes, part="projector")
         states = given("states of a written image", "image", codec.d_language)
         written = block(states, "model.generation_head.", c.score_codes, part="vision")

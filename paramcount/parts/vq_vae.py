@@ -117,11 +117,15 @@ class VqGan(VqVae):
 
     d_out: Positive = hf("out_channels", absent=3)
 
-    def reconstruct(c, pixels: Data) -> Data:
-        """One image to the number of its codes; the image that they are decoded to is beside them."""
+    def reconstruct(c, pixels: Data, prefix: str) -> Data:
+        """One image to the number of its codes; the image that they are decoded to is beside them.
+
+        `prefix`: of the part in the model.
+        """
         codes = c.quantise(c.encode(pixels))
         table = "quantize.embedding.weight"
-        x = plain_norm(lookup(codes, table, "embedding", c.n_codes, c.d_code, tied_to=table), "l2", 1e-24)
+        x = lookup(codes, table, "embedding", c.n_codes, c.d_code, tied_to=prefix + table)
+        x = plain_norm(x, "l2", 1e-24)
         x = convolve_one(x, "post_quant_conv", "mixer", c.d_latent)
         return bundle(codes, named_block(x, "decoder.", c.grow))
 
