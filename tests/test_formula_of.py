@@ -305,7 +305,7 @@ ERRORS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "an unknown name": (
         ("lama",),
         {},
-        r"^unknown model 'lama' .*; or the name of an architecture\); did you mean llama, microllama-300m, openllama, ",
+        r"^unknown model 'lama' .*; or the name of an architecture\); did you mean llama, llama-7b, ",
     ),
     "an unknown architecture": (
         ({"architecture": "gpt3"},),

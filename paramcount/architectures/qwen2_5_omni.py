@@ -66,21 +66,21 @@ class Qwen2_5OmniThinker(PlacedImages):
         )
 
 
-class ThinkerText(Qwen2_5OmniText):
+class Qwen2_5OmniThinkerText(Qwen2_5OmniText):
     section = "thinker_config.text_config"
 
     tie_word_embeddings: Flag = derived(thinker_tie, at_root=True)
 
 
-class ThinkerVision(Qwen2_5OmniVision):
+class Qwen2_5OmniThinkerVision(Qwen2_5OmniVision):
     section = "thinker_config.vision_config"
 
 
-class ThinkerEars(Qwen2_5OmniEars):
+class Qwen2_5OmniThinkerEars(Qwen2_5OmniEars):
     section = "thinker_config.audio_config"
 
 
-class Talker(AttentionDecoder):
+class Qwen2_5OmniTalker(AttentionDecoder):
     """Qwen 2's layers over codec tokens. The text costs no memory of theirs, so none is cached here.
 
     Source: arXiv:2503.20215, section 2.3; Qwen2_5OmniTalkerForConditionalGeneration of the reference.
@@ -116,7 +116,7 @@ class Denoiser(SpeechDiT):
     section = "token2wav_config.dit_config"
 
 
-class Vocoder(BigVgan):
+class Qwen2_5OmniVocoder(BigVgan):
     section = "token2wav_config.bigvgan_config"
 
 
@@ -135,12 +135,12 @@ class Qwen2_5Omni(Speaking, Qwen2_5OmniThinker):
         if_it_speaks("token2wav_config.bigvgan_config", "vocoder", blocks_are_dilated),
     )
 
-    language: ThinkerText
-    vision: ThinkerVision
-    audio: ThinkerEars
-    talker: Talker
+    language: Qwen2_5OmniThinkerText
+    vision: Qwen2_5OmniThinkerVision
+    audio: Qwen2_5OmniThinkerEars
+    talker: Qwen2_5OmniTalker
     denoiser: Denoiser
-    vocoder: Vocoder
+    vocoder: Qwen2_5OmniVocoder
 
     image_token = thinker_setting("image_token_id", "image_token_index", default=151655)
     audio_token = thinker_setting("audio_token_id", "audio_token_index", default=151646)

@@ -53,17 +53,17 @@ class Qwen3OmniMoeThinker(Qwen3VL):
         return insert_sound(c, x, tokens, c.audio_prefix)
 
 
-class ThinkerText(Qwen3OmniMoeText):
+class Qwen3OmniThinkerText(Qwen3OmniMoeText):
     section = "thinker_config.text_config"
 
     tie_word_embeddings: Flag = derived(thinker_tie, at_root=True)
 
 
-class ThinkerVision(Qwen3OmniVision):
+class Qwen3OmniThinkerVision(Qwen3OmniVision):
     section = "thinker_config.vision_config"
 
 
-class ThinkerEars(Qwen3OmniEars):
+class Qwen3OmniThinkerEars(Qwen3OmniEars):
     section = "thinker_config.audio_config"
 
 
@@ -87,7 +87,7 @@ def is_tied(js: ConfigJson, c: FieldValues) -> bool:
     return flag(js.get("talker_config") or {}, "tie_word_embeddings", False)
 
 
-class Talker(SpeechDecoder):
+class Qwen3OmniTalker(SpeechDecoder):
     """All its layers have experts. `d_ff`: of the MLPs that read the thinker. Source: Qwen3OmniMoeTalkerModel of the
     reference.
     """
@@ -141,7 +141,7 @@ class Predictor(SpeechDecoder):
         return reduce(join, found) if found else x
 
 
-class Vocoder(Code2Wav):
+class Qwen3OmniVocoder(Code2Wav):
     section = "code2wav_config"
 
 
@@ -194,15 +194,15 @@ class Qwen3OmniMoe(Speaking, Qwen3OmniMoeThinker):
         if_it_speaks("code2wav_config", "vocoder", both_rates_are_given),
     )
 
-    language: ThinkerText
-    vision: ThinkerVision
-    audio: ThinkerEars
+    language: Qwen3OmniThinkerText
+    vision: Qwen3OmniThinkerVision
+    audio: Qwen3OmniThinkerEars
     seen_layers: Indices = derived(
         lambda js, c: tuple(range(min(len(c["vision"]["deep_layers"]), c["language"]["n_layers"])))
     )
-    talker: Talker
+    talker: Qwen3OmniTalker
     predictor: Predictor
-    vocoder: Vocoder
+    vocoder: Qwen3OmniVocoder
     d_thinker: Positive = hf("talker_config.thinker_hidden_size", absent=2048)
 
     image_token = thinker_setting("image_token_id", default=151655)  # type: ignore[misc]

@@ -209,6 +209,8 @@ MEANINGS = {
     "d_code": "size of a code",
     "d_language": "size of a state that writes a code",
     "d_latent": "channels of an encoded image",
+    "d_encoded": "channels of an encoded image before it is quantised",
+    "d_attended": "channels where a codec attends to other places",
     "n_codes": "number of codes",
     "d_half": "half of the hidden size, for each of two vision encoders",
     "d_merged": "dimension of merged patches",
