@@ -180,6 +180,12 @@ def test_entries_say_what_a_second_reader_found_in_their_sources() -> None:
     assert said == found
 
 
+def test_no_release_date_is_the_date_of_a_paper() -> None:
+    entries = [zoo.load_entry(id) for id in zoo.list_ids()]
+    papers = [model.id for model in entries for each in model.sources if (each.id, each.kind) == ("release", "paper")]
+    assert papers == []
+
+
 def test_only_entries_without_a_reference_count_are_unverified() -> None:
     assert {id for id in IDS if isinstance(zoo.load_entry(id).checked, str)} == set(IDS) - load_reference().keys()
 
