@@ -34,7 +34,8 @@ IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 STACKED = [id for id in IDS if "n_layers" in type(zoo.load_entry(id).sizes).model_fields]
 LISTS = ("windows", "encoder_kinds", "layer_types", "layer_groups", "attention_layers")  # an entry per layer
 LISTED = {id: name for id in STACKED for name in LISTS if zoo.load_entry(id).sizes.model_dump().get(name)}
-OTHERS = [id for id in STACKED if id not in LISTED]
+GROUPED = ("idefics-9b",)  # cross-attention stands in front of each four layers
+OTHERS = [id for id in STACKED if id not in (*LISTED, *GROUPED)]
 SHARED = [id for id in OTHERS if zoo.load_entry(id).architecture == "albert"]  # all layers read the weights of one
 LIKE_A_NEW_LAYER = {"gpt-neox-japanese-2.7b": 30, "glm-5.2": 74}  # the last one alone has a bias; it lacks an indexer
 LLAMA_LAYER = 4096 * 4096 + 2 * 1024 * 4096 + 4096 * 4096 + 3 * 14336 * 4096 + 2 * 4096
