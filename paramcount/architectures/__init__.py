@@ -160,6 +160,8 @@ ARCHITECTURES = {
     "gpt_oss": ("gpt_oss", "GptOss"),
     "gptj": ("gptj", "GPTJ"),
     "granite": ("granite", "Granite"),
+    "granite4_vision": ("granite4_vision", "Granite4Vision"),
+    "granite4_vision_text": ("granite4_vision", "Granite4VisionText"),
     "granite_docling": ("granite_docling", "GraniteDocling"),
     "granite_docling_text": ("granite_docling", "GraniteDoclingText"),
     "granite_speech": ("granite_speech", "GraniteSpeech"),

@@ -20,6 +20,7 @@ SHARED = {
     "Glm4vMoeForConditionalGeneration": "glm4v_moe",
     "GlmOcrForConditionalGeneration": "glm_ocr",
     "GotOcr2ForConditionalGeneration": "got_ocr2",
+    "Granite4VisionForConditionalGeneration": "granite4_vision",
     "GraniteDoclingForConditionalGeneration": "granite_docling",
     "HunYuanVLForConditionalGeneration": "hunyuan_vl",
     "Llama4ForCausalLM": "llama4_text",

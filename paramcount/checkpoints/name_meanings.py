@@ -41,7 +41,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("projector", "embed_vision embed_audio image_to_text_projection qformer language_projection ^.query_tokens"),
     ("projector", "mlp_AR visual.downsample visual.merger_list vision_model.merger visual_embeddings_table"),
     ("projector", "model.vision_adapter ^.merger model.merger audio_tower.proj audio_tower.proj1 audio_tower.proj2"),
-    ("projector", "model.visual.proj_in model.visual.proj_out"),
+    ("projector", "model.visual.proj_in model.visual.proj_out layerwise_projectors spatial_projectors"),
     ("projector", "multi_modal_projector mm_projector visual.merger"),
     ("projector", "deepstack_merger_list visual_projection vision_embed_tokens"),
     ("projector", "projector vision_projector vision_projection connector aligner mlp1"),

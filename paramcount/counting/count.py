@@ -164,7 +164,11 @@ class Count:
         if self.sizes is None:
             return {}
         unreachable = list_unreachable(self.sizes, self.head)
-        return {tensor.name: (tensor.parameters, reason) for tensor, reason in unreachable}
+        found: dict[str, tuple[int, str]] = {}
+        for tensor, reason in unreachable:  # layers of several kinds may have tensors of the same name
+            n, _ = found.get(tensor.name, (0, ""))
+            found[tensor.name] = (n + tensor.parameters, reason)
+        return found
 
     def _repr_html_(self) -> str:
         """The components as a table, for notebooks."""

@@ -211,6 +211,12 @@ COMPOSITES = {
     ),
     "glmga": Composite("glm4v_text"),
     "got_ocr2": Composite("qwen2", default_tie=True, default_section=GOT | {"tie_word_embeddings": True}),
+    "granite4_vision": Composite(
+        "granite4_vision_text",
+        ignores_model_type=True,
+        default_encoder="clip_vision_model",
+        other_sections=("vision_config", "qformer_config"),
+    ),
     "granite_docling": Composite("granite_docling_text", default_tie=True, ignores_model_type=True),
     "granite_speech": Composite("granite", default_tie=True, other_sections=("encoder_config", "projector_config")),
     "granite_speech_plus": Composite(

@@ -676,6 +676,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         **PLACEHOLDER, "projector_hidden_size": 24, "vision_config": {**VISION, "num_attention_heads": 1},
     },
+    "granite4_vision": {
+        "text_config": {
+            **TEXT, "embedding_multiplier": 3.0, "attention_multiplier": 0.2, "residual_multiplier": 0.4,
+            "logits_scaling": 2.0, "num_hidden_layers": 4,
+        },
+        **PLACEHOLDER, **ONE_TILE, "downsample_rate": "2/4", "deepstack_layer_map": [[-2, 0], [1, 2]],
+        "spatial_vision_layer": 2, "spatial_target_layers": [1, 2, 9, 3],
+        "vision_config": {**CLIP, "hidden_size": 128, "image_size": 16, "patch_size": 2},
+        "qformer_config": {
+            "num_hidden_layers": 3, "intermediate_size": 20, "hidden_act": "relu", "layer_norm_eps": 1e-2,
+        },
+    },
     "granite_docling": {
         "text_config": {
             **TEXT, "embedding_multiplier": 3.0, "attention_multiplier": 0.2, "residual_multiplier": 0.4,
@@ -1174,6 +1186,7 @@ IMAGES: Mapping[str, Image] = {
     "Idefics2ForConditionalGeneration": Image((3, 12, 12), 5, arrange_as_parts),
     "Lfm3VlForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "MiniMaxM3SparseForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "Granite4VisionForConditionalGeneration": Image((3, 16, 16), 17, arrange_as_tiles),
     "GraniteDoclingForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_marked_tile),
     "InklingForConditionalGeneration": Image((3, 16, 24), 24, arrange_for_merging),
     "NemotronH_Omni_Reasoning_V3": Image((3, 16, 24), 6, arrange_in_grid),

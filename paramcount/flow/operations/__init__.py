@@ -56,6 +56,7 @@ from paramcount.flow.operations.images import (
     page_places,
     patch_places,
     patch_windows,
+    places_in_windows,
     token_places,
     tokens_in_rows,
 )
@@ -356,6 +357,7 @@ __all__ = [
     "patch_places",
     "patch_windows",
     "place_tables",
+    "places_in_windows",
     "plain_norm",
     "pool_text",
     "position_in_cell",

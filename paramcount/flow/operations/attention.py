@@ -68,6 +68,7 @@ class Attention(Operation):
     has_others: bool = False
     more_chunks: tuple[int, int] = (0, 0)  # not causal: so many chunks before their own, and after it, are seen too
     itself_last: bool = False  # a token sees itself only if it sees no other
+    has_key_groups: bool = False  # the input behind the groups: those of the keys, if they differ from the queries'
 
     def describe(self) -> str:
         if self.weighs == "collisions":
@@ -141,6 +142,7 @@ class Attention(Operation):
         n_first = len(biases.pop()) if self.has_others else 0
         others = biases.pop() if self.has_others else None
         marks = biases.pop() if self.has_marks else None
+        key_groups = biases.pop() if self.has_key_groups else None
         groups = biases.pop() if self.grouped else None
         chosen = biases.pop() if self.has_choice else None
         q, k, v = (x[:, None] if x.ndim == 2 else x for x in (q, k, v))
@@ -183,7 +185,7 @@ class Attention(Operation):
             has_ended = np.arange(n_blocks) < (run.positions[:, None] + 1) // int(require(self.compressed_block))
             visible = np.concatenate((visible, has_ended), axis=-1)
         if groups is not None and run.layer not in require(self.except_in):
-            together = groups[:, None] == groups
+            together = groups[:, None] == (groups if key_groups is None else key_groups)
             visible = together if visible is None else visible & together
         if visible is not None:
             scores = np.where(visible, scores, np.float32(-np.inf))
@@ -324,7 +326,7 @@ def attend(
     n_kept: int | Unknown | None = None,
     blocks: tuple[Data, Size] | None = None,
     chosen_block: Size = 1,
-    within: Data | None = None,
+    within: Data | tuple[Data, Data] | None = None,
     except_in: tuple[int, ...] | Unknown = (),
     own: tuple[Data, Data, Data] | None = None,
     chunk_offset: Size = 0,
@@ -345,7 +347,8 @@ def attend(
     `by_key`: the biases are [m, kv_heads], for all queries. `by_distance`, `places`: they are for each distance, see
     `Attention`. `n_kept`: only as many keys are seen, those with the largest biases. `blocks`: keys and values in one,
     [blocks, d], and how many tokens each stands for. `chosen_block`: tokens of each of the blocks that are chosen.
-    `within`: the group of each token; it attends to its own, but in the layers of `except_in`.
+    `within`: the group of each token, or of each query and of each key; it attends to its own, but in the layers of
+    `except_in`.
     `own`: key, value and bias that each query has for itself. `chunk`: tokens see only those of their own chunk;
     `chunk_offset` tokens are missing from the first one; `more_chunks`: as in `Attention`. `behind`: without `causal`,
     tokens seen before the query, if not as many as the `window` after it. `caps_biases`: the soft cap comes after the
@@ -362,9 +365,10 @@ def attend(
         window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest,
         by_key, by_distance, n_kept, blocks[1] if blocks else None, chosen_block,
         within is not None, except_in, own is not None, chunk_offset, weighs, exponent, marked is not None, behind,
-        caps_biases, others is not None, more_chunks, itself_last,
+        caps_biases, others is not None, more_chunks, itself_last, isinstance(within, tuple),
     )  # fmt: skip
-    more = (places, blocks[0] if blocks else None, chosen, within, marked, *(others or ()))
+    groups = within if isinstance(within, tuple) else (within,)
+    more = (places, blocks[0] if blocks else None, chosen, *groups, marked, *(others or ()))
     added = (*biases, *(extra for extra in more if extra is not None))
     return Data(operation, (q, k, v, *(own or ()), *added), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else ())
 

@@ -17,15 +17,18 @@ class Patches(Operation):
     channels, frames, height, width]. "places": the row and the column of each patch. "places of tokens": for each
     token of a text, its position in time, row and column; those of text are equal, and continue after the largest of
     an image. Source: arXiv:2409.12191 §2.1. "windows": the number of the window of `window` pixels a side that each
-    patch is in. "places on page": the row and column of each token, of which two stand in front of the patches of an
-    image and one behind each of its rows. "tokens in rows": the position of each token, `n_axes` times; the last three
-    of tokens of an image are the column, the row and the number of the image, 0, but for its first and its last token;
-    each row has one more token at its end. If padded, patches outside the image fill the last windows, and come after
+    patch is in; "places in windows": its place in there, row by row. "places on page": the row and column of each
+    token, of which two stand in front of the patches of an image and one behind each of its rows. "tokens in rows": the
+    position of each token, `n_axes` times; the last three of tokens of an image are the column, the row and the number
+    of the image, 0, but for its first and its last token; each row has one more token at its end. If padded, patches
+    outside the image fill the last windows, and come after
     those of the image.
     """
 
     only_moves: ClassVar[bool] = True
-    of: Literal["pixels", "places", "places of tokens", "places on page", "tokens in rows", "windows"]
+    of: Literal[
+        "pixels", "places", "places of tokens", "places on page", "tokens in rows", "windows", "places in windows"
+    ]
     height: Size  # of a patch; of a merged one, if places are of tokens
     width: Size
     square: Size = 1  # patches that are merged later stand together, in squares of so many rows and columns
@@ -57,6 +60,7 @@ class Patches(Operation):
             "places of tokens": "time, row and column of each token",
             "places on page": "row and column of each token",
             "tokens in rows": "position, column and row of each token",
+            "places in windows": "place of each patch in its window",
         }
         return names.get(self.of, "row and column of each patch")
 
@@ -81,6 +85,9 @@ class Patches(Operation):
         if self.of == "windows":
             side = require(self.window) // (height * square) * square  # in whole squares
             return order // columns // side * (columns // side + 1) + order % columns // side
+        if self.of == "places in windows":
+            side = require(self.window) // height
+            return order // columns % side * side + order % columns % side
         if self.of == "places" and self.class_place:
             placed, token = np.stack((order % columns, order // columns), axis=-1) + 1, np.zeros((1, 2), int)
             return np.concatenate((token, placed) if self.class_place == "first" else (placed, token))
@@ -255,9 +262,14 @@ def padded_windows(image: Data, size: Size, window: Size, shift: Size = 0) -> Da
     return Data(Patches("windows", size, size, window=window, shift=shift, is_padded=True), (image,), ("padded",))
 
 
-def patch_windows(image: Data, size: Size, window: int | Unknown, *, square: Size = 1) -> Data:
-    """The number of the window of each patch, [patches]."""
-    return Data(Patches("windows", size, size, square, window=window), (image,), ("patches",))
+def patch_windows(image: Data, size: Size, window: int | Unknown, *, square: Size = 1, rows: str = "patches") -> Data:
+    """The number of the window of each patch, [rows]."""
+    return Data(Patches("windows", size, size, square, window=window), (image,), (rows,))
+
+
+def places_in_windows(image: Data, size: Size, window: int | Unknown, *, rows: str = "patches") -> Data:
+    """The place of each patch in its window, [rows]."""
+    return Data(Patches("places in windows", size, size, window=window), (image,), (rows,))
 
 
 def token_places(tokens: Data, image: Data, height: Size, width: Size, token: int | Unknown) -> Data:

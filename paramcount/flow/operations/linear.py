@@ -90,6 +90,7 @@ class Lookup(Operation):
         elif self.index == "ids by column":
             rows = inputs[0] + np.arange(inputs[0].shape[1]) * int(self.n_rows)
         else:
+            table = table.reshape(-1, table.shape[-1])
             rows = (run.positions if self.index == "positions" else inputs[0]) + first
         if self.unknown_id is not None:
             is_known_id = (rows >= 0) & (rows < len(table)) & ~np.isin(rows, [require(id) for id in self.placeholders])
