@@ -68,6 +68,8 @@ MEANINGS = {
     "n_image_channels": "number of image channels",
     "patch_size": "patch size in pixels",
     "merge_size": "merge size in patches",
+    "query_side": "queries per side of a window",
+    "window_side": "patches per side of a window",
     "n_patches": "number of patches per image",
     "n_tiles": "number of tiles per image",
     "n_mels": "number of mel bands",
