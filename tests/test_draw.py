@@ -62,7 +62,6 @@ FOLDED = {
 }
 FOLDED_MODELS = {"deberta-v2-xlarge", "deberta-v2-xxlarge"}  # only the first layer has a convolution beside it
 CROSSINGS = 2  # arrows that may cross a shape; of most models none does
-MORE_CROSSINGS = {"udop": 4}  # where a page and a text go side by side
 LARGEST = 250_000  # bytes of a block; those of X-MOD have an adapter per language
 HOSTILE = "<script>alert('1')</script> & \"]]><img src=x onerror=alert(2)>\x1b[31m\u202e"
 
@@ -316,7 +315,7 @@ def test_every_model_is_drawn_to_scale_without_overlaps(name: str) -> None:
     assert_all_inside(drawing)
     assert_on_grid(drawing)
     assert_flows(drawing, trace)
-    assert count_crossings(drawing) <= MORE_CROSSINGS.get(name, CROSSINGS)
+    assert count_crossings(drawing) <= CROSSINGS
     found, expected = count_drawn_weights(drawing), count_traced_weights(trace)
     assert found == {i: expected[i] for i in found}
     undrawn = set(expected) - set(found)

@@ -12,7 +12,7 @@ from paramcount.drawing.shapes import Box, Point
 RIGHT, DOWN, LEFT, UP = range(4)
 STEPS = {RIGHT: (1, 0), DOWN: (0, 1), LEFT: (-1, 0), UP: (0, -1)}
 MOST_NODES = 40_000  # to try
-REACH, APART = (60.0, 500.0), 5.0  # how far lines may be outside of both ends in x and y, and how near to each other
+REACH, APART = (250.0, 500.0), 5.0  # how far lines may be outside of both ends in x and y, and how near to each other
 CORNER = 2.0  # the cost of a corner; 40 pixels cost 1
 
 Node: TypeAlias = tuple[int, int, int]  # column, row, direction in which it was reached
