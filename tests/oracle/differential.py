@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import deepcopy
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,12 @@ ODD_SETTINGS: list[tuple[str, Any]] = [
     ("rope_scaling", {"type": "linear", "factor": 2.0}), ("use_cache", 1), ("bos_token_id", "<s>"),
     ("initializer_range", None),
 ]  # fmt: skip
+NEED_TIMM = ("fast_vlm", "gemma3n", "perception_lm")  # model types whose vision encoders are built by timm
+
+
+def can_be_built(model_type: str) -> bool:
+    """Whether what the reference builds a model type with is installed."""
+    return model_type not in NEED_TIMM or find_spec("timm") is not None
 
 
 def list_values(cls: type[Sizes], field: str, key: str, vary: dict[str, list[Any]]) -> list[Any]:

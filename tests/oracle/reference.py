@@ -11,7 +11,6 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Collection
-from importlib.util import find_spec
 from typing import Any
 
 from tests.comparison import NAMES, REFERENCE, load_configs, merge_names
@@ -23,8 +22,7 @@ def is_built(id: str) -> bool:
     from transformers import CONFIG_MAPPING
 
     model_type = load_configs()[id]["model_type"]
-    needs_timm = model_type in ("fast_vlm", "gemma3n", "perception_lm")  # for their vision encoders
-    return model_type in CONFIG_MAPPING and (not needs_timm or find_spec("timm") is not None)
+    return model_type in CONFIG_MAPPING and differential.can_be_built(model_type)
 
 
 def build_model(id: str) -> Any:

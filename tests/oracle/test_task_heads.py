@@ -44,6 +44,8 @@ def list_pairs() -> Iterator[tuple[str, str]]:
 # Heads that are refused: their base is another model than that of the class for language modelling.
 NOT_DECLARED = {
     "Qwen3ASRForTokenClassification",
+    "ReformerForQuestionAnswering",
+    "ReformerForSequenceClassification",
     "T5Gemma2ForSequenceClassification",
     "T5Gemma2ForTokenClassification",
 }
