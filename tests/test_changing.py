@@ -37,7 +37,8 @@ LISTED = {id: name for id in STACKED for name in LISTS if zoo.load_entry(id).siz
 GROUPED = ("idefics-9b",)  # cross-attention stands in front of each four layers
 OTHERS = [id for id in STACKED if id not in (*LISTED, *GROUPED)]
 SHARED = [id for id in OTHERS if zoo.load_entry(id).architecture == "albert"]  # all layers read the weights of one
-LIKE_A_NEW_LAYER = {"gpt-neox-japanese-2.7b": 30, "glm-5.2": 74}  # the last one alone has a bias; it lacks an indexer
+# The last one alone has a bias; it lacks an indexer; it is dense.
+LIKE_A_NEW_LAYER = {"gpt-neox-japanese-2.7b": 30, "glm-5.2": 74, "step3": 30}
 LLAMA_LAYER = 4096 * 4096 + 2 * 1024 * 4096 + 4096 * 4096 + 3 * 14336 * 4096 + 2 * 4096
 WITHOUT_A_MODEL = {"help", "docs", "architectures", "audit", "list", "scan", "schema", "sql", "export", "validate"}
 WITHOUT_CHANGES = WITHOUT_A_MODEL | {"add"}  # an entry has the sizes that its source has

@@ -117,7 +117,7 @@ def table_with_rows_and_columns_swapped(patch: Patch) -> None:
 
 
 def fused_stored_apart(patch: Patch) -> None:
-    linear = flow.linear
+    linear, original = flow.linear, flow.fused
 
     def apart(
         x: Data,
@@ -129,11 +129,13 @@ def fused_stored_apart(patch: Patch) -> None:
         suffixes: Any = (),
         **k: Any,
     ) -> tuple[Data, ...]:
+        if "_weight" in suffixes:  # PyTorch's MultiheadAttention, of whose matrix one third at a time is used
+            return original(x, name, parts, bias=bias, transposed=transposed, suffixes=suffixes, **k)
         return tuple(
             linear(x, f"{name}.{part}", part, width, bias=bias, transposed=transposed) for part, width in parts.items()
         )
 
-    replace_everywhere(patch, flow.fused, apart)
+    replace_everywhere(patch, original, apart)
 
 
 def stacked_experts_stored_apart(patch: Patch) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import paramcount.zoo as zoo
 from paramcount.api import trace
+from paramcount.flow.operation import Form
 from paramcount.tracing.render import build_table, with_every_layer
 from paramcount.zoo import count_model
 from tests.batches import in_batches
@@ -145,7 +146,7 @@ def test_elements_of_attention_scores_add_up(id: str) -> None:
     shapes = [
         (step.out, prod(scope.copies for scope in step.layers))
         for step in found.steps
-        if step.op in ("softmax", "(1 − arccos / π)ⁿ") and step.reads  # YOSO, arXiv:2111.09714 §3, has no softmax
+        if step.form is Form.ATTENTION_WEIGHTS and step.reads
     ]
     if found.attention_scores is not None:
         assert found.attention_scores == sum(
