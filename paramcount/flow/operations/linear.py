@@ -82,15 +82,15 @@ class Lookup(Operation):
             places, (columns, rows) = inputs[0], table if self.index == "columns, rows" else table.transpose(1, 0, 2)
             return np.asarray(columns[places[:, 1]] + rows[places[:, 0]], dtype=np.float32)
         if self.index.endswith("of a grid"):
-            table, side = table.reshape(-1, table.shape[-1]), int(self.n_rows)
+            table, side = list_rows(table), int(self.n_rows)
             rows = run.positions // side if self.index == "rows of a grid" else run.positions % side
         elif self.index == "rows":
-            table = table.reshape(-1, table.shape[-1])
+            table = list_rows(table)
             rows = np.arange(int(first), int(first + self.n_rows))
         elif self.index == "ids by column":
             rows = inputs[0] + np.arange(inputs[0].shape[1]) * int(self.n_rows)
         else:
-            table = table.reshape(-1, table.shape[-1])
+            table = list_rows(table)
             rows = (run.positions if self.index == "positions" else inputs[0]) + first
         if self.unknown_id is not None:
             is_known_id = (rows >= 0) & (rows < len(table)) & ~np.isin(rows, [require(id) for id in self.placeholders])
@@ -105,6 +105,11 @@ class Lookup(Operation):
             found = [table[np.where(later, 0, rows)], weights[1][np.where(later, rows - len(table), 0)]]
             return np.where(later[..., None], *found[::-1]).astype(np.float32)
         return np.asarray(table[rows], dtype=np.float32)
+
+
+def list_rows(table: Array) -> Array:
+    """A table [..., d] as [rows, d]."""
+    return table if table.ndim == 2 else table.reshape(-1, table.shape[-1])
 
 
 def interpolate(table: Array, places: Array, stretch: Stretch) -> Array:
