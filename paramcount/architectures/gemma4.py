@@ -28,6 +28,7 @@ from paramcount.parts.usm import NAMES, Gemma4Audio, clipped_linear
 from paramcount.parts.vision import VisionEncoder
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, Tower, derived, hf, setting
 from paramcount.sizes.conditions import not_null
+from paramcount.sizes.rules import check_rotated_in_two_directions
 
 COLUMNS_AND_ROWS = Axes((1, 1), "apart")
 
@@ -88,12 +89,7 @@ class Gemma4Vision(VisionEncoder):
         return rms_norm(x, name, c.norm_eps)
 
     def check(c) -> None:
-        if c.d_head % 4:
-            raise ParamcountError(
-                f"= {c.d_head} cannot be split into pairs for 2D rotary embedding",
-                where=FieldName("d_head"),
-                expected="a multiple of 4",
-            )
+        check_rotated_in_two_directions(c)
 
 
 class Gemma4TextOf(Gemma4Text):

@@ -26,7 +26,7 @@ from paramcount.flow import (
 from paramcount.parts.vision import VisionEncoder, encoder_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, hf, setting
 from paramcount.sizes.derivations import part_of
-from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.rules import check_heads_fill, check_rotated_in_two_directions
 
 COLUMNS_AND_ROWS = Axes((1, 1), "restarted")
 
@@ -84,12 +84,7 @@ class Inkling2Vision(VisionEncoder):
 
     def check(c) -> None:
         check_heads_fill(c)
-        if c.d_head % 4:
-            raise ParamcountError(
-                f"= {c.d_head} cannot be split into pairs for 2D rotary embedding",
-                where=FieldName("d_head"),
-                expected="a multiple of 4",
-            )
+        check_rotated_in_two_directions(c)
 
 
 class Inkling2(Inkling2Text):

@@ -15,6 +15,7 @@ from paramcount.cli.options import (
     collect_messages,
     download_option,
     models_argument,
+    open_in_browser,
     print_messages,
     set_option,
 )
@@ -57,6 +58,4 @@ def command(
     write_atomically(path, page)
     click.echo(f"note: wrote {make_printable(path)}", sys.stderr)
     if opens or (opens is None and output is None):
-        import webbrowser
-
-        webbrowser.open(Path(path).resolve().as_uri())
+        open_in_browser(path)

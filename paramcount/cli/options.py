@@ -222,6 +222,13 @@ def add_changes(table: Table, model: Model) -> Table:
 # ---- output
 
 
+def open_in_browser(path: str) -> None:
+    import webbrowser
+    from pathlib import Path
+
+    webbrowser.open(Path(path).expanduser().resolve().as_uri())
+
+
 def write_named(output: str | None, models: Sequence[Model], extension: str, content: str | bytes) -> str:
     """Write a page or a picture to a file, or to stdout for "-", and return the path of the file. If `output` is a
     directory or None, the file is named after the model."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
-from pathlib import Path
-
 import click
 
 from paramcount.cli.commands import Command
@@ -16,6 +13,7 @@ from paramcount.cli.options import (
     estimates_option,
     is_directory,
     models_argument,
+    open_in_browser,
     print_messages,
     set_option,
     write_named,
@@ -62,4 +60,4 @@ def command(
     silence_matplotlib()
     path = write_named(output, models, ".html", render_page(models))
     if open_page:
-        webbrowser.open(Path(path).expanduser().resolve().as_uri())
+        open_in_browser(path)

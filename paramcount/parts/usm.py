@@ -214,10 +214,6 @@ NAMES = (  # of Gemma 4, by those of Gemma 3n
 )
 
 
-def conv_channels(at: int) -> Callable[[ConfigJson, FieldValues], Any]:
-    return lambda js, c: js.get("subsampling_conv_channels", (128, 32))[at]
-
-
 def cap_of_scores(config: ConfigJson, c: Any) -> float:
     """Frames are attended to in chunks, where distances are right if a chunk is as long as what it sees before it."""
     chunk, before = config.get("attention_chunk_size", 12), config.get("attention_context_left", 13)
@@ -236,8 +232,8 @@ class Gemma4Audio(SpeechConformer):
     n_layers: Positive = hf(absent=12)
     n_heads: Positive = hf(absent=8)
     d_head: Positive = derived(d_model_per_head)
-    n_channels: Positive = derived(conv_channels(0))
-    n_channels_2: Positive = derived(conv_channels(1))
+    n_channels: Positive = read_pair("subsampling_conv_channels", (128, 32), 0)
+    n_channels_2: Positive = read_pair("subsampling_conv_channels", (128, 32), 1)
     n_bands: Natural = derived(lambda js, c: c["n_channels"] // 4)  # which the convolutions leave
     n_earlier_frames: Natural = derived(lambda js, c: max(js.get("attention_context_left", 13) - 2, 0))
     n_later_frames: Natural = derived(lambda js, c: max(js.get("attention_context_right", 0) - 1, 0))

@@ -85,6 +85,16 @@ def check_rotated_in_pairs(c: Sizes, size: str) -> None:
         )
 
 
+def check_rotated_in_two_directions(c: Any) -> None:
+    """Either half of a head rotates pairs, one by the column and one by the row."""
+    if c.d_head % 4:
+        raise ParamcountError(
+            f"= {c.d_head} cannot be split into pairs for 2D rotary embedding",
+            where=FieldName("d_head"),
+            expected="a multiple of 4",
+        )
+
+
 def check_experts_exist(c: Any) -> None:
     """Numbers of experts may be 0 only if all layers are dense."""
     dense = c.n_dense_layers if hasattr(c, "n_dense_layers") else len(c.dense_layers)
