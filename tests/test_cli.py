@@ -20,8 +20,8 @@ from paramcount import __version__
 from paramcount.architectures import ARCHITECTURES, architecture, split_name
 from paramcount.cli.commands import COMMANDS
 from paramcount.cli.docs import render_markdown
-from paramcount.database import store
 from tests.batches import in_batches
+from tests.few_models import use_models
 from tests.running import Run, Runner
 from tests.structures import pick_structures
 
@@ -302,7 +302,7 @@ def test_help_ends_with_an_example_that_runs(
 ) -> None:
     if command == "export":  # a family; exhaustive tests fill all tables for every model
         models = [zoo.load_entry(id) for id in zoo.list_ids("gpt")]
-        monkeypatch.setattr(store, "load_all", lambda: models)
+        use_models(monkeypatch, models)
         monkeypatch.setenv("PARAMCOUNT_CACHE", "")
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
     (tmp_path / "claims.csv").write_text("model,params\ngpt2-small,124M\n", encoding="utf-8")

@@ -21,6 +21,7 @@ from paramcount.database.query import run_query
 from paramcount.database.tables import TABLES
 from paramcount.zoo.what_if import list_paths
 from tests.conftest import forget_zoo
+from tests.few_models import use_models
 from tests.refusing import assert_one_line, command_error
 from tests.running import Runner
 
@@ -40,7 +41,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> list[pc.Model]:
     """A zoo of some models, without a cache."""
     models = [zoo.load_entry(id) for id in FEW]
     monkeypatch.setenv("PARAMCOUNT_CACHE", "")
-    monkeypatch.setattr(store, "load_all", lambda: models)
+    use_models(monkeypatch, models)
     return models
 
 
@@ -165,7 +166,7 @@ def test_a_filled_table_is_kept_until_the_zoo_changes(
         assert path.stat().st_mode & 0o777 == 0o600
         assert path.parent.stat().st_mode & 0o777 == 0o700
     with monkeypatch.context() as patch:
-        patch.setattr(store, "load_all", lambda: pytest.fail("the zoo is read again"))
+        patch.setattr(store, "load_entry", lambda id: pytest.fail("the zoo is read again"))
         assert ask("SELECT * FROM parts ORDER BY 1, 2") == expected
         patch.setattr(store, "hash_sources", lambda **_: b"2" * 32)
         with pytest.raises(pytest.fail.Exception):
@@ -181,7 +182,7 @@ def test_another_entry_of_the_user_computes_no_built_in_model_again(
 ) -> None:
     monkeypatch.setenv("PARAMCOUNT_CACHE", str(tmp_path / "cache"))
     built_in = [zoo.load_entry(id) for id in ("gpt2-small", "llama-3.1-8b", "gpt-4")]
-    monkeypatch.setattr(store, "load_all", lambda: built_in)
+    use_models(monkeypatch, built_in)
     figures = "SELECT * FROM components ORDER BY rowid"
     expected = ask(figures)
     (own_zoo / "llama").mkdir(parents=True)
@@ -189,7 +190,7 @@ def test_another_entry_of_the_user_computes_no_built_in_model_again(
     (own_zoo / "llama" / "mine.yaml").write_text(text.replace("id: llama-3.1-8b", "id: mine"), encoding="utf-8")
     forget_zoo()
     models = [*built_in[:2], zoo.load_entry("mine"), *built_in[2:]]
-    monkeypatch.setattr(store, "load_all", lambda: models)
+    use_models(monkeypatch, models)
     computed: list[str] = []
 
     def list_rows(table: tables.TableSpec, models: list[pc.Model]) -> Iterator[list[Any]]:

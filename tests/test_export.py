@@ -23,6 +23,7 @@ from paramcount.database.export import export_zoo
 from paramcount.database.store import read_rows
 from paramcount.database.tables import TABLES, find_table
 from paramcount.zoo.columns import Field
+from tests.few_models import use_models
 from tests.refusing import command_error
 from tests.running import Runner
 from tests.test_database import FEW
@@ -43,7 +44,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     large = Field("large", "integer", "", "Larger than 2^53.", lambda model, count: LARGE)
     specs = tuple(t._replace(fields=(*t.fields, large)) if t.name == "models" else t for t in TABLES)
     monkeypatch.setenv("PARAMCOUNT_CACHE", "")
-    monkeypatch.setattr(store, "load_all", lambda: models)
+    use_models(monkeypatch, models)
     for module in (store, tables, export):
         monkeypatch.setattr(module, "TABLES", specs)
 

@@ -14,10 +14,12 @@ import pytest
 
 import paramcount as pc
 import paramcount.zoo as zoo
-from paramcount import loading
 from paramcount.architectures import architecture
 from paramcount.cli.commands import COMMANDS
 from paramcount.counting.count import count_sizes
+from paramcount.database import store
+from paramcount.database.export import export_zoo
+from paramcount.database.tables import find_table
 from paramcount.errors import join_place
 from paramcount.formats.strict_yaml import read_yaml
 from paramcount.huggingface.config import read_config
@@ -225,13 +227,17 @@ def test_every_model_of_the_seed_table_is_in_the_zoo() -> None:
 
 
 def test_the_csv_of_the_zoo_is_up_to_date() -> None:
-    from paramcount.output.tables import render
-    from paramcount.views.compare import build_comparison_table, make_rows
+    text = (zoo.CONFIGS / "zoo.csv").read_text(encoding="utf-8")
+    assert text.encode() == export_zoo("zoo.csv"), "make it anew: paramcount export configs/zoo.csv"
 
-    fresh = render(build_comparison_table(make_rows(loading.select_models(["*"])), format="csv"), "csv", 80)
-    assert (zoo.CONFIGS / "zoo.csv").read_text(encoding="utf-8") == fresh, (
-        "make it anew: paramcount compare '*' --csv -o configs/zoo.csv"
-    )
+
+def test_an_installed_package_reads_the_csv_of_the_zoo(monkeypatch: pytest.MonkeyPatch) -> None:
+    models = find_table("models")
+    expected = store.read_rows(models)
+    for name, value in (("IS_INSTALLED", True), ("CACHES", False)):
+        monkeypatch.setattr(store, name, value)
+    monkeypatch.setattr(store, "load_entry", lambda id: pytest.fail(f"{id} is computed"))
+    assert store.read_rows(models) == expected
 
 
 def test_an_installation_without_the_zoo_is_an_error(

@@ -1,18 +1,24 @@
-"""The tables in SQLite, in memory. Only the tables that are asked for are filled, and they are kept in the cache."""
+"""The tables in SQLite, in memory. Only the tables that are asked for are filled, and they are kept in the cache.
+
+An installed package brings the rows of its models in zoo.csv; a checkout, whose entries and code change, computes them.
+"""
 
 from __future__ import annotations
 
+import csv
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing, suppress
 from typing import Any
 
 from paramcount.database.cache import hash_sources, read_cache, write_cache
-from paramcount.database.tables import TABLES, TableSpec, list_rows
-from paramcount.zoo import Model, load_all
+from paramcount.database.tables import TABLES, TableSpec, find_table, list_rows
+from paramcount.zoo import load_entry
+from paramcount.zoo.catalog import CONFIGS, IS_INSTALLED, list_ids, map_own_paths
 
 BY_NAME = {table.name: table for table in TABLES}
 Values = Sequence[Any]  # of a row
+KnownRows = dict[str, list[Values]]  # {id: rows of a table}
 CACHES = hasattr(sqlite3.Connection, "serialize")  # unless SQLite was built without it
 
 
@@ -40,11 +46,10 @@ def open_database(names: Collection[str] = tuple(BY_NAME), *, own: bool = True) 
     if not missing:
         return connection
     try:
-        models = [model for model in load_all() if own or not model.is_own]
-        known = read_built_in_rows(missing) if any(model.is_own for model in models) else {}
+        known = read_built_in_rows(missing) if own and map_own_paths() else read_installed_rows(missing)
         connection.execute("BEGIN")
         for table in missing:
-            fill_table(connection, table, models, known.get(table.name))
+            fill_table(connection, table, list_ids(own=own), known.get(table.name, {}))
             filled |= 1 << TABLES.index(table)
         connection.execute(f"PRAGMA user_version = {filled:d}")
         connection.execute("COMMIT")
@@ -70,28 +75,38 @@ def open_cached(key: bytes) -> sqlite3.Connection | None:
     return None
 
 
-def fill_table(
-    connection: sqlite3.Connection, table: TableSpec, models: list[Model], known: dict[str, list[Values]] | None = None
-) -> None:
-    """Insert the rows of a table. `known`: {id: rows} of all built-in models, if they need not be computed."""
-    rows: Iterable[Values]
-    if known is None:
-        rows = list_rows(table, models)
-    else:
-        rows = (row for m in models for row in (list_rows(table, [m]) if m.is_own else known.get(m.id, ())))
+def fill_table(connection: sqlite3.Connection, table: TableSpec, ids: Iterable[str], known: KnownRows) -> None:
+    """Insert the rows of the models with these ids; those in `known` need not be computed."""
+    rows = (row for id in ids for row in (known[id] if id in known else list_rows(table, [load_entry(id)])))
     places = ", ".join("?" * len(table.fields))
     connection.executemany(f"INSERT INTO {table.name} VALUES ({places})", rows)  # noqa: S608
 
 
-def read_built_in_rows(tables: Iterable[TableSpec]) -> dict[str, dict[str, list[Values]]]:
+def read_built_in_rows(tables: Iterable[TableSpec]) -> dict[str, KnownRows]:
     """{table: {id: rows}} of the database without the user's entries."""
     names = [table.name for table in tables]
-    rows: dict[str, dict[str, list[Values]]] = {name: {} for name in names}
+    rows: dict[str, KnownRows] = {name: {id: [] for id in list_ids(own=False)} for name in names}
     with closing(open_database(names, own=False)) as connection:
         for name in names:
             for row in connection.execute(f"SELECT * FROM {name} ORDER BY rowid"):  # noqa: S608
-                rows[name].setdefault(row[0], []).append(row)
+                rows[name][row[0]].append(row)
     return rows
+
+
+def read_installed_rows(tables: Iterable[TableSpec]) -> dict[str, KnownRows]:
+    """{table: {id: rows}} of the tables that the installation brings: `models`."""
+    models = find_table("models")
+    return {"models": read_zoo_csv(models)} if IS_INSTALLED and models in tables else {}
+
+
+def read_zoo_csv(models: TableSpec) -> KnownRows:
+    """{id: its row} of zoo.csv, which is the exported table `models`."""
+    parse = {"integer": int, "number": float, "flag": "true".__eq__}
+    with (CONFIGS / "zoo.csv").open(encoding="utf-8", newline="") as file:
+        return {
+            row["id"]: [[parse.get(f.type, str)(row[f.name]) if row[f.name] else None for f in models.fields]]
+            for row in csv.DictReader(file)
+        }
 
 
 def read_rows(table: TableSpec) -> list[tuple[Any, ...]]:

@@ -123,17 +123,17 @@ def list_families() -> dict[str, tuple[str, ...]]:
     return {family: tuple(families[family]) for family in sorted(families)}
 
 
-def list_ids(family: str | None = None) -> Iterator[str]:
-    """The ids of a family, or of the whole zoo."""
+def list_ids(family: str | None = None, *, own: bool = True) -> Iterator[str]:
+    """The ids of a family, or of the whole zoo, with or without the user's own."""
     for name, ids in list_families().items():
         if family in (None, name):
-            yield from ids
+            yield from ids if own else (id for id in ids if id in map_built_in_paths())
 
 
 def list_paths(*, own: bool = True) -> list[Path]:
     """The files of the whole zoo, with or without the user's own, in the order of `list_ids`."""
-    paths = {**map_built_in_paths(), **(map_own_paths() if own else {})}
-    return [paths[id] for id in list_ids() if id in paths]
+    paths = map_built_in_paths() | map_own_paths()
+    return [paths[id] for id in list_ids(own=own)]
 
 
 def load_all() -> list[Model]:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import paramcount.zoo as zoo
 from paramcount.database import query, store
 from paramcount.database.tables import TABLES
 from paramcount.errors import ParamcountError
@@ -44,11 +43,11 @@ SCRAPS = [
 @pytest.fixture(autouse=True)
 def _a_small_zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The tables of some models, in a directory that stays empty."""
-    models = [zoo.load_entry(id) for id in ("gpt2-small", "gpt-oss-20b", "t5-small", "gpt-4")]
+    ids = ("gpt2-small", "gpt-oss-20b", "t5-small", "gpt-4")
     connection = store.open_empty()
     connection.execute("BEGIN")
     for table in TABLES:
-        store.fill_table(connection, table, models)
+        store.fill_table(connection, table, ids, {})
     connection.execute("COMMIT")
     data = connection.serialize()
     connection.close()
