@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing, suppress
 from typing import Any
 
@@ -101,7 +101,7 @@ def read_installed_rows(tables: Iterable[TableSpec]) -> dict[str, KnownRows]:
 
 def read_zoo_csv(models: TableSpec) -> KnownRows:
     """{id: its row} of zoo.csv, which is the exported table `models`."""
-    parse = {"integer": int, "number": float, "flag": "true".__eq__}
+    parse: dict[str, Callable[[str], Any]] = {"integer": int, "number": float, "flag": "true".__eq__}
     with (CONFIGS / "zoo.csv").open(encoding="utf-8", newline="") as file:
         return {
             row["id"]: [[parse.get(f.type, str)(row[f.name]) if row[f.name] else None for f in models.fields]]
