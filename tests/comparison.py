@@ -61,7 +61,10 @@ def find_differences(id: str, count: Count) -> list[str]:
     if expected is None:
         return [f"{id} is not in {REFERENCE.name}"]
     totals = {name: getattr(count, name) for name in TOTALS}
-    totals["total"] += sum(count.unreachable.values())  # which the reference's own sum includes
+    totals["total"] += sum(count.unreachable.values())  # which the reference's own sums include
+    totals["lm_head"] += sum(
+        tensor.elements for tensor, _ in list_unreachable(count.sizes, count.head) if tensor.component == "lm_head"
+    )
     found = [
         f"{name}: {value:,} instead of {expected[name]:,}" for name, value in totals.items() if value != expected[name]
     ]

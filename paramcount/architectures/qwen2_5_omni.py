@@ -124,6 +124,7 @@ class Qwen2_5Omni(Speaking, Qwen2_5OmniThinker):
     """Source: arXiv:2503.20215, section 2; modeling_qwen2_5_omni.py of the reference."""
 
     reference = "Qwen2_5OmniForConditionalGeneration"
+    equivalent_classes = ("Qwen2_5OmniModel",)  # its name in the published files, from before the reference had it
     encoder_prefix = "thinker.visual."
     projector_prefix = "thinker.visual.merger."
     audio_prefix = "thinker.audio_tower."

@@ -29,7 +29,12 @@ def build_model(id: str) -> Any:
     """The reference model of an entry on the meta device."""
     import paramcount.zoo as zoo
 
-    return differential.build_model(load_configs()[id], zoo.load_entry(id).sizes.reference)
+    import transformers
+
+    document, sizes = load_configs()[id], zoo.load_entry(id).sizes
+    named = (*document.get("architectures", ()), "")[0]
+    is_other = named in sizes.equivalent_classes and hasattr(transformers, named)
+    return differential.build_model(document, named if is_other else sizes.reference)
 
 
 def count_reference(model: Any) -> dict[str, Any]:
