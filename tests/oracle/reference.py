@@ -27,9 +27,9 @@ def is_built(id: str) -> bool:
 
 def build_model(id: str) -> Any:
     """The reference model of an entry on the meta device."""
-    import paramcount.zoo as zoo
-
     import transformers
+
+    import paramcount.zoo as zoo
 
     document, sizes = load_configs()[id], zoo.load_entry(id).sizes
     named = (*document.get("architectures", ()), "")[0]
