@@ -441,7 +441,7 @@ def test_values_are_parsed_as_yaml() -> None:
         (["n_layers=" + "9" * 200], "--set n_layers = '9999"),
         (["\x1b[2J=1"], r"gpt2-small has no size '\x1b[2J' (expected vocab_size, "),
         (["n_kv_heads=4"], "gpt2-small has no size 'n_kv_heads' (expected n_heads, d_head, n_layers, n_positions, "
-                           "d_model or 3 others); "
+                           "d_model or 4 others); "
          "did you mean n_heads or d_head?"),
     ],
 )  # fmt: skip

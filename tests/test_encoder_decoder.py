@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from paramcount.formats.strict_yaml import parse_yaml
+from paramcount.zoo import load_entry
+from paramcount.zoo.entries import parse_entry
+from paramcount.zoo.writing import format_entry
 from tests.refusing import error_of
 
 SMALL: dict[str, Any] = {"model_type": "bert", "vocab_size": 96, "hidden_size": 32, "intermediate_size": 40}
@@ -42,9 +46,42 @@ def test_parts_of_two_types_and_sizes_are_joined_by_a_matrix() -> None:
     assert "enc_to_dec_proj.weight" not in same
 
 
+def test_gpt_2_attends_in_each_layer_to_the_encoder_of_a_pair() -> None:
+    pair = {"model_type": "vision-encoder-decoder", "encoder": {}, "decoder": {"model_type": "gpt2", **READS}}
+    count = pc.count(pair)
+    crossing = 12 * (4 * (768 * 768 + 768) + 2 * 768)  # four matrices with biases and a norm in each layer
+    assert count.parts["decoder"] == 124_439_808
+    assert count.parts["cross_attention"] == crossing == 28_366_848
+    assert count.total == 85_798_656 + 768 * 768 + 768 + 124_439_808 + crossing
+    assert count.legacy_buffers == 2 * 12 * 1024 * 1024  # a causal mask of each attention
+    shapes = {tensor.name: tensor.shape for tensor in count.tensors}
+    assert shapes["decoder.transformer.h.{layer}.crossattention.c_attn.weight"] == (768, 2 * 768)
+    assert shapes["decoder.transformer.h.{layer}.crossattention.q_attn.weight"] == (768, 768)
+    assert shapes["decoder.transformer.h.{layer}.crossattention.bias"] == (1, 1, 1024, 1024)
+
+
+def test_gpt_2_alone_attends_to_an_encoder_if_its_config_says_so() -> None:
+    with pytest.warns(pc.ConfigWarning):
+        count = pc.count({"model_type": "gpt2", "add_cross_attention": True})
+    assert count.total == 124_439_808 + 12 * (4 * (768 * 768 + 768) + 2 * 768)
+    assert "h.{layer}.ln_cross_attn.weight" in {tensor.name for tensor in count.tensors}
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_an_entry_states_cross_attention_of_gpt_2_only_if_there_is_any(flag: bool) -> None:
+    entry = load_entry("gpt2-small").entry
+    assert entry is not None and entry.config is not None
+    sizes = entry.config.model_copy(update={"cross_attention": flag})
+    text = format_entry(entry.model_copy(update={"config": sizes}))
+    assert ("cross_attention" in text) is flag
+    assert parse_entry(parse_yaml(text)).config == sizes
+
+
 @pytest.mark.parametrize(
     ("encoder", "decoder", "message"),
     [
+        ({}, {"model_type": "gpt2", "add_cross_attention": False}, "decoder.add_cross_attention = false is not"),
+        ({}, {"model_type": "gpt_bigcode"}, "decoder.model_type = 'gpt_bigcode' is not supported as decoder"),
         ({}, {"model_type": "llama"}, "decoder.model_type = 'llama' is not supported as decoder"),
         ({}, {"model_type": "whisper"}, "decoder.model_type = 'whisper' is not supported as decoder"),
         ({"model_type": "t5"}, {}, "encoder.model_type = 't5' is not supported as encoder"),

@@ -403,6 +403,8 @@ def test_legacy_buffers_that_are_not_polynomials_require_a_model() -> None:
         str(pc.formula({"architecture": "gpt2"}, "legacy_buffers", tie_word_embeddings=True))
         == "n_layers · n_positions²"
     )
+    crossing = pc.formula({"architecture": "gpt2"}, "legacy_buffers", tie_word_embeddings=True, cross_attention=True)
+    assert str(crossing) == "n_layers · 2 · n_positions²"
     assert pc.formula("llama-2-7b", "legacy_buffers") == 32 * 64
     flags: dict[str, Any] = {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}
     assert formula_error("llama", "legacy_buffers", **flags).where == "of"

@@ -213,7 +213,7 @@ def test_expressions_mean_what_they_mean_in_python(text: str, value: int) -> Non
         (
             "d_ff=n_layer*hidden",
             "gpt2-small has no size 'hidden' (expected d_model, d_head, tie_word_embeddings, n_heads, vocab_size "
-            "or 3 others)",
+            "or 4 others)",
         ),
         (
             "d_ff=tie_word_embeddings",

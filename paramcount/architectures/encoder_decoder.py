@@ -5,13 +5,14 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
+from paramcount.architectures.gpt2 import GPT2
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, block, given, linear
 from paramcount.parts.encoders import Encoder, EncoderFlow
 from paramcount.parts.seq2seq import UntiedDecoder
 from paramcount.parts.swin import Swin
 from paramcount.parts.vit import ViT
-from paramcount.sizes import ConfigJson, FieldValues, Flag, NamedPart, Sizes, Tower, derived
+from paramcount.sizes import Buffers, ConfigJson, FieldValues, Flag, NamedPart, Sizes, Tower, derived
 
 DECODERS = ("ForCausalLM", "LMHeadModel", "Decoder")  # endings of classes that the reference takes for a decoder
 
@@ -40,6 +41,8 @@ def is_decoder(part: type[Sizes]) -> bool:
     """Whether the part can attend to another encoder's output and generates text."""
     if issubclass(part, UntiedDecoder):
         return part.takes_states and part.reference.endswith(DECODERS)
+    if issubclass(part, GPT2):
+        return True
     names = (part.reference, *part.equivalent_classes)
     return is_encoder(part) and issubclass(part, Encoder) and any(name.endswith(DECODERS) for name in names)
 
@@ -111,6 +114,10 @@ class EncoderDecoder(Sizes):
             if part is c.decoder or not unread.of_lm_head  # the encoder has no LM head
         ]
         return tuple(found)
+
+    def legacy_buffers(c: Any) -> Buffers:
+        decoder = c.decoder
+        return tuple((f"decoder.{decoder.prefix}{name}", *rest) for name, *rest in decoder.legacy_buffers())
 
     def check(c: Any) -> None:
         encoder, decoder = c.encoder, c.decoder

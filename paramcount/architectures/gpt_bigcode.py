@@ -1,12 +1,28 @@
 """GPTBigCode (StarCoder 1, SantaCoder): GPT-2 with matrices stored [out, in], usually with multi-query attention."""
 
-from paramcount.architectures.gpt2 import self_attention_only
+from paramcount.errors import ParamcountError
 from paramcount.flow import Data, attend, fused, linear, lookup
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, flag, hf, setting
+from paramcount.sizes import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Positive,
+    d_model_per_head,
+    derived,
+    flag,
+    hf,
+    setting,
+)
 from paramcount.sizes.rules import check_heads_fill
+
+
+def self_attention_only(js: ConfigJson, c: FieldValues) -> None:
+    if js.get("add_cross_attention"):
+        raise ParamcountError("= true is not supported", where="add_cross_attention", expected="false")
 
 
 class GPTBigCode(Decoder):

@@ -84,7 +84,9 @@ class SymbolicSizes:
                 raise AttributeError(name)
             attribute = inspect.getattr_static(cls, name)
             return attribute.__get__(self) if hasattr(attribute, "__get__") else attribute
-        kind = find_kind(cls, name)
+        field, kind = cls.model_fields[name], find_kind(cls, name)
+        if path not in values and not field.is_required():  # as in an entry
+            return field.default
         value = values.get(path, True)
         if path not in values and kind is not None:
             self.fields[path] = kind

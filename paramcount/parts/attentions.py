@@ -165,6 +165,6 @@ def gpt_attention_scale(config: Mapping[str, Any], c: Any) -> float | None:
     return None if config.get("scale_attn_weights", True) else 1.0
 
 
-def causal_masks(c: Any) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+def causal_masks(c: Any, attention: str = "attn") -> tuple[tuple[str, tuple[int, ...], int], ...]:
     """What older files of GPT-1 and GPT-2 store of every layer's attention."""
-    return (("h.{layer}.attn.bias", (1, 1, c.n_positions, c.n_positions), c.n_layers),)
+    return ((f"h.{{layer}}.{attention}.bias", (1, 1, c.n_positions, c.n_positions), c.n_layers),)

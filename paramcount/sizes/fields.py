@@ -100,19 +100,23 @@ class Key(NamedTuple):
         return () if self.names is None else self.names or (USUAL[field],)
 
 
-def hf(*names: str, absent: Any = REQUIRED, null: Any = NULL, at_most: str | None = None) -> Any:
+def hf(
+    *names: str, absent: Any = REQUIRED, null: Any = NULL, at_most: str | None = None, unstated: Any = REQUIRED
+) -> Any:
     """A field and its config.json keys.
 
     Dots in a key lead into nested mappings. A leading slash reads outside of the architecture's section. `absent` and
-    `null` are for config.json only: zoo entries state every field.
+    `null` are for config.json only: zoo entries state every field, unless it has the value `unstated`.
 
     Args:
         names: Keys; the first one present is read. Default: the key in USUAL.
         absent: The meaning of a missing key: the reference's default, or a derivation.
         null: The meaning of null: a value, a derivation, ABSENT or NULL.
         at_most: The field that limits this one, because the reference reads no further.
+        unstated: The value in a zoo entry without the field. Default: an entry must state it.
     """
-    return Field(json_schema_extra={"hf": Key(names, absent, null, at_most)})  # type: ignore[dict-item]
+    default = ... if unstated is REQUIRED else unstated
+    return Field(default, json_schema_extra={"hf": Key(names, absent, null, at_most)})  # type: ignore[dict-item]
 
 
 def derived(absent: Derivation, *, at_root: bool = False) -> Any:

@@ -209,7 +209,7 @@ def find_named_part(kind: type[Sizes], name: object) -> type[Sizes]:
 
 def dump_sizes(sizes: Sizes) -> dict[str, Any]:
     """The `config` block of these sizes: what `parse_sizes` reads."""
-    values = sizes.model_dump()
+    values = sizes.model_dump(exclude_defaults=True)
     for field, inner in inner_configs(type(sizes)).items():
         part = getattr(sizes, field)
         if isinstance(part, Sizes):

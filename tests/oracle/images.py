@@ -82,6 +82,7 @@ BERT = {
     "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 44,
     "max_position_embeddings": 64,
 }  # fmt: skip
+GPT2 = {"vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 44}
 PIX2STRUCT = {
     "vocab_size": 96, "d_kv": 8, "d_ff": 20, "num_layers": 2, "num_heads": 2, "relative_attention_num_buckets": 8,
     "relative_attention_max_distance": 7, "layer_norm_epsilon": 1e-3, "dense_act_fn": "silu",
@@ -445,6 +446,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "vision-encoder-decoder, donut": {
         "encoder": {**SWIN, "model_type": "donut-swin", "qkv_bias": False, "hidden_act": "relu", "window_size": 2},
         "decoder": {**MBART, "model_type": "mbart"},
+    },
+    "vision-encoder-decoder, gpt2": {
+        "encoder": {**VISION, "model_type": "vit"},
+        "decoder": {**GPT2, "model_type": "gpt2", "add_cross_attention": True, "layer_norm_epsilon": 1e-2},
     },
     "pix2struct": {
         "text_config": {**PIX2STRUCT, "hidden_size": 16},

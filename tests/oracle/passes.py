@@ -154,7 +154,10 @@ REFORMER = {
     "max_position_embeddings": 24, "layer_norm_eps": 1e-3,
 }  # fmt: skip
 CONFIGS: dict[str, dict[str, Any]] = {
-    "gpt2": {"vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 44},
+    "gpt2": images.GPT2,
+    "gpt2, cross-attention": {
+        **images.GPT2, "add_cross_attention": True, "scale_attn_weights": False, "activation_function": "relu",
+    },
     "llama": USUAL,
     "qwen2": USUAL,
     "qwen2_moe": {**MOE, "shared_expert_intermediate_size": 18, "decoder_sparse_step": 1, "mlp_only_layers": [0]},
@@ -879,6 +882,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "model_type": "bert-generation", **BERT, "is_decoder": True, "add_cross_attention": True,
             "hidden_act": "relu", "num_hidden_layers": 3,
         },
+    },
+    "encoder-decoder, gpt2": {
+        "encoder": {"model_type": "bert", **BERT},
+        "decoder": {**images.GPT2, "model_type": "gpt2", "add_cross_attention": True, "tie_word_embeddings": False},
     },
     "m2m_100": BART,
     "m2m_100, other settings": {
@@ -1631,12 +1638,8 @@ def make_other_inputs(model: Any, trace: Trace, texts: int) -> dict[str, Any]:
         {"use_mems" if model.config.model_type == "xlnet" else "use_cache": True} if trace.cache else {}
     )
     if "cross_attention" in parts:
-        ((width,),) = {
-            shape[-1:]
-            for step in trace.steps
-            if step.part == "cross_attention" and step.text in ("keys", "values")
-            for shape in step.inputs
-        }
+        crossing = (step for step in trace.steps if step.part == "cross_attention" and step.text.startswith("keys"))
+        width = next(crossing).inputs[0][-1]  # a fused matrix comes before the keys and values that it gives
         name = "cross_attention_states" if model.config.model_type == "mllama_text_model" else "encoder_hidden_states"
         given[name] = torch.ones((texts, SOURCE, int(width)))
     elif model.config.model_type == "recurrent_gemma":

@@ -37,6 +37,7 @@ DIFFERENT = {
     "vision-encoder-decoder, beit": "likewise",
     "vision-encoder-decoder, beit, shared": "likewise",
     "vision-encoder-decoder, donut": "likewise",
+    "vision-encoder-decoder, gpt2": "likewise",
     "vision-encoder-decoder, other settings": "likewise",
     "vision-encoder-decoder, swin": "likewise",
     "pix2struct": "an image goes in",
