@@ -328,7 +328,7 @@ def test_every_model_is_drawn_to_scale_without_overlaps(name: str) -> None:
     assert drawing.words
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@pytest.mark.parametrize("name", [*GOLDEN, "blip2-opt-2.7b", "t5gemma2-270m-270m"])
 def test_no_arrow_of_a_zoo_model_crosses_a_shape(name: str) -> None:
     assert count_crossings(draw_layer(name)) == 0
 
@@ -459,6 +459,14 @@ def test_a_path_goes_around_what_is_in_its_way() -> None:
     free = simplify_path(find_path((0.0, 0.0), (100.0, 5.0), RIGHT, [], xs, ys))
     assert len(free) == 4
     assert free[-1] == (100.0, 5.0)
+
+
+def test_a_path_may_turn_at_its_end_if_it_has_to() -> None:
+    wall = ((40.0, -30.0, 98.0, 30.0), 100.0, 100.0)
+    xs, ys = [33.0], [-37.0, 37.0]
+    for turns_late, expected in ((False, (33.0, 5.0)), (True, (100.0, 37.0))):
+        path = simplify_path(find_path((0.0, 0.0), (100.0, 5.0), RIGHT, [wall], xs, ys, turns_late))
+        assert path[-2] == expected
 
 
 # ---- marks

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from paramcount.drawing.items import OUTSIDE, Item
 from paramcount.drawing.matrices import make_output
 from paramcount.drawing.pieces import JOINT, SMALL, Piece, make_piece
-from paramcount.drawing.route import Lines, Port
+from paramcount.drawing.route import HALF_LINE, Lines, Port
 from paramcount.drawing.shapes import CARD, Arrow, Frame, Group, Point, Text
 from paramcount.tracing.trace import Step
 
@@ -173,7 +173,7 @@ def list_ports(end: Piece, x: float, y: float, edge: Edge) -> list[Port]:
     if end.item.kind == "sign" or (end.item.kind == "box" and len(end.item.reads) > 1):
         return [way, Port(x + end.joint, y + JOINT, "below"), Port(x + end.joint, y - JOINT, "above")]
     if end.item.kind == "words":
-        return [way, Port(x + end.joint, y, "below")]
+        return [way, Port(x + end.joint, y + HALF_LINE, "below")]
     return [way]
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
-from paramcount.drawing.search import DOWN, RIGHT, UP, find_path
+from paramcount.drawing.search import CORNER, DOWN, RIGHT, UP, find_path
 from paramcount.drawing.shapes import Arrow, Box, Group, Point
 
 LINE_GAP = 6.0  # between two parallel lines
+HALF_LINE = 2.0  # what others keep from the middle of a line
 TURN = 9.0  # distance before the first turn
 TRACKS, NEAREST = 5, 12  # channels to try: above and below everything, and near the endpoints
 BLOCKED, OVERLAP, CROSSING = 100.0, 30.0, 4.0  # costs of crossing a shape, overlapping a line, crossing a line
@@ -38,7 +39,7 @@ class Lines:
         for group in groups:
             for arrow in group.arrows:
                 for (a, b), (c, d) in pairwise(arrow.points):
-                    self.boxes.append((min(a, c), min(b, d) - 2, max(a, c), max(b, d) + 2))
+                    self.boxes.append((min(a, c), min(b, d) - HALF_LINE, max(a, c), max(b, d) + HALF_LINE))
         self.boxes = [(a + SLACK, b + SLACK, c - SLACK, d - SLACK) for a, b, c, d in self.boxes]
         self.top = min((box[1] for box in self.boxes), default=0.0)
         self.bottom = max((box[3] for box in self.boxes), default=0.0)
@@ -58,13 +59,12 @@ class Lines:
                         lowest_cost, best = cost, points
             if lowest_cost < measure_path(best) + CLEAR:
                 break
-        if lowest_cost >= BLOCKED:
+        for turns_late in (False, True):
             for port in reversed(ports):  # from below or above, if possible: there is more room
-                path = self.search(start, port, step)
-                if path and (cost := self.compute_cost(path, step, lowest_cost)) < lowest_cost:
-                    lowest_cost, best = cost, path
-                if lowest_cost < BLOCKED:
-                    break
+                if lowest_cost >= BLOCKED:
+                    path = self.search(start, port, step, turns_late)
+                    if path and (cost := self.compute_cost(path, step, lowest_cost)) < lowest_cost:
+                        lowest_cost, best = cost, path
         points = simplify_path(best)
         for a, b in pairwise(points):
             is_vertical = a[0] == b[0]
@@ -79,8 +79,8 @@ class Lines:
             return straight
         return self.search(start, Port(*end, "above"), -1) or straight
 
-    def search(self, start: Point, port: Port, step: int) -> tuple[Point, ...]:
-        """The cheapest path along the edges of all shapes."""
+    def search(self, start: Point, port: Port, step: int, turns_late: bool = False) -> tuple[Point, ...]:
+        """The cheapest path along the edges of all shapes. `turns_late`: its last corner may be next to the port."""
         before = {"left": (port.x - TURN, port.y), "below": (port.x, port.y + TURN), "above": (port.x, port.y - TURN)}
         beginning, end = (start[0] + TURN, start[1]), before[port.side]
         arrival = {"left": RIGHT, "below": UP, "above": DOWN}[port.side]
@@ -97,7 +97,7 @@ class Lines:
                         tolls.append(((low, line[0], high, line[1]), 0.0, CROSSING))
         xs = [x for left, _, right, _ in self.boxes for x in (left - MARGIN, right + MARGIN)]
         ys = [y for _, top, _, bottom in self.boxes for y in (top - MARGIN, bottom + MARGIN)]
-        path = find_path(beginning, end, arrival, tolls, xs, [*ys, *self.list_channels(start, port)])
+        path = find_path(beginning, end, arrival, tolls, xs, [*ys, *self.list_channels(start, port)], turns_late)
         return simplify_path((start, *path, (port.x, port.y))) if path else ()
 
     def list_channels(self, start: Point, port: Port) -> list[float]:
@@ -135,7 +135,7 @@ class Lines:
 
 def measure_path(points: Sequence[Point]) -> float:
     """The cost of a path's length and corners."""
-    return 2.0 * len(points) + sum(abs(a - c) + abs(b - d) for (a, b), (c, d) in pairwise(points)) / 40
+    return CORNER * len(points) + sum(abs(a - c) + abs(b - d) for (a, b), (c, d) in pairwise(points)) / 40
 
 
 def list_direct_paths(start: Point, port: Port) -> Iterator[tuple[Point, ...]]:

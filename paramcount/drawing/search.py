@@ -13,6 +13,7 @@ RIGHT, DOWN, LEFT, UP = range(4)
 STEPS = {RIGHT: (1, 0), DOWN: (0, 1), LEFT: (-1, 0), UP: (0, -1)}
 MOST_NODES = 40_000  # to try
 REACH, APART = (250.0, 500.0), 5.0  # how far lines may be outside of both ends in x and y, and how near to each other
+MOST = float("inf")  # a cost
 CORNER = 2.0  # the cost of a corner; 40 pixels cost 1
 
 Node: TypeAlias = tuple[int, int, int]  # column, row, direction in which it was reached
@@ -20,12 +21,19 @@ Toll: TypeAlias = tuple[Box, float, float]  # an area, and the cost of crossing 
 
 
 def find_path(
-    start: Point, end: Point, arrival: int, tolls: Sequence[Toll], xs: Iterable[float], ys: Iterable[float]
+    start: Point,
+    end: Point,
+    arrival: int,
+    tolls: Sequence[Toll],
+    xs: Iterable[float],
+    ys: Iterable[float],
+    turns_late: bool = False,
 ) -> tuple[Point, ...]:
     """The cheapest path of horizontal and vertical lines, which leaves `start` to the right. Empty if none is
     found.
 
     `arrival`: the direction at the end. `xs`, `ys`: where lines may run, besides the positions of both points.
+    `turns_late`: whether the last corner may be at the end itself.
     """
     columns, rows = (
         choose_lines((start[axis], end[axis]), others, REACH[axis]) for axis, others in enumerate((xs, ys))
@@ -45,6 +53,9 @@ def find_path(
         if cost > best[node]:
             continue
         i, j, direction = node
+        if turns_late and (i, j) == last[:2] and (last[2] - direction) % 2 and cost + CORNER < best.get(last, MOST):
+            best[last], origin[last] = cost + CORNER, node
+            heappush(queue, (cost + CORNER, cost + CORNER, last))
         for turn, (di, dj) in STEPS.items():
             k, m = i + di, j + dj
             is_back = (turn - direction) % 4 == 2
@@ -53,7 +64,7 @@ def find_path(
             length = abs(columns[k] - columns[i]) + abs(rows[m] - rows[j])
             toll = costs[dj != 0].get((min(i, k), min(j, m)), 0.0)
             total = cost + length / 40 + toll + (CORNER if turn != direction else 0.0)
-            if total < best.get((k, m, turn), float("inf")):
+            if total < best.get((k, m, turn), MOST):
                 best[k, m, turn] = total
                 origin[k, m, turn] = node
                 rest = abs(columns[k] - end[0]) + abs(rows[m] - end[1])
