@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -130,8 +131,8 @@ def test_the_best_configuration_is_saved_as_a_valid_entry(run: Runner, tmp_path:
         (["--total", "1B", "--save", "x.json"], "--save: x.json is not a YAML file (expected FILE.yaml)"),
         (["--total", "1B", "--vary", "d_modl"], "gpt2-small has no size 'd_modl'"),
         (["--total", "1B", "--vary", "tie_word_embeddings"], "gpt2-small: tie_word_embeddings is not an integer"),
-        (["--memory", "1GB"], "no configuration like gpt2-small within the budget fits the memory"),
-        (["--total", "1B", "--memory", "2GB"], "no configuration like gpt2-small within the budget fits the memory"),
+        (["--memory", "1GB"], "no configuration like gpt2-small fits 1,000,000,000 bytes (expected more memory"),
+        (["--total", "1B", "--memory", "2GB"], "no configuration like gpt2-small within 5% of the budget fits"),
         (["--total", "124439807", "--vary", "n_layers", "--within", "0"], "no configuration like gpt2-small is within"),
     ],
 )  # fmt: skip
@@ -139,3 +140,12 @@ def test_an_impossible_or_invalid_budget_is_an_error_of_one_line(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert command_error(capsys, "size", "--like", "gpt2-small", *arguments).startswith(message)
+
+
+def test_the_memory_that_the_smallest_configuration_needs_is_enough(capsys: pytest.CaptureFixture[str]) -> None:
+    message = command_error(capsys, "size", "--like", "gpt2-small", "--total", "1B", "--memory", "2GB")
+    total, needed = (
+        int(figure.replace(",", "")) for figure in re.findall(r"of (\S+) param.* needs (\S+) bytes", message)[0]
+    )
+    found = pc.size("gpt2-small", total=10**9, memory=needed, limit=100).candidates
+    assert (total, needed) in [(candidate.total, candidate.memory) for candidate in found]

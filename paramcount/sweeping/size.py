@@ -250,12 +250,16 @@ def make_error(like: Model, budget: Budget, table: Sequence[Row]) -> ParamcountE
     """The error if no configuration meets the budget."""
     if not table:
         return ParamcountError("has no valid configuration by these rules", where=like.id, expected="other --vary")
-    nearest = table[0]
-    if budget.memory is not None and is_within(budget, nearest):
-        smallest = min(table, key=lambda row: row.total)
-        found = f"no configuration like {like.id} within the budget fits the memory"
-        return ParamcountError(found, expected=f"more memory, or a smaller budget; the smallest has {smallest.total:,}")
-    found = f"no configuration like {like.id} is within {100 * budget.within:.4g}% of the budget"
+    within = [row for row in table if is_within(budget, row)]
+    has_counts = budget.total is not None or budget.active is not None
+    share = f"within {100 * budget.within:.4g}% of the budget"
+    if budget.memory is not None and within:
+        smallest = min(within, key=lambda row: row.total)
+        needed = find_memory(change_sizes(like, smallest.sizes), budget).total_bytes + budget.overhead
+        found = f"no configuration like {like.id} {f'{share} ' if has_counts else ''}fits {budget.memory:,} bytes"
+        expected = f"more memory: the smallest, of {smallest.total:,} parameters, needs {needed:,} bytes"
+        return ParamcountError(found, expected=expected)
     return ParamcountError(
-        found, expected=f"more sizes to vary, or a larger tolerance; the nearest has {nearest.total:,}"
+        f"no configuration like {like.id} is {share}",
+        expected=f"more sizes to vary, or a larger tolerance; the nearest has {table[0].total:,}",
     )
