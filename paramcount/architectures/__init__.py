@@ -321,6 +321,7 @@ ARCHITECTURES = {
     "phi3_v": ("phi3_v", "Phi3V"),
     "phi4_multimodal": ("phi4_multimodal", "Phi4Multimodal"),
     "phimoe": ("phimoe", "Phimoe"),
+    "pi0": ("pi0", "Pi0"),
     "pix2struct": ("pix2struct", "Pix2Struct"),
     "plbart": ("bart", "PLBart"),
     "plbart.PLBartForCausalLM": ("bart", "PLBartDecoder"),

@@ -122,9 +122,9 @@ class EncoderDecoder(Sizes):
     def check(c: Any) -> None:
         encoder, decoder = c.encoder, c.decoder
         for name, part in {"encoder": encoder, "decoder": decoder}.items():
-            default, is_supported, _ = c.named_parts[name]
-            if not is_supported(part.__class__):
-                expected = f"a type such as {default['model_type']}"
+            named = c.named_parts[name]
+            if not named.is_supported(part.__class__):
+                expected = f"a type such as {named.default['model_type']}"
                 raise ParamcountError("is not supported", where=f"{name}.architecture", expected=expected)
         if getattr(encoder, "is_decoder", False):
             raise ParamcountError("= true is not supported", where="encoder.is_decoder", expected="false")

@@ -81,6 +81,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("audio", "^.encoder.layers.#.conv ^.encoder.layers.#.ff1 ^.encoder.layers.#.ff2 ^.encoder.layers.#.post_norm"),
     ("audio", "^.a.blk ^.a.conv1d ^.a.position_embd ^.a.pre_ln ^.a.post_ln"),
     # Modules inside other modules, or with their names.
+    ("other", "action_in_proj action_out_proj action_time_mlp_in action_time_mlp_out state_proj"),
     ("other", "W_down W_up qk_norm.temp patcher.lm_head lm_head.dense predictions.dense"),
     ("other", "transform.dense generator_predictions.dense vocab_transform pooler"),
     ("mlp", "ada_rms_norm"),

@@ -224,6 +224,8 @@ MEANINGS = {
     "d_squeezed": "channels of a gate in a speaker encoder",
     "d_thinker": "size of the thinker's states",
     "d_voice": "size of a speaker's vector",
+    "d_robot_state": "size of a robot's state",
+    "d_action": "size of a robot's action",
     "d_narrow": "hidden size inside the bottleneck of a layer",
     "d_patch": "number of values per patch",
     "d_pooled": "output channels of the pooling convolution",

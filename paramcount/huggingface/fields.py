@@ -251,7 +251,7 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
                 used.add(inner.section)
                 continue
             if field.name in architecture.named_parts:
-                values[field.name], part = read_named_part(architecture, field.name, document)
+                values[field.name], part = read_named_part(architecture, field.name, document, values)
             else:
                 values[field.name], part = read_inner_config(inner, document)
             origin.update((f"{field.name}.{name}", source) for name, source in part.origin.items())
@@ -458,15 +458,23 @@ def read_encoder(document: Mapping[str, Any]) -> tuple[Sizes, ConfigValues]:
     return sizes, config_values
 
 
-def read_named_part(architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> tuple[Sizes, ConfigValues]:
-    """The sizes of a part that can be any model, from the section of its name, and how they were read."""
-    (default, is_supported, ending), section = architecture.named_parts[name], document.get(name)
+def read_named_part(
+    architecture: type[Sizes], field: str, document: Mapping[str, Any], values: Mapping[str, Any]
+) -> tuple[Sizes, ConfigValues]:
+    """The sizes of a part that can be any model, from its section, and how they were read.
+
+    `values`: of the fields before it.
+    """
+    default, is_supported, ending, section_name, shared = architecture.named_parts[field]
+    name = section_name or field
+    section = document.get(name)
     if section is not None and not isinstance(section, Mapping):
         raise ParamcountError(f"= {describe_value(section)}", where=name, expected="a JSON object")
     config = dict(default) if section is None else {"model_type": default["model_type"], **section}
     config["architectures"] = default.get("architectures")
+    config |= {key: n for key, n in shared(values).items() if type(config.get(key, n)) is int}  # else it is refused
     model_type = check_model_type(config["model_type"], name)
-    kind = inner_configs(architecture)[name]
+    kind = inner_configs(architecture)[field]
     registry = ARCHITECTURES if kind is Sizes else ENCODERS
     of_type = [known for known in registry if split_name(known)[0] == model_type]
     part_name = next((known for known in of_type if ending and known.endswith(ending)), model_type)
@@ -496,11 +504,16 @@ def list_unread_keys(document: Mapping[str, Any], used: set[str], readers: Reade
     unread: dict[str, Any] = {}
     sections = {section for section, _ in readers.pairs if section}
     blocks = {key.partition(".")[0] for key in used if "." in key}
-    for key, value in document.items():
-        if key in sections and isinstance(value, Mapping):
-            unread.update((f"{key}.{name}", inner) for name, inner in value.items() if f"{key}.{name}" not in used)
-        elif key not in used and key not in blocks:
-            unread[key] = value
+
+    def look_into(block: Mapping[str, Any], prefix: str) -> None:
+        for name, value in block.items():
+            key = prefix + name
+            if key in sections and isinstance(value, Mapping):
+                look_into(value, f"{key}.")
+            elif key not in used and key not in blocks:
+                unread[key] = value
+
+    look_into(document, "")
     return unread
 
 

@@ -143,11 +143,13 @@ def find_default(architecture: type[Sizes], name: str, declared: Any) -> Any:
 
 
 class NamedPart(NamedTuple):
-    """A part that can be of any model type: the section with the name of its field says which."""
+    """A part that can be of any model type: its section says which."""
 
     default: Mapping[str, Any]  # the section if it is missing
     is_supported: Callable[[type[Sizes]], bool]
     ending: str = ""  # of the class that is built if a model type has several
+    section: str = ""  # if it has not the name of the field
+    shared: Callable[[FieldValues], Mapping[str, Any]] = lambda c: {}  # keys that parts before it decide
 
 
 class Sizes(BaseModel):

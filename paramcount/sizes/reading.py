@@ -71,8 +71,8 @@ def get_section(document: Mapping[str, Any], name: str | None) -> Mapping[str, A
 
 def get_part_document(architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the settings of a part are read from: its section if it can be any model, else the whole config.json."""
-    if name in architecture.named_parts:
-        return get_section(document, name)
+    if part := architecture.named_parts.get(name):
+        return get_section(document, part.section or name) or part.default
     return get_language_section(document) if name == "language" else document
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from paramcount.architectures import ARCHITECTURES, architecture, split_name
-from paramcount.architectures.encoders import ENCODERS, find_part
+from paramcount.architectures.encoders import ENCODERS, find_part, load_encoder
 from paramcount.counting.count import Count, count_sizes
 from paramcount.counting.tensors import Tensor, list_tensors, list_unreachable
 from paramcount.errors import ParamcountError
@@ -107,8 +107,12 @@ def list_keys(
     start = f"{cls.section}." if cls.section else section
     for field in list_fields(cls):
         if field.name in cls.named_parts:
-            part = find_part(inner_configs(cls)[field.name], cls.named_parts[field.name].default["model_type"])
-            found += [(of, name, [f"{field.name}.{key}" for key in keys]) for of, name, keys in list_keys(part)]
+            named = cls.named_parts[field.name]
+            model_type, block = named.default["model_type"], named.section or field.name
+            part = find_part(inner_configs(cls)[field.name], model_type)
+            composite = COMPOSITES.get(model_type)
+            inside = (composite.default_type, load_encoder(composite.default_encoder)) if composite else ("", None)
+            found += [(of, name, [f"{block}.{key}" for key in keys]) for of, name, keys in list_keys(part, "", *inside)]
         elif field.inner is Sizes:
             found += list_keys(architecture(language), "text_config.")
         elif field.inner:
@@ -370,6 +374,8 @@ def run_tokens(
         if cls_name.startswith("Udop"):
             shape = (1, model.config.num_channels, model.config.image_size, model.config.image_size)
             inputs |= {"bbox": torch.zeros((*ids.shape, 4)), "pixel_values": torch.zeros(shape)}
+        if model.main_input_name == "state":
+            inputs = make_robot(model.config, ids)
         if cls_name.startswith(("GraniteSpeech", "VoxtralRealtime")):
             inputs = make_sound(model.config, ids)
         if model.config.is_encoder_decoder and not cls_name.endswith("ForAudioClassification"):
@@ -433,6 +439,22 @@ def make_sound(config: Any, ids: Any) -> dict[str, Any]:
     tokens = torch.cat((torch.full((len(ids), n_queries), config.audio_token_id), ids), dim=1)
     frames = torch.zeros((len(ids), config.window_size, config.encoder_config.input_dim))
     return {"input_ids": tokens, "input_features": frames}
+
+
+def make_robot(config: Any, ids: Any) -> dict[str, Any]:
+    """A text after an image, the state of a robot, and noise."""
+    import torch
+
+    vision = config.vlm_config.vision_config
+    n_patches = (vision.image_size // vision.patch_size) ** 2
+    ids = torch.cat((torch.full((1, n_patches), config.vlm_config.image_token_id), ids), dim=1)
+    return {
+        "input_ids": ids,
+        "attention_mask": torch.ones_like(ids),
+        "pixel_values": torch.zeros((1, 1, vision.num_channels, vision.image_size, vision.image_size)),
+        "pixel_attention_mask": torch.ones((1, 1), dtype=torch.bool),
+        "state": torch.zeros((1, config.max_state_dim)),
+    }
 
 
 def think_and_speak(model: Any, ids: Any) -> dict[str, Any]:

@@ -51,9 +51,14 @@ def poison_adapters_of_other_uses(model: Any) -> None:
                 weight.data.fill_(float("nan"))
 
 
+def poison_expert_table(model: Any) -> None:
+    model.model.dit.embed_tokens.weight.data.fill_(float("nan"))
+
+
 POISONS: dict[str, tuple[Callable[[Any], None], ...]] = {
     "gemma3n_text": (poison_output_scales,),
     "longcat_flash": (poison_identity_experts, poison_router_bias),
+    "pi0": (poison_expert_table,),
     "zamba2": (poison_adapters_of_other_uses,),
 }
 

@@ -23,6 +23,10 @@ VISION = {
 PLACEHOLDER = {"image_token_id": IMAGE_TOKEN, "image_token_index": IMAGE_TOKEN}
 LLAMA, QWEN2 = {**TEXT, "model_type": "llama"}, {**TEXT, "model_type": "qwen2"}
 CLIP, SIGLIP = {**VISION, "model_type": "clip_vision_model"}, {**VISION, "model_type": "siglip_vision_model"}
+GEMMA = {**TEXT, "model_type": "gemma"}
+PALIGEMMA = {
+    "text_config": GEMMA, "vision_config": {**SIGLIP, "vision_use_head": False}, **PLACEHOLDER, "projection_dim": 32,
+}  # fmt: skip
 PIXTRAL = {**VISION, "model_type": "pixtral", "head_dim": 8, "rope_theta": 50.0}
 QWEN_TEXT = {key: value for key, value in TEXT.items() if key != "head_dim"}
 SECTIONS = {"rope_type": "default", "rope_theta": 300.0, "mrope_section": [2, 1, 1]}
@@ -221,9 +225,19 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": LLAMA, "vision_config": SIGLIP, **PLACEHOLDER, "vision_feature_layer": -1,
         "vision_feature_select_strategy": "full",
     },
-    "paligemma": {
-        "text_config": {**TEXT, "model_type": "gemma"}, "vision_config": {**SIGLIP, "vision_use_head": False},
-        **PLACEHOLDER, "projection_dim": 32,
+    "paligemma": PALIGEMMA,
+    "pi0": {
+        "vlm_config": {**PALIGEMMA, "text_config": {**GEMMA, "num_hidden_layers": 3}},
+        "dit_config": {**GEMMA, "hidden_size": 24, "intermediate_size": 28, "rope_theta": 500.0},
+        "chunk_size": 7, "max_state_dim": 5, "max_action_dim": 6, "min_period": 0.1,
+    },
+    "pi0, other settings": {
+        "vlm_config": {**PALIGEMMA, "text_config": {**GEMMA, "attention_bias": True, "hidden_act": "silu"}},
+        "dit_config": {
+            **GEMMA, "hidden_size": 40, "num_attention_heads": 8, "rms_norm_eps": 1e-2, "attention_bias": True,
+            "hidden_act": "relu",
+        },
+        "chunk_size": 7, "max_state_dim": 3, "min_period": 0.2, "max_period": 9.0,
     },
     "mistral3": {
         "text_config": {**TEXT, "model_type": "mistral", "sliding_window": None}, "vision_config": PIXTRAL,
@@ -869,7 +883,7 @@ ALWAYS_SEE = {
     "Blip2ForConditionalGeneration", "BlipForConditionalGeneration", "InstructBlipForConditionalGeneration",
     "InstructBlipVideoForConditionalGeneration", "Pix2StructForConditionalGeneration",
     "IdeficsForVisionText2Text", "Kosmos2ForConditionalGeneration", "VoxtralRealtimeForConditionalGeneration",
-    "PPFormulaNetForConditionalGeneration", "VisionEncoderDecoderModel",
+    "PI0ForConditionalGeneration", "PPFormulaNetForConditionalGeneration", "VisionEncoderDecoderModel",
 }  # fmt: skip
 # Beginnings of classes whose encoder sees an image alone and whose decoder writes about it.
 WRITERS = ("Pix2Struct", "PPFormulaNet", "VisionEncoderDecoder")
@@ -1144,6 +1158,20 @@ def arrange_as_stream(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     return {"input_features": frames.T[None]}
 
 
+def arrange_for_robot(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """What one camera sees, the state of a robot, and noise instead of seven actions."""
+    import torch
+
+    return {
+        "pixel_values": pixels[None, None],
+        "pixel_attention_mask": torch.ones((1, 1), dtype=torch.bool),
+        "attention_mask": torch.ones_like(ids),
+        "state": torch.randn(1, sizes.d_robot_state),
+        "noise": torch.randn(1, 7, sizes.d_action),
+        "timestep": torch.tensor([0.3]),
+    }
+
+
 def arrange_as_samples(samples: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     """Without the noise that VibeVoice adds to what it hears."""
     return {"input_values": samples.T[None], "sample": False}
@@ -1197,6 +1225,7 @@ IMAGES: Mapping[str, Image] = {
     "NemotronH_Omni_Reasoning_V3": Image((3, 16, 24), 6, arrange_in_grid),
     "MuseGlimmerForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_frames_of_patches),
     "PaliGemmaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
+    "PI0ForConditionalGeneration": Image((3, 12, 12), 9, arrange_for_robot),
     "Mistral3ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_size),
     "MistralLarge4ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_size),
     "Idefics3ForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_parts),
@@ -1284,6 +1313,9 @@ def make_image(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], dic
         inputs |= {"patch_rows": places[:, 0], "patch_columns": places[:, 1]}
     if "image_token_pooling" in given:
         inputs["pooled_patches"] = given["image_token_pooling"].numpy()
+    if "noise" in given:
+        named = {"state": given["state"], "noisy_actions": given["noise"][0], "time": given["timestep"][:, None]}
+        inputs |= {name: value.numpy() for name, value in named.items()}
     if "qformer_input_ids" in given:
         inputs["instruction_tokens"] = given["qformer_input_ids"][0].numpy()
     if hasattr(getattr(sizes, "language", None), "n_decoder_layers"):  # the same text for its encoder

@@ -40,6 +40,8 @@ DIFFERENT = {
     "vision-encoder-decoder, gpt2": "likewise",
     "vision-encoder-decoder, other settings": "likewise",
     "vision-encoder-decoder, swin": "likewise",
+    "pi0": "images, a state and actions always go in",
+    "pi0, other settings": "likewise",
     "pix2struct": "an image goes in",
     "blip-2, t5": "an image stands among the tokens of its encoder",
     "deepseek_v4": "blocks of tokens, whose number the trace leaves as a word",

@@ -93,6 +93,7 @@ from paramcount.flow.operations.positions import (
     rope_from,
     sinusoids,
     stored_sinusoids,
+    time_sinusoids,
 )
 from paramcount.flow.operations.recurrence import (
     Convolve,
@@ -395,6 +396,7 @@ __all__ = [
     "sum_of_layers",
     "sum_of_streams",
     "text_alone",
+    "time_sinusoids",
     "to_every_head",
     "to_every_stream",
     "to_every_token",

@@ -252,15 +252,20 @@ class Sinusoids(Operation):
     # Of distances, the first row is for that from the last of n tokens to a token in front of the first: n. The last
     # row is for 1 - n, or for 0 if the distances are "backward". "one position": the offset. "columns and rows": of the
     # place of each patch, [n, 2]; half of the vector is for its column, the other half for its row.
-    of: Literal["positions", "distances", "backward distances", "one position", "columns and rows"] = "positions"
+    # "time": of the values of the input, [n, 1], times the scale.
+    of: Literal["positions", "distances", "backward distances", "one position", "columns and rows", "time"] = (
+        "positions"
+    )
     farthest: int | Unknown = 0  # larger distances are taken for this one, unless it is 0 or less
     rope: Rope | Unknown | None = None  # its frequencies, times exp of stored values, instead of powers of the base
+    scale: float | Unknown = 1.0  # of the time
 
     def describe(self) -> str:
         if self.rope is not None:
             text = "" if isinstance(self.rope, Unknown) else f", {self.rope.describe()}"
             return f"sines and cosines for rotary position embedding{text}, frequencies × exp of stored values"
-        what = {"positions": "position", "columns and rows": "column and row"}.get(self.of, "distance")
+        names = {"positions": "position", "columns and rows": "column and row", "time": "time"}
+        what = names.get(self.of, "distance")
         if self.of == "one position":
             what = f"position {self.offset:,}" if is_known(self.offset) else "same position for all tokens"
         if isinstance(self.base, Unknown):
@@ -282,6 +287,8 @@ class Sinusoids(Operation):
             positions = run.positions + require(self.offset)
         elif self.of == "one position":
             positions = np.array([require(self.offset)])
+        elif self.of == "time":
+            positions = inputs[0][:, 0] * require(self.scale)
         else:
             positions = np.arange(n, -1 if self.of == "backward distances" else -n, -1)
             far = require(self.farthest)
@@ -337,6 +344,12 @@ def fixed_sinusoids(x: Data, position: int | Unknown) -> Data:
 def grid_sinusoids(x: Data, places: Data) -> Data:
     """The fixed vectors of the columns and rows of patches x [n, d], whose places are [n, 2]."""
     return Data(Sinusoids(of="columns and rows"), (places,), x.shape)
+
+
+def time_sinusoids(time: Data, d: Size, base: float | Unknown, scale: float | Unknown) -> Data:
+    """The fixed vectors of moments [n, 1], [n, d]: sines, then cosines, of frequencies from `scale` to scale / base."""
+    operation = Sinusoids(slowest="base", base=base, of="time", scale=scale)
+    return Data(operation, (time,), (*time.shape[:1], d))
 
 
 def distance_sinusoids(

@@ -1,0 +1,71 @@
+"""π0, whose config.json has a multimodal model in a section."""
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paramcount as pc
+from paramcount.flow.operations import Sinusoids
+from paramcount.huggingface.config import read_config
+from tests.oracle.differential import set_path
+from tests.oracle.images import CONFIGS
+
+
+def change(path: str, value: object) -> dict[str, Any]:
+    """The small config with another value."""
+    document: dict[str, Any] = deepcopy({"model_type": "pi0", **CONFIGS["pi0"]})
+    set_path(document, path, value)
+    return document
+
+
+def test_keys_of_sections_inside_a_section_are_read() -> None:
+    model = read_config({"model_type": "pi0", **CONFIGS["pi0"]})
+    assert model.reading.warnings == ()
+
+
+def test_a_misspelt_key_in_an_inner_section_is_a_warning() -> None:
+    (warning,) = read_config(change("vlm_config.text_config.d_mdoel", 3)).reading.warnings
+    assert warning.startswith("ignored vlm_config.text_config.d_mdoel")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("dit_config.head_dim", 10, "dit_config.head_dim = 10 (expected 8, as in the language model)"),
+        (
+            "dit_config.num_key_value_heads",
+            4,
+            "dit_config.num_key_value_heads = 4 (expected 2, as in the language model)",
+        ),
+        ("dit_config.hidden_size", 25, "dit_config.hidden_size = 25 (expected an even number)"),
+        (
+            "dit_config.num_hidden_layers",
+            4,
+            "dit_config.num_hidden_layers = 4 (expected at most 3, the layers of the language model)",
+        ),
+        (
+            "vlm_config.projection_dim",
+            24,
+            "vlm_config.projection_dim = 24 (expected 32, the size of the language model)",
+        ),
+    ],
+)
+def test_an_error_names_the_key_in_its_section(path: str, value: int, message: str) -> None:
+    with pytest.raises(pc.ParamcountError, match="expected") as caught:
+        pc.count(change(path, value))
+    assert str(caught.value).endswith(message)
+
+
+def test_the_action_expert_has_the_vocabulary_of_the_language_model() -> None:
+    count = pc.count(change("dit_config.vocab_size", 1000))
+    assert count.unreachable == {"paligemma_with_expert.gemma_expert.lm_head.weight": 96 * 24}
+
+
+def test_sines_and_cosines_of_the_time() -> None:
+    """PI0TimestepEmbeddings of the reference with periods from 0.5 to 2: frequencies of 2π / 0.5 and 2π / 2."""
+    operation = Sinusoids(slowest="base", base=4.0, of="time", scale=4 * np.pi)
+    found = operation.compute(None, [np.array([[0.125]])], [], (1, 4))  # type: ignore[arg-type]
+    # Angles of π / 2 and π / 8.
+    assert found[0].round(6).tolist() == pytest.approx([1.0, 0.382683, 0.0, 0.92388])
