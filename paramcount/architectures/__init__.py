@@ -383,6 +383,7 @@ ARCHITECTURES = {
     "starcoder2": ("starcoder2", "Starcoder2"),
     "step3_text": ("step3", "Step3Text"),
     "step3_vl": ("step3", "Step3VL"),
+    "step3p7": ("step3p7", "Step37"),
     "switch_transformers": ("switch_transformers", "SwitchTransformers"),
     "switch_transformers.SwitchTransformersEncoderModel": ("switch_transformers", "SwitchTransformersEncoder"),
     "t5": ("t5", "T5"),

@@ -5,7 +5,6 @@ of what layers add, and squares of patches through a plain MLP.
 from paramcount.architectures.inkling2_text import Inkling2Text
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
-    Axes,
     Data,
     Rope,
     activate,
@@ -17,18 +16,16 @@ from paramcount.flow import (
     linear,
     lookup,
     merge_rows,
-    multiply_vector,
     other_tokens,
     patch_places,
     put_in_front,
     rope_at,
 )
-from paramcount.parts.vision import VisionEncoder, encoder_mlp
+from paramcount.parts.perception import COLUMNS_AND_ROWS, scaled_layer
+from paramcount.parts.vision import VisionEncoder
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, hf, setting
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.rules import check_heads_fill, check_rotated_in_two_directions
-
-COLUMNS_AND_ROWS = Axes((1, 1), "restarted")
 
 
 def times_ratio(js: ConfigJson, c: FieldValues) -> int:
@@ -66,9 +63,7 @@ class Inkling2Vision(VisionEncoder):
         return other_tokens(c.encode(x, turned, name="layers.{layer}."))
 
     def layer(c, x: Data, *reads: Data) -> Data:
-        x = x + multiply_vector(c.attend(c.norm(x, "ln_1"), *reads), "ls_1.gamma", "other", c.d_model)
-        h = encoder_mlp(c, c.norm(x, "ln_2"), ("mlp.c_fc", "mlp.c_proj"))
-        return x + multiply_vector(h, "ls_2.gamma", "other", c.d_model)
+        return scaled_layer(c, x, lambda h: c.attend(h, *reads))
 
     def attend(c, x: Data, places: Data) -> Data:
         heads = (c.n_heads, c.d_head)

@@ -23,7 +23,7 @@ MASK_AXES = 4  # axes of a causal mask, which has the name of a bias
 MEANINGS: tuple[tuple[str, str], ...] = (
     # Never learned.
     ("router", "experts.e_score_correction_bias moe_statics"),
-    ("buffer", "e_score_correction_bias expert_bias gate.bias tid2eid"),
+    ("buffer", "e_score_correction_bias expert_bias gate.bias tid2eid moe.router_bias"),
     ("buffer", "balancing_biases final_logits_bias layer_scalar act_fn.beta"),
     ("buffer", "act_fn.eps"),
     ("buffer", "self_attn.diagonal_decay self_attn.key_decay self_attn.query_decay"),
@@ -37,7 +37,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("legacy_buffer", "attention.masked_bias causal_mask position_ids token_type_ids"),
     ("legacy_buffer", "attn_rot_embd"),
     # Encoders, and the projectors between them and the language model, which may be inside an encoder.
-    ("vision", "img_processor.vision_model"),
+    ("vision", "img_processor.vision_model vision_model.vit_downsampler1 vision_model.vit_downsampler2"),
     ("projector", "embed_vision embed_audio image_to_text_projection qformer language_projection ^.query_tokens"),
     ("projector", "mlp_AR visual.downsample visual.merger_list vision_model.merger visual_embeddings_table"),
     ("projector", "model.vision_adapter ^.merger model.merger audio_tower.proj audio_tower.proj1 audio_tower.proj2"),

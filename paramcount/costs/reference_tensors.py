@@ -41,9 +41,12 @@ def name_in_reference(name: str, modules: Modules) -> tuple[str, ...]:
 
     >>> name_in_reference("layers.{layer}.Wqkv.weight", {".Wqkv": (".q", ".k", ".v")})
     ('layers.{layer}.q.weight', 'layers.{layer}.k.weight', 'layers.{layer}.v.weight')
+    >>> name_in_reference("attn.in_proj_bias", {".in_proj": (".q", ".k")})  # of a module without a name of its own
+    ('attn.q.bias', 'attn.k.bias')
     """
-    module, _, leaf = name.rpartition(".")
-    for stored, renamed in modules.items():
-        if module.endswith(stored):
-            return tuple(f"{module.removesuffix(stored)}{new}.{leaf}" for new in renamed)
+    for separator in "._":
+        module, _, leaf = name.rpartition(separator)
+        for stored, renamed in modules.items():
+            if module.endswith(stored):
+                return tuple(f"{module.removesuffix(stored)}{new}.{leaf}" for new in renamed)
     return (name,)

@@ -7,7 +7,7 @@ Source: arXiv:2504.13181, section 2; Eva in timm's eva.py and its vit_pe_* model
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from paramcount.errors import FieldName, ParamcountError, describe_value, join_words, make_choice_error
@@ -145,6 +145,13 @@ def scaled_angles(config: Mapping[str, Any], c: Any) -> Rope:
     if rows * across != columns * down:
         raise ValueError("positions down and across are scaled differently")
     return Rope(BASE, "linear", rows / down)
+
+
+def scaled_layer(c: Any, x: Data, attention: Callable[[Data], Data]) -> Data:
+    """A layer that learns scales of what it adds, with the names of the encoder's own code."""
+    x = x + multiply_vector(attention(c.norm(x, "ln_1")), "ls_1.gamma", "other", c.d_model)
+    h = encoder_mlp(c, c.norm(x, "ln_2"), ("mlp.c_fc", "mlp.c_proj"))
+    return x + multiply_vector(h, "ls_2.gamma", "other", c.d_model)
 
 
 class PerceptionEncoder(VisionEncoder):

@@ -36,15 +36,20 @@ def every_sparse(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return tuple(i for i in per_layer(c) if i < first or i % step)
 
 
-def dense_by_type(otherwise: Derivation, *, checked: bool = True) -> Derivation:
+def read_mlp_types(js: ConfigJson, c: FieldValues) -> Any:
+    return js.get("mlp_layer_types")
+
+
+def dense_by_type(otherwise: Derivation, *, checked: bool = True, read: Derivation = read_mlp_types) -> Derivation:
     """The layers without experts, from mlp_layer_types; `otherwise` if it is missing or null.
 
     `checked`: whether the reference requires one known string per layer even if layer_types is not set. If it does not,
-    it accepts more strings than layers, and takes any string but "sparse" for a dense layer.
+    it accepts more strings than layers, and takes any string but "sparse" for a dense layer. `read`: the strings, if
+    the reference drops some of the list.
     """
 
     def derive(js: ConfigJson, c: FieldValues) -> Sequence[int]:
-        words = js.get("mlp_layer_types")
+        words = read(js, c)
         if words is None:
             dense: Sequence[int] = otherwise(js, c)
             return dense

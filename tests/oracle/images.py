@@ -695,6 +695,24 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         **PLACEHOLDER, "projector_hidden_size": 24, "vision_config": {**VISION, "num_attention_heads": 1},
     },
+    "step3p7": {
+        "text_config": {
+            **TEXT, "num_hidden_layers": 3, "num_sliding_attention_heads": 6, "sliding_window": 3, "pad_token_id": 0,
+            "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
+            "mlp_layer_types": ["dense", "sparse", "sparse"], "moe_intermediate_size": 14, "share_expert_dim": 18,
+            "n_routed_experts": 8, "num_experts_per_tok": 3, "moe_router_scaling_factor": 1.7, "rms_norm_eps": 1e-2,
+            "query_pre_attn_scalar": 20, "swiglu_limits": [0, 0.1, 0], "swiglu_limits_shared": [0.1, 0, 0.05],
+            "rope_theta": [300.0, 70.0, 70.0], "partial_rotary_factors": [0.5, 1.0, 1.0],
+            "rope_scaling": {
+                "rope_type": "llama3", "factor": 2.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 16,
+            },
+        },
+        **PLACEHOLDER, "projector_bias": True,
+        "vision_config": {
+            **VISION, "mlp_ratio": 1.3, "hidden_act": "gelu", "rope_parameters": {"rope_theta": 50.0},
+        },
+    },
     "granite4_vision": {
         "text_config": {
             **TEXT, "embedding_multiplier": 3.0, "attention_multiplier": 0.2, "residual_multiplier": 0.4,
@@ -1219,6 +1237,7 @@ IMAGES: Mapping[str, Image] = {
     "Idefics2ForConditionalGeneration": Image((3, 12, 12), 5, arrange_as_parts),
     "Lfm3VlForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "MiniMaxM3SparseForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "Step3p7ForConditionalGeneration": Image((3, 28, 28), 4, arrange_one),
     "Granite4VisionForConditionalGeneration": Image((3, 16, 16), 17, arrange_as_tiles),
     "GraniteDoclingForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_marked_tile),
     "InklingForConditionalGeneration": Image((3, 16, 24), 24, arrange_for_merging),

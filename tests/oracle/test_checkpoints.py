@@ -60,6 +60,7 @@ OWN_OTHERWISE = {
     "qwen4_exp": "the reference joins the shards of an n-gram table",
     "qwen4_exp.Qwen4ExpForCausalLM": "the reference joins the shards of an n-gram table",
     "qwen4_exp_text": "the reference joins the shards of an n-gram table",
+    "step3p7": "nearly everything in its vision encoder and projector",
     "unlimited_ocr": "nearly everything in its vision encoders and projector",
     "qianfan_ocr": "nearly everything in its vision encoder and projector",
     "vision-encoder-decoder": "nearly everything in its vision encoder",

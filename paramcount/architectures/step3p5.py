@@ -1,0 +1,243 @@
+"""Step 3.5's language model: a gate per head, more heads in layers with a window, limited SwiGLU, and experts with a
+shared one.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from paramcount.architectures.bailing_hybrid import head_gate
+from paramcount.errors import ParamcountError, count_noun, describe_value
+from paramcount.flow import Data, Rope, Size, Unknown, activate, clip, experts, is_known, linear, rms_norm, route
+from paramcount.parts.attentions import Heads, attention, partial_rope
+from paramcount.parts.decoder import AttentionDecoder, Kinds
+from paramcount.parts.feed_forward import routing_bias
+from paramcount.sizes import SLIDING, Flag, Indices, Natural, Positive, Words, per_layer, setting
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, ConfigJson, Derivation, FieldValues, derived, hf
+from paramcount.sizes.layer_types import dense_by_type, unused
+from paramcount.sizes.rotary_sizes import in_pairs
+from paramcount.sizes.rules import check_at_most, check_divides, check_sliding_or_full
+from paramcount.sizes.setting_fields import make_rope
+
+
+def without_mtp(js: ConfigJson, n_layers: int, key: str) -> Any:
+    """The value of a key; a list of all layers without its last entries, if these are for MTP layers."""
+    found, n = js.get(key), js.get("num_nextn_predict_layers", 0)
+    return found[:n_layers] if n and isinstance(found, list) and len(found) == n_layers + n else found
+
+
+def layer_words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+    words = without_mtp(js, c["n_layers"], "layer_types")
+    if words is None:
+        return tuple(SLIDING[1] for _ in per_layer(c))
+    return tuple(SLIDING[1] if word == "attention" else word for word in words)
+
+
+def without_experts(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    """`moe_layers_enum` lists the others, as a list or as a string with commas."""
+    listed = js.get("moe_layers_enum")
+    if listed is None:
+        return tuple(per_layer(c)[:3])
+    items = listed.split(",") if isinstance(listed, str) else listed
+    moe = {int(item) for item in items if str(item).strip()}
+    return tuple(i for i in per_layer(c) if i not in moe)
+
+
+def heads_in_window(js: ConfigJson, c: FieldValues) -> Any:
+    return (js.get("attention_other_setting") or {}).get("num_attention_heads", c["n_heads"])
+
+
+def blocks_by_type(js: ConfigJson, words: tuple[str, ...]) -> Mapping[str, Mapping[str, Any]]:
+    """rope_parameters, if it has a block for each layer type; the reference ignores any other."""
+    blocks = js.get("rope_parameters") or {}
+    return blocks if all(isinstance(blocks.get(word), Mapping) for word in words) else {}
+
+
+def rotary_width(word: str) -> Derivation:
+    """The rotary dimension of heads in layers of one type: a list has the share for each layer."""
+
+    def derive(js: ConfigJson, c: FieldValues) -> int:
+        words, share = c["layer_types"], 1.0
+        if word not in words:
+            return in_pairs(c["d_head"], share)
+        blocks, shares = blocks_by_type(js, words), js.get("partial_rotary_factors")
+        if blocks:
+            share = blocks[word].get("partial_rotary_factor", share)
+        elif shares:
+            share = shares[words.index(word)]
+        if not blocks and word == SLIDING[1]:
+            share = (js.get("rope_scaling") or {}).get("partial_rotary_factor", share)
+        return in_pairs(c["d_head"], share)
+
+    return derive
+
+
+def read_ropes(config: Mapping[str, Any], c: Any) -> dict[str, Rope]:
+    """The rotary positions of each kind of layer. Only those that see everything are scaled."""
+    theta, blocks, ropes = config.get("rope_theta", 10_000.0), blocks_by_type(config, c.layer_types), {}
+    for word in set(c.layer_types):
+        base = theta[c.layer_types.index(word)] if isinstance(theta, list) else theta
+        block = blocks.get(word, (config.get("rope_scaling") or {}) if word == SLIDING[1] else {})
+        ropes[word] = make_rope(block.get("rope_type", "default"), block.get("rope_theta", base), block, config, 128000)
+    return ropes
+
+
+def read_limits(key: str) -> Callable[[Mapping[str, Any], Any], tuple[float | None, ...]]:
+    """The limit of each layer; 0 is none."""
+
+    def read(config: Mapping[str, Any], c: Any) -> tuple[float | None, ...]:
+        found = config.get(key) or ()
+        return tuple((found[i] if i < len(found) else None) or None for i in range(c.n_layers))
+
+    return read
+
+
+def bases_reach_layers(js: ConfigJson, c: FieldValues) -> None:
+    """A list of rotary bases has one for the first layer of each type."""
+    found, words = js.get("rope_theta"), c["layer_types"]
+    if isinstance(found, list) and not blocks_by_type(js, words) and len(found) <= max(map(words.index, words)):
+        problem = f"has {count_noun(len(found), 'entry')} for {count_noun(c['n_layers'], 'layer')}"
+        raise ParamcountError(problem, where="rope_theta", expected="one entry per layer, or a number")
+
+
+def limits_reach_layers(js: ConfigJson, c: FieldValues) -> None:
+    """Lists of limits have one for each layer that reads it."""
+    routed = [i for i in per_layer(c) if i not in c["dense_layers"]]
+    for key, readers in (("swiglu_limits", routed), ("swiglu_limits_shared", per_layer(c))):
+        found = js.get(key)
+        if found and readers and len(found) <= readers[-1]:
+            problem = f"has {count_noun(len(found), 'entry')} for {count_noun(c['n_layers'], 'layer')}"
+            raise ParamcountError(problem, where=key, expected="one entry per layer")
+
+
+def gates_heads(js: ConfigJson, c: FieldValues) -> None:
+    """With another word the reference has a gate for each value of a head, which it multiplies heads by."""
+    if not ((gating := js.get("gating", True)) is True or gating == "per-head") and c["d_head"] != 1:
+        raise ParamcountError(f"= {describe_value(gating)}", where="gating", expected="true or per-head")
+
+
+def scale_is_real(js: ConfigJson, c: FieldValues) -> None:
+    """The scale of attention is a root of this number."""
+    if (found := js.get("query_pre_attn_scalar")) is not None and found <= 0:
+        raise ParamcountError(f"= {describe_value(found)}", where="query_pre_attn_scalar", expected="a positive number")
+
+
+def attention_scale(config: Mapping[str, Any], c: Any) -> float:
+    if config.get("use_bidirectional_attention"):
+        raise ValueError("tokens see later ones")
+    return float((config.get("query_pre_attn_scalar") or c.d_head) ** -0.5)
+
+
+class Step35(AttentionDecoder):
+    """Source: arXiv:2602.10604; Step3p7TextModel of the reference, modeling_step3p7.py.
+
+    `n_sliding_heads`: of layers with a window, which per_layer_config may give, too.
+    """
+
+    unused_keys: ClassVar = ("num_local_experts",)
+    own_layer_types = True
+    rotated = "d_head"
+    layered: ClassVar = {
+        SLIDING[0]: {"num_attention_heads": "n_sliding_heads", "num_key_value_heads": "n_kv_heads"},
+        SLIDING[1]: {"num_attention_heads": "n_heads", "num_key_value_heads": "n_kv_heads"},
+    }
+    conditions: ClassVar = (bases_reach_layers, limits_reach_layers, gates_heads, scale_is_real, padding_in_table(1))
+    defaults = {"vocab_size": 128815, "d_model": 4096, "n_layers": 45, "n_heads": 64, "d_head": 128}
+
+    n_kv_heads: Positive = hf("num_attention_groups", "num_key_value_heads", absent=8)
+    layer_types: Words = derived(layer_words)
+    n_sliding_heads: Positive = hf("num_sliding_attention_heads", absent=heads_in_window, null=ABSENT)
+    window: Positive = hf()
+    d_rope: Natural = derived(rotary_width(SLIDING[1]))
+    d_rope_sliding: Natural = derived(rotary_width(SLIDING[0]))
+    d_ff: Positive = hf(absent=11264)
+    dense_layers: Indices = derived(
+        dense_by_type(without_experts, read=lambda js, c: without_mtp(js, c["n_layers"], "mlp_layer_types"))
+    )
+    d_expert: Positive = hf(absent=1280)
+    n_routed_experts: Positive = hf("moe_num_experts", "n_routed_experts", absent=288, null=unused)
+    n_active_experts: Positive = hf("moe_top_k", "num_experts_per_tok", absent=8, null=unused)
+    d_shared_expert: Positive = hf("share_expert_dims", "share_expert_dim", absent=1280, null=unused)
+    attention_bias: Flag = hf(absent=False)
+    mlp_bias: Flag = hf(absent=False)
+    n_mtp_layers: Natural = hf("num_nextn_predict_layers", absent=0)
+
+    activation: ClassVar = "silu"
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    ropes = setting(default=read_ropes)
+    attention_scale = setting(default=attention_scale)
+    routed_scale = setting("moe_router_scaling_factor", default=1.0)
+    expert_limits = setting(default=read_limits("swiglu_limits"))
+    mlp_limits = setting(default=read_limits("swiglu_limits_shared"))
+
+    def kinds(c) -> Kinds:
+        """(word, "dense" or "moe", the limit of experts, that of the other MLPs)"""
+        dense, n = set(c.dense_layers), c.n_layers
+        routed, other = (
+            [found] * n if isinstance(found, Unknown) else found for found in (c.expert_limits, c.mlp_limits)
+        )
+        return [
+            ((word, *(("dense", None) if i in dense else ("moe", routed[i])), other[i]), 1)
+            for i, word in enumerate(c.layer_types)
+        ]
+
+    def layer(c, x: Data, kind: tuple[str, str, Any, Any]) -> Data:
+        word, mlp, routed, other = kind
+        x = x + c.attention(c.norm(x, "input_layernorm"), sliding=word == SLIDING[0])
+        h = c.norm(x, "post_attention_layernorm")
+        if mlp == "dense":
+            return x + c.limited_mlp(h, "mlp.", "mlp", c.d_ff, other, bias=c.mlp_bias)
+        shared = c.limited_mlp(h, "share_expert.", "shared_experts", c.d_shared_expert, other, bias=c.mlp_bias)
+        return x + (c.mixture(h, routed) + shared)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps, offset=1)
+
+    def attention(c, x: Data, *, sliding: bool) -> Data:
+        n_heads, d_rope = (c.n_sliding_heads, c.d_rope_sliding) if sliding else (c.n_heads, c.d_rope)
+        turned = c.ropes[SLIDING[not sliding]] if is_known(c.ropes) else Unknown("rope")
+
+        def prepare(q: Data, k: Data) -> tuple[Data, Data]:
+            q, k = c.norm(q, "self_attn.q_norm"), c.norm(k, "self_attn.k_norm")
+            return partial_rope(q, d_rope, turned), partial_rope(k, d_rope, turned)
+
+        return attention(
+            Heads(n_heads, c.n_kv_heads, c.d_head), x, "self_attn.", bias=c.attention_bias, prepare=prepare,
+            gate=lambda x, a: head_gate(n_heads, x, a, "self_attn.g_proj"), window=c.window if sliding else None,
+            scale=c.attention_scale,
+        )  # fmt: skip
+
+    def mixture(c, x: Data, limit: float | Unknown | None) -> Data:
+        """Experts stored as one tensor for each projection."""
+        logits = linear(x, "moe.gate", "router", c.n_routed_experts)
+        bias = routing_bias(c, "moe.router_bias")
+        weights = route(logits, c.n_active_experts, "sigmoid", bias=bias, normalise=True, factor=c.routed_scale)
+
+        def expert(x: Data) -> Data:
+            return c.limited_mlp(x, "", "experts", c.d_expert, limit)
+
+        return experts(x, weights, "moe.", c.n_routed_experts, c.n_active_experts, expert, stacked=True)
+
+    def limited_mlp(
+        c, x: Data, prefix: str, component: str, d_ff: Size, limit: float | Unknown | None, *, bias: bool = False
+    ) -> Data:
+        """SwiGLU, gates and values of which are limited after the activation."""
+        gate = activate(linear(x, prefix + "gate_proj", component + ".gate", d_ff, bias=bias), c.activation)
+        up = linear(x, prefix + "up_proj", component + ".up", d_ff, bias=bias)
+        if limit is not None:
+            gate, up = clip(gate, None, limit), clip(up, -limit, limit)
+        return linear(gate * up, prefix + "down_proj", component + ".down", c.d_model, bias=bias)
+
+    def has_unknown_mtp(c) -> bool:
+        return c.n_mtp_layers > 0
+
+    def check(c) -> None:
+        check_sliding_or_full(c)
+        if SLIDING[0] in c.layer_types:
+            check_divides(c, "n_kv_heads", "n_sliding_heads")
+            check_at_most(c, "d_rope_sliding", "d_head")
+        if SLIDING[1] in c.layer_types:
+            check_at_most(c, "d_rope", "d_head")
+
+    def unused_fields(c) -> tuple[str, ...]:
+        return () if SLIDING[1] in c.layer_types else ("n_kv_heads",)  # n_heads is of no layer then

@@ -1,0 +1,107 @@
+"""Step 3.7: Step 3.5's layers, and a vision encoder like Perception Encoder before two convolutions that shrink the
+image.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paramcount.architectures.step3p5 import Step35
+from paramcount.flow import (
+    Data,
+    Rope,
+    attend,
+    block,
+    convolve_image,
+    fused,
+    insert,
+    linear,
+    lookup,
+    other_tokens,
+    patch_places,
+    rope_at,
+)
+from paramcount.parts.perception import COLUMNS_AND_ROWS, scaled_layer
+from paramcount.parts.vision import VisionEncoder, embed_patches
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
+from paramcount.sizes.derivations import part_of
+from paramcount.sizes.rules import check_heads_fill, check_rotated_in_two_directions
+
+
+def times_ratio(js: ConfigJson, c: FieldValues) -> int:
+    return part_of(c["d_model"], js.get("mlp_ratio", 8960 / 1536), "mlp_ratio")
+
+
+def rope_of_places(config: Mapping[str, Any], c: Any) -> Rope:
+    return Rope((config.get("rope_parameters") or {}).get("rope_theta", config.get("rope_theta", 10_000.0)))
+
+
+class Step37Vision(VisionEncoder):
+    section = "vision_config"
+    unused_keys = ("intermediate_size",)
+
+    d_model: Positive = hf("width", "hidden_size", absent=1536)
+    n_layers: Positive = hf("layers", "num_hidden_layers", absent=47)
+    n_heads: Positive = hf("heads", "num_attention_heads", absent=16)
+    d_ff: Positive = derived(times_ratio)
+    n_channels: Positive = hf("num_channels", absent=3)
+    patch_size: Positive = hf("patch_size", absent=14)
+    n_patches: Natural = derived(lambda js, c: (js.get("image_size", 728) // c["patch_size"]) ** 2)
+
+    activation = setting("hidden_act", default="quick_gelu")
+    norm_eps = setting("layer_norm_eps", default=1e-5)
+    rope = setting(default=rope_of_places)
+
+    def forward(c, pixels: Data) -> Data:
+        """One square image to vectors of squares of 4 × 4 patches."""
+        places, table = patch_places(pixels, c.patch_size, c.patch_size), (c.n_patches, c.d_model)
+        x = embed_patches(pixels, "conv1", c.d_model, c.patch_size)
+        x = x + lookup(places, "positional_embedding", "position", *table, index="places", stretch="centres")
+        turned = other_tokens(patch_places(pixels, c.patch_size, c.patch_size, class_place="first"))
+        x = c.encode(c.norm(x, "ln_pre"), turned, name="transformer.resblocks.{layer}.")
+        x = convolve_image(x, "vit_downsampler1", "mixer", 2 * c.d_model, 3, stride=2, bias=True)
+        return convolve_image(x, "vit_downsampler2", "mixer", 4 * c.d_model, 3, stride=2, bias=True)
+
+    def layer(c, x: Data, *reads: Data) -> Data:
+        return scaled_layer(c, x, lambda h: c.attend(h, *reads))
+
+    def attend(c, x: Data, places: Data) -> Data:
+        parts = dict.fromkeys(("qkv.q", "qkv.k", "qkv.v"), (c.n_heads, c.d_head))
+        q, k, v = fused(x, "attn.in_proj", parts, bias=True, suffixes=("_weight", "_bias"))
+        q, k = (rope_at(y, places, c.rope, COLUMNS_AND_ROWS, "interleaved") for y in (q, k))
+        return linear(attend(q, k, v, cached=()), "attn.out_proj", "output_projection", c.d_model, bias=True)
+
+    def check(c) -> None:
+        check_heads_fill(c)
+        check_rotated_in_two_directions(c)
+
+
+class Step37(Step35):
+    """Source: Step3p7ForConditionalGeneration of the reference, modeling_step3p7.py. Names as in released files."""
+
+    reference = "Step3p7ForConditionalGeneration"
+    base_model = "Step3p7Model"
+    section = "text_config"
+    modules = {
+        ".share_expert.gate_proj": (".shared_experts.gate_proj",),
+        ".share_expert.up_proj": (".shared_experts.up_proj",),
+        ".share_expert.down_proj": (".shared_experts.down_proj",),
+        ".attn.in_proj": (".self_attn.q_proj", ".self_attn.k_proj", ".self_attn.v_proj"),
+        ".attn.out_proj": (".self_attn.out_proj",),
+        ".mlp.c_fc": (".mlp.fc1",),
+        ".mlp.c_proj": (".mlp.fc2",),
+        "vit_large_projector": ("multi_modal_projector",),
+    }
+
+    tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=False, null=False)
+    projector_bias: Flag = hf("/projector_bias", absent=False)
+    vision: Step37Vision
+
+    image_token = setting("/image_token_id", default=151679)
+
+    def forward(c, tokens: Data) -> Data:
+        image = block(c.vision.image(), "vision_model.", c.vision.forward, part="vision")
+        image = block(image, "", c.project, part="projector")
+        return c.decode(insert(c.embed(tokens), tokens, image, c.image_token))
+
+    def project(c, x: Data) -> Data:
+        return linear(x, "vit_large_projector", "projector", c.d_model, bias=c.projector_bias)
