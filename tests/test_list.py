@@ -90,34 +90,33 @@ def test_numbers_of_a_filter_are_exact() -> None:
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ("", "is empty (expected a column, a number, a date or a string in quotes)"),
-        ("total <", "ends too early (expected a column, a number, a date or a string in quotes)"),
-        ("total", "'total' is a number (expected a comparison such as total > 1)"),
-        ("(tied", "ends too early (expected a closing parenthesis)"),
-        ("tied)", "unexpected ')' (expected and, or, or a comparison)"),
-        ("family = qwen", "unknown column 'qwen' (expected a column, or 'qwen' in quotes for a string)"),
-        ("released > 2025-02-30", "invalid date '2025-02-30' (expected a date such as 2025-01-31)"),
-        ("tied > no", "'tied' is true or false (expected = or !=)"),
-        ("tied * 2 = 1", "'tied' is a flag (expected a number for *)"),
+        ("", "--where is empty (expected a column, a number, a date or a string in quotes)"),
+        ("total <", "--where ends too early (expected a column, a number, a date or a string in quotes)"),
+        ("total", "--where: 'total' is a number (expected a comparison such as total > 1)"),
+        ("(tied", "--where ends too early (expected a closing parenthesis)"),
+        ("tied)", "--where: unexpected ')' (expected and, or, or a comparison)"),
+        ("family = qwen", "--where: unknown column 'qwen' (expected a column, or 'qwen' in quotes for a string)"),
+        ("released > 2025-02-30", "--where: invalid date '2025-02-30' (expected a date such as 2025-01-31)"),
+        ("tied > no", "--where: 'tied' is true or false (expected = or !=)"),
+        ("tied * 2 = 1", "--where: 'tied' is a flag (expected a number for *)"),
         (
             "released > 2025",
-            "cannot compare the date 'released' with the number '2025' "
+            "--where cannot compare the date 'released' with the number '2025' "
             "(expected two values of one type, with strings in quotes)",
         ),
         (
             "total < 'x'",
-            "cannot compare the number 'total' with the string 'x' "
+            "--where cannot compare the number 'total' with the string 'x' "
             "(expected two values of one type, with strings in quotes)",
         ),
         (
             "total < 3XB",
-            "invalid number '3XB' (expected a number such as 9000000000, 9e9, 9B, 24GB or 128Ki)",
+            "--where: invalid number '3XB' (expected a number such as 9000000000, 9e9, 9B, 24GB or 128Ki)",
         ),
     ],
 )  # fmt: skip
 def test_an_invalid_filter_is_an_error(where: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    error = command_error(capsys, "list", "--where", where, "-o", "out.csv")
-    assert error in (f"--where {message}", f"--where: {message}")
+    assert command_error(capsys, "list", "--where", where, "-o", "out.csv") == message
 
 
 def test_every_word_must_match_a_name_the_family_the_publisher_or_an_alias(run: Runner) -> None:
