@@ -224,7 +224,8 @@ class Group(NamedTuple):
         boxes += [(x, y, x, y) for arrow in self.arrows for x, y in arrow.points]
         if not boxes:
             return 0.0, 0.0, 0.0, 0.0
-        return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)
+        lefts, tops, rights, bottoms = zip(*boxes)
+        return min(lefts), min(tops), max(rights), max(bottoms)
 
 
 # Widths of letters in hundredths of an em, for a wide font, so that texts fit in any font
