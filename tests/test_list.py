@@ -22,16 +22,19 @@ def list_listed(run: Runner, *args: str) -> list[str]:
     return [row["id"] for row in csv.DictReader(io.StringIO(run("list", *args, "--csv").out))]
 
 
+def list_parts(model: pc.Model) -> list[object]:
+    """The sizes of the model, and of the language model or decoder in it."""
+    parts = [getattr(model.sizes, name, None) for name in ("language", "text", "decoder")]
+    return [model.sizes, *(part for part in parts if part is not None)]
+
+
 def has_fewer_kv_heads(model: pc.Model) -> bool:
-    sizes = getattr(model.sizes, "language", getattr(model.sizes, "text", model.sizes))
-    n_heads, n_kv_heads = (getattr(sizes, name, None) for name in ("n_heads", "n_kv_heads"))
+    n_heads, n_kv_heads = (getattr(list_parts(model)[-1], name, None) for name in ("n_heads", "n_kv_heads"))
     return type(n_heads) is int and type(n_kv_heads) is int and n_kv_heads < n_heads
 
 
 def get_vocab_size(model: pc.Model) -> int:
-    """The vocabulary of the model, or of the language model in it."""
-    parts = (model.sizes, *(getattr(model.sizes, name, None) for name in ("language", "text")))
-    return next(size for part in parts if type(size := getattr(part, "vocab_size", None)) is int)
+    return next(size for part in list_parts(model) if type(size := getattr(part, "vocab_size", None)) is int)
 
 
 @pytest.mark.parametrize(
