@@ -19,6 +19,7 @@ from paramcount.flow import (
     list_weights,
     lookup,
     norm,
+    rms_norm,
     scale,
     sum_parameters,
 )
@@ -132,6 +133,21 @@ def test_active_experts_are_those_that_a_token_visits() -> None:
     x = given("x", "tokens", 4)
     out = experts(x, linear(x, "gate", "router", 8), "e.{expert}.", 8, 2, lambda x: linear(x, "w", "experts", 4))
     assert (sum_parameters(out), sum_parameters(out, active=True)) == (32 + 8 * 16, 32 + 2 * 16)
+
+
+def test_a_weight_that_all_experts_share_is_counted_once() -> None:
+    x = given("x", "tokens", 4)
+    scores = linear(x, "gate", "router", 8)
+    out = experts(x, scores, "e.", 8, 2, expert_under_a_norm, stacked=True, shared=("norm.weight",))
+    assert [(record.name, record.stored_shape) for record in list_weights(out)][1:] == [
+        ("e.w.weight", (8, 4, 4)), ("e.norm.weight", (4,)),
+    ]  # fmt: skip
+    assert sum_parameters(out) == 4 * 8 + 8 * 4 * 4 + 4
+    assert sum_parameters(out, active=True) == 4 * 8 + 2 * 4 * 4 + 4
+
+
+def expert_under_a_norm(x: Data) -> Data:
+    return rms_norm(linear(x, "w", "experts", 4), "norm", 1e-6)
 
 
 def test_a_name_from_the_root_has_no_prefix_of_its_block() -> None:

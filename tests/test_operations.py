@@ -20,7 +20,7 @@ import pytest
 
 import paramcount
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Undescribed, operations
+from paramcount.flow import Data, Undescribed, add_by_gate, operations
 from paramcount.flow.graph import ADD, MULTIPLY, Multiply
 from paramcount.flow.operation import Array, Form, Operation, Unknown
 from paramcount.flow.operations.attention import Attention, ChooseTokens, Differential
@@ -40,7 +40,7 @@ from paramcount.flow.operations.recurrence import (
 )
 from paramcount.flow.operations.relations import Alibi, Relations
 from paramcount.flow.operations.routing import Route
-from paramcount.flow.operations.shapes import Join, Pool, Select, Split
+from paramcount.flow.operations.shapes import Input, Join, Pool, Select, Split
 
 MOST = 42
 CONTAINERS = {"Input", "Tuple", "Block", "Layers", "Experts", "HiddenStates"}  # the evaluation itself computes them
@@ -147,6 +147,9 @@ def test_norms_divide_by_the_root_mean_square_or_the_deviation() -> None:
     x, weight = [[3.0, 4.0]], [2.0, 1.0]
     root = sqrt((9 + 16) / 2 + 0.5)
     assert compute(Norm("rms", 0.5), x, weights=(weight,))[0] == pytest.approx([6 / root, 4 / root])
+    found = compute(Norm("rms", 0.5, offset=1.0, scales_input=True), x, weights=(weight,))[0]
+    root = sqrt((9 * 9 + 8 * 8) / 2 + 0.5)
+    assert found == pytest.approx([9 / root, 8 / root])
     deviation = sqrt(0.25 + 0.5)
     found = compute(Norm("layer", 0.5), x, weights=(weight, [1.0, 1.0]))[0]
     assert found == pytest.approx([1 - 2 * 0.5 / deviation, 1 + 0.5 / deviation])
@@ -415,6 +418,16 @@ def test_residual_and_update_are_scaled_by_the_number_of_additions() -> None:
         assert [residual.item(), update.item()] == pytest.approx([sqrt((i - 1) / i), sqrt(1 / i)])
 
 
+def test_a_gate_keeps_as_much_of_the_residual_as_leaves_its_magnitude() -> None:
+    """Of values √(1 − g²) and g the squares sum to 1, but √(1 − g²) is at least √least."""
+    sum_ = add_by_gate(Data(Input(), (), (1, 2)), Data(Input(), (), (1, 2)), "gate", "gate", 0.5, least=0.01)
+    kept, added = (compute(data.operation, [[2.0, 2.0]], weights=([0.0, 50.0],))[0] for data in sum_.inputs)
+    assert kept == pytest.approx([2 * sqrt(0.75), 2 * 0.1])  # g = 0.5 and g = 1
+    assert added == pytest.approx([1, 2])
+    (kept,) = compute(sum_.inputs[0].operation, [[1.0]], weights=([1.0],))  # g = sigmoid(1 / 0.5)
+    assert kept == pytest.approx([sqrt(1 - 1 / (1 + e**-2) ** 2)])
+
+
 def test_lightning_attention_forgets_less_in_later_layers() -> None:
     x = np.ones((2, 1, 1), np.float32)
     run: Any = SimpleNamespace(layer=1, state={})  # half of the slope 2⁻⁸
@@ -539,6 +552,10 @@ def test_a_part_of_each_token_is_that_of_the_layer_or_a_given_one() -> None:
 def test_a_table_may_have_a_row_for_ids_beyond_it() -> None:
     table = ([[5.0], [6.0]],)
     assert compute(Lookup(unknown_id=0), [1, 7], weights=table).tolist() == [[6], [5]]
+    placeholders = Lookup(unknown_id=0, placeholders=(1, 7), placeholders_only=True)
+    assert compute(placeholders, [1, 7, 0], weights=table).tolist() == [[5], [5], [5]]
+    with pytest.raises(ParamcountError, match="unknown token id 8"):
+        compute(placeholders, [8], weights=table)
 
 
 def test_pairs_of_tokens_are_related_by_segment_or_by_distance() -> None:
@@ -618,3 +635,11 @@ def test_tokens_of_a_page_stand_in_rows_that_end_with_a_marker() -> None:
     """Two rows of one patch, two tokens in front of them and a marker behind each row."""
     page = Patches("places on page", 2, 2)
     assert compute(page, [0] * 6, np.zeros((3, 4, 2))).tolist() == [[0, 0], [1, 1], [2, 2], [2, 3], [3, 2], [3, 3]]
+
+
+def test_patches_have_their_places_row_by_row_in_the_image_or_if_it_lay_on_its_side() -> None:
+    """Two rows of three patches."""
+    image = np.zeros((3, 4, 6))
+    assert compute(Patches("places", 2, 2), image).tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+    found = compute(Patches("places", 2, 2, on_its_side=True), image)
+    assert found.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1], [2, 0], [2, 1]]

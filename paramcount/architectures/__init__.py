@@ -282,6 +282,7 @@ ARCHITECTURES = {
     "mt5": ("mt5", "MT5"),
     "mt5.MT5EncoderModel": ("mt5", "MT5Encoder"),
     "muse_glimmer": ("muse_glimmer", "MuseGlimmer"),
+    "muse_spark": ("muse_spark", "MuseSpark"),
     "musicflamingo": ("musicflamingo", "MusicFlamingo"),
     "musicgen": ("musicgen", "MusicGenOf"),
     "musicgen_decoder": ("musicgen", "MusicGen"),

@@ -2,13 +2,15 @@
 after; images through windows of a vision encoder.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, count_noun, describe_value
 from paramcount.flow import (
     Axes,
     Data,
     Linear,
+    Unknown,
     Weight,
     activate,
     attend,
@@ -37,6 +39,7 @@ from paramcount.sizes import (
     ABSENT,
     SLIDING,
     ConfigJson,
+    Derivation,
     FieldValues,
     Flag,
     Indices,
@@ -60,12 +63,22 @@ def every_fourth(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     return tuple("sliding_attention" if (c["n_layers"] - 1 - i) % 4 else "full_attention" for i in per_layer(c))
 
 
-def unrotated(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
-    bases = js.get("layer_rope_theta")
-    if bases is None:
-        theta = (js.get("rope_parameters") or js.get("rope_scaling") or js).get("rope_theta", 10_000.0)
-        return tuple(i for i in per_layer(c) if (c["n_layers"] - 1 - i) % 4 == 0 or not theta)
-    return tuple(i for i in per_layer(c) if not bases[i])
+def unrotated(absent: ConfigJson | None = None) -> Derivation:
+    """The layers without rotary positions. `absent`: the default of rope_parameters."""
+
+    def derive(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+        bases = js.get("layer_rope_theta")
+        if bases is None:
+            theta = (js.get("rope_parameters") or js.get("rope_scaling") or absent or js).get("rope_theta", 10_000.0)
+            return tuple(i for i in per_layer(c) if (c["n_layers"] - 1 - i) % 4 == 0 or not theta)
+        if not isinstance(bases, (list, tuple)) or any(type(base) not in (int, float) for base in bases):
+            raise ParamcountError(f"= {describe_value(bases)}", where="layer_rope_theta", expected="a list of numbers")
+        if len(bases) < c["n_layers"]:
+            found, expected = f"has {count_noun(len(bases), 'entry')}", f"at least {c['n_layers']}, one per layer"
+            raise ParamcountError(found, where="layer_rope_theta", expected=expected)
+        return tuple(i for i in per_layer(c) if not bases[i])
+
+    return derive
 
 
 def heads_fill(js: ConfigJson, c: FieldValues) -> None:
@@ -97,15 +110,21 @@ class MuseGlimmerVision(VisionEncoder):
         side, name = c.patch_size, "patch_embedder.position_embedding_table.weight"
         patches = cut(pixels, side, side, frames=c.n_frames, frames_first=True)
         x = linear(patches, "patch_embedder.patch_embedding", "embedding", c.d_model)
-        places, shape = patch_places(pixels, side, side), (c.n_rows * c.n_columns, c.d_model)
-        x = x + lookup(places, name, "position", *shape, index="places", stretch="centres, zeros outside")
+        shape = (c.n_rows * c.n_columns, c.d_model)
+        x = x + lookup(
+            c.places_in_grid(pixels), name, "position", *shape, index="places", stretch="centres, zeros outside"
+        )
         x = layer_norm(x, "ln_pre", c.norm_eps)
         turned = other_tokens(patch_places(pixels, side, side, class_place="last"), last=True)
         reads = (turned, patch_windows(pixels, side, c.n_rows * side))
         kinds = [(word, 1) for word in c.layer_types]
         x = layers(x, "layers.{layer}.", kinds, lambda kind, *x: c.layer_of(kind, *x), reads=reads)
-        merged = c.merge_size * c.merge_size
+        merged, places = c.merge_size * c.merge_size, patch_places(pixels, side, side)
         return merge_squares(layer_norm(x, "ln_post", c.norm_eps), merged, places, channels_first=True)
+
+    def places_in_grid(c, pixels: Data) -> Data:
+        """Where each patch has its learned position, in a grid that is stretched over the image."""
+        return patch_places(pixels, c.patch_size, c.patch_size)
 
     def layer_of(c, kind: str, x: Data, places: Data, windows: Data) -> Data:
         h, heads = layer_norm(x, "norm1", 1e-5), (c.n_heads, c.d_head)
@@ -116,43 +135,42 @@ class MuseGlimmerVision(VisionEncoder):
         return x + encoder_mlp(c, layer_norm(x, "norm2", 1e-5))
 
 
-class MuseGlimmer(AttentionDecoder):
-    """Source: modeling_muse_glimmer.py of the reference. `d_merged`: what the adapter reads; images fit if it is the
-    size of a square of patches.
+class Muse(AttentionDecoder):
+    """What Muse Glimmer and Muse Spark share: all but the layers. `d_merged`: what the adapter reads; images fit if it
+    is the size of a square of patches.
     """
 
-    reference = "MuseGlimmerForConditionalGeneration"
     prefix = "model.language_model."
     section = "text_config"
     rotated = "d_head"
     conditions = (heads_fill, padding_in_table(None))
-    defaults = {"vocab_size": 202048, "d_model": 6656, "n_layers": 52, "n_heads": 32, "n_kv_heads": 2, "d_head": 128}
 
-    d_ff: Positive = hf(absent=19968)
+    d_ff: Positive = hf()
     window: Positive = hf(absent=2048)
     layer_types: Words = hf(absent=every_fourth, null=ABSENT)
-    unrotated_layers: Indices = derived(unrotated)
+    unrotated_layers: Indices = derived(unrotated())
     attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=False, null=False)
     d_merged: Positive = hf("/out_hidden_size", absent=6144)
     d_projector: Positive = hf("/projector_hidden_size", absent=4096)
     vision: MuseGlimmerVision
 
     image_token = setting("/image_token_id", default=200092)
+    video_token = setting("/video_token_id", default=200091)
     projector_activation = setting("/projector_hidden_act", default="gelu")
-    activation = setting("hidden_activation", default="silu")
     norm_eps = setting("rms_norm_eps", default=1e-5)
-    post_norm_eps = setting(default=1e-8)
-    qk_scale = setting("qk_scale_factor", default=3.87)
-    logit_scale = setting("output_multiplier", default=0.19611613513818404)
+    post_norm_eps = setting("post_norm_eps", default=1e-8)
+    qk_scale: ClassVar = setting("qk_scale_factor", default=3.87)
+    logit_scale: ClassVar = setting("output_multiplier", default=0.19611613513818404)
     logit_cap = setting("final_logit_softcapping", default=20.0)
-    rope = rotary(positions=131072)
 
     def forward(c, tokens: Data) -> Data:
+        return c.decode(insert(c.embed(tokens), tokens, c.see(), c.image_token))
+
+    def see(c) -> Data:
+        """An image to vectors of the language model's size."""
         image = block(c.vision.image(), "model.vision_tower.", c.vision.forward, part="vision")
         image = block(image, "model.vision_adapter.", c.adapt, part="projector")
-        image = block(image, "model.", c.project, part="projector")
-        return c.decode(insert(c.embed(tokens), tokens, image, c.image_token))
+        return block(image, "model.", c.project, part="projector")
 
     def adapt(c, x: Data) -> Data:
         weight = Weight("fc1.weight", "projector", (c.d_projector, c.d_merged))
@@ -163,14 +181,18 @@ class MuseGlimmer(AttentionDecoder):
         return plain_norm(linear(x, "vision_projection", "projector", c.d_model), "rms", c.norm_eps)
 
     def embed(c, tokens: Data) -> Data:
-        return plain_norm(super().embed(tokens), "rms", c.norm_eps)
+        name, ids = f"{c.prefix}{c.names[0]}.weight", c.placeholders()
+        x = lookup(
+            tokens, name, "embedding", c.vocab_size, c.d_model, unknown_id=0, placeholders=ids, placeholders_only=True
+        )
+        return plain_norm(x, "rms", c.norm_eps)
 
-    def kinds(c) -> Kinds:
-        unrotated = set(c.unrotated_layers)
-        return [((word, i not in unrotated), 1) for i, word in enumerate(c.layer_types)]
+    def placeholders(c) -> tuple[int | Unknown, ...]:
+        """Ids of tokens that stand for an image or a video, which are looked up like the token 0."""
+        return c.image_token, c.video_token
 
-    def layer(c, x: Data, kind: tuple[str, bool]) -> Data:
-        word, rotated = kind
+    def attend(c, x: Data, word: str, *, rotated: bool, gate: Callable[[Data, Data], Data]) -> Data:
+        """Queries and keys under a norm without weights; a window in sliding layers."""
 
         def prepare(q: Data, k: Data) -> tuple[Data, Data]:
             q, k = (plain_norm(y, "rms", c.norm_eps) for y in (q, k))
@@ -178,12 +200,7 @@ class MuseGlimmer(AttentionDecoder):
             return (rope(q, c.rope), rope(k, c.rope)) if rotated else (q, k)
 
         window = c.window if word == "sliding_attention" else None
-        gate = sigmoid_gate("self_attn.gate_proj")
-        h = c.centred(x, "input_layernorm", c.norm_eps)
-        a = c.self_attention(h, bias=c.attention_bias, prepare=prepare, gate=gate, window=window)
-        x = x + c.centred(a, "post_attention_layernorm", c.post_norm_eps)
-        h = c.gated_mlp(c.centred(x, "pre_feedforward_layernorm", c.norm_eps))
-        return x + c.centred(h, "post_feedforward_layernorm", c.post_norm_eps)
+        return c.self_attention(x, bias=c.attention_bias, prepare=prepare, gate=gate, window=window)
 
     def centred(c, x: Data, name: str, eps: Any) -> Data:
         return rms_norm(x, name, eps, offset=1.0)
@@ -193,3 +210,30 @@ class MuseGlimmer(AttentionDecoder):
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", SLIDING)
+
+
+class MuseGlimmer(Muse):
+    """Source: modeling_muse_glimmer.py of the reference."""
+
+    reference = "MuseGlimmerForConditionalGeneration"
+    defaults = {
+        "vocab_size": 202048, "d_model": 6656, "n_layers": 52, "n_heads": 32, "n_kv_heads": 2, "d_head": 128,
+        "d_ff": 19968,
+    }  # fmt: skip
+
+    tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=False, null=False)
+
+    activation = setting("hidden_activation", default="silu")
+    rope = rotary(positions=131072)
+
+    def kinds(c) -> Kinds:
+        unrotated = set(c.unrotated_layers)
+        return [((word, i not in unrotated), 1) for i, word in enumerate(c.layer_types)]
+
+    def layer(c, x: Data, kind: tuple[str, bool]) -> Data:
+        word, rotated = kind
+        h = c.centred(x, "input_layernorm", c.norm_eps)
+        a = c.attend(h, word, rotated=rotated, gate=sigmoid_gate("self_attn.gate_proj"))
+        x = x + c.centred(a, "post_attention_layernorm", c.post_norm_eps)
+        h = c.gated_mlp(c.centred(x, "pre_feedforward_layernorm", c.norm_eps))
+        return x + c.centred(h, "post_feedforward_layernorm", c.post_norm_eps)

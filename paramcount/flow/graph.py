@@ -41,6 +41,7 @@ class Repeat(NamedTuple):
     moved: tuple[str, str] | None = None  # (old, new) prefixes to rename weights
     renamed: tuple[tuple[str, str], ...] = ()  # (old, new) parts of the names of weights
     own: tuple[str, ...] = ()  # endings of the names of weights that are not tied
+    shared: tuple[str, ...] = ()  # endings of the names of weights that all copies read: there is one of each
 
     @property
     def label(self) -> str:

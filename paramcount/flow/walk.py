@@ -20,7 +20,7 @@ class WeightRecord(NamedTuple):
     name: str  # full name, as in the checkpoint; "{layer}" and "{expert}" stand for indices
     weight: Weight
     tied_to: str | None  # full name of the tensor that it is tied to
-    repeats: tuple[Repeat, ...]  # outermost first
+    repeats: tuple[Repeat, ...]  # outermost first, without those whose copies share it
     part: str
 
     @property
@@ -150,7 +150,8 @@ def locate_weight(weight: Weight, prefix: str, repeats: tuple[Repeat, ...], part
     full, tied = root + name[1:] if name[0] == "/" else prefix + name, tied and root + tied
     for repeat in repeats:
         full, tied = rename(full, repeat), tied and rename(tied, repeat)
-    return WeightRecord(full, weight, tied, repeats, part)
+    copied = tuple([repeat for repeat in repeats if not name.endswith(repeat.shared)])
+    return WeightRecord(full, weight, tied, copied, part)
 
 
 def rename(name: str, repeat: Repeat) -> str:

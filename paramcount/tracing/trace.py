@@ -15,7 +15,10 @@ ROUTED = "routed"  # the number of tokens routed to one expert
 
 
 class WeightUse(NamedTuple):
-    """A weight that an operation uses."""
+    """A weight that an operation uses.
+
+    One that all experts share has no {expert} in its name, and no axis of experts as stored.
+    """
 
     name: str  # tensor name in the checkpoint, with {layer} and {expert}
     shape: Shape  # as multiplied: [in, out] for a matrix, [rows, size] for an embedding

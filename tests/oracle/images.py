@@ -4,6 +4,7 @@ reference.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -144,6 +145,26 @@ CODE2WAV = {
     "codebook_size": 96, "num_quantizers": 4, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
     "num_key_value_heads": 2, "intermediate_size": 44, "sliding_window": 5, "upsample_rates": [3, 2],
     "upsampling_ratios": [2], "decoder_dim": 24, "rms_norm_eps": 1e-3,
+}  # fmt: skip
+MUSE_SPARK = {
+    "text_config": {
+        **{key: value for key, value in TEXT.items() if key != "rope_theta"}, "num_hidden_layers": 3,
+        "layer_types": ["full_attention", "sliding_attention", "full_attention"], "sliding_window": 5,
+        "layer_rope_theta": [0, 300.0, 300.0], "final_logit_softcapping": 5.0, "output_multiplier": 0.4,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 300.0},
+        "mlp_layer_types": ["sparse", "dense", "sparse"], "num_local_experts": 6, "num_experts_per_tok": 3,
+        "moe_intermediate_size": 14, "moe_hidden_size": 20, "routed_scaling_factor": 1.7,
+        "residual_gate_temperature": 0.4, "qk_scale_factor": 2.5, "post_norm_eps": 1e-3,
+    },
+    "out_hidden_size": 64, "projector_hidden_size": 24, "video_token_id": 93,
+    "vision_config": {
+        **VISION, "pos_emb_height": 3, "pos_emb_width": 3,
+        "layer_types": ["window_attention", "full_attention", "window_attention"],
+    },
+    "audio_config": {
+        "patch_sizes": [2, 3], "hidden_sizes": [12, 8], "depths": [2, 1], "num_hidden_layers": 2, "mlp_ratio": 1.5,
+        "conv_kernel_size": 5, "hidden_act": "silu", "rms_norm_eps": 1e-2, "out_hidden_size": 32,
+    },
 }  # fmt: skip
 GRANITE_SPEECH = {"audio_token_index": IMAGE_TOKEN, "window_size": 7, "downsample_rate": 2}
 GRANITE_EARS = {
@@ -770,7 +791,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": {
             **{key: value for key, value in TEXT.items() if key != "rope_theta"}, "num_hidden_layers": 3,
             "layer_types": ["full_attention", "sliding_attention", "full_attention"], "sliding_window": 5,
-            "layer_rope_theta": [0, 300.0, 300.0], "final_logit_softcapping": 5.0,
+            "layer_rope_theta": [0, 300.0, 300.0], "final_logit_softcapping": 5.0, "post_norm_eps": 1e-3,
             "rope_parameters": {"rope_type": "default", "rope_theta": 300.0},
         },
         **PLACEHOLDER, "out_hidden_size": 64, "projector_hidden_size": 24,
@@ -779,6 +800,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "layer_types": ["window_attention", "full_attention", "window_attention"],
         },
     },
+    "muse_spark": {**MUSE_SPARK, "image_token_id": IMAGE_TOKEN, "audio_token_id": 94},
+    "muse_spark, sound": {**MUSE_SPARK, "image_token_id": 94, "audio_token_id": IMAGE_TOKEN},
     "kimi_k25": {
         "text_config": {
             **DEEPSEEK, "n_group": 1, "topk_group": 1, "n_routed_experts": 4, "num_experts_per_tok": 2,
@@ -1195,6 +1218,14 @@ def arrange_as_samples(samples: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     return {"input_values": samples.T[None], "sample": False}
 
 
+def arrange_as_muse(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Patches with several frames, or samples if those are what the placeholders stand for."""
+    if sizes.audio_token != IMAGE_TOKEN:
+        return arrange_as_frames_of_patches(pixels, ids, sizes)
+    n_samples = 6 * math.prod(sizes.audio.factors)
+    return {"input_values": pixels.flatten()[None, :n_samples]}
+
+
 def arrange_as_masked_audio(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     import torch
 
@@ -1243,6 +1274,7 @@ IMAGES: Mapping[str, Image] = {
     "InklingForConditionalGeneration": Image((3, 16, 24), 24, arrange_for_merging),
     "NemotronH_Omni_Reasoning_V3": Image((3, 16, 24), 6, arrange_in_grid),
     "MuseGlimmerForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_frames_of_patches),
+    "MuseSparkForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_muse),
     "PaliGemmaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "PI0ForConditionalGeneration": Image((3, 12, 12), 9, arrange_for_robot),
     "Mistral3ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_size),
@@ -1320,6 +1352,8 @@ def make_image(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], dic
     given, inputs = image.arrange(values, ids, sizes), {image.name: values.numpy()}
     if "input_features" in given and image.name == "pixels":
         inputs = {"log_mel_frames": given["input_features"][0].numpy()}
+    if "input_values" in given and image.name == "pixels":
+        inputs = {"samples": given["input_values"].T.numpy()}
     if "image_embeds_position_mask" in given:
         mask = given["image_embeds_position_mask"][0].numpy()
         inputs["image_places"] = mask

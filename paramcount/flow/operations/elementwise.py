@@ -27,7 +27,8 @@ class Scale(Operation):
     """x times a constant and the square root of a size or of a ratio of sizes, plus a constant.
 
     By depth: the residual before the i-th addition times √((i − 1) / i), what is added to it times 1 / √i.
-    Learned: x times a learned vector, scalar or value per head, or times a function of it. Of unmasked tokens, whose
+    Learned: x times a learned vector, scalar or value per head, or times a function of it; or times √(1 − f²), so that
+    the sum with f times another vector keeps its magnitude. Of unmasked tokens, whose
     ids are the second input: masked ones are 0, the others as large as if the usual share were masked.
     """
 
@@ -42,6 +43,9 @@ class Scale(Operation):
     addition: int = 0  # of the two additions of a layer, the first or the second; before the first layer is one, too
     learned: Literal["no", "vector", "value per head"] = "no"
     function: str = "linear"  # of the learned values; its name in config.json
+    temperature: float | Unknown = 1.0  # what the learned values are divided by before
+    complement: bool = False  # √(1 − f²) instead of the function f
+    least: float = 0.0  # of 1 − f²
     masked_id: int | Unknown | None = None
     masked_share: float = 0.0  # the usual one
 
@@ -56,6 +60,8 @@ class Scale(Operation):
     def describe(self) -> str:
         if self.depth:
             return "× √((i − 1) / i)" if self.depth == "residual" else "× 1 / √i, for the i-th addition"
+        if self.complement:
+            return f"times √(1 − {self.function}²) of a learned {self.learned}"
         if self.learned != "no":
             return f"times {'a' if self.function == 'linear' else f'{self.function} of a'} learned {self.learned}"
         if self.masked_id is not None:
@@ -73,7 +79,9 @@ class Scale(Operation):
             i = 2 * run.layer + 1 + self.addition
             return inputs[0] * np.float32(sqrt((i - 1 if self.depth == "residual" else 1) / i))
         if self.learned != "no":
-            x, learned = inputs[0], FUNCTIONS[self.function][1](weights[0])
+            x, learned = inputs[0], FUNCTIONS[self.function][1](weights[0] / np.float32(require(self.temperature)))
+            if self.complement:
+                learned = np.sqrt(np.maximum((1 - learned) * (1 + learned), np.float32(self.least)))
             if self.learned == "value per head":
                 return x * learned[:, None]
             return x * (learned.reshape(x.shape[1:]) if learned.size == x[:1].size else learned)
@@ -423,6 +431,7 @@ class Norm(Operation):
     to_first: bool = False  # of [n, streams, d], to the root mean square of the first stream, which is not changed
     over_rows: bool = False  # of each group of channels, over all rows: those of an image
     cumulative: bool = False  # over all axes and all rows so far, from whose means so far their variance is measured
+    scales_input: bool = False  # the learned vector scales what the norm reads, not what it returns
 
     @property
     def label(self) -> str:
@@ -439,7 +448,12 @@ class Norm(Operation):
         eps = f", ε = {self.eps:g}".replace("e-0", "e-") if is_known(self.eps) else ""
         if self.over_rows:
             return f"group norm of {self.groups} groups of channels{eps}"
-        return kind + (", scaled by 1 + weight" if self.offset else "") + eps
+        return (
+            kind
+            + (" of the input" if self.scales_input else "")
+            + (", scaled by 1 + weight" if self.offset else "")
+            + eps
+        )
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -453,6 +467,8 @@ class Norm(Operation):
             return np.concatenate((x[:, :1], x[:, 1:] * factors[:, 1:]), axis=1)
         if self.cumulative:
             return self.norm_so_far(x, eps) * weights[0]
+        if self.scales_input:
+            x, weights = x * (weights[0] + np.float32(self.offset)), ()
         whole = bool(weights) and weights[0].shape[-1] != x.shape[-1]  # over all heads together
         flat = x.reshape(len(x), -1) if whole else x
         y = flat.reshape(*flat.shape[:-1], int(self.groups), flat.shape[-1] // int(self.groups))
@@ -499,6 +515,12 @@ def rms_norm(
 ) -> Data:
     """Source: arXiv:1910.07467."""
     return norm(x, name, kind="rms", eps=eps, offset=offset, groups=groups, wide=wide)
+
+
+def norm_of_scaled(x: Data, name: str, eps: float | Unknown) -> Data:
+    """An RMS norm of x times 1 + a learned vector."""
+    weight = Weight(name + ".weight", "norm", x.shape[-1:])
+    return Data(Norm("rms", eps, offset=1.0, scales_input=True), (x,), x.shape, (weight,))
 
 
 def layer_norm(

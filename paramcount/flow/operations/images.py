@@ -39,6 +39,7 @@ class Patches(Operation):
     channels_last: bool = False  # of pixels, [patches, height, width, channels]
     frames_first: bool = False  # of pixels, [patches, frames, channels, height, width]
     class_place: Literal["first", "last"] | None = None  # a class token at 0; columns first, both from 1 on
+    on_its_side: bool = False  # places row by row in an image with as many rows as this one has columns
     token: int | Unknown | None = None  # id of the image token
     n_axes: Size = 0
     needs: ClassVar[int] = 1  # without an image, the tokens of a text have places
@@ -62,7 +63,8 @@ class Patches(Operation):
             "tokens in rows": "position, column and row of each token",
             "places in windows": "place of each patch in its window",
         }
-        return names.get(self.of, "row and column of each patch")
+        place = "row and column of each patch" + (", if the image lay on its side" if self.on_its_side else "")
+        return names.get(self.of, place)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if self.of == "places of tokens":
@@ -92,7 +94,7 @@ class Patches(Operation):
             placed, token = np.stack((order % columns, order // columns), axis=-1) + 1, np.zeros((1, 2), int)
             return np.concatenate((token, placed) if self.class_place == "first" else (placed, token))
         if self.of == "places":
-            return np.stack((order // columns, order % columns), axis=-1)
+            return np.stack(np.divmod(order, rows if self.on_its_side else columns), axis=-1)
         whole = image[:, : rows * height, : columns * width].astype(np.float32)
         patches = whole.reshape(channels, rows, height, columns, width).transpose(1, 3, 0, 2, 4)
         patches = patches.reshape(-1, channels, height, width)[order]
@@ -242,10 +244,17 @@ def cut(
 
 
 def patch_places(
-    image: Data, height: Size, width: Size, *, square: Size = 1, class_place: Literal["first", "last"] | None = None
+    image: Data,
+    height: Size,
+    width: Size,
+    *,
+    square: Size = 1,
+    class_place: Literal["first", "last"] | None = None,
+    on_its_side: bool = False,
 ) -> Data:
-    """The row and the column of each patch, [patches, 2]. `class_place`: see `Patches`."""
-    return Data(Patches("places", height, width, square, class_place=class_place), (image,), ("patches", 2))
+    """The row and the column of each patch, [patches, 2]. `class_place`, `on_its_side`: see `Patches`."""
+    operation = Patches("places", height, width, square, class_place=class_place, on_its_side=on_its_side)
+    return Data(operation, (image,), ("patches", 2))
 
 
 def padded_places(image: Data, size: Size, window: Size) -> tuple[Data, Data]:

@@ -43,6 +43,7 @@ class Lookup(Operation):
     stretch: Stretch = "corners"
     unknown_id: int | Unknown | None = None  # row of the ids that are beyond the table, and of placeholders
     placeholders: tuple[int | Unknown, ...] = ()
+    placeholders_only: bool = False  # have that row; other ids beyond the table have none
     token_ids: tuple[int, ...] | Unknown | None = None  # of the rows
     n_tables: int = 1  # a second one continues the first; further weights are stored with them, but not looked up
 
@@ -93,7 +94,9 @@ class Lookup(Operation):
             table = list_rows(table)
             rows = (run.positions if self.index == "positions" else inputs[0]) + first
         if self.unknown_id is not None:
-            is_known_id = (rows >= 0) & (rows < len(table)) & ~np.isin(rows, [require(id) for id in self.placeholders])
+            is_known_id = ~np.isin(rows, [require(id) for id in self.placeholders])
+            if not self.placeholders_only:
+                is_known_id &= (rows >= 0) & (rows < len(table))
             rows = np.where(is_known_id, rows, require(self.unknown_id))
         n_rows = len(table) + sum(map(len, weights[1 : self.n_tables]))
         if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < n_rows:
@@ -167,6 +170,7 @@ def lookup(
     offset: int | Unknown = 0,
     unknown_id: int | Unknown | None = None,
     placeholders: tuple[int | Unknown, ...] = (),
+    placeholders_only: bool = False,
     stretch: Stretch = "corners",
     more: tuple[str, Size] | None = None,
 ) -> Data:
@@ -178,7 +182,13 @@ def lookup(
         weights += (Weight(more[0], component, (more[1], *table[1:])),)
     shape = x.shape[:1] if index == "places" else x.shape
     operation = Lookup(
-        index, offset, stretch=stretch, unknown_id=unknown_id, placeholders=placeholders, n_tables=len(weights)
+        index,
+        offset,
+        stretch=stretch,
+        unknown_id=unknown_id,
+        placeholders=placeholders,
+        placeholders_only=placeholders_only,
+        n_tables=len(weights),
     )
     return Data(operation, (x,), (*shape, table[-1]), weights)
 
@@ -402,3 +412,17 @@ def multiply_vector(
         x.shape,
         (Weight(name, component, shape, role=role),),
     )
+
+
+def add_by_gate(x: Data, y: Data, name: str, stored: str, temperature: float | Unknown, *, least: float) -> Data:
+    """√(1 − g²) · x + g · y, where g is the sigmoid of a learned vector / temperature.
+
+    `stored`: the name of the vector from the root on, because it is read twice. `least`: of 1 − g².
+    """
+    gate = Weight(name, "other", x.shape[-1:])
+
+    def scale_by_gate(z: Data, weight: Weight, *, complement: bool) -> Data:
+        rule = Scale(learned="vector", function="sigmoid", temperature=temperature, complement=complement, least=least)
+        return Data(rule, (z,), z.shape, (weight,))
+
+    return scale_by_gate(x, gate, complement=True) + scale_by_gate(y, gate._replace(tied_to=stored), complement=False)

@@ -84,19 +84,22 @@ def experts(
     first: Size = 0,
     weighted: Literal["output", "input"] = "output",
     identities: Size = 0,
+    shared: tuple[str, ...] = (),
 ) -> Data:
     """`count` experts with the same body, `active` of them per token.
 
     `at_least`: minimum number of active experts, if it varies. `stacked`: the checkpoint stores one tensor for all
     experts, with a leading expert axis. `merged`: stored as one tensor, concatenated along the first axis. `first`:
-    index of the first expert. `identities`: further experts, which return their input and have no weights.
+    index of the first expert. `identities`: further experts, which return their input and have no weights. `shared`:
+    endings of the names of weights that all experts read.
     """
     inner = Data(INPUT, (), x.shape)
     out = body(inner)
     check_same_shape(x, out)
     repeat = Repeat(
-        "expert", count, active, runs=((first, count),), stacked=stacked or merged, merged=merged, least=at_least
-    )
+        "expert", count, active, runs=((first, count),), stacked=stacked or merged, merged=merged, least=at_least,
+        shared=shared,
+    )  # fmt: skip
     return Data(
         Experts(weighted, identities), (x, scores), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), out),)
     )
