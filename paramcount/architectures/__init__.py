@@ -146,6 +146,8 @@ ARCHITECTURES = {
     "glm4v_moe_text": ("glm4v", "Glm4vMoeText"),
     "glm4v_text": ("glm4v", "Glm4vText"),
     "glm_moe_dsa": ("glm_moe_dsa", "GlmMoeDsa"),
+    "glm5_next": ("glm5_next", "Glm5Next"),
+    "glm5_next_text": ("glm5_next", "Glm5NextText"),
     "glm_ocr": ("glm4v", "GlmOcr"),
     "glm_ocr_text": ("glm4v", "GlmOcrText"),
     "glmasr": ("glmasr", "GlmAsr"),

@@ -18,6 +18,7 @@ SHARED = {
     "Glm46VForConditionalGeneration": "glm46v",
     "Glm4vForConditionalGeneration": "glm4v",
     "Glm4vMoeForConditionalGeneration": "glm4v_moe",
+    "Glm5NextForConditionalGeneration": "glm5_next",
     "GlmOcrForConditionalGeneration": "glm_ocr",
     "GotOcr2ForConditionalGeneration": "got_ocr2",
     "Granite4VisionForConditionalGeneration": "granite4_vision",

@@ -9,11 +9,11 @@ from typing import Any
 from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value, make_choice_error
 from paramcount.flow import Data, Lookup, Size, Unknown, Weight, experts, layers, linear, linear_by_head, lookup, route
 from paramcount.flow.operations.attention import attend, choose_blocks
-from paramcount.flow.operations.elementwise import activate, clip, plain_norm, rms_norm
+from paramcount.flow.operations.elementwise import plain_norm, rms_norm
 from paramcount.flow.operations.positions import Pairing, Rope, rope
 from paramcount.flow.operations.shapes import Reshape, join, split, to_every_stream, weigh_blocks
 from paramcount.parts.decoders import head
-from paramcount.parts.feed_forward import routing_bias
+from paramcount.parts.feed_forward import gated_mlp, routing_bias
 from paramcount.parts.hyper_connections import collapse_streams, connect_all
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Sizes, derived, hf, per_layer, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
@@ -320,13 +320,11 @@ def moe(c: Any, x: Data, prefix: str, tokens: Data | None) -> Data:
         prefix + "experts.{expert}.",
         c.n_routed_experts,
         c.n_active_experts,
-        lambda x: limited_mlp(c, x, "", "experts"),
+        lambda x: mlp(c, x, "", "experts"),
     )
-    return routed + limited_mlp(c, x, prefix + "shared_experts.", "shared_experts", bias=c.mlp_bias)
+    return routed + mlp(c, x, prefix + "shared_experts.", "shared_experts", bias=c.mlp_bias)
 
 
-def limited_mlp(c: Any, x: Data, prefix: str, component: str, *, bias: bool = False) -> Data:
-    """A gated MLP whose gate and up are limited."""
-    gate = clip(linear(x, prefix + "w1", component + ".gate", c.d_expert, bias=bias), None, c.limit)
-    up = clip(linear(x, prefix + "w3", component + ".up", c.d_expert, bias=bias), -c.limit, c.limit)
-    return linear(activate(gate, c.activation) * up, prefix + "w2", component + ".down", c.d_model, bias=bias)
+def mlp(c: Any, x: Data, prefix: str, component: str, *, bias: bool = False) -> Data:
+    names = ("w1", "w3", "w2")
+    return gated_mlp(x, prefix, component, c.d_expert, bias=bias, activation=c.activation, names=names, limit=c.limit)

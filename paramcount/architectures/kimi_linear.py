@@ -4,11 +4,11 @@ Experts as in DeepSeek-V3.
 """
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Weight, activate, linear, to_heads
+from paramcount.flow import Data
 from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
-from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
+from paramcount.parts.linear_attention import kimi_delta_attention
 from paramcount.parts.mla import latent_attention
 from paramcount.sizes import Flag, Indices, Natural, Positive, Words, per_layer, setting
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
@@ -87,30 +87,12 @@ class KimiLinear(LatentDecoder):
         if word in ("full_attention", "attention"):
             x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, turn=lambda y: y)
         else:
-            x = x + c.delta_attention(h, "self_attn.")
+            x = x + kimi_delta_attention(c, h, "self_attn.", rate=(1, 1, c.n_linear_heads, 1))
         h = c.norm(x, "post_attention_layernorm")
         if density == "moe":
             return x + shared_mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
         # the reference saves the MLP under this name too
         return x + c.gated_mlp(h, "block_sparse_moe.")
-
-    def delta_attention(c, x: Data, prefix: str) -> Data:
-        """The delta rule with a decay for each channel of the keys, out of a narrow matrix; so is the gate.
-
-        Source: arXiv:2510.26692, section 3.
-        """
-        heads = (c.n_linear_heads, c.d_linear_head)
-        width = c.n_linear_heads * c.d_linear_head
-        q, k, v = streams_apart(c, x, prefix, heads, heads)
-        step = linear(x, prefix + "f_a_proj", "mixer.step", c.d_linear_head)
-        step = to_heads(linear(step, prefix + "f_b_proj", "mixer.step", width), *heads)
-        beta = activate(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
-        base = Weight(prefix + "A_log", "mixer.state", (1, 1, c.n_linear_heads, 1))
-        y = delta_rule(q, k, v, step, beta, base, Weight(prefix + "dt_bias", "mixer.state", (width,)))
-        z = linear(x, prefix + "g_a_proj", "mixer.gate", c.d_linear_head)
-        z = to_heads(linear(z, prefix + "g_b_proj", "mixer.gate", width), *heads)
-        names = (prefix + "o_norm", prefix + "o_proj")
-        return gated_output(y, z, *names, c.d_model, eps=c.norm_eps, activation="sigmoid")
 
     def unused_fields(c) -> tuple[str, ...]:
         return ("n_routed_experts", "n_active_experts") if len(c.dense_layers) == len(c.layer_types) else ()

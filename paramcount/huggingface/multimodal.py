@@ -205,6 +205,7 @@ COMPOSITES = {
     "glm46v": Composite("glm4v_text"),
     "glm4v": Composite("glm4v_text", tie_rule="either", ignores_model_type=True),
     "glm4v_moe": Composite("glm4v_moe_text", tie_rule="either", ignores_model_type=True),
+    "glm5_next": Composite("glm5_next_text", ignores_model_type=True, is_flat=True),
     "glm_ocr": Composite("glm_ocr_text", tie_rule="either", ignores_model_type=True),
     "glmasr": Composite(
         "llama", default_tie=True, default_section=GLM_ASR, fills_missing_keys=True, other_sections=AUDIO

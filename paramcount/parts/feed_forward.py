@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paramcount.flow import Data, Size, Unknown, Weight, activate, experts, fused, linear, route
+from paramcount.flow import Data, Size, Unknown, Weight, activate, clip, experts, fused, linear, route
 from paramcount.parts.settings import get_setting
 
 ACTIVATION = Unknown("activation")
@@ -43,15 +43,19 @@ def gated_mlp(
     down_bias: bool | None = None,
     activation: str | Unknown = ACTIVATION,
     names: tuple[str, str, str] = GATED,
+    limit: float | Unknown | None = None,
 ) -> Data:
     """activation(gate) · up, then down: SwiGLU and its relatives. `names`: of gate, up and down. `down_bias`: as `bias`
-    unless given.
+    unless given. `limit`: the largest value of gate, and of up on either side.
 
     Source: Shazeer, arXiv:2002.05202.
     """
     gate, up, down = names
-    gated = activate(linear(x, prefix + gate, component + ".gate", d_ff, bias=bias), activation)
+    gated = linear(x, prefix + gate, component + ".gate", d_ff, bias=bias)
     raised = linear(x, prefix + up, component + ".up", d_ff, bias=bias)
+    if limit is not None:
+        gated, raised = clip(gated, None, limit), clip(raised, -limit, limit)
+    gated = activate(gated, activation)
     down_bias = bias if down_bias is None else down_bias
     return linear(gated * raised, prefix + down, component + ".down", x.shape[-1], bias=down_bias)
 

@@ -46,6 +46,7 @@ class GlmVision(Sizes):
     activation: ClassVar = setting("hidden_act", default="silu")
     norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
     rope: ClassVar = rotary()
+    limit: ClassVar[Any] = None  # of gate and up in the MLPs
 
     def check(c) -> None:
         check_heads_fill(c)
@@ -59,7 +60,7 @@ class GlmVision(Sizes):
         weight = Weight("downsample.weight", "projector", (c.d_out, *x.shape[1:]))
         x = Data(Linear(), (x,), ("image", c.d_out), (weight, Weight("downsample.bias", "projector", (c.d_out,))))
         x = layer_norm(linear(x, "merger.proj", "projector", c.d_out), "merger.post_projection_norm", 1e-5)
-        return gated_mlp(activate(x, "gelu"), "merger.", "mlp", c.d_merger, activation=c.activation)
+        return gated_mlp(activate(x, "gelu"), "merger.", "mlp", c.d_merger, activation=c.activation, limit=c.limit)
 
 
 class Glm4vVision(GlmVision):
@@ -99,4 +100,13 @@ class GlmOcrVision(GlmVision):
     def layer(c, x: Data, places: Data) -> Data:
         bias = c.attention_bias
         x = x + encoder_attention(c, c.norm(x, "norm1"), places, bias=bias, o_bias=bias, qk_norm=True)
-        return x + gated_mlp(c.norm(x, "norm2"), "mlp.", "mlp", c.d_ff, activation=c.activation, bias=bias)
+        h = c.norm(x, "norm2")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=bias, limit=c.limit)
+
+
+class Glm5NextVision(GlmOcrVision):
+    """The same with limits in its MLPs. Source: Glm5NextVisionModel of the reference."""
+
+    d_merger: Positive = hf("projection_intermediate_size", absent=10240)
+
+    limit: ClassVar = setting("swiglu_limit", default=10.0)

@@ -100,6 +100,30 @@ def gated_delta_net(c: Any, x: Data, prefix: str, *, together: bool) -> Data:
     return gated_output(y, z, prefix + "norm", prefix + "out_proj", c.d_model, eps=get_setting(c, "norm_eps"))
 
 
+def kimi_delta_attention(
+    c: Any, x: Data, prefix: str, *, rate: tuple[Size, ...] = (), floor: float | Unknown | None = None
+) -> Data:
+    """The delta rule with a decay for each channel of the keys, out of a narrow matrix; so is the gate.
+
+    Reads n_linear_heads, d_linear_head, d_conv, activation and norm_eps of c. `rate`: the shape of A_log, if it is not
+    one value per head. `floor`: of the logarithm of the decay.
+
+    Source: arXiv:2510.26692, section 3.
+    """
+    heads = (c.n_linear_heads, c.d_linear_head)
+    width = c.n_linear_heads * c.d_linear_head
+    q, k, v = streams_apart(c, x, prefix, heads, heads)
+    step = linear(x, prefix + "f_a_proj", "mixer.step", c.d_linear_head)
+    step = to_heads(linear(step, prefix + "f_b_proj", "mixer.step", width), *heads)
+    beta = activate(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
+    base = Weight(prefix + "A_log", "mixer.state", rate or heads[:1])
+    y = delta_rule(q, k, v, step, beta, base, Weight(prefix + "dt_bias", "mixer.state", (width,)), floor=floor)
+    z = linear(x, prefix + "g_a_proj", "mixer.gate", c.d_linear_head)
+    z = to_heads(linear(z, prefix + "g_b_proj", "mixer.gate", width), *heads)
+    names = (prefix + "o_norm", prefix + "o_proj")
+    return gated_output(y, z, *names, x.shape[-1], eps=get_setting(c, "norm_eps"), activation="sigmoid")
+
+
 def streams_apart(c: Any, x: Data, prefix: str, q: tuple[Size, Size], v: tuple[Size, Size]) -> tuple[Data, ...]:
     """q, k and v, each with a matrix and a convolution of its own. `q`, `v`: (number, size) of their heads."""
 

@@ -64,32 +64,37 @@ def latent_attention(
     """x to attended x, with n_heads, d_q_lora, d_kv_lora, d_nope, d_rope and d_v of c.
 
     d_q_lora is None if queries have no latent. Only d_rope of each head is rotated (`turn`: another function for that
-    part). `q`, `q_latent`: queries or their latent, if the caller has computed them. `rope_norm`: a norm on the rotated
-    key. `rescaled`: the KV latent is multiplied by √(d_model / d_kv_lora). `chosen`: the tokens that a query attends
-    to; `index`: what is cached to choose them. `gate`: x and the attended values to the gated values. `sinks`: name of
-    the additional logits, one per head. `output`: name of the last matrix. `eps`: of the norms of latents.
+    part); without d_rope nothing is. `q`, `q_latent`: queries or their latent, if the caller has computed them.
+    `rope_norm`: a norm on the rotated key. `rescaled`: the KV latent is multiplied by √(d_model / d_kv_lora).
+    `chosen`: the tokens that a query attends to; `index`: what is cached to choose them. `gate`: x and the attended
+    values to the gated values. `sinks`: name of the additional logits, one per head. `output`: name of the last matrix.
+    `eps`: of the norms of latents.
     """
     turn = turn or rotate_pairs(c)
+    d_rope = getattr(c, "d_rope", None)
+    d_down = c.d_kv_lora if d_rope is None else c.d_kv_lora + d_rope
     if q is None:
         q = queries(c, x, prefix, q_latent, bias=bias, eps=eps)
-    q_nope, q_rope = split(q, c.d_nope, c.d_rope)
-    latent, k_rope = split(
-        linear(x, prefix + "kv_a_proj_with_mqa", "qkv.kv_down", c.d_kv_lora + c.d_rope, bias=bias),
-        c.d_kv_lora,
-        c.d_rope,
-    )
-    if rope_norm:
-        k_rope = rms_norm(k_rope, prefix + "k_rope_only_layernorm", eps)
-    latent, k_rope = rms_norm(latent, prefix + "kv_a_layernorm", eps), turn(k_rope)
+    latent = linear(x, prefix + "kv_a_proj_with_mqa", "qkv.kv_down", d_down, bias=bias)
+    rotated: list[Data] = []
+    if d_rope is not None:
+        latent, k_rope = split(latent, c.d_kv_lora, d_rope)
+        if rope_norm:
+            k_rope = rms_norm(k_rope, prefix + "k_rope_only_layernorm", eps)
+        rotated = [turn(k_rope)]
+    latent = rms_norm(latent, prefix + "kv_a_layernorm", eps)
     if rescaled:
         latent = rescale(latent, x.shape[-1])
     k, v = split(linear(latent, prefix + "kv_b_proj", "qkv.kv_up", (c.n_heads, c.d_nope + c.d_v)), c.d_nope, c.d_v)
+    if d_rope is not None:
+        q_nope, q_rope = split(q, c.d_nope, d_rope)
+        q, k = join(q_nope, turn(q_rope)), join(k, to_every_head(rotated[0], c.n_heads))
     a = attend(
-        join(q_nope, turn(q_rope)),
-        join(k, to_every_head(k_rope, c.n_heads)),
+        q,
+        k,
         v,
         window=window,
-        cached=(latent, k_rope, *index),
+        cached=(latent, *rotated, *index),
         sinks=Weight(prefix + sinks, "other", (c.n_heads,)) if sinks else None,
         scale=scale,
         chosen=chosen,
@@ -125,7 +130,8 @@ def queries(
     eps: float | Unknown = LATENT_EPS,
 ) -> Data:
     """x to queries, through their latent if they have one."""
-    width = (c.n_heads, c.d_nope + c.d_rope)
+    d_rope = getattr(c, "d_rope", None)
+    width = (c.n_heads, c.d_nope if d_rope is None else c.d_nope + d_rope)
     if c.d_q_lora is None:
         return linear(x, prefix + "q_proj", "qkv.q", width)
     if latent is None:

@@ -43,6 +43,15 @@ GLM_VISION = {
     "depth": 2, "hidden_size": 16, "num_heads": 2, "intermediate_size": 20, "out_hidden_size": 32, "image_size": 20,
     "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "rms_norm_eps": 1e-3,
 }  # fmt: skip
+GLM5_TEXT = {
+    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 4,
+    "layer_types": ["linear_attention", "indexed_attention", "indexed_attention", "linear_attention"],
+    "indexer_types": ["full", "full", "shared", "full"], "mlp_layer_types": ["dense", "sparse", "sparse", "dense"],
+    "intermediate_size": 44, "q_lora_rank": 20, "kv_lora_rank": 16, "qk_nope_head_dim": 12, "v_head_dim": 8,
+    "n_routed_experts": 8, "num_experts_per_tok": 3, "n_shared_experts": 2, "moe_intermediate_size": 14,
+    "index_n_heads": 3, "index_head_dim": 10, "index_topk": 4, "index_kpool": 2, "linear_num_heads": 3,
+    "linear_head_dim": 8, "hc_mult": 3, "pad_token_id": None, "bos_token_id": None, "eos_token_id": None,
+}  # fmt: skip
 SAM = {
     "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_dim": 20, "image_size": 32,
     "patch_size": 4, "output_channels": 8, "window_size": 3, "global_attn_indexes": [1],
@@ -860,6 +869,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         **PLACEHOLDER, "vision_config": {**GLM_VISION, "attention_bias": True},
     },
+    "glm5_next": {
+        "text_config": {**GLM5_TEXT, "swiglu_limit": 0.2}, **PLACEHOLDER,
+        "vision_config": {**GLM_VISION, "projection_intermediate_size": 24, "swiglu_limit": 0.1},
+    },
     "glm_ocr": {
         "text_config": {**TEXT, "head_dim": 10, "rope_scaling": {**SECTIONS, "mrope_section": [2, 1, 2]}},
         **PLACEHOLDER, "vision_config": GLM_VISION,
@@ -1314,6 +1327,7 @@ IMAGES: Mapping[str, Image] = {
     "Glm4vForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Glm46VForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Glm4vMoeForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "Glm5NextForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "GlmOcrForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Cosmos3OmniForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Cosmos3EdgeForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_channels_last),

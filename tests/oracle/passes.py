@@ -411,6 +411,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "norm_topk_prob": False, "routed_scaling_factor": 1.7, "rope_parameters": YARN, "hc_eps": 0.1,
         "hc_magnitude": 1.3, "swiglu_limit": 0.2,
     },
+    "glm5_next_text": images.GLM5_TEXT,
+    "glm5_next_text, varied": {
+        **images.GLM5_TEXT, "rms_norm_eps": 1e-2, "hidden_act": "gelu", "attention_bias": True, "n_group": 4,
+        "topk_group": 2, "norm_topk_prob": False, "routed_scaling_factor": 1.7, "hc_eps": 0.1, "hc_sinkhorn_iters": 3,
+        "swiglu_limit": 0.2, "linear_lower_bound": None, "index_kpool": 3, "index_topk": 3,
+    },
     "kimi_linear": KIMI,
     "kimi_linear, varied": {
         **KIMI, "rms_norm_eps": 1e-2, "hidden_act": "gelu", "attention_bias": True, "q_lora_rank": 20,

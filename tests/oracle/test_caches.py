@@ -30,6 +30,8 @@ DIFFERENT = {
     "deepseek_v4": "one head is key and value, and kept twice; unfinished blocks of tokens are kept, too",
     "dots3_note_text": "the keys of its indexer are in float32",
     "git": "patches stand in front of the text, and the trace of a text has none",
+    "glm5_next": "the keys of its indexer are kept with a flag per token, which says whether it is padding",
+    "glm5_next_text": "the keys of its indexer are kept with a flag per token, which says whether it is padding",
     "granite4_vision": "the reference makes no cache of its own",
     "granite4_vision_text": "the reference makes no cache of its own",
     "inkling_mm_model": "the inputs of its convolutions are kept in float32",

@@ -71,6 +71,8 @@ DIFFERENT = {
     "deepseek_v4": "blocks of tokens, which the trace leaves as a word",
     "diffusion_gemma": "the reference shows the decoder's attention alone, which reads the prompt too",
     "fsmt": "with a cache, the reference masks no later tokens of a whole text",
+    "glm5_next": "the keys of its indexer are kept with a flag per token, which says whether it is padding",
+    "glm5_next_text": "the keys of its indexer are kept with a flag per token, which says whether it is padding",
     "granite4_vision": "the reference makes no cache of its own",
     "granite4_vision_text": "the reference makes no cache of its own",
     "hyperclovax_vision_v2": "its modules have other names than the tensors of a checkpoint",

@@ -31,7 +31,7 @@ class Scheme(NamedTuple):
     # For compressed-tensors: modules to quantise; "re:" marks a regular expression, empty means all.
     targets: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()  # for compressed-tensors: modules that no scheme quantises
-    routers: tuple[str, ...] = ()  # name endings of routers that are linear layers and quantised
+    routers: tuple[str, ...] = ()  # name endings of routers and the like that are linear layers and quantised
 
     @property
     def selects_by_name(self) -> bool:
@@ -123,9 +123,10 @@ def select_packed(tensor: Tensor, scheme: Scheme) -> Tensor | None:
     if scheme.method == "mxfp4":  # stores experts as [experts, inputs, outputs]
         return tensor if stacked and len(tensor.shape) == 3 else None
     component = tensor.component.partition(".")[0]
-    if len(tensor.shape) != 2 + stacked or tensor.name.endswith(UNQUANTISED_NAMES):
+    if len(tensor.shape) != 2 + stacked:
         return None
-    if component in scheme.unquantised_components and not tensor.name.endswith(scheme.routers):
+    stays = component in scheme.unquantised_components or tensor.name.endswith(UNQUANTISED_NAMES)
+    if stays and not tensor.name.endswith(scheme.routers):
         return None
     if stacked and "experts" in scheme.unquantised_components:  # JetMoE's attention has experts too
         return None

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Stage, Unknown, Value, is_known, np, require
+from paramcount.flow.operations.elementwise import LEAST_FLOAT32
 from paramcount.flow.operations.routing import choose_largest
 
 INVERSE_STEPS = 6
@@ -205,8 +206,9 @@ class Attention(Operation):
         if self.weighs == "collisions":
             every = (1 - np.arccos(np.clip(scores, -1, 1)) / np.float32(pi)) ** int(require(self.exponent))
         else:
-            scores = np.exp(scores - scores.max(-1, keepdims=True))
-            every = (scores / scores.sum(-1, keepdims=True)).astype(np.float32)
+            scores = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), np.float32(LEAST_FLOAT32)))
+            sums = np.maximum(scores.sum(-1, keepdims=True), 1)  # less than 1 if there is nothing to attend to
+            every = (scores / sums).astype(np.float32)
         if self.weighs == "inverse":
             every = invert(every)
         probabilities = every[..., :m]
@@ -405,24 +407,28 @@ class ChooseTokens(Operation):
     """The n_chosen best tokens for each token, by Σ over heads of weight · ReLU(q · k / √d) / √heads: their indices.
 
     Inputs: q [n, heads, d], k [m, d] and the weights of the heads [n, heads]. Source: arXiv:2512.02556 §2.1.
-    If `of` is "blocks", every key stands for a block of tokens, which has to end before the query. If it is "blocks of
-    keys", every head of q, without weights, chooses its blocks, by the largest q · k in a block; -1 stands for none.
+    If `of` is "blocks", every key stands for a block of tokens, which has to end before the query. If it is "tokens of
+    blocks", the tokens of such blocks are chosen, n_chosen at most, and, if there is a `tail`, those of the block that
+    has not ended. If it is "blocks of keys", every head of q, without weights, chooses its blocks, by the largest q · k
+    in a block. In both cases -1 stands for none.
     """
 
     saves_inputs: ClassVar[bool] = False
     n_chosen: Size
-    of: Literal["tokens", "blocks", "blocks of keys"] = "tokens"
+    of: Literal["tokens", "blocks", "tokens of blocks", "blocks of keys"] = "tokens"
     block: Size = 1  # tokens per block
     n_local: int | Unknown = 0  # blocks of keys that are always chosen: that of the query and those before it
+    tail: bool = False
 
     @property
     def label(self) -> str:
-        return "top-k tokens" if self.of == "tokens" else "top-k blocks"
+        return "top-k tokens" if self.of in ("tokens", "tokens of blocks") else "top-k blocks"
 
     def describe(self) -> str:
         if self.of == "blocks of keys":
             return "per head, the blocks with the largest q · k"
-        return f"the {self.of} with the largest sum over heads of weight · ReLU(q · k)"
+        text = f"the {self.of} with the largest sum over heads of weight · ReLU(q · k)"
+        return text + (", and those of the last, incomplete block" if self.tail else "")
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         q, k = inputs[:2]
@@ -430,7 +436,7 @@ class ChooseTokens(Operation):
 
     def visible_multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         (n, heads, d), (m, *_) = inputs[:2]
-        if self.of == "blocks":
+        if self.of in ("blocks", "tokens of blocks"):
             return self.multiply_adds(inputs, weights, out)
         return heads * (sum_visible(m, None) - sum_visible(m - n, None)) * (d + (self.of == "tokens"))
 
@@ -445,7 +451,18 @@ class ChooseTokens(Operation):
         scores = ((of_heads[0] / np.float32(sqrt(heads)))[:, None] @ similar)[:, 0]
         is_seen = keys <= positions if self.of == "tokens" else keys < (positions + 1) // int(self.block)
         scores = np.where(is_seen, scores, -np.inf)
+        if self.of == "tokens of blocks":
+            return self.list_tokens(scores, positions)
         return np.argsort(-scores, axis=-1, kind="stable")[:, : int(self.n_chosen)]
+
+    def list_tokens(self, scores: Array, positions: Array) -> Array:
+        """[n, blocks] to the tokens of the best blocks and of the tail, [n, chosen]."""
+        block = int(self.block)
+        best = np.argsort(-scores, axis=-1, kind="stable")[:, : int(self.n_chosen) // block]
+        tokens = best[..., None] * block + np.arange(block)
+        tokens = np.where(np.take_along_axis(scores, best, axis=-1)[..., None] == -np.inf, -1, tokens)
+        last = (positions + 1) // block * block + np.arange(block - 1 if self.tail else 0)
+        return np.concatenate((tokens.reshape(len(scores), -1), np.where(last <= positions, last, -1)), axis=-1)
 
     def choose_blocks(self, scores: Array, positions: Array) -> Array:
         """[n, heads, keys] to [n, heads, chosen]."""
@@ -468,6 +485,13 @@ def choose_tokens(q: Data, k: Data, of_heads: Data, n_chosen: Size) -> Data:
 def choose_blocks(q: Data, k: Data, of_heads: Data, n_chosen: Size, block: Size) -> Data:
     """Indices of the blocks, of which k has one key each, that each token attends to, [n, n_chosen]."""
     return Data(ChooseTokens(n_chosen, "blocks", block), (q, k, of_heads), (q.shape[0], n_chosen))
+
+
+def choose_tokens_of_blocks(q: Data, k: Data, of_heads: Data, n_chosen: Size, block: Size, *, tail: bool) -> Data:
+    """Indices of the tokens of the best blocks, of which k has one key each, n_chosen at most, and, if there is a
+    `tail`, of those since the last of these blocks: [n, chosen]."""
+    width = n_chosen + block - 1 if tail else n_chosen
+    return Data(ChooseTokens(n_chosen, "tokens of blocks", block, tail=tail), (q, k, of_heads), (q.shape[0], width))
 
 
 def choose_blocks_of_keys(q: Data, k: Data, n_chosen: Size, block: Size, n_local: int | Unknown) -> Data:

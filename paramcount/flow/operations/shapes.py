@@ -389,6 +389,7 @@ class Pool(Operation):
     columns_first: bool = False  # in squares, the patches of a column stand together
     last: bool = False  # the token that others leave out is the last
     overlapping: bool = False
+    from_cache: bool = False  # whether the inputs of weighted blocks are all tokens so far, as a cache returns them
 
     @property
     def saves_inputs(self) -> bool:  # type: ignore[override]
@@ -481,8 +482,12 @@ class Pool(Operation):
         return (squares.transpose(0, 2, 1) if self.channels_first else squares).reshape(len(squares), -1)
 
     def weigh_blocks(self, run: Pass, values: Array, scores: Array, by_position: Array) -> Array:
-        """All blocks so far. Tokens of the last, incomplete block are kept, and the half that the next one reads."""
+        """All blocks so far. Unless all tokens come out of a cache, those of the last, incomplete block are kept,
+        and the half that the next one reads.
+        """
         size, d = int(require(self.size)), values.shape[-1]
+        if self.from_cache:
+            run.state.clear()
         kept = [run.state.get(name, np.zeros((0, d), np.float32)) for name in ("values", "scores")]
         values, scores = np.concatenate((kept[0], values)), np.concatenate((kept[1], scores))
         n, whole = len(values) // size, len(values) // size * size
@@ -599,12 +604,19 @@ def block_starts(x: Data, size: int | Unknown) -> Data:
 
 
 def weigh_blocks(
-    values: Data, scores: Data, by_position: Weight, width: Size, size: Size, *, overlapping: bool
+    values: Data,
+    scores: Data,
+    by_position: Weight,
+    width: Size,
+    size: Size,
+    *,
+    overlapping: bool = False,
+    from_cache: bool = False,
 ) -> Data:
-    """[n, d] to [blocks, width], where d is twice as large if blocks overlap."""
-    return Data(
-        Pool("weighted blocks", size, overlapping=overlapping), (values, scores), ("blocks", width), (by_position,)
-    )
+    """[n, d] to [blocks, width], where d is twice as large if blocks overlap. `from_cache`: values and scores are
+    cached."""
+    operation = Pool("weighted blocks", size, overlapping=overlapping, from_cache=from_cache)
+    return Data(operation, (values, scores), ("blocks", width), (by_position,))
 
 
 def means_of_heads(x: Data, n_kv_heads: Size) -> Data:

@@ -1,0 +1,231 @@
+"""GLM-5.3 Flash: four residual streams, three layers of Kimi Delta Attention to one of sparse MLA without positions.
+
+An indexer chooses blocks of tokens. Images go through GLM-OCR's encoder.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
+from paramcount.flow import Data, Weight, experts, fused, layer_norm, linear, mean_of_streams, to_every_stream
+from paramcount.flow.operations.attention import choose_tokens_of_blocks
+from paramcount.flow.operations.shapes import weigh_blocks
+from paramcount.parts.decoder import Kinds
+from paramcount.parts.decoders import typed_layers
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.glm_vision import Glm5NextVision
+from paramcount.parts.hyper_connections import connect_all
+from paramcount.parts.latent_decoder import LatentDecoder
+from paramcount.parts.linear_attention import kimi_delta_attention
+from paramcount.parts.mla import latent_attention, query_latent
+from paramcount.parts.qwen_vision import PlacedImages
+from paramcount.sizes import (
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Words,
+    derived,
+    hf,
+    per_layer,
+    setting,
+)
+from paramcount.sizes.conditions import grouped_routing, padding_in_table
+from paramcount.sizes.layer_types import check_no_types, dense_by_type, unused
+from paramcount.sizes.rules import check_layer_types
+
+LINEAR, INDEXED, SHARED = "linear_attention", "indexed_attention", "shared"
+ATTENTION = ("hc_attn_fn", "hc_attn_base", "hc_attn_scale")
+FEED_FORWARD = ("hc_ffn_fn", "hc_ffn_base", "hc_ffn_scale")
+LETTERS = {"F": "full", "S": SHARED}
+KEY_EPS = 1e-6  # of the norm of index keys, whatever rms_norm_eps is
+
+
+def read_layer_types(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+    """Every fourth layer looks at chosen tokens, which are also called full attention."""
+    words = js.get("layer_types")
+    if words is None:
+        return tuple(INDEXED if i % 4 == 3 else LINEAR for i in per_layer(c))
+    return tuple(INDEXED if word == "full_attention" else word for word in words)
+
+
+def read_reusing_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    """The layers that look at the tokens that the layer before has chosen: by words, by a pattern of letters or words,
+    or at regular distances."""
+    key = "index_topk_pattern" if js.get("indexer_types") is None else "indexer_types"
+    words = js.get(key)
+    if words is None:
+        step, skipped = (
+            max(check_no_types(js, "index_topk_freq", 1), 1),
+            check_no_types(js, "index_skip_topk_offset", 2),
+        )
+        words = [SHARED if max(i - skipped + 1, 0) % step else "full" for i in per_layer(c)]
+    elif key == "index_topk_pattern" and isinstance(words, str):
+        for i, letter in enumerate(words):
+            if letter not in LETTERS:
+                raise make_choice_error(letter, list(LETTERS), where=f"{key}.{i}")
+        words = [LETTERS[letter] for letter in words]
+    indexed = [i for i, word in zip(per_layer(c), c["layer_types"]) if word == INDEXED]
+    if not isinstance(words, (list, tuple)) or (indexed and len(words) <= indexed[-1]):
+        expected = f'"full" or "shared" for each of {c["n_layers"]} layers'
+        raise ParamcountError(f"= {describe_value(words)}", where=key, expected=expected)
+    return tuple(i for i in indexed if words[i] == SHARED)
+
+
+def heads_are_whole(js: ConfigJson, c: FieldValues) -> None:
+    n = js.get("num_key_value_heads", 64)
+    if n != c["n_heads"]:
+        raise ParamcountError(f"= {describe_value(n)}", where="num_key_value_heads", expected=f"{c['n_heads']}")
+
+
+def nothing_is_rotated(js: ConfigJson, c: FieldValues) -> None:
+    n = js.get("qk_rope_head_dim", 0)
+    if n > 0 or (n < 0 and INDEXED in c["layer_types"]):
+        found = f"= {n}, but no part of a head is rotated"
+        raise ParamcountError(found, where="qk_rope_head_dim", expected="0, or no such key")
+
+
+def read_decay_floor(config: Mapping[str, Any], c: Any) -> float | None:
+    """The least logarithm of the decay of linear attention, if there is one."""
+    given = config.get("linear_attn_config")
+    floor: float | None = config.get("linear_lower_bound", -5.0)
+    if given is None:
+        return floor
+    floor = given.get("gate_lower_bound", floor)
+    return -5.0 if floor is None and given.get("safe_gate", True) else floor
+
+
+class Glm5NextText(LatentDecoder):
+    """Source: Glm5NextTextDecoderLayer of the reference. `n_chosen`: tokens of the blocks that a token looks at."""
+
+    reference = "Glm5NextForConditionalGeneration"
+    base_model = "Glm5NextTextModel"
+    float32 = (
+        "e_score_correction_bias", "conv1d", "dt_bias", "A_log", "attn_hc.base", "attn_hc.scale", "ffn_hc.base",
+        "ffn_hc.scale", "q_conv1d", "k_conv1d", "v_conv1d", *ATTENTION[1:], *FEED_FORWARD[1:],
+    )  # fmt: skip
+    linear_routers = (".indexer.weights_proj.weight",)
+    unused_keys = ("head_dim", "num_key_value_heads", "qk_rope_head_dim")
+    conditions = (grouped_routing(1, 1), heads_are_whole, nothing_is_rotated, padding_in_table(154820))
+    defaults = {"vocab_size": 154880, "d_model": 4096, "n_layers": 45}
+
+    layer_types: Words = derived(read_layer_types)
+    n_streams: Positive = hf("hc_mult", absent=4)
+    n_linear_heads: Positive = hf("linear_attn_config.num_heads", "linear_num_heads", absent=64)
+    d_linear_head: Positive = hf("linear_attn_config.head_dim", "linear_head_dim", absent=128)
+    d_conv: Positive = hf("linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim", absent=4)
+    n_heads: Positive = hf(absent=64)
+    d_q_lora: Positive = hf(absent=1536)
+    d_kv_lora: Positive = hf(absent=512)
+    d_nope: Positive = hf(absent=256)
+    d_v: Positive = hf(absent=256)
+    reusing_layers: Indices = derived(read_reusing_layers)
+    n_index_heads: Positive = hf("index_n_heads", absent=32)
+    d_index: Positive = hf("index_head_dim", absent=128)
+    n_chosen: Natural = hf("index_topk", absent=2048)
+    index_block: Positive = hf("index_kpool", absent=16)
+    index_tail: Flag = hf("index_kpool_always_select_tail", absent=True)
+    d_ff: Positive = hf(absent=12288)
+    dense_layers: Indices = derived(dense_by_type(lambda js, c: tuple(per_layer(c)[:3])))
+    d_expert: Positive = hf(absent=2048)
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=288, null=unused)
+    n_active_experts: Positive = hf(absent=8)
+    n_shared_experts: Natural = hf(absent=1)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    limit = setting("swiglu_limit", default=10.0)
+    decay_floor = setting(default=read_decay_floor)
+    streams_eps = setting("hc_eps", default=1e-6)
+    sinkhorn_iterations = setting("hc_sinkhorn_iters", default=20)
+
+    def transform(c, x: Data, *reads: Data) -> Data:
+        """Embedded tokens, the same in all streams, through the layers."""
+        return super().transform(to_every_stream(x, c.n_streams), *reads)
+
+    def kinds(c) -> Kinds:
+        reusing = set(c.reusing_layers)
+        words = [SHARED if i in reusing else word for i, word in enumerate(c.layer_types)]
+        return typed_layers(words, c.dense_layers)
+
+    def carry(c) -> tuple[Any, ...]:
+        """The tokens that the last layer with an indexer has chosen."""
+        return (c.n_chosen + c.index_block - 1 if c.index_tail else c.n_chosen,) if c.reusing_layers else ()
+
+    def last(c, x: Data) -> Data:
+        return super().last(mean_of_streams(x))
+
+    def layer(c, x: Data, *reads: Any) -> Any:
+        *chosen, (word, mlp) = reads
+
+        def attention(x: Data) -> Data:
+            h = c.norm(x, "input_layernorm")
+            if word == LINEAR:
+                return kimi_delta_attention(c, h, "self_attn.", floor=c.decay_floor)
+            index: list[Data] = []
+            latent = query_latent(c, h, "self_attn.", bias=c.attention_bias, eps=c.norm_eps)
+            if word == INDEXED:
+                chosen[:], *index = c.choose_tokens(h, latent, "self_attn.indexer.")
+            return latent_attention(
+                c, h, "self_attn.", bias=c.attention_bias, q_latent=latent, chosen=chosen[0], index=tuple(index),
+                eps=c.norm_eps,
+            )  # fmt: skip
+
+        def feed_forward(x: Data) -> Data:
+            h = c.norm(x, "post_attention_layernorm")
+            return c.moe(h, "mlp.") if mlp == "moe" else c.mlp(h, "mlp.", "mlp", c.d_ff)
+
+        x = connect_all(c, connect_all(c, x, ATTENTION, attention), FEED_FORWARD, feed_forward)
+        return (x, *chosen) if c.reusing_layers else x
+
+    def choose_tokens(c, x: Data, q_latent: Data, prefix: str) -> tuple[list[Data], Data, Data]:
+        """The tokens of the best blocks, and those of the last one while it is incomplete, and what is cached to choose
+        them. A weighted mean of its keys stands for a block; each channel has weights of its own."""
+        keys = layer_norm(linear(x, prefix + "wk", "other", c.d_index), prefix + "k_norm", KEY_EPS)
+        scores = fused(x, prefix + "index_kpool_compress_gate", {"other": c.d_index}, suffixes=("", ""))[0]
+        by_position = Weight(prefix + "index_kpool_compress_ape", "other", (c.index_block, c.d_index))
+        blocks = weigh_blocks(keys, scores, by_position, c.d_index, c.index_block, from_cache=True)
+        q = linear(q_latent, prefix + "wq_b", "other", (c.n_index_heads, c.d_index))
+        of_heads = linear(x, prefix + "weights_proj", "other", c.n_index_heads)
+        chosen = choose_tokens_of_blocks(q, blocks, of_heads, c.n_chosen, c.index_block, tail=c.index_tail)
+        return [chosen], keys, scores
+
+    def moe(c, x: Data, prefix: str) -> Data:
+        """The activation of the routed experts is always SiLU."""
+        weights = c.choose(linear(x, prefix + "gate", "router", c.n_routed_experts))
+        routed = experts(
+            x, weights, prefix + "experts.{expert}.", c.n_routed_experts, c.n_active_experts,
+            lambda x: gated_mlp(x, "", "experts", c.d_expert, activation="silu", limit=c.limit),
+        )  # fmt: skip
+        return routed + c.mlp(x, prefix + "shared_experts.", "shared_experts", c.n_shared_experts * c.d_expert)
+
+    def mlp(c, x: Data, prefix: str, component: str, d_ff: Any) -> Data:
+        return gated_mlp(x, prefix, component, d_ff, activation=c.activation, limit=c.limit)
+
+    def check(c) -> None:
+        check_layer_types(c, "layer_types", "n_layers", (LINEAR, INDEXED))
+        if c.n_chosen % c.index_block:
+            found = f"= {c.n_chosen} is no multiple of " + FieldName("index_block") + f" = {c.index_block}"
+            raise ParamcountError(found, where=FieldName("n_chosen"), expected=f"a multiple of {c.index_block}")
+        for i in c.reusing_layers:
+            if i == 0 or c.layer_types[i - 1] != INDEXED or i - 1 in c.reusing_layers:
+                raise ParamcountError(
+                    f"contains {i}, but layer {i - 1} has no indexer, whose tokens it could look at"
+                    if i
+                    else "contains 0, but there is no layer before it",
+                    where=FieldName("reusing_layers"),
+                    expected="layers that follow one with an indexer",
+                )
+
+
+class Glm5Next(PlacedImages):
+    """Source: modeling_glm5_next.py of the reference."""
+
+    reference = "Glm5NextForConditionalGeneration"
+
+    vision: Glm5NextVision
+
+    image_token = setting("image_token_id", default=154854)
