@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
-from paramcount.flow import Data, Weight, experts, fused, layer_norm, linear, mean_of_streams, to_every_stream
+from paramcount.flow import Data, Linear, Weight, experts, layer_norm, linear, mean_of_streams, to_every_stream
 from paramcount.flow.operations.attention import choose_tokens_of_blocks
 from paramcount.flow.operations.shapes import weigh_blocks
 from paramcount.parts.decoder import Kinds
@@ -185,7 +185,8 @@ class Glm5NextText(LatentDecoder):
         """The tokens of the best blocks, and those of the last one while it is incomplete, and what is cached to choose
         them. A weighted mean of its keys stands for a block; each channel has weights of its own."""
         keys = layer_norm(linear(x, prefix + "wk", "other", c.d_index), prefix + "k_norm", KEY_EPS)
-        scores = fused(x, prefix + "index_kpool_compress_gate", {"other": c.d_index}, suffixes=("", ""))[0]
+        gate = Weight(prefix + "index_kpool_compress_gate", "other", (c.d_index, c.d_model))
+        scores = Data(Linear(), (x,), keys.shape, (gate,))
         by_position = Weight(prefix + "index_kpool_compress_ape", "other", (c.index_block, c.d_index))
         blocks = weigh_blocks(keys, scores, by_position, c.d_index, c.index_block, from_cache=True)
         q = linear(q_latent, prefix + "wq_b", "other", (c.n_index_heads, c.d_index))

@@ -91,6 +91,8 @@ ALIASES = (
     (".post_ffn_norm.", ".post_mlp_layernorm."),
     ("layernorm.W_down.", "layernorm.mlp.fc1."),
     ("layernorm.W_up.", "layernorm.mlp.fc2."),
+    (".hc_attn_", ".attn_hc."),
+    (".hc_ffn_", ".ffn_hc."),
     (".hc_pre.hc_attn_layer.hc_", ".attn_hc."),
     (".hc_pre.hc_mlp_layer.hc_", ".ffn_hc."),
     (".hc_pre.hc_head.hc_head_", ".hc_head.hc_"),
