@@ -123,7 +123,8 @@ EXCEPTIONS = {
         for name in ("q_proj", "k_proj", "v_proj", "g_proj", "dense")
     },
     **{
-        f"model.layers.#.self_attn.{name}.weight": "linear attention of kimi_linear"
+        f"{layers}.#.self_attn.{name}.weight": f"linear attention of {model_type}"
+        for layers, model_type in (("model.layers", "kimi_linear"), ("model.language_model.layers", "glm5_next"))
         for name in ("q_proj", "k_proj", "v_proj", "o_proj")
     },
     **{f"model.layers.#.self_attn.{name}.weight": "linear attention of minimax" for name in ("qkv_proj", "out_proj")},
