@@ -24,7 +24,7 @@ from paramcount.output.files import check_is_html, write_atomically
 
 
 @click.command("explore", cls=Command, epilog="Example: paramcount explore llama-3.1-8b qwen3-8b -o models.html")
-@models_argument(required=False)
+@models_argument(required=False, metavar="[MODEL]...")
 @click.option("-o", "--output", metavar="FILE", type=FilePath(), help="Write to FILE.html instead of a temporary file.")
 @click.option(
     "--open/--no-open", "opens", default=None, help="Open the page in a browser (default: unless -o is given)."
