@@ -896,6 +896,10 @@ def test_a_null_number_of_experts_is_an_error_if_groups_divide_it() -> None:
             "decoder_sparse_step = 0 is invalid with num_hidden_layers = 24",
         ),
         (
+            {"model_type": "inkling2_text", "head_dim": 7, "rope_scaling": {"type": "linear", "factor": 2.0}},
+            "head_dim = 7 is odd, but there is rope_scaling (expected an even number)",
+        ),
+        (
             {"model_type": "gemma4", "vision_config": {"num_attention_heads": 7}},
             "vision_config.num_key_value_heads = 12 does not divide num_attention_heads = 7 (expected 1 or 7)",
         ),

@@ -14,7 +14,7 @@ from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, routing_bias
 from paramcount.parts.stacked import packed_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Sizes, derived, hf, per_layer, setting
-from paramcount.sizes.conditions import not_null, padding_in_table
+from paramcount.sizes.conditions import not_null, padding_in_table, unused_rope_fits_heads
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, unused
 from paramcount.sizes.rules import check_divides, check_layer_types
 from paramcount.sizes.types import Indices, Natural, Positive, Words
@@ -42,7 +42,7 @@ def widths(js: ConfigJson, c: FieldValues) -> tuple[int, int]:
 class InklingBody(Sizes):
     """What Inkling and Inkling 2 have in common: layers with a window have heads of their own number and width."""
 
-    conditions = (not_null("n_routed_experts"), padding_in_table(None))
+    conditions = (not_null("n_routed_experts"), padding_in_table(None), unused_rope_fits_heads)
 
     vocab_size: Positive = hf(absent=201024)
     d_model: Positive = hf(absent=6144)

@@ -5,6 +5,8 @@ They raise an error if the reference rejects the config, or if it can build the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
 from paramcount.sizes import Condition, ConfigJson, FieldValues
 from paramcount.sizes.layer_types import count_dense
@@ -31,6 +33,23 @@ def even_where_rotated(*words: str, named: bool = False) -> Condition:
             )
 
     return condition
+
+
+def unused_rope_fits_heads(js: ConfigJson, c: FieldValues) -> None:
+    """The head size is even if config.json names rotary positions, though no layer rotates its heads.
+
+    Source: validate_rope in modeling_rope_utils.py of the reference, which all configs go through.
+    """
+    rope, d_head = js.get("rope_scaling") or js.get("rope_parameters"), c["d_head"]
+    if not isinstance(rope, Mapping) or d_head <= 4 or d_head % 2 == 0:
+        return
+    blocks = [rope[word] for word in sorted(set(c["layer_types"])) if word in rope] or [rope]
+    shares = [block.get("partial_rotary_factor", 1.0) for block in blocks if isinstance(block, Mapping)]
+    if any(int(d_head * share) == d_head for share in shares):
+        key = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
+        raise ParamcountError(
+            f"= {d_head} is odd, but there is {key}", where=FieldName("d_head"), expected="an even number"
+        )
 
 
 def attention_words(*choices: str) -> Condition:
