@@ -104,6 +104,7 @@ ARCHITECTURES = {
     "esm": ("esm", "Esm"),
     "esmc": ("esmc", "Esmc"),
     "eurobert": ("eurobert", "EuroBert"),
+    "evolla": ("evolla", "Evolla"),
     "exaone": ("exaone", "Exaone"),
     "exaone4": ("exaone4", "Exaone4"),
     "exaone4_5": ("exaone4_5", "Exaone45"),

@@ -18,7 +18,18 @@ from paramcount.flow import (
 from paramcount.parts.classic import crossing
 from paramcount.parts.decoders import head
 from paramcount.parts.encoders import Encoder, bert_attention, bert_mlp, embed_tokens
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, class_ends, derived, hf, setting
+from paramcount.sizes import (
+    Condition,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    class_ends,
+    derived,
+    hf,
+    setting,
+)
 from paramcount.sizes.conditions import angles_fit_heads, memory_needs_a_decoder, padding_inside
 from paramcount.sizes.rules import check_even
 
@@ -48,7 +59,12 @@ class Esm(Encoder):
     """Source: doi:10.1126/science.ade2574, supplementary section 1.2; EsmLayer of the reference."""
 
     reference = "EsmForMaskedLM"
-    conditions = (memory_needs_a_decoder, padding_is_known, mask_is_known, rotary_angles_fit)
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        memory_needs_a_decoder,
+        padding_is_known,
+        mask_is_known,
+        rotary_angles_fit,
+    )
     prefix = "esm."
     last_norm = "encoder.emb_layer_norm_after"
 
@@ -71,13 +87,16 @@ class Esm(Encoder):
         return {}
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
-        x = embed_tokens(c, tokens, None, c.d_model, has_positions=False)
+        x = c.look_up(tokens)
         if c.masked_id is not None:
             x = scale_unmasked(x, tokens, c.masked_id, MASKED)
         if c.positions_added:
             name, first = "esm.embeddings.position_embeddings.weight", c.first_position
             x = x + lookup(tokens, name, "position", c.n_positions, c.d_model, index="positions", offset=first)
         return c.norm(x, "esm.embeddings.layer_norm") if c.embeddings_normed else x
+
+    def look_up(c, tokens: Data) -> Data:
+        return embed_tokens(c, tokens, None, c.d_model, has_positions=False)
 
     def share(c, tokens: Data, *reads: Data) -> tuple[Data, ...]:
         if not c.positions_rotated:

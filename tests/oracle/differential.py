@@ -374,6 +374,8 @@ def run_tokens(
         if cls_name.startswith("Udop"):
             shape = (1, model.config.num_channels, model.config.image_size, model.config.image_size)
             inputs |= {"bbox": torch.zeros((*ids.shape, 4)), "pixel_values": torch.zeros(shape)}
+        if cls_name == "EvollaForProteinText2Text":
+            inputs |= {"protein_input_ids": ids + 2, "protein_attention_mask": torch.ones_like(ids)}
         if model.main_input_name == "state":
             inputs = make_robot(model.config, ids)
         if cls_name.startswith(("GraniteSpeech", "VoxtralRealtime")):

@@ -30,6 +30,14 @@ PALIGEMMA = {
 }  # fmt: skip
 PIXTRAL = {**VISION, "model_type": "pixtral", "head_dim": 8, "rope_theta": 50.0}
 QWEN_TEXT = {key: value for key, value in TEXT.items() if key != "head_dim"}
+RESAMPLER = {
+    "resampler_num_latents": 5, "resampler_depth": 2, "resampler_dim_head": 6, "resampler_heads": 3,
+    "resampler_ff_mult": 2,
+}  # fmt: skip
+SAPROT = {
+    "vocab_size": 20, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 28,
+    "max_position_embeddings": 32,
+}  # fmt: skip
 SECTIONS = {"rope_type": "default", "rope_theta": 300.0, "mrope_section": [2, 1, 1]}
 QWEN_VISION = {
     "depth": 3, "embed_dim": 16, "num_heads": 2, "hidden_size": 32, "mlp_ratio": 2, "patch_size": 4,
@@ -256,6 +264,21 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "vision_feature_select_strategy": "full",
     },
     "paligemma": PALIGEMMA,
+    "evolla": {
+        **QWEN_TEXT, "num_hidden_layers": 3, "aligner_num_add_layers": 1, **RESAMPLER, "protein_encoder_config": SAPROT,
+    },
+    "evolla, other settings": {
+        **TEXT, "num_hidden_layers": 5, "aligner_num_add_layers": 2, **RESAMPLER, "attention_bias": True,
+        "mlp_bias": True, "hidden_act": "gelu", "aligner_ffn_mult": 1, "aligner_enable_bias": False,
+        "protein_encoder_config": {
+            **SAPROT, "position_embedding_type": "absolute", "pad_token_id": 0, "mask_token_id": 7,
+            "emb_layer_norm_before": True, "layer_norm_eps": 1e-2,
+        },
+    },
+    "evolla, no masks": {
+        **QWEN_TEXT, "num_key_value_heads": 4, **RESAMPLER, "resampler_depth": 0,
+        "protein_encoder_config": {**SAPROT, "token_dropout": False, "rope_theta": 50.0},
+    },
     "pi0": {
         "vlm_config": {**PALIGEMMA, "text_config": {**GEMMA, "num_hidden_layers": 3}},
         "dit_config": {**GEMMA, "hidden_size": 24, "intermediate_size": 28, "rope_theta": 500.0},

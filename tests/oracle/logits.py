@@ -124,6 +124,10 @@ def make_inputs(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], di
             return {"codes": codes, **more}, {**found, "encoder_output": states[0].numpy()}
         if cls_name in images.IMAGES:
             return images.make_image(sizes, cls_name, ids)
+        if "protein tokens" in shapes:
+            ids = torch.randint(2, 20, (1, SOURCE))
+            given = {"protein_input_ids": ids, "protein_attention_mask": torch.ones_like(ids)}
+            return given, {"protein_tokens": ids[0].numpy()}
         if "source tokens" in shapes:
             ids, marks = torch.randint(2, 96, (1, SOURCE)), torch.randint(0, 2, (1, SOURCE))
             if "global tokens" in shapes:

@@ -57,6 +57,7 @@ DIFFERENT = {
     "idefics": "an image goes in",
     "pp_formulanet": "an image goes in",
     "vision-encoder-decoder": "an image goes in",
+    "evolla": "a protein goes in",
     "pi0": "images, a state and actions always go in",
     "pix2struct": "an image goes in",
     "blip-2": "an image always goes in; its language model is among CONFIGS",

@@ -1,0 +1,49 @@
+"""Evolla, some of whose layers look at a protein."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from tests.oracle.differential import set_path
+from tests.oracle.images import CONFIGS
+
+
+def change(path: str, value: object) -> dict[str, Any]:
+    """The small config with another value."""
+    document: dict[str, Any] = deepcopy({"model_type": "evolla", **CONFIGS["evolla"]})
+    set_path(document, path, value)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("n_layers", "n_adapters", "expected"),
+    [
+        (32, 8, (3, 7, 11, 15, 19, 23, 27, 31)),  # 32 // 8 = 4: each fourth layer
+        (3, 8, (0, 1, 2)),  # fewer layers than adapters: each layer
+        (5, 2, (1, 3)),  # 5 // 2 = 2: the last layer has none
+        (3, 1, (2,)),
+    ],
+)
+def test_layers_with_an_adapter(n_layers: int, n_adapters: int, expected: tuple[int, ...]) -> None:
+    document = change("num_hidden_layers", n_layers) | {"aligner_num_add_layers": n_adapters}
+    sizes: Any = pc.load(document).sizes
+    assert sizes.adapters == expected
+
+
+@pytest.mark.parametrize("key", ["is_decoder", "add_cross_attention"])
+def test_the_proteins_encoder_is_no_decoder(key: str) -> None:
+    with pytest.raises(pc.ParamcountError, match=f"protein_encoder_config.{key} = true is not supported"):
+        pc.count(change(f"protein_encoder_config.{key}", True))
+
+
+@pytest.mark.parametrize("key", ["mask_token_id", "pad_token_id"])
+def test_the_protein_has_ids_for_mask_and_padding(key: str) -> None:
+    with pytest.raises(pc.ParamcountError, match=f"protein_encoder_config.{key} = null"):
+        pc.count(change(f"protein_encoder_config.{key}", None))
+
+
+def test_tokens_of_proteins_are_an_embedding_of_their_own() -> None:
+    count = pc.count({"model_type": "evolla", **CONFIGS["evolla"]})
+    assert (count.components["embedding"], count.components["other_embedding"]) == (96 * 32, 20 * 24)
