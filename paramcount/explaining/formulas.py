@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from math import prod
 from types import SimpleNamespace
 
@@ -73,8 +74,15 @@ def build_model_formula(model: Model, of: str, structure: Mapping[str, object]) 
     if of == "mtp" and count_model(model).mtp is None:
         raise ParamcountError("the size of the MTP layers is unknown", where=model.id)
     fixed = frozenset(path for path, value in changes.items() if type(value) is int)
-    walk = walk_model(model.sizes, model.reading.head, fixed)
-    return select_count(sum_weights(walk.c, model.reading.head), walk.c, type(model.sizes), of, model.sizes)
+    c, sums = sum_symbols(model.sizes, model.reading.head, fixed)
+    return select_count(sums, c, type(model.sizes), of, model.sizes)
+
+
+@lru_cache(maxsize=8)  # each count of a model needs the same
+def sum_symbols(sizes: Sizes, head: bool, fixed: frozenset[str]) -> tuple[Sizes, Sums]:
+    """A stand-in for sizes with symbols except for those in `fixed`, and its sums."""
+    c = walk_model(sizes, head, fixed).c
+    return c, sum_weights(c, head)
 
 
 def select_count(sums: Sums, c: Sizes, cls: type[Sizes], of: str, sizes: Sizes | None = None) -> Polynomial:
