@@ -17,20 +17,27 @@ LISTED = (
     "reusing_layers",
     "active_by_layer",
     "layer_types",
+    "target_layers",
 )  # layers named one by one: how many there are is structure
+NUMBERS = ("n_layers", "n_views")  # of layers, where they are named
 
 COUNTS = ("n_layers_before", "n_merges")  # of steps that a declaration lists one by one
 
 
-def replace_sizes(sizes: Sizes, replace: Callable[[str, int], Any], prefix: str = "") -> SymbolicSizes:
-    """The same attributes with every number replaced. Flags, words, lists and None are structure and stay."""
+def replace_sizes(
+    sizes: Sizes, replace: Callable[[str, int], Any], prefix: str = "", listed: bool = False
+) -> SymbolicSizes:
+    """The same attributes with every number replaced. Flags, words, lists and None are structure and stay.
+
+    `listed`: layers are named one by one by what these sizes are a part of.
+    """
     found: dict[str, Any] = {}
-    listed = any(getattr(sizes, name, ()) for name in LISTED)
+    listed = listed or any(getattr(sizes, name, ()) for name in LISTED)
     for name in type(sizes).model_fields:
         value = getattr(sizes, name)
         if isinstance(value, Sizes):
-            found[name] = replace_sizes(value, replace, f"{prefix}{name}_")
-        elif type(value) is int and not (listed and name == "n_layers") and name not in COUNTS:
+            found[name] = replace_sizes(value, replace, f"{prefix}{name}_", listed)
+        elif type(value) is int and not (listed and name in NUMBERS) and name not in COUNTS:
             found[name] = replace(prefix + name, value)
         else:
             found[name] = value

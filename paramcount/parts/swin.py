@@ -30,7 +30,19 @@ from paramcount.flow import (
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.vision import States, embed_patches
 from paramcount.parts.vit import count_patches
-from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Indices, Positive, Tower, Widths, derived, hf
+from paramcount.sizes import (
+    Condition,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Tower,
+    Widths,
+    derived,
+    hf,
+)
 from paramcount.sizes.setting_fields import setting
 
 ATTENTION = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
@@ -58,6 +70,11 @@ def stages_agree(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
+def head_dims(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    """The dimension of the heads of each stage, which divide its size."""
+    return tuple(max(1, c["d_embedding"] * 2**i // n) for i, n in enumerate(c["heads"][: len(c["depths"])]))
+
+
 class Swin(Tower):
     """`n_patches`: of the images that learned positions are for."""
 
@@ -74,7 +91,9 @@ class Swin(Tower):
     depths: Indices = hf("depths", absent=(2, 2, 6, 2))
     heads: Widths = hf("num_attention_heads", "num_heads", absent=(3, 6, 12, 24))
     d_model: Positive = derived(lambda js, c: c["d_embedding"] * 2 ** max(len(c["depths"]) - 1, 0))
+    head_dims: Widths = derived(head_dims)
     window_size: Positive = hf("window_size", absent=7)
+    shift: Natural = derived(lambda js, c: c["window_size"] // 2)
     ff_dims: Widths = derived(
         lambda js, c: tuple(int(js.get("mlp_ratio", 4.0) * c["d_embedding"] * 2**i) for i in range(len(c["depths"])))
     )
@@ -110,7 +129,7 @@ class Swin(Tower):
         """The layers of a stage, whose patches have `side` pixels a side."""
         window = c.window_size * side
         padded, windows = padded_places(pixels, side, window)
-        shifted = padded_windows(pixels, side, window, c.window_size // 2 * side)
+        shifted = padded_windows(pixels, side, window, c.shift * side)
         reads = (padded, windows, shifted, index_places(padded, c.window_size, c.window_size))
         kinds = [("windows" if i % 2 == 0 else "shifted windows", 1) for i in range(c.depths[stage])]
 
@@ -129,7 +148,8 @@ class Swin(Tower):
     def attend(c, x: Data, stage: int, windows: Data, distances: Data) -> Data:
         """Inside windows; zeros around the image are attended to."""
         n, d, area = c.heads[stage], x.shape[-1], c.window_size * c.window_size
-        q, k, v = (linear(x, name, f"qkv.{part}", (n, d // n), bias=c.qkv_bias) for name, part in zip(ATTENTION, "qkv"))
+        heads = (n, c.head_dims[stage])
+        q, k, v = (linear(x, name, f"qkv.{part}", heads, bias=c.qkv_bias) for name, part in zip(ATTENTION, "qkv"))
         side = 2 * c.window_size - 1
         weights = [Weight("attention.self.relative_position_bias_table", "position", (side * side, n))]
         if c.has_index:
