@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from paramcount.tracing.render import list_footnotes
 from tests.oracle.differential import set_path
 from tests.oracle.images import CONFIGS
 
@@ -47,3 +48,8 @@ def test_the_protein_has_ids_for_mask_and_padding(key: str) -> None:
 def test_tokens_of_proteins_are_an_embedding_of_their_own() -> None:
     count = pc.count({"model_type": "evolla", **CONFIGS["evolla"]})
     assert (count.components["embedding"], count.components["other_embedding"]) == (96 * 32, 20 * 24)
+
+
+def test_a_trace_says_that_the_protein_is_an_input() -> None:
+    trace = pc.trace({"model_type": "evolla", **CONFIGS["evolla"]}, tokens=5)
+    assert "protein, protein and latents: size depends on the input" in list_footnotes(trace)

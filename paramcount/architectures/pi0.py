@@ -169,7 +169,7 @@ def project(c: Any, x: Data, prefix: str, after: Data | None = None) -> tuple[Da
 def attend_to_both(q: Data, keys: tuple[Data, Data], values: tuple[Data, Data]) -> Data:
     """The state and the actions attend to images and text; the state to itself alone, the actions to all of both."""
     (far, k), (seen, v) = keys, values
-    before, all_rows = "images, text and state", "images, text, state and actions"
+    before, all_rows = "prompt and state", "prompt and actions"
     own = [stack_rows(x, first_token(y), length=before) for x, y in ((far, k), (seen, v))]
     first = attend(first_token(q), *own, cached=(), causal=False)
     every = [stack_rows(x, y, length=all_rows) for x, y in ((far, k), (seen, v))]

@@ -197,10 +197,13 @@ def list_footnotes(trace: Trace) -> list[str]:
 def describe_named_sizes(trace: Trace) -> Iterator[str]:
     """The sizes that are names because they depend on the input."""
     causes: dict[str, str] = {}  # {name: what decides on the size}
+    determined_by = dict(DETERMINED_BY)
+    if {"vision", "audio"}.isdisjoint(step.part for step in trace.steps):
+        del determined_by["projector"]  # which projects something else
     for step in trace.steps:
         for n in (n for shape in (*step.inputs, step.out) for n in shape if isinstance(n, str)):
             if causes.get(n, UNDETERMINED) == UNDETERMINED:
-                causes[n] = DETERMINED_BY.get(step.part, UNDETERMINED)
+                causes[n] = determined_by.get(step.part, UNDETERMINED)
     if causes.pop(ROUTED, None):
         yield f"{ROUTED}: number of tokens routed to an expert"
     for cause in dict.fromkeys(causes.values()):
