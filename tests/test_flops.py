@@ -30,6 +30,55 @@ def test_training_runs_the_lm_head_at_every_position_and_takes_three_forward_pas
     assert result.training_flops_per_token == 3 * (result.prefill_flops + 1023 * lm_head) // 1024
 
 
+def test_global_tokens_see_all_and_all_see_them() -> None:
+    # PEGASUS-X (arXiv:2208.04347 §4): 6 global tokens see them and the 12 others, which see them and their block of 4
+    config = {
+        "model_type": "pegasus_x", "d_model": 16, "encoder_layers": 2, "encoder_attention_heads": 2,
+        "num_global_tokens": 6, "block_size": 4, "stagger_local_blocks": False,
+    }  # fmt: skip
+    (scores,) = (
+        step
+        for step in pc.trace(config, tokens=5, source=12).steps
+        if step.op == "QKᵀ" and step.scopes[-1].name.startswith("model.encoder.")
+    )
+    assert scores.multiply_adds == 16 * 18 * 18
+    assert scores.visible_multiply_adds == 16 * (6 * (6 + 12) + 12 * (6 + 4))
+
+
+def test_keys_of_the_source_stand_in_front_of_those_of_the_tokens() -> None:
+    # T5Gemma 2 (arXiv:2512.14856 §2): one attention reads the source and the earlier tokens, in each of 26 layers of 8
+    # heads of 256; windows leave out earlier tokens alone
+    config = {"model_type": "t5gemma2", "decoder": {"num_attention_heads": 8, "head_dim": 256, "sliding_window": 4}}
+    longer, shorter = (pc.flops(config, context=10, source=n).flops_per_token for n in (700, 699))
+    assert longer is not None
+    assert shorter is not None
+    assert longer - shorter == 2 * 26 * 2 * 8 * 256
+    steps = pc.trace(config, tokens=5, source=7).steps
+    scores = [step for step in steps if step.op == "QKᵀ" and step.scopes and "model.decoder." in step.scopes[-1].name]
+    visible = {"full_attention": 5 * 7 + 15, "sliding_attention": 5 * 7 + 1 + 2 + 3 + 4 + 4}
+    assert {step.scopes[-1].kind: step.multiply_adds for step in scores} == dict.fromkeys(visible, 8 * 256 * 5 * 12)
+    assert {step.scopes[-1].kind: step.visible_multiply_adds for step in scores} == {
+        kind: 8 * 256 * pairs for kind, pairs in visible.items()
+    }
+
+
+def test_a_canvas_sees_the_prompt_in_front_of_it_as_far_as_the_window_reaches() -> None:
+    # DiffusionGemma: each of 5 new tokens sees all of them, and 9 of the prompt or, with a window of 4, the last 3
+    config = {
+        "model_type": "diffusion_gemma",
+        "text_config": {
+            "num_attention_heads": 4, "head_dim": 8, "global_head_dim": 16, "sliding_window": 4, "num_experts": 4,
+            "top_k_experts": 2, "moe_intermediate_size": 12,
+        },
+    }  # fmt: skip
+    steps = pc.trace(config, tokens=5, source=9).steps
+    scores = [step for step in steps if step.op == "QKᵀ" and step.out[-2:] in ((5, 5 + 9), (5, 5 + 3))]
+    assert {(step.scopes[-1].kind, step.multiply_adds) for step in scores} == {
+        ("full_attention", 4 * 16 * 5 * 14),
+        ("sliding_attention", 4 * 8 * 5 * 8),
+    }
+
+
 def test_absorbed_latent_attention_multiplies_each_latent_twice() -> None:
     # DeepSeek-V3: every matrix once per token, and 128 heads over 8,192 latents of 512 + 64 and of 512, in 61 layers
     result = pc.flops("deepseek-v3", context=8192)

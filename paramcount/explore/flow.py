@@ -39,7 +39,9 @@ class SymbolicWalk(Walk):
             self.windows[name] = attention.trimmed_to
         return make_symbols(name)[0]
 
-    def count_pairs(self, attention: Attention, heads: Any, lengths: Any, chosen: Data | None) -> tuple[Any, None]:
+    def count_pairs(
+        self, attention: Attention, heads: Any, lengths: Any, front: Any, chosen: Data | None
+    ) -> tuple[Any, None]:
         n, m = lengths
         return (None if isinstance(n, str) or isinstance(m, str) else heads * n * m), None
 

@@ -29,6 +29,7 @@ from paramcount.flow import (
 from paramcount.flow import multiply as product_of
 from paramcount.flow.caches import find_cached
 from paramcount.flow.operation import Form, Operation, Stage
+from paramcount.flow.operations.shapes import Pool
 from paramcount.flow.walk import enter_body, locate_weight
 from paramcount.tracing.phrases import describe_data, name_data
 from paramcount.tracing.trace import (
@@ -98,6 +99,7 @@ class Walk:
         self.cache: list[CacheEntry] = []
         self.score_counts: list[int | None] = []
         self.step_of: dict[int, int] = {}  # {id of data: index of the step that computes it}
+        self.front_rows: dict[int, int] = {}
         self.pad_step_of: dict[int, int] = {}  # {index of a step: index of the step that pads it}
         flow = [data for data, *_ in list_steps(out)]
         self.has_prompt = any(isinstance(data.operation, Join) and data.operation.once for data in flow)
@@ -124,11 +126,38 @@ class Walk:
         return self.options.tokens + (past if attention.trimmed_to is None else min(past, attention.trimmed_to - 1))
 
     def count_rows(self, data: Data) -> int | str:
-        """Length of the first axis."""
+        """Length of the first axis, with rows that are put in front of the sequence."""
         size = data.shape[0]
         if size != "tokens":
-            return self.resolve_size(size)
-        return self.n_rows if self.options.past is None else self.count_decoded_rows(data)
+            rows = self.resolve_size(size)
+        else:
+            rows = self.n_rows if self.options.past is None else self.count_decoded_rows(data)
+        if isinstance(rows, str):
+            return rows
+        if isinstance(data.operation, Pool) and data.operation.of == "last tokens":
+            return min(rows, int(data.operation.size)) if isinstance(data.operation.size, int) else rows
+        return rows + self.count_front(data)
+
+    def count_front(self, data: Data) -> int:
+        """How many rows stand in front of the sequence, such as global tokens or the keys of another text."""
+        if self.has_prompt or not isinstance(data.shape[0], str):
+            return 0
+        if id(data) not in self.front_rows:
+            self.front_rows[id(data)] = 0  # the state passed between layers may lead back here
+            self.front_rows[id(data)] = self.find_front(data)
+        return self.front_rows[id(data)]
+
+    def find_front(self, data: Data) -> int:
+        operation = data.operation
+        if isinstance(operation, Join) and operation.axis == 0 and len(data.inputs) == 2:
+            first, rest = data.inputs
+            rows = self.count_rows(first)
+            return self.count_front(rest) + (0 if isinstance(rows, str) else rows)
+        sources = [source for source in self.outer.get(id(data), data.inputs) if source.shape[:1] == data.shape[:1]]
+        n = self.count_front(sources[0]) if sources else 0
+        if isinstance(operation, Pool):
+            return max(n - 1, 0) if operation.of == "other tokens" else 0
+        return n
 
     def resolve_size(self, size: int | str) -> int | str:
         """The size as a number if this trace fixes it, otherwise its name."""
@@ -392,7 +421,8 @@ class Walk:
         heads, shared = (x.shape[1] if len(x.shape) == 3 else 1 for x in (q, k))
         scores = self.add_batch_axis((heads, n, m) if len(q.shape) == 3 else (n, m))
         fields: dict[str, Any] = {"heads": heads, "out": scores}
-        pairs, visible = self.count_pairs(attention, heads, (n, m), chosen)
+        front = (self.count_front(q), self.count_front(k))
+        pairs, visible = self.count_pairs(attention, heads, (n, m), front, chosen)
         grouping = f", {divide(heads, shared)} query heads per KV head" if shared != heads else ""
         product = Product((n, q.shape[-1]), (q.shape[-1], m), (n, m))
         self.add_step(
@@ -466,15 +496,23 @@ class Walk:
             self.cache.append(CacheEntry(cached.what, shapes, place.layers, grows=cached.grows, kind=cached.kind))
 
     def count_pairs(
-        self, attention: Attention, heads: int, lengths: tuple[int | str, int | str], chosen: Data | None
+        self,
+        attention: Attention,
+        heads: int,
+        lengths: tuple[int | str, int | str],
+        front: tuple[int, int],
+        chosen: Data | None,
     ) -> tuple[int | None, int | None]:
         """Pairs of a query and a key of all heads: all, and those that no mask hides; None if a length depends on the
-        input."""
+        input. `front`: how many of the queries and of the keys stand in front of the sequence, which see all and which
+        all see."""
         n, m = lengths
         if isinstance(n, str) or isinstance(m, str):
             return None, None
         heads *= self.options.batch or 1
-        return heads * n * m, heads * attention.count_visible(n, m, chosen.shape[-1] if chosen else None)
+        n_text, m_text = n - front[0], m - front[1]
+        visible = attention.count_visible(n_text, m_text, chosen.shape[-1] if chosen else None)
+        return heads * n * m, heads * (n * m - n_text * m_text + visible)
 
     def multiply_width(self, pairs: int | None, data: Data) -> int | None:
         """None if either depends on the input: attention among channels multiplies along the patches."""
