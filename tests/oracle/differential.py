@@ -311,10 +311,10 @@ def sum_reference(model: Any) -> dict[str, int]:
     tables = [module.weight] if hasattr(module, "weight") else [each.weight for each in module]  # for each codebook
     if hasattr(module, "additional_embedding"):
         tables.append(module.additional_embedding.weight)
-    table = tables[0]
+    table, saved = tables[0], model.state_dict()
     found = {
         "total": sum(p.numel() for p in model.parameters()),
-        "buffers": sum(b.numel() for name, b in model.named_buffers() if name in model.state_dict()),
+        "buffers": sum(b.numel() for name, b in model.named_buffers() if name in saved),
         "embedding": 0 if table.dim() > 2 else sum(p.numel() for p in tables),  # a convolution's: no token is looked up
     }
     if (head := flaws.find_head(model)) is not None:

@@ -85,7 +85,7 @@ def revert_names(model: Any, tensors: Mapping[str, Any]) -> dict[str, Any]:
     """Tensors under the names that a model is released by."""
     from transformers.core_model_loading import revert_weight_conversion
 
-    if model.config.model_type in UNCONVERTED:
+    if not tensors or model.config.model_type in UNCONVERTED:
         return dict(tensors)
     found: dict[str, Any] = revert_weight_conversion(model, dict(tensors))
     return found
@@ -122,19 +122,19 @@ def visit_chosen_experts(experts: Any, x: Any, mask: Any, weights: Any) -> Any:
     return found * (1 - experts.moe_token_dropout)
 
 
-def mend_name(model: Any, name: str) -> str:
-    """The name of a tensor in released files, if the reference saves it under another.
+def mend_name(model_type: str, name: str) -> str:
+    """The name of a tensor of a model in released files, if the reference saves it under another.
 
     Kimi K2.5: it calls the layers of the language model blocks, too, and does not rename all of the encoder. The
     names are those that its own loading rules read. Qianfan-OCR: "encoder" in the names of the
     encoder's layers gets into those of the language model too. HyperCLOVA X Vision: it removes a prefix when it loads a
     file and does not put it back.
     """
-    if model.config.model_type == "qianfan_ocr":
+    if model_type == "qianfan_ocr":
         return name.replace("language_model.model.encoder.", "language_model.model.")
-    if model.config.model_type == "hyperclovax_vision_v2":
+    if model_type == "hyperclovax_vision_v2":
         return re.sub(r"^model\.language_model\.(?!lm_head|model\.)", "model.language_model.model.", name)
-    if model.config.model_type != "kimi_k25":
+    if model_type != "kimi_k25":
         return name
     name = name.replace("language_model.model.blocks.", "language_model.model.layers.")
     return name.replace("vision_tower.encoder.patch_embed.", "vision_tower.patch_embed.")
@@ -158,8 +158,9 @@ def mend_shapes(model: Any, saved: dict[str, tuple[int, ...]]) -> dict[str, tupl
     OLMo Hybrid: it joins the convolutions of q, k and v when it loads them and cuts them into three equal parts when it
     saves them, though v is wider: what it saves it cannot load as what it was.
     """
-    saved = {mend_name(model, name): shape for name, shape in saved.items()}
-    if model.config.model_type == "molmo2" and MOLMO_TABLES[0] in saved:  # halves of a table that it joined
+    model_type = model.config.model_type  # reading it takes as long as mending a name
+    saved = {mend_name(model_type, name): shape for name, shape in saved.items()}
+    if model_type == "molmo2" and MOLMO_TABLES[0] in saved:  # halves of a table that it joined
         c = model.config.text_config
         rows = (c.vocab_size, c.additional_vocab_size)
         return {**saved, **{name: (n, c.hidden_size) for name, n in zip(MOLMO_TABLES, rows)}}
@@ -167,7 +168,7 @@ def mend_shapes(model: Any, saved: dict[str, tuple[int, ...]]) -> dict[str, tupl
         type(model).__name__ == "OpenAIGPTDoubleHeadsModel" and model.config.tie_word_embeddings
     ):  # tied the other way round
         return {name.replace("lm_head", "transformer.tokens_embed"): shape for name, shape in saved.items()}
-    if model.config.model_type != "olmo_hybrid":
+    if model_type != "olmo_hybrid":
         return saved
     c = model.config
     widths = {

@@ -77,7 +77,7 @@ def save_weights(model: Any) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder, save_original_format=model.config.model_type not in flaws.UNCONVERTED)
         saved = {
-            flaws.mend_name(model, name): array.astype("float32")
+            flaws.mend_name(model.config.model_type, name): array.astype("float32")
             for path in Path(folder).glob("*.safetensors")
             for name, array in load_file(path).items()
         }
