@@ -302,7 +302,7 @@ def test_missing_sizes_at_the_top_level_of_a_multimodal_config_are_a_warning() -
     assert pc.count({"model_type": "qwen2_vl", **sizes}).warnings == ()
     assert pc.count({"model_type": "qwen2_vl", "text_config": {"num_hidden_layers": 1}}).warnings == ()
     (warning,) = pc.count({"model_type": "dots3_note"}).warnings
-    assert warning.endswith("more are missing; used the defaults of Dots3NoteTextConfig")
+    assert warning.endswith("more are missing; used the defaults of Dots3NoteConfig")
 
 
 LLAVA_NEXT = {

@@ -183,9 +183,10 @@ def test_a_multimodal_model_without_a_head_is_its_own_class(cls: str) -> None:
 
 
 def test_a_task_head_on_a_partly_supported_multimodal_model_is_an_error() -> None:
-    cls = "Dots3NoteForTokenClassification"
+    cls = "LlavaForTokenClassification"
     message = f"architectures.0 = {cls} has a head that is not supported for this model type"
-    assert model_error({"model_type": "dots3_note", "architectures": [cls]}).startswith(message)
+    config = {"model_type": "llava", "architectures": [cls], "vision_config": {"model_type": "no such encoder"}}
+    assert model_error(config).startswith(message)
 
 
 def test_the_headline_names_the_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

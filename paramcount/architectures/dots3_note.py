@@ -1,223 +1,268 @@
-"""dots3.note: gated MLA and experts.
+"""dots3.note: its language model sees images through layers with more and more experts, and hears."""
 
-Three of four layers attend to a sliding window and have sizes of their own; the fourth uses sparse attention.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
-from paramcount.architectures.bailing_hybrid import head_gate
-from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Rope, Unknown, is_known, rope
-from paramcount.parts.decoders import layers_by_type_and_mlp
-from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.parts.latent_decoder import LatentDecoder
-from paramcount.parts.mla import Latent, index_tokens, latent_attention, query_latent, rescale
-from paramcount.sizes import ABSENT, ConfigJson, Derivation, FieldValues, derived, hf, per_layer, setting
-from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.sizes.layer_types import check_no_types, dense_by_type
-from paramcount.sizes.rules import check_at_most, check_even, check_layer_types, check_rotated_in_pairs
-from paramcount.sizes.setting_fields import make_rope
-from paramcount.sizes.single_layers import NOTHING, PER_LAYER, Own, of_single_layers
-from paramcount.sizes.types import Flag, Indices, Natural, Positive, Words
+from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value
+from paramcount.flow import (
+    Data,
+    Unknown,
+    Weight,
+    activate,
+    attend,
+    block,
+    experts,
+    fused,
+    given,
+    layer_norm,
+    layers,
+    linear,
+    merge_rows,
+    patch_places,
+    rms_norm,
+    route,
+)
+from paramcount.parts.attentions import partial_rope
+from paramcount.parts.composite import Multimodal
+from paramcount.parts.feed_forward import fused_gated_mlp, gated_mlp
+from paramcount.parts.qwen_audio import Qwen3Ears
+from paramcount.parts.qwen_vision import encoder_attention
+from paramcount.parts.vision import VisionEncoder, embed_patches
+from paramcount.sizes import (
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Words,
+    derived,
+    hf,
+    per_layer,
+    setting,
+)
+from paramcount.sizes.rotary_sizes import rotary_width
+from paramcount.sizes.rules import check_heads_fill, check_rotated_in_two_directions
+from paramcount.sizes.setting_fields import axial_rope, rotary
+from paramcount.sizes.single_layers import NOTHING, PER_LAYER, of_single_layers
 
-KINDS = ("sliding_attention", "indexed_attention", "full_attention")
-
-
-def layer_words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
-    """The first two layers and every fourth look far, the others over a window.
-
-    Whether they look sparsely, use_dsa says, and, with per_layer_config, layer_types alone.
-    """
-    sparse = js.get("use_dsa", None if PER_LAYER in js else True)
-    words = js.get("layer_types")
-    if words is None:
-        far = "full_attention" if sparse is False else "indexed_attention"
-        words = [
-            far if not js.get("use_sliding_window", True) or i < 2 or i % 4 == 1 else "sliding_attention"
-            for i in per_layer(c)
-        ]
-    if sparse is None:
-        return tuple(words)
-    old, new = ("full_attention", "indexed_attention") if sparse else ("indexed_attention", "full_attention")
-    return tuple(new if word == old else word for word in words)
-
-
-def without_experts(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
-    """The layers in front, and those that moe_layer_freq, a number or a list, leaves out."""
-    first, step = check_no_types(js, "first_k_dense_replace", 1), js.get("moe_layer_freq", 1)
-    return tuple(i for i in per_layer(c) if i < first or (not step[i] if isinstance(step, (list, tuple)) else i % step))
-
-
-def of_layer(js: ConfigJson, own: Own, sliding: bool, key: str, absent: int, swa_absent: int) -> tuple[str, Any]:
-    """The config key of a size of one layer, and the size.
-
-    It comes from the layer's own entry, from the entry of all layers or, without per_layer_config, from that of its
-    layer type.
-    """
-    if key in own.sizes:
-        return f"{own.where}.{key}", own.sizes[key]
-    if sliding and PER_LAYER not in js:
-        key, absent = f"swa_{key}", swa_absent
-    return key, js.get(key, absent)
+KINDS = ("dense", "sparse")
+PYRAMID = (*(-1 for _ in range(25)), *range(4, 65, 4), 64)
+OF_EXPERTS = {"num_local_experts": "", "num_experts_per_tok": ""}
+RENAMED = ("fc1", "fc3", "fc2")  # gate, up and down
 
 
-def sizes_are_consistent(js: ConfigJson, c: FieldValues) -> None:
-    """What the reference asks of the sizes of its two kinds of attention."""
-    single = of_single_layers(js, c["n_layers"])
-    width = c["d_sliding_nope"] + c["d_sliding_rope"]
+def read_pyramid(js: ConfigJson, n_layers: int) -> Sequence[int] | None:
+    """The number of experts of each layer, -1 if it has none; None if mlp_layer_types says which layers have some."""
+    found = js.get("pyramid_num_routed")
+    if found is None:
+        return PYRAMID if js.get("mlp_layer_types") is None else None
+    numbers: list[int] = found
+    if PER_LAYER not in js and any(n > 0 for n in numbers[n_layers:]):
+        problem = f"has {count_noun(len(numbers), 'entry')} for {count_noun(n_layers, 'layer')}"
+        raise ParamcountError(problem, where="vision_config.pyramid_num_routed", expected="one entry per layer")
+    return numbers
+
+
+def mlp_words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+    n = c["n_layers"]
+    pyramid = read_pyramid(js, n)
+    found = js["mlp_layer_types"] if pyramid is None else ["sparse" if n > 0 else "dense" for n in pyramid]
+    return tuple(KINDS[found[i] == "sparse"] for i in per_layer(c))
+
+
+def list_experts(js: ConfigJson, c: FieldValues) -> tuple[tuple[int, int], ...]:
+    """All experts and the active ones of each layer, none of a dense one."""
+    n_active = js.get("num_experts_per_tok")
+    n_active = js.get("capacity_factor", 2) if n_active is None else n_active
+    pyramid, single = read_pyramid(js, c["n_layers"]), of_single_layers(js, c["n_layers"])
+    found = []
     for i, word in enumerate(c["layer_types"]):
-        own, sliding = single.get(i, NOTHING), word == "sliding_attention"
-        heads = c["n_sliding_heads" if sliding else "n_heads"]
-        where, found = of_layer(js, own, sliding, "num_key_value_heads", 128, 64)
-        if found != heads:
-            raise ParamcountError(f"= {describe_value(found)} for {heads} heads", where=where, expected=f"{heads}")
-        where, found = of_layer(js, own, sliding, "head_dim", 256, 256)
-        if sliding and found != width:
-            raise ParamcountError(
-                f"= {describe_value(found)}",
-                where=where,
-                expected=f"{width}, the sum of the nope and rope head dimensions",
-            )
+        own = single.get(i, NOTHING).sizes
+        n, k = own.get("num_local_experts", js.get("num_local_experts", 64)), own.get("num_experts_per_tok", n_active)
+        if pyramid is not None and PER_LAYER not in js:
+            n, k = pyramid[i], min(n_active, pyramid[i])
+        if word == "sparse" and not all(type(number) is int and number > 0 for number in (n, k)):
+            problem = f"{describe_value(k)} of {describe_value(n)} experts"
+            raise ParamcountError(f"has {problem}", where=f"vision_config, layer {i}", expected="positive integers")
+        found.append((n, k) if word == "sparse" else (0, 0))
+    return tuple(found)
 
 
-def sizes_of_attention(heads: str, start: str) -> dict[str, str]:
-    """{key: field} of a kind of attention; the keys without a field are the conditions' alone."""
-    widths = {
-        "q_lora_rank": "q_lora",
-        "kv_lora_rank": "kv_lora",
-        "qk_nope_head_dim": "nope",
-        "qk_rope_head_dim": "rope",
-        "v_head_dim": "v",
-    }
-    return {"num_attention_heads": heads, "num_key_value_heads": "", "head_dim": ""} | {
-        key: start + field for key, field in widths.items()
-    }
+def fits_adapter(js: ConfigJson, c: FieldValues) -> None:
+    """Sizes that the projector is said to have are those of the encoder."""
+    for key, absent, expected in (("adapter_in_dim", 1536, c["d_model"]), ("adapter_merge_size", 2, c["merge_size"])):
+        if (found := js.get(key, absent)) != expected:
+            raise ParamcountError(f"= {describe_value(found)}", where=f"vision_config.{key}", expected=f"{expected}")
+    if c["mlp_bias"] and "sparse" in c["layer_types"]:
+        raise ParamcountError("= true, but some layers have experts", where="vision_config.mlp_bias", expected="false")
 
 
-def query_rank_of_no_layer(key: str) -> Derivation:
-    """null: only if no layer has that kind of attention."""
+class Dots3NoteVision(VisionEncoder):
+    """`experts_by_layer`, `active_by_layer`: of each layer, 0 of a dense one."""
 
-    def derivation(js: ConfigJson, c: FieldValues) -> int:
-        if any((word == "sliding_attention") == key.startswith("swa_") for word in c["layer_types"]):
-            raise ParamcountError("= null", where=key, expected="a positive integer")
-        return 1024
+    conditions = (fits_adapter,)
+    layered = dict.fromkeys(KINDS, OF_EXPERTS)
 
-    return derivation
+    d_model: Positive = hf("embed_dim", "hidden_size", absent=1536)
+    n_layers: Positive = hf(absent=42)
+    n_heads: Positive = hf("num_heads", "num_attention_heads", absent=24)
+    d_ff: Positive = hf(absent=4224)
+    n_channels: Positive = hf("num_channels", absent=3)
+    patch_size: Positive = hf("patch_size", absent=14)
+    merge_size: Positive = hf("spatial_merge_size", absent=2)
+    d_out: Positive = hf("adapter_out_dim", absent=5120)
+    layer_types: Words = derived(mlp_words)
+    experts_by_layer: Indices = derived(lambda js, c: tuple(n for n, _ in list_experts(js, c)))
+    active_by_layer: Indices = derived(lambda js, c: tuple(n for _, n in list_experts(js, c)))
+    d_expert: Positive = hf(absent=2112)
+    attention_bias: Flag = hf("use_bias", "attention_bias", absent=False)
+    mlp_bias: Flag = hf(absent=False)
 
-
-def read_ropes(config: Mapping[str, Any], c: Any) -> dict[str, Rope]:
-    """The rotary positions of each kind of layer."""
-    given = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    ropes = {}
-    for word in set(c.layer_types):
-        block = given.get(word, given)
-        theta = config.get("rope_theta", 80_000_000.0)
-        if word == "sliding_attention" and not given:
-            theta = config.get("swa_rope_theta", 50_000.0)
-        kind = block.get("rope_type", block.get("type", "default"))
-        ropes[word] = make_rope(kind, block.get("rope_theta", theta), block, config, 524288)
-    return ropes
-
-
-class Dots3Note(LatentDecoder):
-    """Source: modeling_dots3_note.py of the reference, Dots3NoteTextDecoderLayer.
-
-    Sizes with `sliding` in their names belong to layers with a window. A config.json gives them in keys that begin with
-    swa_, or in per_layer_config, which then wins.
-    """
-
-    reference = "Dots3NoteForCausalLM"
-    linear_by_component = False
-    base_model = "Dots3NoteTextModel"
-    layered = {
-        "sliding_attention": sizes_of_attention("n_sliding_heads", "d_sliding_"),
-        "indexed_attention": sizes_of_attention("n_heads", "d_"),
-        "full_attention": sizes_of_attention("n_heads", "d_"),
-    }
-    conditions = (
-        sizes_are_consistent,
-        grouped_routing(1, 1),
-        padding_in_table(151659),
-        not_null("n_group", "topk_group", "num_key_value_heads", "n_routed_experts"),
-    )
-    defaults = {"vocab_size": 152064, "d_model": 5120, "n_layers": 46}
-
-    layer_types: Words = derived(layer_words)
-    n_heads: Positive = hf(absent=128)
-    d_q_lora: Positive = hf(absent=1024, null=query_rank_of_no_layer("q_lora_rank"))
-    d_kv_lora: Positive = hf(absent=512)
-    d_nope: Positive = hf(absent=128)
-    d_rope: Positive = hf(absent=64)
-    d_v: Positive = hf(absent=128)
-    n_index_heads: Positive = hf("index_n_heads", absent=64)
-    d_index: Positive = hf("index_head_dim", absent=128)
-    n_chosen: Positive = hf("index_topk", absent=2048)
-    window: Positive = hf("sliding_window", absent=lambda js, c: js.get("sliding_window_size", 512), null=ABSENT)
-    n_sliding_heads: Positive = hf("swa_num_attention_heads", absent=64)
-    d_sliding_q_lora: Positive = hf("swa_q_lora_rank", absent=1024, null=query_rank_of_no_layer("swa_q_lora_rank"))
-    d_sliding_kv_lora: Positive = hf("swa_kv_lora_rank", absent=1024)
-    d_sliding_nope: Positive = hf("swa_qk_nope_head_dim", absent=192)
-    d_sliding_rope: Positive = hf(
-        "swa_qk_rope_head_dim", absent=lambda js, c: js.get("swa_head_dim", 256) - c["d_sliding_nope"]
-    )
-    d_sliding_v: Positive = hf("swa_v_head_dim", absent=128)
-    d_ff: Positive = hf(absent=13824)
-    dense_layers: Indices = derived(dense_by_type(without_experts))
-    d_expert: Positive = hf(absent=1536)
-    d_shared_expert: Natural = hf(
-        "moe_shared_expert_intermediate_size", "shared_experts_intermediate_size", absent=1536
-    )
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256)
-    n_active_experts: Positive = hf(absent=8)
-    n_shared_experts: Positive = hf(absent=1)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
-
+    activation = setting("hidden_act", default="silu")
     norm_eps = setting("rms_norm_eps", default=1e-5)
-    ropes = setting(default=read_ropes)
-    routed_scale = setting("routed_scaling_factor", default=1.0)
-    kinds = layers_by_type_and_mlp
+    rope = setting(default=axial_rope)
+    routed_scale = setting("router_scaling_factor", "router_scale", default=1.0)
 
-    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
-        word, density = kind
-        x = x + c.attention(c.norm(x, "input_layernorm"), "self_attn.", word)
-        h = c.norm(x, "post_attention_layernorm")
-        if density == "dense":
-            return x + c.gated_mlp(h)
-        d_shared = c.n_shared_experts * c.d_shared_expert
-        shared = gated_mlp(h, "mlp.shared_experts.", "shared_experts", d_shared, activation=c.activation)
-        return x + (mixture(c, h, "mlp.", choose=c.choose) + shared)
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of its patches, square by square."""
+        side, square = c.patch_size, c.merge_size
+        x = embed_patches(pixels, "patch_embed.proj", c.d_model, side, bias=True, square=square)
+        places, kinds = patch_places(pixels, side, side, square=square), zip(c.experts_by_layer, c.active_by_layer)
+        x = layers(
+            c.norm(x, "patch_embed.norm"),
+            "blocks.{layer}.",
+            [(kind, 1) for kind in kinds],
+            lambda kind, x, places: c.layer_of(kind, x, places),
+            reads=(places,),
+        )
+        return c.norm(x, "post_trunk_norm")
 
-    def attention(c, x: Data, prefix: str, word: str) -> Data:
-        """Latent attention with a gate for each head, its latents rescaled before they are read."""
-        turned = c.ropes[word] if is_known(c.ropes) else Unknown("rope")
-        options: dict[str, Any] = {
-            "bias": c.attention_bias, "eps": c.norm_eps, "rope_norm": True, "rescaled": True,
-            "turn": lambda y: rope(y, turned, "interleaved"),
-        }  # fmt: skip
-        if word == "sliding_attention":
-            ranks = (c.d_sliding_q_lora, c.d_sliding_kv_lora)
-            sizes = Latent(c.n_sliding_heads, *ranks, c.d_sliding_nope, c.d_sliding_rope, c.d_sliding_v)
-            options["window"] = c.window
-        else:
-            sizes = Latent(c.n_heads, c.d_q_lora, c.d_kv_lora, c.d_nope, c.d_rope, c.d_v)
-        latent = rescale(query_latent(sizes, x, prefix, bias=c.attention_bias, eps=c.norm_eps), c.d_model)
-        if word == "indexed_attention":
-            options["chosen"], key = index_tokens(c, x, latent, prefix + "indexer.", turn=options["turn"])
-            options["index"] = (key,)
-        gate = lambda x, a: head_gate(sizes.n_heads, x, a, prefix + "g_proj")  # noqa: E731
-        return latent_attention(sizes, x, prefix, q_latent=latent, gate=gate, **options)
+    def layer_of(c, kind: tuple[int, int], x: Data, places: Data) -> Data:
+        bias, h = c.attention_bias, c.norm(x, "norm_1")
+        x = x + encoder_attention(c, h, places, bias=bias, o_bias=bias, qk_norm=True)
+        h = c.norm(x, "norm_2")
+        if any(kind):
+            return x + c.mixture(h, *kind)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, names=RENAMED, activation=c.activation, bias=c.mlp_bias)
+
+    def mixture(c, x: Data, n: int, n_active: int) -> Data:
+        (scores,) = fused(x, "mlp.gate", {"router": n}, suffixes=("_weight", "_bias"))
+        bias = Weight("mlp.router_bias", "router", (n,), role="buffer")
+        rules: Any = {"normalise": True, "factor": c.routed_scale, "least_sum": 1e-20}
+        weights = route(scores, n_active, "sigmoid", bias=bias, **rules)
+
+        def expert(x: Data) -> Data:
+            return gated_mlp(x, "", "experts", c.d_expert, names=RENAMED, activation=c.activation)
+
+        return experts(x, weights, "mlp.experts.{expert}.", n, n_active, expert)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps)
+
+    def project(c, x: Data) -> Data:
+        """Squares of patches to vectors of the language model's size."""
+        merged = merge_rows(layer_norm(x, "ln_q", 1e-6), c.merge_size * c.merge_size)
+        h = activate(linear(merged, "mlp.0", "projector", merged.shape[-1], bias=True), "gelu")
+        return linear(h, "mlp.2", "projector", c.d_out, bias=True)
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", KINDS)
-        words = set(c.layer_types)
-        for found, width in (
-            (words - {"sliding_attention"}, "d_rope"),
-            (words & {"sliding_attention"}, "d_sliding_rope"),
-        ):
-            if found:
-                check_even(c, width)
-                check_rotated_in_pairs(c, width)
-        if "indexed_attention" in words:
-            check_at_most(c, "d_rope", "d_index")
+        check_heads_fill(c)
+        check_rotated_in_two_directions(c)
+        for name in ("experts_by_layer", "active_by_layer"):
+            if len(found := getattr(c, name)) != c.n_layers:
+                problem = f"has {count_noun(len(found), 'entry')} for " + FieldName("n_layers") + f" = {c.n_layers}"
+                raise ParamcountError(problem, where=FieldName(name), expected="one per layer")
+
+
+def fits_encoder(js: ConfigJson, c: FieldValues) -> None:
+    """The size that the projector is said to read is the encoder's."""
+    found = js.get("whisper_adapter_in_dim", js.get("adapter_input_size", 1280))
+    if found != c["d_model"]:
+        where = "audio_config.adapter_input_size"
+        raise ParamcountError(f"= {describe_value(found)}", where=where, expected=f"{c['d_model']}")
+
+
+class Dots3NoteEars(Qwen3Ears):
+    """The convolutions of Qwen 3's audio encoders before layers like Llama's, which see all frames."""
+
+    unused_keys = ("conv_output_size", "head_dim", "num_key_value_heads")
+    conditions = (fits_encoder,)
+
+    d_model: Positive = hf("whisper_config.d_model", "hidden_size", absent=1280)
+    n_layers: Positive = hf("whisper_config.encoder_layers", "num_hidden_layers", absent=32)
+    n_heads: Positive = hf("whisper_config.encoder_attention_heads", "num_attention_heads", absent=20)
+    d_ff: Positive = hf("whisper_config.encoder_ffn_dim", "intermediate_size", absent=5120)
+    n_mels: Positive = hf("whisper_config.num_mel_bins", "feature_size", absent=128)
+    d_out: Positive = hf("whisper_adapter_out_dim", "adapter_output_size", "adapter_out_dim", absent=5120)
+    d_rope: Natural = derived(rotary_width(0.5))
+    attention_bias: Flag = hf(absent=True)
+
+    activation = setting("hidden_act", default="silu")
+    rope = rotary()
+
+    def attend(c, x: Data) -> Data:
+        x = layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.rotary_layer(x))
+        return rms_norm(x, "layer_norm", 1e-6)
+
+    def rotary_layer(c, x: Data) -> Data:
+        x = x + c.rotary_attention(rms_norm(x, "self_attn_layer_norm", 1e-6))
+        h = rms_norm(x, "final_layer_norm", 1e-6)
+        return x + fused_gated_mlp(h, "", "mlp", c.d_ff, activation=c.activation, bias=True, names=("fc1", "fc2"))
+
+    def rotary_attention(c, x: Data) -> Data:
+        heads, bias = (c.n_heads, c.d_head), c.attention_bias
+        q, k, v = (
+            linear(x, f"self_attn.{name}_proj", f"qkv.{name}", heads, bias=bias and name != "k") for name in "qkv"
+        )
+        q, k = (partial_rope(y, c.d_rope, c.rope) for y in (q, k))
+        return linear(attend(q, k, v, cached=()), "self_attn.out_proj", "output_projection", c.d_model, bias=bias)
+
+    def project(c, x: Data) -> Data:
+        h = linear(layer_norm(x, "proj.0", 1e-5), "proj.1", "projector", c.d_out, bias=True)
+        return linear(activate(h, "gelu"), "proj.3", "projector", c.d_out, bias=True)
+
+
+class Dots3Note(Multimodal):
+    """Source: modeling_dots3_note.py of the reference. Names as in released files."""
+
+    reference = "Dots3NoteForConditionalGeneration"
+    base_model = "Dots3NoteModel"
+    modules = {
+        ".mlp.fc1": (".mlp.gate_proj",),
+        ".mlp.fc2": (".mlp.down_proj",),
+        ".mlp.fc3": (".mlp.up_proj",),
+        "speech_encoder.layers.{layer}.self_attn.out_proj": ("layers.{layer}.self_attn.o_proj",),
+        "speech_encoder.layers.{layer}.fc1": ("layers.{layer}.mlp.gate_up_proj",),
+        "speech_encoder.layers.{layer}.fc2": ("layers.{layer}.mlp.down_proj",),
+        "audio_adapter.proj.1": ("adapter.fc1",),
+        "audio_adapter.proj.3": ("adapter.fc2",),
+    }
+    encoder_prefix = "vision_encoder."
+    projector_prefix = "vision_encoder.adapter."
+    language_prefix = ""
+
+    vision: Dots3NoteVision
+    audio: Dots3NoteEars
+
+    image_token = setting("image_token_id", default=151660)
+    audio_token = setting("audio_token_id", default=151720)
+
+    def see_more(c) -> Sequence[tuple[Data, int | Unknown]]:
+        frames = given("log-mel frames", "frames", c.audio.n_mels)
+        sound = block(frames, "audio_encoder.dots_encoder.speech_encoder.", c.audio.forward, part="audio")
+        sound = block(sound, "audio_encoder.audio_adapter.", c.audio.project, part="projector")
+        return ((sound, c.audio_token),)
+
+    def project(c, x: Data, *places: Data) -> Data:
+        return c.vision.project(x)
+
+    def check(c: Any) -> None:
+        for name in ("vision", "audio"):
+            if (found := getattr(c, name).d_out) != c.language.d_model:
+                raise ParamcountError(
+                    f"= {found} is not " + FieldName("language.d_model") + f" = {c.language.d_model}",
+                    where=FieldName(f"{name}.d_out"),
+                    expected=f"{c.language.d_model}",
+                    sizes=(found, c.language.d_model),
+                )

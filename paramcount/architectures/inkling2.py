@@ -6,7 +6,6 @@ from paramcount.architectures.inkling2_text import Inkling2Text
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
     Data,
-    Rope,
     activate,
     attend,
     block,
@@ -26,6 +25,7 @@ from paramcount.parts.vision import VisionEncoder
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, hf, setting
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.rules import check_heads_fill, check_rotated_in_two_directions
+from paramcount.sizes.setting_fields import axial_rope
 
 
 def times_ratio(js: ConfigJson, c: FieldValues) -> int:
@@ -47,7 +47,7 @@ class Inkling2Vision(VisionEncoder):
     d_out: Positive = hf("text_hidden_size", absent=4608)
 
     norm_eps = setting("layer_norm_eps", default=1e-5)
-    rope = setting(default=lambda js, c: Rope((js.get("rope_parameters") or {}).get("rope_theta", 10_000.0)))
+    rope = setting(default=axial_rope)
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches, square by square."""

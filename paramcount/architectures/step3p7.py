@@ -2,13 +2,9 @@
 image.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from paramcount.architectures.step3p5 import Step35
 from paramcount.flow import (
     Data,
-    Rope,
     attend,
     block,
     convolve_image,
@@ -25,14 +21,11 @@ from paramcount.parts.vision import VisionEncoder, embed_patches
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.rules import check_heads_fill, check_rotated_in_two_directions
+from paramcount.sizes.setting_fields import axial_rope
 
 
 def times_ratio(js: ConfigJson, c: FieldValues) -> int:
     return part_of(c["d_model"], js.get("mlp_ratio", 8960 / 1536), "mlp_ratio")
-
-
-def rope_of_places(config: Mapping[str, Any], c: Any) -> Rope:
-    return Rope((config.get("rope_parameters") or {}).get("rope_theta", config.get("rope_theta", 10_000.0)))
 
 
 class Step37Vision(VisionEncoder):
@@ -49,7 +42,7 @@ class Step37Vision(VisionEncoder):
 
     activation = setting("hidden_act", default="quick_gelu")
     norm_eps = setting("layer_norm_eps", default=1e-5)
-    rope = setting(default=rope_of_places)
+    rope = setting(default=axial_rope)
 
     def forward(c, pixels: Data) -> Data:
         """One square image to vectors of squares of 4 × 4 patches."""

@@ -23,7 +23,7 @@ MASK_AXES = 4  # axes of a causal mask, which has the name of a bias
 MEANINGS: tuple[tuple[str, str], ...] = (
     # Never learned.
     ("router", "experts.e_score_correction_bias moe_statics"),
-    ("buffer", "e_score_correction_bias expert_bias gate.bias tid2eid moe.router_bias"),
+    ("buffer", "e_score_correction_bias expert_bias gate.bias tid2eid moe.router_bias mlp.router_bias"),
     ("legacy_buffer", "self.rotary_embeddings.inv_freq"),
     ("buffer", "balancing_biases final_logits_bias layer_scalar act_fn.beta"),
     ("buffer", "act_fn.eps"),
@@ -49,6 +49,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("projector", "patch_merge_mlp img_projection_up img_projection_down"),
     ("projector", "sub_img_feature_extensor global_img_feature_extensor resampler"),
     ("projector", "vit_downsampler vit_downsampler2 vit_large_projector sequence_compressor_resampler"),
+    ("projector", "vision_encoder.adapter audio_adapter"),
     ("projector", "^.image_newline ^.view_seperator ^.model.image_newline ^.model.view_seperator"),
     ("projector", "resampler_model perceiver_resampler vit.perceive generation_aligner generation_embeddings"),
     ("projector", "vision_backbone.image_pooling_2d vision_backbone.image_projector"),

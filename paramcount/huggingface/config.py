@@ -27,7 +27,6 @@ from paramcount.huggingface.key_warnings import (
 )
 from paramcount.huggingface.multimodal import (
     COMPOSITES,
-    WHOLE_CLASSES,
     Composite,
     get_encoder_type,
     get_language_config,
@@ -224,7 +223,18 @@ def is_whole_supported(document: Mapping[str, Any], composite: Composite) -> boo
     model_type, cls = get_model_type(document), get_class_name(document)
     if composite.default_encoder and get_encoder_type(document)[0] not in composite.encoders:
         return False
+    if is_language_class(model_type, cls):
+        return False
     return model_type in ARCHITECTURES or f"{model_type}.{cls}" in ARCHITECTURES
+
+
+def is_language_class(model_type: str, cls: str) -> bool:
+    """Whether a class is that of the language model alone, whose config.json may be the same."""
+    composite = COMPOSITES[model_type]
+    if not composite.is_flat or model_type not in ARCHITECTURES:
+        return False
+    whole, language = (get_reference_class(architecture_of(name)) for name in (model_type, composite.default_type))
+    return cls == language != whole
 
 
 def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
@@ -335,13 +345,10 @@ def get_composite_class(model_type: str, cls: str) -> tuple[str, bool]:
             where="architectures.0",
             expected="a class with an LM head or without a head",
         )
-    if model_type in WHOLE_CLASSES:
-        whole, base = WHOLE_CLASSES[model_type]
-    else:
-        architecture = architecture_of(model_type)
-        whole, base = get_reference_class(architecture), get_base_class(architecture)
+    architecture = architecture_of(model_type)
+    whole, base = get_reference_class(architecture), get_base_class(architecture)
     is_base = cls.casefold() == base.casefold()
-    if is_base or cls.casefold() == whole.casefold():
+    if is_base or cls.casefold() == whole.casefold() or is_language_class(model_type, cls):
         return cls, not is_base
     return (whole if cls else ""), True
 

@@ -326,17 +326,6 @@ COMPOSITES = {
     ),
 }
 
-# {model type of which only the language model is counted: (class with all parts, class without the LM head)}.
-# Source: modeling_auto.py of the reference.
-WHOLE_CLASSES = {
-    **{
-        model_type: (f"{start}ForConditionalGeneration", f"{start}Model")
-        for model_type, start in {
-            "dots3_note": "Dots3Note",
-        }.items()
-    },
-}  # fmt: skip
-
 
 def get_language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     """The language model of a multimodal config.json as a config.json of its own.

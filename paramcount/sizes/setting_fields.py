@@ -99,6 +99,12 @@ def rotary(
     return Setting((), read)
 
 
+def axial_rope(config: Config, sizes: Any) -> Rope:
+    """The rotary positions of rows and columns, which are never scaled."""
+    base: Any = (config.get("rope_parameters") or {}).get("rope_theta", config.get("rope_theta", 10_000.0))
+    return Rope(base)
+
+
 def make_rope(kind: str, base: float, parameters: Config, config: Config, positions: int) -> Rope:
     """The rotary positions that rope_parameters describes."""
     if kind == "default":

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-IMAGE_TOKEN = 95  # of all small configs
+IMAGE_TOKEN, SOUND_TOKEN = 95, 94  # of all small configs
 Arrange = Callable[[Any, Any, Any], dict[str, Any]]  # (pixels [channels, height, width], ids, sizes) to arguments
 
 
@@ -748,6 +748,32 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         **PLACEHOLDER, "projector_hidden_size": 24, "vision_config": {**VISION, "num_attention_heads": 1},
     },
+    "dots3_note": {
+        "text_config": {
+            **TEXT, "num_hidden_layers": 3, "num_key_value_heads": 4, "q_lora_rank": 20, "kv_lora_rank": 16,
+            "qk_nope_head_dim": 12, "qk_rope_head_dim": 6, "v_head_dim": 8, "head_dim": 18, "n_routed_experts": 8,
+            "num_experts_per_tok": 3, "moe_intermediate_size": 12, "shared_experts_intermediate_size": 15,
+            "layer_types": ["full_attention", "sliding_attention", "full_attention"], "sliding_window": 5,
+            "swa_num_attention_heads": 2, "swa_num_key_value_heads": 2, "swa_q_lora_rank": 22, "swa_kv_lora_rank": 26,
+            "swa_qk_nope_head_dim": 8, "swa_qk_rope_head_dim": 4, "swa_head_dim": 12, "swa_v_head_dim": 9,
+            "pad_token_id": 0, "index_n_heads": 16, "index_head_dim": 18, "index_topk": 4,
+        },
+        **PLACEHOLDER, "audio_token_id": SOUND_TOKEN,
+        "vision_config": {
+            "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 20,
+            "patch_size": 4, "moe_intermediate_size": 16, "pyramid_num_routed": [-1, 4, 6], "num_experts_per_tok": 3,
+            "router_scaling_factor": 1.7, "rms_norm_eps": 1e-2, "hidden_act": "gelu", "attention_bias": True,
+            "adapter_in_dim": 16, "adapter_out_dim": 32, "rope_parameters": {"rope_theta": 50.0},
+        },
+        "audio_config": {
+            "whisper_config": {
+                "d_model": 16, "encoder_layers": 2, "encoder_attention_heads": 2, "encoder_ffn_dim": 20,
+                "num_mel_bins": 12,
+            },
+            "downsample_hidden_size": 6, "hidden_act": "gelu", "adapter_input_size": 16, "adapter_out_dim": 32,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 50.0, "partial_rotary_factor": 0.5},
+        },
+    },
     "step3p7": {
         "text_config": {
             **TEXT, "num_hidden_layers": 3, "num_sliding_attention_heads": 6, "sliding_window": 3, "pad_token_id": 0,
@@ -973,6 +999,8 @@ class Image(NamedTuple):
     n_tokens: int
     arrange: Arrange
     name: str = "pixels"
+    n_frames: int = 0  # of a sound besides, which so many tokens stand for
+    n_sound_tokens: int = 0
 
 
 def arrange_one(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
@@ -1087,6 +1115,12 @@ def arrange_as_ernie(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     marks = (ids == IMAGE_TOKEN).int()
     found = arrange_as_kimi(pixels, ids, sizes)
     return {**found, "pixel_values": patches, "mm_token_type_ids": marks, "moe_mm_token_type_ids": marks}
+
+
+def arrange_as_squares(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Patches in squares that are merged later."""
+    found = arrange_as_ernie(pixels, ids, sizes)
+    return {key: found[key] for key in ("pixel_values", "image_grid_thw")}
 
 
 def arrange_as_kimi(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
@@ -1304,6 +1338,7 @@ IMAGES: Mapping[str, Image] = {
     "Idefics2ForConditionalGeneration": Image((3, 12, 12), 5, arrange_as_parts),
     "Lfm3VlForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "MiniMaxM3SparseForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "Dots3NoteForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_squares, n_frames=16, n_sound_tokens=2),
     "Step3p7ForConditionalGeneration": Image((3, 28, 28), 4, arrange_one),
     "Granite4VisionForConditionalGeneration": Image((3, 16, 16), 17, arrange_as_tiles),
     "GraniteDoclingForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_marked_tile),
@@ -1370,14 +1405,19 @@ IMAGES: Mapping[str, Image] = {
 
 
 def insert_placeholders(ids: Any, cls_name: str) -> Any:
-    """Token ids with those that stand for an image after the third."""
+    """Token ids with those that stand for an image after the third, and those for a sound two tokens later."""
     import torch
 
     if cls_name not in IMAGES:
         return ids
+    image, sound = (
+        torch.full((1, n), token)
+        for n, token in ((IMAGES[cls_name].n_tokens, IMAGE_TOKEN), (IMAGES[cls_name].n_sound_tokens, SOUND_TOKEN))
+    )
     ids = torch.where(ids == IMAGE_TOKEN, 3, ids)
-    image = torch.full((1, IMAGES[cls_name].n_tokens), IMAGE_TOKEN)
-    return torch.cat((ids[:, :3], image, ids[:, 3:]), dim=1)
+    if IMAGES[cls_name].n_sound_tokens:
+        ids = torch.where(ids == SOUND_TOKEN, 3, ids)
+    return torch.cat((ids[:, :3], image, ids[:, 3:5], sound, ids[:, 5:]), dim=1)
 
 
 def make_image(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -1387,7 +1427,12 @@ def make_image(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], dic
     image = IMAGES[cls_name]
     values = torch.randn(image.shape)
     given, inputs = image.arrange(values, ids, sizes), {image.name: values.numpy()}
-    if "input_features" in given and image.name == "pixels":
+    if image.n_sound_tokens:
+        frames = torch.randn(image.n_frames, sizes.audio.n_mels)
+        lengths = torch.tensor([160 * image.n_frames])
+        given |= {"input_features": frames.T[None], "chunk_sample_lengths": lengths}
+        inputs["log_mel_frames"] = frames.numpy()
+    elif "input_features" in given and image.name == "pixels":
         inputs = {"log_mel_frames": given["input_features"][0].numpy()}
     if "input_values" in given and image.name == "pixels":
         inputs = {"samples": given["input_values"].T.numpy()}

@@ -28,6 +28,7 @@ SHORT, LONG, LARGEST = 3, 12, 60  # tokens; windows beyond the last are not cros
 DIFFERENT = {
     "blip": "the reference returns no cache",
     "deepseek_v4": "one head is key and value, and kept twice; unfinished blocks of tokens are kept, too",
+    "dots3_note": "the keys of its indexer are in float32",
     "dots3_note_text": "the keys of its indexer are in float32",
     "git": "patches stand in front of the text, and the trace of a text has none",
     "glm5_next": "the keys of its indexer are kept with a flag per token, which says whether it is padding",

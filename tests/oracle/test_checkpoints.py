@@ -47,6 +47,7 @@ OWN_OTHERWISE = {
     "cosmos3_edge": "fc1, which is the matrix of another MLP elsewhere, is up_proj, fc2 likewise down_proj",
     "deepseek_ocr2": "nearly everything in its vision encoder and projector",
     "deepseek_v4": "nearly everything",
+    "dots3_note": "nearly everything in its encoders and projectors",
     "gte": "nearly everything",
     "hunyuan_vl": "nearly everything in its vision encoder and projector",
     "inkling2_text": "nearly everything",

@@ -1,0 +1,227 @@
+"""The language model of dots3.note: gated MLA and experts.
+
+Three of four layers attend to a sliding window and have sizes of their own; the fourth uses sparse attention.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paramcount.architectures.bailing_hybrid import head_gate
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Data, Rope, Unknown, is_known, rope
+from paramcount.parts.decoders import layers_by_type_and_mlp
+from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.parts.latent_decoder import LatentDecoder
+from paramcount.parts.mla import Latent, index_tokens, latent_attention, query_latent, rescale
+from paramcount.sizes import ABSENT, ConfigJson, Derivation, FieldValues, derived, hf, per_layer, setting
+from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
+from paramcount.sizes.layer_types import check_no_types, dense_by_type
+from paramcount.sizes.rules import check_at_most, check_even, check_layer_types, check_rotated_in_pairs
+from paramcount.sizes.setting_fields import make_rope
+from paramcount.sizes.single_layers import NOTHING, PER_LAYER, Own, of_single_layers
+from paramcount.sizes.types import Flag, Indices, Natural, Positive, Words
+
+KINDS = ("sliding_attention", "indexed_attention", "full_attention")
+
+
+def layer_words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+    """The first two layers and every fourth look far, the others over a window.
+
+    Whether they look sparsely, use_dsa says, and, with per_layer_config, layer_types alone.
+    """
+    sparse = js.get("use_dsa", None if PER_LAYER in js else True)
+    words = js.get("layer_types")
+    if words is None:
+        far = "full_attention" if sparse is False else "indexed_attention"
+        words = [
+            far if not js.get("use_sliding_window", True) or i < 2 or i % 4 == 1 else "sliding_attention"
+            for i in per_layer(c)
+        ]
+    if sparse is None:
+        return tuple(words)
+    old, new = ("full_attention", "indexed_attention") if sparse else ("indexed_attention", "full_attention")
+    return tuple(new if word == old else word for word in words)
+
+
+def without_experts(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    """The layers in front, and those that moe_layer_freq, a number or a list, leaves out."""
+    first, step = check_no_types(js, "first_k_dense_replace", 1), js.get("moe_layer_freq", 1)
+    return tuple(i for i in per_layer(c) if i < first or (not step[i] if isinstance(step, (list, tuple)) else i % step))
+
+
+def of_layer(js: ConfigJson, own: Own, sliding: bool, key: str, absent: int, swa_absent: int) -> tuple[str, Any]:
+    """The config key of a size of one layer, and the size.
+
+    It comes from the layer's own entry, from the entry of all layers or, without per_layer_config, from that of its
+    layer type.
+    """
+    if key in own.sizes:
+        return f"{own.where}.{key}", own.sizes[key]
+    if sliding and PER_LAYER not in js:
+        key, absent = f"swa_{key}", swa_absent
+    return key, js.get(key, absent)
+
+
+def sizes_are_consistent(js: ConfigJson, c: FieldValues) -> None:
+    """What the reference asks of the sizes of its two kinds of attention."""
+    single = of_single_layers(js, c["n_layers"])
+    width = c["d_sliding_nope"] + c["d_sliding_rope"]
+    for i, word in enumerate(c["layer_types"]):
+        own, sliding = single.get(i, NOTHING), word == "sliding_attention"
+        heads = c["n_sliding_heads" if sliding else "n_heads"]
+        where, found = of_layer(js, own, sliding, "num_key_value_heads", 128, 64)
+        if found != heads:
+            raise ParamcountError(f"= {describe_value(found)} for {heads} heads", where=where, expected=f"{heads}")
+        where, found = of_layer(js, own, sliding, "head_dim", 256, 256)
+        if sliding and found != width:
+            raise ParamcountError(
+                f"= {describe_value(found)}",
+                where=where,
+                expected=f"{width}, the sum of the nope and rope head dimensions",
+            )
+
+
+def sizes_of_attention(heads: str, start: str) -> dict[str, str]:
+    """{key: field} of a kind of attention; the keys without a field are the conditions' alone."""
+    widths = {
+        "q_lora_rank": "q_lora",
+        "kv_lora_rank": "kv_lora",
+        "qk_nope_head_dim": "nope",
+        "qk_rope_head_dim": "rope",
+        "v_head_dim": "v",
+    }
+    return {"num_attention_heads": heads, "num_key_value_heads": "", "head_dim": ""} | {
+        key: start + field for key, field in widths.items()
+    }
+
+
+def size_of_no_layer(key: str, otherwise: int) -> Derivation:
+    """null: only if no layer has that kind of attention."""
+
+    def derivation(js: ConfigJson, c: FieldValues) -> int:
+        if any((word == "sliding_attention") == key.startswith("swa_") for word in c["layer_types"]):
+            raise ParamcountError("= null", where=key, expected="a positive integer")
+        return otherwise
+
+    return derivation
+
+
+def read_ropes(config: Mapping[str, Any], c: Any) -> dict[str, Rope]:
+    """The rotary positions of each kind of layer."""
+    given = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    ropes = {}
+    for word in set(c.layer_types):
+        block = given.get(word, given)
+        theta = config.get("rope_theta", 80_000_000.0)
+        if word == "sliding_attention" and not given:
+            theta = config.get("swa_rope_theta", 50_000.0)
+        kind = block.get("rope_type", block.get("type", "default"))
+        ropes[word] = make_rope(kind, block.get("rope_theta", theta), block, config, 524288)
+    return ropes
+
+
+class Dots3NoteText(LatentDecoder):
+    """Source: modeling_dots3_note.py of the reference, Dots3NoteTextDecoderLayer.
+
+    Sizes with `sliding` in their names belong to layers with a window. A config.json gives them in keys that begin with
+    swa_, or in per_layer_config, which then wins.
+    """
+
+    reference = "Dots3NoteForCausalLM"
+    linear_by_component = False
+    base_model = "Dots3NoteTextModel"
+    layered = {
+        "sliding_attention": sizes_of_attention("n_sliding_heads", "d_sliding_"),
+        "indexed_attention": sizes_of_attention("n_heads", "d_"),
+        "full_attention": sizes_of_attention("n_heads", "d_"),
+    }
+    conditions = (
+        sizes_are_consistent,
+        grouped_routing(1, 1),
+        padding_in_table(151659),
+        not_null("n_group", "topk_group", "num_key_value_heads", "n_routed_experts"),
+    )
+    defaults = {"vocab_size": 152064, "d_model": 5120, "n_layers": 46}
+
+    layer_types: Words = derived(layer_words)
+    n_heads: Positive = hf(absent=128)
+    d_q_lora: Positive = hf(absent=1024, null=size_of_no_layer("q_lora_rank", 1024))
+    d_kv_lora: Positive = hf(absent=512)
+    d_nope: Positive = hf(absent=128)
+    d_rope: Positive = hf(absent=64)
+    d_v: Positive = hf(absent=128)
+    n_index_heads: Positive = hf("index_n_heads", absent=64)
+    d_index: Positive = hf("index_head_dim", absent=128)
+    n_chosen: Positive = hf("index_topk", absent=2048)
+    window: Positive = hf("sliding_window", absent=lambda js, c: js.get("sliding_window_size", 512), null=ABSENT)
+    n_sliding_heads: Positive = hf(
+        "swa_num_attention_heads", absent=64, null=size_of_no_layer("swa_num_attention_heads", 64)
+    )
+    d_sliding_q_lora: Positive = hf("swa_q_lora_rank", absent=1024, null=size_of_no_layer("swa_q_lora_rank", 1024))
+    d_sliding_kv_lora: Positive = hf("swa_kv_lora_rank", absent=1024, null=size_of_no_layer("swa_kv_lora_rank", 1024))
+    d_sliding_nope: Positive = hf("swa_qk_nope_head_dim", absent=192)
+    d_sliding_rope: Positive = hf(
+        "swa_qk_rope_head_dim",
+        absent=lambda js, c: js.get("swa_head_dim", 256) - c["d_sliding_nope"],
+        null=size_of_no_layer("swa_qk_rope_head_dim", 64),
+    )
+    d_sliding_v: Positive = hf("swa_v_head_dim", absent=128, null=size_of_no_layer("swa_v_head_dim", 128))
+    d_ff: Positive = hf(absent=13824)
+    dense_layers: Indices = derived(dense_by_type(without_experts))
+    d_expert: Positive = hf(absent=1536)
+    d_shared_expert: Natural = hf(
+        "moe_shared_expert_intermediate_size", "shared_experts_intermediate_size", absent=1536
+    )
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256)
+    n_active_experts: Positive = hf(absent=8)
+    n_shared_experts: Positive = hf(absent=1)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    ropes = setting(default=read_ropes)
+    routed_scale = setting("routed_scaling_factor", default=1.0)
+    kinds = layers_by_type_and_mlp
+
+    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
+        word, density = kind
+        x = x + c.attention(c.norm(x, "input_layernorm"), "self_attn.", word)
+        h = c.norm(x, "post_attention_layernorm")
+        if density == "dense":
+            return x + c.gated_mlp(h)
+        d_shared = c.n_shared_experts * c.d_shared_expert
+        shared = gated_mlp(h, "mlp.shared_experts.", "shared_experts", d_shared, activation=c.activation)
+        return x + (mixture(c, h, "mlp.", choose=c.choose) + shared)
+
+    def attention(c, x: Data, prefix: str, word: str) -> Data:
+        """Latent attention with a gate for each head, its latents rescaled before they are read."""
+        turned = c.ropes[word] if is_known(c.ropes) else Unknown("rope")
+        options: dict[str, Any] = {
+            "bias": c.attention_bias, "eps": c.norm_eps, "rope_norm": True, "rescaled": True,
+            "turn": lambda y: rope(y, turned, "interleaved"),
+        }  # fmt: skip
+        if word == "sliding_attention":
+            ranks = (c.d_sliding_q_lora, c.d_sliding_kv_lora)
+            sizes = Latent(c.n_sliding_heads, *ranks, c.d_sliding_nope, c.d_sliding_rope, c.d_sliding_v)
+            options["window"] = c.window
+        else:
+            sizes = Latent(c.n_heads, c.d_q_lora, c.d_kv_lora, c.d_nope, c.d_rope, c.d_v)
+        latent = rescale(query_latent(sizes, x, prefix, bias=c.attention_bias, eps=c.norm_eps), c.d_model)
+        if word == "indexed_attention":
+            options["chosen"], key = index_tokens(c, x, latent, prefix + "indexer.", turn=options["turn"])
+            options["index"] = (key,)
+        gate = lambda x, a: head_gate(sizes.n_heads, x, a, prefix + "g_proj")  # noqa: E731
+        return latent_attention(sizes, x, prefix, q_latent=latent, gate=gate, **options)
+
+    def check(c) -> None:
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
+        words = set(c.layer_types)
+        for found, width in (
+            (words - {"sliding_attention"}, "d_rope"),
+            (words & {"sliding_attention"}, "d_sliding_rope"),
+        ):
+            if found:
+                check_even(c, width)
+                check_rotated_in_pairs(c, width)
+        if "indexed_attention" in words:
+            check_at_most(c, "d_rope", "d_index")
