@@ -489,6 +489,24 @@ def test_blocks_are_means_weighted_by_a_softmax_and_may_overlap() -> None:
         assert found.ravel() == pytest.approx([1.5, (10 + 20 + 3 + 4) / 4])
 
 
+def test_the_tokens_of_the_best_blocks_are_chosen_and_those_of_the_tail() -> None:
+    # five tokens in blocks of two, with keys 1 and 3: a token sees the better one of the blocks that have ended
+    q, keys, of_heads = np.ones((5, 1, 1)), np.array([[1.0], [3.0]]), np.ones((5, 1))
+    with_tail = compute(ChooseTokens(2, "tokens of blocks", 2, tail=True), q, keys, of_heads)
+    assert with_tail.tolist() == [[-1, -1, 0], [0, 1, -1], [0, 1, 2], [2, 3, -1], [2, 3, 4]]
+    without = compute(ChooseTokens(2, "tokens of blocks", 2), q, keys, of_heads)
+    assert without.tolist() == [[-1, -1], [0, 1], [0, 1], [2, 3], [2, 3]]
+    decoded = compute(ChooseTokens(2, "tokens of blocks", 2, tail=True), q[:1], keys, of_heads[:1], past=4)
+    assert decoded.tolist() == [[2, 3, 4]]
+
+
+def test_a_token_without_anything_to_attend_to_reads_zeros() -> None:
+    # as torch's scaled_dot_product_attention does
+    q, v = np.ones((2, 1, 1)), np.array([[[5.0]], [[7.0]]])
+    found = compute(Attention(has_choice=True), q, q, v, np.array([[-1], [0]]))
+    assert found.tolist() == [[[0]], [[5]]]
+
+
 def test_blocks_of_keys_are_chosen_by_their_largest_product_and_the_nearest_always() -> None:
     q, k = [[[1.0]]] * 5, [[5.0], [9.0], [1.0], [7.0], [2.0]]
     operation = ChooseTokens(2, "blocks of keys", 2, n_local=1)
