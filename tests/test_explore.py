@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,8 @@ from paramcount.sizes.rules import check_consistent
 from paramcount.sweeping.validity import list_all_checks
 from paramcount.tracing.sentences import explain_step
 from paramcount.tracing.trace import Step
-from paramcount.zoo import Model, count_model
-from paramcount.zoo.what_if import get_size
+from paramcount.zoo import Model, count_model, load_all
+from paramcount.zoo.what_if import get_size, list_paths
 from tests.batches import in_batches
 from tests.refusing import command_error
 from tests.structures import ZOO, pick_structures
@@ -54,6 +55,8 @@ OPERATORS: dict[str, Callable[[int, int], int]] = {
 
 
 def calculate(tree: Any, sizes: Mapping[str, int]) -> Any:
+    if isinstance(tree, list) and tree[0] == "share":
+        return int(calculate(tree[1], sizes) * tree[2])
     if isinstance(tree, list):
         return OPERATORS[tree[0]](calculate(tree[1], sizes), calculate(tree[2], sizes))
     return sizes[tree] if isinstance(tree, str) else tree
@@ -152,9 +155,6 @@ def find_reason(sizes: Any) -> str | None:
 def test_a_drawing_has_all_steps_of_the_flow(id: str) -> None:
     model = pc.load(id)
     exported = export_structure(model, Packings())["flow"]
-    if exported is None:  # it branches on a size
-        assert Drawings().add(model, []) is None
-        return
     flow = [make_key(step["text"], [scope[3] for scope in step["scopes"]]) for step in exported["steps"]]
     steps = trace_decoding(model, choose_context(model)).steps
     drawings = Drawings()
@@ -165,6 +165,21 @@ def test_a_drawing_has_all_steps_of_the_flow(id: str) -> None:
     assert drawn == {i for i in found if flow[i][0] != "image places"}  # which only say where a row goes
     assert [flow[i][0] for i in found] == [step.text for step in steps]
     assert [words[drawing["sentences"][i]] for i in found] == [explain_step(steps, i) for i in range(len(steps))]
+
+
+@pytest.mark.parametrize(("id", "context"), [("rwkv-4-169m", 1024), ("deepseek-v3.2", 8192), ("gemma-3n-e2b", 100_000)])
+def test_the_steps_of_a_flow_that_branches_have_the_flops(id: str, context: int) -> None:
+    """RWKV divides by a number that grows with the layer, DeepSeek chooses tokens, Gemma shares keys and values."""
+    model = pc.load(id)
+    structure = export_structure(model, Packings())
+    sizes = [get_size(model.sizes, path) for path, *_ in structure["sizes"]]
+    values = [*sizes, context, *(min(evaluate(n, sizes), context) for n in structure["flow"]["windows"])]
+    total = 0
+    for step in structure["flow"]["steps"]:
+        layers = [evaluate(copies, values) for axis, copies, *_ in step["scopes"] if axis == "layer"]
+        total += 2 * evaluate(step["products"], values) * prod(layers)
+    assert total == pc.flops(model, context=context).flops_per_token
+    assert structure["flow"].get("only") == (sizes if id == "rwkv-4-169m" else None)
 
 
 def list_keys(steps: Sequence[Step]) -> list[tuple[str, ...]]:
@@ -298,8 +313,7 @@ def test_the_data_of_the_page_are_those_of_python() -> None:
     ],
 )
 def test_a_copied_config_json_is_the_model_and_takes_changes(id: str, place: str, value: int, total: int) -> None:
-    copied = export_config(pc.load(id))
-    assert copied is not None
+    copied = copy_config(pc.load(id))
     document = copied["document"]
     assert pc.count(document).total == pc.count(id).total
     assert place.split(".") in copied["keys"].values()
@@ -310,11 +324,72 @@ def test_a_copied_config_json_is_the_model_and_takes_changes(id: str, place: str
     assert pc.count(document).total == total
 
 
+def test_a_copied_entry_has_no_day_before_it_is_copied() -> None:
+    """The page of the whole zoo is kept for days; its program has the day of the copy."""
+    (text,) = [model["yaml"] for model in read_data(pc.explore_page(["gpt2-small"]))["models"]]
+    assert re.findall("accessed: ([0-9-]*)", text) == ["0001-01-01"]
+    assert '"accessed: 0001-01-01"' in (Path(pc.__file__).parent / "explore" / "page.js").read_text(encoding="utf-8")
+
+
+def copy_config(model: Model) -> dict[str, Any]:
+    return export_config(model, [path for path in list_paths(model.sizes) if type(get_size(model.sizes, path)) is int])
+
+
+NOT_COPIED = {
+    "dbrx-132b": "attn_config.rope_theta is missing",
+    "hunyuan-mt-7b": "rope_scaling.factor is missing",
+    "opus-mt-tc-big-fr-en": "pad_token_id = 58100 is outside a vocabulary of 53017 tokens",
+}  # an entry does not state what no size and no step is read from
+
+
+def test_a_copied_config_json_counts_as_its_model() -> None:
+    wrong = []
+    for model in load_all():
+        if model.estimate:
+            continue
+        copied = copy_config(model)
+        if "reason" in copied:
+            if NOT_COPIED.get(model.id, "none") not in copied["reason"]:
+                wrong.append(f"{model.id}: {copied['reason']}")
+            continue
+        read, count = pc.count(json.loads(json.dumps(copied["document"]))), count_model(model)
+        wrong += [
+            f"{model.id}: {name} = {getattr(read, name)} instead of {getattr(count, name)}"
+            for name in ("total", "active", "active_min", "components", "parts", "buffers")
+            if getattr(read, name) != getattr(count, name)
+        ]
+        sizes = {path: get_size(model.sizes, path) for path in list_paths(model.sizes)}
+        for path, tree in copied["derived"].items():
+            leaf = decide(tree, sizes)
+            if leaf is None or calculate(leaf["value"], sizes) != sizes[path]:
+                wrong.append(f"{model.id}: {path} is derived from {tree}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("id", "changes", "derived"),
+    [
+        ("bert-base-uncased", {"num_attention_heads": 24}, {"d_head": 32}),
+        ("phi-2", {"head_dim": 160}, {"d_rope": 64}),  # 0.4 of a head
+        ("pythia-70m", {"num_attention_heads": 16}, {"d_head": 32, "d_rope": 8}),  # a quarter
+        ("llava-1.5-7b", {"vision_config.patch_size": 28}, {"vision.n_patches": 144}),  # 336 / 28 = 12
+    ],
+)
+def test_a_derived_size_is_a_tree_over_sizes_with_keys(
+    id: str, changes: dict[str, int], derived: dict[str, int]
+) -> None:
+    model = pc.load(id)
+    copied = copy_config(model)
+    places = {".".join(place): path for path, place in copied["keys"].items()}
+    sizes = {path: get_size(model.sizes, path) for path in list_paths(model.sizes)}
+    sizes |= {places[key]: n for key, n in changes.items()} | derived
+    assert {path: calculate(decide(copied["derived"][path], sizes)["value"], sizes) for path in derived} == derived
+
+
 def test_a_size_whose_key_changes_another_is_not_copied_alone() -> None:
     """ALBERT's num_hidden_groups also decides which layers share their weights."""
-    copied = export_config(pc.load("albert-base-v2"))
-    assert copied is not None
-    assert "n_layers" in copied["keys"]
+    copied = copy_config(pc.load("albert-base-v2"))
+    assert copied["coupled"] == {"n_layers": "layer_groups", "n_layer_groups": "layer_groups"}
     assert "n_layer_groups" not in copied["keys"]
 
 

@@ -3,6 +3,7 @@
 A quarter of each head has rotary positions.
 """
 
+from math import trunc
 from typing import Any
 
 from paramcount.flow import Data, attend, linear
@@ -23,7 +24,7 @@ def rotary_width(share: float, *, in_pairs: bool = False) -> Derivation:
 
     def width(js: ConfigJson, c: FieldValues) -> int | None:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
-        n = int(c["d_head"] * rope.get("partial_rotary_factor", js.get("rotary_pct", share)))
+        n = trunc(c["d_head"] * rope.get("partial_rotary_factor", js.get("rotary_pct", share)))
         n += n % 2 if in_pairs else 0
         return None if n == c["d_head"] or (n and c["d_head"] == 1) else n
 

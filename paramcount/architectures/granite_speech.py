@@ -56,7 +56,7 @@ def fitting_memory(js: ConfigJson, c: FieldValues) -> None:
     expected = audio["d_model"] * (1 + len(audio.get("early_states", ())))
     if (found := section.get("encoder_hidden_size", 1408)) != expected:
         where = "projector_config.encoder_hidden_size"
-        raise ParamcountError(f"= {describe_value(found)}", where=where, expected=f"{expected}")
+        raise ParamcountError(f"= {describe_value(found)}", where=where, choices=(expected,))
 
 
 class GraniteEars(Sizes):

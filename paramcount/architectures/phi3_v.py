@@ -35,7 +35,7 @@ def as_released(js: ConfigJson, c: FieldValues) -> None:
             found = block.get(key) if isinstance(block, Mapping) else None
             if found != value or type(found) is not type(value):
                 state = "is missing" if found is None else f"= {describe_value(found)} is not supported"
-                raise ParamcountError(state, where=f"{section}.{key}", expected=describe_value(value))
+                raise ParamcountError(state, where=f"{section}.{key}", expected=describe_value(value), choices=(value,))
 
 
 @cache

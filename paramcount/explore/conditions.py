@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from math import trunc
 from typing import Any, NoReturn
 
 from paramcount.counting.sum_weights import replace_sizes
@@ -15,7 +16,7 @@ from paramcount.sizes import Sizes
 from paramcount.sweeping.validity import Check
 
 MOST_WAYS = 300  # through one check
-Tree = Any  # an int, the path of a size, or [operator, left, right]
+Tree = Any  # an int, the path of a size, [operator, left, right], or ["share", tree, a number] rounded down
 PLACEHOLDER = re.compile("<<([0-9]+)>>")
 
 
@@ -62,6 +63,8 @@ class Symbol:
         return int  # isinstance(size, int) holds
 
     def combine(self, operator: str, other: object, *, swapped: bool = False) -> Any:
+        if operator == "*" and isinstance(other, float):
+            return Share(self, other)
         if not isinstance(other, int):
             return NotImplemented
         tree, value = get_tree(other), get_value(other)
@@ -108,6 +111,14 @@ class Symbol:
     def __rmod__(self, other: object) -> Any:
         return self.combine("%", other, swapped=True)
 
+    def __trunc__(self) -> Symbol:
+        return self
+
+    def __pow__(self, power: object) -> Any:
+        if power != 2:
+            self.refuse()
+        return self * self
+
     def __neg__(self) -> Any:
         return 0 - self
 
@@ -151,8 +162,22 @@ class Symbol:
     def refuse(self, *_: object) -> NoReturn:
         raise NoConditionsError(list_paths(self.tree))
 
-    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __and__ = __rand__ = __or__ = __float__ = refuse
+    __truediv__ = __rtruediv__ = __rpow__ = __and__ = __rand__ = __or__ = __float__ = refuse
     __lshift__ = __rshift__ = __divmod__ = __round__ = refuse
+
+
+class Share:
+    """A size times a number that is no integer, which can only be rounded down."""
+
+    def __init__(self, size: Symbol, share: float) -> None:
+        self.size, self.share = size, share
+
+    def __trunc__(self) -> Symbol:
+        size = self.size
+        return Symbol(size.run, ["share", size.tree, self.share], trunc(size.value * self.share))
+
+    def __int__(self) -> int:
+        return self.size.refuse()
 
 
 def get_tree(value: Any) -> Tree:

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Container, Iterator
 from contextlib import suppress
 from typing import Any
 
 from paramcount import __version__
-from paramcount.architectures import split_name
 from paramcount.errors import ParamcountError
+from paramcount.explore.config_keys import Place, copy_plain, set_key, state_sizes
+from paramcount.explore.derived_trees import derive_trees
 from paramcount.huggingface.config import read_config
-from paramcount.huggingface.multimodal import COMPOSITES, TIE_KEY
-from paramcount.sizes import Sizes, get_key, inner_configs
-from paramcount.sizes.key_names import find_main_key
+from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import to_json
 from paramcount.zoo import Model
 from paramcount.zoo.adding import FAMILY, UNCHANGED
-from paramcount.zoo.entries import OPEN_PARTS, Entry, Source, name_part
-from paramcount.zoo.what_if import change_sizes, get_size
+from paramcount.zoo.entries import Entry, Source
+from paramcount.zoo.what_if import get_size, list_paths
 from paramcount.zoo.writing import format_entry
+
+COPIED = datetime.date(1, 1, 1)  # the page has the day of the copy instead
 
 
 def export_yaml(model: Model) -> str | None:
     """A zoo entry with the sizes of a model, unverified; None for a model that is not from the zoo."""
     if model.entry is None:
         return None
-    source = Source(
-        id="config", kind="publisher", ref=f"paramcount {__version__}, changed from {model.id}",
-        accessed=datetime.date.today(),
-    )  # fmt: skip
+    ref = f"paramcount {__version__}, changed from {model.id}"
+    source = Source(id="config", kind="publisher", ref=ref, accessed=COPIED)
     return format_entry(
         Entry(
             id=f"{model.id}-changed",
@@ -44,79 +43,105 @@ def export_yaml(model: Model) -> str | None:
     )
 
 
-def export_config(model: Model) -> dict[str, Any] | None:
-    """{"document": a config.json, "keys": {size: its place}}; None if the sizes cannot be stated so.
+def export_config(model: Model, free: Collection[str]) -> dict[str, Any]:
+    """A config.json that is read as these sizes: {"document", "keys", "derived", "coupled"}, or {"reason"} if the page
+    has none. `free`: the sizes that the page can change.
 
-    Reading the document gives the same sizes. `keys` has the sizes whose change is one of a key.
+    `keys` has the place of each size whose change is one of a key, `coupled` the sizes whose key changes another one.
+    `derived` has a tree for each size that the reference derives from others.
     """
-    sizes = model.sizes
-    document = {**copy_plain(model.stated or {}), "model_type": model.architecture}
-    document["architectures"] = [sizes.reference.partition(" of ")[0]]
-    keys: dict[str, list[str]] = {}
-    if language := getattr(sizes, "language", None):
-        document[TIE_KEY] = language.tie_word_embeddings
+    reason = ""
+    for context in dict.fromkeys((model.context_length, None)):
+        document, places, blocks = state_sizes(model, context)
+        try:
+            settle(document, model.sizes)
+        except ParamcountError as error:
+            reason = reason or f"it needs keys that the entry does not state: {error}"
+            continue
+        trees = derive_trees(model.sizes, document, places, blocks, free)
+        keys = {path: place for path, place in places.items() if is_changeable(get_size(model.sizes, path))}
+        coupled = {path: find_coupled(model, document, path, place, trees) for path, place in keys.items()}
+        return {
+            "document": document,
+            "keys": {path: place for path, place in keys.items() if not coupled[path]},
+            "derived": trees,
+            "coupled": {path: other for path, other in coupled.items() if other},
+        }
+    return {"reason": reason}
+
+
+def settle(document: dict[str, Any], sizes: Sizes) -> None:
+    """Add the keys that the reference requires if there are few choices.
+
+    Raises: ParamcountError if it still refuses the config.json, or reads other sizes.
+    """
+    parts = (sizes, *(getattr(sizes, name) for name in inner_configs(type(sizes))))
+    references = {part.reference for part in parts if isinstance(part, Sizes)}
+    while error := find_refusal(document, sizes):
+        tries = [(tried, find_refusal(tried, sizes)) for tried in list_choices(document, error, references)]
+        others = [tried for tried, refused in tries if refused is not None and refused.where != error.where]
+        better = next((tried for tried, refused in tries if refused is None), others[0] if others else None)
+        if better is None:
+            raise error
+        document |= better
+
+
+def list_choices(
+    document: dict[str, Any], error: ParamcountError, likely: Container[object]
+) -> Iterator[dict[str, Any]]:
+    """The config.json with each of the values that an error names, the likely ones first."""
+    *place, last = error.where.split(".")
+    for value in sorted(error.choices, key=lambda choice: choice not in likely):
+        tried = copy_plain(document)
+        if last == "0":
+            set_key(tried, place, [value])
+        else:
+            set_key(tried, [*place, last], value)
+        yield tried
+
+
+def find_refusal(document: dict[str, Any], sizes: Sizes) -> ParamcountError | None:
+    """Why a config.json is not read as these sizes; None if it is."""
     try:
-        fill_section(document, sizes, "", find_section(sizes), keys)
-        is_same = read_config(document).sizes == sizes
-    except ParamcountError:
+        found = read_config(document).sizes
+    except ParamcountError as error:
+        return error
+    if found == sizes:
         return None
-    keys = {path: place for path, place in keys.items() if is_read(model, document, path, place)}
-    return {"document": document, "keys": keys} if is_same else None
+    return ParamcountError("has no key", where=next(list_differences(found, sizes), ""))
 
 
-def copy_plain(value: Any) -> Any:
-    """The same objects and lists, free to be changed."""
-    if isinstance(value, Mapping):
-        return {key: copy_plain(inner) for key, inner in value.items()}
-    return [copy_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+def list_differences(sizes: Sizes, others: Sizes) -> Iterator[str]:
+    """The paths of the sizes that differ."""
+    return (path for path in list_paths(others) if get_size(sizes, path) != get_size(others, path))
 
 
-def find_section(sizes: Sizes, name: str = "", document: Mapping[str, Any] = {}) -> tuple[str, ...]:
-    """The place of the keys of an architecture, or of a part called `name` of the model in a config.json."""
-    composite = COMPOSITES.get(document.get("model_type", ""))
-    if name == "language" and composite:
-        return (composite.section,)
-    return tuple(sizes.section.split(".")) if sizes.section else (name,) if name else ()
+def is_changeable(value: Any) -> bool:
+    """Whether the page can change a size: an integer, a flag, or words."""
+    return type(value) in (int, bool) or (isinstance(value, tuple) and all(isinstance(kind, str) for kind in value))
 
 
-def is_read(model: Model, document: dict[str, Any], path: str, place: Sequence[str]) -> bool:
-    """Whether a change of a key changes its size and nothing else, where the reference accepts the change."""
-    value = get_size(model.sizes, path)
-    if type(value) is not int:
-        return True
-    changed = copy_plain(document)
-    find_object(changed, place)[place[-1]] = 2 * value
-    with suppress(ParamcountError):
-        return bool(read_config(changed).sizes == change_sizes(model, {path: 2 * value}).sizes)
-    return True
+def find_coupled(
+    model: Model, document: dict[str, Any], path: str, place: Place, derived: Container[str]
+) -> str | None:
+    """A size that changes with the key of another; None if that key changes no other, but for derived integers."""
+    for value in list_other_values(get_size(model.sizes, path)):
+        changed = copy_plain(document)
+        set_key(changed, place, to_json(value))
+        with suppress(ParamcountError):
+            sizes = read_config(changed).sizes
+            if get_size(sizes, path) != value:
+                return path
+            others = list_differences(sizes, model.sizes)
+            return next((n for n in others if n != path and (type(value) is not int or n not in derived)), None)
+    return None
 
 
-def find_object(document: dict[str, Any], place: Sequence[str]) -> dict[str, Any]:
-    """The object that has the key at a place; objects that are missing are added."""
-    for step in place[:-1]:
-        document = document.setdefault(step, {})
-    return document
-
-
-def fill_section(
-    document: dict[str, Any], sizes: Sizes, block: str, at: tuple[str, ...], keys: dict[str, list[str]]
-) -> None:
-    """Add the keys of sizes, and those of inner configs in sections of their own."""
-    inner = inner_configs(type(sizes))
-    for name, value in sizes.__dict__.items():
-        if name in inner:
-            if isinstance(value, Sizes):
-                section = find_section(value, name, document)
-                if inner[name] in OPEN_PARTS:
-                    find_object(document, (*section, ""))["model_type"], _ = split_name(
-                        name_part(inner[name], type(value))
-                    )
-                fill_section(document, value, f"{block}{name}.", section, keys)
-            continue
-        spellings = get_key(type(sizes), name).spellings(name)
-        if not spellings:
-            continue
-        key = find_main_key(spellings, document)
-        place = [*at, *key.split(".")] if not key.startswith("/") else key[1:].split(".")
-        find_object(document, place)[place[-1]] = to_json(value)
-        keys[block + name] = place
+def list_other_values(value: Any) -> Iterator[Any]:
+    """Other values of a size: an integer, a flag the other way, or layers of one kind only."""
+    if type(value) is bool:
+        yield not value
+    elif type(value) is int:
+        yield from (2 * value, value // 2, value + 1)
+    else:
+        yield from ((kind,) * len(value) for kind in dict.fromkeys(value) if len(set(value)) > 1)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows
-from paramcount.flow import Attention, Body, Data, Size, list_steps
+from paramcount.flow import Attention, Body, Data, Operation, Size, list_steps
 from paramcount.flow.caches import find_cached
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import make_symbols
@@ -44,6 +44,15 @@ class SymbolicWalk(Walk):
     ) -> tuple[Any, None]:
         n, m = lengths
         return (None if isinstance(n, str) or isinstance(m, str) else heads * n * m), None
+
+    def find_longest(self, lengths: Sequence[Any]) -> Any:
+        """The context if one of them is that; the others are windows or single tokens."""
+        context = make_symbols(CONTEXT)[0]
+        symbols = [n for n in lengths if not isinstance(n, int)]
+        return context if context in symbols else symbols[0] if symbols else max(lengths)
+
+    def count_visible_work(self, operation: Operation, *shapes: Any) -> None:
+        """The page has none."""
 
     def find_last(self, bodies: Sequence[Body]) -> Body:
         return bodies[-1]

@@ -15,7 +15,8 @@ from paramcount.explore.copies import export_config, export_yaml
 from paramcount.explore.drawings import ROLES, Drawings, StepKey, make_key
 from paramcount.explore.packings import Packings
 from paramcount.explore.pools import Pool
-from paramcount.explore.structures import Data, encode_integer, export_structure
+from paramcount.explore.sharing import export_sharing
+from paramcount.explore.structures import Data, encode_integer, export_structure, is_shared
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size, to_json
 from paramcount.zoo import Model, count_model
@@ -32,6 +33,8 @@ class Structures:
     def __init__(self) -> None:
         self.structures, self.parts, self.packings, self.drawings = Pool(), Pool(), Packings(), Drawings()
         self.flows: dict[int, list[StepKey]] = {}  # {position of a structure: its steps, if they are known}
+        self.details: set[str] = set()  # the kinds of weights
+        self.paths: dict[int, list[str]] = {}  # {position of a structure: its sizes}
         self.known: dict[Hashable, tuple[int, list[str]]] = {}  # {what a structure depends on: (position, its sizes)}
 
     def add(self, model: Model) -> tuple[int, list[int | str]]:
@@ -41,7 +44,8 @@ class Structures:
         if key not in self.known:
             structure = export_structure(model, self.packings)
             known = self.add_data(structure), [size[0] for size in structure["sizes"]]
-            if not structure["fixed"]:  # otherwise it depends on the values of sizes too
+            self.paths[known[0]] = known[1]
+            if is_shared(structure):
                 self.known[key] = known
         else:
             known = self.known[key]
@@ -51,6 +55,7 @@ class Structures:
     def add_data(self, structure: Data) -> int:
         """The position of a structure."""
         flow = structure["flow"]
+        self.details |= {detail for tensor in structure["tensors"] for _, detail, _ in tensor["shares"]}
         position = self.structures.add(
             structure
             | {name: list(map(self.parts.add, structure[name])) for name in ("tensors", "checks")}
@@ -79,6 +84,7 @@ def export_models(models: Iterable[Model]) -> Data:
         "gpus": gpus,
         "overhead": OVERHEAD,
         "models": exported,
+        "sharing": export_sharing(structures.details),
         "structures": structures.structures.list_all(),
         "parts": structures.parts.list_all(),
         "packings": structures.packings.list_all(),
@@ -91,6 +97,8 @@ def export_models(models: Iterable[Model]) -> Data:
 def export_model(model: Model, structures: Structures) -> Data:
     count = count_model(model)
     structure, values = structures.add(model)
+    variants = list(export_variants(model, structures))
+    paths = [set(structures.paths[n]) for n in (structure, *(variant["structure"] for variant in variants))]
     return {
         "id": model.id,
         "name": model.name,
@@ -111,11 +119,11 @@ def export_model(model: Model, structures: Structures) -> Data:
         "structure": structure,
         "values": values,
         "drawing": structures.drawings.add(model, structures.flows.get(structure, [])),
-        "variants": list(export_variants(model, structures)),
+        "variants": variants,
         "published": [export_published(figure) for figure in model.published],
         "sources": [{"id": source.id, "ref": source.ref} for source in model.sources],
         "yaml": export_yaml(model),
-        "config": export_config(model),
+        "config": export_config(model, set.intersection(*paths)),
         "notes": [*model.notes, *count.notes],
         "warnings": list(count.warnings),
     }

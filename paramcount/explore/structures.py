@@ -7,6 +7,7 @@ flow with symbols in place of sizes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from paramcount.costs.caches import CacheGroup, list_flow_groups, merge_groups
@@ -19,6 +20,7 @@ from paramcount.explaining.pieces import walk_model
 from paramcount.explore.conditions import NoConditionsError, derive_conditions
 from paramcount.explore.flow import CONTEXT, derive_flow
 from paramcount.explore.packings import Packings
+from paramcount.explore.sharing import is_divided
 from paramcount.flow import list_weights, multiply
 from paramcount.flow.walk import WeightRecord, count_copies
 from paramcount.output.layer_kinds import describe_kind
@@ -59,8 +61,8 @@ def export_structure(model: Model, packings: Packings) -> Data:
             for record in list_records(walk.c, model.reading.head)
         ],
         "heads": export_heads(sizes, list(walk.values)),
-        "caches": export_caches(settled, model.reading.head, encode),
-        "flow": export_flow(settled, model.reading.head, encode),
+        "caches": export_caches((settled, walk.c), model.reading.head, encode),
+        "flow": export_flow(settled, model.reading.head, encode) or export_only_flow(sizes, model.reading.head, encode),
         "checks": checks,
         "formulas": {name: str(n) for name, n in sums.components.items()},
         "fixed": dict(walk.fixed),
@@ -93,6 +95,11 @@ class Encoder:
 def encode_integer(n: int) -> int | str:
     """An integer for JSON; a string where JavaScript's numbers are not exact."""
     return n if abs(n) < LARGEST_EXACT else str(n)
+
+
+def is_shared(structure: Data) -> bool:
+    """Whether a structure is that of all models with its flags, rather than one for some values of sizes."""
+    return not structure["fixed"] and "only" not in (structure["flow"] or ())
 
 
 def share_settings(symbolic: Any, sizes: Sizes) -> None:
@@ -164,12 +171,12 @@ def export_packings(record: WeightRecord, encode: Encoder, packings: Packings, s
     return found
 
 
-def export_caches(symbolic: Sizes, head: bool, encode: Encoder) -> list[Data] | None:
-    """What layers keep for later tokens; None if it is no polynomial in the sizes."""
-    try:
-        return [export_cache(group, encode) for group in merge_groups(list_flow_groups(symbolic, head))]
-    except STRUCTURE_ERRORS:
-        return None
+def export_caches(symbolic: Iterable[Sizes], head: bool, encode: Encoder) -> list[Data] | None:
+    """What layers keep for later tokens, from the first sizes with which it is a polynomial; None if there are none."""
+    for sizes in symbolic:
+        with suppress(*STRUCTURE_ERRORS):
+            return [export_cache(group, encode) for group in merge_groups(list_flow_groups(sizes, head))]
+    return None
 
 
 def export_cache(group: CacheGroup, encode: Encoder) -> Data:
@@ -178,6 +185,7 @@ def export_cache(group: CacheGroup, encode: Encoder) -> Data:
         "kind": group.kind,
         "layers": encode(group.layers),
         "shapes": [[encode(n) for n in shape] for shape in group.shapes],
+        "divided": [is_divided(len(shape), group.is_state) for shape in group.shapes],
         "stream": group.stream,
         "longest": None if group.longest is None else encode(group.longest),
         "block": encode(group.block),
@@ -194,6 +202,12 @@ def export_flow(symbolic: Sizes, head: bool, encode: Encoder) -> Data | None:
         "steps": [export_step(step, extended) for step in flow.steps],
         "windows": [encode(n) for n in flow.windows.values()],
     }
+
+
+def export_only_flow(sizes: Sizes, head: bool, encode: Encoder) -> Data | None:
+    """The steps of one model only, if they branch on a size. `only`: the values of its sizes."""
+    flow = export_flow(sizes, head, encode)
+    return flow and flow | {"only": [encode_integer(get_size(sizes, path)) for path in encode.index]}
 
 
 def export_step(step: Step, encode: Encoder) -> Data:

@@ -56,7 +56,8 @@ def find_cached(data: Data) -> tuple[Cached, ...]:
         longest = None if operation.trimmed_to is None else operation.trimmed_to - 1
         expanded = (k.shape[1:], v.shape[1:]) if what == LATENT else ()
         shapes = tuple(x.shape for x in operation.cached)
-        kind, block = describe_kind(operation, q, k, longest), operation.compressed_block or 1
+        kind = describe_kind(operation, q, k, longest)
+        block = 1 if operation.compressed_block is None else operation.compressed_block
         return (Cached(what, shapes, longest, kind, expanded=expanded, block=block),)
     if shapes := operation.state_shapes:
         per_channel = isinstance(operation, DeltaRule) and len(data.inputs[3].shape) == 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import trunc
+
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.sizes.fields import ConfigJson, Derivation, FieldValues
 from paramcount.sizes.types import MOST_NAMED
@@ -73,9 +75,9 @@ def tied_anywhere(js: ConfigJson, c: FieldValues) -> bool:
 
 def part_of(size: object, share: object, key: str = "partial_rotary_factor") -> int:
     """A share of a size, rounded down. Numbers only, because list * n could fill the memory. `key`: of the share."""
-    if type(size) is int and isinstance(share, (int, float)) and not isinstance(share, bool):
-        return int(size * share)
-    if type(size) is int:
+    if isinstance(size, int) and isinstance(share, (int, float)) and not isinstance(share, bool):
+        return trunc(size * share)
+    if isinstance(size, int):
         raise ParamcountError(f"= {describe_value(share)}", where=key, expected="a number")
     raise ParamcountError(f"= {describe_value(size)}", where=FieldName("d_head"), expected="an integer")
 

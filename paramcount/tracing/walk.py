@@ -177,8 +177,11 @@ class Walk:
             if data.inputs:
                 sources = sources[:1]  # queries, not the keys they attend to
             lengths = [self.count_decoded_rows(source) for source in sources]
-            self.decoded_rows[id(data)] = max(lengths, default=self.options.tokens)
+            self.decoded_rows[id(data)] = self.find_longest([self.options.tokens, *lengths])
         return self.decoded_rows[id(data)]
+
+    def find_longest(self, lengths: Sequence[int]) -> int:
+        return max(lengths)
 
     def shape_of(self, data: Data, place: Place | None = None) -> Shape:
         """The shape of data: numbers, and names for sizes that depend on the input."""
@@ -349,8 +352,12 @@ class Walk:
         batch, sizes = self.options.batch or 1, (shapes[:-1], weights, shapes[-1])
         return {
             "multiply_adds": batch * operation.multiply_adds(*sizes),
-            "visible_multiply_adds": batch * operation.visible_multiply_adds(*sizes),
+            "visible_multiply_adds": self.count_visible_work(operation, *sizes),
         }
+
+    def count_visible_work(self, operation: Operation, inputs: Any, weights: Any, out: Any) -> int | None:
+        """Multiply-adds without the pairs of a query and a key that a mask hides."""
+        return (self.options.batch or 1) * operation.visible_multiply_adds(inputs, weights, out)
 
     def count_elements(self, data: Data, place: Place) -> int | None:
         """Elements of the output that this pass computes; None if a size depends on the input."""

@@ -81,8 +81,9 @@ window.measure = (id, sizes, context) => {
     cache: countCache(structure, values, BigInt(context)),
     flops: countFlops(structure, values, BigInt(context)),
     bytes: DTYPES.map((dtype) => countWeights(structure, values, dtype)),
-    copies: [formatYaml, formatConfig].map((format) => format(model, model.variants[0], Object.entries(sizes))),
-    gpus: structure.caches && fitGpus(structure, values, BigInt(context), BigInt(data.gpus[0].usable)),
+    entry: formatYaml(model, model.variants[0], Object.entries(sizes)),
+    config: formatConfig(model, model.variants[0], Object.entries(sizes)),
+    gpus: structure.caches && fitGpus(structure, data.sharing, values, BigInt(context), BigInt(data.gpus[0].usable)),
   };
   return JSON.stringify(all, (_, value) => (typeof value === "bigint" ? value.toString() : value));
 };
@@ -132,13 +133,12 @@ def find_fewest(memory: pc.Memory) -> int | None:
     return fewest if fewest is None or fewest <= 8 else None
 
 
-def count_copies(texts: list[str | None]) -> list[int]:
+def count_copies(found: dict[str, Any]) -> list[int]:
     """The totals of a model's copies as an entry and as a config.json, as far as there are such copies."""
-    entry, config = texts
-    found = [] if entry is None else [pc.count(parse_yaml(entry)).total]
+    totals = [] if found["entry"] is None else [pc.count(parse_yaml(found["entry"])).total]
     with suppress(pc.ParamcountError):  # a key that is no size keeps its default, and may not fit
-        found += [] if config is None else [pc.count(json.loads(config)).total]
-    return found
+        totals += [pc.count(json.loads(found["config"]["text"])).total] if "text" in found["config"] else []
+    return totals
 
 
 def list_reasons(model: Model, sizes: dict[str, int]) -> Iterator[str]:
@@ -161,7 +161,7 @@ def test_every_number_of_every_model_is_that_of_python(page: Browser, models: li
 def test_random_sliders_count_as_python_does(page: Browser, models: list[Model]) -> None:
     generator = random.Random(8)  # noqa: S311
     wrong = []
-    valid = 0
+    valid = copied = 0
     for i in range(STATES):
         model = models[i % len(models)]
         sizes = move_sliders(model, generator)
@@ -179,10 +179,12 @@ def test_random_sliders_count_as_python_does(page: Browser, models: list[Model])
         valid += 1
         if getattr(changed.sizes, "n_positions", 64) >= 64:
             wrong += [f"{model.id} {sizes}: {text}" for text in compare(found, changed, 64)]
-        if any(n != pc.count(changed).total for n in count_copies(found["copies"])):
-            wrong.append(f"{model.id} {sizes}: {count_copies(found['copies'])} in copies")
+        copied += "text" in found["config"]
+        if any(n != pc.count(changed).total for n in count_copies(found)):
+            wrong.append(f"{model.id} {sizes}: {count_copies(found)} in copies")
     assert wrong == []
     assert valid > STATES / 3
+    assert copied > valid * 0.5
 
 
 def move_sliders(model: Model, generator: random.Random) -> dict[str, int]:

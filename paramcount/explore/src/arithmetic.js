@@ -14,7 +14,6 @@ export function evaluate(polynomial, values) {
 
 export const multiply = (numbers) => numbers.reduce((product, n) => product * n, 1n);
 export const least = (a, b) => (a < b ? a : b);
-export const greatest = (a, b) => (a > b ? a : b);
 
 /** Floor division and its remainder, as in Python; 0 for a division by zero, where an earlier check has failed. */
 function floorDivide(a, b) {
@@ -37,11 +36,12 @@ const OPERATORS = {
   ">=": (a, b) => a >= b,
 };
 
-/** The value of an expression: an integer, the name of a size, or [operator, left, right]. */
+/** The value of an expression: an integer, the name of a size, [operator, left, right], or ["share", size, number]. */
 export function calculate(expression, sizes) {
   if (typeof expression === "string") return sizes[expression];
   if (typeof expression === "number") return BigInt(expression);
   const [operator, left, right] = expression;
+  if (operator === "share") return BigInt(Math.trunc(Number(calculate(left, sizes)) * right)); // in floats, as in Python
   return OPERATORS[operator](calculate(left, sizes), calculate(right, sizes));
 }
 

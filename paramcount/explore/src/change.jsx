@@ -3,7 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { Bar } from "./bar.jsx";
 import { formatCommand, formatConfig, formatYaml } from "./copies.js";
-import { count, countCache, countFlops, findErrors } from "./count.js";
+import { count, countCache, countFlops, explainFlops, findErrors, findList } from "./count.js";
 import { DTYPES, countWeights, fitGpus } from "./memory.js";
 import { fillFormula, formatBytes, formatCount, formatShare, formatShort } from "./format.js";
 import { ModelPicker } from "./picker.jsx";
@@ -29,6 +29,7 @@ export function Change({ data, state, go }) {
   const context = /^\d{1,9}$/.test(options.context ?? "") && options.context !== "0" ? BigInt(options.context)
     : BigInt(Math.min(Number(DEFAULT_CONTEXT), model.context ?? Number(DEFAULT_CONTEXT)));
   const errors = findErrors(structure, values);
+  const lists = useMemo(() => variant.values.map((_, i) => findList(structure, variant.values, i)), [variant]);
   const set = (name, value) => go({ ids: [model.id], options: { ...options, [name]: value } });
   const setSize = (i, value) => {
     const [path] = structure.sizes[i];
@@ -72,6 +73,7 @@ export function Change({ data, state, go }) {
               limits={smallest === undefined ? null : [smallest, largest]}
               value={values[i]}
               published={variant.values[i]}
+              list={lists[i]}
               wrong={errors.some(({ where }) => where.split(" × ").includes(path))}
               set={(value) => setSize(i, value)}
             />
@@ -105,13 +107,13 @@ export function Change({ data, state, go }) {
 }
 
 /** The middle of the slider is the published value; its ends are a quarter and four times that. */
-function Size({ path, limits, value, published, wrong, set }) {
+function Size({ path, limits, value, published, list, wrong, set }) {
   const id = `size-${path}`;
-  if (!limits) {
+  if (!limits || (list && value === published)) {
     return (
       <div class="size">
         <span>{path}</span> <output>{formatCount(value)}</output>
-        <small>The structure depends on it.</small>
+        <small>{list ? `It is the length of ${list}.` : "The structure depends on it."}</small>
       </div>
     );
   }
@@ -208,12 +210,8 @@ function Results({ data, structure, values, context, gpu, chooseGpu }) {
             <dd>{formatBytes(cache.bytes)}{cache.states > 0n && ` + ${formatBytes(cache.states)} of states`}</dd>
           </>
         )}
-        {flops && (
-          <>
-            <dt>FLOPs per decoded token</dt>
-            <dd>{formatCount(flops.total)} ({formatShort(flops.total)})</dd>
-          </>
-        )}
+        <dt>FLOPs per decoded token</dt>
+        <dd>{flops ? `${formatCount(flops.total)} (${formatShort(flops.total)})` : explainFlops(structure, values)}</dd>
         {DTYPES.map((dtype) => (
           <>
             <dt key={dtype.name}>Weights in {dtype.name}</dt>
@@ -228,7 +226,7 @@ function Results({ data, structure, values, context, gpu, chooseGpu }) {
 
 function Fits({ data, structure, values, context, chosen, choose }) {
   const gpu = data.gpus.find(({ name }) => name === chosen) ?? data.gpus.find(({ name }) => name === DEFAULT_GPU) ?? data.gpus[0];
-  const fewest = fitGpus(structure, values, context, BigInt(gpu.usable));
+  const fewest = fitGpus(structure, data.sharing, values, context, BigInt(gpu.usable));
   return (
     <p>
       BF16 weights and one sequence of {formatCount(context)} tokens fit{" "}
@@ -243,29 +241,30 @@ function Fits({ data, structure, values, context, chosen, choose }) {
 
 function Copies({ model, variant, changed }) {
   const [message, setMessage] = useState("");
-  const copies = useMemo(
-    () => [
-      ["YAML", formatYaml(model, variant, changed)],
-      ["config.json", formatConfig(model, variant, changed)],
-      ["command", formatCommand(model, variant, changed)],
-      ["link", location.href],
-    ],
-    [model, variant, JSON.stringify(changed.map(String))],
-  );
+  const config = useMemo(() => formatConfig(model, variant, changed), [model, variant, JSON.stringify(changed.map(String))]);
+  const copies = [
+    ["YAML", formatYaml(model, variant, changed)],
+    ["config.json", config.text],
+    ["command", formatCommand(model, variant, changed)],
+    ["link", location.href],
+  ];
   return (
-    <p class="actions">
-      {copies.map(([name, content]) =>
-        content && (
-          <button
-            type="button"
-            key={name}
-            onClick={() => copyText(name === "link" ? location.href : content).then((done) => setMessage(done ? `Copied the ${name}` : "The browser did not allow copying"))}
-          >
-            Copy as {name}
-          </button>
-        ),
-      )}
-      <span role="status">{message}</span>
-    </p>
+    <>
+      <p class="actions">
+        {copies.map(([name, content]) =>
+          content && (
+            <button
+              type="button"
+              key={name}
+              onClick={() => copyText(content).then((done) => setMessage(done ? `Copied the ${name}` : "The browser did not allow copying"))}
+            >
+              Copy as {name}
+            </button>
+          ),
+        )}
+        <span role="status">{message}</span>
+      </p>
+      {config.reason && <p><small>No config.json: {config.reason}.</small></p>}
+    </>
   );
 }

@@ -1,5 +1,7 @@
 // A changed model as text: a zoo entry, a config.json, a command.
 
+import { calculate, decide } from "./arithmetic.js";
+
 const quote = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 
 /** [size, value as JSON] of everything that differs from the published model. */
@@ -13,13 +15,19 @@ export function formatCommand(model, variant, changed) {
   return `paramcount ${quote(model.id)}${settings.join("")}\n`;
 }
 
-/** The zoo entry with the changed sizes in it; null if there is none. */
-export function formatYaml(model, variant, changed) {
+const COPIED = "accessed: 0001-01-01"; // as in copies.py
+
+const formatDay = (day) =>
+  [day.getFullYear(), day.getMonth() + 1, day.getDate()].map((n) => String(n).padStart(2, "0")).join("-");
+
+/** The zoo entry with the changed sizes in it, accessed on a day; null if there is none. */
+export function formatYaml(model, variant, changed, day = new Date()) {
   if (!model.yaml) return null;
   const settings = new Map(listSettings(variant, changed));
   const blocks = []; // the keys around a line, each with its indentation
   let replaced = null; // the indentation of a key whose list is left out
   return model.yaml
+    .replace(COPIED, `accessed: ${formatDay(day)}`)
     .split("\n")
     .flatMap((line) => {
       const indent = line.length - line.trimStart().length;
@@ -38,16 +46,30 @@ export function formatYaml(model, variant, changed) {
     .join("\n");
 }
 
-/** The config.json with the changed sizes in it; null where keys do not state them all. */
-export function formatConfig(model, variant, changed) {
-  if (!model.config) return null;
-  const document = structuredClone(model.config.document);
+/** { text } of the config.json with the changed sizes in it, or { reason } why there is none. */
+export function formatConfig({ config }, variant, changed) {
+  if (config.reason) return config;
+  const document = structuredClone(config.document);
+  const published = variant.structure.sizes.map(([path], i) => [path, variant.values[i]]);
+  const sizes = Object.fromEntries([...published, ...changed.map(([path, value]) => [path, BigInt(value)])]);
   for (const [path, value] of listSettings(variant, changed)) {
-    const place = model.config.keys[path];
-    if (!place) return null;
+    const place = config.keys[path];
+    if (!place && path in config.derived) continue; // from the other keys, see below
+    if (!place) return { reason: explainMissing(path, config.coupled[path]) };
     let section = document;
     for (const step of place.slice(0, -1)) section = section[step];
     section[place.at(-1)] = JSON.parse(value);
   }
-  return JSON.stringify(document, null, 2) + "\n";
+  for (const [path, tree] of Object.entries(config.derived)) {
+    const leaf = decide(tree, sizes);
+    const value = leaf && calculate(leaf.value, sizes);
+    if (value !== sizes[path]) return { reason: explainDerived(path, sizes[path], value) };
+  }
+  return { text: JSON.stringify(document, null, 2) + "\n" };
 }
+
+const explainMissing = (path, other) =>
+  other && other !== path ? `the key of ${path} also changes ${other}` : `${path} has no key of its own`;
+
+const explainDerived = (path, value, derived) =>
+  `${path} = ${value} has no key, and ${derived === null ? "the other sizes do not give it" : `the other sizes make it ${derived}`}`;

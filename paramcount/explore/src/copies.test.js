@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { calculate } from "./arithmetic.js";
 import { formatCommand, formatConfig, formatYaml } from "./copies.js";
 
 const PUBLISHED = { changes: {} };
@@ -7,6 +8,8 @@ const YAML = "id: m\nconfig:\n  d_model: 8\n  vision:\n    d_model: 4\n  tie: fa
 const CONFIG = {
   document: { model_type: "m", hidden_size: 8, vision_config: { hidden_size: 4 }, tie: false },
   keys: { d_model: ["hidden_size"], "vision.d_model": ["vision_config", "hidden_size"], tie: ["tie"] },
+  derived: {},
+  coupled: {},
 };
 
 test("a command quotes what a shell would read", () => {
@@ -23,8 +26,37 @@ test("an entry has the changed sizes in their blocks", () => {
   assert.equal(formatYaml({ yaml: null }, PUBLISHED, []), null);
 });
 
+const SIZES = { structure: { sizes: [["d_model"], ["n_heads"], ["d_head"], ["n_patches"]] }, values: [8n, 2n, 4n, 9n] };
+
+test("an entry is accessed on the day of the copy", () => {
+  const yaml = "sources:\n  - {id: config, accessed: 0001-01-01}\n";
+  assert.equal(formatYaml({ yaml }, PUBLISHED, [], new Date(2026, 1, 3)), "sources:\n  - {id: config, accessed: 2026-02-03}\n");
+});
+
 test("a config.json has the changed sizes at their keys", () => {
-  const config = JSON.parse(formatConfig({ config: CONFIG }, { changes: { tie: "true" } }, [["vision.d_model", 5n]]));
-  assert.deepEqual(config, { model_type: "m", hidden_size: 8, vision_config: { hidden_size: 5 }, tie: true });
-  assert.equal(formatConfig({ config: CONFIG }, PUBLISHED, [["unknown", 1n]]), null);
+  const vision = { structure: { sizes: [["d_model"], ["vision.d_model"]] }, values: [8n, 4n] };
+  const { text } = formatConfig({ config: CONFIG }, { changes: { tie: "true" }, ...vision }, [["vision.d_model", 5n]]);
+  assert.deepEqual(JSON.parse(text), { model_type: "m", hidden_size: 8, vision_config: { hidden_size: 5 }, tie: true });
+});
+
+test("a derived size is copied if the keys give it, otherwise the reason is", () => {
+  const config = {
+    document: { hidden_size: 8, num_heads: 2 },
+    keys: { d_model: ["hidden_size"] },
+    derived: { d_head: { value: ["//", "d_model", "n_heads"] }, n_patches: [[">", "d_model", 0], { value: 9 }, null] },
+    coupled: { n_heads: "groups" },
+  };
+  const format = (...changed) => formatConfig({ config }, { changes: {}, ...SIZES }, changed);
+  assert.deepEqual(JSON.parse(format(["d_model", 12n], ["d_head", 6n]).text), { hidden_size: 12, num_heads: 2 });
+  assert.equal(format(["d_model", 12n]).reason, "d_head = 4 has no key, and the other sizes make it 6");
+  assert.equal(format(["n_patches", 4n]).reason, "n_patches = 4 has no key, and the other sizes make it 9");
+  assert.equal(format(["n_heads", 4n]).reason, "the key of n_heads also changes groups");
+  assert.equal(format(["unknown", 1n]).reason, "unknown has no key of its own");
+  assert.equal(format(["d_model", 0n], ["d_head", 0n]).reason, "n_patches = 9 has no key, and the other sizes do not give it");
+  assert.deepEqual(formatConfig({ config: { reason: "None." } }, { changes: {}, ...SIZES }, []), { reason: "None." });
+});
+
+test("a share of a size is rounded down as in Python", () => {
+  assert.equal(calculate(["share", "d", 0.4], { d: 80n }), 32n);
+  assert.equal(calculate(["share", "d", 0.25], { d: 30n }), 7n);
 });

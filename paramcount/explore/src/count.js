@@ -95,9 +95,17 @@ function listFlowValues(structure, values, context) {
   return [...values, context, ...windows];
 }
 
+/** Whether the steps are those of these sizes: a flow that branches on a size is exported for one model only. */
+const isExported = (structure, values) =>
+  structure.flow && (structure.flow.only ?? []).every((value, i) => BigInt(value) === values[i]);
+
+/** Why FLOPs are not known. */
+export const explainFlops = (structure, values) =>
+  isExported(structure, values) ? "depend on an input other than text" : "known for the published sizes only";
+
 /** FLOPs of one token at the end of a context, by component; null if they are not known. */
 export function countFlops(structure, values, context) {
-  if (!structure.flow || structure.flow.steps.some((step) => step.products === null)) return null;
+  if (!isExported(structure, values) || structure.flow.steps.some((step) => step.products === null)) return null;
   const all = listFlowValues(structure, values, context);
   const components = {};
   let total = 0n;
@@ -117,7 +125,7 @@ const listLayers = (step) => step.scopes.filter(([axis]) => axis === "layer");
 
 /** The steps of the forward pass with numbers: shapes, layers and FLOPs; null if they are not known. */
 export function listSteps(structure, values, context) {
-  if (!structure.flow) return null;
+  if (!isExported(structure, values)) return null;
   const all = listFlowValues(structure, values, context);
   const fill = (shape) => shape.map((n) => (Array.isArray(n) && typeof n[0] === "string" ? n[0] : evaluate(n, all)));
   return structure.flow.steps.map((step, i) => ({
@@ -149,6 +157,15 @@ export function findErrors(structure, values) {
     if (error) errors.push({ where: error.where, text: fillText(error.text, sizes) });
   }
   return errors;
+}
+
+/** The setting of the structure that has an entry for each layer, say, so that a size cannot change; or undefined. */
+export function findList(structure, values, i) {
+  const [list, other] = [values[i] + 1n, 2n * values[i]].map((value) => {
+    const errors = findErrors(structure, values.map((old, j) => (j === i ? value : old)));
+    return errors.map(({ where }) => where).find((where) => where in structure.structure);
+  });
+  return list === other ? list : undefined;
 }
 
 /** A text whose expressions are lists of one element. */

@@ -12,7 +12,6 @@ const formatShape = (shape) => (shape.length ? shape.map((n) => (typeof n === "s
 export function Flow({ data, model, context }) {
   const steps = listSteps(model.structure, model.values, context);
   const [chosen, choose] = useState(0);
-  if (!steps) return <p>The steps of this model depend on a size, so this page does not have them. Run `paramcount trace {model.id}`.</p>;
   return (
     <div class="flow">
       {model.drawing ? <Drawing data={data} model={model} steps={steps} chosen={chosen} choose={choose} />

@@ -1,6 +1,6 @@
 // Bytes of weights, and the fewest GPUs that hold them with the KV cache of one sequence.
 
-import { calculate, decide, evaluate, greatest, least, multiply } from "./arithmetic.js";
+import { calculate, decide, evaluate, least, multiply } from "./arithmetic.js";
 
 /** Formats of the weights: bytes of each value, or the position of its packing. */
 export const DTYPES = [
@@ -12,7 +12,6 @@ export const DTYPES = [
 ];
 const BF16 = DTYPES[1];
 const MOST_GPUS = 8n; // of one node
-const ON_EVERY_GPU = ["qkv.q_down", "qkv.kv_down"]; // MLA's down-projections
 
 const isLoaded = (tensor) => tensor.part !== "mtp" && !tensor.tied && tensor.role !== "legacy_buffer";
 const findBytes = (tensor, dtype) => (tensor.float32 || tensor.role ? 4n : dtype.bytes);
@@ -35,40 +34,40 @@ function countBytes(tensor, values, dtype) {
 }
 
 /** The fewest GPUs that share every matrix of a BF16 model, at most 8; null if it takes more. */
-export function fitGpus(structure, values, context, usable) {
+export function fitGpus(structure, sharing, values, context, usable) {
   const find = (size) => (size === undefined ? 0n : size.index === undefined ? BigInt(size.number) : values[size.index]);
-  const [heads, kvHeads] = [find(structure.heads.n_heads), find(structure.heads.n_kv_heads)];
+  const heads = { n_heads: find(structure.heads.n_heads), n_kv_heads: find(structure.heads.n_kv_heads) };
   for (let gpus = 1n; gpus <= MOST_GPUS; gpus++) {
-    if (heads && heads % gpus) continue;
-    const needed = shareWeights(structure, values, gpus, kvHeads) + shareCache(structure, values, context, gpus);
+    const sizes = { ...heads, gpus };
+    if (decide(sharing.check, sizes)) continue;
+    const needed = shareWeights(structure, sharing, values, sizes) + shareCache(structure, sharing, values, context, gpus);
     if (needed <= usable) return gpus;
   }
   return null;
 }
 
 const divideUp = (a, b) => (a + b - 1n) / b;
+const choose = (tree, sizes) => calculate(decide(tree, sizes).value, sizes);
 
-/** Bytes of the weights and buffers on one of several GPUs: heads and columns are divided, KV heads repeated. */
-function shareWeights(structure, values, gpus, kvHeads) {
+/** Bytes of the weights and buffers on one of several GPUs. */
+function shareWeights(structure, sharing, values, sizes) {
   let sum = 0n;
   for (const tensor of structure.tensors.filter(isLoaded)) {
     const bytes = findBytes(tensor, BF16) * evaluate(tensor.copies, values);
     for (const [, name, share] of tensor.shares) {
-      const isWhole = tensor.replicated || ON_EVERY_GPU.includes(name);
-      const isRepeated = (name === "qkv.k" || name === "qkv.v") && kvHeads && kvHeads < gpus;
-      sum += divideUp(bytes * evaluate(share, values), isWhole ? 1n : isRepeated ? kvHeads : gpus);
+      sum += divideUp(bytes * evaluate(share, values), tensor.replicated ? 1n : choose(sharing.weights[name], sizes));
     }
   }
   return sum;
 }
 
 /** Bytes of the KV cache and the states of one sequence on one of several GPUs. */
-function shareCache(structure, values, context, gpus) {
+function shareCache(structure, sharing, values, context, gpus) {
   let sum = 0n;
   for (const group of structure.caches) {
-    const shapes = group.shapes.map((shape) => shape.map((n) => evaluate(n, values)));
-    const row = shapes
-      .map((shape) => (gpus === 1n || (shape.length < 2 && group.stream) ? shape : [greatest(1n, shape[0] / gpus), ...shape.slice(1)]))
+    const row = group.shapes
+      .map((shape) => shape.map((n) => evaluate(n, values)))
+      .map(([first, ...others], i) => [group.divided[i] ? choose(sharing.cache, { first, gpus }) : first, ...others])
       .reduce((bytes, shape) => bytes + BF16.bytes * multiply(shape), 0n);
     const rows = group.stream === "tokens" ? context / evaluate(group.block, values) : context;
     const longest = group.longest === null ? rows : evaluate(group.longest, values);

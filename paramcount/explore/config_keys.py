@@ -1,0 +1,107 @@
+"""The sizes of a model as the keys of a config.json, each block in its section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from paramcount.architectures import split_name
+from paramcount.explore.derived_keys import find_keys
+from paramcount.huggingface.multimodal import COMPOSITES, TIE_KEY
+from paramcount.sizes import Sizes, get_key, inner_configs
+from paramcount.sizes.key_names import find_main_key
+from paramcount.sizes.values import to_json
+from paramcount.zoo import Model
+from paramcount.zoo.entries import OPEN_PARTS, name_part
+
+CONTEXT_KEY = "max_position_embeddings"
+Place = Sequence[str]  # the way to a key, or to a section
+
+
+class Block(NamedTuple):
+    """The sizes of a model or of one of its parts, and where a config.json has them."""
+
+    path: str  # with a dot at its end; empty for the model itself
+    sizes: Sizes
+    section: Place
+    root: Place  # the section that is read as a whole config.json
+    architecture: str = ""  # of a part that can be any
+
+
+def list_blocks(sizes: Sizes, stated: Mapping[str, Any], path: str = "", root: Place = ()) -> Iterator[Block]:
+    """The blocks inside of some sizes. `stated`: the config.json, with its model type."""
+    for name, inner in inner_configs(type(sizes)).items():
+        part = getattr(sizes, name)
+        if not isinstance(part, Sizes):
+            continue
+        section = (*root, *find_section(part, name, stated))
+        is_open = inner in OPEN_PARTS
+        architecture = name_part(inner, type(part)) if is_open else ""
+        yield Block(f"{path}{name}.", part, section, section if is_open else root, architecture)
+        yield from list_blocks(part, {}, f"{path}{name}.", section if is_open else root)
+
+
+def find_section(sizes: Sizes, name: str, stated: Mapping[str, Any]) -> Place:
+    """The section of a part called `name`; empty for a language model whose keys are at the top level."""
+    composite = COMPOSITES.get(stated.get("model_type", ""))
+    if name == "language" and composite:
+        return () if composite.is_flat and composite.section not in stated else (composite.section,)
+    return sizes.section.split(".") if sizes.section else (name,)
+
+
+def state_sizes(model: Model, context: int | None) -> tuple[dict[str, Any], dict[str, list[str]], list[Block]]:
+    """(a config.json with keys for all sizes, the place of each size that has a key, the blocks of the sizes)."""
+    sizes = model.sizes
+    model_type = str(model.architecture)
+    document = {**copy_plain(model.stated or {}), "model_type": model_type}
+    document["architectures"] = [sizes.reference.partition(" of ")[0]]
+    main = Block("", sizes, sizes.section.split(".") if sizes.section else (), ())
+    blocks = [main, *list_blocks(sizes, document)]
+    if language := getattr(sizes, "language", None):
+        document[TIE_KEY] = language.tie_word_embeddings
+        main = next(block for block in blocks if block.path == "language.")
+    if context and "n_positions" not in main.sizes.__dict__:
+        find_object(document, main.section).setdefault(CONTEXT_KEY, context)
+    keys = {path: place for block in blocks for path, place in state_block(document, block)}
+    if f"language.{TIE_KEY}" in keys and COMPOSITES[model_type].tie_rule != "text":
+        keys[f"language.{TIE_KEY}"] = [TIE_KEY]
+    for block in blocks:
+        configs = find_object(document, block.section), find_object(document, block.root)
+        read = {place[-1] for path, place in keys.items() if path.rpartition(".")[0] == block.path.rstrip(".")}
+        for at_root, key, value in find_keys(block.sizes, configs, read):
+            configs[at_root][key] = value
+    return document, keys, blocks
+
+
+def state_block(document: dict[str, Any], block: Block) -> Iterator[tuple[str, list[str]]]:
+    """Add the keys of the sizes of a block; (size, place) of each."""
+    section = find_object(document, block.section)
+    if block.architecture and block.section:
+        section["model_type"], _ = split_name(block.architecture)
+    inner = inner_configs(type(block.sizes))
+    for name, value in block.sizes.__dict__.items():
+        spellings = () if name in inner else get_key(type(block.sizes), name).spellings(name)
+        if not spellings:
+            continue
+        key = find_main_key(spellings, document)
+        place = key[1:].split(".") if key.startswith("/") else [*block.section, *key.split(".")]
+        set_key(document, place, to_json(value))
+        yield block.path + name, place
+
+
+def find_object(document: dict[str, Any], place: Place) -> dict[str, Any]:
+    """The object at a place; objects that are missing are added."""
+    for step in place:
+        document = document.setdefault(step, {})
+    return document
+
+
+def set_key(document: dict[str, Any], place: Place, value: Any) -> None:
+    find_object(document, place[:-1])[place[-1]] = value
+
+
+def copy_plain(value: Any) -> Any:
+    """The same objects and lists, free to be changed."""
+    if isinstance(value, Mapping):
+        return {key: copy_plain(inner) for key, inner in value.items()}
+    return [copy_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value

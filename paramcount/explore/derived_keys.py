@@ -1,0 +1,209 @@
+"""Keys of a config.json from which the reference derives the sizes that have no key of their own.
+
+A derivation cannot be turned around. But a size is stated in few ways: likely values of the keys that its derivation
+reads are tried, and a key stays if the reference then derives more of the sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import zip_longest
+from math import isqrt
+from typing import Any
+
+from paramcount.errors import ParamcountError
+from paramcount.huggingface.fields import BROKEN_BY_VALUE, ConfigField, RecordingConfig, list_fields
+from paramcount.sizes import Sizes, Tower, inner_configs
+from paramcount.sizes.values import to_json
+
+LARGEST_STEP = 8  # between layers of one kind
+BELOW_STEP = 128  # hidden sizes of an MLP are rounded up to a multiple of 256
+MOST_KEYS = 2  # that a size needs at once
+Configs = tuple[Mapping[str, Any], Mapping[str, Any]]  # the section of a block, and the whole config.json
+Guess = Callable[[Any, Mapping[str, Any], Any], Iterable[Any]]  # of the size, its block and the key's value so far
+
+
+def list_derived(sizes: Sizes) -> list[ConfigField]:
+    """The fields without a key, in the order in which they are read."""
+    return [field for field in list_fields(type(sizes)) if field.inner is None and not field.spellings]
+
+
+def list_values(architecture: type[Sizes], sizes: Any) -> dict[str, Any]:
+    """The values of a block as derivations get them: a part of another model type is an object, others are not.
+
+    `sizes`: with numbers or with symbols.
+    """
+    inner, named = inner_configs(architecture), architecture.named_parts
+    return {
+        name: list_values(inner[name], value)
+        if name in inner and value is not None and name not in named and inner[name] not in (Sizes, Tower)
+        else value
+        for name, value in sizes.__dict__.items()
+        if name in architecture.model_fields
+    }
+
+
+def derive(
+    field: ConfigField, config: Mapping[str, Any], values: Mapping[str, Any]
+) -> tuple[Any, list[str], list[str]]:
+    """(the value that the reference derives, or an error if it refuses; the keys and the sizes that it reads)."""
+    recorder, sizes = RecordingConfig(config), RecordingConfig(values)
+    try:
+        value = field.absent(recorder, sizes) if callable(field.absent) else field.absent
+    except (ParamcountError, *BROKEN_BY_VALUE) as error:
+        value = error
+    value = tuple(value) if type(value) is list else value
+    return value, list(dict.fromkeys(recorder.accessed)), list(dict.fromkeys(sizes.accessed))
+
+
+def find_keys(sizes: Sizes, configs: Configs, read: Collection[str]) -> Iterator[tuple[bool, str, Any]]:
+    """(whether it is at the root, key, value) of keys to add, so that the sizes of a block are derived from them.
+
+    `read`: the keys from which other fields of the block are read.
+    """
+    fields, values = list_derived(sizes), list_values(type(sizes), sizes)
+
+    def list_wrong(configs: Configs) -> list[tuple[ConfigField, list[str]]]:
+        found = [(field, *derive(field, configs[field.at_root], values)) for field in fields]
+        return [(field, keys) for field, value, keys, _ in found if value != values[field.name]]
+
+    def find_better(configs: Configs, n_wrong: int, most: int) -> list[tuple[bool, str, Any]]:
+        """At most so many keys, after which fewer sizes are wrong; empty if none are found."""
+        for field, keys in list_wrong(configs):
+            config = configs[field.at_root]
+            for key in keys:
+                for value in () if key in read else guess(key, values[field.name], values, config.get(key)):
+                    tried = replace_key(configs, field.at_root, key, value)
+                    if len(list_wrong(tried)) < n_wrong:
+                        return [(field.at_root, key, value)]
+                    if most > 1 and (others := find_better(tried, n_wrong, most - 1)):
+                        return [(field.at_root, key, value), *others]
+        return []
+
+    while wrong := list_wrong(configs):
+        found = next(filter(None, (find_better(configs, len(wrong), most) for most in range(1, MOST_KEYS + 1))), [])
+        if not found:
+            return
+        yield from found
+        for at_root, key, value in found:
+            configs = replace_key(configs, at_root, key, value)
+
+
+def replace_key(configs: Configs, at_root: bool, key: str, value: Any) -> Configs:
+    section, root = configs
+    return (section, {**root, key: value}) if at_root else ({**section, key: value}, root)
+
+
+def guess(key: str, value: Any, c: Mapping[str, Any], old: Any) -> Iterator[Any]:
+    """Likely values of a key from which a size is derived."""
+    if key in GUESSES:
+        with suppress(*BROKEN_BY_VALUE):  # it is for another size
+            yield from GUESSES[key](value, c, old)
+    if isinstance(value, tuple):
+        yield to_json(value)
+        yield len(value)
+    elif value is not None:
+        yield value
+    yield from (True, False)
+
+
+def guess_share(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[float]:
+    """The share of each head that is rotated."""
+    return [(value or 0) / c["d_head"]]
+
+
+def guess_rope(value: Any, c: Mapping[str, Any], old: Any) -> Iterator[dict[str, Any]]:
+    """The share of each head that is rotated, in all layers or in layers of one kind."""
+    rope = old if isinstance(old, dict) else {}
+    for share in guess_share(value, c, old):
+        added = {"partial_rotary_factor": share}
+        yield {**rope, **added}
+        kinds = [kind for kind, block in rope.items() if isinstance(block, dict)]
+        yield {**rope, **{kind: {**rope[kind], **added} for kind in kinds}}
+        for kind in kinds:
+            yield {**rope, kind: {**rope[kind], **added}}
+
+
+def guess_image_size(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[int]:
+    return [isqrt(value) * c["patch_size"]]
+
+
+def guess_steps(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[int]:
+    return range(1, LARGEST_STEP + 1)
+
+
+def guess_positions(word: str) -> Guess:
+    """The layers of a kind."""
+    return lambda value, c, old: [[i for i, kind in enumerate(value) if kind == word]]
+
+
+def guess_others(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[list[int]]:
+    """The layers that a size does not list."""
+    return [[i for i in range(c["n_layers"]) if i not in value]]
+
+
+def guess_marks(listed: Any, other: Any) -> Guess:
+    """A mark for each layer: whether a size lists it."""
+    return lambda value, c, old: [[listed if i in value else other for i in range(c["n_layers"])]]
+
+
+def guess_words(words: Mapping[str, Any]) -> Guess:
+    """A value for each layer, which stands for its kind."""
+    return lambda value, c, old: [[words.get(kind) for kind in value]]
+
+
+def guess_double(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[int]:
+    return [2 * value]
+
+
+def guess_number(word: str) -> Guess:
+    """The number of layers of a kind."""
+    return lambda value, c, old: [value.count(word)]
+
+
+def guess_channels(heads: str) -> Guess:
+    return lambda value, c, old: [value * c[heads]]
+
+
+def guess_blocks(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[list[Any]]:
+    """The attention and the MLP of each layer, as DeciLM has them."""
+    attentions = [
+        {word: True}
+        if word != "full_attention"
+        else {"n_heads_in_group": c["n_heads"] // n, "window_length": window or None}
+        for word, n, window in zip_longest(c["layer_types"], c["n_kv_heads_by_layer"], c["window_by_layer"])
+    ]
+    mlps = [
+        {word: True} if word != "gated" else {"ffn_mult": 3 * (d_ff - BELOW_STEP) / (2 * c["d_model"])}
+        for word, d_ff in zip(c["mlp_types"], c["d_ff_by_layer"])
+    ]
+    return [[{"attention": attention, "ffn": mlp} for attention, mlp in zip(attentions, mlps)]]
+
+
+GUESSES: dict[str, Guess] = {
+    "image_size": guess_image_size,
+    "partial_rotary_factor": guess_share,
+    "rotary_pct": guess_share,
+    "rope_parameters": guess_rope,
+    "moe_layer_frequency": guess_steps,
+    "encoder_sparse_step": guess_steps,
+    "decoder_sparse_step": guess_steps,
+    "cla_share_factor": guess_steps,
+    "num_sparse_encoder_layers": guess_number("sparse"),
+    "num_sparse_decoder_layers": guess_number("sparse"),
+    "attn_layer_indices": guess_positions("attention"),
+    "attn_type_list": guess_words({"full_attention": 1, "linear_attention": 0, "lightning_attention": 0}),
+    "moe_layers": guess_others,
+    "moe_layer_freq": guess_marks(0, 1),
+    "indexer_types": guess_marks("shared", "full"),
+    "position_embedding_type": lambda value, c, old: ["rotary", "absolute"],
+    "norm_type": lambda value, c, old: ["layer_norm", "rms_norm"],
+    "norm_rel_ebd": lambda value, c, old: ["layer_norm"],
+    "intermediate_size": guess_double,
+    "attention_window": lambda value, c, old: [[2 * n for n in value]],
+    "v_channels": guess_channels("n_heads"),
+    "bias_max_distance": lambda value, c, old: [value // 2],
+    "block_configs": guess_blocks,
+    "qk_channels": guess_channels("n_heads"),
+}
