@@ -20,7 +20,7 @@ def encoder_named(js: ConfigJson, c: FieldValues) -> None:
     if not isinstance(section, Mapping) or ("model_type" in section and section["model_type"] in NAMES):
         return
     found = f"= {describe_value(section['model_type'])}" if "model_type" in section else "is missing"
-    raise ParamcountError(found, where="audio_config.model_type", expected=str(NAMES[0]))
+    raise ParamcountError(found, where="audio_config.model_type", choices=NAMES[:1])
 
 
 def turned_part(js: ConfigJson, c: FieldValues) -> int:

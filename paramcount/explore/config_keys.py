@@ -49,12 +49,19 @@ def find_section(sizes: Sizes, name: str, stated: Mapping[str, Any]) -> Place:
     return sizes.section.split(".") if sizes.section else (name,)
 
 
-def state_sizes(model: Model, context: int | None) -> tuple[dict[str, Any], dict[str, list[str]], list[Block]]:
-    """(a config.json with keys for all sizes, the place of each size that has a key, the blocks of the sizes)."""
+def list_classes(sizes: Sizes) -> tuple[str, ...]:
+    """The classes of the reference with these parameters, its own first."""
+    return (sizes.reference.partition(" of ")[0], *sizes.equivalent_classes)
+
+
+def state_sizes(
+    model: Model, reference: str, context: int | None
+) -> tuple[dict[str, Any], dict[str, list[str]], list[Block]]:
+    """(a config.json of a class with keys for all sizes, the place of each size that has a key, its blocks)."""
     sizes = model.sizes
     model_type = str(model.architecture)
     document = {**copy_plain(model.stated or {}), "model_type": model_type}
-    document["architectures"] = [sizes.reference.partition(" of ")[0]]
+    document["architectures"] = [reference]
     main = Block("", sizes, sizes.section.split(".") if sizes.section else (), ())
     blocks = [main, *list_blocks(sizes, document)]
     if language := getattr(sizes, "language", None):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection, Container, Iterator
 from contextlib import suppress
+from itertools import product
 from typing import Any
 
 from paramcount import __version__
 from paramcount.errors import ParamcountError
-from paramcount.explore.config_keys import Place, copy_plain, set_key, state_sizes
+from paramcount.explore.config_keys import Place, copy_plain, list_classes, set_key, state_sizes
 from paramcount.explore.derived_trees import derive_trees
 from paramcount.huggingface.config import read_config
 from paramcount.sizes import Sizes, inner_configs
@@ -51,8 +52,8 @@ def export_config(model: Model, free: Collection[str]) -> dict[str, Any]:
     `derived` has a tree for each size that the reference derives from others.
     """
     reason = ""
-    for context in dict.fromkeys((model.context_length, None)):
-        document, places, blocks = state_sizes(model, context)
+    for reference, context in product(list_classes(model.sizes), dict.fromkeys((model.context_length, None))):
+        document, places, blocks = state_sizes(model, reference, context)
         try:
             settle(document, model.sizes)
         except ParamcountError as error:

@@ -125,8 +125,12 @@ def guess_rope(value: Any, c: Mapping[str, Any], old: Any) -> Iterator[dict[str,
             yield {**rope, kind: {**rope[kind], **added}}
 
 
-def guess_image_size(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[int]:
-    return [isqrt(value) * c["patch_size"]]
+def guess_image_size(value: Any, c: Mapping[str, Any], old: Any) -> Iterator[Any]:
+    """A square image with so many patches, or so many along a side; otherwise the one that is nearest to a square."""
+    side, patch = isqrt(value), c["patch_size"]
+    yield from (side * patch, value * patch)
+    width = next(n for n in range(side, 0, -1) if value % n == 0)
+    yield [value // width * patch, width * patch]
 
 
 def guess_steps(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[int]:
