@@ -70,10 +70,13 @@ def gpt2(c: Any) -> Any:
 
     GPT-3 is the same (arXiv:2005.14165, 2.1).
 
-    GPT2LMHeadModel: Conv1D with biases in c_attn, c_proj, c_fc, c_proj.
+    GPT2LMHeadModel: Conv1D with biases in c_attn, c_proj, c_fc, c_proj; with add_cross_attention also in q_attn, c_attn
+    (keys and values alone) and c_proj of crossattention, with ln_cross_attn before.
     """
     d, width, f = c.d_model, c.n_heads * c.d_head, c.d_ff
     block = 4 * d * width + 3 * width + d + 2 * d * f + f + d + 4 * d
+    if c.cross_attention:
+        block = block + d * width + width + 2 * d * width + 2 * width + width * d + d + 2 * d
     return c.vocab_size * d + c.n_positions * d + c.n_layers * block + 2 * d + lm_head_parameters(c)
 
 
@@ -913,7 +916,8 @@ def printed_row(d_model: int, n_layers: int, n_heads: int, d_head: int) -> int:
         "n_heads": n_heads,
         "d_head": d_head,
     }
-    c = SymbolicSizes(architecture("gpt2"), {**sizes, "d_ff": 4 * d_model, "tie_word_embeddings": True})
+    flags = {"tie_word_embeddings": True, "cross_attention": False}
+    c = SymbolicSizes(architecture("gpt2"), {**sizes, "d_ff": 4 * d_model, **flags})
     found: int = sum_parameters(architecture("gpt2").forward(c, given("tokens", "tokens")))  # type: ignore[arg-type]
     assert found == gpt2(c)
     return found
