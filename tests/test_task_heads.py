@@ -17,6 +17,7 @@ from tests.batches import in_batches
 from tests.cases import hash_shapes
 from tests.oracle.differential import count_document
 from tests.refusing import model_error
+from tests.structures import keep_every
 from tests.task_heads import load_task_heads
 from tests.test_config_json import read_lines
 
@@ -76,14 +77,12 @@ def test_a_class_with_another_head_is_counted_as_the_reference_built_it(name: st
         )
 
 
-@pytest.mark.parametrize(
-    "name",
-    sorted(
-        {
-            (head.build, head.moved): f"{kind}.{cls}" for kind in DECLARED for cls, head in task_heads(kind).items()
-        }.values()
-    ),
-)
+ONE_OF_EACH_HEAD = {
+    (head.build, head.moved): f"{kind}.{cls}" for kind in DECLARED for cls, head in task_heads(kind).items()
+}
+
+
+@pytest.mark.parametrize("name", keep_every(3, ONE_OF_EACH_HEAD.values()))
 def test_every_view_supports_a_class_with_another_head(name: str) -> None:
     config = CASES[name][0]["config"]
     count = pc.count(config)
