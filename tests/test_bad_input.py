@@ -48,6 +48,7 @@ MAY_BE_ZERO = {
         "qwen3_5_moe.language", "qwen3_next", "recurrent_gemma", "stablelm", "zaya",
     },
     "d_rope_sliding": {"laguna", "mimo_v2_flash", "zaya"},
+    "d_turned": {"musicflamingo"},
     "n_frequencies": {"esm"},
     "n_token_types": {"deberta", "deberta-v2", "gte"},
     "d_conv": {"deberta-v2"},
