@@ -73,6 +73,8 @@ MAY_BE_ZERO = {
         "smolvlm.vision", "t5gemma2.vision", "unlimited_ocr.vision", "video_llava.vision", "vipllava.vision",
     },
     "n_layers_before": {"minicpmv4_6.vision"},
+    "n_indicators": {"ovis2.vision"},
+    "n_views": {"granite4_vision"},
     "n_timestamp_layers": {"fun_asr_nano.audio"},
     "n_bands": {"gemma4.audio"},
     "d_vision_expert": {"ernie4_5_vl_moe.language"},
