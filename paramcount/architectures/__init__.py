@@ -217,6 +217,7 @@ ARCHITECTURES = {
     "kolibri1": ("kolibri1", "Kolibri1"),
     "kosmos-2": ("kosmos2", "Kosmos2"),
     "kosmos-2.5": ("kosmos2", "Kosmos25"),
+    "kyutai_speech_to_text": ("kyutai_speech_to_text", "KyutaiSpeechToText"),
     "laguna": ("laguna", "Laguna"),
     "layoutlm": ("layoutlm", "LayoutLM"),
     "led": ("led", "LED"),

@@ -6,18 +6,33 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, attend, linear, lookup, rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, d_model_per_head, derived, equal_to, hf, rotary, setting
+from paramcount.sizes import (
+    ABSENT,
+    ConfigJson,
+    Derivation,
+    FieldValues,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+    rotary,
+    setting,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides
 from paramcount.sizes.types import Positive
 
 
-def half(js: ConfigJson, c: FieldValues) -> int:
-    """config.json gives gate and up together."""
-    width = js.get("ffn_dim", 22528)
-    if type(width) is not int or width < 2 or width % 2:
-        raise ParamcountError(f"= {describe_value(width)}", where="ffn_dim", expected="an even number")
-    return width // 2
+def half_of(absent: int) -> Derivation:
+    """config.json gives gate and up together. `absent`: the reference's default."""
+
+    def derive(js: ConfigJson, c: FieldValues) -> int:
+        width = js.get("ffn_dim", absent)
+        if type(width) is not int or width < 2 or width % 2:
+            raise ParamcountError(f"= {describe_value(width)}", where="ffn_dim", expected="an even number")
+        return width // 2
+
+    return derive
 
 
 def codebooks_are_there(js: ConfigJson, c: FieldValues) -> None:
@@ -40,7 +55,7 @@ class Moshi(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_ff: Positive = derived(half)
+    d_ff: Positive = derived(half_of(22528))
 
     norm_eps = setting("rms_norm_eps", default=1e-8)
     rope = rotary(positions=3000)

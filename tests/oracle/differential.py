@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import deepcopy
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -260,9 +261,23 @@ def build_model(document: dict[str, Any], cls_name: str, device: str = "meta") -
     with torch.device(device), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = getattr(transformers, cls_name)(config)
+    if cls_name.startswith("KyutaiSpeechToText"):
+        model.forward = partial(hear, model, model.forward)
     if hasattr(model, "thinker"):  # all that it can do is generate; this is what a text goes through
         model.forward = model.thinker.forward
     return model
+
+
+def hear(model: Any, forward: Callable[..., Any], input_ids: Any, input_values: Any, **inputs: Any) -> Any:
+    """What `generate` does for each token: the codes of the frame before it stand beside it."""
+    import torch
+
+    codes = model.codec_model.encode(input_values, use_streaming=True).audio_codes.transpose(1, 2)
+    first = torch.full_like(codes[:, :1], model.config.audio_bos_token_id)
+    past = inputs.get("past_key_values")
+    n_before, n = past.get_seq_length() if past is not None else 0, input_ids.shape[1]
+    codes = torch.cat((first, codes), 1)[:, n_before : n_before + n]
+    return forward(torch.cat((input_ids[..., None], codes.expand(len(input_ids), -1, -1)), 2), **inputs)
 
 
 def save_config(config: Any, cls_name: str, folder: Path) -> dict[str, Any]:
@@ -298,6 +313,8 @@ def find_table(model: Any) -> Any:
         return find_table(model.thinker)
     if hasattr(model, "perceiver"):
         return model.perceiver.input_preprocessor.embeddings
+    if model.config.model_type == "kyutai_speech_to_text":
+        return model.model.embed_tokens.embed_tokens
     if model.config.model_type == "pp_formulanet":  # which names none
         return model.base_model.decoder.embed_tokens
     return model.get_input_embeddings()
@@ -378,7 +395,7 @@ def run_tokens(
             inputs |= {"protein_input_ids": ids + 2, "protein_attention_mask": torch.ones_like(ids)}
         if model.main_input_name == "state":
             inputs = make_robot(model.config, ids)
-        if cls_name.startswith(("GraniteSpeech", "VoxtralRealtime")):
+        if cls_name.startswith(("GraniteSpeech", "VoxtralRealtime", "KyutaiSpeechToText")):
             inputs = make_sound(model.config, ids)
         if model.config.is_encoder_decoder and not cls_name.endswith("ForAudioClassification"):
             inputs |= {"decoder_input_ids": ids, "use_cache": False}  # a cache may be as short as the encoder
@@ -434,6 +451,10 @@ def make_sound(config: Any, ids: Any) -> dict[str, Any]:
     """A text after one window of frames, or with the frames of each token."""
     import torch
 
+    if hasattr(config, "codec_config"):
+        codec = config.codec_config
+        samples = torch.zeros((len(ids), codec.audio_channels, codec.frame_size * ids.shape[1] * codec.latent_stride))
+        return {"input_ids": ids, "input_values": samples}
     if hasattr(config, "downsample_factor"):
         n_frames = 2 * config.downsample_factor * ids.shape[1]
         return {"input_ids": ids, "input_features": torch.zeros((len(ids), config.audio_config.num_mel_bins, n_frames))}

@@ -105,6 +105,15 @@ BERT = {
     "max_position_embeddings": 64,
 }  # fmt: skip
 GPT2 = {"vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 44}
+MOSHI = {
+    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 44,
+    "num_codebooks": 3, "codebook_vocab_size": 17, "audio_bos_token_id": 16, "audio_pad_token_id": 147,
+}  # fmt: skip
+MIMI = {
+    "hidden_size": 16, "num_filters": 4, "upsampling_ratios": [3, 2], "codebook_size": 16, "codebook_dim": 12,
+    "vector_quantization_hidden_dimension": 12, "num_quantizers": 3, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "num_key_value_heads": 2, "intermediate_size": 20, "upsample_groups": 8, "sliding_window": 5,
+}  # fmt: skip
 PIX2STRUCT = {
     "vocab_size": 96, "d_kv": 8, "d_ff": 20, "num_layers": 2, "num_heads": 2, "relative_attention_num_buckets": 8,
     "relative_attention_max_distance": 7, "layer_norm_epsilon": 1e-3, "dense_act_fn": "silu",
@@ -557,6 +566,17 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "intermediate_size": 20, "sliding_window": 5, "rms_norm_eps": 1e-2, "hidden_act": "relu",
         },
     },
+    "kyutai_speech_to_text": {**MOSHI, "codec_config": MIMI},
+    "kyutai_speech_to_text, other settings": {
+        **MOSHI, "num_codebooks": 5, "num_key_value_heads": 2, "hidden_act": "gelu", "rms_norm_eps": 1e-2,
+        "tie_word_embeddings": True, "audio_bos_token_id": 7, "rope_parameters": {"rope_theta": 500.0},
+        "codec_config": {
+            **MIMI, "num_quantizers": 5, "num_semantic_quantizers": 2, "pad_mode": "replicate", "hidden_act": "silu",
+            "num_residual_layers": 2, "dilation_growth_rate": 3, "codebook_dim": 16,
+            "vector_quantization_hidden_dimension": 16, "attention_bias": True, "norm_eps": 1e-2, "head_dim": 6,
+            "num_key_value_heads": 1, "decoder_config": None,
+        },
+    },
     "vibevoice_asr": {
         "text_config": QWEN2, "audio_token_id": IMAGE_TOKEN, "acoustic_tokenizer_chunk_size": 48,
         "acoustic_tokenizer_encoder_config": {**VIBEVOICE, "hidden_size": 10},
@@ -987,6 +1007,7 @@ ALWAYS_SEE = {
     "InstructBlipVideoForConditionalGeneration", "Pix2StructForConditionalGeneration",
     "IdeficsForVisionText2Text", "Kosmos2ForConditionalGeneration", "VoxtralRealtimeForConditionalGeneration",
     "PI0ForConditionalGeneration", "PPFormulaNetForConditionalGeneration", "VisionEncoderDecoderModel",
+    "KyutaiSpeechToTextForConditionalGeneration",
 }  # fmt: skip
 # Beginnings of classes whose encoder sees an image alone and whose decoder writes about it.
 WRITERS = ("Pix2Struct", "PPFormulaNet", "VisionEncoderDecoder")
@@ -1283,6 +1304,10 @@ def arrange_for_robot(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     }
 
 
+def arrange_as_sound(samples: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    return {"input_values": samples.T[None]}
+
+
 def arrange_as_samples(samples: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     """Without the noise that VibeVoice adds to what it hears."""
     return {"input_values": samples.T[None], "sample": False}
@@ -1374,6 +1399,7 @@ IMAGES: Mapping[str, Image] = {
     "GraniteSpeechForConditionalGeneration": Image((7, 10), 3, arrange_as_frames, "log_mel_frames"),
     "GraniteSpeechPlusForConditionalGeneration": Image((7, 10), 3, arrange_as_frames, "log_mel_frames"),
     "VoxtralRealtimeForConditionalGeneration": Image((44, 10), 0, arrange_as_stream, "log_mel_frames"),
+    "KyutaiSpeechToTextForConditionalGeneration": Image((144, 1), 0, arrange_as_sound, "samples"),
     "VibeVoiceAsrForConditionalGeneration": Image((24, 1), 4, arrange_as_samples, "samples"),
     "AudioFlamingo3ForConditionalGeneration": Image((16, 10), 4, arrange_as_audio, "log_mel_frames"),
     "MossTranscribeDiarizeForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),

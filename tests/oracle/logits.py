@@ -63,6 +63,8 @@ def fill_weights(model: Any) -> None:
                 buffer.random_(0, model.config.n_routed_experts)
             if name.endswith(("put_min", "put_max")):
                 buffer.fill_(0.7 if name.endswith("max") else -0.5)
+            if name.endswith(("embed_sum", "cluster_usage")):
+                buffer.uniform_(0.5, 2.0) if buffer.ndim == 1 else buffer.normal_()
             if ("bias" in name or name.endswith(("std_scale", "rotary_emb.alpha"))) and buffer.dtype == torch.float32:
                 buffer.normal_(0, 0.5)
 

@@ -59,6 +59,8 @@ DIFFERENT = {
     "longt5, blocks": "likewise",
     "nystromformer, landmarks": "it reads texts of one length alone",
     "perceiver": "it answers queries for all positions, whatever the text is",
+    "kyutai_speech_to_text": "a sound always goes in",
+    "kyutai_speech_to_text, other settings": "likewise",
     "voxtral_realtime": "a sound always goes in",
     "whisper, scaled": "sounds go in",
     "whisper, small": "sounds go in",

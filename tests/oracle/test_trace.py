@@ -64,6 +64,7 @@ DIFFERENT = {
     "instructblip": "likewise",
     "instructblipvideo": "likewise",
     "udop": "boxes always go in",
+    "kyutai_speech_to_text": "a sound always goes in",
     "voxtral_realtime": "a sound always goes in",
     "reformer": "of earlier tokens it keeps vectors, and reads one token at a time behind them",
     "blt": "bytes go in, and patches that another model cuts",

@@ -310,6 +310,7 @@ FUNCTIONS: dict[str, tuple[str, Callable[[Array], Array]]] = {
     "relu": ("ReLU", lambda x: np.maximum(x, 0)),
     "relu2": ("ReLU²", lambda x: np.square(np.maximum(x, 0))),
     "relu6": ("ReLU6", lambda x: np.clip(x, 0, 6)),
+    "elu": ("ELU", lambda x: np.where(x > 0, x, np.expm1(x))),
     "leaky_relu": ("leaky ReLU", lambda x: np.where(x > 0, x, x * np.float32(0.01))),
     "sigmoid": ("sigmoid", sigmoid),
     "tanh": ("tanh", lambda x: np.tanh(x)),

@@ -45,6 +45,7 @@ class Lookup(Operation):
     placeholders: tuple[int | Unknown, ...] = ()
     placeholders_only: bool = False  # have that row; other ids beyond the table have none
     token_ids: tuple[int, ...] | Unknown | None = None  # of the rows
+    averages: bool = False  # the table has sums of vectors, and the second weight says of how many
     n_tables: int = 1  # a second one continues the first; further weights are stored with them, but not looked up
 
     @property
@@ -73,6 +74,8 @@ class Lookup(Operation):
         if self.index == "places":
             return interpolate(weights[0][int(require(self.offset)) :], inputs[0], self.stretch)
         table, first = weights[0], require(self.offset)
+        if self.averages:
+            table = table / np.maximum(weights[1], 1e-5)[:, None]
         if self.index == "nearest":
             nearest: Array = ((table * table).sum(1) - 2 * inputs[0] @ table.T).argmin(1)
             ids = nearest if self.token_ids is None else np.asarray(require(self.token_ids), np.int64)
@@ -89,7 +92,7 @@ class Lookup(Operation):
             table = list_rows(table)
             rows = np.arange(int(first), int(first + self.n_rows))
         elif self.index == "ids by column":
-            rows = inputs[0] + np.arange(inputs[0].shape[1]) * int(self.n_rows)
+            rows = inputs[0] + np.arange(inputs[0].shape[1]) * int(self.n_rows) + first
         else:
             table = list_rows(table)
             rows = (run.positions if self.index == "positions" else inputs[0]) + first
@@ -199,12 +202,41 @@ def lookup_by_column(x: Data, name: str, component: str, rows: Size, width: Size
     return Data(Lookup("ids by column", n_rows=rows), (x,), (*x.shape, width), (weight,))
 
 
+def lookup_codes(codes: Data, table: str, n_rows: Size, width: Size, *, first: Size, rows: Size) -> Data:
+    """The same in the token embedding `table` of n_rows, behind its `first` rows; each column has `rows` of them."""
+    weight = Weight(table, "embedding", (n_rows, width), tied_to=table)
+    return Data(Lookup("ids by column", first, n_rows=rows), (codes,), (*codes.shape, width), (weight,))
+
+
 def nearest_row(
     x: Data, name: str, component: str, rows: Size, token_ids: tuple[int, ...] | Unknown | None = None
 ) -> Data:
     """The number of the row of a table that is nearest to each vector of x, or its token id: [n, d] to [n]."""
     operation = Lookup("nearest", token_ids=token_ids)
     return Data(operation, (x,), x.shape[:1], (Weight(name, component, (rows, x.shape[-1])),))
+
+
+def nearest_mean(x: Data, name: str, component: str, rows: Size) -> Data:
+    """The number of the row of a codebook that is nearest to each vector: [n, d] to [n]. Nothing is learned: a row is
+    the mean of the vectors that were nearest to it, stored as their sum and their number.
+    """
+    return Data(Lookup("nearest", averages=True), (x,), x.shape[:1], store_means(name, component, rows, x.shape[-1]))
+
+
+def lookup_mean(ids: Data, name: str, component: str, rows: Size, width: Size, tied_to: str) -> Data:
+    """Rows of a codebook, by their numbers [n]: [n, width]. `tied_to`: its name in the model."""
+    weights = tuple(
+        weight._replace(tied_to=tied_to + weight.name.removeprefix(name))
+        for weight in store_means(name, component, rows, width)
+    )
+    return Data(Lookup("ids", averages=True), (ids,), (*ids.shape, width), weights)
+
+
+def store_means(name: str, component: str, rows: Size, width: Size) -> tuple[Weight, ...]:
+    stored: list[tuple[str, tuple[Size, ...]]] = [("embed_sum", (rows, width)), ("cluster_usage", (rows,))]
+    return tuple(
+        Weight(f"{name}.{end}", component, shape, role="buffer") for end, shape in (*stored, ("initialized", (1,)))
+    )
 
 
 def place_tables(places: Data, name: str, rows: Size, width: Size, *, in_turns: bool = False) -> Data:

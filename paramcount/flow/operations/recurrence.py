@@ -48,6 +48,7 @@ class Convolve(Operation):
     n_zeros: Size | Unknown | None = None  # around an image; None: (width − 1) // 2
     dilation: int | Unknown = 1  # frames from one that it reads to the next
     mirrors: bool = False  # frames stand mirrored on either side, instead of zeros
+    repeats: bool | Unknown = False  # the first frame is repeated before them, instead of zeros
     enlarges: bool = False
     crops: int = 0  # of what it enlarges to, so many frames on either side are left out
 
@@ -111,21 +112,29 @@ class Convolve(Operation):
             apart = int(require(self.dilation))
             reach = (width - 1) * apart
             around = (reach + 1 - self.stride, 0) if self.zeros == "before" else (-(-reach // 2), reach // 2)
-            padded = np.pad(
-                x, (around[:: -1 if self.mirrors else 1], (0, 0)), "reflect" if self.mirrors else "constant"
+            mode: Literal["reflect", "edge", "constant"] = (
+                "reflect" if self.mirrors else "edge" if require(self.repeats) else "constant"
             )
+            padded = np.pad(x, (around[:: -1 if self.mirrors else 1], (0, 0)), mode)
             n = (len(padded) - reach - 1) // self.stride + 1
             rows = [padded[i * apart :][: (n - 1) * self.stride + 1 : self.stride] for i in range(width)]
             y = sum(self.mix_adjacent(rows[i], kernel[:, :, i]) for i in range(width))
         return y + weights[1] if len(weights) > 1 else np.asarray(y)
 
     def enlarge(self, x: Array, kernel: Array) -> Array:
-        """[n, in] with a kernel [in, out, width] to [n · stride, out]."""
+        """[n, in] with a kernel [in, out, width] to [n · stride, out], or with [in, size of a group, width]."""
         step, width = self.stride, kernel.shape[2]
-        y = np.zeros(((len(x) - 1) * step + width, kernel.shape[1]), np.float32)
+        y = np.zeros(((len(x) - 1) * step + width, x.shape[1] if self.grouped else kernel.shape[1]), np.float32)
         for i in range(width):
-            y[i : i + (len(x) - 1) * step + 1 : step] += x @ kernel[:, :, i]
+            y[i : i + (len(x) - 1) * step + 1 : step] += self.mix_groups(x, kernel[:, :, i])
         return y[self.crops : len(y) - self.crops]
+
+    def mix_groups(self, x: Array, kernel: Array) -> Array:
+        """[n, in] with a kernel [in, out] to [n, out], or with [in, size of a group] to as many channels."""
+        if not self.grouped:
+            return x @ kernel
+        matrices = kernel.reshape(-1, kernel.shape[1], kernel.shape[1])
+        return np.asarray(x.reshape(len(x), -1, 1, kernel.shape[1]) @ matrices).reshape(len(x), -1)
 
     def convolve_channels(self, x: Array, places: Array, kernel: Array) -> Array:
         """Patches [n, channels] at [n, 2], each channel with its kernel [channels, width, width]."""
@@ -272,16 +281,23 @@ def convolve_frames(
     group: Size | None = None,
     dilation: int | Unknown = 1,
     mirrors: bool = False,
+    repeats: bool | Unknown = False,
     bias: bool = True,
 ) -> Data:
     """All channels, or each group of so many, over `width` neighbouring frames, or those `of_past`. With a stride, only
-    of some frames. `dilation`, `mirrors`: as in `Convolve`.
+    of some frames. `dilation`, `mirrors`, `repeats`: as in `Convolve`.
     """
     kernel = Weight(name + ".weight", "mixer", (channels, x.shape[-1] if group is None else group, width))
     weights = (kernel, Weight(name + ".bias", "mixer", (channels,))) if bias else (kernel,)
     zeros: Literal["before", "around"] = "before" if of_past else "around"
     operation = Convolve(
-        width, stride=stride, grouped=group is not None, zeros=zeros, dilation=dilation, mirrors=mirrors
+        width,
+        stride=stride,
+        grouped=group is not None,
+        zeros=zeros,
+        dilation=dilation,
+        mirrors=mirrors,
+        repeats=repeats,
     )
     return Data(operation, (x,), (x.shape[0], channels), weights)
 
@@ -292,6 +308,13 @@ def enlarge_frames(x: Data, name: str, channels: Size, width: Size, rows: str, *
     kernel = Weight(name + ".weight", "mixer", (x.shape[-1], channels, width))
     bias = Weight(name + ".bias", "mixer", (channels,))
     return Data(Convolve(width, stride=stride, enlarges=True, crops=crops), (x,), (rows, channels), (kernel, bias))
+
+
+def enlarge_groups(x: Data, name: str, group: Size, width: Size, rows: str, *, stride: int) -> Data:
+    """The same for each group of so many channels, without a bias: [n, channels] to [rows, channels]."""
+    kernel = Weight(name + ".weight", "mixer", (x.shape[-1], group, width))
+    operation = Convolve(width, stride=stride, grouped=True, enlarges=True)
+    return Data(operation, (x,), (rows, x.shape[-1]), (kernel,))
 
 
 def convolve_tokens(

@@ -92,6 +92,7 @@ class Join(Operation):
     # before squares of them were merged.
     each_row: bool = False
     id: int | Unknown | None = None  # what ends each row, of ids of tokens
+    stacks: bool = False  # vectors become columns
 
     @property
     def label(self) -> str:
@@ -119,6 +120,8 @@ class Join(Operation):
         if self.id is not None:
             ids = inputs[0].reshape(isqrt(len(inputs[0])), -1)
             return np.pad(ids, ((0, 0), (0, 1)), constant_values=require(self.id)).reshape(-1)
+        if self.stacks:
+            return np.stack(inputs, axis=-1)
         rows = [weight.reshape(-1, inputs[0].shape[-1]) for weight in weights]
         if self.each_row:
             x, *places = inputs
@@ -131,6 +134,11 @@ class Join(Operation):
 
 def join(a: Data, b: Data) -> Data:
     return Data(Join(), (a, b), (*a.shape[:-1], a.shape[-1] + b.shape[-1]))
+
+
+def join_columns(*columns: Data) -> Data:
+    """Vectors [n] to a matrix [n, columns]."""
+    return Data(Join(stacks=True), columns, (*columns[0].shape, len(columns)))
 
 
 def put_in_front(a: Data, b: Data, axis: int = 0, *, once: bool = False) -> Data:
@@ -294,6 +302,7 @@ class Select(Operation):
     axis: Literal[1, 2] | None = None
     of_keys: bool = False
     bounds: tuple[int | Unknown, ...] = ()
+    first_id: int | Unknown | None = None  # of the first token; the others have the row before that of their position
 
     def describe(self) -> str:
         if self.bounds:
@@ -305,7 +314,7 @@ class Select(Operation):
         if self.part == "second":
             return "second value of a tuple"
         if self.part == "row":
-            return "row with the position of the token"
+            return f"row {'with' if self.first_id is None else 'before'} the position of the token"
         if self.part == "layer":
             return "slice of this layer"
         return f"slice {self.part}" if isinstance(self.part, int) else "one slice"
@@ -314,7 +323,10 @@ class Select(Operation):
         if self.part == "second":
             return inputs[1]
         if self.part == "row":
-            return inputs[1][run.positions]
+            rows = inputs[1]
+            if self.first_id is not None:
+                rows = np.concatenate((np.full_like(rows[:1], require(self.first_id)), rows))
+            return rows[run.positions]
         if self.part is not None:
             return inputs[0][:, run.layer if self.part == "layer" else require(self.part)]
         index, *values = inputs
@@ -345,9 +357,12 @@ def select_by_pair(index: Data, values: Data, axis: Literal[1, 2], *, of_keys: b
     return Data(Select(axis=axis, of_keys=of_keys), (index, values), (*index.shape, values.shape[3 - axis]))
 
 
-def rows_of_tokens(tokens: Data, x: Data) -> Data:
-    """For each token the row of x, [rows, d], with its position: [n, d]."""
-    return Data(Select("row"), (tokens, x), (tokens.shape[0], *x.shape[1:]))
+def rows_of_tokens(tokens: Data, x: Data, first_id: int | Unknown | None = None) -> Data:
+    """For each token the row of x, [rows, d], with its position: [n, d].
+
+    `first_id`: of the first token, if x has ids: the others have the row before that of their position.
+    """
+    return Data(Select("row", first_id=first_id), (tokens, x), (tokens.shape[0], *x.shape[1:]))
 
 
 def select_part(x: Data, part: int | Unknown | Literal["layer"]) -> Data:
