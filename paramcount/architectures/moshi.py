@@ -8,6 +8,7 @@ from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.sizes import (
     ABSENT,
+    Condition,
     ConfigJson,
     Derivation,
     FieldValues,
@@ -47,10 +48,10 @@ class Moshi(AttentionDecoder):
     and depth decoder; its head is never tied."""
 
     reference = "MoshiForCausalLM"
-    unused_keys = ("depth_decoder_config",)
+    unused_keys: ClassVar[tuple[str, ...]] = ("depth_decoder_config",)
     larger: ClassVar[tuple[str, ...]] = ("MoshiForConditionalGeneration",)
     rotated = "d_head"
-    conditions = (codebooks_are_there, padding_in_table(None, more=1))
+    conditions: ClassVar[tuple[Condition, ...]] = (codebooks_are_there, padding_in_table(None, more=1))
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)

@@ -8,7 +8,7 @@ Source: arXiv:2410.00037, section 3.3; MimiModel of the reference.
 from __future__ import annotations
 
 from math import ceil, prod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from paramcount.errors import FieldName, ParamcountError, describe_value, join_words
 from paramcount.flow import (
@@ -73,7 +73,7 @@ def read_rates(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return (*reversed(rates), int(before / behind))
 
 
-def count_from(key: str, absent: int, least: int) -> object:
+def count_from(key: str, absent: int, least: int) -> Any:
     def derive(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
         n = js.get(key, absent)
         if type(n) is not int or n < least:
