@@ -51,7 +51,7 @@ class KyutaiSpeechToText(Moshi):
 
     reference = "KyutaiSpeechToTextForConditionalGeneration"
     base_model = ""
-    unused_keys = ()
+    unused_keys = ("frame_size",)
     larger: ClassVar[tuple[str, ...]] = ()
     conditions = (codebooks_are_the_codecs, padding_is_a_row, first_code_is_a_row)
     defaults = {"vocab_size": 4001, "d_model": 2048, "n_layers": 48, "n_heads": 32}

@@ -65,6 +65,7 @@ OWN_OTHERWISE = {
     "unlimited_ocr": "nearly everything in its vision encoders and projector",
     "qianfan_ocr": "nearly everything in its vision encoder and projector",
     "vision-encoder-decoder": "nearly everything in its vision encoder",
+    "kyutai_speech_to_text": "nearly everything in its codec",
     "pi0": "a table that no forward pass reads is known under its released name alone",
     "qwen2_5_omni": "a table that no forward pass reads is known under its released name alone",
     "qwen2_5_omni_thinker": "a table that no forward pass reads is known under its released name alone",
