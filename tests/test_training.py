@@ -246,3 +246,10 @@ def test_the_table_starts_with_the_verdict_and_says_how_each_figure_is_computed(
 def test_a_wrong_option_is_one_line(run: Runner, line: list[str], error: str) -> None:
     found = run("training", "mixtral-8x7b", *line)
     assert (found.code, found.out, found.err) == (2, "", f"error: {error}\n")
+
+
+def test_layers_that_are_only_listed_are_divided_among_stages() -> None:
+    """Reformer names the attention of each of its 12 layers and has no number of layers."""
+    assert pc.memory("reformer-enwik8", gpu="h100", pp=4).fit is not None
+    with pytest.raises(pc.ParamcountError, match="pp = 13, but there are 12 layers"):
+        pc.memory("reformer-enwik8", gpu="h100", pp=13)

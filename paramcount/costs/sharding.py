@@ -75,6 +75,7 @@ def find_shape(sizes: Sizes) -> Shape:
     """The sizes of a model that must divide."""
     _, language = find_decoder(sizes)
     numbers = {what: getattr(language, name) if name else 0 for what, name in find_size_names(language).items()}
+    numbers["n_layers"] = numbers["n_layers"] or len(getattr(language, "layer_types", ()))  # Reformer has no number
     return Shape(**numbers, tied=getattr(language, "tie_word_embeddings", False) is True)
 
 

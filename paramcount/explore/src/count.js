@@ -15,12 +15,12 @@ export function count(structure, values, components) {
       if (!tensor.tied && !tensor.role) result.mtp += elements;
       continue;
     }
-    if (tensor.role) {
-      if (tensor.role === "buffer") result.buffers += elements;
-      continue;
-    }
     if (tensor.tied) {
       if (tensor.shares[0][1] === "lm_head") result.tied = true;
+      continue;
+    }
+    if (tensor.role) {
+      if (tensor.role === "buffer") result.buffers += elements;
       continue;
     }
     const active = tensor.active === undefined ? copies : evaluate(tensor.active, values);

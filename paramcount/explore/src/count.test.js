@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { countFlops, explainFlops, findList } from "./count.js";
+import { count, countFlops, explainFlops, findList } from "./count.js";
 
 const STEP = { products: [[3, 0, 1]], scopes: [["layer", [[1, 2]], 1, "", ""]], component: "mlp" };
 const flow = (change = {}) => ({ flow: { steps: [STEP], windows: [], ...change } });
@@ -31,4 +31,9 @@ test("a size that a list fixes is found", () => {
   };
   assert.equal(findList(structure, [12n, 4n], 0), "layer_types");
   assert.equal(findList(structure, [12n, 4n], 1), undefined);
+});
+
+test("a buffer that two modules share is counted once", () => {
+  const buffer = { name: "mean", part: "vision", role: "buffer", copies: 1, shape: [4], shares: [["vision", "vision", 4]] };
+  assert.equal(count({ tensors: [buffer, { ...buffer, tied: "mean" }] }, [], []).buffers, 4n);
 });
