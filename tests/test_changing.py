@@ -38,7 +38,7 @@ GROUPED = ("idefics-9b",)  # cross-attention stands in front of each four layers
 OTHERS = [id for id in STACKED if id not in (*LISTED, *GROUPED)]
 SHARED = [id for id in OTHERS if zoo.load_entry(id).architecture == "albert"]  # all layers read the weights of one
 # The last one alone has a bias; it lacks an indexer; it is dense.
-LIKE_A_NEW_LAYER = {"gpt-neox-japanese-2.7b": 30, "glm-5.2": 74, "step3": 30}
+LIKE_A_NEW_LAYER = {"evolla-10b": 30, "gpt-neox-japanese-2.7b": 30, "glm-5.2": 74, "step3": 30}
 LLAMA_LAYER = 4096 * 4096 + 2 * 1024 * 4096 + 4096 * 4096 + 3 * 14336 * 4096 + 2 * 4096
 WITHOUT_A_MODEL = {"help", "docs", "architectures", "audit", "list", "scan", "schema", "sql", "export", "validate"}
 WITHOUT_CHANGES = WITHOUT_A_MODEL | {"add"}  # an entry has the sizes that its source has
