@@ -62,7 +62,7 @@ FOLDED = {
 }
 FOLDED_MODELS = {"deberta-v2-xlarge", "deberta-v2-xxlarge"}  # only the first layer has a convolution beside it
 CROSSINGS = 2  # arrows that may cross a shape; of most models none does
-SLOW = "emu3-chat"  # the decoder of its images has 95 lines that find no simple way
+SLOW = "emu3-chat"  # 190 searches for the ways of its lines, most of which take long
 DRAWN = [
     pytest.param(SLOW, id=SLOW, marks=pytest.mark.exhaustive) if each.id == SLOW else each
     for each in pick_structures(every=6)
