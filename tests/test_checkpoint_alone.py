@@ -141,6 +141,10 @@ EXCEPTIONS = {
     },
     **{f"encoder.pooler.dense.{kind}": "likewise" for kind in ("weight", "bias")},
     "encoder.embeddings.position_embeddings": "a table of vision-encoder-decoder, a module of encoder-decoder",
+    **{
+        f"model.audio_tower.proj.{kind}": "in the encoder of muse_spark, else a projector"
+        for kind in ("weight", "bias")
+    },
     "mra.embeddings.position_ids": "stored by mra, no longer stored elsewhere",
 }
 

@@ -157,6 +157,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("other", "attn_sink attn_sink_proj self_attn.A self_attn.dt_proj"),
     ("other", "lambda_q1 lambda_k1 lambda_q2 lambda_k2 cross_attn_attn_gate"),
     ("other", "cross_attn_mlp_gate act_fn.alpha_n act_fn.alpha_p"),
+    ("other", "post_attention_residual_gate post_feedforward_residual_gate pre_expert_proj post_expert_proj"),
     ("other", "attn_sinks"),
     ("output_projection", "o_proj out_proj out_lin attn.c_proj attn.Wo attention.wo wo_a wo_b wo_ud"),
     ("output_projection", "attention_out rel_attn.o SelfAttention.o EncDecAttention.o post_proj"),

@@ -91,6 +91,12 @@ def get_language_size(sizes: Sizes, name: str) -> object:
     return 0
 
 
+def read_layers(model: Model, count: Count | None) -> int | None:
+    """The layers; if the architecture only names the kind of each, as many as it names."""
+    kinds = get_language_size(model.config, "layer_types") if model.config is not None else None
+    return len(kinds) if (n := read_size("n_layers")(model, count)) == 0 and isinstance(kinds, tuple) else n
+
+
 def read_kv_heads(model: Model, count: Count | None) -> int | None:
     """The KV heads; as many as attention heads if the architecture does not distinguish them."""
     return read_size("n_heads")(model, count) if (n := read_size("n_kv_heads")(model, count)) == 0 else n
@@ -210,7 +216,9 @@ FIELDS = (
     declare_count("mtp", "Multi-token-prediction layers of the release, null if unknown; not in the total."),
     declare_count("bytes_fp32", "Weights at 4 bytes each.", "bytes", heading="FP32", show=format_bytes_or_dash),
     declare_count("bytes_bf16", "Weights at 2 bytes each.", "bytes", heading="BF16", show=format_bytes_or_dash),
-    declare_size("n_layers", "layers", "Layers of the decoder, or of the only stack.", heading="layers"),
+    declare_size(
+        "n_layers", "layers", "Layers of the decoder, or of the only stack.", heading="layers", compute=read_layers
+    ),
     declare_size("d_model", "values", "Hidden size."),
     declare_size("n_heads", "heads", "Attention heads.", heading="heads"),
     declare_size("n_kv_heads", "heads", "KV heads.", heading="KV heads", compute=read_kv_heads),
