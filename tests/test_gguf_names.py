@@ -330,11 +330,18 @@ def sum_values(tensors: Iterable[Tensor]) -> int:
 
 
 def test_every_parameter_of_every_zoo_model_is_in_its_gguf_file() -> None:
-    counts = [count_model(loaded) for id in zoo.list_ids() if (loaded := load(id)).architecture in KNOWN]
+    loaded = [model for id in zoo.list_ids() if (model := load(id)).architecture in KNOWN and id != "mistral-small-4"]
+    counts = [count_model(model) for model in loaded]
     assert len(counts) > 140
     for model in counts:
         written = sum_values(list_gguf_tensors(model.tensors, (), None, model))
         assert written == model.language_model - count_unwritten(model), model.id
+
+
+def test_a_language_model_without_names_in_llama_cpp_is_an_error() -> None:
+    count = count_model(load("mistral-small-4"))
+    with pytest.raises(pc.ParamcountError, match="tensor names for mistral4"):
+        list_gguf_tensors(count.tensors, (), None, count)
 
 
 def count_unwritten(model: Count) -> int:

@@ -10,6 +10,7 @@ import pytest
 import paramcount as pc
 from paramcount import flow
 from paramcount.counting.count import count_sizes
+from paramcount.explaining.formulas import sum_symbols
 from paramcount.parts import decoders, feed_forward
 from tests.test_mutants import Patch, replace_everywhere
 
@@ -39,6 +40,7 @@ def head_tied(patch: Patch) -> None:
 
 def read_model(id: str) -> dict[str, Any]:
     """What each of them says of a model."""
+    sum_symbols.cache_clear()  # declarations do not change while a program runs
     explained = pc.explain(id)
     return {
         "count": count_sizes(pc.load(id).sizes).total,  # walked anew

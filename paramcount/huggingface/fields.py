@@ -507,7 +507,7 @@ def list_unread_keys(document: Mapping[str, Any], used: set[str], readers: Reade
 
     def look_into(block: Mapping[str, Any], prefix: str) -> None:
         for name, value in block.items():
-            key = prefix + name
+            key = f"{prefix}{name}" if prefix else name  # a mapping may have keys that are no strings
             if key in sections and isinstance(value, Mapping):
                 look_into(value, f"{key}.")
             elif key not in used and key not in blocks:

@@ -17,6 +17,9 @@ from paramcount.checkpoints.writers.rewriting import fuse, split_ending, unstack
 from paramcount.counting.components import TOWERS
 from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError, find_nearest, quote
+from paramcount.sizes import Sizes
+from paramcount.sizes.fields import inner_configs
+from paramcount.zoo.entries import name_part
 
 if TYPE_CHECKING:
     from paramcount.counting.count import Count
@@ -57,6 +60,7 @@ def list_gguf_tensors(
     (128, 512, 128)
     """
     layout = find_layout(count.architecture, architecture)
+    check_language(count.sizes)
     names = {fold_indices(name) for name in file_tensors}
     written: list[Tensor] = []
     for tensor in tensors:
@@ -115,6 +119,12 @@ def find_layout(declared: str, architecture: str | None) -> str:
         found = f"= {quote(architecture)}, but the model is {declared}"
         raise ParamcountError(found, where="general.architecture", choices=layouts)
     return architecture or layouts[0]
+
+
+def check_language(sizes: Sizes) -> None:
+    """Raises: ParamcountError if llama.cpp does not support the language model of a multimodal model."""
+    if inner_configs(type(sizes)).get("language") is Sizes:  # any language model
+        find_layout(name_part(Sizes, type(sizes.language)), None)  # type: ignore[attr-defined]
 
 
 def fold_indices(name: str) -> str:
