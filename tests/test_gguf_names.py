@@ -330,8 +330,8 @@ def sum_values(tensors: Iterable[Tensor]) -> int:
 
 
 def test_every_parameter_of_every_zoo_model_is_in_its_gguf_file() -> None:
-    loaded = [model for id in zoo.list_ids() if (model := load(id)).architecture in KNOWN and id != "mistral-small-4"]
-    counts = [count_model(model) for model in loaded]
+    models = [one for id in zoo.list_ids() if (one := load(id)).architecture in KNOWN and id != "mistral-small-4"]
+    counts = [count_model(model) for model in models]
     assert len(counts) > 140
     for model in counts:
         written = sum_values(list_gguf_tensors(model.tensors, (), None, model))
