@@ -60,7 +60,12 @@ FOLDED = {
     "zamba",
     "zamba2",
 }
-FOLDED_MODELS = {"deberta-v2-xlarge", "deberta-v2-xxlarge"}  # only the first layer has a convolution beside it
+FOLDED_MODELS = {
+    "deberta-v2-xlarge",  # only the first layer has a convolution beside it
+    "deberta-v2-xxlarge",
+    "donut-base",  # Swin's encoder: every second layer shifts its windows, arXiv:2103.14030, section 3.2
+    "nougat-base",
+}
 CROSSINGS = 2  # arrows that may cross a shape; of most models none does
 SLOW = "emu3-chat"  # 190 searches for the ways of its lines, most of which take long
 DRAWN = [

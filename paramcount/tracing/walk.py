@@ -211,9 +211,10 @@ class Walk:
             self.visit(data.inputs[0], place)
             self.pass_on(data, data.inputs[0])
             return
+        is_step = not data.bodies and not isinstance(data.operation, Tuple)
         for source in data.inputs:
             self.visit(source, place)
-            if not data.bodies and self.is_precomputed(source) and self.find_source(source) is None:
+            if is_step and self.is_precomputed(source) and self.find_source(source) is None:
                 stage = KV_CACHE._replace(note="computed once, before decoding")
                 self.add_step(source, place, stage, inputs=(), reads=())
         if (isinstance(data.operation, Input) and not data.operation.what) or isinstance(data.operation, Alibi):
