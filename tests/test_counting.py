@@ -215,9 +215,15 @@ def test_one_more_layer_adds_exactly_one_layers_weights(id: str, field: str) -> 
     if hasattr(sizes, "cross_attention_layers") or zoo.load_entry(id).architecture == "gpt_neox_japanese":
         kind = 0
     else:
-        others = {*getattr(sizes, "reusing_layers", ()), *(getattr(sizes, "dense_layers", None) or ())}
+        others = {
+            *getattr(sizes, "reusing_layers", ()),
+            *(getattr(sizes, "dense_layers", None) or ()),
+            *getattr(sizes, "adapters", ()),
+        }
         kind = max(set(range(getattr(sizes, field))) - others)
-    is_encoder = fewer.parts["encoder"] and field != "n_decoder_layers"
+    # The layers of Evolla are those of its decoder; the protein's encoder has a size of its own.
+    of_decoder = field == "n_decoder_layers" or zoo.load_entry(id).architecture == "evolla"
+    is_encoder = fewer.parts["encoder"] and not of_decoder
     layer = sum(
         prod(t.shape) * prod(r.count for r in t.repeats if r.axis == "expert")
         for t in fewer.tensors

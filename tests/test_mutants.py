@@ -210,6 +210,7 @@ def mlp_without_gate(patch: Patch) -> None:
         bias: bool = False,
         down_bias: bool | None = None,
         names: Any = feed_forward.GATED,
+        limit: Any = None,  # clips values, which has no weights
     ) -> Data:
         _, up, down = names
         h = flow.activate(flow.linear(x, prefix + up, component + ".up", d_ff, bias=bias), activation)

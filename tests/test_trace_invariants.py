@@ -158,7 +158,7 @@ def test_decoding_uses_the_weights_that_a_prompt_uses(id: str) -> None:
     every = {held.name: step for step in trace_once(model, TraceOptions(5)).steps for held in step.weights}
     assert after <= set(every)
     beside = {"encoder", "vision", "audio", "projector"}
-    of_images_and_memory = {"keys", "values", "norm", "k, v", "insert"}
+    of_images_and_memory = {"keys", "values", "norm", "keys, values", "insert"}
     crossed = [
         step.name
         for name, step in every.items()
