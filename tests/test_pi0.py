@@ -63,6 +63,15 @@ def test_the_action_expert_has_the_vocabulary_of_the_language_model() -> None:
     assert count.unreachable == {"paligemma_with_expert.gemma_expert.lm_head.weight": 96 * 24}
 
 
+def test_actions_are_denoised_and_no_token_is_decoded() -> None:
+    """PI0ForConditionalGeneration.sample_actions: the cache of the prompt is read by actions alone."""
+    config = {"model_type": "pi0", **CONFIGS["pi0"]}
+    with pytest.raises(pc.ParamcountError, match=r"^past = 3, but unnamed is not autoregressive: it outputs actions$"):
+        pc.trace(config, past=3)
+    flops = pc.flops(config, context=7)
+    assert flops.flops_per_token == flops.prefill_flops
+
+
 def test_sines_and_cosines_of_the_time() -> None:
     """PI0TimestepEmbeddings of the reference with periods from 0.5 to 2: frequencies of 2π / 0.5 and 2π / 2."""
     operation = Sinusoids(slowest="base", base=4.0, of="time", scale=4 * np.pi)

@@ -25,7 +25,7 @@ from paramcount.costs.roofline import (
 from paramcount.costs.weights import store_weights
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError
-from paramcount.tracing.run import has_encoder_input, trace_model
+from paramcount.tracing.run import has_encoder_input, has_token_output, trace_model
 from paramcount.tracing.trace import Step, Trace, count_layers
 from paramcount.tracing.walk import TraceOptions
 from paramcount.zoo import Model, count_model
@@ -151,12 +151,13 @@ def measure_flops(
         encoder_tokens = tokens
     prefill = trace_model(model, TraceOptions(tokens, source=encoder_tokens))
     decoding = prefill
-    if prefill.cache:
+    is_decoder = prefill.cache and has_token_output(model)
+    if is_decoder:
         decoding = trace_model(model, TraceOptions(1, past=tokens - 1, source=encoder_tokens))
     by_component, prefill_by_component = sum_by_component(decoding), sum_by_component(prefill)
     whole = sum(prefill_by_component.values())
     # A prompt needs the LM head at its last position, training at every one.
-    forward = whole + (tokens - 1) * prefill_by_component.get("lm_head", 0) if prefill.cache else whole
+    forward = whole + (tokens - 1) * prefill_by_component.get("lm_head", 0) if is_decoder else whole
     flops = Flops(
         id=model.id,
         name=model.name,

@@ -11,7 +11,7 @@ from paramcount.flow.caches import find_cached
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import make_symbols
 from paramcount.tracing.trace import Step
-from paramcount.tracing.walk import Place, TraceOptions, Walk
+from paramcount.tracing.walk import Place, TraceOptions, Walk, outputs_tokens
 
 CONTEXT = "context"  # tokens of the text, the decoded one included
 
@@ -73,9 +73,9 @@ def derive_flow(sizes: Sizes, head: bool) -> SymbolicFlow | None:
 
 
 def choose_options(out: Data, context: Any) -> TraceOptions:
-    """One token after the others of a text with so many tokens, or the whole text if nothing is cached."""
+    """One token after the others of a text with so many tokens, or the whole text if no token follows from a cache."""
     flow = [data for data, *_ in list_steps(out)]
     source = context if any("source" in data.shape for data in flow) else None
-    if any(find_cached(data) for data in flow):
+    if outputs_tokens(out) and any(find_cached(data) for data in flow):
         return TraceOptions(1, past=context - 1, source=source)
     return TraceOptions(context, source=source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.tracing.trace import Trace
-from paramcount.tracing.walk import Place, TraceOptions, Walk
+from paramcount.tracing.walk import Place, TraceOptions, Walk, outputs_tokens
 from paramcount.zoo import Model
 
 MAX_TOKENS = 10**9
@@ -39,6 +39,9 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
         of = " of these tokens" if walk.has_encoder_input else ""
         problem = f"= {options.past}, but {model.id} is not autoregressive and has no KV cache{of}"
         raise ParamcountError(problem, where="past")
+    if options.past is not None and not outputs_tokens(out):
+        problem = f"= {options.past}, but {model.id} is not autoregressive: it outputs {out.shape[0]}"
+        raise ParamcountError(problem, where="past")
     if options.source is not None and not walk.has_encoder_input:
         problem = f"= {options.source}, but {model.id} has no text encoder"
         raise ParamcountError(problem, where="source")
@@ -61,6 +64,12 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
         attention_scores=None if None in counts else sum(n for n in counts if n is not None),
         warnings=tuple(warnings),
     )
+
+
+def has_token_output(model: Model) -> bool:
+    """Whether each row of the model's output belongs to a token."""
+    out, _ = next(iter(list_flows(model.settled_sizes, model.reading.head)))
+    return outputs_tokens(out)
 
 
 def has_encoder_input(model: Model) -> bool:

@@ -88,6 +88,11 @@ class Place(NamedTuple):
         return any(scope.axis == "expert" for scope in self.scopes)
 
 
+def outputs_tokens(out: Data) -> bool:
+    """Whether each row of the output belongs to a token, not to another sequence, such as the actions of a robot."""
+    return not out.shape or not isinstance(out.shape[0], str) or out.shape[0] == "tokens"
+
+
 class Walk:
     """One pass over a forward pass, which collects steps, cache entries and attention scores."""
 
