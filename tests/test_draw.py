@@ -67,11 +67,7 @@ FOLDED_MODELS = {
     "nougat-base",
 }
 CROSSINGS = 2  # arrows that may cross a shape; of most models none does
-SLOW = "emu3-chat"  # 190 searches for the ways of its lines, most of which take long
-DRAWN = [
-    pytest.param(SLOW, id=SLOW, marks=pytest.mark.exhaustive) if each.id == SLOW else each
-    for each in pick_structures(every=6)
-] + keep_every(18, MODEL_TYPES)
+DRAWN = [*pick_structures(every=6), *keep_every(18, MODEL_TYPES)]
 LARGEST = 250_000  # bytes of a block; those of X-MOD have an adapter per language
 HOSTILE = "<script>alert('1')</script> & \"]]><img src=x onerror=alert(2)>\x1b[31m\u202e"
 

@@ -130,9 +130,9 @@ class Perceiver(Sizes):
             part="encoder",
         )
         z = c.process(z)
-        for _ in range(c.n_blocks - 1 if type(c.n_blocks) is int else 0):  # no weight depends on their number
-            z = c.process(z, LAYERS)
-        return z
+        if c.n_blocks == 1:
+            return z
+        return layers(z, "", [("again", c.n_blocks - 1)], lambda kind, z: c.process(z, LAYERS))
 
     def process(c, z: Data, tied_to: str | None = None) -> Data:
         """One block of layers. `tied_to`: the prefix of their weights, if they have been used before."""

@@ -14,6 +14,7 @@ HALF_LINE = 2.0  # what others keep from the middle of a line
 TURN = 9.0  # distance before the first turn
 TRACKS, NEAREST = 5, 12  # channels to try: above and below everything, and near the endpoints
 BLOCKED, OVERLAP, CROSSING = 100.0, 30.0, 4.0  # costs of crossing a shape, overlapping a line, crossing a line
+MOST_SEARCHES = 24  # more are needed only in rows of a thousand shapes, where none of them finds a way
 CLEAR = 9.0  # a path with a lower extra cost is good enough
 SLACK = 0.5  # tolerance
 MARGIN = 7.0  # between a line and the shape that it goes around
@@ -43,6 +44,7 @@ class Lines:
         self.boxes = [(a + SLACK, b + SLACK, c - SLACK, d - SLACK) for a, b, c, d in self.boxes]
         self.top = min((box[1] for box in self.boxes), default=0.0)
         self.bottom = max((box[3] for box in self.boxes), default=0.0)
+        self.n_searches = 0
         self.used: tuple[list[Stretch], list[Stretch]] = [], []  # horizontal, vertical
 
     def draw(self, start: Point, ports: Sequence[Port], step: int, end: int, head: bool) -> None:
@@ -61,7 +63,8 @@ class Lines:
                 break
         for turns_late in (False, True):
             for port in reversed(ports):  # from below or above, if possible: there is more room
-                if lowest_cost >= BLOCKED:
+                if lowest_cost >= BLOCKED and self.n_searches < MOST_SEARCHES:
+                    self.n_searches += 1
                     path = self.search(start, port, step, turns_late)
                     if path and (cost := self.compute_cost(path, step, lowest_cost)) < lowest_cost:
                         lowest_cost, best = cost, path

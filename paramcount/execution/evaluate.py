@@ -319,12 +319,14 @@ def locate(weight: Weight, scope: Scope) -> tuple[str, int | None]:
     """(tensor name in the checkpoint, index of the expert in it if all experts are stored as one tensor)."""
     record = locate_weight(weight, scope.prefix, scope.repeats, scope.part)
     name, expert = record.tied_to or record.name, None
-    indexed = (repeat for repeat in scope.repeats if repeat.axis != "use")
-    for repeat, index in zip(indexed, scope.indices, strict=True):
+    indexed = [repeat for repeat in scope.repeats if repeat.axis != "use"]
+    for i, (repeat, index) in enumerate(zip(indexed, scope.indices, strict=True)):
+        place = f"{{{repeat.axis}}}"
+        inner = sum(other.axis == repeat.axis for other in indexed[i + 1 :])
         if repeat is record.stacked:
             expert = index - int(repeat.runs[0][0])
-        else:
-            name = name.replace(f"{{{repeat.axis}}}", str(index), 1)
+        elif name.count(place) > inner:  # else it runs the layers inside it again
+            name = name.replace(place, str(index), 1)
     return name, expert
 
 
