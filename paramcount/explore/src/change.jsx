@@ -113,7 +113,7 @@ function Size({ path, limits, value, published, list, wrong, set }) {
     return (
       <div class="size">
         <span>{path}</span> <output>{formatCount(value)}</output>
-        <small>{list ? `It is the length of ${list}.` : "The structure depends on it."}</small>
+        <small>{list ? `It follows from ${list}.` : "The structure depends on it."}</small>
       </div>
     );
   }
