@@ -75,7 +75,7 @@ def find_shape(sizes: Sizes) -> Shape:
     """The sizes of a model that must divide."""
     _, language = find_decoder(sizes)
     numbers = {what: getattr(language, name) if name else 0 for what, name in find_size_names(language).items()}
-    numbers["n_layers"] = numbers["n_layers"] or len(getattr(language, "layer_types", ()))  # Reformer has no number
+    numbers["n_layers"] = count_layers(language)
     return Shape(**numbers, tied=getattr(language, "tie_word_embeddings", False) is True)
 
 
@@ -89,8 +89,9 @@ def find_decoder(sizes: Sizes) -> tuple[str, Sizes]:
 
 
 def count_layers(part: Sizes) -> int:
+    """The layers of a stack; if the architecture only names the kind of each, as many as it names."""
     name = find_size_names(part)["n_layers"]
-    n: int = getattr(part, name) if name else 0
+    n: int = getattr(part, name) if name else len(getattr(part, "layer_types", ()))
     return n
 
 
