@@ -330,7 +330,7 @@ def sum_values(tensors: Iterable[Tensor]) -> int:
 
 
 def test_every_parameter_of_every_zoo_model_is_in_its_gguf_file() -> None:
-    models = [one for id in zoo.list_ids() if (one := load(id)).architecture in KNOWN and id != "mistral-small-4"]
+    models = [one for id in zoo.list_ids() if (one := load(id)).architecture in KNOWN]
     counts = [count_model(model) for model in models]
     assert len(counts) > 140
     for model in counts:
@@ -338,10 +338,27 @@ def test_every_parameter_of_every_zoo_model_is_in_its_gguf_file() -> None:
         assert written == model.language_model - count_unwritten(model), model.id
 
 
-def test_a_language_model_without_names_in_llama_cpp_is_an_error() -> None:
-    count = count_model(load("mistral-small-4"))
-    with pytest.raises(pc.ParamcountError, match="tensor names for mistral4"):
-        list_gguf_tensors(count.tensors, (), None, count)
+@pytest.mark.parametrize(
+    ("language", "named"),
+    [("biogpt", "names for biogpt; did you mean gpt2[?]"), ("gemma2", "names for llava with gemma2")],
+)
+def test_a_language_model_without_names_in_llama_cpp_is_an_error(language: str, named: str) -> None:
+    model = count({"model_type": "llava", "text_config": {"model_type": language, "vocab_size": 320}})
+    with pytest.raises(pc.ParamcountError, match=f"{named}$"):
+        list_gguf_tensors(model.tensors, (), None, model)
+
+
+def test_a_multimodal_model_has_the_names_of_its_language_model() -> None:
+    counts = {id: count(id) for id in VARIED}
+    assert {id: find_layout(one.architecture, None, one.sizes) for id, one in counts.items()} == VARIED
+
+
+VARIED = {  # {model: general.architecture}: Mistral3Model and LlamaModel of conversion/, of the class in text_config
+    "internvl3-1b": "qwen2",
+    "llava-1.5-7b": "llama",
+    "ministral-3-3b": "mistral3",
+    "mistral-small-4": "mistral4",
+}
 
 
 def count_unwritten(model: Count) -> int:

@@ -71,7 +71,7 @@ def list_mix(count: Count, mix: str, *, imatrix: bool = False) -> Iterator[Store
 
     Raises: ParamcountError for a model that llama.cpp does not support.
     """
-    layout = find_layout(count.architecture, None)
+    layout = find_layout(count.architecture, None, count.sizes)
     tensors = [
         tensor
         for tensor in list_gguf_tensors(count.tensors, (), layout, count)
@@ -88,8 +88,8 @@ def list_mix(count: Count, mix: str, *, imatrix: bool = False) -> Iterator[Store
 
 def list_rope_tables(sizes: Any, architecture: str) -> Iterator[StoredTensor]:
     """The tables of rotary frequencies that llama.cpp's converter adds to a file. `sizes`: with their settings."""
-    sizes = getattr(sizes, "language", sizes)
-    rope, layout = getattr(sizes, "rope", None), find_layout(architecture, None)
+    layout, sizes = find_layout(architecture, None, sizes), getattr(sizes, "language", sizes)
+    rope = getattr(sizes, "rope", None)
     if not isinstance(rope, Rope) or layout not in ROPE_TABLES.get(rope.kind, ()):
         return
     tables = {"rope_factors_long": len(rope.long), "rope_factors_short": len(rope.short)}

@@ -59,8 +59,8 @@ def list_gguf_tensors(
     >>> next(t.shape for t in tensors if t.name == "blk.{layer}.attn_k_b.weight")
     (128, 512, 128)
     """
-    layout = find_layout(count.architecture, architecture)
-    check_language(count.sizes)
+    layout = find_layout(count.architecture, architecture, count.sizes)
+    sizes = getattr(count.sizes, "language", count.sizes)
     names = {fold_indices(name) for name in file_tensors}
     written: list[Tensor] = []
     for tensor in tensors:
@@ -71,7 +71,7 @@ def list_gguf_tensors(
             written.append(tensor)
         elif name != tied_to:
             renamed = tensor._replace(name=name, tied_to=tied_to or tensor.tied_to)
-            written += write_shape(renamed, layout, names, count.sizes)
+            written += write_shape(renamed, layout, names, sizes)
     if layout.startswith("granite") and not any("_exps" in tensor.name for tensor in written):
         written = [tensor._replace(name=tensor.name.replace("_shexp", "")) for tensor in written]
     written = unstack_experts(fuse_matrices(written, names), names)
@@ -105,26 +105,38 @@ def describe_dropped_padding(declared: Iterable[Tensor], written: Iterable[Tenso
     return notes
 
 
-def find_layout(declared: str, architecture: str | None) -> str:
+def find_layout(declared: str, architecture: str | None, sizes: Sizes | None = None) -> str:
     """llama.cpp's name for an architecture: the file's, if it is a possible one.
+
+    Args:
+        declared: the architecture
+        architecture: general.architecture of the file
+        sizes: the sizes of the model. A multimodal model with any language model has the names of the one that it has.
+
+    Raises: ParamcountError if the file is of another architecture, or if llama.cpp does not support the model's.
 
     >>> find_layout("mixtral", None)
     'llama'
     """
-    layouts = tables.LAYOUTS.get(declared, "").split()
-    if not layouts:
-        nearest = find_nearest(declared, tables.LAYOUTS)
-        raise ParamcountError(f"paramcount does not know llama.cpp's tensor names for {declared}", nearest=nearest)
+    layouts = list_layouts(declared)
+    if sizes is not None and inner_configs(type(sizes)).get("language") is Sizes:  # any language model
+        language = name_part(Sizes, type(sizes.language))  # type: ignore[attr-defined]
+        layouts = [layout for layout in layouts if layout in list_layouts(language)]
+        if not layouts:
+            raise ParamcountError(f"paramcount does not know llama.cpp's tensor names for {declared} with {language}")
     if architecture is not None and architecture not in layouts:
         found = f"= {quote(architecture)}, but the model is {declared}"
         raise ParamcountError(found, where="general.architecture", choices=layouts)
     return architecture or layouts[0]
 
 
-def check_language(sizes: Sizes) -> None:
-    """Raises: ParamcountError if llama.cpp does not support the language model of a multimodal model."""
-    if inner_configs(type(sizes)).get("language") is Sizes:  # any language model
-        find_layout(name_part(Sizes, type(sizes.language)), None)  # type: ignore[attr-defined]
+def list_layouts(declared: str) -> list[str]:
+    """llama.cpp's names for an architecture, those of today's converter first."""
+    layouts = tables.LAYOUTS.get(declared, "").split()
+    if not layouts:
+        nearest = find_nearest(declared, tables.LAYOUTS)
+        raise ParamcountError(f"paramcount does not know llama.cpp's tensor names for {declared}", nearest=nearest)
+    return layouts
 
 
 def fold_indices(name: str) -> str:

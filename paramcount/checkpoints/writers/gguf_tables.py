@@ -7,7 +7,8 @@ Comments say where older converters differed.
 from __future__ import annotations
 
 # {architecture: possible values of general.architecture in its files}; today's converter writes the first.
-# The language model of a multimodal model is written alone, under that language model's architecture.
+# The language model of a multimodal model is written alone, under that language model's architecture. A multimodal
+# model with any language model lists the architectures that it may have.
 LAYOUTS = {
     "afmoe": "afmoe",
     "apertus": "apertus",
@@ -94,7 +95,8 @@ LAYOUTS = {
     "minimax_m2": "minimax-m2",
     "ministral3": "mistral3 llama",
     "mistral": "llama mistral3",
-    "mistral3": "mistral3 llama",
+    "mistral3": "mistral3 mistral4 llama",
+    "mistral4": "mistral4",
     "mixtral": "llama",
     "mpt": "mpt",
     "mt5": "t5",
