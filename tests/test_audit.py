@@ -438,6 +438,7 @@ def test_an_unreadable_cell_is_not_checkable_and_has_a_reason(heading: str, text
         ("deepseek-v3", "head dim", "56", "wrong (correct: 192)", ""),
         ("qwen-7b", "intermediate_size", "22016", "right", "gate and up combined, as in its config.json"),
         ("t5-small", "layers", "12", "right", "6 encoder and 6 decoder layers"),
+        ("blenderbot-3b", "layers", "26", "right", "2 encoder and 24 decoder layers"),
         ("codestral-mamba-7b", "heads", "64", "not checkable", "the model has no such size"),
         ("qwen1.5-moe-a2.7b", "shared experts", "4", "not checkable", "the shared experts are one block of size 5,632"),
         ("gpt2-small", "tied", "yes", "right", ""),

@@ -16,10 +16,9 @@ import pytest
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.database import cache, query, store, tables
-from paramcount.database.fields import read_path
 from paramcount.database.query import run_query
 from paramcount.database.tables import TABLES
-from paramcount.zoo.what_if import list_paths
+from paramcount.zoo.what_if import get_size, list_paths
 from tests.conftest import forget_zoo
 from tests.few_models import use_models
 from tests.refusing import assert_one_line, command_error
@@ -78,7 +77,7 @@ def check_models(models: list[pc.Model]) -> None:
             assert components[model.id, name] == (n, count.active_components[name])
         assert {name: parts[model.id, name] for name in count.parts} == count.parts
         for path in list_paths(model.sizes):
-            size = read_path(model.sizes, path)
+            size = get_size(model.sizes, path)
             value, text = sizes[model.id, path]
             assert value == (int(size) if isinstance(size, int) else None)
             assert json.loads(text if type(size) is not str else json.dumps(text)) == json.loads(

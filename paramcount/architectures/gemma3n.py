@@ -5,7 +5,7 @@ layers attend to the keys and values of an earlier layer.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge
 from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value
@@ -40,8 +40,6 @@ from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.layer_types import check_kv_sources, sharing_layers
 from paramcount.sizes.rules import check_divides, check_sliding_or_full
-
-LayerKind: TypeAlias = tuple[str, str, str, int | None]  # attention, whose KV, gates, MLP hidden size if layers differ
 
 
 def sparse_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:

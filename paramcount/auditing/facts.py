@@ -59,7 +59,8 @@ def list_alternatives(name: str, value: int, row: Mapping[str, int | None], mode
         return size if type(size) is int else 0
 
     if name == "n_layers" and (decoder := get_size("n_decoder_layers")):
-        yield value + decoder, f"{value} encoder and {decoder} decoder layers"
+        encoder = get_size("n_encoder_layers") or get_size("n_layers")
+        yield encoder + decoder, f"{encoder} encoder and {decoder} decoder layers"
     elif name == "d_head":
         parts = {"d_nope": "non-rotary part", "d_rope": "rotary part", "d_v": "value heads"}
         yield from ((get_size(part), words) for part, words in parts.items() if get_size(part))

@@ -45,7 +45,7 @@ def make_gpu(fields: Mapping[str, Any]) -> Gpu:
     )
 
 
-def find_gpu(text: object, *, where: str = "gpu") -> Gpu:
+def find_gpu(text: object) -> Gpu:
     """The accelerator with this name, whatever its case and punctuation.
 
     Raises: ParamcountError for an unknown name, with the nearest ones.
@@ -55,9 +55,7 @@ def find_gpu(text: object, *, where: str = "gpu") -> Gpu:
     if key not in names:
         nearest = dict.fromkeys(names[name].name for name in find_nearest(key, names))
         expected = "a name from `paramcount docs gpus`, or --memory with a size"
-        raise ParamcountError(
-            f"= {describe_value(text)}", where=where, expected=expected, nearest=dict.fromkeys(nearest)
-        )
+        raise ParamcountError(f"= {describe_value(text)}", where="gpu", expected=expected, nearest=nearest)
     return names[key]
 
 

@@ -18,10 +18,10 @@ from paramcount.counting.components import TOWERS
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError, join_words
 from paramcount.sizes import Sizes, inner_configs
+from paramcount.sizes.layer_types import count_layers
 
 REPLICATED = ("norm", "router", "position", "other_embedding", "other", "vision", "audio", "projector")
 DIVISIBLE = {
-    "n_layers": ("n_decoder_layers", "n_layers"),
     "n_heads": ("n_decoder_heads", "n_heads"),
     "n_kv_heads": ("n_kv_heads",),
     "n_experts": ("n_routed_experts",),
@@ -75,8 +75,8 @@ def find_shape(sizes: Sizes) -> Shape:
     """The sizes of a model that must divide."""
     _, language = find_decoder(sizes)
     numbers = {what: getattr(language, name) if name else 0 for what, name in find_size_names(language).items()}
-    numbers["n_layers"] = count_layers(language)
-    return Shape(**numbers, tied=getattr(language, "tie_word_embeddings", False) is True)
+    is_tied = getattr(language, "tie_word_embeddings", False) is True
+    return Shape(n_layers=count_layers(language), **numbers, tied=is_tied)
 
 
 def find_decoder(sizes: Sizes) -> tuple[str, Sizes]:
@@ -86,13 +86,6 @@ def find_decoder(sizes: Sizes) -> tuple[str, Sizes]:
     if named := next((name for name in ("language", "decoder") if name in found), None):
         return named, found[named]
     return max(found.items(), key=lambda item: (count_layers(item[1]), not item[0]))
-
-
-def count_layers(part: Sizes) -> int:
-    """The layers of a stack; if the architecture only names the kind of each, as many as it names."""
-    name = find_size_names(part)["n_layers"]
-    n: int = getattr(part, name) if name else len(getattr(part, "layer_types", ()))
-    return n
 
 
 def find_size_names(language: Sizes) -> dict[str, str | None]:

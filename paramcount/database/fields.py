@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from paramcount.costs.columns import RESOURCES, find_resource
 from paramcount.counting import Count
@@ -14,6 +14,7 @@ from paramcount.views.compare import CHANGE_COLUMNS, COLUMNS, KNOWN
 from paramcount.zoo import Model
 from paramcount.zoo.aliases import find_column, fold_heading
 from paramcount.zoo.columns import FURTHER_FIELDS, LANGUAGE_PARTS, Field, FieldType
+from paramcount.zoo.what_if import get_size
 
 
 class Selection(NamedTuple):
@@ -78,7 +79,7 @@ def make_size_field(name: str, models: Sequence[Model]) -> Field | None:
         if architecture not in paths:
             paths[architecture] = find_path(name, model.config)
         if paths[architecture]:
-            types.add(type(read_path(model.config, paths[architecture])))
+            types.add(type(get_size(model.config, paths[architecture])))
     named = {path if path == name else strip_part(path) for path in paths.values() if path}
     if not named:
         return None
@@ -88,7 +89,7 @@ def make_size_field(name: str, models: Sequence[Model]) -> Field | None:
         if model.config is None:
             return None
         path = paths.get(list_types(model.config))
-        value = read_path(model.config, path) if path else None if type_ == "flag" else 0
+        value = get_size(model.config, path) if path else None if type_ == "flag" else 0
         return value if type(value) in (int, bool) else None
 
     show = format_value if type_ == "flag" else (lambda value: format_value(value or None))
@@ -124,11 +125,3 @@ def list_types(sizes: Sizes) -> tuple[type, ...]:
     """The architecture of a model and those of its language model, which differ from model to model."""
     inner = (getattr(sizes, part, None) for part in LANGUAGE_PARTS)
     return (type(sizes), *(kind for part in inner if isinstance(part, Sizes) for kind in list_types(part)))
-
-
-def read_path(sizes: Sizes, path: str) -> Any:
-    """The value at a path such as vision.d_model; None if an inner config is null."""
-    value: Any = sizes
-    for name in path.split("."):
-        value = getattr(value, name, None)
-    return value

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from paramcount.counting import Count
-from paramcount.database.fields import read_path
 from paramcount.errors import ParamcountError, find_nearest, join_words, quote
+from paramcount.sizes.values import flatten
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.columns import FIELDS, FURTHER_FIELDS, Field, FieldType
+from paramcount.zoo.what_if import get_size, list_paths
 
 Record = tuple[Any, ...]
 LARGEST = 2**63 - 1  # the largest integer of SQLite
@@ -61,24 +62,15 @@ def list_size_records(model: Model, count: Count | None) -> Iterator[Record]:
     if model.config is None:
         return
     from paramcount.explaining.glossary import describe_size
-    from paramcount.zoo.what_if import list_paths
 
     for path in list_paths(model.config):
-        yield (model, path, read_path(model.config, path), *describe_size(model.config, path))
+        yield (model, path, get_size(model.config, path), *describe_size(model.config, path))
 
 
 def list_setting_records(model: Model, count: Count | None) -> Iterator[Record]:
     """(model, key, value) of every setting; the keys of nested mappings are joined by dots."""
     settings = model.entry.settings if model.entry else None
     return ((model, key, value) for key, value in flatten(settings or {}))
-
-
-def flatten(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in settings.items():
-        if isinstance(value, dict) and value:
-            yield from flatten(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def list_published_records(model: Model, count: Count | None) -> Iterator[Record]:

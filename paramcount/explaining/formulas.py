@@ -16,10 +16,11 @@ from paramcount.errors import ParamcountError, describe_value, find_nearest, lis
 from paramcount.explaining.architecture import SymbolicSizes, check_structure, sum_architecture
 from paramcount.explaining.pieces import to_polynomial, walk_model
 from paramcount.sizes import Sizes
+from paramcount.sizes.values import flatten
 from paramcount.symbolic.polynomials import Polynomial
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.names import find_id
-from paramcount.zoo.what_if import change_sizes, flatten_changes
+from paramcount.zoo.what_if import change_sizes
 
 # The integer attributes of a count, in addition to its components, details and parts.
 COUNTS = (
@@ -36,7 +37,7 @@ def build_architecture_formula(name: str, of: str, structure: Mapping[str, objec
     """
     cls = architecture(name)
     try:
-        values = check_structure(cls, dict(flatten_changes(structure)))
+        values = check_structure(cls, dict(flatten(structure)))
         sums = sum_architecture(cls, values)
     except ParamcountError as error:
         raise error.add_location(make_printable(name, 60)) from None
@@ -68,7 +69,7 @@ def add_architectures(error: ParamcountError, name: object) -> ParamcountError:
 
 def build_model_formula(model: Model, of: str, structure: Mapping[str, object]) -> Polynomial:
     """A count of a model as a polynomial. Sizes in `structure` replace the sizes of the model and stay numbers."""
-    changes = dict(flatten_changes(structure))
+    changes = dict(flatten(structure))
     if changes:
         model = change_sizes(model, changes)
     if of == "mtp" and count_model(model).mtp is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -10,20 +9,21 @@ from paramcount.costs.dtypes import parse_weight_format
 from paramcount.counting import Tensor
 from paramcount.counting.quantisation.storage import list_stored
 from paramcount.explore.conditions import NoConditionsError, Run, Symbol, Tree, follow_all, get_tree
+from paramcount.explore.pools import Pool
 from paramcount.flow.walk import WeightRecord
 from paramcount.sizes import Sizes
 
 FORMATS = ("fp8", "int8", "int4")
 
 
-class Packings:
+class Packings(Pool):
     """The packings of a page, each once."""
 
     def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}  # {JSON: position}
+        super().__init__()
         self.known: dict[Hashable, list[int]] = {}
 
-    def add(self, sizes: Sizes, record: WeightRecord) -> list[int]:
+    def add_tensor(self, sizes: Sizes, record: WeightRecord) -> list[int]:
         """The position of a tensor's packing in each of FORMATS."""
         weight, stacked = record.weight, record.stacked
         rank = len(record.stored_shape)
@@ -33,12 +33,8 @@ class Packings:
             tensor = Tensor(
                 record.name, (1,) * rank, weight.component, record.part, weight.role, (), weight.splits, None, stacked
             )
-            trees = (json.dumps(derive_packing(sizes, tensor, name)) for name in FORMATS)
-            self.known[key] = [self.numbers.setdefault(tree, len(self.numbers)) for tree in trees]
+            self.known[key] = [self.add(derive_packing(sizes, tensor, name)) for name in FORMATS]
         return self.known[key]
-
-    def list_all(self) -> list[Tree]:
-        return [json.loads(text) for text in self.numbers]
 
 
 def derive_packing(sizes: Sizes, tensor: Tensor, name: str) -> Tree:

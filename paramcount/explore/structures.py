@@ -164,7 +164,7 @@ def export_packings(record: WeightRecord, encode: Encoder, packings: Packings, s
     """The packings of a tensor, and its shape and copies as stored if experts share one tensor."""
     if not record.is_counted:
         return {}
-    found: Data = {"packings": packings.add(sizes, record)}
+    found: Data = {"packings": packings.add_tensor(sizes, record)}
     if record.stacked is not None:
         found["stored"] = [encode(n) for n in record.stored_shape]
         found["files"] = encode(multiply(repeat.count for repeat in record.repeats if not repeat.stacked))

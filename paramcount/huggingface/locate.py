@@ -19,7 +19,7 @@ from paramcount.huggingface.config import get_class_name
 LARGEST_FILE = 4 << 20  # bytes; 20 times the longest known config.json, which has one block per layer
 CONFIG = "a model's config.json"
 REPO = re.compile(r"[A-Za-z0-9][\w.\-]{0,95}/[A-Za-z0-9][\w.\-]{0,95}")
-MOST_LISTED = 4
+MOST_LISTED, LONGEST_NAME = 4, 40  # files in a message, and characters of a name
 RESPONSE_TIMEOUT = 10  # seconds until the Hub has to respond
 DOWNLOAD_TIMEOUT = 30  # seconds for the whole download, including retries
 NOTE_DELAY = 1  # seconds until a note on stderr says what takes long
@@ -158,9 +158,9 @@ def is_model_directory(path: Path) -> bool:
     return os.path.isfile(path / "config.json") or os.path.isdir(path / "snapshots")
 
 
-def format_file_names(paths: Sequence[Path], longest: int = 40) -> str:
+def format_file_names(paths: Sequence[Path]) -> str:
     """The names of the first files on one line."""
-    names = [make_printable(path.name, longest) for path in paths[:MOST_LISTED]]
+    names = [make_printable(path.name, LONGEST_NAME) for path in paths[:MOST_LISTED]]
     if len(paths) > MOST_LISTED:
         names.append("…")
     return ", ".join(names)

@@ -46,43 +46,12 @@ def post_norm(
     return x + norm(feed_forward(x), names[1], bias=bias)
 
 
-SANDWICH = ("input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm")
-
-
-def sandwich(
-    x: Data,
-    attention: Callable[[Data], Data],
-    feed_forward: Callable[[Data], Data],
-    names: tuple[str, str, str, str] = SANDWICH,
-    *,
-    bias: bool = False,
-) -> Data:
-    """Pre-norm and post-norm around attention and feed-forward: Gemma 2 and 3."""
-    x = x + norm(attention(norm(x, names[0], bias=bias)), names[1], bias=bias)
-    return x + norm(feed_forward(norm(x, names[2], bias=bias)), names[3], bias=bias)
-
-
-def usual_layer(
-    c: Any,
-    x: Data,
-    feed_forward: Callable[[Data], Data] | None = None,
-    *,
-    attend: Callable[..., Data] | None = None,
-    mlp_bias: bool = False,
-    norm_bias: bool = False,
-    arrange: Callable[..., Data] = pre_norm,
-    **options: Any,
-) -> Data:
-    """The layer of most decoders since Llama: attention, then a gated MLP of size d_ff.
-
-    `attend` replaces the attention (`options` are its arguments), `feed_forward` the MLP. `arrange`: order of norms and
-    residuals.
-    """
-    return arrange(
+def usual_layer(c: Any, x: Data, **options: Any) -> Data:
+    """The layer of most decoders since Llama: attention, then a gated MLP of size d_ff. `options`: of `attention`."""
+    return pre_norm(
         x,
-        lambda h: (attend or attention)(c, h, "self_attn.", **options),
-        feed_forward or (lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff, bias=mlp_bias)),
-        bias=norm_bias,
+        lambda h: attention(c, h, "self_attn.", **options),
+        lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff),
     )
 
 

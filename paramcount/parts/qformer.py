@@ -113,7 +113,7 @@ def learned_queries(name: str, rows: Any, width: Any) -> Data:
     return learned_rows(name, "other", rows, width, stored=(1, rows, width))
 
 
-def fill_queries(c: Any, memory: Data, *text: Data, prefix: str = "qformer.") -> Data:
+def fill_queries(c: Any, memory: Data, *text: Data) -> Data:
     """The states of an encoder to n_queries vectors, by the Q-Former of c."""
     queries = learned_queries("query_tokens", c.n_queries, c.qformer.d_model)
-    return block(queries, prefix, c.qformer.fill, reads=(memory, *text))
+    return block(queries, "qformer.", c.qformer.fill, reads=(memory, *text))

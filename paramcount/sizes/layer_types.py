@@ -6,9 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value, make_choice_error
-from paramcount.sizes import SLIDING, ConfigJson, Derivation, FieldValues, per_layer
+from paramcount.sizes import SLIDING, ConfigJson, Derivation, FieldValues, Sizes, per_layer
 
 MLP_TYPES = ("dense", "sparse")
+
+
+def count_layers(sizes: Sizes) -> int:
+    """The layers of the decoder or of the only stack; 0 if an inner config has them.
+
+    An architecture may name only the kind of each layer; then they are as many as it names (Reformer).
+    """
+    for name in ("n_decoder_layers", "n_layers"):
+        if type(n := getattr(sizes, name, None)) is int:
+            return n
+    return len(getattr(sizes, "layer_types", ()))
 
 
 def count_dense(c: FieldValues) -> int:

@@ -22,11 +22,11 @@ def dt_rank(key: str) -> Derivation:
     return derive
 
 
-def expand_d_model(key: str, absent: int = 2) -> Derivation:
-    """d_model times the expansion factor in `key`."""
+def expand_d_model(key: str) -> Derivation:
+    """d_model times the expansion factor in `key`, 2 if it is missing."""
 
     def derive(js: ConfigJson, c: FieldValues) -> int:
-        n: int = check_no_types(js, key, absent) * c["d_model"]
+        n: int = check_no_types(js, key, 2) * c["d_model"]
         return n
 
     return derive

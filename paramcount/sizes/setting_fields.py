@@ -6,7 +6,7 @@ counted all the same, and a trace names the step without it. Activation, norm ep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from math import log, sqrt
 from typing import Any, TypeAlias
@@ -15,7 +15,6 @@ from paramcount.flow.operation import Unknown
 from paramcount.flow.operations.positions import Rope
 
 Config: TypeAlias = Mapping[str, Any]  # a section of a config.json
-Derive: TypeAlias = Callable[[Config, Any], Any]  # (section, sizes) to the value
 
 
 class Setting:
@@ -71,7 +70,6 @@ def list_settings(architecture: type) -> dict[str, Setting]:
 def rotary(
     base: float = 10_000.0,
     positions: int = 2048,
-    kind: str = "default",
     block: str = "",
     absent: Mapping[str, Any] | None = None,
     *,
@@ -92,7 +90,7 @@ def rotary(
             parameters = parameters[block] or {}
         elif not scaled:
             parameters = {}
-        given = parameters.get("rope_type", parameters.get("type", kind))
+        given = parameters.get("rope_type", parameters.get("type", "default"))
         theta = parameters.get("rope_theta", config.get(key))
         return make_rope(given, base if theta is None else theta, parameters, config, positions)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -106,3 +106,16 @@ def to_json(value: Any) -> Any:
     if isinstance(value, Sizes):
         return value.model_dump(mode="json")
     return list(value) if isinstance(value, tuple) else value
+
+
+def flatten(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """(path, value) of every value in nested mappings; an empty mapping is a value.
+
+    >>> dict(flatten({"n_layers": 2, "vision": {"d_model": 8}}))
+    {'n_layers': 2, 'vision.d_model': 8}
+    """
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from flatten(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

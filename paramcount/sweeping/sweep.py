@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -25,7 +25,6 @@ REASON = "reason"  # the column with the reason why a combination is invalid
 MOST_COMBINATIONS = 2**62
 
 Arrays = dict[str, Any]  # {column: array}
-Report = Callable[[int, int], None]  # (number of combinations done, of all)
 
 
 class Chunk(NamedTuple):

@@ -35,17 +35,15 @@ SIZES = COLUMNS[COLUMNS.index("n_layers") : COLUMNS.index("vocab_size") + 1]
 EXPERT_COLUMNS = ("active", "n_routed_experts", "n_active_experts", "d_expert")  # hidden if no model has experts
 
 
-def make_frame(models: Iterable[Model], fields: Sequence[Field] = ()) -> pandas.DataFrame:
-    """One row per model with its counts, components and sizes, and with further columns; integers are Int64."""
+def make_frame(models: Iterable[Model]) -> pandas.DataFrame:
+    """One row per model with its counts, components and sizes; integers are Int64."""
     import pandas
 
-    models = list(models)
-    rows = add_fields(make_rows(models), models, {field.name: field for field in fields})
+    rows = make_rows(models)
     columns = list_columns(rows)
     frame = pandas.DataFrame([[row[name] for name in columns] for row in rows], columns=list(columns))
-    types = {field.name: field.type for field in (*KNOWN.values(), *fields)}
     try:
-        return frame.astype({name: DTYPES[types[name]] for name in columns if types[name] in DTYPES})
+        return frame.astype({name: DTYPES[KNOWN[name].type] for name in columns if KNOWN[name].type in DTYPES})
     except OverflowError:
         expected = "smaller sizes, or paramcount.count, which has no limit"
         raise ParamcountError("a count is 2⁶³ or more", expected=expected) from None

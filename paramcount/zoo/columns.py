@@ -14,6 +14,7 @@ from paramcount.counting.count import Count
 from paramcount.output.numbers import format_bytes
 from paramcount.output.tables import Column, format_value
 from paramcount.sizes import Sizes
+from paramcount.sizes.layer_types import count_layers
 from paramcount.zoo.model import Model
 
 FieldType = Literal["integer", "number", "flag", "text", "date"]
@@ -77,11 +78,13 @@ def read_size(name: str) -> Callable[[Model, Count | None], int | None]:
 
 
 LANGUAGE_PARTS = ("language", "text", "decoder")  # of a multimodal model or an encoder-decoder
-DECODER_SIZES = {"n_layers": "n_decoder_layers", "n_heads": "n_decoder_heads", "d_ff": "d_decoder_ff"}
+DECODER_SIZES = {"n_heads": "n_decoder_heads", "d_ff": "d_decoder_ff"}
 
 
 def get_language_size(sizes: Sizes, name: str) -> object:
     """A size of the model, of its decoder or of its language model; 0 if there is none."""
+    if name == "n_layers" and (n := count_layers(sizes)):
+        return n
     for field in (name, DECODER_SIZES.get(name, "")):
         if field in type(sizes).model_fields:
             return getattr(sizes, field)
@@ -89,12 +92,6 @@ def get_language_size(sizes: Sizes, name: str) -> object:
         if isinstance(language := getattr(sizes, section, None), Sizes):
             return get_language_size(language, name)
     return 0
-
-
-def read_layers(model: Model, count: Count | None) -> int | None:
-    """The layers; if the architecture only names the kind of each, as many as it names."""
-    kinds = get_language_size(model.config, "layer_types") if model.config is not None else None
-    return len(kinds) if (n := read_size("n_layers")(model, count)) == 0 and isinstance(kinds, tuple) else n
 
 
 def read_kv_heads(model: Model, count: Count | None) -> int | None:
@@ -216,9 +213,7 @@ FIELDS = (
     declare_count("mtp", "Multi-token-prediction layers of the release, null if unknown; not in the total."),
     declare_count("bytes_fp32", "Weights at 4 bytes each.", "bytes", heading="FP32", show=format_bytes_or_dash),
     declare_count("bytes_bf16", "Weights at 2 bytes each.", "bytes", heading="BF16", show=format_bytes_or_dash),
-    declare_size(
-        "n_layers", "layers", "Layers of the decoder, or of the only stack.", heading="layers", compute=read_layers
-    ),
+    declare_size("n_layers", "layers", "Layers of the decoder, or of the only stack.", heading="layers"),
     declare_size("d_model", "values", "Hidden size."),
     declare_size("n_heads", "heads", "Attention heads.", heading="heads"),
     declare_size("n_kv_heads", "heads", "KV heads.", heading="KV heads", compute=read_kv_heads),

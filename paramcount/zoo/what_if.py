@@ -19,7 +19,7 @@ from paramcount.errors import (
 from paramcount.sizes import SET, USUAL, Origin, Sizes, get_key, inner_configs
 from paramcount.sizes.key_names import make_key_names
 from paramcount.sizes.rules import validate_sizes
-from paramcount.sizes.values import format_input, format_size, to_json
+from paramcount.sizes.values import flatten, format_input, format_size, to_json
 from paramcount.zoo.aliases import find_by_heading
 from paramcount.zoo.model import Model, count_model
 
@@ -31,10 +31,10 @@ def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
     sizes = model.sizes
     values: dict[str, object] = {}  # by path
     names: dict[str, str] = {}  # {path: the name that the caller used}
-    if not any(flatten_changes(changes)):
+    if not any(flatten(changes)):
         return model
     try:
-        for name, value in flatten_changes(changes):
+        for name, value in flatten(changes):
             path = resolve_path(sizes, name)
             if path in values:
                 found = f"is given twice, as {quote(names[path])} and as {quote(name)}"
@@ -94,15 +94,6 @@ def note_fixed_sizes(before: Sizes, after: Sizes, origins: Mapping[str, Origin])
             derived_sizes[field] = new_value
             before_text, after_text = format_size(old_value), format_size(new_value)
             yield f"kept {path} = {before_text}; deriving it from the new sizes would give {after_text}"
-
-
-def flatten_changes(changes: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """(path of a size, its value) for every change, nested mappings flattened."""
-    for name, value in changes.items():
-        if isinstance(value, Mapping) and value:
-            yield from flatten_changes(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def resolve_path(sizes: Sizes, path: str) -> str:
