@@ -30,6 +30,11 @@ def test_training_runs_the_lm_head_at_every_position_and_takes_three_forward_pas
     assert result.training_flops_per_token == 3 * (result.prefill_flops + 1023 * lm_head) // 1024
 
 
+def test_a_model_that_rewrites_a_canvas_decodes_no_token() -> None:
+    result = pc.flops("diffusiongemma-26b-a4b", context=7)
+    assert result.flops_per_token == result.prefill_flops
+
+
 def test_global_tokens_see_all_and_all_see_them() -> None:
     # PEGASUS-X (arXiv:2208.04347 §4): 6 global tokens see them and the 12 others, which see them and their block of 4
     config = {

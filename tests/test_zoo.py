@@ -55,6 +55,7 @@ MISFITS = {
     ("mathstral-7b", "total", "7.3B"),  # 7.248 B rounded up
     ("mistral-7b-v0.3", "total", "7.3B"),
     ("nemotron-3-nano-30b-a3b", "checkpoint", "31,577,937,344"),  # without the routing bias, which is a buffer
+    ("nemotron-3-nano-omni-30b-a3b", "total", "33,015,546,816"),  # without the reference's layer scales
     ("qwen2-7b", "total", "7.07B"),  # one table of 545 M left out
     ("qwen2-7b", "non_embedding", "5.98B"),  # a third table subtracted
     ("qwen2.5-14b", "non_embedding", "13.1B"),

@@ -25,7 +25,7 @@ from paramcount.costs.roofline import (
 from paramcount.costs.weights import store_weights
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError
-from paramcount.tracing.run import has_encoder_input, has_token_output, trace_model
+from paramcount.tracing.run import decodes_tokens, has_encoder_input, trace_model
 from paramcount.tracing.trace import Step, Trace, count_layers
 from paramcount.tracing.walk import TraceOptions
 from paramcount.zoo import Model, count_model
@@ -151,7 +151,7 @@ def measure_flops(
         encoder_tokens = tokens
     prefill = trace_model(model, TraceOptions(tokens, source=encoder_tokens))
     decoding = prefill
-    is_decoder = prefill.cache and has_token_output(model)
+    is_decoder = prefill.cache and decodes_tokens(model)
     if is_decoder:
         decoding = trace_model(model, TraceOptions(1, past=tokens - 1, source=encoder_tokens))
     by_component, prefill_by_component = sum_by_component(decoding), sum_by_component(prefill)

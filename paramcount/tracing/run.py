@@ -66,10 +66,11 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
     )
 
 
-def has_token_output(model: Model) -> bool:
-    """Whether each row of the model's output belongs to a token."""
+def decodes_tokens(model: Model) -> bool:
+    """Whether the model outputs a token at a time after those of its cache."""
     out, _ = next(iter(list_flows(model.settled_sizes, model.reading.head)))
-    return outputs_tokens(out)
+    walk = Walk(out, TraceOptions(1))
+    return outputs_tokens(out) and (bool(walk.cached_rows) or walk.causal)
 
 
 def has_encoder_input(model: Model) -> bool:

@@ -92,13 +92,15 @@ def revert_names(model: Any, tensors: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_head(model: Any) -> Any:
-    """The LM head of a model; FSMT names its decoder's token embedding, DeBERTa's newer head its first matrix, and
-    ESM and MobileBERT a part of it.
+    """The LM head of a model; FSMT names its decoder's token embedding, DeBERTa's newer head its first matrix,
+    ESM and MobileBERT a part of it, and Nemotron 3 Nano Omni none, because its language model has it.
     """
     from torch.nn import ModuleList
 
     if hasattr(model, "thinker"):
         return find_head(model.thinker)
+    if model.config.model_type == "nemotron_h_omni":
+        return find_head(model.language_model)
     if not getattr(model, "legacy", True) or model.config.model_type == "esm":
         return None
     if model.config.model_type == "mobilebert" and (head := model.get_output_embeddings()) is not None:
