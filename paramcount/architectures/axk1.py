@@ -2,8 +2,6 @@
 
 from paramcount.architectures.glm4_moe_lite import Glm4MoeLite
 from paramcount.flow import Data
-from paramcount.parts.feed_forward import shared_mixture
-from paramcount.parts.mla import latent_attention
 from paramcount.sizes import Indices, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import angles_fit, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, every_sparse
@@ -37,10 +35,5 @@ class AXK1(Glm4MoeLite):
     n_groups = setting("n_group", default=8)
     n_active_groups = setting("topk_group", default=4)
 
-    def layer(c, x: Data, kind: str) -> Data:
-        h = c.norm(x, "input_layernorm")
-        x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
-        h = c.norm(x, "post_attention_layernorm")
-        if kind == "moe":
-            return x + c.norm(shared_mixture(c, h, "mlp.", choose=c.choose), "post_mlp_layernorm")
-        return x + c.gated_mlp(h)
+    def moe(c, x: Data) -> Data:
+        return c.norm(super().moe(x), "post_mlp_layernorm")

@@ -3,7 +3,7 @@
 from paramcount.architectures.deepseek_v32 import DeepseekV32
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, join, linear, rms_norm, route, split
-from paramcount.parts.feed_forward import routing_bias, shared_mixture
+from paramcount.parts.feed_forward import routing_bias
 from paramcount.parts.mla import LATENT_EPS, index_tokens, latent_attention
 from paramcount.sizes import ConfigJson, FieldValues, Indices, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
@@ -68,8 +68,8 @@ class AXK2(DeepseekV32):
         x = x + c.attention(c.gated_norm(x, "input_layernorm."), "self_attn.")
         if kind == "moe":
             h = c.gated_norm(x, "post_attention_layernorm.")
-            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
-        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
+            return x + c.moe(h)
+        return x + c.mlp(c.norm(x, "post_attention_layernorm"))
 
     def gated_norm(c, x: Data, prefix: str) -> Data:
         y = c.norm(x, prefix + "norm")

@@ -6,11 +6,12 @@ to bytes.
 
 from typing import Any
 
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, attend, block, layers, linear, lookup, norm
 from paramcount.parts.decoders import usual_layer
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.derivations import d_model_per_head, equal_to
+from paramcount.sizes.rules import check_equal
 
 
 def two_thirds_of_four(js: ConfigJson, c: FieldValues) -> int:
@@ -132,16 +133,10 @@ class Blt(Sizes):
         return (Unreachable(unused, "with another patching_mode than entropy the patcher never runs"),)
 
     def check(c) -> None:
-        pairs = (
-            ("decoder.d_model", c.decoder.d_model, "encoder.d_model", c.encoder.d_model),
-            ("decoder.d_global", c.decoder.d_global, "large.d_model", c.large.d_model),
-            ("encoder.n_parts", c.encoder.n_parts, "n_parts", c.n_parts),
-            ("decoder.n_parts", c.decoder.n_parts, "n_parts", c.n_parts),
-        )
-        for name, found, other, wanted in pairs:
-            if found != wanted:
-                problem = f"= {found} is not " + FieldName(other) + f" = {wanted}"
-                raise ParamcountError(problem, where=FieldName(name), expected=f"{wanted}", sizes=(found, wanted))
+        check_equal(c, "decoder.d_model", "encoder.d_model")
+        check_equal(c, "decoder.d_global", "large.d_model")
+        check_equal(c, "encoder.n_parts", "n_parts")
+        check_equal(c, "decoder.n_parts", "n_parts")
 
 
 def table(c: Any) -> str:

@@ -6,8 +6,7 @@ from typing import Any
 from paramcount.flow import Data, route
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import shared_mixture
-from paramcount.parts.latent_decoder import LatentDecoder
-from paramcount.parts.mla import latent_attention
+from paramcount.parts.latent_decoder import LatentMixture
 from paramcount.sizes import ABSENT, Flag, Natural, Positive, hf, setting, unvisited
 from paramcount.sizes.conditions import groups_by_method, latent_heads_stay_whole, padding_in_table
 from paramcount.sizes.rules import check_divides, check_rotated_in_pairs
@@ -18,7 +17,7 @@ def in_groups(key: str) -> Callable[[Mapping[str, Any], Any], Any]:
     return lambda js, c: js[key] if js.get("topk_method") == "group_limited_greedy" else 1
 
 
-class DeepseekV2(LatentDecoder):
+class DeepseekV2(LatentMixture):
     """Source: arXiv:2405.04434, section 2; DeepseekV2DecoderLayer. `d_q_lora` is null if queries have no latent."""
 
     reference = "DeepseekV2ForCausalLM"
@@ -49,13 +48,11 @@ class DeepseekV2(LatentDecoder):
     n_active_groups = setting(default=in_groups("topk_group"))
     kinds = dense_first
 
-    def layer(c, x: Data, kind: str) -> Data:
-        h = c.norm(x, "input_layernorm")
-        x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
-        h = c.norm(x, "post_attention_layernorm")
-        if kind == "moe":
-            return x + shared_mixture(c, h, "mlp.", choose=c.choose, shared_bias=c.mlp_bias)
-        return x + c.gated_mlp(h, bias=c.mlp_bias)
+    def moe(c, x: Data) -> Data:
+        return shared_mixture(c, x, "mlp.", choose=c.choose, shared_bias=c.mlp_bias)
+
+    def mlp(c, x: Data) -> Data:
+        return c.gated_mlp(x, bias=c.mlp_bias)
 
     def choose(c, logits: Data) -> Data:
         """Source: arXiv:2405.04434, section 2.2.2."""

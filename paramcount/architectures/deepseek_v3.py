@@ -2,9 +2,7 @@
 
 from paramcount.flow import Data
 from paramcount.parts.decoders import dense_first
-from paramcount.parts.feed_forward import shared_mixture
-from paramcount.parts.latent_decoder import LatentDecoder
-from paramcount.parts.mla import latent_attention
+from paramcount.parts.latent_decoder import LatentMixture
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import Buffers, Flag, Natural, Positive, hf, rotary, setting, unvisited
 from paramcount.sizes.conditions import (
@@ -19,7 +17,7 @@ from paramcount.sizes.conditions import (
 from paramcount.sizes.rules import check_rotated_in_pairs
 
 
-class DeepseekV3(LatentDecoder):
+class DeepseekV3(LatentMixture):
     """Source: arXiv:2412.19437, section 2."""
 
     reference = "DeepseekV3ForCausalLM"
@@ -54,14 +52,6 @@ class DeepseekV3(LatentDecoder):
     n_groups = setting("n_group", default=8)
     n_active_groups = setting("topk_group", default=4)
     kinds = dense_first
-
-    def layer(c, x: Data, kind: str) -> Data:
-        h = c.norm(x, "input_layernorm")
-        x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
-        h = c.norm(x, "post_attention_layernorm")
-        if kind == "moe":
-            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
-        return x + c.gated_mlp(h)
 
     def check(c) -> None:
         check_rotated_in_pairs(c, "d_rope")

@@ -2,8 +2,7 @@
 
 from paramcount.flow import Data
 from paramcount.parts.decoders import layers_by_mlp
-from paramcount.parts.feed_forward import shared_mixture
-from paramcount.parts.latent_decoder import LatentDecoder
+from paramcount.parts.latent_decoder import LatentMixture
 from paramcount.parts.mla import sparse_attention
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import Flag, Indices, Natural, Positive, derived, hf, rotary, setting
@@ -12,7 +11,7 @@ from paramcount.sizes.layer_types import dense_by_type, first_dense
 from paramcount.sizes.rules import check_at_most, check_experts_exist, check_rotated_in_pairs
 
 
-class DeepseekV32(LatentDecoder):
+class DeepseekV32(LatentMixture):
     """Source: arXiv:2512.02556, section 2.1; DeepseekV32DecoderLayer. `n_chosen`: how many tokens a token looks at."""
 
     reference = "DeepseekV32ForCausalLM"
@@ -47,13 +46,8 @@ class DeepseekV32(LatentDecoder):
     n_active_groups = setting("topk_group", default=4)
     kinds = layers_by_mlp
 
-    def layer(c, x: Data, kind: str) -> Data:
-        h = c.norm(x, "input_layernorm")
-        x = x + sparse_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
-        h = c.norm(x, "post_attention_layernorm")
-        if kind == "moe":
-            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
-        return x + c.gated_mlp(h)
+    def attend(c, x: Data) -> Data:
+        return sparse_attention(c, x, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
 
     def mtp(c, tokens: Data) -> Data | None:
         return next_token_layers(c, tokens, lambda x: c.layer(x, "moe"))

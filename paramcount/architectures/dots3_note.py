@@ -42,7 +42,7 @@ from paramcount.sizes import (
     setting,
 )
 from paramcount.sizes.rotary_sizes import rotary_width
-from paramcount.sizes.rules import check_heads_fill, check_rotated_in_two_directions
+from paramcount.sizes.rules import check_equal, check_heads_fill, check_rotated_in_two_directions
 from paramcount.sizes.setting_fields import axial_rope, rotary
 from paramcount.sizes.single_layers import NOTHING, PER_LAYER, of_single_layers
 
@@ -258,11 +258,5 @@ class Dots3Note(Multimodal):
         return c.vision.project(x)
 
     def check(c: Any) -> None:
-        for name in ("vision", "audio"):
-            if (found := getattr(c, name).d_out) != c.language.d_model:
-                raise ParamcountError(
-                    f"= {found} is not " + FieldName("language.d_model") + f" = {c.language.d_model}",
-                    where=FieldName(f"{name}.d_out"),
-                    expected=f"{c.language.d_model}",
-                    sizes=(found, c.language.d_model),
-                )
+        check_equal(c, "vision.d_out", "language.d_model")
+        check_equal(c, "audio.d_out", "language.d_model")

@@ -5,7 +5,8 @@ from typing import Any
 
 from paramcount.architectures.persimmon import Persimmon
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, block, given, insert, linear
+from paramcount.flow import Data, block, given, linear
+from paramcount.parts.composite import SeeingDecoder
 from paramcount.parts.decoders import head
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -43,7 +44,7 @@ def inner(name: str) -> Any:
     return setting(default=read)
 
 
-class Fuyu(Persimmon):
+class Fuyu(SeeingDecoder, Persimmon):
     """Source: modeling_fuyu.py of the reference."""
 
     reference = "FuyuForCausalLM"
@@ -67,10 +68,9 @@ class Fuyu(Persimmon):
 
     image_token = setting("image_token_id", default=71011)
 
-    def forward(c, tokens: Data) -> Data:
+    def see(c) -> Data:
         patches = given("image patches", "patches", c.patch_size * c.patch_size * c.n_channels)
-        image = block(patches, "", c.project, part="projector")
-        return c.decode(insert(c.embed(tokens), tokens, image, c.image_token))
+        return block(patches, "", c.project, part="projector")
 
     def project(c, x: Data) -> Data:
         return linear(x, "vision_embed_tokens", "projector", c.d_model, bias=True)

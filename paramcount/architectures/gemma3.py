@@ -6,7 +6,8 @@ From 4B on with a SigLIP encoder, whose patches are pooled, normalized and proje
 from typing import Any
 
 from paramcount.architectures.gemma2 import Gemma2
-from paramcount.flow import Data, block, fused, insert, is_known, mean_of_squares, rms_norm, soft_cap
+from paramcount.flow import Data, fused, is_known, mean_of_squares, rms_norm, soft_cap
+from paramcount.parts.composite import SeeingDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.siglip import SiglipVision
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, full_every, hf, rotary, setting
@@ -44,7 +45,7 @@ class Gemma3TextOf(Gemma3Text):
     section = "text_config"
 
 
-class Gemma3(Gemma3Text):
+class Gemma3(SeeingDecoder, Gemma3Text):
     """Source: arXiv:2503.19786, section 2; the encoder arXiv:2303.15343. Image tokens attend to those before them, as
     in the reference without token_type_ids.
     """
@@ -59,11 +60,6 @@ class Gemma3(Gemma3Text):
     vision: SiglipVision
 
     image_token = setting("/image_token_index", "/image_token_id", default=262144)
-
-    def forward(c, tokens: Data) -> Data:
-        image = block(c.vision.image(), "vision_tower.", c.vision.forward, part="vision")
-        image = block(image, "multi_modal_projector.", c.project, part="projector")
-        return c.decode(insert(c.embed(tokens), tokens, image, c.image_token))
 
     def project(c, x: Data) -> Data:
         return project(c, x)

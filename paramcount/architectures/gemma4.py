@@ -7,7 +7,7 @@ encoder: pixels and sound go through one matrix each.
 from typing import Any
 
 from paramcount.architectures.gemma4_text import Gemma4Text, Gemma4UnifiedText
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import (
     activate,
     layer_norm,
@@ -28,7 +28,7 @@ from paramcount.parts.usm import NAMES, Gemma4Audio, clipped_linear
 from paramcount.parts.vision import VisionEncoder
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, Tower, derived, hf, setting
 from paramcount.sizes.conditions import not_null
-from paramcount.sizes.rules import check_rotated_in_two_directions
+from paramcount.sizes.rules import check_equal, check_rotated_in_two_directions
 
 COLUMNS_AND_ROWS = Axes((1, 1), "apart")
 
@@ -167,13 +167,7 @@ class Gemma4Patches(Tower):
         return layer_norm(layer_norm(x, "patch_ln2", 1e-5) + places, "pos_norm", 1e-5)
 
     def check(c) -> None:
-        if c.d_out != c.d_model:
-            raise ParamcountError(
-                f"= {c.d_out} is not " + FieldName("d_model") + f" = {c.d_model}",
-                where=FieldName("d_out"),
-                expected=f"{c.d_model}",
-                sizes=(c.d_out, c.d_model),
-            )
+        check_equal(c, "d_out", "d_model")
 
 
 def samples(js: ConfigJson, c: FieldValues) -> Any:

@@ -2,18 +2,15 @@
 
 from typing import ClassVar
 
-from paramcount.flow import Data
 from paramcount.parts.decoders import layers_by_mlp
-from paramcount.parts.feed_forward import shared_mixture
-from paramcount.parts.latent_decoder import LatentDecoder
-from paramcount.parts.mla import latent_attention
+from paramcount.parts.latent_decoder import LatentMixture
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, needed
 from paramcount.sizes.rules import check_experts_exist, check_rotated_in_pairs
 
 
-class Glm4MoeLite(LatentDecoder):
+class Glm4MoeLite(LatentMixture):
     """Source: modeling_glm4_moe_lite.py of the reference, Glm4MoeLiteDecoderLayer."""
 
     reference = "Glm4MoeLiteForCausalLM"
@@ -46,14 +43,6 @@ class Glm4MoeLite(LatentDecoder):
     rope = rotary(positions=202752)
     routed_scale = setting("routed_scaling_factor", default=1.8)
     kinds = layers_by_mlp
-
-    def layer(c, x: Data, kind: str) -> Data:
-        h = c.norm(x, "input_layernorm")
-        x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
-        h = c.norm(x, "post_attention_layernorm")
-        if kind == "moe":
-            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
-        return x + c.gated_mlp(h)
 
     def check(c) -> None:
         check_rotated_in_pairs(c, "d_rope")

@@ -6,7 +6,7 @@ An indexer chooses blocks of tokens. Images go through GLM-OCR's encoder.
 from collections.abc import Mapping
 from typing import Any
 
-from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Linear, Weight, experts, layer_norm, linear, mean_of_streams, to_every_stream
 from paramcount.flow.operations.attention import choose_tokens_of_blocks
 from paramcount.flow.operations.shapes import weigh_blocks
@@ -33,13 +33,12 @@ from paramcount.sizes import (
     setting,
 )
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
-from paramcount.sizes.layer_types import check_no_types, dense_by_type, unused
+from paramcount.sizes.layer_types import dense_by_type, read_indexer_types, unused
 from paramcount.sizes.rules import check_layer_types
 
 LINEAR, INDEXED, SHARED = "linear_attention", "indexed_attention", "shared"
 ATTENTION = ("hc_attn_fn", "hc_attn_base", "hc_attn_scale")
 FEED_FORWARD = ("hc_ffn_fn", "hc_ffn_base", "hc_ffn_scale")
-LETTERS = {"F": "full", "S": SHARED}
 KEY_EPS = 1e-6  # of the norm of index keys, whatever rms_norm_eps is
 
 
@@ -52,25 +51,9 @@ def read_layer_types(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
 
 
 def read_reusing_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
-    """The layers that look at the tokens that the layer before has chosen: by words, by a pattern of letters or words,
-    or at regular distances."""
-    key = "index_topk_pattern" if js.get("indexer_types") is None else "indexer_types"
-    words = js.get(key)
-    if words is None:
-        step, skipped = (
-            max(check_no_types(js, "index_topk_freq", 1), 1),
-            check_no_types(js, "index_skip_topk_offset", 2),
-        )
-        words = [SHARED if max(i - skipped + 1, 0) % step else "full" for i in per_layer(c)]
-    elif key == "index_topk_pattern" and isinstance(words, str):
-        for i, letter in enumerate(words):
-            if letter not in LETTERS:
-                raise make_choice_error(letter, list(LETTERS), where=f"{key}.{i}")
-        words = [LETTERS[letter] for letter in words]
+    """The layers that look at the tokens that the layer before has chosen."""
     indexed = [i for i, word in zip(per_layer(c), c["layer_types"]) if word == INDEXED]
-    if not isinstance(words, (list, tuple)) or (indexed and len(words) <= indexed[-1]):
-        expected = f'"full" or "shared" for each of {c["n_layers"]} layers'
-        raise ParamcountError(f"= {describe_value(words)}", where=key, expected=expected)
+    words = read_indexer_types(js, c, indexed[-1] + 1 if indexed else 0)
     return tuple(i for i in indexed if words[i] == SHARED)
 
 

@@ -7,31 +7,16 @@ from paramcount.architectures.deepseek_v32 import DeepseekV32
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Size, layers
 from paramcount.parts.decoders import dense_or_moe, typed_layers
-from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.mla import index_tokens, latent_attention, query_latent, rotate_pairs
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import ConfigJson, FieldValues, Indices, derived, per_layer, rotary, setting
 from paramcount.sizes.conditions import routed_sparse_attention
-from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense
+from paramcount.sizes.layer_types import dense_by_type, first_dense, read_indexer_types
 
 
 def reusing(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
-    """The layers without an indexer: by words, by a pattern of letters or words, or at regular distances."""
-    words, pattern = js.get("indexer_types"), js.get("index_topk_pattern")
-    if words is None and pattern is not None:
-        words = [{"F": "full", "S": "shared"}[letter] for letter in pattern] if isinstance(pattern, str) else pattern
-    if words is None:
-        step, skipped = (
-            max(check_no_types(js, "index_topk_freq", 1), 1),
-            check_no_types(js, "index_skip_topk_offset", 2),
-        )
-        return tuple(i for i in per_layer(c) if max(i - skipped + 1, 0) % step)
-    if not isinstance(words, (list, tuple)) or len(words) < c["n_layers"]:
-        raise ParamcountError(
-            f"does not have an entry for each of {c['n_layers']} layers",
-            where="indexer_types",
-            expected='"full" or "shared" for each layer',
-        )
+    """The layers without an indexer."""
+    words = read_indexer_types(js, c, c["n_layers"])
     return tuple(i for i in per_layer(c) if words[i] == "shared")
 
 
@@ -72,9 +57,7 @@ class GlmMoeDsa(DeepseekV32):
             index=tuple(index),
         )  # fmt: skip
         h = c.norm(x, "post_attention_layernorm")
-        if mlp == "moe":
-            return x + shared_mixture(c, h, "mlp.", choose=c.choose), chosen
-        return x + c.gated_mlp(h), chosen
+        return x + (c.moe(h) if mlp == "moe" else c.mlp(h)), chosen
 
     def mtp(c, tokens: Data) -> Data | None:
         if c.reusing_layers:

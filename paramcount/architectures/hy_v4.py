@@ -14,7 +14,7 @@ from paramcount.parts.mla import index_tokens, latent_attention, query_latent
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.derivations import per_layer
-from paramcount.sizes.layer_types import dense_by_type, unused
+from paramcount.sizes.layer_types import check_indexer_types, dense_by_type, unused
 from paramcount.sizes.rules import check_at_most, check_layer_indices
 
 # As the reference saves them, which is not quite as the release has them.
@@ -29,16 +29,7 @@ def reusing(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     words = js.get("indexer_types")
     if words is None:
         return tuple(i for i in per_layer(c) if i > 0 and (i - 1) % 4)
-    if (
-        not isinstance(words, (list, tuple))
-        or len(words) < c["n_layers"]
-        or not all(isinstance(word, str) for word in words)
-    ):
-        raise ParamcountError(
-            f"does not have an entry for each of {c['n_layers']} layers",
-            where="indexer_types",
-            expected='"full" or "shared" for each layer',
-        )
+    words = check_indexer_types(words, "indexer_types", c["n_layers"])
     return tuple(i for i in per_layer(c) if words[i] == "shared")
 
 

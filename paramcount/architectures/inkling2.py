@@ -3,14 +3,11 @@ of what layers add, and squares of patches through a plain MLP.
 """
 
 from paramcount.architectures.inkling2_text import Inkling2Text
-from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
     Data,
     activate,
     attend,
-    block,
     cut,
-    insert,
     learned_rows,
     linear,
     lookup,
@@ -20,11 +17,12 @@ from paramcount.flow import (
     put_in_front,
     rope_at,
 )
+from paramcount.parts.composite import SeeingDecoder
 from paramcount.parts.perception import COLUMNS_AND_ROWS, scaled_layer
 from paramcount.parts.vision import VisionEncoder
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, hf, setting
 from paramcount.sizes.derivations import part_of
-from paramcount.sizes.rules import check_heads_fill, check_rotated_in_two_directions
+from paramcount.sizes.rules import check_equal, check_heads_fill, check_rotated_in_two_directions
 from paramcount.sizes.setting_fields import axial_rope
 
 
@@ -82,12 +80,14 @@ class Inkling2Vision(VisionEncoder):
         check_rotated_in_two_directions(c)
 
 
-class Inkling2(Inkling2Text):
+class Inkling2(SeeingDecoder, Inkling2Text):
     """Source: modeling_inkling2.py of the reference. Names as the reference saves them."""
 
     reference = "Inkling2ForConditionalGeneration"
     base_model = "Inkling2Model"
     section = "text_config"
+    encoder_prefix = "model.visual.backbone."
+    projector_prefix = "model.visual."
     modules = {
         **Inkling2Text.modules,
         ".visual.proj_in": (".vision_tower.merger.linear_1",), ".visual.proj_out": (".vision_tower.merger.linear_2",),
@@ -98,17 +98,9 @@ class Inkling2(Inkling2Text):
 
     image_token = setting("/image_token_id", default=200054)
 
-    def forward(c, tokens: Data) -> Data:
-        image = block(c.vision.image(), "model.visual.backbone.", c.vision.forward, part="vision")
-        image = block(image, "model.visual.", c.vision.project, part="projector")
-        return c.decode(insert(c.embed(tokens), tokens, image, c.image_token))
+    def project(c, x: Data) -> Data:
+        return c.vision.project(x)
 
     def check(c) -> None:
         super().check()
-        if c.vision.d_out != c.d_model:
-            raise ParamcountError(
-                f"= {c.vision.d_out} is not " + FieldName("d_model") + f" = {c.d_model}",
-                where=FieldName("vision.d_out"),
-                expected=f"{c.d_model}",
-                sizes=(c.vision.d_out, c.d_model),
-            )
+        check_equal(c, "vision.d_out", "d_model")

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Axes, Data, Pool, Unknown, Weight, block, class_token, other_tokens, rope, rope_at, route
+from paramcount.flow import Axes, Data, Pool, Unknown, Weight, class_token, other_tokens, rope, rope_at, route
 from paramcount.flow.operations.elementwise import activate, plain_norm, scale_by_position
-from paramcount.flow.operations.images import cut, insert, patch_places
+from paramcount.flow.operations.images import cut, patch_places
 from paramcount.flow.operations.linear import Linear, add_positions, linear
 from paramcount.parts.attentions import attention
+from paramcount.parts.composite import SeeingDecoder
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
@@ -166,21 +167,17 @@ class Llama4Vision(VisionEncoder):
         """The reference builds it whatever its heads are."""
 
 
-class Llama4(Llama4TextOf):
+class Llama4(SeeingDecoder, Llama4TextOf):
     """Source: modeling_llama4.py of the reference."""
 
     reference = "Llama4ForConditionalGeneration"
     base_model = ""
     prefix = "language_model.model."
+    encoder_prefix = "vision_model."
 
     vision: Llama4Vision
 
     image_token = setting("/image_token_index", "/image_token_id", default=200092)
-
-    def forward(c, tokens: Data) -> Data:
-        image = block(c.vision.image(), "vision_model.", c.vision.forward, part="vision")
-        image = block(image, "multi_modal_projector.", c.project, part="projector")
-        return c.decode(insert(c.embed(tokens), tokens, image, c.image_token))
 
     def project(c, x: Data) -> Data:
         return matrix(x, "linear_1", "projector", c.vision.d_out, c.d_model)

@@ -10,7 +10,6 @@ from paramcount.flow import (
     activate,
     block,
     experts,
-    insert,
     join,
     linear,
     merge_rows,
@@ -20,6 +19,7 @@ from paramcount.flow import (
     split,
 )
 from paramcount.parts.classic import multi_head
+from paramcount.parts.composite import SeeingDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import routing_bias
 from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
@@ -77,7 +77,7 @@ def is_tied(js: ConfigJson, c: FieldValues) -> bool:
     return bool(js.get("tie_word_embeddings", False) or (js.get("text_config") or {}).get("tie_word_embeddings"))
 
 
-class MiniMaxM3(MiniMaxM3Text):
+class MiniMaxM3(SeeingDecoder, MiniMaxM3Text):
     """Source: MiniMaxM3SparseForConditionalGeneration of the reference, modeling_minimax_m3_vl.py."""
 
     reference = "MiniMaxM3SparseForConditionalGeneration"
@@ -103,17 +103,9 @@ class MiniMaxM3(MiniMaxM3Text):
 
     image_token = setting("/image_token_index", "/image_token_id", default=200025)
 
-    def forward(c, tokens: Data) -> Data:
-        pixels = c.vision.image()
-        image = block(pixels, "vision_tower.", c.vision.forward, part="vision")
-        image = block(image, "multi_modal_projector.", c.project, part="projector")
-        image = block(
-            merge_rows(image, c.vision.merge_size * c.vision.merge_size),
-            "patch_merge_mlp.",
-            c.project,
-            part="projector",
-        )
-        return c.decode(insert(c.embed(tokens), tokens, image, c.image_token))
+    def see(c) -> Data:
+        merged = merge_rows(super().see(), c.vision.merge_size * c.vision.merge_size)
+        return block(merged, "patch_merge_mlp.", c.project, part="projector")
 
     def project(c, x: Data) -> Data:
         h = activate(linear(x, "linear_1", "projector", c.d_projector, bias=True), "gelu")

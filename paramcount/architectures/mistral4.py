@@ -8,7 +8,7 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, linear, route, scale_by_position
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import shared_experts
-from paramcount.parts.latent_decoder import LatentDecoder
+from paramcount.parts.latent_decoder import LatentMixture
 from paramcount.parts.mla import latent_attention, queries
 from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, hf, rotary, setting, unvisited
@@ -50,7 +50,7 @@ def read_scale(config: Mapping[str, Any], c: Any) -> float | None:
     return scale_with_yarn(config if has_rope else {"rope_parameters": SCALED}, c)
 
 
-class Mistral4(LatentDecoder):
+class Mistral4(LatentMixture):
     """Source: modeling_mistral4.py of the reference."""
 
     reference = "Mistral4ForCausalLM"
@@ -81,11 +81,8 @@ class Mistral4(LatentDecoder):
     original_length = read_rope_parameter("original_max_position_embeddings", SCALED)
     kinds = dense_first
 
-    def layer(c, x: Data, kind: str) -> Data:
-        h = c.norm(x, "input_layernorm")
-        x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale, q=c.queries(h))
-        h = c.norm(x, "post_attention_layernorm")
-        return x + (c.moe(h) if kind == "moe" else c.gated_mlp(h))
+    def attend(c, x: Data) -> Data:
+        return latent_attention(c, x, "self_attn.", bias=c.attention_bias, scale=c.attention_scale, q=c.queries(x))
 
     def queries(c, x: Data) -> Data:
         """They grow with the logarithm of the position, in steps."""

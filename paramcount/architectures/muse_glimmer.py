@@ -16,7 +16,6 @@ from paramcount.flow import (
     attend,
     block,
     cut,
-    insert,
     layer_norm,
     layers,
     linear,
@@ -33,6 +32,7 @@ from paramcount.flow import (
     soft_cap,
 )
 from paramcount.parts.attentions import sigmoid_gate
+from paramcount.parts.composite import SeeingDecoder
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.vision import VisionEncoder, encoder_mlp
 from paramcount.sizes import (
@@ -135,7 +135,7 @@ class MuseGlimmerVision(VisionEncoder):
         return x + encoder_mlp(c, layer_norm(x, "norm2", 1e-5))
 
 
-class Muse(AttentionDecoder):
+class Muse(SeeingDecoder, AttentionDecoder):
     """What Muse Glimmer and Muse Spark share: all but the layers. `d_merged`: what the adapter reads; images fit if it
     is the size of a square of patches.
     """
@@ -162,9 +162,6 @@ class Muse(AttentionDecoder):
     qk_scale: ClassVar = setting("qk_scale_factor", default=3.87)
     logit_scale: ClassVar = setting("output_multiplier", default=0.19611613513818404)
     logit_cap = setting("final_logit_softcapping", default=20.0)
-
-    def forward(c, tokens: Data) -> Data:
-        return c.decode(insert(c.embed(tokens), tokens, c.see(), c.image_token))
 
     def see(c) -> Data:
         """An image to vectors of the language model's size."""

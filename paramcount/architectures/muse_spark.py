@@ -5,7 +5,7 @@ stream and what a layer adds; an encoder of convolutions reads the samples of a 
 from typing import Any
 
 from paramcount.architectures.muse_glimmer import Muse, MuseGlimmerVision, unrotated
-from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value
+from paramcount.errors import ParamcountError, count_noun, describe_value
 from paramcount.flow import (
     Data,
     Size,
@@ -44,7 +44,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.layer_types import dense_by_type
-from paramcount.sizes.rules import check_active_experts
+from paramcount.sizes.rules import check_active_experts, check_equal
 
 ROPE = {"rope_type": "default", "rope_theta": 500_000.0}
 EXPERT_NORM = "post_expert_norm"
@@ -193,10 +193,4 @@ class MuseSpark(Muse):
     def check(c: Any) -> None:
         super().check()
         check_active_experts(c, "n_active_experts", "n_routed_experts")
-        if c.audio.d_out != c.d_model:
-            raise ParamcountError(
-                f"= {c.audio.d_out} is not " + FieldName("d_model") + f" = {c.d_model}",
-                where=FieldName("audio.d_out"),
-                expected=f"{c.d_model}",
-                sizes=(c.audio.d_out, c.d_model),
-            )
+        check_equal(c, "audio.d_out", "d_model")

@@ -3,12 +3,13 @@
 from typing import Any
 
 from paramcount.architectures.mbart import MBartStacks
-from paramcount.errors import FieldName, ParamcountError
+from paramcount.errors import ParamcountError
 from paramcount.flow import Data, block, convolve_image, linear
 from paramcount.parts.sam import SamVision, side
 from paramcount.parts.seq2seq import UntiedDecoder, scale_embedding
 from paramcount.sizes import Positive, derived, hf
 from paramcount.sizes.conditions import not_null
+from paramcount.sizes.rules import check_equal
 
 
 class PPFormulaNetVision(SamVision):
@@ -28,9 +29,7 @@ class PPFormulaNetVision(SamVision):
 
     def check(c) -> None:
         super().check()
-        if c.d_post_in != c.d_out:
-            found, where = f"= {c.d_post_in} is not " + FieldName("d_out") + f" = {c.d_out}", FieldName("d_post_in")
-            raise ParamcountError(found, where=where, expected=f"{c.d_out}", sizes=(c.d_post_in, c.d_out))
+        check_equal(c, "d_post_in", "d_out")
 
 
 class PPFormulaNet(MBartStacks, UntiedDecoder):

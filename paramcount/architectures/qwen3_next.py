@@ -87,8 +87,12 @@ class GatedDeltaHybrid(Decoder):
         k = linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)
         v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=bias)
         q, k = (c.rotate(c.norm(y, f"{prefix}{name}_norm"), *places) for y, name in ((q, "q"), (k, "k")))
-        a = attend(q, k, v) * activate(gate, "sigmoid")
+        a = c.attend(x, q, k, v, prefix, *places) * activate(gate, "sigmoid")
         return linear(a, prefix + "o_proj", "output_projection", x.shape[-1], bias=bias)
+
+    def attend(c, x: Data, q: Data, k: Data, v: Data, prefix: str, *places: Data) -> Data:
+        """Values attended to. `x`, `prefix`, `places`: for layers that choose tokens by them."""
+        return attend(q, k, v)
 
     def rotate(c: Any, x: Data, *places: Data) -> Data:
         """The first d_rope of every head; `places`: of tokens in time, row and column, in a text with an image."""

@@ -15,7 +15,6 @@ from paramcount.flow import (
     activate,
     attend,
     elementwise,
-    fused,
     linear,
     mean_of_blocks,
     mean_of_streams,
@@ -239,15 +238,9 @@ class Qwen4ExpText(Qwen35MoE):
     def last(c, x: Data) -> Data:
         return c.mix(x, c.prefix + "hyper_connection_mixer.")[1]
 
-    def attention(c, x: Data, prefix: str, *places: Data) -> Data:
-        heads, bias = (c.n_heads, c.d_head), c.attention_bias
-        q, gate = fused(x, prefix + "q_proj", {"qkv.q": heads, "qkv.gate": heads}, bias=bias, groups=c.n_heads)
-        k = linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)
-        v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=bias)
-        q, k = (c.rotate(c.norm(y, f"{prefix}{name}_norm"), *places) for y, name in ((q, "q"), (k, "k")))
+    def attend(c, x: Data, q: Data, k: Data, v: Data, prefix: str, *places: Data) -> Data:
         chosen, keys = c.choose_blocks(x, prefix + "indexer.", *places)
-        a = attend(q, k, v, chosen=chosen, cached=(k, v, keys)) * activate(gate, "sigmoid")
-        return linear(a, prefix + "o_proj", "output_projection", x.shape[-1], bias=bias)
+        return attend(q, k, v, chosen=chosen, cached=(k, v, keys))
 
     def choose_blocks(c, x: Data, prefix: str, *places: Data) -> tuple[Data, Data]:
         """The tokens of the best blocks, and of the last one while it is incomplete; the mean of its keys, rotated to

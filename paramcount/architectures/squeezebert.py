@@ -2,11 +2,12 @@
 
 from typing import ClassVar
 
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, Unreachable, activate, attend, convolve_tokens, layer_norm, reshape, to_heads
 from paramcount.parts.classic import second_bias
 from paramcount.parts.encoders import MaskedEncoder
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Positive, derived, hf
+from paramcount.sizes.rules import check_equal
 
 
 def channels_per_group(key: str, absent: int, inside: str = "d_model", outside: str = "d_model") -> Derivation:
@@ -64,6 +65,4 @@ class SqueezeBert(MaskedEncoder):
 
     def check(c) -> None:
         super().check()
-        if c.d_embedding != c.d_model:
-            found = f"= {c.d_embedding} is not " + FieldName("d_model") + f" = {c.d_model}"
-            raise ParamcountError(found, where=FieldName("d_embedding"), expected=f"{c.d_model}")
+        check_equal(c, "d_embedding", "d_model")

@@ -6,16 +6,15 @@ from paramcount.architectures.step3p5 import Step35
 from paramcount.flow import (
     Data,
     attend,
-    block,
     convolve_image,
     fused,
-    insert,
     linear,
     lookup,
     other_tokens,
     patch_places,
     rope_at,
 )
+from paramcount.parts.composite import SeeingDecoder
 from paramcount.parts.perception import COLUMNS_AND_ROWS, scaled_layer
 from paramcount.parts.vision import VisionEncoder, embed_patches
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
@@ -68,12 +67,14 @@ class Step37Vision(VisionEncoder):
         check_rotated_in_two_directions(c)
 
 
-class Step37(Step35):
+class Step37(SeeingDecoder, Step35):
     """Source: Step3p7ForConditionalGeneration of the reference, modeling_step3p7.py. Names as in released files."""
 
     reference = "Step3p7ForConditionalGeneration"
     base_model = "Step3p7Model"
     section = "text_config"
+    encoder_prefix = "vision_model."
+    projector_prefix = ""
     modules = {
         ".share_expert.gate_proj": (".shared_experts.gate_proj",),
         ".share_expert.up_proj": (".shared_experts.up_proj",),
@@ -90,11 +91,6 @@ class Step37(Step35):
     vision: Step37Vision
 
     image_token = setting("/image_token_id", default=151679)
-
-    def forward(c, tokens: Data) -> Data:
-        image = block(c.vision.image(), "vision_model.", c.vision.forward, part="vision")
-        image = block(image, "", c.project, part="projector")
-        return c.decode(insert(c.embed(tokens), tokens, image, c.image_token))
 
     def project(c, x: Data) -> Data:
         return linear(x, "vit_large_projector", "projector", c.d_model, bias=c.projector_bias)

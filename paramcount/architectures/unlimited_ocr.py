@@ -16,13 +16,13 @@ from paramcount.flow import (
     class_token,
     convolve_image,
     end_rows,
-    insert,
     join,
     linear,
     other_tokens,
 )
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.clip import ClipVision
+from paramcount.parts.composite import SeeingDecoder
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_mlp
 from paramcount.parts.feed_forward import shared_mixture
@@ -106,7 +106,7 @@ class UnlimitedOcrClip(ClipVision):
         return x + encoder_mlp(c, c.norm(x, "layer_norm2"))
 
 
-class OcrDecoder(AttentionDecoder):
+class OcrDecoder(SeeingDecoder, AttentionDecoder):
     """DeepSeek's layers of plain attention, and an image among the tokens. A subclass adds `see`."""
 
     section = "text_config"
@@ -140,19 +140,12 @@ class OcrDecoder(AttentionDecoder):
     choose: ClassVar[Any] = DeepseekV2.choose
     kinds = layers_by_mlp
 
-    def forward(c, tokens: Data) -> Data:
-        return c.decode(insert(c.embed(tokens), tokens, c.see(), c.image_token))
-
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
             return x + shared_mixture(c, h, "mlp.", choose=c.choose, shared_bias=c.mlp_bias)
         return x + c.gated_mlp(h, bias=c.mlp_bias)
-
-    def see(c) -> Data:
-        """An image to vectors of the language model's size."""
-        raise NotImplementedError
 
 
 class UnlimitedOcr(OcrDecoder):

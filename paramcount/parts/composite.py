@@ -109,6 +109,27 @@ class Multimodal(Sizes):
         raise NotImplementedError
 
 
+class SeeingDecoder(Decoder):
+    """A decoder whose sizes stand beside those of its vision encoder. A subclass adds `vision` and `project`, or
+    `see`.
+    """
+
+    encoder_prefix: ClassVar[str] = "vision_tower."
+    projector_prefix: ClassVar[str] = "multi_modal_projector."
+    image_token: ClassVar[Any]  # a setting: the id of the tokens that stand for an image
+
+    def forward(c, tokens: Data) -> Data:
+        return c.decode(insert(c.embed(tokens), tokens, c.see(), c.image_token))
+
+    def see(c: Any) -> Data:
+        """An image to vectors of the language model's size."""
+        image = block(c.vision.image(), c.encoder_prefix, c.vision.forward, part="vision")
+        return block(image, c.projector_prefix, c.project, part="projector")
+
+    def project(c, x: Data) -> Data:
+        raise NotImplementedError
+
+
 class AudioLanguageModel(Sizes):
     """An audio encoder, a projector and a language model. A subclass adds `audio` and `project`."""
 

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data, route
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.feed_forward import routing_bias
+from paramcount.parts.feed_forward import routing_bias, shared_mixture
+from paramcount.parts.mla import latent_attention
 from paramcount.sizes.setting_fields import scale_with_yarn, setting
 
 
@@ -41,3 +42,23 @@ class LatentDecoder(Decoder):
             group_score="top 2",
             least_sum=1e-20,
         )
+
+
+class LatentMixture(LatentDecoder):
+    """A decoder with the layers of DeepSeek-V3. Source: arXiv:2412.19437, section 2."""
+
+    def layer(c, x: Data, kind: str) -> Data:
+        x = x + c.attend(c.norm(x, "input_layernorm"))
+        h = c.norm(x, "post_attention_layernorm")
+        return x + (c.moe(h) if kind == "moe" else c.mlp(h))
+
+    def attend(c: Any, x: Data) -> Data:
+        return latent_attention(c, x, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
+
+    def moe(c, x: Data) -> Data:
+        """Routed experts and shared ones."""
+        return shared_mixture(c, x, "mlp.", choose=c.choose)
+
+    def mlp(c, x: Data) -> Data:
+        """The MLP of a layer without experts."""
+        return c.gated_mlp(x)

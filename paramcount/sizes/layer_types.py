@@ -9,6 +9,7 @@ from paramcount.errors import FieldName, ParamcountError, count_noun, describe_v
 from paramcount.sizes import SLIDING, ConfigJson, Derivation, FieldValues, Sizes, per_layer
 
 MLP_TYPES = ("dense", "sparse")
+INDEXER_LETTERS = {"F": "full", "S": "shared"}
 
 
 def count_layers(sizes: Sizes) -> int:
@@ -167,3 +168,31 @@ def check_kv_sources(c: Any) -> None:
             )
         if i not in shared:
             seen.add(word)
+
+
+def read_indexer_types(js: ConfigJson, c: FieldValues, n: int) -> Sequence[str]:
+    """Whether the indexer of each of at least `n` layers is its own, "full", or that of an earlier layer, "shared".
+
+    config.json says it in words, in a pattern of letters or words, or as regular distances.
+    """
+    key = "index_topk_pattern" if js.get("indexer_types") is None else "indexer_types"
+    words = js.get(key)
+    if words is None:
+        step = max(check_no_types(js, "index_topk_freq", 1), 1)
+        skipped = check_no_types(js, "index_skip_topk_offset", 2)
+        return ["shared" if max(i - skipped + 1, 0) % step else "full" for i in per_layer(c)]
+    if key == "index_topk_pattern" and isinstance(words, str):
+        for i, letter in enumerate(words):
+            if letter not in INDEXER_LETTERS:
+                raise make_choice_error(letter, list(INDEXER_LETTERS), where=f"{key}.{i}")
+        words = [INDEXER_LETTERS[letter] for letter in words]
+    return check_indexer_types(words, key, n)
+
+
+def check_indexer_types(words: Any, key: str, n: int) -> Sequence[str]:
+    """The words of a key. Raises: ParamcountError if they are not a string for each of `n` layers."""
+    if isinstance(words, (list, tuple)) and len(words) >= n and all(isinstance(word, str) for word in words):
+        return words
+    raise ParamcountError(
+        f"= {describe_value(words)}", where=key, expected=f'"full" or "shared" for each of {count_noun(n, "layer")}'
+    )

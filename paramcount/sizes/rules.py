@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from operator import index
+from operator import attrgetter, index
 from typing import Any
 
 from pydantic import ValidationError
@@ -82,6 +82,18 @@ def check_rotated_in_pairs(c: Sizes, size: str) -> None:
     if getattr(c, size) == 1:
         raise ParamcountError(
             "= 1 is odd, but rotary embedding rotates pairs", where=FieldName(size), expected="an even number"
+        )
+
+
+def check_equal(c: Any, path: str, other: str) -> None:
+    """Two sizes that config.json states apart are equal. `path`, `other`: with dots for those of inner configs."""
+    found, expected = (attrgetter(name)(c) for name in (path, other))
+    if found != expected:
+        raise ParamcountError(
+            f"= {found} is not " + FieldName(other) + f" = {expected}",
+            where=FieldName(path),
+            expected=f"{expected}",
+            sizes=(found, expected),
         )
 
 
