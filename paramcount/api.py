@@ -552,8 +552,9 @@ def flops(
     """The FLOPs of a model's matrix products: per decoded token, per prompt, and per token of training.
 
     `context` is the number of tokens: by default 8,192, or fewer if the model takes fewer. `flops_per_token` decodes
-    the last of them, with the others in the KV cache; `prefill_flops` reads all of them at once. `source` is the
-    encoder input length. Element-wise work is separate: `elementwise_operations`.
+    the last of them, with the others in the KV cache; `prefill_flops` reads all of them at once. A model that decodes
+    no tokens, such as an encoder, has the latter alone: `flops_per_token` is None. `source` is the encoder input
+    length. Element-wise work is separate: `elementwise_operations`.
 
     With `train_tokens`, `training_flops` and the usual estimate `six_nd` are those of the whole training. With `gpu`
     ("8xH100"), `roofline` has lower bounds for the time of a decoding step of `batch` sequences and of a prompt, from

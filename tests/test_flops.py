@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import paramcount as pc
+from paramcount.costs.flops import Flops
 from paramcount.costs.gpus import find_gpu
+from paramcount.costs.roofline import Bound
 from paramcount.flow.operations import Attention
 from tests.running import Runner
 
@@ -137,15 +139,23 @@ def test_visible_pairs_are_those_that_the_mask_of_the_computation_leaves(attenti
         assert attention.count_visible(n, n) == (n * n if mask is None else mask.sum())
 
 
+def bound_decoding(flops: Flops) -> Bound:
+    """The lower bound of a decoding step."""
+    assert flops.roofline is not None
+    assert flops.roofline.decoding is not None
+    return flops.roofline.decoding
+
+
 def test_a_decoding_step_reads_every_weight_but_the_embedding_and_the_cache() -> None:
     # H100 SXM: 3.35 TB/s (data sheet). Llama 3.1 8B: 2 bytes per parameter; 131,072 bytes per cached token
-    bound = pc.flops("llama-3.1-8b", context=8192, gpu="H100", batch=3).roofline
-    assert bound is not None
-    assert bound.decoding.weights_bytes == 2 * (8_030_261_248 - 128_256 * 4096)
-    assert bound.decoding.cache_bytes == 3 * 8192 * 131_072
-    read = bound.decoding.weights_bytes + bound.decoding.cache_bytes
-    assert bound.decoding.seconds == bound.decoding.memory_seconds == read / 3_350_000_000_000
-    assert bound.decoding.flops == 3 * pc.flops("llama-3.1-8b", context=8192).flops_per_token
+    bound = bound_decoding(pc.flops("llama-3.1-8b", context=8192, gpu="H100", batch=3))
+    assert bound.weights_bytes == 2 * (8_030_261_248 - 128_256 * 4096)
+    assert bound.cache_bytes == 3 * 8192 * 131_072
+    read = bound.weights_bytes + bound.cache_bytes
+    assert bound.seconds == bound.memory_seconds == read / 3_350_000_000_000
+    flops = pc.flops("llama-3.1-8b", context=8192).flops_per_token
+    assert flops is not None
+    assert bound.flops == 3 * flops
 
 
 def test_a_prompt_multiplies_no_masked_pairs() -> None:
@@ -158,18 +168,16 @@ def test_a_prompt_multiplies_no_masked_pairs() -> None:
 
 
 def test_tied_embeddings_are_read_by_the_lm_head_and_experts_as_chosen() -> None:
-    gpt2 = pc.flops("gpt2-small", context=10, gpu="H100").roofline
-    mixtral = pc.flops("mixtral-8x7b", context=10, gpu="H100").roofline
-    assert gpt2 is not None
-    assert mixtral is not None
-    assert gpt2.decoding.weights_bytes == 2 * (124_439_808 - 1024 * 768)
-    assert mixtral.decoding.weights_bytes == 2 * (12_879_925_248 - 32_000 * 4096)
+    gpt2 = bound_decoding(pc.flops("gpt2-small", context=10, gpu="H100"))
+    mixtral = bound_decoding(pc.flops("mixtral-8x7b", context=10, gpu="H100"))
+    assert gpt2.weights_bytes == 2 * (124_439_808 - 1024 * 768)
+    assert mixtral.weights_bytes == 2 * (12_879_925_248 - 32_000 * 4096)
 
 
 def test_bounds_of_latent_attention_are_those_of_the_absorbed_computation() -> None:
     result = pc.flops("deepseek-v3", context=8192, gpu="8xH200")
     assert result.roofline is not None
-    assert result.roofline.decoding.flops == result.absorbed_flops_per_token
+    assert bound_decoding(result).flops == result.absorbed_flops_per_token
     assert result.roofline.rate_dtype == "FP8"  # as released
 
 
@@ -177,10 +185,8 @@ def test_sparse_attention_reads_only_the_chosen_tokens() -> None:
     # DeepSeek-V3.2 attends to 2,048 tokens (index_topk), so the cache that a step reads stops growing there
     config = {"architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32", "index_topk": 2048}
     with pytest.warns(pc.ConfigWarning):
-        short, long = (pc.flops(config, context=n, gpu="H100").roofline for n in (2048, 8192))
-    assert short is not None
-    assert long is not None
-    assert long.decoding.cache_bytes == short.decoding.cache_bytes
+        short, long = (bound_decoding(pc.flops(config, context=n, gpu="H100")) for n in (2048, 8192))
+    assert long.cache_bytes == short.cache_bytes
 
 
 def test_formats_that_a_gpu_does_not_multiply_are_unpacked() -> None:
@@ -259,3 +265,30 @@ def test_bounds_and_training_are_printed_with_their_assumptions(run: Runner) -> 
 def test_a_wrong_option_is_one_line(run: Runner, line: list[str], error: str) -> None:
     found = run("flops", *line)
     assert (found.code, found.out, found.err) == (2, "", f"error: {error}\n")
+
+
+def test_a_model_that_decodes_no_tokens_has_the_flops_of_a_pass_alone(run: Runner) -> None:
+    # BERT base, 512 tokens: in 12 layers the products of 4 matrices of 768 × 768 and 2 of 768 × 3,072, and QKᵀ and · V;
+    # the transform of 768 × 768 and the LM head of 30,522
+    products = 12 * (4 * 768**2 + 2 * 768 * 3072 + 2 * 768 * 512) + 768**2 + 768 * 30522
+    result = pc.flops("bert-base-uncased", gpu="H100")
+    assert result.prefill_flops == 512 * 2 * products
+    assert result.roofline is not None
+    assert (result.flops_per_token, result.elementwise_operations, result.roofline.decoding) == (None, None, None)
+    assert result.by_component == {}
+    shown = run("flops", "bert-base-uncased", "--gpu", "H100").out
+    assert "pass of 512 tokens" in shown
+    assert "219 MFLOPs per token, 112 GFLOPs per pass (8% too low)" in shown  # 2N: 2 · 109,514,298, times 512
+    assert "decod" not in shown
+    assert "prompt" not in shown
+
+
+@pytest.mark.parametrize("option", ["batch", "kv_dtype"])
+def test_options_of_decoding_need_a_model_that_decodes(option: str) -> None:
+    with pytest.raises(pc.ParamcountError, match=f"^{option} requires a model that decodes tokens; bert-base-uncased"):
+        pc.flops(
+            "bert-base-uncased",
+            gpu="H100",
+            batch=2 if option == "batch" else None,
+            kv_dtype="fp8" if option == "kv_dtype" else None,
+        )

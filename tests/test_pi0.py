@@ -69,7 +69,7 @@ def test_actions_are_denoised_and_no_token_is_decoded() -> None:
     with pytest.raises(pc.ParamcountError, match=r"^past = 3, but unnamed is not autoregressive: it outputs actions$"):
         pc.trace(config, past=3)
     flops = pc.flops(config, context=7)
-    assert flops.flops_per_token == flops.prefill_flops
+    assert (flops.flops_per_token, flops.by_component) == (None, {})
 
 
 def test_sines_and_cosines_of_the_time() -> None:

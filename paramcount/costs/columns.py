@@ -27,7 +27,7 @@ def count_state(model: Model, count: Count | None) -> int | None:
 
 
 def count_flops(model: Model, count: Count | None) -> int | None:
-    """FLOPs of one decoded token at the default context; None for a third-party estimate."""
+    """FLOPs of one decoded token at the default context; None for a third-party estimate or if nothing is decoded."""
     return None if count is None else measure_flops(model).flops_per_token
 
 
@@ -47,7 +47,8 @@ RESOURCES = (
     ),
     Field(
         "flops_per_token", "integer", "FLOPs",
-        f"Matrix products of one decoded token at a context of {DEFAULT_CONTEXT:,} or the model's longest.",
+        f"Matrix products of one decoded token at a context of {DEFAULT_CONTEXT:,} or the model's longest; none if the "
+        "model decodes no tokens.",
         count_flops, f"FLOPs/token at {DEFAULT_CONTEXT:,}", lambda value: "–" if value is None else format_flops(value),
     ),
 )  # fmt: skip

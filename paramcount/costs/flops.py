@@ -24,7 +24,7 @@ from paramcount.costs.roofline import (
 )
 from paramcount.costs.weights import store_weights
 from paramcount.counting import SCHEMA_VERSION
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, make_printable
 from paramcount.tracing.run import decodes_tokens, has_encoder_input, trace_model
 from paramcount.tracing.trace import Step, Trace, count_layers
 from paramcount.tracing.walk import TraceOptions
@@ -40,7 +40,8 @@ class Flops:
     """FLOPs of the matrix products and convolutions: 2 per multiply-add.
 
     Attention runs over all pairs of a query and a key, visible or masked, as the reference computes it. While decoding
-    and in a prompt the LM head runs for the last position, in training for all.
+    and in a prompt the LM head runs for the last position, in training for all. A model that decodes no tokens, such
+    as an encoder, has FLOPs of a pass over the whole context alone; the fields about decoding are None or empty.
     """
 
     id: str
@@ -48,13 +49,13 @@ class Flops:
     context: int  # tokens, the decoded one included
     source: int | None  # encoder input length
     active: int  # parameters that one token uses
-    flops_per_token: int  # of decoding the last token of the context, with a KV cache
-    prefill_flops: int  # of reading the whole context at once
+    flops_per_token: int | None  # of decoding the last token of the context, with a KV cache
+    prefill_flops: int  # of reading the whole context at once: a prompt, or a pass of a model that decodes no tokens
     by_component: Mapping[str, int]  # while decoding; sums to flops_per_token
     prefill_by_component: Mapping[str, int]
     absorbed_flops_per_token: int | None  # of MLA if q and the output absorb the up-projection, as in most engines
     training_flops_per_token: int  # forward and backward, averaged over the context
-    elementwise_operations: int  # of a decoded token: elements computed without products; in no FLOPs
+    elementwise_operations: int | None  # of a decoded token: elements computed without products; in no FLOPs
     prefill_elementwise_operations: int
     train_tokens: int | None = None
     roofline: Roofline | None = None  # lower bounds, if a GPU is named
@@ -118,7 +119,9 @@ def roofline_to_dict(roofline: Roofline | None) -> dict[str, Any] | None:
     if roofline is None:
         return None
     bounds = {name: getattr(roofline, name) for name in ("decoding", "prompt")}
-    return roofline._asdict() | {name: bound._asdict() | {"seconds": bound.seconds} for name, bound in bounds.items()}
+    return roofline._asdict() | {
+        name: bound and bound._asdict() | {"seconds": bound.seconds} for name, bound in bounds.items()
+    }
 
 
 def measure_flops(
@@ -150,33 +153,36 @@ def measure_flops(
     if encoder_tokens is None and has_encoder_input(model):
         encoder_tokens = tokens
     prefill = trace_model(model, TraceOptions(tokens, source=encoder_tokens))
-    decoding = prefill
-    is_decoder = prefill.cache and decodes_tokens(model)
-    if is_decoder:
+    decoding = None
+    if prefill.cache and decodes_tokens(model):
         decoding = trace_model(model, TraceOptions(1, past=tokens - 1, source=encoder_tokens))
-    by_component, prefill_by_component = sum_by_component(decoding), sum_by_component(prefill)
+    by_component = sum_by_component(decoding) if decoding else {}
+    prefill_by_component = sum_by_component(prefill)
     whole = sum(prefill_by_component.values())
     # A prompt needs the LM head at its last position, training at every one.
-    forward = whole + (tokens - 1) * prefill_by_component.get("lm_head", 0) if is_decoder else whole
+    forward = whole + (tokens - 1) * prefill_by_component.get("lm_head", 0) if decoding else whole
     flops = Flops(
         id=model.id,
         name=model.name,
         context=tokens,
         source=encoder_tokens,
         active=count.active,
-        flops_per_token=sum(by_component.values()),
+        flops_per_token=sum(by_component.values()) if decoding else None,
         prefill_flops=whole,
         by_component=by_component,
         prefill_by_component=prefill_by_component,
-        absorbed_flops_per_token=absorb_up_projections(decoding, get_multiply_adds),
+        absorbed_flops_per_token=absorb_up_projections(decoding, get_multiply_adds) if decoding else None,
         training_flops_per_token=(1 + BACKWARD) * forward // tokens,
-        elementwise_operations=decoding.elementwise_operations,
+        elementwise_operations=decoding.elementwise_operations if decoding else None,
         prefill_elementwise_operations=prefill.elementwise_operations,
         train_tokens=trained,
         warnings=(*prefill.warnings, *list_unknown(prefill)),
     )
     if gpu is None:
         return flops
+    for option, value in (("batch", batch), ("kv_dtype", kv_dtype)):
+        if value is not None and decoding is None:
+            raise ParamcountError(f"{option} requires a model that decodes tokens; {make_printable(model.id)} does not")
     gpus, name = parse_devices(gpu, where="gpu")
     device = find_gpu(name)
     sequences = 1 if batch is None else check_size("batch", batch)
@@ -190,9 +196,9 @@ def measure_flops(
 
 
 def measure_bounds(
-    model: Model, decoding: Trace, prefill: Trace, request: Request, dtype: object, devices: tuple[int, Gpu]
+    model: Model, decoding: Trace | None, prefill: Trace, request: Request, dtype: object, devices: tuple[int, Gpu]
 ) -> Roofline:
-    """Lower bounds for the time of a decoding step and of a prompt.
+    """Lower bounds for the time of a decoding step, if the model decodes tokens, and of a prompt.
 
     Masked pairs of a query and a key are left out, and MLA is computed over its latents while decoding: kernels do so.
     All sequences of a batch may choose the same experts.
@@ -200,9 +206,19 @@ def measure_bounds(
     (gpus, gpu), format = devices, choose_format(model, dtype)
     rate = find_rate(gpu, format)
     rows = store_weights(count_model(model), format)
-    cached = ENGINES["minimal"].allocate(list_cache_groups(model), request)
-    read, of_pairs = min(map(count_pairs, decoding.steps), key=lambda pairs: pairs[0] / pairs[1])
-    absorbed = absorb_up_projections(decoding, get_visible)
+    step = None
+    if decoding:
+        cached = ENGINES["minimal"].allocate(list_cache_groups(model), request)
+        read, of_pairs = min(map(count_pairs, decoding.steps), key=lambda pairs: pairs[0] / pairs[1])
+        absorbed = absorb_up_projections(decoding, get_visible)
+        step = make_bound(
+            gpu,
+            gpus,
+            rate,
+            weights_bytes=sum_read(rows, decoding),
+            cache_bytes=cached.kv_bytes * read // of_pairs + cached.state_bytes,
+            flops=request.batch * (sum_flops(decoding, get_visible) if absorbed is None else absorbed),
+        )
     return Roofline(
         gpu=gpu.name,
         gpus=gpus,
@@ -212,14 +228,7 @@ def measure_bounds(
         rate_dtype=RATE_LABELS[rate],
         flops_per_second=gpu.flops[rate],
         bytes_per_second=gpu.bandwidth,
-        decoding=make_bound(
-            gpu,
-            gpus,
-            rate,
-            weights_bytes=sum_read(rows, decoding),
-            cache_bytes=cached.kv_bytes * read // of_pairs + cached.state_bytes,
-            flops=request.batch * (sum_flops(decoding, get_visible) if absorbed is None else absorbed),
-        ),
+        decoding=step,
         prompt=make_bound(
             gpu, gpus, rate, weights_bytes=sum_read(rows, prefill), cache_bytes=0, flops=sum_flops(prefill, get_visible)
         ),

@@ -1,4 +1,4 @@
-"""The FLOPs of a model as a table: one row per component, while decoding and for a prompt."""
+"""The FLOPs of a model as a table: one row per component, while decoding and for a prompt or a pass."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ def format_flops(count: int) -> str:
 
 
 def build_flops_table(flops: Flops) -> Table:
-    """One row per component and the total."""
+    """One row per component and the total; for a model that decodes no tokens, those of a pass alone."""
+    names = dict.fromkeys((*flops.by_component, *flops.prefill_by_component))
     columns = [
         Column("component", "component", right=False),
         Column("flops_per_token", "per decoded token", show=format_flops),
-        Column("prefill_flops", f"prompt of {flops.context:,} tokens", show=format_flops),
+        Column("prefill_flops", f"{name_pass(flops)} of {flops.context:,} tokens", show=format_flops),
     ]
-    names = dict.fromkeys((*flops.by_component, *flops.prefill_by_component))
     rows = [[name, flops.by_component.get(name, 0), flops.prefill_by_component.get(name, 0)] for name in names]
     rows.append(["total", flops.flops_per_token, flops.prefill_flops])
+    if flops.flops_per_token is None:
+        columns, rows = [columns[0], columns[2]], [[name, of_pass] for name, _, of_pass in rows]
     return Table(
         columns,
         rows,
@@ -42,6 +44,11 @@ def build_flops_table(flops: Flops) -> Table:
     )
 
 
+def name_pass(flops: Flops) -> str:
+    """What reads the whole context at once."""
+    return "pass" if flops.flops_per_token is None else "prompt"
+
+
 def list_estimates(flops: Flops) -> list[str]:
     """The lines below: MLA as engines compute it, training, and how far off the usual estimates are."""
     lines = []
@@ -49,14 +56,19 @@ def list_estimates(flops: Flops) -> list[str]:
         absorbed = format_flops(flops.absorbed_flops_per_token)
         lines.append(f"per decoded token with absorbed MLA up-projection, as most engines compute it: {absorbed}")
     decoded = flops.flops_per_token if flops.absorbed_flops_per_token is None else flops.absorbed_flops_per_token
-    lines.append(f"2N estimate: {format_flops(flops.two_n)} per token {compare_estimate(flops.two_n, decoded)}")
+    if decoded is None:
+        estimate = flops.context * flops.two_n
+        comparison = f"{format_flops(estimate)} per pass {compare_estimate(estimate, flops.prefill_flops)}"
+        lines.append(f"2N estimate: {format_flops(flops.two_n)} per token, {comparison}")
+    else:
+        lines.append(f"2N estimate: {format_flops(flops.two_n)} per token {compare_estimate(flops.two_n, decoded)}")
     training = flops.training_flops_per_token
     difference = compare_estimate(flops.six_n, training)
     lines.append(f"training: {format_flops(training)} per token; 6N estimate: {format_flops(flops.six_n)} {difference}")
     lines += [*list_training(flops), *list_bounds(flops)]
-    operations = [flops.elementwise_operations, flops.prefill_elementwise_operations]
-    decoded_operations, prompt = (format_scaled(n, OPERATIONS) for n in operations)
-    lines.append(f"element-wise work (not included): {decoded_operations} per decoded token, {prompt} per prompt")
+    operations = {"decoded token": flops.elementwise_operations, name_pass(flops): flops.prefill_elementwise_operations}
+    work = [f"{format_scaled(n, OPERATIONS)} per {name}" for name, n in operations.items() if n is not None]
+    lines.append(f"element-wise work (not included): {', '.join(work)}")
     return lines
 
 
@@ -86,9 +98,14 @@ def list_bounds(flops: Flops) -> list[str]:
     rate = f"{format_bytes(roofline.bytes_per_second)}/s, {format_flops(roofline.flops_per_second)}/s"
     lines = [
         f"lower bounds on {roofline.gpus:,} × {roofline.gpu}: {rate} ({roofline.rate_dtype}, dense)",
-        f"  weights {roofline.dtype}; KV cache {roofline.kv_dtype}; batch {roofline.batch:,}",
+        f"  weights {roofline.dtype}; KV cache {roofline.kv_dtype}; batch {roofline.batch:,}"
+        if roofline.decoding
+        else f"  weights {roofline.dtype}; one sequence",
     ]
-    for name, bound in (("decoding step", roofline.decoding), ("prompt", roofline.prompt)):
+    bounds = {"decoding step": roofline.decoding, name_pass(flops): roofline.prompt}
+    for name, bound in bounds.items():
+        if bound is None:
+            continue
         memory = f"{format_bytes(bound.weights_bytes + bound.cache_bytes)} in {format_time(bound.memory_seconds)}"
         compute = f"{format_flops(bound.flops)} in {format_time(bound.compute_seconds)}"
         lines.append(f"  {name} at least {format_time(bound.seconds)}: {memory}, {compute}")

@@ -61,7 +61,7 @@ class Roofline(NamedTuple):
     rate_dtype: str  # "BF16": values are multiplied at this rate
     flops_per_second: int  # dense peak of one GPU
     bytes_per_second: int  # of one GPU
-    decoding: Bound  # of one token for every sequence
+    decoding: Bound | None  # of one token for every sequence; None if the model decodes no tokens
     prompt: Bound  # of one sequence
 
 

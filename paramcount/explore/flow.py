@@ -21,6 +21,7 @@ class SymbolicFlow(NamedTuple):
 
     steps: list[Step]
     windows: dict[str, Size]  # {name in the polynomials: most tokens}: the context, but at most so many
+    decodes: bool  # whether they are those of one token
 
 
 class SymbolicWalk(Walk):
@@ -65,11 +66,12 @@ def derive_flow(sizes: Sizes, head: bool) -> SymbolicFlow | None:
     """The steps of sizes that are symbols; None if they branch on a size."""
     try:
         out, part = next(iter(list_flows(sizes, head)))
-        walk = SymbolicWalk(out, choose_options(out, make_symbols(CONTEXT)[0]))
+        options = choose_options(out, make_symbols(CONTEXT)[0])
+        walk = SymbolicWalk(out, options)
         walk.visit(out, Place(part=part))
     except STRUCTURE_ERRORS:
         return None
-    return SymbolicFlow(walk.steps, walk.windows)
+    return SymbolicFlow(walk.steps, walk.windows, options.past is not None)
 
 
 def choose_options(out: Data, context: Any) -> TraceOptions:

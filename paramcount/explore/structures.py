@@ -193,7 +193,8 @@ def export_cache(group: CacheGroup, encode: Encoder) -> Data:
 
 
 def export_flow(symbolic: Sizes, head: bool, encode: Encoder) -> Data | None:
-    """The steps of the forward pass; None if they branch on a size."""
+    """The steps of the forward pass; None if they branch on a size. `decodes`: whether they decode one token, or read a
+    whole text."""
     flow = derive_flow(symbolic, head)
     if flow is None:
         return None
@@ -201,6 +202,7 @@ def export_flow(symbolic: Sizes, head: bool, encode: Encoder) -> Data | None:
     return {
         "steps": [export_step(step, extended) for step in flow.steps],
         "windows": [encode(n) for n in flow.windows.values()],
+        "decodes": flow.decodes,
     }
 
 

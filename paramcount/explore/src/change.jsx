@@ -3,7 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { Bar } from "./bar.jsx";
 import { formatCommand, formatConfig, formatYaml } from "./copies.js";
-import { count, countCache, countFlops, explainFlops, findErrors, findList } from "./count.js";
+import { count, countCache, countFlops, explainFlops, findErrors, findList, nameFlops } from "./count.js";
 import { DTYPES, countWeights, fitGpus } from "./memory.js";
 import { fillFormula, formatBytes, formatCount, formatShare, formatShort } from "./format.js";
 import { ModelPicker } from "./picker.jsx";
@@ -210,7 +210,7 @@ function Results({ data, structure, values, context, gpu, chooseGpu }) {
             <dd>{formatBytes(cache.bytes)}{cache.states > 0n && ` + ${formatBytes(cache.states)} of states`}</dd>
           </>
         )}
-        <dt>FLOPs per decoded token</dt>
+        <dt>{nameFlops(structure, context)}</dt>
         <dd>{flops ? `${formatCount(flops.total)} (${formatShort(flops.total)})` : explainFlops(structure, values)}</dd>
         {DTYPES.map((dtype) => (
           <>

@@ -1,6 +1,7 @@
 // Counts, caches and FLOPs of a structure for some values of its sizes. All numbers are BigInt.
 
 import { calculate, decide, evaluate, least, multiply } from "./arithmetic.js";
+import { formatCount } from "./format.js";
 
 /** The counts of a model: total, active, by component and part, and every tensor. */
 export function count(structure, values, components) {
@@ -103,7 +104,11 @@ const isExported = (structure, values) =>
 export const explainFlops = (structure, values) =>
   isExported(structure, values) ? "depend on an input other than text" : "known for the published sizes only";
 
-/** FLOPs of one token at the end of a context, by component; null if they are not known. */
+/** What has the FLOPs: one token, or a whole text in a model that decodes none. */
+export const nameFlops = (structure, context) =>
+  structure.flow?.decodes === false ? `FLOPs of a pass of ${formatCount(context)} tokens` : "FLOPs per decoded token";
+
+/** FLOPs of one token at the end of a context, or of a pass of so many tokens, by component; null if they are not known. */
 export function countFlops(structure, values, context) {
   if (!isExported(structure, values) || structure.flow.steps.some((step) => step.products === null)) return null;
   const all = listFlowValues(structure, values, context);

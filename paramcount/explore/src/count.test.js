@@ -1,12 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { count, countFlops, explainFlops, findList } from "./count.js";
+import { count, countFlops, explainFlops, findList, nameFlops } from "./count.js";
 
 const STEP = { products: [[3, 0, 1]], scopes: [["layer", [[1, 2]], 1, "", ""]], component: "mlp" };
 const flow = (change = {}) => ({ flow: { steps: [STEP], windows: [], ...change } });
 
 test("FLOPs are two for each multiply-add in every layer", () => {
   assert.equal(countFlops(flow(), [5n, 7n, 2n], 9n).total, 2n * 3n * 5n * 7n * 2n);
+});
+
+test("a model that decodes no tokens has the FLOPs of a pass", () => {
+  assert.equal(nameFlops(flow({ decodes: false }), 1024n), "FLOPs of a pass of 1,024 tokens");
+  assert.equal(nameFlops(flow({ decodes: true }), 1024n), "FLOPs per decoded token");
 });
 
 test("steps that were exported for one model have no FLOPs at other sizes", () => {
