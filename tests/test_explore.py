@@ -441,7 +441,10 @@ def test_wrong_arguments_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
     assert "unknown model 'no-such'" in command_error(capsys, "explore", "no-such")
 
 
-@pytest.mark.parametrize(("id", "decodes"), [("bert-base-uncased", False), ("gpt2-small", True), ("t5-small", True)])
+@pytest.mark.parametrize(
+    ("id", "decodes"),
+    [("bert-base-uncased", False), ("diffusiongemma-26b-a4b", False), ("gpt2-small", True), ("t5-small", True)],
+)
 def test_a_flow_says_whether_it_decodes(id: str, decodes: bool) -> None:
     assert export_structure(pc.load(id), Packings())["flow"]["decodes"] is decodes
     assert (pc.flops(id).flops_per_token is not None) is decodes

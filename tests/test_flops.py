@@ -34,7 +34,7 @@ def test_training_runs_the_lm_head_at_every_position_and_takes_three_forward_pas
 
 def test_a_model_that_rewrites_a_canvas_decodes_no_token() -> None:
     result = pc.flops("diffusiongemma-26b-a4b", context=7)
-    assert result.flops_per_token == result.prefill_flops
+    assert (result.flops_per_token, result.by_component) == (None, {})
 
 
 def test_global_tokens_see_all_and_all_see_them() -> None:

@@ -78,6 +78,7 @@ def choose_options(out: Data, context: Any) -> TraceOptions:
     """One token after the others of a text with so many tokens, or the whole text if no token follows from a cache."""
     flow = [data for data, *_ in list_steps(out)]
     source = context if any("source" in data.shape for data in flow) else None
-    if outputs_tokens(out) and any(find_cached(data) for data in flow):
+    is_decoder = outputs_tokens(out) and SymbolicWalk(out, TraceOptions(1)).has_next_token
+    if is_decoder and any(find_cached(data) for data in flow):
         return TraceOptions(1, past=context - 1, source=source)
     return TraceOptions(context, source=source)

@@ -35,7 +35,7 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
         raise ParamcountError(problem, where=model.id, expected=f"at most {n_positions:,}")
     out, part = next(iter(list_flows(sizes, model.reading.head)))
     walk = Walk(out, options)
-    if options.past is not None and not walk.cached_rows and not walk.causal:
+    if options.past is not None and not walk.has_next_token:
         of = " of these tokens" if walk.has_encoder_input else ""
         problem = f"= {options.past}, but {model.id} is not autoregressive and has no KV cache{of}"
         raise ParamcountError(problem, where="past")
@@ -69,8 +69,7 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
 def decodes_tokens(model: Model) -> bool:
     """Whether the model outputs a token at a time after those of its cache."""
     out, _ = next(iter(list_flows(model.settled_sizes, model.reading.head)))
-    walk = Walk(out, TraceOptions(1))
-    return outputs_tokens(out) and (bool(walk.cached_rows) or walk.causal)
+    return outputs_tokens(out) and Walk(out, TraceOptions(1)).has_next_token
 
 
 def has_encoder_input(model: Model) -> bool:

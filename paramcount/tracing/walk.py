@@ -123,6 +123,11 @@ class Walk:
         self.decoded_rows: dict[int, int] = {}  # memo of count_decoded_rows
         self.token_dependent: dict[int, bool] = {}  # memo of depends_on_tokens
 
+    @property
+    def has_next_token(self) -> bool:
+        """Whether a token can follow those of a cache."""
+        return bool(self.cached_rows) or self.causal
+
     # ---- shapes
 
     def count_visible_keys(self, attention: Attention) -> int:
