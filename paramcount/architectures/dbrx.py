@@ -52,6 +52,7 @@ class Dbrx(Decoder):
     linear_routers = (".router.layer.weight",)
     rotated = "d_head"
     conditions = (can_run,)
+    required_keys = ("attn_config.rope_theta",)
     defaults = {"vocab_size": 32000}
 
     d_model: Positive = hf("hidden_size", "d_model", absent=2048)

@@ -20,6 +20,7 @@ class FastVlm(Multimodal):
 
     reference = "FastVlmForConditionalGeneration"
     conditions = (last_layer_is_whole,)
+    required_keys = ("vision_config.model_args.inference_mode",)
     encoder_prefix = "model.vision_tower.timm_model."
     projector_prefix = "model.multi_modal_projector."
     moved = ("model.", "model.language_model.")

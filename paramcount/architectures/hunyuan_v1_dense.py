@@ -26,6 +26,7 @@ class HunYuanDenseV1(AttentionDecoder):
     reference = "HunYuanDenseV1ForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(0),)
+    required_keys = ("rope_scaling.factor",)  # of dynamic scaling
     defaults = {"vocab_size": 290943, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)

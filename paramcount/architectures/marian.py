@@ -21,6 +21,7 @@ class Marian(Seq2Seq):
     reference = "MarianMTModel"
     not_saved = ("embed_positions.weight",)  # its _keys_to_ignore_on_save
     conditions = (padding_inside(58100, "target_vocab_size"),)
+    required_keys = ("pad_token_id",)  # if the vocabulary is smaller than 58,101
     defaults = {"vocab_size": 58101}
 
     target_vocab_size: Positive = derived(target_vocabulary)

@@ -135,6 +135,7 @@ class Qwen2_5Omni(Speaking, Qwen2_5OmniThinker):
         if_it_speaks("token2wav_config.dit_config", "denoiser", steps_are_dilated),
         if_it_speaks("token2wav_config.bigvgan_config", "vocoder", blocks_are_dilated),
     )
+    required_keys = ("talker_config.rope_scaling.mrope_section",)
 
     language: Qwen2_5OmniThinkerText
     vision: Qwen2_5OmniThinkerVision

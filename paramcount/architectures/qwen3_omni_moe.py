@@ -193,6 +193,7 @@ class Qwen3OmniMoe(Speaking, Qwen3OmniMoeThinker):
         if_it_speaks("talker_config.code_predictor_config", "predictor", predictor_is_untied, layers_see_everything),
         if_it_speaks("code2wav_config", "vocoder", both_rates_are_given),
     )
+    required_keys = ("talker_config.spatial_merge_size",)
 
     language: Qwen3OmniThinkerText
     vision: Qwen3OmniThinkerVision

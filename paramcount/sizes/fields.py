@@ -195,6 +195,9 @@ class Sizes(BaseModel):
     defaults: ClassVar[Mapping[str, Any]] = {}  # of absent keys, where they are not the inherited ones
     # Keys of the reference's config class or of releases that look like sizes, but that no parameter depends on.
     unused_keys: ClassVar[tuple[str, ...]] = ()
+    # Keys that the reference requires, though neither sizes nor settings are read from them: an entry may state them
+    # among its settings. With their sections.
+    required_keys: ClassVar[tuple[str, ...]] = ()
     rotated: ClassVar[str | None] = None  # the field with the head size that rotary positions rotate
     own_layer_types: ClassVar[bool] = False  # True if only `check` restricts the words in layer_types
     # {word of layer_types: {key: field}}: keys that per_layer_config may set for layers of a kind. The field is "" if

@@ -95,7 +95,7 @@ def select_entry_settings(sizes: Sizes, document: Mapping[str, Any]) -> dict[str
 
 
 def select_settings(sizes: Sizes, document: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a config.json that the settings of these sizes are read from.
+    """The keys of a config.json that the settings of these sizes are read from, and those that the reference requires.
 
     >>> from paramcount.api import load
     >>> document = {"rms_norm_eps": 1e-5, "use_cache": True, "rope_scaling": {"rope_type": "linear", "factor": 2.0}}
@@ -103,12 +103,20 @@ def select_settings(sizes: Sizes, document: Mapping[str, Any]) -> dict[str, Any]
     {'rms_norm_eps': 1e-05, 'rope_scaling': {'rope_type': 'linear', 'factor': 2.0}}
     """
     section = Section(document)
-    add_settings(sizes, section)
+    read_entry_keys(sizes, section)
     return section.select_read()
 
 
 def check_setting_keys(sizes: Sizes, settings: Mapping[str, Any]) -> None:
     """Raises: ParamcountError for a key of `settings` that no setting of these sizes is read from."""
     section = Section(settings)
-    add_settings(sizes, section)
+    read_entry_keys(sizes, section)
     section.check_read("settings")
+
+
+def read_entry_keys(sizes: Sizes, section: Section) -> None:
+    """Read every key that an entry may state among its settings."""
+    add_settings(sizes, section)
+    for key in sizes.required_keys:
+        *place, name = key.split(".")
+        get_section(section, ".".join(place)).get(name)
