@@ -99,6 +99,14 @@ def test_other_pairs_are_errors_at_their_key(encoder: dict[str, Any], decoder: d
     assert error_of(pc.count, make_pair(encoder, decoder)).removeprefix("config.json: ").startswith(message)
 
 
+def test_cross_attention_that_the_reference_cannot_run_is_an_error() -> None:
+    """Source: GPTBigCodeAttention.forward of the reference splits keys and values of all heads into two heads."""
+    for multi_query in (True, False):
+        config = {"model_type": "gpt_bigcode", "add_cross_attention": True, "multi_query": multi_query}
+        message = "add_cross_attention = true, but the reference cannot run its cross-attention (expected false)"
+        assert error_of(pc.count, config).removeprefix("config.json: ") == message
+
+
 # ---- an image and a text
 
 SEES: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40}

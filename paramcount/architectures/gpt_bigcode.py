@@ -21,8 +21,12 @@ from paramcount.sizes.rules import check_heads_fill
 
 
 def self_attention_only(js: ConfigJson, c: FieldValues) -> None:
+    """The reference builds no cross-attention with multi_query, and cannot run what it builds without: keys and values
+    of all heads are split as if they were those of one head, and have too few axes then.
+    """
     if js.get("add_cross_attention"):
-        raise ParamcountError("= true is not supported", where="add_cross_attention", expected="false")
+        problem = "= true, but the reference cannot run its cross-attention"
+        raise ParamcountError(problem, where="add_cross_attention", expected="false")
 
 
 class GPTBigCode(Decoder):
