@@ -433,6 +433,43 @@ def test_the_keys_of_a_rope_type_are_required_even_without_rotary_positions(mode
     )
 
 
+@pytest.mark.parametrize("key", ["rope_parameters", "rope_scaling"])
+@pytest.mark.parametrize(
+    ("model_type", "place"),
+    [
+        ("molmo2", "text_config"),
+        ("voxtral_realtime", "audio_config"),
+        ("t5gemma", "encoder"),
+        ("blt", "decoder_config"),
+        ("fuyu", "text_config"),
+        ("mistral3", "vision_config"),
+        ("qwen2_vl", "vision_config"),
+    ],
+)
+def test_an_unknown_rope_type_in_a_section_is_an_error(model_type: str, place: str, key: str) -> None:
+    """The reference raises KeyError when it builds the model, or ValueError for a vision encoder, which is axial."""
+    rope = {"rope_type": "nonsense", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}
+    found = model_error({"model_type": model_type, place: {key: rope}})
+    assert found.startswith(f"{place}.{key}.rope_type = 'nonsense' (expected ")
+    assert found.endswith("(expected default or axial)") is (place == "vision_config")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model_type": "gemma4_text"},
+        {"model_type": "gemma4_unified_text"},
+        {"model_type": "diffusion_gemma", "num_experts": 8, "top_k_experts": 2, "moe_intermediate_size": 64},
+    ],
+)
+def test_rotary_positions_without_a_kind_of_layers_are_an_error(config: dict[str, Any]) -> None:
+    rope = {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0}}
+    is_inside = config["model_type"] == "diffusion_gemma"
+    stated = {"model_type": config["model_type"], "text_config": config | rope} if is_inside else config | rope
+    expected = "rope_parameters has no full_attention (expected an object for each of layer_types)"
+    assert model_error(stated) == expected
+
+
 @pytest.mark.parametrize("model_type", ["gptj", "bert", "kimi_linear", "jamba"])
 def test_the_keys_of_a_rope_type_have_defaults_only_with_rotary_positions(model_type: str) -> None:
     """PreTrainedConfig standardizes rope_parameters if the class declares them, or with rope_scaling and rope_theta."""

@@ -35,7 +35,7 @@ from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Words, derived, equal_to, hf, rotary, setting
-from paramcount.sizes.conditions import not_null, one_of, padding_in_table
+from paramcount.sizes.conditions import not_null, one_of, padding_in_table, rotary_of_each_kind
 from paramcount.sizes.rules import check_divides, check_even, check_sliding_or_full
 
 ENCODER, DECODER = "model.encoder.", "model.decoder."
@@ -75,6 +75,7 @@ class DiffusionGemma(AttentionDecoder):
     conditions = (
         padding_in_table(0),
         known_attention,
+        rotary_of_each_kind,
         not_null("final_logit_softcapping"),
     )
     defaults = {"vocab_size": 262144, "d_model": 2304, "n_layers": 30, "n_heads": 8, "n_kv_heads": 4, "d_head": 256}

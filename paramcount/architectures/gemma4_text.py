@@ -19,7 +19,7 @@ from paramcount.parts.per_layer_embeddings import embed_per_layer, read_own_embe
 from paramcount.parts.shared_kv import OWN, SHARED, sharing_attention
 from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Words, derived, full_every, hf
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import padding_in_table, rotary_of_each_kind
 from paramcount.sizes.layer_types import check_kv_sources, sharing_layers
 from paramcount.sizes.rules import check_divides, check_even, check_sliding_or_full
 from paramcount.sizes.setting_fields import rotary, setting
@@ -86,7 +86,7 @@ class Gemma4UnifiedText(AttentionDecoder):
         FULL: {"head_dim": "d_global_head", "num_key_value_heads": "n_global_kv_heads"},
         "sliding_attention": {"head_dim": "d_head", "num_key_value_heads": "n_kv_heads"},
     }
-    conditions = (padding_in_table(0), known_attention)
+    conditions = (padding_in_table(0), known_attention, rotary_of_each_kind)
     defaults = {"vocab_size": 262144, "d_model": 2304, "n_layers": 30, "n_heads": 8, "n_kv_heads": 4, "d_head": 256}
 
     v_is_k: Flag = hf("attention_k_eq_v", absent=False)
@@ -173,7 +173,7 @@ class Gemma4Text(Gemma4UnifiedText):
     linear_routers = (".router.proj.weight",)
     base_model = "Gemma4TextModel"
     defaults = {"window": 512}
-    conditions = (padding_fits, known_attention)
+    conditions = (padding_fits, known_attention, rotary_of_each_kind)
 
     n_per_layer_rows: Positive = hf("vocab_size_per_layer_input", absent=262144)
     d_per_layer: Natural = hf("hidden_size_per_layer_input", absent=256)

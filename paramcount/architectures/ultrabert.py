@@ -1,6 +1,6 @@
 """UltraBERT: Llama's layers, in which tokens see those on both sides, in two of three layers only near ones."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
@@ -26,7 +26,7 @@ from paramcount.sizes import (
     rotary,
     setting,
 )
-from paramcount.sizes.conditions import one_of, padding_in_table
+from paramcount.sizes.conditions import one_of, padding_in_table, rotary_of_each_kind
 from paramcount.sizes.rules import check_divides, check_layer_types
 
 TABLE = "ultrabert.embed_tokens.weight"
@@ -55,13 +55,8 @@ def find_window(js: ConfigJson, c: FieldValues) -> Any:
 def bases_of_layers(js: ConfigJson, c: FieldValues) -> None:
     """Rotary positions are stated for each kind of layers. Older configs list the base of every layer instead."""
     words, bases = set(c["layer_types"]), js.get("rope_theta")
-    key = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
-    rope = js.get(key)
-    if rope is not None:
-        for word in sorted(words):
-            if not isinstance(rope, Mapping) or rope.get(word) is None:
-                raise ParamcountError(f"has no {word}", where=key, expected="an object for each of layer_types")
-    elif bases is not None:
+    rotary_of_each_kind(js, c)
+    if bases is not None and js.get("rope_scaling") is None and js.get("rope_parameters") is None:
         named = dict(zip(c["layer_types"], bases)) if isinstance(bases, list) else {}
         if set(named) != words:
             raise ParamcountError(f"= {describe_value(bases)}", where="rope_theta", expected="a list of one per layer")

@@ -14,6 +14,15 @@ from paramcount.sizes.layer_types import count_dense
 ROUTING_METHODS = ("greedy", "group_limited_greedy")
 
 
+def rotary_of_each_kind(js: ConfigJson, c: FieldValues) -> None:
+    """Rotary positions, if they are stated, are an object for each kind of layers."""
+    key = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
+    rope = js.get(key)
+    for word in sorted(set(c["layer_types"])) if rope is not None else ():
+        if not isinstance(rope, Mapping) or rope.get(word) is None:
+            raise ParamcountError(f"has no {word}", where=key, expected="an object for each of layer_types")
+
+
 def even_where_rotated(*words: str, named: bool = False) -> Condition:
     """The head size is even if layers of these kinds exist, the only ones that rotate their heads.
 

@@ -44,6 +44,8 @@ UNFILLED_ROPE_KEYS: dict[str, tuple[str, ...]] = {
     "llama3": ("original_max_position_embeddings", "rope_theta"),
 }  # fmt: skip
 
+AXIAL = "axial"  # the one kind of vision encoders, for which "default" stands too
+
 IGNORE_ROPE = ("Cohere2MoeConfig",)  # classes that replace these keys before they are checked
 PASS_ROPE_ON = ("FuyuConfig", "Qwen2VLConfig", "Qwen2_5_VLConfig")  # classes whose language model fills in missing keys
 
@@ -73,7 +75,7 @@ def get_settings(name: str) -> Settings:
     """The settings of a config class."""
     table = load_table()
     letters = {key: types for types, keys in table["keys"].get(name, {}).items() for key in keys.split()}
-    has_rope = name in table["rope"]
+    has_rope, kinds = name in table["rope"], table["rope"].get(name)
     return Settings(
         types={key: frozenset(TYPES[letter] for letter in word.rstrip("ax")) for key, word in letters.items()},
         letters=letters,
@@ -83,7 +85,7 @@ def get_settings(name: str) -> Settings:
             if word.endswith(("a", "x"))
         },
         sections=table["sections"].get(name, {}),
-        rope=(*ROPE_KEYS, *table["rope"][name]) if has_rope else None,
+        rope=None if kinds is None else ("default", AXIAL) if kinds == AXIAL else (*ROPE_KEYS, *kinds),
         ignores_rope=name in IGNORE_ROPE,
         fills_rope=has_rope or name in PASS_ROPE_ON or "rope_parameters" in letters,
     )

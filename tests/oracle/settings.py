@@ -7,7 +7,7 @@ rotary positions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from copy import deepcopy
 from dataclasses import fields
 from functools import cache
@@ -18,10 +18,10 @@ from paramcount.architectures.encoders import ENCODERS, SECTION_ENCODERS
 from paramcount.counting import count_sizes
 from paramcount.huggingface.config import read_whole_model
 from paramcount.huggingface.multimodal import COMPOSITES
-from paramcount.sizes.settings import AUTO, TABLE
+from paramcount.sizes.settings import AUTO, AXIAL, TABLE
 from tests.cases import load_cases
 from tests.model_types import MODEL_TYPES
-from tests.oracle.differential import build_model, make_config, set_path, silence
+from tests.oracle.differential import build_model, can_be_built, make_config, set_path, silence
 
 # {letter of the table: values of that type}
 SAMPLES: dict[str, list[Any]] = {
@@ -206,6 +206,30 @@ def list_rope_types(model_type: str) -> list[str] | None:
     ]
 
 
+def list_section_classes(cls: Any, document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[Any, str]]:
+    """(class, its place with a dot) of the sections of a config.json, and of theirs."""
+    for key in list_sections(cls):
+        if section := find_section_class(cls, key, document):
+            yield section, f"{prefix}{key}."
+            inner = document.get(key)
+            yield from list_section_classes(section, inner if isinstance(inner, dict) else {}, f"{prefix}{key}.")
+
+
+def classify_section_rope(small: Small, place: str) -> list[str] | str | None:
+    """What the table says of the class of a section: AXIAL if only this kind of rotary positions is built.
+
+    None if the model is built with any word, or not even with "default".
+    """
+
+    def is_built(kind: str) -> bool:
+        rope = {"rope_type": kind, "rope_theta": 10000.0, "factor": 2.0, "partial_rotary_factor": 0.5}
+        return count_reference(*change_config(small, place + "rope_parameters", rope)) is not None
+
+    if not is_built("default") or is_built("no such kind"):
+        return None
+    return [] if is_built("linear") else AXIAL if is_built(AXIAL) else None
+
+
 def rope_numbers(word: str, n: int) -> dict[str, Any]:
     """What a kind of rotary positions may need, with factors for n pairs."""
     return {
@@ -215,6 +239,21 @@ def rope_numbers(word: str, n: int) -> dict[str, Any]:
         "short_factor": [1.0] * n,
         "long_factor": [1.0] * n,
     }
+
+
+def list_section_ropes(known: Set[str]) -> dict[str, Any]:
+    """{class: what the table says} of the classes of sections that are not known from model types of their own."""
+    found: dict[str, Any] = {}
+    for model_type in MODEL_TYPES:
+        if "." in model_type or not can_be_built(model_type):
+            continue
+        small = make_small(model_type)
+        for cls, place in list_section_classes(config_class(model_type), small[0]):
+            name = cls.__name__
+            if name in known or name in found or "rope_parameters" not in {field.name for field in fields(cls)}:
+                continue
+            found[name] = classify_section_rope(small, place)
+    return {name: kinds for name, kinds in found.items() if kinds is not None}
 
 
 def group_keys(keys: Mapping[str, str]) -> dict[str, str]:
@@ -235,7 +274,7 @@ def make_table() -> dict[str, Any]:
         name: {field.name: list_letters(cls, field.name) for field in fields(cls) if field.name not in usual}
         for name, cls in found.items()
     }
-    ropes = {}
+    ropes: dict[str, Any] = {}
     for model_type in MODEL_TYPES:
         if "." in model_type:
             continue
@@ -247,6 +286,7 @@ def make_table() -> dict[str, Any]:
                     held[key] = held[key].rstrip("aAx") + letter
         if (kinds := list_rope_types(model_type)) is not None:
             ropes[cls.__name__] = kinds
+    ropes |= list_section_ropes(set(ropes))
     checked = {
         name: {key: types for key, types in held.items() if types and set(types) != set(SAMPLES)}
         for name, held in keys.items()
