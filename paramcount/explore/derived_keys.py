@@ -209,6 +209,7 @@ GUESSES: dict[str, Guess] = {
     "v_channels": guess_channels("n_heads"),
     "bias_max_distance": lambda value, c, old: [value // 2],
     "block_configs": guess_blocks,
+    "summary_idxs": lambda value, c, old: [list(range(value))],
     "num_code_groups": lambda value, c, old: [len(value) + 1],
     "downsample_rate": lambda value, c, old: [f"{c['query_side']}/{c['window_side']}"],
     "qk_channels": guess_channels("n_heads"),
