@@ -934,7 +934,7 @@ def test_a_null_number_of_experts_is_an_error_if_groups_divide_it() -> None:
         ),
         (
             {"model_type": "inkling2_text", "head_dim": 7, "rope_scaling": {"type": "linear", "factor": 2.0}},
-            "head_dim = 7 is odd, but there is rope_scaling (expected an even number)",
+            "head_dim = 7 is odd, but rope_scaling is set (expected an even number)",
         ),
         (
             {"model_type": "gemma4", "vision_config": {"num_attention_heads": 7}},

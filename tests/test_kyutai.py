@@ -40,7 +40,7 @@ def test_mimi_is_counted_as_far_as_it_makes_codes() -> None:
 def test_what_makes_a_sound_of_codes_is_unreachable() -> None:
     count = pc.count(TYPE)
     assert count.total + sum(count.unreachable.values()) == 2_696_431_425  # transformers 5.23.0, sum of numel
-    assert set(count.unreachable_reasons.values()) == {"no codes are decoded to a sound"}
+    assert set(count.unreachable_reasons.values()) == {"the forward pass does not decode codes to audio"}
     without = pc.count({**TYPE, "codec_config": {"decoder_config": None}})
     assert without.total == count.total
     assert sum(without.unreachable.values()) == 2 * 256 * 512  # of both kinds of codebooks
@@ -55,7 +55,7 @@ def test_a_tied_lm_head_scores_the_rows_of_codes_too() -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"num_codebooks": 8}, "num_codebooks = 8 (expected 32, as codec_config has)"),
+        ({"num_codebooks": 8}, "num_codebooks = 8 (expected 32, as in codec_config)"),
         ({"ffn_dim": 25}, "ffn_dim = 25 (expected an even number)"),
         ({"audio_pad_token_id": 69570}, "audio_pad_token_id = 69570 (expected 0 to 69569)"),
         ({"audio_pad_token_id": None}, "audio_pad_token_id = null (expected 0 to 69569)"),

@@ -192,12 +192,12 @@ class Glm5NextText(LatentDecoder):
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", (LINEAR, INDEXED))
         if c.n_chosen % c.index_block:
-            found = f"= {c.n_chosen} is no multiple of " + FieldName("index_block") + f" = {c.index_block}"
+            found = f"= {c.n_chosen} is not a multiple of " + FieldName("index_block") + f" = {c.index_block}"
             raise ParamcountError(found, where=FieldName("n_chosen"), expected=f"a multiple of {c.index_block}")
         for i in c.reusing_layers:
             if i == 0 or c.layer_types[i - 1] != INDEXED or i - 1 in c.reusing_layers:
                 raise ParamcountError(
-                    f"contains {i}, but layer {i - 1} has no indexer, whose tokens it could look at"
+                    f"contains {i}, but layer {i - 1} has no indexer whose tokens it could reuse"
                     if i
                     else "contains 0, but there is no layer before it",
                     where=FieldName("reusing_layers"),

@@ -16,7 +16,7 @@ def codebooks_are_the_codecs(js: ConfigJson, c: FieldValues) -> None:
     n, expected = js.get("num_codebooks", 32), len(c["codec"]["semantic"]) + len(c["codec"]["acoustic"])
     if n != expected:
         where = "num_codebooks"
-        raise ParamcountError(f"= {describe_value(n)}", where=where, expected=f"{expected}, as codec_config has")
+        raise ParamcountError(f"= {describe_value(n)}", where=where, expected=f"{expected}, as in codec_config")
 
 
 def padding_is_a_row(js: ConfigJson, c: FieldValues) -> None:
@@ -96,4 +96,4 @@ class KyutaiSpeechToText(Moshi):
             return ()
         semantic, acoustic = (given(f"{kind} codes", "frames", width) for kind in ("semantic", "acoustic"))
         sound = block(semantic, codec.place, codec.decode, reads=(acoustic,), part="audio")
-        return (Unreachable(sound, "no codes are decoded to a sound"),)
+        return (Unreachable(sound, "the forward pass does not decode codes to audio"),)

@@ -247,9 +247,9 @@ def check_latents_there(c: MistralLarge4Text) -> None:
             stored.add(kind.rotates)
         if kind.latent == BORROWED and kind.rotates not in stored:
             raise ParamcountError(
-                f"contains {i}, but no earlier layer that rotates as it does has a latent to read",
+                f"contains {i}, but no earlier layer with the same rotation stores a latent",
                 where=FieldName("borrowing_layers"),
-                expected="layers after such a layer",
+                expected="layers after one that stores such a latent",
             )
 
 

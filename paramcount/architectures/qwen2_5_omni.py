@@ -62,7 +62,7 @@ class Qwen2_5OmniThinker(PlacedImages):
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         return (
-            Unreachable(c.audio.separators(tokens, c.audio_prefix), "no sound begins or ends with a vector of its own"),
+            Unreachable(c.audio.separators(tokens, c.audio_prefix), "no learned vector begins or ends an audio input"),
         )
 
 

@@ -97,7 +97,7 @@ def ngram_width(js: ConfigJson, c: FieldValues) -> int:
         return 0
     n, width = c["n_ngram_heads"], c["d_ple"]
     if width <= 0 or width % n:
-        raise ParamcountError(f"= {width} is no multiple of {n} n-gram heads", where="ple_embed_dim")
+        raise ParamcountError(f"= {width} is not a multiple of {n} n-gram heads", where="ple_embed_dim")
     return int(width // n)
 
 
@@ -151,7 +151,7 @@ def indexer_is_whole(js: ConfigJson, c: FieldValues) -> None:
             raise ParamcountError(f"= {describe_value(value)}", where=key, expected=expected)
     if c["index_budget"] % c["index_block"]:
         raise ParamcountError(
-            f"= {c['index_budget']} is no multiple of " + FieldName("index_block") + f" = {c['index_block']}",
+            f"= {c['index_budget']} is not a multiple of " + FieldName("index_block") + f" = {c['index_block']}",
             where="indexer_budget",
             expected=f"a multiple of {c['index_block']}",
         )

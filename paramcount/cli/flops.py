@@ -51,7 +51,7 @@ def command(
 
     A model that decodes no tokens, such as an encoder, has those of a pass over the whole context.
 
-    Matrix products count 2 FLOPs per multiply-add. The usual estimates, 2N and 6N, are shown beside the counts. With
+    Matrix products count 2 FLOPs per multiply-add. The usual estimates, 2N and 6N, are shown next to the counts. With
     --gpu, the times of a decoding step and of a prompt are lower bounds from the data sheet."""
     from paramcount.costs.flops import measure_flops
     from paramcount.costs.render_flops import build_flops_table

@@ -253,7 +253,7 @@ TABLES: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         "published",
-        "Published figures beside the count that they state, and third-party estimates.",
+        "Published figures next to the counts that they state, and third-party estimates.",
         (
             MODEL,
             declare_item("what", 1, "What the figure counts: total, active, checkpoint …"),

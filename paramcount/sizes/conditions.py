@@ -57,7 +57,7 @@ def unused_rope_fits_heads(js: ConfigJson, c: FieldValues) -> None:
     if any(int(d_head * share) == d_head for share in shares):
         key = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
         raise ParamcountError(
-            f"= {d_head} is odd, but there is {key}", where=FieldName("d_head"), expected="an even number"
+            f"= {d_head} is odd, but {key} is set", where=FieldName("d_head"), expected="an even number"
         )
 
 
@@ -151,7 +151,7 @@ def sliding_layers_have_a_window(js: ConfigJson, c: FieldValues) -> None:
     window = js.get("sliding_window", 4096) if js.get("use_sliding_window", False) else None
     if window is None and "sliding_attention" in (js.get("layer_types") or ()):
         raise ParamcountError(
-            "contains sliding_attention, but there is no window",
+            "contains sliding_attention, but no window is set",
             where="layer_types",
             expected="use_sliding_window = true and a sliding_window",
         )
@@ -322,7 +322,7 @@ def positions_after_padding(absent: int) -> Condition:
         token, n_rows = js.get("pad_token_id", absent), c["n_positions"] + 2
         if not isinstance(token, int) or not -1 <= token < n_rows:
             raise ParamcountError(
-                f"= {describe_value(token)}, but positions are numbered from behind it",
+                f"= {describe_value(token)}, but positions are numbered from the next id on",
                 where="pad_token_id",
                 expected=f"0 to {n_rows - 1}",
             )

@@ -427,7 +427,8 @@ class ChooseTokens(Operation):
     def describe(self) -> str:
         if self.of == "blocks of keys":
             return "per head, the blocks with the largest q · k"
-        text = f"the {self.of} with the largest sum over heads of weight · ReLU(q · k)"
+        what = "tokens of the blocks" if self.of == "tokens of blocks" else self.of
+        text = f"the {what} with the largest sum over heads of weight · ReLU(q · k)"
         return text + (", and those of the last, incomplete block" if self.tail else "")
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:

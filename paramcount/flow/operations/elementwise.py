@@ -449,12 +449,9 @@ class Norm(Operation):
         eps = f", ε = {self.eps:g}".replace("e-0", "e-") if is_known(self.eps) else ""
         if self.over_rows:
             return f"group norm of {self.groups} groups of channels{eps}"
-        return (
-            kind
-            + (" of the input" if self.scales_input else "")
-            + (", scaled by 1 + weight" if self.offset else "")
-            + eps
-        )
+        if self.scales_input:
+            return f"{kind} of x · ({'1 + ' if self.offset else ''}weight){eps}"
+        return kind + (", scaled by 1 + weight" if self.offset else "") + eps
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs

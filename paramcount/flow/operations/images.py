@@ -63,7 +63,7 @@ class Patches(Operation):
             "tokens in rows": "position, column and row of each token",
             "places in windows": "place of each patch in its window",
         }
-        place = "row and column of each patch" + (", if the image lay on its side" if self.on_its_side else "")
+        place = "row and column of each patch" + (", with rows and columns swapped" if self.on_its_side else "")
         return names.get(self.of, place)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:

@@ -57,7 +57,7 @@ class Lookup(Operation):
 
     def describe(self) -> str:
         if self.index == "nearest":
-            return "the number of the nearest row" if self.token_ids is None else "the token id of the nearest row"
+            return "the index of the nearest row" if self.token_ids is None else "the token id of the nearest row"
         if self.index in ("columns, rows", "columns and rows in turns"):
             return "a row for the column plus one for the row of each patch"
         if self.index.endswith("of a grid"):

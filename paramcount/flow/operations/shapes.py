@@ -314,7 +314,7 @@ class Select(Operation):
         if self.part == "second":
             return "second value of a tuple"
         if self.part == "row":
-            return f"row {'with' if self.first_id is None else 'before'} the position of the token"
+            return f"row {'at' if self.first_id is None else 'before'} the token's position"
         if self.part == "layer":
             return "slice of this layer"
         return f"slice {self.part}" if isinstance(self.part, int) else "one slice"
@@ -481,7 +481,7 @@ class Pool(Operation):
             rows, columns = (int(n) + 1 for n in places[-1])
         side = round(require(self.size) ** 0.5)
         if side * side != self.size:
-            raise ParamcountError(f"cannot merge {self.size} patches, which are no square")
+            raise ParamcountError(f"cannot merge {self.size} patches, which do not form a square")
         if self.of == "means of squares":
             side = rows // side if places is None else side
         if rows * columns != len(x) or rows % side or columns % side:
