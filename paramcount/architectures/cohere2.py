@@ -5,15 +5,11 @@ from typing import Any
 from paramcount.flow import Data, layer_norm, rope, scale_by
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_type
-from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, Flag, Positive, Words, equal_to, full_every, hf
+from paramcount.sizes import ABSENT, SLIDING, Flag, Positive, Words, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import full_every_stated
 from paramcount.sizes.rules import check_layer_types, check_rotated_in_pairs
 from paramcount.sizes.setting_fields import rotary, setting
-
-
-def pattern(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
-    words: tuple[str, ...] = full_every(js.get("sliding_window_pattern", 4))(js, c)
-    return words
 
 
 class Cohere2(AttentionDecoder):
@@ -26,7 +22,7 @@ class Cohere2(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_ff: Positive = hf(absent=22528)
-    layer_types: Words = hf(absent=pattern, null=ABSENT)
+    layer_types: Words = hf(absent=full_every_stated(4), null=ABSENT)
     window: Positive = hf(absent=4096)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)

@@ -10,12 +10,8 @@ from paramcount.flow import Data, fused, is_known, mean_of_squares, rms_norm, so
 from paramcount.parts.composite import SeeingDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.siglip import SiglipVision
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, full_every, hf, rotary, setting
-
-
-def pattern(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
-    words: tuple[str, ...] = full_every(js.get("sliding_window_pattern", 6))(js, c)
-    return words
+from paramcount.sizes import ABSENT, Flag, Positive, Words, hf, rotary, setting
+from paramcount.sizes.derivations import full_every_stated
 
 
 class Gemma3Text(Gemma2):
@@ -25,7 +21,7 @@ class Gemma3Text(Gemma2):
     base_model = "Gemma3TextModel"
     defaults = {"vocab_size": 262208}
 
-    layer_types: Words = hf(absent=pattern, null=ABSENT)
+    layer_types: Words = hf(absent=full_every_stated(6), null=ABSENT)
 
     rope = rotary(1_000_000, 131072, block="full_attention")
     local_rope = rotary(10_000, 131072, block="sliding_attention", key="rope_local_base_freq", scaled=False)

@@ -3,20 +3,16 @@
 In its later form most layers attend to a sliding window, with attention sinks.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from paramcount.architectures.cwm import full_first
+from paramcount.architectures.granitemoe import inverse_scaling
 from paramcount.architectures.granitemoe_swa import without_positions
 from paramcount.flow import Data, is_known, scale_by
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.sizes import ABSENT, SLIDING, Flag, Indices, Positive, Words, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types
-
-
-def over_logits_scaling(config: Mapping[str, Any], c: Any) -> float:
-    return float(1 / config.get("logits_scaling", 1.0))
 
 
 class Granite(AttentionDecoder):
@@ -36,7 +32,7 @@ class Granite(AttentionDecoder):
     embedding_multiplier = setting("embedding_multiplier", default=1.0)
     attention_multiplier = setting("attention_multiplier", default=1.0)
     residual_multiplier = setting("residual_multiplier", default=1.0)
-    logit_scale = setting(default=over_logits_scaling)
+    logit_scale = setting(default=inverse_scaling)
 
     def to_first_layer(c, x: Data, tokens: Data) -> Data:
         return scale_by(x, c.embedding_multiplier, "times embedding_multiplier")

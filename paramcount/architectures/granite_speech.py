@@ -32,14 +32,9 @@ from paramcount.parts.composite import AudioLanguageModel
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.qformer import QFormer, learned_queries
 from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Sizes, derived, hf, setting
+from paramcount.sizes.derivations import floor_d_model_per_head
 
 QFORMER = "blip_2_qformer"
-
-
-def whole_part(js: ConfigJson, c: FieldValues) -> int:
-    """Heads need not fill d_model."""
-    found: int = c["d_model"] // c["n_heads"]
-    return found
 
 
 def queries_per_window(js: ConfigJson, c: FieldValues) -> int:
@@ -71,7 +66,7 @@ class GraniteEars(Sizes):
     d_model: Positive = hf("hidden_size", "hidden_dim", absent=1024)
     n_ff_multiples: Positive = hf("feedforward_mult", absent=4)  # of d_model, in an MLP
     n_heads: Positive = hf("num_attention_heads", "num_heads", absent=8)
-    d_head: Positive = hf("dim_head", absent=whole_part, null=whole_part)
+    d_head: Positive = hf("dim_head", absent=floor_d_model_per_head, null=floor_d_model_per_head)
     n_characters: Positive = hf("output_dim", absent=42)
     chunk: Positive = hf("context_size", absent=200)  # frames that see one another
     farthest: Positive = hf("max_pos_emb", absent=512)

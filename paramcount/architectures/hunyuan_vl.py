@@ -31,7 +31,7 @@ from paramcount.flow import (
 )
 from paramcount.parts.classic import multi_head
 from paramcount.parts.qwen_vision import PlacedImages
-from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
+from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp, places_of_patches
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 
@@ -147,13 +147,11 @@ class HunYuanVL(PlacedImages):
     encoder_prefix = "vit."
     projector_prefix = "vit.perceive."
     moved = ("model.", "model.")
+    places = places_of_patches
 
     vision: HunYuanVLVision
 
     image_token = setting("image_token_id", default=120120)
-
-    def places(c: Any, pixels: Data) -> tuple[Data, ...]:
-        return (patch_places(pixels, c.vision.patch_size, c.vision.patch_size),)
 
     def place_tokens(c: Any, tokens: Data, pixels: Data) -> Data:
         side = c.vision.patch_size * c.vision.merge_size

@@ -4,10 +4,11 @@ layers.
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, Unknown, Weight, activate, linear, merge_squares, patch_places
+from paramcount.flow import Data, Unknown, Weight, activate, linear, merge_squares
 from paramcount.flow.operations.elementwise import Norm
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.moonvit import MoonViT
+from paramcount.parts.vision import places_of_patches
 from paramcount.sizes import Positive, hf, setting
 
 
@@ -22,10 +23,8 @@ class Kimi(Multimodal):
     """A projector that normalizes patches and merges them."""
 
     projector: ClassVar[tuple[str, str]]
+    places = places_of_patches
     vision: MoonViT
-
-    def places(c: Any, pixels: Data) -> tuple[Data, ...]:
-        return (patch_places(pixels, c.vision.patch_size, c.vision.patch_size),)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         merged = c.vision.merged_rows * c.vision.merged_columns

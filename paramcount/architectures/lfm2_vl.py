@@ -4,8 +4,9 @@ from typing import Any
 
 from pydantic import SerializeAsAny
 
-from paramcount.flow import Data, activate, layer_norm, linear, merge_squares, patch_places
+from paramcount.flow import Data, activate, layer_norm, linear, merge_squares
 from paramcount.parts.composite import Multimodal
+from paramcount.parts.vision import places_of_patches
 from paramcount.sizes import Flag, Positive, Tower, hf, setting
 
 
@@ -13,6 +14,7 @@ class Lfm2VL(Multimodal):
     """Source: modeling_lfm2_vl.py of the reference."""
 
     reference = "Lfm2VlForConditionalGeneration"
+    places = places_of_patches
     encoder_prefix = "model.vision_tower."
     projector_prefix = "model.multi_modal_projector."
     moved = ("model.", "model.language_model.")
@@ -25,9 +27,6 @@ class Lfm2VL(Multimodal):
 
     image_token = setting("image_token_id", default=396)
     activation = setting("projector_hidden_act", default="gelu")
-
-    def places(c: Any, pixels: Data) -> tuple[Data, ...]:
-        return (patch_places(pixels, c.vision.patch_size, c.vision.patch_size),)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = merge_squares(x, c.merge_size * c.merge_size, *places)

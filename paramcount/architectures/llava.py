@@ -16,11 +16,11 @@ from paramcount.flow import (
     linear,
     merge_squares,
     other_tokens,
-    patch_places,
     reshape,
     rms_norm,
 )
 from paramcount.parts.composite import Multimodal
+from paramcount.parts.vision import places_of_patches
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Tower, derived, hf, setting
 
 VIEWS = ("vision_feature_layer",)  # the keys of the layers that are looked at; the first that is there counts
@@ -116,6 +116,7 @@ class Mistral3(Llava):
     """Squares of merge_size patches a side become one. Source: modeling_mistral3.py of the reference."""
 
     reference = "Mistral3ForConditionalGeneration"
+    places = places_of_patches
     defaults = {"projector_bias": False}
 
     n_views: Positive = n_views(-1)
@@ -128,9 +129,6 @@ class Mistral3(Llava):
     def encode(c: Any, pixels: Data) -> Data:
         encoded: Data = c.vision.forward(pixels, (c.views, 1))
         return encoded
-
-    def places(c: Any, pixels: Data) -> tuple[Data, ...]:
-        return (patch_places(pixels, c.vision.patch_size, c.vision.patch_size),)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = rms_norm(x, "norm", c.language.norm_eps)

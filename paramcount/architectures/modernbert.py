@@ -3,12 +3,12 @@
 The first layer has no norm before its attention, and no bias is usual.
 """
 
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
-from paramcount.architectures.modernbert_decoder import full_first
+from paramcount.architectures.modernbert_decoder import ModernBertDecoder, full_first, transform_states
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Size, activate, layer_norm, linear, lookup
+from paramcount.flow import Data, lookup
 from paramcount.parts.decoders import head
 from paramcount.parts.encoders import PositionlessEncoder, rotary_attention
 from paramcount.parts.feed_forward import fused_gated_mlp
@@ -26,7 +26,6 @@ from paramcount.sizes import (
     setting,
 )
 from paramcount.sizes.conditions import angles_fit_heads, padding_in_table
-from paramcount.sizes.rules import check_heads_fill, check_layer_types
 
 TABLE = "model.embeddings.tok_embeddings.weight"
 
@@ -66,6 +65,9 @@ class ModernBert(PositionlessEncoder):
     norm_eps = setting("norm_eps", default=1e-5)
     rope = rotary(160_000, 8192, block="full_attention", key="global_rope_theta")
     local_rope = rotary(10_000, 8192, block="sliding_attention", key="local_rope_theta")
+    kinds: ClassVar[Any] = ModernBertDecoder.kinds
+    norm: ClassVar[Callable[..., Data]] = ModernBertDecoder.norm
+    check: ClassVar[Any] = ModernBertDecoder.check
 
     def inputs(c) -> dict[str, int]:
         return {}
@@ -79,9 +81,6 @@ class ModernBert(PositionlessEncoder):
     def to_first_layer(c, x: Data) -> Data:
         return c.norm(x, "model.embeddings.norm")
 
-    def kinds(c) -> list[tuple[Hashable, Size]]:
-        return [(("" if i else "first ") + word, 1) for i, word in enumerate(c.layer_types)]
-
     def layer_of(c, kind: str, x: Data, *memory: Data) -> Data:
         first, _, word = kind.rpartition(" ")
         local: Any = {"window": c.window, "angles": c.local_rope} if word == SLIDING[0] else {}
@@ -90,17 +89,8 @@ class ModernBert(PositionlessEncoder):
         h, names = c.norm(x, "mlp_norm"), ("Wi", "Wo")
         return x + fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias, names=names)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps, bias=c.norm_bias)
-
     def head(c, x: Data) -> Data:
         return head(c, c.transform(x, "head."), TABLE, "decoder", bias=c.lm_head_bias)
 
     def transform(c, x: Data, prefix: str) -> Data:
-        """What stands between the last layer and the matrix of a head."""
-        h = linear(x, prefix + "dense", "other", c.d_model, bias=c.transform_bias)
-        return c.norm(activate(h, c.transform_activation), prefix + "norm")
-
-    def check(c) -> None:
-        check_heads_fill(c)
-        check_layer_types(c, "layer_types", "n_layers", SLIDING)
+        return transform_states(c, x, prefix)

@@ -87,9 +87,8 @@ class ModernBertDecoder(Decoder):
         return layer_norm(x, name, c.norm_eps, bias=c.norm_bias)
 
     def head(c, x: Data) -> Data:
-        h = linear(x, "lm_head.dense", "other", c.d_model, bias=c.transform_bias)
-        h = c.norm(activate(h, c.transform_activation), "lm_head.norm")
-        return head(c, h, "model.embeddings.tok_embeddings.weight", "decoder", bias=c.lm_head_bias)
+        x = transform_states(c, x, "lm_head.")
+        return head(c, x, "model.embeddings.tok_embeddings.weight", "decoder", bias=c.lm_head_bias)
 
     def body(c, tokens: Data) -> Data:
         return c.transform(c.embed(tokens))
@@ -97,3 +96,10 @@ class ModernBertDecoder(Decoder):
     def check(c) -> None:
         check_heads_fill(c)
         check_layer_types(c, "layer_types", "n_layers", SLIDING)
+
+
+def transform_states(c: Any, x: Data, prefix: str) -> Data:
+    """The last layer's output to what the matrix of a head reads."""
+    h = linear(x, prefix + "dense", "other", c.d_model, bias=c.transform_bias)
+    y: Data = c.norm(activate(h, c.transform_activation), prefix + "norm")
+    return y

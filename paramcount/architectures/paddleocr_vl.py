@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from paramcount.flow import Data, activate, layer_norm, linear, lookup, merge_squares, patch_places
+from paramcount.flow import Data, activate, layer_norm, linear, lookup, merge_squares
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.qwen_vision import PlacedImages, mrope_axes, rotation
 from paramcount.parts.siglip import SiglipRotaryVision
+from paramcount.parts.vision import places_of_patches
 from paramcount.sizes import Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, equal_to
@@ -57,13 +58,11 @@ class PaddleOCRVL(PlacedImages):
     encoder_prefix = "visual.vision_model."
     projector_prefix = "mlp_AR."
     moved = ("model.", "model.")
+    places = places_of_patches
 
     vision: PaddleOCRVision
 
     image_token = setting("image_token_id", default=100295)
-
-    def places(c: Any, pixels: Data) -> tuple[Data, ...]:
-        return (patch_places(pixels, c.vision.patch_size, c.vision.patch_size),)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = merge_squares(layer_norm(x, "pre_norm", 1e-5), c.vision.merge_size * c.vision.merge_size, *places)

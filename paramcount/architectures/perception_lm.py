@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from paramcount.flow import Data, Unknown, activate, linear, mean_of_squares, other_tokens, patch_places
+from paramcount.flow import Data, Unknown, activate, linear, mean_of_squares, other_tokens
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.perception import PerceptionEncoder
+from paramcount.parts.vision import places_of_patches
 from paramcount.sizes import setting
 
 
@@ -14,6 +15,7 @@ class PerceptionLM(Multimodal):
     """
 
     reference = "PerceptionLMForConditionalGeneration"
+    places = places_of_patches
     encoder_prefix = "model.vision_tower.timm_model."
     projector_prefix = "model.multi_modal_projector."
     moved = ("model.", "model.language_model.")
@@ -27,9 +29,6 @@ class PerceptionLM(Multimodal):
     def encode(c: Any, pixels: Data) -> Data:
         x: Data = c.vision.forward(pixels)
         return other_tokens(x) if c.leaves_first_out else x
-
-    def places(c: Any, pixels: Data) -> tuple[Data, ...]:
-        return (patch_places(pixels, c.vision.patch_size, c.vision.patch_size),)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         width, ratio = c.language.d_model, c.pooling_ratio

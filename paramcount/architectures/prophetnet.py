@@ -4,7 +4,7 @@ Each prediction has its own stream through the same layers.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Unknown, Unreachable, Weight, attend, block, bucket_distances, layers, linear, lookup
@@ -130,8 +130,7 @@ class ProphetNetDecoder(Sizes):
         x = decoder(c, Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x, tokens, *memory)
         return logits(c, x, name if c.tie_word_embeddings else None)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return () if c.tie_word_embeddings else unread_table(c, tokens, ROOT + "word_embeddings.weight", c.vocab_size)
+    unreachable: ClassVar[Any] = ProphetNet.unreachable
 
 
 def logits(c: Any, x: Data, tied_to: str | None) -> Data:

@@ -2,8 +2,9 @@
 
 from typing import ClassVar
 
-from paramcount.flow import Data, given, is_known, join, layers, linear
-from paramcount.parts.decoder import AttentionDecoder, Kinds
+from paramcount.flow import Data, given, join, layers, linear
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_setting
 from paramcount.sizes import Condition, Flag, Natural, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import attention_words, padding_in_table, sliding_layers_have_a_window
 from paramcount.sizes.layer_types import sliding_types
@@ -28,9 +29,7 @@ class Qwen2(AttentionDecoder):
     rope = rotary(positions=32768)
     layer_types = setting(default=sliding_types)
     window = setting("sliding_window", default=4096)
-
-    def kinds(c) -> Kinds | None:
-        return [(kind, 1) for kind in c.layer_types] if is_known(c.layer_types) and c.layer_types else None
+    kinds = layers_by_setting
 
     def layer(c, x: Data, kind: str = "full_attention") -> Data:
         window = c.window if kind == "sliding_attention" else None

@@ -7,13 +7,14 @@ from typing import Any
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
 from paramcount.architectures.gemma2 import Gemma2Layers
-from paramcount.architectures.gemma3 import pattern, project
+from paramcount.architectures.gemma3 import project
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, attend, block, given, is_known, layers, linear, lookup, put_in_front, rope, soft_cap
 from paramcount.flow.operations.images import insert, insert_learned
 from paramcount.parts.decoders import head
 from paramcount.parts.siglip import SiglipVision
 from paramcount.sizes import ABSENT, Flag, Natural, Positive, Words, derived, hf, rotary, setting
+from paramcount.sizes.derivations import full_every_stated
 
 FULL = "full_attention"
 ENCODER, TABLE, DECODER = "model.encoder.", "embed_tokens.", "model.decoder."
@@ -24,7 +25,7 @@ class T5Gemma2Layers(Gemma2Layers):
 
     defaults = {"vocab_size": 262208}
 
-    layer_types: Words = hf(absent=pattern, null=ABSENT)
+    layer_types: Words = hf(absent=full_every_stated(6), null=ABSENT)
 
     logit_cap = setting("final_logit_softcapping", default=None)
     rope = rotary(1_000_000, 131072, block=FULL)

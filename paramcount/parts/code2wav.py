@@ -24,6 +24,7 @@ from paramcount.flow import (
     rms_norm,
 )
 from paramcount.parts.attentions import attention
+from paramcount.parts.bigvgan import halved_channels
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.sizes import (
     ConfigJson,
@@ -42,11 +43,6 @@ from paramcount.sizes import (
 
 WIDTH = 7  # of a convolution
 DILATIONS = (1, 3, 9)
-
-
-def halved_channels(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
-    """The channels at the end of each level."""
-    return tuple(c["d_first"] // 2 ** (i + 1) for i in range(len(c["rates"])))
 
 
 class Code2Wav(Sizes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from paramcount.flow import Data, Size, layer_norm, linear, norm
+from paramcount.flow import Data, Size, is_known, layer_norm, linear, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
 
@@ -74,6 +74,11 @@ def typed_layers(words: Sequence[str], dense_layers: Sequence[int]) -> list[tupl
 def layers_by_type(c: Any) -> list[tuple[Hashable, Size]]:
     """`kinds` of a decoder with layer_types."""
     return [(word, 1) for word in c.layer_types]
+
+
+def layers_by_setting(c: Any) -> list[tuple[Hashable, Size]] | None:
+    """`kinds` of a decoder whose layer_types are a setting, on which no weight depends; None if they are all alike."""
+    return layers_by_type(c) if is_known(c.layer_types) and c.layer_types else None
 
 
 def layers_by_mlp(c: Any) -> list[tuple[str, Size]]:

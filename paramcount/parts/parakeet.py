@@ -31,12 +31,7 @@ from paramcount.flow import (
 )
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, Widths, derived, hf, setting
-
-
-def whole_part(js: ConfigJson, c: FieldValues) -> int:
-    """Heads need not fill d_model."""
-    found: int = c["d_model"] // c["n_heads"]
-    return found
+from paramcount.sizes.derivations import floor_d_model_per_head
 
 
 def bands_left(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
@@ -56,7 +51,7 @@ class ParakeetEars(Sizes):
     d_model: Positive = hf(absent=1024)
     n_layers: Positive = hf(absent=24)
     n_heads: Positive = hf(absent=8)
-    d_head: Positive = hf("head_dim", absent=whole_part)
+    d_head: Positive = hf("head_dim", absent=floor_d_model_per_head)
     d_ff: Positive = hf(absent=4096)
     attention_bias: Flag = hf("attention_bias", absent=True)
     conv_bias: Flag = hf("convolution_bias", absent=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from paramcount.errors import FieldName, ParamcountError, describe_value, join_words, make_choice_error
+from paramcount.errors import ParamcountError, describe_value, join_words, make_choice_error
 from paramcount.flow import (
     Axes,
     Data,
@@ -28,7 +28,7 @@ from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.siglip import tower_named
 from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
 from paramcount.sizes import ABSENT, ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf
-from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.rules import check_heads_fill, check_rotated_in_two_directions
 from paramcount.sizes.setting_fields import setting
 
 COLUMNS_AND_ROWS = Axes((1, 1), "restarted")
@@ -201,6 +201,4 @@ class PerceptionEncoder(VisionEncoder):
 
     def check(c) -> None:
         check_heads_fill(c)
-        if c.d_head % 4:  # pairs of columns and of rows
-            where, sizes = FieldName("d_head"), (c.d_head,)
-            raise ParamcountError(f"= {c.d_head}", where=where, expected="a multiple of 4", sizes=sizes)
+        check_rotated_in_two_directions(c)

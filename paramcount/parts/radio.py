@@ -28,6 +28,7 @@ from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.vision import VisionEncoder
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
+from paramcount.sizes.derivations import floor_d_model_per_head
 
 VIDEO = "video_embedder"  # the matrix that reads patches of a video
 
@@ -36,12 +37,6 @@ def mlp_size(js: ConfigJson, c: FieldValues) -> int:
     """A gated MLP has two thirds of it, rounded up to a multiple of 8."""
     found = int(c["d_model"] * js.get("mlp_ratio", 4.0))
     return (int(found * 2 / 3) + 7) // 8 * 8 if js.get("use_swiglu_ffn", False) else found
-
-
-def whole_part(js: ConfigJson, c: FieldValues) -> int:
-    """Heads need not fill d_model."""
-    found: int = c["d_model"] // c["n_heads"]
-    return found
 
 
 def count_summaries(js: ConfigJson, c: FieldValues) -> int:
@@ -61,7 +56,7 @@ class RadioVision(VisionEncoder):
     }
     defaults: ClassVar = {"d_model": 1280, "n_layers": 32, "n_heads": 16}
 
-    d_head: Positive = hf("head_dim", absent=whole_part)
+    d_head: Positive = hf("head_dim", absent=floor_d_model_per_head)
     is_gated: Flag = hf("use_swiglu_ffn", absent=False)
     d_ff: Positive = derived(mlp_size)
     qkv_bias: Flag = hf("qkv_bias", absent=True)

@@ -7,7 +7,19 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, Size, Undescribed, Unknown, Weight, cut, given, hidden_states, layer_norm, layers
+from paramcount.flow import (
+    Data,
+    Size,
+    Undescribed,
+    Unknown,
+    Weight,
+    cut,
+    given,
+    hidden_states,
+    layer_norm,
+    layers,
+    patch_places,
+)
 from paramcount.flow.operations.linear import Linear
 from paramcount.parts.classic import multi_head
 from paramcount.parts.feed_forward import plain_mlp
@@ -75,6 +87,11 @@ def embed_patches(
     if bias:
         weights += (Weight(name + ".bias", "embedding", (d_model,)),)
     return Data(Linear(), (x,), ("patches", d_model), weights)
+
+
+def places_of_patches(c: Any, pixels: Data) -> tuple[Data, ...]:
+    """`places` of a model whose projector merges squares of patches: their rows and columns."""
+    return (patch_places(pixels, c.vision.patch_size, c.vision.patch_size),)
 
 
 def select_states(x: Data, states: States | None) -> Data:

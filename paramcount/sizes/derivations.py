@@ -15,6 +15,12 @@ def equal_to(field: str) -> Derivation:
     return lambda js, c: c[field]
 
 
+def floor_d_model_per_head(js: ConfigJson, c: FieldValues) -> int:
+    """The head size if heads need not fill d_model."""
+    found: int = c["d_model"] // c["n_heads"]
+    return found
+
+
 def d_model_per(heads: str) -> Derivation:
     """The head size if so many heads share d_model."""
 
@@ -95,6 +101,11 @@ def rotary_part(share: float) -> Derivation:
 def full_every(period: int) -> Derivation:
     """layer_types with full attention in every `period`-th layer and sliding attention in the others."""
     return lambda js, c: tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
+
+
+def full_every_stated(absent: int) -> Derivation:
+    """The same with the period in sliding_window_pattern."""
+    return lambda js, c: full_every(js.get("sliding_window_pattern", absent))(js, c)
 
 
 def unvisited(js: ConfigJson, c: FieldValues) -> int:

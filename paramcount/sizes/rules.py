@@ -104,6 +104,7 @@ def check_rotated_in_two_directions(c: Any) -> None:
             f"= {c.d_head} cannot be split into pairs for 2D rotary embedding",
             where=FieldName("d_head"),
             expected="a multiple of 4",
+            sizes=(c.d_head,),
         )
 
 
