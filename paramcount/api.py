@@ -404,7 +404,7 @@ def trace(
     [(5, 768), (768,), (50257,)]
     """
     from paramcount.tracing.run import trace_model
-    from paramcount.tracing.walk import TraceOptions
+    from paramcount.tracing.shapes import TraceOptions
 
     if tokens is None:
         tokens = 5 if past is None else 1

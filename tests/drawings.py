@@ -13,8 +13,8 @@ from paramcount.drawing.pieces import BROKEN, LONGEST, THINNEST, UNKNOWN
 from paramcount.drawing.shapes import Box, Drawing, Rectangle, snap
 from paramcount.flow.operation import Form
 from paramcount.tracing.run import has_encoder_input, trace_model
+from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Trace
-from paramcount.tracing.walk import TraceOptions
 from paramcount.zoo import Model
 
 SVG = "{http://www.w3.org/2000/svg}"

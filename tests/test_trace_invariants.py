@@ -17,8 +17,8 @@ from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
 from paramcount.flow import list_weights
 from paramcount.tracing.run import has_encoder_input, trace_model
+from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Shape, Step, Trace
-from paramcount.tracing.walk import TraceOptions
 from paramcount.zoo import count_model
 from tests import cases
 from tests.batches import in_batches

@@ -14,8 +14,8 @@ from paramcount.flow import Data
 from paramcount.gpt2.forward_pass import forward, make_weights
 from paramcount.tracing.render import describe_flops
 from paramcount.tracing.run import trace_model
+from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Shape, Step, Trace
-from paramcount.tracing.walk import TraceOptions
 from tests import cases
 from tests.structures import keep_every
 from tests.test_mutants import replace_everywhere

@@ -93,7 +93,7 @@ def command(
     """
     from paramcount.tracing.render import build_table, with_every_layer
     from paramcount.tracing.run import trace_model
-    from paramcount.tracing.walk import TraceOptions
+    from paramcount.tracing.shapes import TraceOptions
 
     if past is not None and not decode:
         raise ParamcountError("--past requires --decode")

@@ -26,8 +26,8 @@ from paramcount.costs.weights import store_weights
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.tracing.run import decodes_tokens, has_encoder_input, trace_model
+from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Step, Trace, count_layers
-from paramcount.tracing.walk import TraceOptions
 from paramcount.zoo import Model, count_model
 
 DEFAULT_MFU = 0.4

@@ -24,8 +24,8 @@ from paramcount.drawing.sections import (
 from paramcount.drawing.shapes import Box, Drawing, Frame, Group, Text, snap
 from paramcount.errors import ParamcountError, describe_value, make_printable
 from paramcount.tracing.run import has_encoder_input, trace_model
+from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Trace
-from paramcount.tracing.walk import TraceOptions
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.what_if import describe_changes
 

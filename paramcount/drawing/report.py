@@ -21,8 +21,8 @@ from paramcount.output.numbers import describe_verdict, format_count
 from paramcount.output.tables import Table, format_cells
 from paramcount.tracing.render import describe_scope, describe_step, list_footnotes
 from paramcount.tracing.run import trace_model
+from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Scope, Step, Trace
-from paramcount.tracing.walk import TraceOptions
 from paramcount.views.compare import Row, build_comparison_table, make_rows
 from paramcount.views.model import build_model_table, describe_count
 from paramcount.zoo import Model, count_model

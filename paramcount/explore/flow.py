@@ -10,8 +10,9 @@ from paramcount.flow import Attention, Body, Data, Operation, Size, list_steps
 from paramcount.flow.caches import find_cached
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import make_symbols
+from paramcount.tracing.shapes import Place, TraceOptions, outputs_tokens
 from paramcount.tracing.trace import Step
-from paramcount.tracing.walk import Place, TraceOptions, Walk, outputs_tokens
+from paramcount.tracing.walk import Walk
 
 CONTEXT = "context"  # tokens of the text, the decoded one included
 

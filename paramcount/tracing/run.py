@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError, describe_value
+from paramcount.tracing.shapes import Place, TraceOptions, outputs_tokens
 from paramcount.tracing.trace import Trace
-from paramcount.tracing.walk import Place, TraceOptions, Walk, outputs_tokens
+from paramcount.tracing.walk import Walk
 from paramcount.zoo import Model
 
 MAX_TOKENS = 10**9

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from paramcount.api import load
 from paramcount.architectures import split_name
 from paramcount.tracing.run import has_encoder_input, trace_model
+from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Trace
-from paramcount.tracing.walk import TraceOptions
 from tests import cases
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential, images

@@ -14,8 +14,8 @@ import pytest
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
+from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Step
-from paramcount.tracing.walk import TraceOptions
 from tests.oracle import remote
 from tests.oracle.passes import TOKENS, ComparedRun, load_model, run_both
 from tests.oracle.renamed import STAND_INS

@@ -19,8 +19,8 @@ from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
 from paramcount.execution.run import sees_later_tokens
 from paramcount.tracing.run import trace_model
+from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Shape, Step, Trace
-from paramcount.tracing.walk import TraceOptions
 from tests.model_types import MODEL_TYPES
 from tests.oracle.passes import (
     CONFIGS,

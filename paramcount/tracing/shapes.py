@@ -1,0 +1,214 @@
+"""The shapes of data in one pass: numbers where the input fixes a size, and names where it depends on more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from paramcount.flow import Attention, Body, Data, Fourier, Join, Layers, Lookup, Repeat, Size, list_steps
+from paramcount.flow import multiply as product_of
+from paramcount.flow.operations.shapes import Pool
+from paramcount.flow.walk import enter_body
+from paramcount.tracing.trace import ROUTED, Scope, Shape
+
+
+class TraceOptions(NamedTuple):
+    """The input of a forward pass."""
+
+    tokens: int  # input length
+    pad: int | None = None  # pad to this many tokens
+    batch: int | None = None  # batch size
+    past: int | None = None  # tokens in the KV cache: decoding
+    source: int | None = None  # encoder input length
+
+
+class Place(NamedTuple):
+    """The position of an operation in the model."""
+
+    prefix: str = ""
+    repeats: tuple[Repeat, ...] = ()
+    scopes: tuple[Scope, ...] = ()
+    part: str = "decoder"
+
+    def inside(self, data: Data, repeat: Repeat) -> Place:
+        """The position inside one body of a repeated block."""
+        prefix, repeats = enter_body(data, repeat, self.prefix, self.repeats)
+        scopes = self.scopes
+        if repeat.axis != "use":
+            name = prefix.rstrip(".")
+            scope = Scope(repeat.axis, repeat.count, repeat.active, repeat.label, tuple(repeat.runs), name)
+            scopes = (*scopes, scope)
+        return Place(prefix, repeats, scopes, data.part or self.part)
+
+    @property
+    def layers(self) -> int:
+        """How many layers share this position."""
+        return product_of(scope.copies for scope in self.scopes if scope.axis == "layer")  # type: ignore[no-any-return]
+
+    @property
+    def is_expert(self) -> bool:
+        """Whether the position is inside an expert."""
+        return any(scope.axis == "expert" for scope in self.scopes)
+
+
+def outputs_tokens(out: Data) -> bool:
+    """Whether each row of the output belongs to a token, not to another sequence, such as the actions of a robot."""
+    return not out.shape or not isinstance(out.shape[0], str) or out.shape[0] == "tokens"
+
+
+class Shapes:
+    """The lengths and shapes of the data of a forward pass, for one input."""
+
+    def __init__(self, out: Data, options: TraceOptions) -> None:
+        self.options = options
+        self.n_rows = options.tokens
+        self.is_after_selection = False  # after "last row" one position is left, without an axis
+        self.front_rows: dict[int, int] = {}  # memo of count_front
+        flow = [data for data, *_ in list_steps(out)]
+        self.has_prompt = any(isinstance(data.operation, Join) and data.operation.once for data in flow)
+        self.has_encoder_input = any("source" in data.shape for data in flow)
+        attending = [(data.operation, data.shape[0]) for data in flow if isinstance(data.operation, Attention)]
+        # A prompt that an encoder reads is there as a whole, also if its tokens attend to earlier ones alone
+        attentions = [attention for attention, rows in attending if rows == "tokens"]
+        is_recurrent = any(data.operation.state_shapes for data in flow)
+        # No token attends to a later one
+        is_mixed = bool(attending) or any(isinstance(data.operation, Fourier) for data in flow)
+        self.causal = is_recurrent or any(attention.causal for attention in attentions) or not is_mixed
+        self.cached_rows = {
+            id(data): self.count_visible_keys(attention) for attention in attentions for data in attention.cached
+        }
+        self.outer = {id(inner): sources for data in flow for inner, sources in match_inputs(data)}
+        self.decoded_rows: dict[int, int] = {}  # memo of count_decoded_rows
+
+    def count_visible_keys(self, attention: Attention) -> int:
+        """Number of keys when decoding: the cached ones and those of the new tokens."""
+        past = 0 if self.options.past is None else self.options.past
+        return self.options.tokens + (past if attention.trimmed_to is None else min(past, attention.trimmed_to - 1))
+
+    def count_rows(self, data: Data) -> int | str:
+        """Length of the first axis, with rows that are put in front of the sequence."""
+        size = data.shape[0]
+        if size != "tokens":
+            rows = self.resolve_size(size)
+        else:
+            rows = self.n_rows if self.options.past is None else self.count_decoded_rows(data)
+        if isinstance(rows, str):
+            return rows
+        if isinstance(data.operation, Pool) and data.operation.of == "last tokens":
+            return min(rows, int(data.operation.size)) if isinstance(data.operation.size, int) else rows
+        return rows + self.count_front(data)
+
+    def count_front(self, data: Data) -> int:
+        """How many rows stand in front of the sequence, such as global tokens or the keys of another text."""
+        if self.has_prompt or not isinstance(data.shape[0], str):
+            return 0
+        if id(data) not in self.front_rows:
+            self.front_rows[id(data)] = 0  # the state passed between layers may lead back here
+            self.front_rows[id(data)] = self.find_front(data)
+        return self.front_rows[id(data)]
+
+    def find_front(self, data: Data) -> int:
+        operation = data.operation
+        if isinstance(operation, Join) and operation.axis == 0 and len(data.inputs) == 2:
+            first, rest = data.inputs
+            rows = self.count_rows(first)
+            return self.count_front(rest) + (0 if isinstance(rows, str) else rows)
+        sources = [source for source in self.outer.get(id(data), data.inputs) if source.shape[:1] == data.shape[:1]]
+        n = self.count_front(sources[0]) if sources else 0
+        if isinstance(operation, Pool):
+            return max(n - 1, 0) if operation.of == "other tokens" else 0
+        return n
+
+    def resolve_size(self, size: int | str) -> int | str:
+        """The size as a number if this trace fixes it, otherwise its name."""
+        if size == "source" and self.options.source is not None:
+            return self.options.source
+        if size == "tokens":  # not on the first axis: the tokens that are attended to
+            return self.n_rows if self.options.past is None else self.options.tokens + self.options.past
+        return 1 if size == "text" else size
+
+    def count_decoded_rows(self, data: Data) -> int:
+        """Length of the first axis when decoding; data read from a cache include earlier tokens."""
+        if id(data) in self.cached_rows:
+            return self.cached_rows[id(data)]
+        if id(data) not in self.decoded_rows:
+            self.decoded_rows[id(data)] = self.options.tokens  # the state passed between layers may lead back here
+            sources = [source for source in self.outer.get(id(data), data.inputs) if source.shape[:1] == ("tokens",)]
+            if data.inputs:
+                sources = sources[:1]  # queries, not the keys they attend to
+            lengths = [self.count_decoded_rows(source) for source in sources]
+            self.decoded_rows[id(data)] = self.find_longest([self.options.tokens, *lengths])
+        return self.decoded_rows[id(data)]
+
+    def find_longest(self, lengths: Sequence[int]) -> int:
+        return max(lengths)
+
+    def shape_of(self, data: Data, place: Place | None = None) -> Shape:
+        """The shape of data: numbers, and names for sizes that depend on the input."""
+        if not data.shape or not isinstance(data.shape[0], str):
+            is_image = any(isinstance(n, str) for n in data.shape)
+            return self.add_batch_axis(data.shape) if is_image else data.shape
+        inner = tuple(self.resolve_size(n) for n in data.shape[1:])
+        if self.is_after_selection:
+            return self.add_batch_axis(inner)
+        if place and place.is_expert:
+            return (ROUTED, *inner)
+        shape = (self.count_rows(data), *inner)
+        return shape if self.is_equal_for_all_texts(data) else self.add_batch_axis(shape)
+
+    def add_batch_axis(self, shape: Shape) -> Shape:
+        return shape if self.options.batch is None else (self.options.batch, *shape)
+
+    def is_equal_for_all_texts(self, data: Data, visited: tuple[Data, ...] = ()) -> bool:
+        """Whether the data depend on positions alone: one value per pair of tokens, or per token and block."""
+        if data in visited:  # what layers pass on leads back here
+            return True
+        visited = (*visited, data)
+        if isinstance(data.operation, Lookup) and data.inputs:
+            return self.is_equal_for_all_texts(data.inputs[0], visited)
+        if data.operation.reads_only_lengths:
+            return True
+        if data.shape[:1] == () or data.shape[0] not in data.shape[1:]:
+            return False
+        sources = data.inputs or self.outer.get(id(data), ())
+        return all(self.is_equal_for_all_texts(source, visited) for source in sources)
+
+    def new_shape(self, data: Data, place: Place) -> tuple[Any, ...]:
+        """The same as `full_shape`, without the rows that a cache holds."""
+        shape = self.full_shape(data, place)
+        if id(data) in self.cached_rows and data.shape[0] == "tokens":
+            return (self.options.tokens if self.options.past is not None else self.n_rows, *shape[1:])
+        return shape
+
+    def full_shape(self, data: Data, place: Place) -> tuple[Any, ...]:
+        """The shape of one sequence with its rows on the first axis; those of all experts together."""
+        if not data.shape or not isinstance(data.shape[0], str):
+            is_image = any(isinstance(n, str) for n in data.shape)
+            return self.add_batch_axis(data.shape) if is_image else data.shape
+        rows = 1 if self.is_after_selection else self.count_rows(data)
+        if place.is_expert and not isinstance(rows, str):
+            rows *= product_of(repeat.active for repeat in place.repeats if repeat.axis == "expert")
+        return (rows, *(self.resolve_size(n) for n in data.shape[1:]))
+
+
+def match_inputs(data: Data) -> Iterator[tuple[Data, tuple[Data, ...]]]:
+    """(an input of a body, its possible sources, likeliest first): data outside the body, or the layers before."""
+    n = len(data.inputs) - (data.operation.n_others if isinstance(data.operation, Layers) else 0)
+    for body in data.bodies:
+        start = body.repeat.runs[0][0] if body.repeat.runs else 0
+        others = []
+        if isinstance(data.operation, Layers):  # the preceding layer first
+            others = sorted(data.bodies, key=lambda other: start not in end_indices(other))
+        is_first = not any(start in end_indices(other) for other in others)
+        layers = tuple(other.out for other in others if other is not body)
+        yield body.inputs[0], (*data.inputs[:1], *layers) if is_first else (*layers, *data.inputs[:1])
+        yield from ((inner, (outer,)) for inner, outer in zip(body.inputs[1:n], data.inputs[1:]))
+        for i, inner in enumerate(body.inputs[n:], start=1):
+            before = data.inputs[n + i - 1 : n + i]
+            after = tuple(other.out.inputs[i] for other in others)
+            yield inner, (*before, *after) if is_first else (*after, *before)
+
+
+def end_indices(body: Body) -> tuple[Size, ...]:
+    """The layer indices that follow its runs."""
+    return tuple(first + n for first, n in body.repeat.runs)
