@@ -24,18 +24,17 @@ from paramcount.flow import Data, Undescribed, add_by_gate, operations
 from paramcount.flow.graph import ADD, MULTIPLY, Multiply
 from paramcount.flow.operation import Array, Form, Operation, Unknown
 from paramcount.flow.operations.attention import Attention, ChooseTokens, Differential
+from paramcount.flow.operations.convolutions import Convolve, Shift
 from paramcount.flow.operations.elementwise import Activation, Norm, Scale, ScaleByPosition
 from paramcount.flow.operations.images import Insert, Patches
 from paramcount.flow.operations.linear import HeadLinear, Linear, Lookup
 from paramcount.flow.operations.positions import Rope, Rotary
 from paramcount.flow.operations.recurrence import (
-    Convolve,
     DeltaRule,
     Fourier,
     GatedRecurrence,
     LinearAttention,
     SelectiveScan,
-    Shift,
     StateSpaceDual,
 )
 from paramcount.flow.operations.relations import Alibi, Relations

@@ -2,7 +2,8 @@
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, activate, linear, linear_by_head, rms_norm, scale_by_root, soft_cap, to_heads
-from paramcount.flow.operations.recurrence import GatedRecurrence, convolve, recur
+from paramcount.flow.operations.convolutions import convolve
+from paramcount.flow.operations.recurrence import GatedRecurrence, recur
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import layers_by_type

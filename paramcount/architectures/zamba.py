@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Weight, activate, block, fused, join, layers, linear, linear_by_head, split, to_heads
 from paramcount.flow.operations.attention import attend
-from paramcount.flow.operations.recurrence import SelectiveScan, convolve
+from paramcount.flow.operations.convolutions import convolve
+from paramcount.flow.operations.recurrence import SelectiveScan
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table

@@ -24,8 +24,8 @@ from paramcount.flow import (
     multiply_vector,
     scale_by,
 )
+from paramcount.flow.operations.convolutions import enlarge_groups
 from paramcount.flow.operations.linear import lookup_mean, nearest_mean
-from paramcount.flow.operations.recurrence import enlarge_groups
 from paramcount.flow.operations.shapes import join_columns
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import plain_mlp

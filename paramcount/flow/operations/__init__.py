@@ -16,6 +16,23 @@ from paramcount.flow.operations.attention import (
     choose_tokens,
     differential,
 )
+from paramcount.flow.operations.convolutions import (
+    Convolve,
+    Shift,
+    convolve,
+    convolve_bands,
+    convolve_by_token,
+    convolve_earlier_frames,
+    convolve_frames,
+    convolve_heads,
+    convolve_image,
+    convolve_patches,
+    convolve_spectrum,
+    convolve_tokens,
+    enlarge_frames,
+    neighbour,
+    token_before,
+)
 from paramcount.flow.operations.elementwise import (
     Activation,
     Clip,
@@ -98,29 +115,14 @@ from paramcount.flow.operations.positions import (
     time_sinusoids,
 )
 from paramcount.flow.operations.recurrence import (
-    Convolve,
     DeltaRule,
     Fourier,
     GatedRecurrence,
     LinearAttention,
     SelectiveScan,
-    Shift,
     StateSpaceDual,
-    convolve,
-    convolve_bands,
-    convolve_by_token,
-    convolve_earlier_frames,
-    convolve_frames,
-    convolve_heads,
-    convolve_image,
-    convolve_patches,
-    convolve_spectrum,
-    convolve_tokens,
-    enlarge_frames,
     fourier,
-    neighbour,
     recur,
-    token_before,
 )
 from paramcount.flow.operations.relations import (
     Alibi,
