@@ -40,6 +40,7 @@ MAY_BE_ZERO = {
     "n_identity_experts": {"longcat_flash"},
     "n_least_experts": {"longcat_flash"},
     "d_expert": {"ernie4_5_vl_moe.language", "gemma4"},
+    "d_shared_expert": {"granitemoe_swa"},
     "d_per_layer": {"gemma3n", "gemma4"},
     "d_rope": {  # partial_rotary_factor
         "bamba", "fuyu", "glm", "glm4", "glm4_moe", "glm4v.language", "glm4v_moe.language", "glm_ocr.language",
