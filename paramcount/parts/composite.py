@@ -109,7 +109,7 @@ class Multimodal(Sizes):
         raise NotImplementedError
 
 
-class SeeingDecoder(Decoder):
+class SeeingDecoder(Sizes):
     """A decoder whose sizes stand beside those of its vision encoder. A subclass adds `vision` and `project`, or
     `see`.
     """
@@ -118,8 +118,9 @@ class SeeingDecoder(Decoder):
     projector_prefix: ClassVar[str] = "multi_modal_projector."
     image_token: ClassVar[Any]  # a setting: the id of the tokens that stand for an image
 
-    def forward(c, tokens: Data) -> Data:
-        return c.decode(insert(c.embed(tokens), tokens, c.see(), c.image_token))
+    def forward(c: Any, tokens: Data) -> Data:
+        logits: Data = c.decode(insert(c.embed(tokens), tokens, c.see(), c.image_token))
+        return logits
 
     def see(c: Any) -> Data:
         """An image to vectors of the language model's size."""
