@@ -364,3 +364,11 @@ def test_the_mtp_layers_of_mimo_account_for_the_rest_of_its_released_files() -> 
         "model.mtp_layers.{layer}.self_attn.q_proj.bias",
     }
     assert pc.count(edit_config("MiMo-7B-Base", num_nextn_predict_layers=...)).mtp == 0
+
+
+def test_hunyuan_large_takes_one_number_of_active_experts() -> None:
+    """HunYuanTopKGate in models/modeling_hunyuan.py of github Tencent/Tencent-Hunyuan-Large@cdc3735 hands it to
+    torch.topk. A list with one value per layer belongs to another class, that of Hunyuan-A13B.
+    """
+    found = model_error(edit_config("Hunyuan-A50B-Pretrain", moe_topk=[2] * 64))
+    assert found == "moe_topk = [2, 2, 2, …] (expected a positive integer)"

@@ -54,7 +54,11 @@ def routing(config: Mapping[str, Any], c: Any) -> str:
 
 class HunYuan(Decoder):
     """Source: arXiv:2411.02265; HunYuanDecoderLayer in modeling_hunyuan.py of tencent/Tencent-Hunyuan-Large; layers
-    that share keys and values arXiv:2405.12981."""
+    that share keys and values arXiv:2405.12981.
+
+    moe_topk is one number: topkgating hands it to torch.topk, which takes no list. Lists of one value per layer belong
+    to the later class of Hunyuan-A13B, HunYuanMoEV1ForCausalLM.
+    """
 
     reference = "HunYuanForCausalLM of tencent/Tencent-Hunyuan-Large"
     rotated = "d_head"
