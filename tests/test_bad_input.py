@@ -25,37 +25,40 @@ from tests.structures import keep_every
 MOST = 2**31
 LISTED = "what `paramcount architectures` lists"
 OPTIONAL_PARTS = {"n_dense_layers", "n_shared_experts", "n_mtp_layers"}  # a model may have none of these
-PRESENT = {"n_shared_experts": {"hunyuan"}}  # a flag says whether the model has any
+PRESENT = {"n_shared_experts": {"deepseek_vl_v2.language", "hunyuan"}}  # a flag or null says whether it has any
 # What else the reference builds without: {size: the architectures, or their blocks, in which it may be 0}.
 MAY_BE_ZERO = {
     "n_routed_experts": {
-        "afmoe", "axk1", "bailing_hybrid", "deepseek_v32", "dots1", "ernie4_5_moe", "ernie4_5_vl_moe.language",
-        "gemma4", "glm4_moe", "glm4_moe_lite", "glm4v_moe.language", "glm_moe_dsa", "granitemoehybrid", "jamba",
-        "qwen3_next",
+        "afmoe", "axk1", "bailing_hybrid", "deepseek_ocr2", "deepseek_v32", "dots1", "ernie4_5_moe",
+        "ernie4_5_vl_moe.language", "gemma4", "glm4_moe", "glm4_moe_lite", "glm4v_moe.language", "glm_moe_dsa",
+        "granitemoehybrid", "jamba", "qwen3_next",
     },
     "n_active_experts": {
-        "afmoe", "bailing_hybrid", "dots1", "ernie4_5_moe", "ernie4_5_vl_moe.language", "gemma4", "granitemoehybrid",
-        "qwen3_next",
+        "afmoe", "bailing_hybrid", "deepseek_ocr2", "dots1", "ernie4_5_moe", "ernie4_5_vl_moe.language", "gemma4",
+        "granitemoehybrid", "qwen3_next",
     },
     "n_identity_experts": {"longcat_flash"},
     "n_least_experts": {"longcat_flash"},
     "d_expert": {"ernie4_5_vl_moe.language", "gemma4"},
     "d_shared_expert": {"granitemoe_swa"},
     "d_per_layer": {"gemma3n", "gemma4"},
+    "d_nope": {"deepseek_vl_v2.language"},  # without MLA
+    "d_v": {"deepseek_vl_v2.language"},
     "d_rope": {  # partial_rotary_factor
-        "bamba", "fuyu", "glm", "glm4", "glm4_moe", "glm4v.language", "glm4v_moe.language", "glm_ocr.language",
-        "glmasr.audio", "gpt_neox", "laguna", "mimo_v2_flash", "minicpmv4_6.language", "minimax_m2", "minimax_m3_vl",
-        "nemotron", "persimmon", "phi", "phi3", "phi3_v", "phi4_multimodal", "qwen3_5.language",
-        "qwen3_5_moe.language", "qwen3_next", "recurrent_gemma", "stablelm", "zaya",
+        "bamba", "deepseek_vl_v2.language", "fuyu", "glm", "glm4", "glm4_moe", "glm4v.language", "glm4v_moe.language",
+        "glm_ocr.language", "glmasr.audio", "gpt_neox", "laguna", "mimo_v2_flash", "minicpmv4_6.language", "minimax_m2",
+        "minimax_m3_vl", "nemotron", "persimmon", "phi", "phi3", "phi3_v", "phi4_multimodal", "qwen3_5.language",
+        "qwen3_5_moe.language", "qwen3_next", "recurrent_gemma", "stablelm", "stablelm_epoch", "step3p7", "zaya",
     },
-    "d_rope_sliding": {"laguna", "mimo_v2_flash", "zaya"},
+    "d_rope_sliding": {"laguna", "mimo_v2_flash", "step3p7", "zaya"},
     "d_turned": {"musicflamingo"},
     "n_frequencies": {"esm", "evolla.protein"},
     "n_token_types": {"deberta", "deberta-v2", "gte"},
     "d_conv": {"deberta-v2"},
     "window": {"modernbert", "modernbert-decoder"},
     "window_size": {
-        "deepseek_vl_hybrid.high_res_vision", "got_ocr2.vision", "pp_formulanet.vision", "unlimited_ocr.sam",
+        "deepseek_ocr2.sam", "deepseek_vl_hybrid.high_res_vision", "got_ocr2.vision", "pp_chart2table.vision",
+        "pp_formulanet.vision", "unlimited_ocr.sam",
     },
     "n_layers": {"evolla.resampler", "idefics.perceiver", "nemotron_h"},
     "n_decoder_layers": {"funnel"},
@@ -65,13 +68,14 @@ MAY_BE_ZERO = {
     "n_adapter_places": {"zamba2"},
     "n_patches": {  # an image smaller than a patch
         "aria.vision", "aya_vision.vision", "blip-2.vision", "blip.vision", "cohere2_vision.vision",
-        "deepseek_vl.vision", "deepseek_vl_hybrid.vision", "gemma3.vision", "git.vision", "glm4v.vision",
-        "glm4v_moe.vision", "granite4_vision.vision", "h2ovl_chat.vision", "idefics.vision", "idefics2.vision",
-        "idefics3.vision", "instructblip.vision", "instructblipvideo.vision", "internvl.vision", "internvl_chat.vision",
-        "janus.vision", "kosmos-2.vision", "llava.vision", "llava_next.vision", "llava_next_video.vision",
-        "llava_onevision.vision", "minicpmv.vision", "minicpmv4_6.vision", "modernvbert.vision", "molmo2.vision",
-        "ovis2.vision", "paddleocr_vl.vision", "paligemma.vision", "phi4_multimodal.vision", "qianfan_ocr.vision",
-        "smolvlm.vision", "t5gemma2.vision", "unlimited_ocr.vision", "video_llava.vision", "vipllava.vision",
+        "deepseek_vl.vision", "deepseek_vl_hybrid.vision", "deepseek_vl_v2.vision", "gemma3.vision", "git.vision",
+        "glm4v.vision", "glm4v_moe.vision", "granite4_vision.vision", "h2ovl_chat.vision", "idefics.vision",
+        "idefics2.vision", "idefics3.vision", "instructblip.vision", "instructblipvideo.vision", "internvl.vision",
+        "internvl_chat.vision", "janus.vision", "kosmos-2.vision", "llava.vision", "llava_next.vision",
+        "llava_next_video.vision", "llava_onevision.vision", "minicpmv.vision", "minicpmv4_6.vision",
+        "modernvbert.vision", "molmo2.vision", "ovis2.vision", "paddleocr_vl.vision", "paligemma.vision",
+        "phi4_multimodal.vision", "qianfan_ocr.vision", "smolvlm.vision", "step3p7.vision", "t5gemma2.vision",
+        "unlimited_ocr.vision", "video_llava.vision", "vipllava.vision",
     },
     "n_layers_before": {"minicpmv4_6.vision"},
     "n_positions": {"perception_lm.vision"},

@@ -128,6 +128,7 @@ EXCEPTIONS = {
         for name in ("q_proj", "k_proj", "v_proj", "o_proj")
     },
     **{f"model.layers.#.self_attn.{name}.weight": "linear attention of minimax" for name in ("qkv_proj", "out_proj")},
+    "language.model.layers.#.mlp.gate.e_score_correction_bias": "learned in deepseek_vl_v2, a buffer elsewhere",
     "model.decoder.embed_tokens.weight": "the second table of t5gemma, the only one elsewhere",
     **{
         f"model.layers.#.shared_mlp.{name}_linear.weight": "the only MLP of a granitemoehybrid without experts"

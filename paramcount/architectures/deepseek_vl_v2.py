@@ -157,6 +157,7 @@ class DeepseekVL2(Sizes):
     """
 
     reference = "DeepseekVLV2ForCausalLM of deepseek-ai/deepseek-vl2"
+    required_keys = ("tile_tag",)
     conditions = (as_released,)
 
     language: VL2Language

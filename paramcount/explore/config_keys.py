@@ -74,7 +74,8 @@ def state_sizes(
     if context and "n_positions" not in main.sizes.__dict__:
         find_object(document, main.section).setdefault(CONTEXT_KEY, context)
     keys = {path: place for block in blocks for path, place in state_block(document, block)}
-    if f"language.{TIE_KEY}" in keys and COMPOSITES[model_type].tie_rule != "text":
+    composite = COMPOSITES.get(model_type)
+    if composite and f"language.{TIE_KEY}" in keys and composite.tie_rule != "text":
         keys[f"language.{TIE_KEY}"] = [TIE_KEY]
     for block in blocks:
         configs = find_object(document, block.section), find_object(document, block.root)

@@ -113,6 +113,12 @@ def guess_share(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[float]:
     return [(value or 0) / c["d_head"]]
 
 
+def guess_shares(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[list[float]]:
+    """The share of each head that is rotated, for each layer."""
+    widths = {"full_attention": c["d_rope"], "sliding_attention": c["d_rope_sliding"]}
+    return [[widths[kind] / c["d_head"] for kind in c["layer_types"]]]
+
+
 def guess_rope(value: Any, c: Mapping[str, Any], old: Any) -> Iterator[dict[str, Any]]:
     """The share of each head that is rotated, in all layers or in layers of one kind."""
     rope = old if isinstance(old, dict) else {}
@@ -170,6 +176,11 @@ def guess_channels(heads: str) -> Guess:
     return lambda value, c, old: [value * c[heads]]
 
 
+def guess_ratio(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[float]:
+    """A share of the hidden size, of which the whole part counts."""
+    return [value / c["d_model"], (value + 0.5) / c["d_model"]]
+
+
 def guess_blocks(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[list[Any]]:
     """The attention and the MLP of each layer, as DeciLM has them."""
     attentions = [
@@ -189,6 +200,7 @@ GUESSES: dict[str, Guess] = {
     "image_size": guess_image_size,
     "partial_rotary_factor": guess_share,
     "rotary_pct": guess_share,
+    "partial_rotary_factors": guess_shares,
     "rope_parameters": guess_rope,
     "moe_layer_frequency": guess_steps,
     "encoder_sparse_step": guess_steps,
@@ -200,6 +212,8 @@ GUESSES: dict[str, Guess] = {
     "attn_type_list": guess_words({"full_attention": 1, "linear_attention": 0, "lightning_attention": 0}),
     "moe_layers": guess_others,
     "moe_layer_freq": guess_marks(0, 1),
+    "mlp_layer_types": guess_marks("dense", "sparse"),
+    "mlp_ratio": guess_ratio,
     "indexer_types": guess_marks("shared", "full"),
     "position_embedding_type": lambda value, c, old: ["rotary", "absolute"],
     "norm_type": lambda value, c, old: ["layer_norm", "rms_norm"],
