@@ -185,7 +185,7 @@ class ParamcountError(ValueError):
         )
 
     def _replace_texts(self, found: Text, where: Text, expected: Text, nearest: Iterable[str]) -> ParamcountError:
-        return ParamcountError(
+        return type(self)(
             found,
             where=where,
             expected=expected,

@@ -348,12 +348,46 @@ def test_the_replaced_functions_answer_as_those_of_sqlite(expression: str, value
 # ---- the command
 
 
+def test_an_unknown_name_in_double_quotes_is_no_string(few: list[pc.Model]) -> None:
+    assert ask("""SELECT "id", '"total"' FROM models WHERE "total" = 124439808 -- "x" """) == [
+        ("gpt2-small", '"total"')
+    ]
+    with pytest.raises(pc.ParamcountError, match=r"unknown column 'gpt' .*; a string is in single quotes: 'gpt'\)"):
+        ask('SELECT id FROM models WHERE family = "gpt"')
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT count(*) FROM t",
+        "SELECT id LIKE 'gpt%' FROM models",
+    ],
+)
+def test_an_interrupted_query_is_not_an_invalid_one(
+    few: list[pc.Model], sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: object) -> int:
+        raise KeyboardInterrupt
+
+    looks = iter(range(10**9))
+    monkeypatch.setattr(query, "measure_memory", lambda: 0 if next(looks) < 100 else interrupt())
+    monkeypatch.setattr(query, "REPLACEMENTS", [("like", 2, interrupt)])
+    with pytest.raises(KeyboardInterrupt):
+        run_query(sql)
+
+
+def test_headings_contain_no_control_characters(run: Runner) -> None:
+    assert run("sql", 'SELECT 1 AS "a\x1b[31m\nb"', "--color", "always").out.splitlines()[0].endswith("a\\x1b[31m\\nb")
+
+
 def test_an_unknown_name_is_an_error_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_error(capsys, "sql", "SELECT * FROM modles", "-o", "x.csv").endswith("; did you mean models?")
     for name, nearest in (("hidden_size", "d_model"), ("totl", "total"), ("KV heads", "n_kv_heads")):
         message = command_error(capsys, "sql", "SELECT [" + name + "] FROM models", "-o", "x.csv")
         assert message.startswith(f"unknown column '{name}' (expected ")
         assert f"did you mean {nearest}" in message
+    table = "unknown column 'a.id' (expected a column of its table; models has id)"
+    assert command_error(capsys, "sql", "SELECT a.id FROM tensors a", "-o", "x.csv") == table
     assert command_error(capsys, "sql", "-o", "x.csv") == "missing argument QUERY; run `paramcount sql --help`"
     assert command_error(capsys, "sql", "SELECT 1", "--schema", "-o", "x.csv") == "--schema takes no QUERY"
 

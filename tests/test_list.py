@@ -12,6 +12,7 @@ import pytest
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.database.filters import parse_filter
+from paramcount.database.listing import select_rows
 from tests.refusing import command_error
 from tests.running import Runner
 
@@ -96,6 +97,10 @@ def test_numbers_of_a_filter_are_exact() -> None:
         ("", "--where is empty (expected a column, a number, a date or a string in quotes)"),
         ("total <", "--where ends too early (expected a column, a number, a date or a string in quotes)"),
         ("total", "--where: 'total' is a number (expected a comparison such as total > 1)"),
+        ("not released", "--where: 'released' is a date (expected a comparison such as released >= 2025-01-31)"),
+        ("hf", "--where: 'hf' is a string (expected a comparison such as hf = 'x')"),
+        ("released is", "--where ends too early (expected is null or is not null)"),
+        ("released < null", "--where: unexpected 'null' (expected a column, a number, a date or a string in quotes)"),
         ("(tied", "--where ends too early (expected a closing parenthesis)"),
         ("tied)", "--where: unexpected ')' (expected and, or, or a comparison)"),
         ("family = qwen", "--where: unknown column 'qwen' (expected a column, or 'qwen' in quotes for a string)"),
@@ -120,6 +125,27 @@ def test_numbers_of_a_filter_are_exact() -> None:
 )  # fmt: skip
 def test_an_invalid_filter_is_an_error(where: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert command_error(capsys, "list", "--where", where, "-o", "out.csv") == message
+
+
+@pytest.mark.parametrize("where", ["total <", "released > 2025", "tied)", "hf"])
+def test_models_are_loaded_for_an_unknown_column_alone(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zoo, "load_all", lambda: pytest.fail("all models are loaded"))
+    with pytest.raises(pc.ParamcountError):
+        select_rows([], where, None, None)
+
+
+@pytest.mark.parametrize("condition", ["released is null", "released = null", "not released is not null"])
+def test_null_is_an_unknown_value(condition: str) -> None:
+    matches = parse_filter(condition, []).matches
+    assert matches({"released": None})
+    assert not matches({"released": "2025-01-31"})
+    assert parse_filter("released != null and total is not null", []).matches({"released": "2025-01-31", "total": 0})
+
+
+@pytest.mark.parametrize("columns", ["", ",", " , "])
+def test_columns_without_a_name_are_an_error(columns: str, capsys: pytest.CaptureFixture[str]) -> None:
+    message = command_error(capsys, "list", "--columns", columns, "-o", "out.csv")
+    assert message == f"--columns = {columns!r} (expected names such as total,active)"
 
 
 def test_every_word_must_match_a_name_the_family_the_publisher_or_an_alias(run: Runner) -> None:

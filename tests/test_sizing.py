@@ -99,6 +99,15 @@ def test_memory_alone_lists_the_largest_first() -> None:
     assert len(totals) == 10
 
 
+def test_each_panel_of_a_narrow_table_starts_with_the_sizes_that_vary(
+    run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = run("size", "--like", "mixtral-8x7b", "--total", "20B", "--limit", "1").out.splitlines()
+    headings = [line.split() for line in lines if line.startswith("d_model ")]
+    assert [line for line in headings if "active" in line] == [["d_model", "layers", "active"]]
+
+
 def test_a_result_is_plain_data() -> None:
     document = json.loads(json.dumps(pc.size("gpt2-small", total=2 * 10**8, limit=1).to_dict()))
     assert (document["id"], document["total"], document["memory"]) == ("gpt2-small", 200_000_000, None)

@@ -24,6 +24,7 @@ from paramcount.sweeping.expressions import EXPECTED, parse_expression
 from paramcount.sweeping.sweep import make_sweep
 from paramcount.sweeping.validity import find_limits
 from paramcount.zoo.what_if import get_size, list_paths
+from tests.refusing import command_error
 from tests.running import Runner
 from tests.structures import keep_every
 
@@ -205,6 +206,7 @@ def test_expressions_mean_what_they_mean_in_python(text: str, value: int) -> Non
         ("d_ff=9:3", "d_ff = 9:3 has no values (expected a stop of at least 9)"),
         ("d_ff=1:9:0", "d_ff has a step of 0 (expected a step of at least 1)"),
         ("d_ff=1:99999999", "d_ff has 99,999,999 values (expected at most 10,000,000)"),
+        ("d_ff=1:9999999999999999999", "d_ff = '1:9999999999999999999' (expected integers of at most 18 digits)"),
         ("d_ff=1,x", "d_ff = 'x' (expected integers, true, false or null)"),
         (
             "d_ff=2*d_ff",
@@ -230,6 +232,27 @@ def test_an_invalid_setting_is_an_error_of_one_line(setting: str, message: str) 
     with pytest.raises(pc.ParamcountError) as raised:
         make_sweep(pc.load("gpt2-small"), parse_axes([setting]))
     assert str(raised.value) == message
+
+
+def test_an_unknown_extension_is_an_error_with_every_file_format(capsys: pytest.CaptureFixture[str]) -> None:
+    message = command_error(capsys, "sweep", "gpt2-small", "n_layers=1:3", "-o", "x.foo")
+    assert message == (
+        "-o: unknown extension '.foo' (expected .txt, .md, .markdown, .csv, .json, .tex, .html, .htm, .npy, .npz or "
+        ".parquet; with --format, any extension)"
+    )
+
+
+def test_each_panel_of_a_narrow_table_starts_with_the_sizes_that_vary(
+    run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "33")
+    lines = run("sweep", "gpt2-small", "d_ff=n_layers", "n_layers=1,2", "n_positions=8,9").out.splitlines()
+    headings = [line.split() for line in lines if line.startswith("layers")]
+    assert headings == [
+        ["layers", "n_positions", "d_ff"],
+        ["layers", "n_positions", "total"],
+        ["layers", "n_positions", "active"],
+    ]
 
 
 @pytest.mark.parametrize("extension", ["csv", "npy", "npz"])

@@ -94,6 +94,25 @@ def test_an_id_that_is_taken_or_invalid_is_refused(
     assert not own_zoo.exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("--name", "x" * 2001, "a string of at most 2000 characters"),
+        ("--publisher", "\x1b[31mx", "a string of printable characters"),
+        ("--publisher", "", "a non-empty string"),
+        ("--source", "a\nb", "a string of printable characters"),
+        ("--name", "\udcff", "a Unicode string"),
+    ],
+)
+def test_a_value_that_no_entry_can_have_is_refused(
+    option: str, value: str, expected: str, capsys: pytest.CaptureFixture[str], own_zoo: Path
+) -> None:
+    message = command_error(capsys, "add", "config.json", "--id", "x", option, value)
+    assert message.startswith(option)
+    assert message.endswith(f" (expected {expected})")
+    assert not own_zoo.exists()
+
+
 def test_what_cannot_be_an_entry_is_refused(capsys: pytest.CaptureFixture[str], run: Runner, own_zoo: Path) -> None:
     assert command_error(capsys, "add", "gpt2-small", "--id", "x") == (
         "gpt2-small is a zoo entry already (expected a config.json)"

@@ -9,7 +9,7 @@ import click
 from paramcount.cli.commands import Command
 from paramcount.cli.options import Output, emit, output_options
 from paramcount.counting.count import SCHEMA_VERSION
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, make_printable
 from paramcount.output.tables import Column, Table, format_value
 
 
@@ -37,7 +37,7 @@ def command(query: str | None, schema: bool, output: Output) -> None:
 
     def make_table(format: str) -> Table:
         columns = [
-            Column(name, name, is_numeric([row[i] for row in result.rows]), show_value)
+            Column(name, make_printable(name), is_numeric([row[i] for row in result.rows]), show_value)
             for i, name in enumerate(result.columns)
         ]
         records = [dict(zip(result.columns, row)) for row in result.rows]

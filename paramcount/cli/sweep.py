@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
@@ -21,6 +20,7 @@ from paramcount.cli.options import (
     set_option,
 )
 from paramcount.cli.progress import progress_callback
+from paramcount.output.files import ANY_EXTENSION, EXTENSIONS, choose_by_extension
 
 
 @click.command(
@@ -55,9 +55,11 @@ def command(
     from paramcount.sweeping.sweep import make_sweep
     from paramcount.sweeping.writers import WRITERS, write_csv, write_file
 
-    extension = Path(output.path or "").suffix.lower()
-    has_format = bool(output.format_option or output.flags)
-    format = extension.lstrip(".") if output.is_file and extension in WRITERS and not has_format else output.format
+    if output.is_file and not output.format_option and not output.flags:
+        extensions = EXTENSIONS | {extension: extension.lstrip(".") for extension in WRITERS}
+        format = choose_by_extension(str(output.path), extensions, or_else=ANY_EXTENSION)
+    else:
+        format = output.format
     names = DEFAULT_COLUMNS if columns is None else [column for column in columns.split(",") if column.strip()]
     model = load_model(name, changes, download)
     sweep = make_sweep(model, parse_axes(settings), names)

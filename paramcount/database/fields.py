@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from paramcount.costs.columns import RESOURCES, find_resource
 from paramcount.counting import Count
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, quote
 from paramcount.output.tables import format_value
 from paramcount.sizes import Sizes
 from paramcount.views.compare import CHANGE_COLUMNS, COLUMNS, KNOWN
@@ -33,6 +33,8 @@ def select_fields(
     Raises: ParamcountError for an unknown name.
     """
     chosen = [find_field(name.strip(), models) for name in (columns or "").split(",") if name.strip()]
+    if columns is not None and not chosen:
+        raise ParamcountError(f"= {quote(columns)}", where="--columns", expected="names such as total,active")
     key = find_field(sort.removeprefix("-"), models) if sort is not None else None
     fields = [*chosen, *([key] if key else []), *others]
     return Selection(

@@ -2,7 +2,8 @@
 
     filter      = both ("or" both)*
     both        = condition ("and" condition)*
-    condition   = "not" condition | "(" filter ")" | sum (("<" | "<=" | ">" | ">=" | "=" | "==" | "!=") sum)*
+    condition   = "not" condition | "(" filter ")" | sum "is" ["not"] "null" | sum ("=" | "!=") "null"
+                | sum (("<" | "<=" | ">" | ">=" | "=" | "==" | "!=") sum)*
     sum         = product (("+" | "-") product)*
     product     = factor (("*" | "/" | "//") factor)*
     factor      = "-" factor | "(" filter ")" | number | date | string | column
@@ -46,7 +47,9 @@ SIGNS = {"==": "=", "<>": "!=", "≤": "<=", "≥": ">=", "≠": "!=", "×": "*"
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
 }  # fmt: skip
+WORDS = ("and", "or", "not", "is", "null")
 TYPES = {"integer": "number", "number": "number", "flag": "flag", "text": "string", "date": "date"}
+EXAMPLES = {"number": "> 1", "date": ">= 2025-01-31", "string": "= 'x'"}  # of a comparison, by type
 EXPECTED = 'a condition such as "total < 9e9 and released >= 2025-01-01"'
 
 
@@ -120,7 +123,7 @@ def make_token(match: re.Match[str]) -> Token:
     if match["string"]:
         return Token("string", text, match["string"][1:-1])
     if match["quoted"] or match["name"]:
-        kind = "word" if match["name"] and text.lower() in ("and", "or", "not") else "name"
+        kind = "word" if match["name"] and text.lower() in WORDS else "name"
         return Token(kind, match["quoted"] or (text.lower() if kind == "word" else text))
     return Token("sign", SIGNS.get(text, text))
 
@@ -199,8 +202,16 @@ class Parser:
             inner = self.read_condition(depth + 1)
             check_flag(inner)
             return Term("flag", lambda row: None if (value := inner.compute(row)) is None else not value, "not")
-        terms, signs = [self.read_sum(depth)], []
+        terms = [self.read_sum(depth)]
+        if self.take("is"):
+            is_known = bool(self.take("not"))
+            if not self.take("null"):
+                self.fail("is null or is not null")
+            return check_null(terms[0], is_known)
+        signs: list[str] = []
         while sign := self.take(*COMPARE):
+            if not signs and sign in ("=", "!=") and self.take("null"):
+                return check_null(terms[0], sign == "!=")
             signs.append(sign)
             terms.append(self.read_sum(depth))
         if not signs:
@@ -253,6 +264,11 @@ class Parser:
         return Term(TYPES[field.type], lambda row: row[key], name)
 
 
+def check_null(term: Term, is_known: bool) -> Term:
+    """Whether the value of a term is unknown, or is known."""
+    return Term("flag", lambda row: (term.compute(row) is not None) == is_known, "null")
+
+
 def quote_once(text: str) -> str:
     """A name in quotes; a string in the quotes that it was written in."""
     return text if text[:1] in ("'", '"') else quote(text)
@@ -261,7 +277,10 @@ def quote_once(text: str) -> str:
 def check_flag(term: Term) -> None:
     """Raises: ParamcountError if a term is not true or false."""
     if term.type != "flag":
-        raise ParamcountError(f"{quote(term.text)} is a {term.type}", expected=f"a comparison such as {term.text} > 1")
+        example = EXAMPLES[term.type]
+        raise ParamcountError(
+            f"{quote(term.text)} is a {term.type}", expected=f"a comparison such as {term.text} {example}"
+        )
 
 
 def compare_terms(terms: Sequence[Term], signs: Sequence[str]) -> Term:

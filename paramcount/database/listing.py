@@ -11,9 +11,10 @@ from paramcount.database.fields import Selection, select_fields
 from paramcount.database.filters import Filter, parse_filter
 from paramcount.database.store import read_rows
 from paramcount.database.tables import find_table
-from paramcount.errors import LONGEST, ParamcountError
+from paramcount.errors import LONGEST
 from paramcount.views.compare import CHANGE_COLUMNS, COLUMNS, FURTHER, Row, add_fields
 from paramcount.zoo import Model
+from paramcount.zoo.aliases import UnknownColumnError
 from paramcount.zoo.names import matches_name
 
 
@@ -60,7 +61,7 @@ def select_rows(rows: list[Row], where: str | None, columns: str | None, sort: s
     models: list[Model] = []
     try:
         filter, selection = read_options(models, where, columns, sort)
-    except ParamcountError:  # perhaps a size
+    except UnknownColumnError:  # perhaps a size
         models = zoo.load_all()
         filter, selection = read_options(models, where, columns, sort)
     missing = {name: field for name, field in selection.further.items() if rows and name not in rows[0]}

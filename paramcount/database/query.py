@@ -17,7 +17,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from paramcount.database.store import BY_NAME, open_database, open_empty
-from paramcount.errors import ParamcountError, find_nearest, list_names, make_printable
+from paramcount.database.tables import TABLES
+from paramcount.errors import ParamcountError, find_nearest, join_words, list_names, make_printable
 from paramcount.zoo.aliases import find_column
 
 MOST_ROWS = 100_000
@@ -53,7 +54,10 @@ LIMITS = {
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
-UNKNOWN = re.compile(r"no such (table|column|function): (?:\w+\.)?(.*)", re.DOTALL)
+QUOTED_NAME = re.compile(
+    r"""(?P<skip>'(?:[^']|'')*'|`(?:[^`]|``)*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/)|"(?P<name>(?:[^"]|"")*)\"""", re.DOTALL
+)
+UNKNOWN = re.compile(r"no such (table|column|function): ((?:\w+\.)?(.*))", re.DOTALL)
 EXPECTED = "one SELECT over the tables of `paramcount sql --schema`"
 
 
@@ -71,14 +75,29 @@ class Budget:
         self.end = time.monotonic() + seconds
         self.memory = measure_memory() + MOST_MEMORY
         self.problem = ""  # what ended the query
+        self.is_interrupted = False  # by Ctrl-C
 
     def check(self) -> bool:
         """Whether the query must end."""
+        if self.is_interrupted:
+            return True
         if time.monotonic() > self.end:
             self.problem = "takes too long"
         elif measure_memory() > self.memory:
             self.problem = "takes too much memory"
         return bool(self.problem)
+
+    def guard(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function for SQLite, which hides what it raises; Ctrl-C ends the query all the same."""
+
+        def call(*arguments: Any) -> Any:
+            try:
+                return function(*arguments)
+            except KeyboardInterrupt:
+                self.is_interrupted = True
+                raise
+
+        return call
 
 
 def measure_memory() -> int:
@@ -101,11 +120,12 @@ def run_query(sql: str, *, seconds: float = MOST_SECONDS) -> Result:
     if len(sql) > LONGEST_QUERY:
         raise ParamcountError(f"the query has {len(sql):,} characters", expected=f"at most {LONGEST_QUERY:,}")
     budget = Budget(seconds)
-    with restrict(open_empty(), budget) as (connection, names), translate_errors(budget):
-        connection.execute(f"EXPLAIN {sql}")  # compiles the query, which tells its tables, without running it
+    with restrict(open_empty(), budget) as (connection, names), translate_errors(budget, sql):
+        # compiles the query, which tells its tables, without running it
+        connection.execute(f"EXPLAIN {quote_names(sql)}")
     filled = open_database(names & BY_NAME.keys())
     budget = Budget(seconds)
-    with restrict(filled, budget) as (connection, _), translate_errors(budget):
+    with restrict(filled, budget) as (connection, _), translate_errors(budget, sql):
         cursor = connection.execute(sql)
         rows = []
         for row in cursor:
@@ -113,6 +133,17 @@ def run_query(sql: str, *, seconds: float = MOST_SECONDS) -> Result:
             if len(rows) > MOST_ROWS:
                 raise ParamcountError(f"the query returns more than {MOST_ROWS:,} rows", expected="a smaller LIMIT")
         return Result(make_unique(column[0] for column in cursor.description or ()), rows)
+
+
+def quote_names(sql: str) -> str:
+    """A query with its names in backquotes. SQLite takes an unknown name in double quotes for a string.
+
+    >>> print(quote_names('SELECT "id" FROM models /* the "id" */'))
+    SELECT `id` FROM models /* the "id" */
+    """
+    return QUOTED_NAME.sub(
+        lambda match: match["skip"] or "`" + match["name"].replace('""', '"').replace("`", "``") + "`", sql
+    )
 
 
 @contextmanager
@@ -139,8 +170,8 @@ def restrict(connection: sqlite3.Connection, budget: Budget) -> Iterator[tuple[s
         connection.execute("PRAGMA query_only = ON")
         connection.text_factory = decode_text
         for name, n_arguments, function in REPLACEMENTS:
-            connection.create_function(name, n_arguments, function, deterministic=True)
-        connection.set_progress_handler(budget.check, STEPS)
+            connection.create_function(name, n_arguments, budget.guard(function), deterministic=True)
+        connection.set_progress_handler(budget.guard(budget.check), STEPS)
         connection.set_authorizer(authorize)
         yield connection, names
     finally:
@@ -148,30 +179,45 @@ def restrict(connection: sqlite3.Connection, budget: Budget) -> Iterator[tuple[s
 
 
 @contextmanager
-def translate_errors(budget: Budget) -> Iterator[None]:
-    """Errors of SQLite as ParamcountErrors of one line."""
+def translate_errors(budget: Budget, sql: str) -> Iterator[None]:
+    """Errors of SQLite as ParamcountErrors of one line, and Ctrl-C as KeyboardInterrupt."""
     try:
         yield
     except ParamcountError:
         raise
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
+        if budget.is_interrupted or (str(error) == "interrupted" and not budget.problem):
+            raise KeyboardInterrupt from None
         if budget.problem:
             raise ParamcountError(f"the query {budget.problem}", expected="a smaller query") from None
-        raise explain_error(error) from None
+        raise explain_error(error, sql) from None
 
 
-def explain_error(error: Exception) -> ParamcountError:
+def explain_error(error: Exception, sql: str) -> ParamcountError:
     """An error of SQLite, with the nearest name of a table or column."""
     text = make_printable(error, 200) or type(error).__name__
     if unknown := UNKNOWN.fullmatch(str(error)):
-        kind, name = unknown[1], make_printable(unknown[2], 60)
+        kind, path, name = unknown[1], make_printable(unknown[2], 60), make_printable(unknown[3], 60)
         columns = list(dict.fromkeys(field.name for table in BY_NAME.values() for field in table.fields))
         if kind == "function":
             nearest = [near for near in find_nearest(name.lower(), FUNCTIONS) if near != name.lower()]
             return ParamcountError(f"SQLite {sqlite3.sqlite_version} has no function {name!r}", nearest=nearest)
-        names = list(BY_NAME) if kind == "table" else columns
-        nearest = list(find_synonym(name, columns) if kind == "column" else find_nearest(name, names))
-        return ParamcountError(f"unknown {kind} {name!r}", expected=list_names(names, name), nearest=nearest)
+        if kind == "table":
+            names = list(BY_NAME)
+            return ParamcountError(
+                f"unknown table {path!r}", expected=list_names(names, name), nearest=find_nearest(name, names)
+            )
+        if owners := [table.name for table in TABLES if name in (field.name for field in table.fields)]:
+            verb = "has" if len(owners) == 1 else "have"
+            return ParamcountError(
+                f"unknown column {path!r}", expected=f"a column of its table; {join_words(owners, 'and')} {verb} {name}"
+            )
+        hint = f"; a string is in single quotes: '{name}'" if f'"{name}"' in sql else ""
+        return ParamcountError(
+            f"unknown column {path!r}",
+            expected=list_names(columns, name) + hint,
+            nearest=find_synonym(name, columns),
+        )
     if "user-defined function raised" in text:
         found = "the text, the pattern or the width of a LIKE, GLOB or printf is too long"
         expected = f"at most {LONGEST_MATCHED:,} and {LONGEST_PATTERN} characters, and a width without *"

@@ -23,6 +23,7 @@ EXTENSIONS = {
     ".html": "html",
     ".htm": "html",
 }
+ANY_EXTENSION = "with --format, any extension"
 
 
 def choose_format(format: str | None, flags: Sequence[str], output: str | None) -> str:
@@ -38,7 +39,7 @@ def choose_format(format: str | None, flags: Sequence[str], output: str | None) 
     if output in (None, "-"):
         return formats[0] if formats else "table"
     if not formats:
-        return choose_by_extension(str(output), EXTENSIONS, or_else="with --format, any extension")
+        return choose_by_extension(str(output), EXTENSIONS, or_else=ANY_EXTENSION)
     extension = Path(str(output)).suffix.lower()
     valid = [suffix for suffix, name in EXTENSIONS.items() if name == formats[0]]
     if extension in EXTENSIONS and extension not in (*valid, ".txt"):  # a .txt file may contain any format

@@ -47,6 +47,7 @@ class Table(NamedTuple):
     below: Sequence[str] = ()
     headings: bool = True
     wraps: bool = False  # whether the last column may wrap to several lines
+    keys: Sequence[str] = ()  # the columns that tell the rows apart, repeated in each panel; by default the first one
     narrowest: int = 14  # columns; a last column with less space continues below its row
     drops: bool = False  # whether a narrow terminal shows fewer columns, with a note below
     texts: Mapping[str, Callable[[int, bool], str]] = {}  # {format: render(width, colour)}, instead of rows

@@ -26,7 +26,8 @@ def render_text(table: Table, width: int, *, colour: bool = False) -> str:
     if table.wraps and not is_below:
         widths[-1] = min(widths[-1], available)
     lines = list(format_lines_above(table, width, colour=colour))
-    for panel in split_panels(widths[:-1] if is_below else widths, width):
+    keys = [i for i, column in enumerate(columns) if column.name in table.keys] or [0]
+    for panel in split_panels(widths[:-1] if is_below else widths, width, keys):
         if len(panel) < len(columns) - is_below and lines:
             lines.append("")
         wraps = table.wraps and len(columns) - 1 in panel
@@ -115,13 +116,25 @@ def wrap_sum(text: str, width: int) -> list[str]:
     return [line.replace("\u00a0", " ") for line in wrap(joined, width)]
 
 
-def split_panels(widths: list[int], width: int) -> list[list[int]]:
-    """Groups of columns that fit the width, each starting with the first column."""
-    panels, used = [[0]], widths[0]
+def split_panels(widths: list[int], width: int, keys: list[int]) -> list[list[int]]:
+    """Groups of columns that fit the width. Each but the first starts with the key columns before it, or with the first
+    column if the keys leave no space.
+
+    >>> split_panels([5, 5, 5, 5], 19, [0, 2]), split_panels([5, 5, 5, 5], 12, [0, 2])
+    ([[0, 1, 2], [0, 2, 3]], [[0, 1], [0, 2], [0, 3]])
+    """
+    panels, n_repeated = [[0]], 1
     for i in range(1, len(widths)):
-        if used + 2 + widths[i] > width and len(panels[-1]) > 1:
-            panels.append([0])
-            used = widths[0]
-        panels[-1].append(i)
-        used += 2 + widths[i]
+        panel = panels[-1]
+        if measure_panel(widths, [*panel, i]) > width and len(panel) > n_repeated:
+            repeated = [key for key in keys if key < i]
+            panel = repeated if measure_panel(widths, [*repeated, i]) <= width else [0]
+            n_repeated = len(panel)
+            panels.append(panel)
+        panel.append(i)
     return panels
+
+
+def measure_panel(widths: list[int], panel: list[int]) -> int:
+    """The columns of a terminal that a panel takes."""
+    return sum(widths[i] + 2 for i in panel) - 2

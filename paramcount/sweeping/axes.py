@@ -57,9 +57,9 @@ def parse_axis(text: str, where: str) -> Axis:
         start, stop, step = int(match[1]), int(match[2]), int(match[3] or 1)
         return make_range(start, stop, step, where)
     if ":" in text:
-        raise ParamcountError(
-            f"= {quote(text)}", where=where, expected="START:STOP or START:STOP:STEP, such as 16:64:4"
-        )
+        is_long = re.search(r"\d{19}", text)
+        expected = "integers of at most 18 digits" if is_long else "START:STOP or START:STOP:STEP, such as 16:64:4"
+        raise ParamcountError(f"= {quote(text)}", where=where, expected=expected)
     if text.lstrip().startswith(("[", '"', "'")):
         return (parse_value(text, where),)
     pieces = text.split(",")

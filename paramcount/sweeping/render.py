@@ -63,4 +63,4 @@ def build_sweep_table(sweep: Sweep, chunks: Iterable[Arrays], tally: Tally) -> T
     }
     below = [] if rows else [f"no combination is {'invalid' if REASON in names else 'valid'}"]
     above = [f"{sweep.model.id} with other sizes"]
-    return Table(fields, rows, data, above=above, below=below, wraps=REASON in names)
+    return Table(fields, rows, data, above=above, below=below, wraps=REASON in names, keys=list(sweep.axes))

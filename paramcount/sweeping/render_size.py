@@ -24,7 +24,8 @@ def build_size_table(sizing: Sizing) -> Table:
         fields.append(Column("memory", "memory", show=format_bytes))
     rows = [make_row(candidate, names, has_active) for candidate in sizing.candidates]
     above = [f"configurations like {sizing.like.id}, best first"]
-    return Table(fields, rows, sizing.to_dict(), above=above, below=[f"rule: {rule}" for rule in sizing.rules])
+    below = [f"rule: {rule}" for rule in sizing.rules]
+    return Table(fields, rows, sizing.to_dict(), above=above, below=below, keys=sizing.varied)
 
 
 def make_row(candidate: Candidate, names: list[str], has_active: bool) -> list[Any]:

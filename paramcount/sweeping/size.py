@@ -72,6 +72,7 @@ class Sizing:
 
     like: Model
     budget: Budget
+    varied: tuple[str, ...]  # the sizes that no rule derives from others
     rules: tuple[str, ...]
     candidates: tuple[Candidate, ...]
 
@@ -101,7 +102,8 @@ def size_model(
     """
     check_budget(budget, step, limit)
     try:
-        shape = make_shape(like, find_paths(like, vary), step)
+        paths = find_paths(like, vary)
+        shape = make_shape(like, paths, step)
         rules = describe_rules(shape)
     except ParamcountError as error:
         raise error.add_location(like.id) from None
@@ -116,7 +118,7 @@ def size_model(
             found.append(candidate)
     if not found:
         raise make_error(like, budget, table)
-    return Sizing(like, budget, (*rules, *describe_budget(budget)), tuple(found))
+    return Sizing(like, budget, paths, (*rules, *describe_budget(budget)), tuple(found))
 
 
 def find_paths(like: Model, vary: Sequence[str] | None) -> tuple[str, ...]:

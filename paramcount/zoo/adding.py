@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from paramcount.errors import ParamcountError, make_printable, quote
+from paramcount.formats.schema_errors import convert_validation_error
 from paramcount.output.files import write_atomically
 from paramcount.sizes.setting_keys import select_entry_settings
 from paramcount.zoo import catalog
-from paramcount.zoo.entries import Entry, Release, Source
+from paramcount.zoo.entries import Entry, Record, Release, Source
 from paramcount.zoo.model import Model
 from paramcount.zoo.names import RESERVED, index_built_in_spellings, index_spellings, normalize_name
 from paramcount.zoo.writing import format_entry
 
+R = TypeVar("R", bound=Record)
 FAMILY = "own"  # of entries that were added without one
 
 
@@ -54,7 +59,12 @@ def make_entry(
             f"is counted without {missing}", where=model.id, expected="a model that is counted whole, with its LM head"
         )
     settings = select_entry_settings(model.sizes, reading.document)
-    return Entry(
+    try:
+        origin = build_record(Source, id="config", kind="config_json", ref=source, accessed=datetime.date.today())
+    except ParamcountError as error:
+        raise error.replace(where="--source") from None
+    return build_record(
+        Entry,
         id=id,
         name=name or id,
         family=family,
@@ -65,8 +75,19 @@ def make_entry(
         config=model.sizes,
         settings=settings or None,
         release=None if reading.document.get("quantization_config") else UNCHANGED,
-        sources=(Source(id="config", kind="config_json", ref=source, accessed=datetime.date.today()),),
+        sources=(origin,),
     )
+
+
+def build_record(kind: type[R], /, **fields: Any) -> R:
+    """A block of an entry.
+
+    Raises: ParamcountError for an invalid field.
+    """
+    try:
+        return kind(**fields)
+    except ValidationError as error:
+        raise convert_validation_error(error, kind) from None
 
 
 UNCHANGED = Release(legacy_buffers=False, mtp=False, copies=(), quantisation=None)

@@ -42,13 +42,17 @@ def map_keys_to_fields() -> dict[str, tuple[str, ...]]:
     return {key: tuple(sorted(fields)) for key, fields in fields_by_key.items()}
 
 
+class UnknownColumnError(ParamcountError):
+    """Raised for a name that refers to no column."""
+
+
 def find_column(name: str, columns: Sequence[str]) -> str:
     """The column that a name, a heading or a config.json key refers to.
 
     >>> [find_column(name, ["n_layers", "n_kv_heads"]) for name in ("n_layers", "KV heads", "n_layer")]
     ['n_layers', 'n_kv_heads', 'n_layers']
 
-    Raises: ParamcountError if it refers to no column, or to several.
+    Raises: UnknownColumnError if it refers to no column, or to several.
     """
     if name in columns:
         return name
@@ -60,7 +64,7 @@ def find_column(name: str, columns: Sequence[str]) -> str:
         matches = [field for field in map_keys_to_fields().get(name, ()) if field in columns]
     if len(matches) == 1:
         return matches[0]
-    raise ParamcountError(
+    raise UnknownColumnError(
         f"unknown column {make_printable(name, 40)!r}",
         expected=list_names(columns, name),
         nearest=matches or find_nearest(name, columns),
