@@ -130,7 +130,7 @@ def find_attention(
 ) -> tuple[Attention, Stack, int, int]:
     """The attention of a layer, with its stack, its index and its kind.
 
-    Raises: ParamcountError if the layer has none.
+    Raises: ParamcountError if the layer has none, or if no layer has its own.
     """
     matches = [
         (attention, stack, stack.kinds.index(attention.layer))
@@ -139,6 +139,12 @@ def find_attention(
         if attention.stack == stack.name
     ]
     if layer is None:
+        if not matches:  # ALBERT
+            found, expected = (
+                "has no layer with its own attention heads",
+                "a model whose layers do not share all weights",
+            )
+            raise ParamcountError(found, where=model.id, expected=expected)
         attention, stack, kind = matches[0]
         return attention, stack, min(stack.runs[kind])[0], kind
     stack, index, kind = find_layer(model, stacks, layer)
