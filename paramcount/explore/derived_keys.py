@@ -120,8 +120,11 @@ def guess_shares(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[list[fl
 
 
 def guess_rope(value: Any, c: Mapping[str, Any], old: Any) -> Iterator[dict[str, Any]]:
-    """The share of each head that is rotated, in all layers or in layers of one kind."""
+    """The share of each head that is rotated, in all layers or in layers of one kind; or the kinds that rotate any."""
     rope = old if isinstance(old, dict) else {}
+    if isinstance(value, tuple):
+        yield {**rope, **{kind: None for kind in c["layer_types"] if kind not in value}}
+        return
     for share in guess_share(value, c, old):
         added = {"partial_rotary_factor": share}
         yield {**rope, **added}
@@ -223,6 +226,7 @@ GUESSES: dict[str, Guess] = {
     "v_channels": guess_channels("n_heads"),
     "bias_max_distance": lambda value, c, old: [value // 2],
     "block_configs": guess_blocks,
+    "indexer_kv_heads": lambda value, c, old: [1],
     "summary_idxs": lambda value, c, old: [list(range(value))],
     "num_code_groups": lambda value, c, old: [len(value) + 1],
     "downsample_rate": lambda value, c, old: [f"{c['query_side']}/{c['window_side']}"],
