@@ -191,6 +191,7 @@ class Qwen4ExpText(Qwen35MoE):
     n_ngram_rows: Indices = derived(ngram_rows)
     n_shards: Positive = hf("split_ngram_parts", absent=512)
 
+    index_kv_heads = setting("indexer_kv_heads", default=None)  # 1 if there is an indexer
     output_gate = setting("output_gate_type", default=lambda js, c: js.get("hidden_act", "silu"))
 
     def forward(c, tokens: Data) -> Data:

@@ -226,7 +226,7 @@ GUESSES: dict[str, Guess] = {
     "v_channels": guess_channels("n_heads"),
     "bias_max_distance": lambda value, c, old: [value // 2],
     "block_configs": guess_blocks,
-    "indexer_kv_heads": lambda value, c, old: [1],
+    "ple_layer_ids": lambda value, c, old: [[i + 1 for i in value]],
     "summary_idxs": lambda value, c, old: [list(range(value))],
     "num_code_groups": lambda value, c, old: [len(value) + 1],
     "downsample_rate": lambda value, c, old: [f"{c['query_side']}/{c['window_side']}"],
