@@ -6,7 +6,6 @@ from paramcount.architectures.inkling2_text import Inkling2Text
 from paramcount.flow import (
     Data,
     activate,
-    attend,
     cut,
     learned_rows,
     linear,
@@ -15,11 +14,10 @@ from paramcount.flow import (
     other_tokens,
     patch_places,
     put_in_front,
-    rope_at,
 )
 from paramcount.parts.composite import SeeingDecoder
 from paramcount.parts.perception import COLUMNS_AND_ROWS, scaled_layer
-from paramcount.parts.vision import VisionEncoder
+from paramcount.parts.vision import VisionEncoder, attend_by_places
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, hf, setting
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.rules import check_equal, check_heads_fill, check_rotated_in_two_directions
@@ -66,8 +64,7 @@ class Inkling2Vision(VisionEncoder):
     def attend(c, x: Data, places: Data) -> Data:
         heads = (c.n_heads, c.d_head)
         q, k, v = (linear(x, f"self_attn.{name}_proj", f"qkv.{name}", heads, bias=True) for name in "qkv")
-        q, k = (rope_at(y, places, c.rope, COLUMNS_AND_ROWS, "interleaved") for y in (q, k))
-        return linear(attend(q, k, v, cached=()), "self_attn.out_proj", "output_projection", c.d_model, bias=True)
+        return attend_by_places(c, (q, k, v), places, COLUMNS_AND_ROWS, "self_attn.out_proj")
 
     def project(c, x: Data) -> Data:
         """Squares of patches to vectors of the language model's size."""

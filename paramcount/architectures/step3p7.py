@@ -5,18 +5,16 @@ image.
 from paramcount.architectures.step3p5 import Step35
 from paramcount.flow import (
     Data,
-    attend,
     convolve_image,
     fused,
     linear,
     lookup,
     other_tokens,
     patch_places,
-    rope_at,
 )
 from paramcount.parts.composite import SeeingDecoder
 from paramcount.parts.perception import COLUMNS_AND_ROWS, scaled_layer
-from paramcount.parts.vision import VisionEncoder, embed_patches
+from paramcount.parts.vision import VisionEncoder, attend_by_places, embed_patches
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.rules import check_heads_fill, check_rotated_in_two_directions
@@ -59,8 +57,7 @@ class Step37Vision(VisionEncoder):
     def attend(c, x: Data, places: Data) -> Data:
         parts = dict.fromkeys(("qkv.q", "qkv.k", "qkv.v"), (c.n_heads, c.d_head))
         q, k, v = fused(x, "attn.in_proj", parts, bias=True, suffixes=("_weight", "_bias"))
-        q, k = (rope_at(y, places, c.rope, COLUMNS_AND_ROWS, "interleaved") for y in (q, k))
-        return linear(attend(q, k, v, cached=()), "attn.out_proj", "output_projection", c.d_model, bias=True)
+        return attend_by_places(c, (q, k, v), places, COLUMNS_AND_ROWS, "attn.out_proj")
 
     def check(c) -> None:
         check_heads_fill(c)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Axes, Data, attend, linear, lookup, patch_places, rope_at
+from paramcount.flow import Axes, Data, lookup, patch_places
 from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
+from paramcount.parts.vision import VisionEncoder, attend_by_places, embed_patches, encoder_mlp
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Positive, derived, hf
 from paramcount.sizes.rules import check_even, check_heads_fill
 from paramcount.sizes.setting_fields import rotary, setting
@@ -61,9 +61,7 @@ class MoonViT(VisionEncoder):
         return x + encoder_mlp(c, c.norm(x, "norm1"), ("mlp.fc0", "mlp.fc1"))
 
     def attention(c, x: Data, places: Data) -> Data:
-        q, k, v = fused_qkv(c, x, "wqkv")
-        q, k = (rope_at(y, places, c.rope, COLUMNS_AND_ROWS, "interleaved") for y in (q, k))
-        return linear(attend(q, k, v, cached=()), "wo", "output_projection", c.d_model, bias=True)
+        return attend_by_places(c, fused_qkv(c, x, "wqkv"), places, COLUMNS_AND_ROWS, "wo")
 
     def check(c) -> None:
         check_heads_fill(c)

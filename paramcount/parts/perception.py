@@ -16,17 +16,14 @@ from paramcount.flow import (
     Data,
     Rope,
     add_positions,
-    attend,
     class_token,
-    linear,
     multiply_vector,
     other_tokens,
     patch_places,
-    rope_at,
 )
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.siglip import tower_named
-from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
+from paramcount.parts.vision import VisionEncoder, attend_by_places, embed_patches, encoder_mlp
 from paramcount.sizes import ABSENT, ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.rules import check_heads_fill, check_rotated_in_two_directions
 from paramcount.sizes.setting_fields import setting
@@ -192,9 +189,7 @@ class PerceptionEncoder(VisionEncoder):
         return x + c.scale(encoder_mlp(c, c.norm(x, "norm2")), "gamma_2")
 
     def attention(c, x: Data, places: Data) -> Data:
-        q, k, v = fused_qkv(c, x, "attn.qkv")
-        q, k = (rope_at(y, places, c.rope, COLUMNS_AND_ROWS, "interleaved") for y in (q, k))
-        return linear(attend(q, k, v, cached=()), "attn.proj", "output_projection", c.d_model, bias=True)
+        return attend_by_places(c, fused_qkv(c, x, "attn.qkv"), places, COLUMNS_AND_ROWS, "attn.proj")
 
     def scale(c, x: Data, name: str) -> Data:
         return multiply_vector(x, name, "other", c.d_model) if c.scaled_output else x

@@ -8,17 +8,21 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.flow import (
+    Axes,
     Data,
     Size,
     Undescribed,
     Unknown,
     Weight,
+    attend,
     cut,
     given,
     hidden_states,
     layer_norm,
     layers,
+    linear,
     patch_places,
+    rope_at,
 )
 from paramcount.flow.operations.linear import Linear
 from paramcount.parts.classic import multi_head
@@ -87,6 +91,15 @@ def embed_patches(
     if bias:
         weights += (Weight(name + ".bias", "embedding", (d_model,)),)
     return Data(Linear(), (x,), ("patches", d_model), weights)
+
+
+def attend_by_places(c: Any, qkv: tuple[Data, ...], places: Data, axes: Axes, output: str) -> Data:
+    """Patches attend to one another, their queries and keys rotated by column and row. `output`: name of the last
+    matrix.
+    """
+    q, k, v = qkv
+    q, k = (rope_at(y, places, c.rope, axes, "interleaved") for y in (q, k))
+    return linear(attend(q, k, v, cached=()), output, "output_projection", c.d_model, bias=True)
 
 
 def places_of_patches(c: Any, pixels: Data) -> tuple[Data, ...]:
