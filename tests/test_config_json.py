@@ -948,6 +948,25 @@ def test_an_error_names_the_keys_of_the_config(config: dict[str, Any], message: 
     assert str(error.value).startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("key", "config"),
+    [
+        ("mlp_ratio", {"model_type": "janus", "vision_config": {"mlp_ratio": "4"}}),
+        ("mlp_ratio", {"model_type": "florence2", "vision_config": {"mlp_ratio": "4"}}),
+        ("mlp_ratio", {"model_type": "deepseek_vl_hybrid", "high_res_vision_config": {"mlp_ratio": "4"}}),
+        ("rotary_pct", {"model_type": "gpt_neox", "rotary_pct": "4"}),
+        ("partial_rotary_factor", {"model_type": "deepseek_v4", "partial_rotary_factor": "4"}),
+        ("partial_rotary_factor", {"model_type": "musicflamingo", "rope_parameters": {"partial_rotary_factor": "4"}}),
+        ("block_ffn_dim_multiplier", {"model_type": "lfm2", "block_ffn_dim_multiplier": "4"}),
+    ],
+)
+def test_a_string_is_no_share_of_a_size(key: str, config: dict[str, Any]) -> None:
+    """A size times a string is a string of that many copies, which could fill the memory."""
+    with pytest.raises(pc.ParamcountError) as error:
+        pc.count(config)
+    assert str(error.value).endswith(f"{key} = '4' (expected a number)")
+
+
 def test_no_error_about_a_config_names_a_size_that_is_not_a_key() -> None:
     """Over all model types, with sizes that do not fit together. "rotary" is a word, too."""
     types = [name for name in ARCHITECTURES if not split_name(name)[1]]

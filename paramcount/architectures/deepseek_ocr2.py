@@ -24,6 +24,7 @@ from paramcount.sizes import (
     setting,
 )
 from paramcount.sizes.conditions import groups_by_method, padding_in_table
+from paramcount.sizes.derivations import times_mlp_ratio
 from paramcount.sizes.layer_types import dense_by_type, needed
 from paramcount.sizes.rules import check_divides, check_heads_fill
 
@@ -35,7 +36,7 @@ def without_types(js: ConfigJson, c: FieldValues) -> NoReturn:
 
 
 class DeepseekOcr2Sam(UnlimitedOcrSam):
-    d_ff: Positive = hf("mlp_dim", absent=lambda js, c: int(c["d_model"] * js.get("mlp_ratio", 4.0)), null=ABSENT)
+    d_ff: Positive = hf("mlp_dim", absent=times_mlp_ratio(4.0), null=ABSENT)
     d_half: Positive = derived(channels(0, (512, 896)))
     d_narrow: Positive = derived(channels(1, (512, 896)))
 

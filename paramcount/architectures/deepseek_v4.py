@@ -17,6 +17,7 @@ from paramcount.parts.feed_forward import gated_mlp, routing_bias
 from paramcount.parts.hyper_connections import collapse_streams, connect_all
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Sizes, derived, hf, per_layer, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
+from paramcount.sizes.derivations import part_of
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_at_most, check_layer_types
 from paramcount.sizes.setting_fields import make_rope
@@ -95,7 +96,7 @@ def turned(label: str) -> Derivation:
             share = rope[label].get("partial_rotary_factor", 1.0 if share is None else share)
         elif share is None:
             share = 0.125 if width is None else width / c["d_head"]
-        n = int(c["d_head"] * share)
+        n = part_of(c["d_head"], share)
         return n + n % 2
 
     return found

@@ -24,6 +24,7 @@ from paramcount.parts.composite import Multimodal
 from paramcount.parts.sam import SamVision
 from paramcount.parts.siglip import tower_named
 from paramcount.sizes import ConfigJson, FieldValues, Positive, Tower, derived, hf, setting
+from paramcount.sizes.derivations import times_mlp_ratio
 
 
 class DeepseekVL(Multimodal):
@@ -43,10 +44,6 @@ class DeepseekVL(Multimodal):
         return linear(h, "linear2", "projector", c.language.d_model, bias=True)
 
 
-def mlp_size(js: ConfigJson, c: FieldValues) -> int:
-    return int(c["d_model"] * js.get("mlp_ratio", 4.0))
-
-
 def has_a_global_layer(js: ConfigJson, c: FieldValues) -> None:
     if not js.get("global_attn_indexes", (2,)):
         raise ParamcountError("= []", where="global_attn_indexes", expected="at least one layer")
@@ -57,7 +54,7 @@ class HighResolutionSam(SamVision):
     unused_keys = ("num_pos_feats",)
     conditions = (tower_named("sam_vision_model", "high_res_vision_config"), has_a_global_layer)
 
-    d_ff: Positive = hf("mlp_dim", absent=mlp_size, null=mlp_size)
+    d_ff: Positive = hf("mlp_dim", absent=times_mlp_ratio(4.0), null=times_mlp_ratio(4.0))
 
     first_global = setting(default=lambda config, c: config.get("global_attn_indexes", (2,))[0])
 

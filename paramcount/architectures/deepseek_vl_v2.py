@@ -18,7 +18,7 @@ from paramcount.parts.mla import latent_attention
 from paramcount.parts.vision import cut_into_patches
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, derived, hf, rotary, setting
 from paramcount.sizes.conditions import experts_in_every_layer, grouped_routing, one_of
-from paramcount.sizes.derivations import d_model_per_head, equal_to, part_of, unvisited
+from paramcount.sizes.derivations import d_model_per_head, equal_to, times_mlp_ratio, unvisited
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import scale_with_yarn
 
@@ -143,7 +143,7 @@ class VL2Vision(Sizes):
     n_layers: Positive = hf("layers", absent=24)
     n_heads: Positive = hf("heads", absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = derived(lambda js, c: part_of(c["d_model"], js.get("mlp_ratio", 4), "mlp_ratio"))
+    d_ff: Positive = derived(times_mlp_ratio(4))
     patch_size: Positive = hf("patch_size", absent=16)
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 384) // c["patch_size"]) ** 2)
 

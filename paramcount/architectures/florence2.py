@@ -51,6 +51,7 @@ from paramcount.sizes import (
     hf,
     setting,
 )
+from paramcount.sizes.derivations import part_of
 
 SHARED = "model.shared.weight"
 
@@ -85,7 +86,9 @@ class DaViT(Sizes):
     pre_normed: Indices = derived(
         lambda js, c: tuple(i for i, is_so in enumerate(js.get("patch_prenorm", (False, True, True, True))) if is_so)
     )
-    ff_dims: Indices = derived(lambda js, c: tuple(int(dim * js.get("mlp_ratio", 4.0)) for dim in c["dims"]))
+    ff_dims: Indices = derived(
+        lambda js, c: tuple(part_of(dim, js.get("mlp_ratio", 4.0), "mlp_ratio") for dim in c["dims"])
+    )
     window_size: Positive = hf("window_size", absent=12)
     qkv_bias: Flag = hf(absent=True)
 

@@ -3,7 +3,6 @@
 A quarter of each head has rotary positions.
 """
 
-from math import trunc
 from typing import Any
 
 from paramcount.flow import Data, attend, linear
@@ -12,6 +11,7 @@ from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, rotary, setting
+from paramcount.sizes.derivations import part_of
 from paramcount.sizes.fields import Buffers, ConfigJson, Derivation, FieldValues, derived, hf
 from paramcount.sizes.rules import check_at_most, check_even, check_heads_fill
 
@@ -24,7 +24,8 @@ def rotary_width(share: float, *, in_pairs: bool = False) -> Derivation:
 
     def width(js: ConfigJson, c: FieldValues) -> int | None:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
-        n = trunc(c["d_head"] * rope.get("partial_rotary_factor", js.get("rotary_pct", share)))
+        key = "rotary_pct" if "rotary_pct" in js and "partial_rotary_factor" not in rope else "partial_rotary_factor"
+        n = part_of(c["d_head"], rope.get("partial_rotary_factor", js.get("rotary_pct", share)), key)
         n += n % 2 if in_pairs else 0
         return None if n == c["d_head"] or (n and c["d_head"] == 1) else n
 

@@ -22,6 +22,7 @@ from paramcount.parts.composite import Multimodal
 from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
 from paramcount.parts.vq_vae import VqGan
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf, setting
+from paramcount.sizes.derivations import times_mlp_ratio
 
 
 def hidden_matrices(key: str) -> Any:
@@ -39,7 +40,7 @@ class JanusVision(VisionEncoder):
 
     defaults = {"d_model": 1024, "n_layers": 24, "n_heads": 16}
 
-    d_ff: Positive = derived(lambda js, c: int(c["d_model"] * js.get("mlp_ratio", 4.0)))
+    d_ff: Positive = derived(times_mlp_ratio(4.0))
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=16)
     n_patches: Natural = derived(n_patches)

@@ -11,6 +11,7 @@ from paramcount.parts.feed_forward import mixture, routing_bias
 from paramcount.parts.state_space import short_convolution
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, d_model_per_head, derived, hf, per_layer, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import part_of
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import if_no_attention
 from paramcount.sizes.rules import check_layer_types
@@ -38,7 +39,7 @@ def adjusted(js: ConfigJson, c: FieldValues) -> int:
     width = check_no_types(js, "block_ff_dim" if "block_ff_dim" in js else "intermediate_size", 12288)
     factor, multiple = js.get("block_ffn_dim_multiplier", 1.0), check_no_types(js, "block_multiple_of", 256)
     if js.get("block_auto_adjust_ff_dim", True):
-        width = int(factor * int(2 * width / 3))
+        width = part_of(int(2 * width / 3), factor, "block_ffn_dim_multiplier")
         width = -(-width // multiple) * multiple
     return width
 

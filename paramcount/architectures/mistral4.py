@@ -13,6 +13,7 @@ from paramcount.parts.mla import latent_attention, queries
 from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, hf, rotary, setting, unvisited
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
+from paramcount.sizes.derivations import part_of
 from paramcount.sizes.rules import check_rotated_in_pairs
 from paramcount.sizes.setting_fields import scale_with_yarn
 
@@ -35,7 +36,7 @@ def angles_fill(js: ConfigJson, c: FieldValues) -> None:
             raise ParamcountError("is missing", where=f"rope_parameters.{key}", expected="a number")
     d_head = c["d_nope"] + c["d_rope"]
     share = 1.0 if kind == "default" else rope.get("partial_rotary_factor", c["d_rope"] / d_head)
-    n_pairs = (int(js.get("head_dim", d_head) * share) + 1) // 2
+    n_pairs = (part_of(js.get("head_dim", d_head), share) + 1) // 2
     is_broadcast = n_pairs == 1 and js.get("rope_interleave", True)
     if 2 * n_pairs != c["d_rope"] and not is_broadcast:
         raise ParamcountError(

@@ -40,6 +40,7 @@ from paramcount.sizes import (
     setting,
 )
 from paramcount.sizes.conditions import routed_sparse_attention
+from paramcount.sizes.derivations import part_of
 from paramcount.sizes.layer_types import dense_by_type, first_dense
 from paramcount.sizes.rules import check_at_most, check_layer_indices, check_rotated_in_pairs
 
@@ -83,7 +84,7 @@ def frequencies(js: ConfigJson, c: FieldValues) -> int:
     rope = js.get("rope_scaling") or js.get("rope_parameters") or SCALED
     kind = rope.get("rope_type", rope.get("type", "default"))
     share = 1.0 if kind == "default" else rope.get("partial_rotary_factor", 1.0)
-    n_pairs = (int(c["d_rope"] * share) + 1) // 2
+    n_pairs = (part_of(c["d_rope"], share) + 1) // 2
     if n_pairs != 1 and 2 * n_pairs != c["d_rope"]:
         raise ParamcountError(
             f"= {share:g} rotates {2 * n_pairs} of {c['d_rope']} values",

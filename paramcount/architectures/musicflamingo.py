@@ -8,6 +8,7 @@ from paramcount.architectures.qwen2_audio import AudioFlamingo3, AudioFlamingo3E
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Rope, join, rope, split
 from paramcount.sizes import ConfigJson, FieldValues, Natural, derived, setting
+from paramcount.sizes.derivations import part_of
 
 NAMES = ("audioflamingo3_encoder", "musicflamingo_encoder", None)
 BASE, SHARE = 1200.0, 0.2
@@ -26,7 +27,7 @@ def encoder_named(js: ConfigJson, c: FieldValues) -> None:
 def turned_part(js: ConfigJson, c: FieldValues) -> int:
     """The values that turn with the time in a window; as many before them turn with the window, 0 in the first one."""
     share = (js.get("rope_parameters") or {}).get("partial_rotary_factor", js.get("partial_rotary_factor", SHARE))
-    return 2 * ((int(c["audio"]["d_model"] * share) + 1) // 2)
+    return 2 * ((part_of(c["audio"]["d_model"], share) + 1) // 2)
 
 
 def angles_of_time(config: Mapping[str, Any], c: Any) -> Rope:

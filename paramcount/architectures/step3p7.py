@@ -15,14 +15,10 @@ from paramcount.flow import (
 from paramcount.parts.composite import SeeingDecoder
 from paramcount.parts.perception import COLUMNS_AND_ROWS, scaled_layer
 from paramcount.parts.vision import VisionEncoder, attend_by_places, embed_patches
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
-from paramcount.sizes.derivations import part_of
+from paramcount.sizes import Flag, Natural, Positive, derived, hf, setting
+from paramcount.sizes.derivations import times_mlp_ratio
 from paramcount.sizes.rules import check_heads_fill, check_rotated_in_two_directions
 from paramcount.sizes.setting_fields import axial_rope
-
-
-def times_ratio(js: ConfigJson, c: FieldValues) -> int:
-    return part_of(c["d_model"], js.get("mlp_ratio", 8960 / 1536), "mlp_ratio")
 
 
 class Step37Vision(VisionEncoder):
@@ -32,7 +28,7 @@ class Step37Vision(VisionEncoder):
     d_model: Positive = hf("width", "hidden_size", absent=1536)
     n_layers: Positive = hf("layers", "num_hidden_layers", absent=47)
     n_heads: Positive = hf("heads", "num_attention_heads", absent=16)
-    d_ff: Positive = derived(times_ratio)
+    d_ff: Positive = derived(times_mlp_ratio(8960 / 1536))
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=14)
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 728) // c["patch_size"]) ** 2)

@@ -34,6 +34,7 @@ from paramcount.flow import (
 from paramcount.parts.siglip import tower_named
 from paramcount.parts.vq_vae import convolve_one
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Indices, Positive, Tower, Widths, derived, hf
+from paramcount.sizes.derivations import part_of
 
 D_HEAD = 32
 MIXERS = ("repmixer", "attention")
@@ -120,7 +121,8 @@ def placed_stages(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
 
 
 def ff_dims(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
-    return tuple(int(dim * ratio) for dim, ratio in zip(c["dims"], list_arguments(js)["mlp_ratios"]))
+    ratios = list_arguments(js)["mlp_ratios"]
+    return tuple(part_of(dim, ratio, "model_args.mlp_ratios") for dim, ratio in zip(c["dims"], ratios))
 
 
 def missing_size(js: ConfigJson, c: FieldValues) -> int:

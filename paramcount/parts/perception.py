@@ -25,6 +25,7 @@ from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.siglip import tower_named
 from paramcount.parts.vision import VisionEncoder, attend_by_places, embed_patches, encoder_mlp
 from paramcount.sizes import ABSENT, ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf
+from paramcount.sizes.derivations import part_of
 from paramcount.sizes.rules import check_heads_fill, check_rotated_in_two_directions
 from paramcount.sizes.setting_fields import setting
 
@@ -125,7 +126,7 @@ def n_positions(js: ConfigJson, c: FieldValues) -> int:
 
 
 def d_ff(js: ConfigJson, c: FieldValues) -> int:
-    return int(c["d_model"] * list_arguments(js).get("mlp_ratio", find_variant(js).d_ff))
+    return part_of(c["d_model"], list_arguments(js).get("mlp_ratio", find_variant(js).d_ff), "model_args.mlp_ratio")
 
 
 def is_scaled(js: ConfigJson, c: FieldValues) -> bool:

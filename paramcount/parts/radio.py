@@ -28,14 +28,14 @@ from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.vision import VisionEncoder
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
-from paramcount.sizes.derivations import floor_d_model_per_head
+from paramcount.sizes.derivations import floor_d_model_per_head, times_mlp_ratio
 
 VIDEO = "video_embedder"  # the matrix that reads patches of a video
 
 
 def mlp_size(js: ConfigJson, c: FieldValues) -> int:
     """A gated MLP has two thirds of it, rounded up to a multiple of 8."""
-    found = int(c["d_model"] * js.get("mlp_ratio", 4.0))
+    found: int = times_mlp_ratio(4.0)(js, c)
     return (int(found * 2 / 3) + 7) // 8 * 8 if js.get("use_swiglu_ffn", False) else found
 
 

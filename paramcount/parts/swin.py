@@ -43,6 +43,7 @@ from paramcount.sizes import (
     derived,
     hf,
 )
+from paramcount.sizes.derivations import part_of
 from paramcount.sizes.setting_fields import setting
 
 ATTENTION = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
@@ -95,7 +96,9 @@ class Swin(Tower):
     window_size: Positive = hf("window_size", absent=7)
     shift: Natural = derived(lambda js, c: c["window_size"] // 2)
     ff_dims: Widths = derived(
-        lambda js, c: tuple(int(js.get("mlp_ratio", 4.0) * c["d_embedding"] * 2**i) for i in range(len(c["depths"])))
+        lambda js, c: tuple(
+            part_of(c["d_embedding"] * 2**i, js.get("mlp_ratio", 4.0), "mlp_ratio") for i in range(len(c["depths"]))
+        )
     )
     qkv_bias: Flag = hf(absent=True)
     absolute_positions: Flag = hf("use_absolute_embeddings", absent=False)

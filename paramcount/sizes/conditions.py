@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
 from paramcount.sizes import Condition, ConfigJson, FieldValues
+from paramcount.sizes.derivations import part_of
 from paramcount.sizes.layer_types import count_dense
 
 ROUTING_METHODS = ("greedy", "group_limited_greedy")
@@ -54,7 +55,7 @@ def unused_rope_fits_heads(js: ConfigJson, c: FieldValues) -> None:
         return
     blocks = [rope[word] for word in sorted(set(c["layer_types"])) if word in rope] or [rope]
     shares = [block.get("partial_rotary_factor", 1.0) for block in blocks if isinstance(block, Mapping)]
-    if any(int(d_head * share) == d_head for share in shares):
+    if any(part_of(d_head, share) == d_head for share in shares):
         key = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
         raise ParamcountError(
             f"= {d_head} is odd, but {key} is set", where=FieldName("d_head"), expected="an even number"

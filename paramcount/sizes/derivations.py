@@ -98,6 +98,11 @@ def rotary_part(share: float) -> Derivation:
     return derive
 
 
+def times_mlp_ratio(absent: float) -> Derivation:
+    """The hidden size of an MLP: d_model times mlp_ratio, rounded down."""
+    return lambda js, c: part_of(c["d_model"], js.get("mlp_ratio", absent), "mlp_ratio")
+
+
 def full_every(period: int) -> Derivation:
     """layer_types with full attention in every `period`-th layer and sliding attention in the others."""
     return lambda js, c: tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
