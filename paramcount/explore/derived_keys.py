@@ -109,8 +109,8 @@ def guess(key: str, value: Any, c: Mapping[str, Any], old: Any) -> Iterator[Any]
 
 
 def guess_share(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[float]:
-    """The share of each head that is rotated."""
-    return [(value or 0) / c["d_head"]]
+    """The share of each head that is rotated; null may stand for all of it."""
+    return [1.0, 0.0] if value is None else [value / c["d_head"]]
 
 
 def guess_shares(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[list[float]]:
