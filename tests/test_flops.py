@@ -69,6 +69,25 @@ def test_keys_of_the_source_stand_in_front_of_those_of_the_tokens() -> None:
     }
 
 
+def test_sums_of_blocks_stand_in_front_of_the_keys_of_the_tokens() -> None:
+    # LongT5 (arXiv:2112.07916 §3.1.2): 24 tokens in 6 blocks of 4, whose sums have keys and values too, as torch's
+    # FlopCounterMode counts them in LongT5TransientGlobalAttention; every token sees all sums and 3 tokens on each side
+    config = {
+        "model_type": "longt5", "encoder_attention_type": "transient-global", "d_model": 16, "d_kv": 4, "num_heads": 2,
+        "d_ff": 8, "num_layers": 1, "num_decoder_layers": 1, "vocab_size": 64, "local_radius": 3,
+        "global_block_size": 4,
+    }  # fmt: skip
+    steps = pc.trace(config, tokens=5, source=24).steps
+    keys, values, scores, mixed = (
+        next(step for step in steps if step.text == text) for text in ("keys", "values", "QKᵀ", "· V")
+    )
+    assert keys.multiply_adds == values.multiply_adds == 7680 // 2
+    assert scores.multiply_adds == mixed.multiply_adds == 2 * 4 * 24 * (24 + 6)
+    assert scores.visible_multiply_adds == 2 * 4 * (24 * (6 + 1 + 2 * 3) - 2 * (3 + 2 + 1))
+    assert [step.out for step in steps if step.text in ("block sums", "add bias")][:2] == [(6, 16), (2, 24, 30)]
+    assert pc.flops(config, context=5, source=24).warnings == ()
+
+
 def test_a_canvas_sees_the_prompt_in_front_of_it_as_far_as_the_window_reaches() -> None:
     # DiffusionGemma: each of 5 new tokens sees all of them, and 9 of the prompt or, with a window of 4, the last 3
     config = {

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from paramcount.flow import Attention, Body, Data, Fourier, Join, Layers, Lookup, Repeat, Size, list_steps
 from paramcount.flow import multiply as product_of
+from paramcount.flow.operations.relations import Relations
 from paramcount.flow.operations.shapes import Pool
 from paramcount.flow.walk import enter_body
 from paramcount.tracing.trace import ROUTED, Scope, Shape
@@ -88,7 +89,9 @@ class Shapes:
     def count_rows(self, data: Data) -> int | str:
         """Length of the first axis, with rows that are put in front of the sequence."""
         size = data.shape[0]
-        if size != "tokens":
+        if size == "blocks":
+            rows = self.count_blocks(data)
+        elif size != "tokens":
             rows = self.resolve_size(size)
         else:
             rows = self.n_rows if self.options.past is None else self.count_decoded_rows(data)
@@ -97,6 +100,15 @@ class Shapes:
         if isinstance(data.operation, Pool) and data.operation.of == "last tokens":
             return min(rows, int(data.operation.size)) if isinstance(data.operation.size, int) else rows
         return rows + self.count_front(data)
+
+    def count_blocks(self, data: Data) -> int | str:
+        """How many whole blocks the text has that `data` sums; their name if the sums are not of the whole text."""
+        operation = data.operation
+        if isinstance(operation, Pool):
+            rows, size = self.count_rows(data.inputs[0]), operation.size if operation.of == "block sums" else None
+            return rows // size if isinstance(size, int) and isinstance(rows, int) else "blocks"
+        sources = [source for source in data.inputs if source.shape[:1] == ("blocks",)]
+        return self.count_blocks(sources[0]) if sources else "blocks"
 
     def count_front(self, data: Data) -> int:
         """How many rows stand in front of the sequence, such as global tokens or the keys of another text."""
@@ -127,6 +139,21 @@ class Shapes:
             return self.n_rows if self.options.past is None else self.options.tokens + self.options.past
         return 1 if size == "text" else size
 
+    def resolve_keys(self, data: Data) -> tuple[int | str, ...]:
+        """The sizes behind the rows; blocks of keys, and what stands in front of the keys, are counted if they are
+        known."""
+        operation, sizes = data.operation, tuple(map(self.resolve_size, data.shape[1:]))
+        sources = [source for source in data.inputs if source.shape[1:2] == ("blocks",)]
+        if isinstance(operation, Join) and operation.axis == 1 and sources:
+            first, rest = (self.resolve_keys(source)[0] for source in data.inputs)
+            return (first + rest, *sizes[1:]) if isinstance(first, int) and isinstance(rest, int) else sizes
+        if sizes[:1] != ("blocks",):
+            return sizes
+        if isinstance(operation, Relations):
+            rows, size = self.count_rows(data), operation.block
+            return (rows // size, *sizes[1:]) if isinstance(size, int) and isinstance(rows, int) else sizes
+        return (self.resolve_keys(sources[0])[0], *sizes[1:]) if sources else sizes
+
     def count_decoded_rows(self, data: Data) -> int:
         """Length of the first axis when decoding; data read from a cache include earlier tokens."""
         if id(data) in self.cached_rows:
@@ -148,7 +175,7 @@ class Shapes:
         if not data.shape or not isinstance(data.shape[0], str):
             is_image = any(isinstance(n, str) for n in data.shape)
             return self.add_batch_axis(data.shape) if is_image else data.shape
-        inner = tuple(self.resolve_size(n) for n in data.shape[1:])
+        inner = self.resolve_keys(data)
         if self.is_after_selection:
             return self.add_batch_axis(inner)
         if place and place.is_expert:
@@ -188,7 +215,7 @@ class Shapes:
         rows = 1 if self.is_after_selection else self.count_rows(data)
         if place.is_expert and not isinstance(rows, str):
             rows *= product_of(repeat.active for repeat in place.repeats if repeat.axis == "expert")
-        return (rows, *(self.resolve_size(n) for n in data.shape[1:]))
+        return (rows, *self.resolve_keys(data))
 
 
 def match_inputs(data: Data) -> Iterator[tuple[Data, tuple[Data, ...]]]:
