@@ -12,7 +12,9 @@ import pytest
 
 import paramcount as pc
 from paramcount.counting.quantisation.patterns import compile_pattern
+from paramcount.counting.quantisation.storage import is_named, merge_facts
 from paramcount.errors import ParamcountError
+from tests.model_types import MODEL_TYPES
 from tests.running import Runner
 
 DATA = Path(__file__).parent / "data"
@@ -213,3 +215,34 @@ def test_the_quantised_matrices_are_not_guessed() -> None:
 def test_a_regular_expression_that_may_take_long_is_rejected(text: str) -> None:
     with pytest.raises(ParamcountError, match="regular expression"):
         compile_pattern(text)
+
+
+@pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
+@pytest.mark.parametrize(
+    ("model_type", "always", "if_float16"),
+    [
+        ("bailing_hybrid", 1_864_800, 0),
+        ("deepseek_v4", 35_943_895, 311_427_072),
+        ("flint", 24_643_104, 0),
+        ("hy_v4", 346_890_477, 0),
+        ("inkling2_text", 87_547_904, 0),
+    ],
+)
+def test_tensors_that_stay_in_float32_are_found_under_their_names_in_checkpoints(
+    model_type: str, always: int, if_float16: int
+) -> None:
+    """Values of the reference's parameters that _keep_in_fp32_modules_strict and _keep_in_fp32_modules name, built from
+    the default config; tests/oracle/test_linear_layers.py counts those of every model type.
+    """
+    count = pc.count(load_default(model_type))
+    facts = merge_facts(count.sizes)
+    assert [
+        sum(tensor.parameters for tensor in count.tensors if tensor.role == "parameter" and is_named(tensor, words))
+        for words in (facts.float32, facts.float32_if_float16)
+    ] == [always, if_float16]
+
+
+def load_default(model_type: str) -> dict[str, Any]:
+    """The default config of a model type that the reference can build."""
+    facts = MODEL_TYPES[model_type]
+    return {"model_type": model_type, "architectures": [facts.cls], **facts.vary.get("=", {})}

@@ -48,7 +48,10 @@ class BailingHybrid(LatentDecoder):
     modules = {".attention.dense": (".self_attn.o_proj",)}
     names = ("word_embeddings", "layers", "norm")
     routing_bias = "mlp.gate.expert_bias"
-    float32 = ("e_score_correction_bias", "conv1d", "dt_bias", "A_log")
+    float32 = (
+        "e_score_correction_bias", "conv1d", "dt_bias", "A_log",
+        *("expert_bias", "q_conv1d", "k_conv1d", "v_conv1d"),  # as saved
+    )  # fmt: skip
     conditions = (
         groups_fit,
         heads_stay_whole,

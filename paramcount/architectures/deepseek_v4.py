@@ -149,6 +149,7 @@ class DeepseekV4(Sizes):
         "self_attn.compressor.indexer.kv_proj",
         "self_attn.compressor.indexer.gate_proj",
         "self_attn.compressor.indexer.scorer.weights_proj",
+        *("compressor.wkv", "compressor.wgate", "indexer.weights_proj"),  # as saved
     )
     float32 = (
         "attn_hc",
@@ -162,6 +163,7 @@ class DeepseekV4(Sizes):
         "input_layernorm",
         "post_attention_layernorm",
         "norm",
+        *(*ATTENTION, *FEED_FORWARD, "attn_sink", "ape", "gate.bias", "q_norm", "attn_norm", "ffn_norm"),  # as saved
     )
     own_layer_types = True
     conditions = (padding_in_table(None), not_null("n_routed_experts", "moe_intermediate_size"))

@@ -50,6 +50,7 @@ class HYV4(LatentDecoder):
         "k_norm",
         "sinks",
         "lm_head",
+        *("hc_head_fn", "hc_head_scale", "hc_head_base", "learnable_sink_param"),  # as saved
     )
     unused_keys = ("num_key_value_heads",)
     rotated = "d_rope"

@@ -57,6 +57,8 @@ class Inkling2Text(InklingBody):
         "attention_input",
         "mlp_input",
         "final_input",
+        *("gate.bias", "attn_sconv", "mlp_sconv", "k_sconv.weight", "v_sconv.weight"),  # as saved
+        *("attn_queries", "mlp_queries", "output_query"),
     )
     unused_keys = ("log_scaling_n_floor",)
     defaults = {

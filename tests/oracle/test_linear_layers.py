@@ -4,12 +4,14 @@ reference's own models.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 import paramcount as pc
 from paramcount.architectures import split_name
+from paramcount.counting.quantisation.storage import is_named, merge_facts
 from paramcount.counting.tensors import list_unreachable
 from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import build_model
@@ -64,3 +66,19 @@ def test_what_stays_in_float32_is_what_the_reference_names(name: str) -> None:
     inner = [value for value in dict(model.sizes).values() if hasattr(value, "float32")]
     assert always - {word for part in (model.sizes, *inner) for word in part.float32} == set()
     assert half - {word for part in (model.sizes, *inner) for word in part.float32_if_float16} == set()
+
+
+@pytest.mark.parametrize("name", sorted(MODEL_TYPES))
+def test_as_many_values_stay_in_float32_as_in_the_reference(name: str) -> None:
+    """Under the names of a checkpoint, which differ from those of the reference's parameters."""
+    model, reference = load_default(name)
+    facts, tensors = merge_facts(model.sizes), pc.count(model).tensors
+    for theirs, ours in (
+        (reference._keep_in_fp32_modules_strict, facts.float32),
+        (reference._keep_in_fp32_modules, facts.float32_if_float16),
+    ):
+        pattern = re.compile("|".join(rf"(^|\.){word}(\.|$)" for word in theirs or ("never",)))  # as from_pretrained
+        named = [tensor for tensor in tensors if is_named(tensor, ours)]
+        assert sum(tensor.parameters for tensor in named if tensor.role == "parameter" and tensor.part != "mtp") == sum(
+            parameter.numel() for path, parameter in reference.named_parameters() if pattern.search(path)
+        )
