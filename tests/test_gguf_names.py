@@ -106,6 +106,7 @@ ALIKE = {
     "gemma4.Gemma4ForCausalLM": "gemma4_text",
     "glm4v_moe_text": "glm4_moe",
     "glm4v_text": "glm4",
+    "glm_ocr_text": "glm_ocr",
     "internlm": "llama",
     "kimi_k2": "deepseek_v3",
     "llama4.Llama4ForCausalLM": "llama4_text",
