@@ -15,6 +15,7 @@ class LongT5(T5):
 
     reference = "LongT5ForConditionalGeneration"
     linear_by_component = False
+    float32_if_float16 = ()
     unused_keys = ("global_block_size",)
 
     encoder_attention: Word = hf("encoder_attention_type", absent="local")

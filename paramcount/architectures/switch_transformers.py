@@ -40,6 +40,7 @@ class SwitchTransformers(T5):
     reference = "SwitchTransformersForConditionalGeneration"
     linear_routers = (".router.classifier.weight", ".wi.weight", ".wo.weight")
     linear_by_component = False
+    float32_if_float16 = ()
     defaults = {"d_model": 768, "n_layers": 12, "n_heads": 12}
 
     n_decoder_layers: Positive = hf("num_decoder_layers", absent=12, null=decoder_layers(12))

@@ -55,7 +55,7 @@ class T5(Sizes):
 
     reference = "T5ForConditionalGeneration"
     conditions = BUCKETS
-    float32_if_float16 = ("wo",)
+    float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
     shares_bias: ClassVar[bool] = True  # all layers of a stack read the first one's table of relative positions
 
     vocab_size: Positive = hf(absent=32128)
