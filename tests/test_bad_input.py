@@ -25,7 +25,7 @@ from tests.structures import keep_every
 MOST = 2**31
 LISTED = "what `paramcount architectures` lists"
 OPTIONAL_PARTS = {"n_dense_layers", "n_shared_experts", "n_mtp_layers"}  # a model may have none of these
-PRESENT = {"n_shared_experts": {"deepseek_vl_v2.language", "hunyuan"}}  # a flag or null says whether it has any
+PRESENT = {"n_shared_experts": {"deepseek_vl_v2.language", "dots3_note.language", "hunyuan"}}  # by a flag or null
 # What else the reference builds without: {size: the architectures, or their blocks, in which it may be 0}.
 MAY_BE_ZERO = {
     "n_routed_experts": {
@@ -40,11 +40,12 @@ MAY_BE_ZERO = {
     "n_identity_experts": {"longcat_flash"},
     "n_least_experts": {"longcat_flash"},
     "d_expert": {"ernie4_5_vl_moe.language", "gemma4"},
-    "d_shared_expert": {"granitemoe_swa"},
+    "d_shared_expert": {"dots3_note.language", "granitemoe_swa"},
     "d_per_layer": {"gemma3n", "gemma4"},
     "d_nope": {"deepseek_vl_v2.language"},  # without MLA
     "d_v": {"deepseek_vl_v2.language"},
     "d_rope": {  # partial_rotary_factor
+        "dots3_note.audio",
         "bamba", "deepseek_vl_v2.language", "fuyu", "glm", "glm4", "glm4_moe", "glm4v.language", "glm4v_moe.language",
         "glm_ocr.language", "glmasr.audio", "gpt_neox", "laguna", "mimo_v2_flash", "minicpmv4_6.language", "minimax_m2",
         "minimax_m3_vl", "nemotron", "persimmon", "phi", "phi3", "phi3_v", "phi4_multimodal", "qwen3_5.language",
@@ -68,6 +69,7 @@ MAY_BE_ZERO = {
     "block_offset": {"pegasus_x"},  # half a block of one token
     "n_adapter_places": {"zamba2"},
     "n_patches": {  # an image smaller than a patch
+        "granite_docling.vision", "pi0.vlm.vision",
         "aria.vision", "aya_vision.vision", "blip-2.vision", "blip.vision", "cohere2_vision.vision",
         "cosmos3_edge.vision", "deepseek_vl.vision", "deepseek_vl_hybrid.vision", "deepseek_vl_v2.vision",
         "gemma3.vision", "git.vision", "glm4v.vision", "glm4v_moe.vision", "granite4_vision.vision",
@@ -91,6 +93,8 @@ MAY_BE_ZERO = {
     "heads_per_ngram": {"qwen4_exp.language"},
     "n_ngram_heads": {"qwen4_exp.language"},
     "d_ngram": {"qwen4_exp.language"},
+    "n_chosen": {"glm5_next.language"},
+    "fine": {"granite_docling.vision"},
     "n_indicators": {"ovis2.vision"},
     "n_views": {"granite4_vision"},
     "n_timestamp_layers": {"fun_asr_nano.audio"},
@@ -108,7 +112,7 @@ MAY_BE_ZERO = {
 }  # fmt: skip
 WITHOUT_FLAGS = {  # of their own
     "cpmant", "exaone4_5", "fun_asr_nano", "glmasr", "granite_speech", "granite_speech_plus",
-    "hyperclovax_vision_v2", "inkling_text", "kimi_k25", "kimi_vl", "moshi", "musicgen", "musicgen_melody",
+    "hyperclovax_vision_v2", "inkling_mm_model", "kimi_k25", "kimi_vl", "moshi", "musicgen", "musicgen_melody",
     "qwen2_audio", "qwen3_asr", "vibevoice_asr", "video_llama_3", "voxtral",
 }  # fmt: skip
 WITHOUT_SIZES = {"encoder-decoder"}  # of their own

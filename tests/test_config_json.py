@@ -493,6 +493,13 @@ def test_a_block_with_sizes_in_a_flat_config_is_a_warning() -> None:
     )
 
 
+def test_a_block_of_sizes_in_a_section_is_read() -> None:
+    """Glm5NextTextConfig takes sizes from linear_attn_config."""
+    text = {"hidden_size": 64, "linear_attn_config": {"num_heads": 2, "head_dim": 8, "short_conv_kernel_size": 4}}
+    model = pc.load({"model_type": "glm5_next", "text_config": text, "vision_config": {"out_hidden_size": 64}})
+    assert [text for text in model.reading.warnings if "linear_attn_config" in text] == []
+
+
 @pytest.mark.parametrize("key", ["text_config", "decoder", "generator"])
 def test_a_section_that_the_reference_mistakes_for_the_language_model_is_an_error(key: str) -> None:
     """transformers 5.23 fails when GenerationConfig.from_model_config calls get_text_config.

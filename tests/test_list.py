@@ -24,9 +24,12 @@ def list_listed(run: Runner, *args: str) -> list[str]:
 
 
 def list_parts(model: pc.Model) -> list[object]:
-    """The sizes of the model, and of the language model or decoder in it."""
-    parts = [getattr(model.sizes, name, None) for name in ("language", "text", "decoder")]
-    return [model.sizes, *(part for part in parts if part is not None)]
+    """The sizes of the model, and of the language model or decoder in it, or in the multimodal model in it."""
+    parts: list[object] = [model.sizes]
+    for part in parts:
+        inner = (getattr(part, name, None) for name in ("language", "text", "decoder", "vlm"))
+        parts += [sizes for sizes in inner if sizes is not None]
+    return parts
 
 
 def has_fewer_kv_heads(model: pc.Model) -> bool:

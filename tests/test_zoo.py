@@ -47,7 +47,10 @@ MISFITS = {
     ("deepseek-v2-lite", "active", "2.4B"),  # without the input table: 2,451,435,008
     ("deepseek-v3", "active", "36.7B"),  # with one of the two tables it would be 36.6
     ("glm-4.5", "total", "355B"),  # with the MTP layer and without both tables: 355,233,991,936
+    ("glm-5.3-flash", "total", "320B"),  # with the MTP layer, rounded to tens
     ("grok-1", "total", "314B"),  # 314.9 B without the token embedding
+    ("inkling-975b", "total", "975B"),  # with experts in the two dense layers: 975,431,883,842
+    ("inkling-small-276b", "total", "276B"),  # likewise: 276,309,541,930
     ("gpt-3-13b", "total", "13.0B"),  # Table 2.1; Table D.1 of the same paper says 12,850 M
     ("gpt-3-medium", "total", "350M"),  # Table 2.1; Table D.1 says 356 M
     ("gpt-3", "total", "175.0B"),  # Table 2.1; Table D.1 says 174,600 M

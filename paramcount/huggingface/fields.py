@@ -503,7 +503,7 @@ def list_unread_keys(document: Mapping[str, Any], used: set[str], readers: Reade
     """
     unread: dict[str, Any] = {}
     sections = {section for section, _ in readers.pairs if section}
-    blocks = {key.partition(".")[0] for key in used if "." in key}
+    blocks = {key[:end] for key in used for end, letter in enumerate(key) if letter == "."}
 
     def look_into(block: Mapping[str, Any], prefix: str) -> None:
         for name, value in block.items():

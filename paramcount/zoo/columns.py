@@ -77,7 +77,7 @@ def read_size(name: str) -> Callable[[Model, Count | None], int | None]:
     return compute
 
 
-LANGUAGE_PARTS = ("language", "text", "decoder")  # of a multimodal model or an encoder-decoder
+LANGUAGE_PARTS = ("language", "text", "decoder", "vlm")  # of a multimodal model, an encoder-decoder or a robot's policy
 DECODER_SIZES = {"n_heads": "n_decoder_heads", "d_ff": "d_decoder_ff"}
 
 
