@@ -69,7 +69,8 @@ def test_components_parts_details_and_tensors_all_sum_to_the_total(id: str) -> N
         plain = [
             t
             for t in count.tensors
-            if t.component == name and (t.part == name or ".ada_rms_norm." in t.name or t.name.endswith(".ple.conv1d.weight"))
+            if t.component == name
+            and (t.part == name or ".ada_rms_norm." in t.name or t.name.endswith(".ple.conv1d.weight"))
         ]
         matrices = sum(t.parameters for t in plain)
         assert opened + matrices == count.components[name]
@@ -99,7 +100,7 @@ def test_totals_follow_the_counting_conventions(id: str) -> None:
     assert (count.bytes_fp32, count.bytes_bf16) == (4 * count.total, 2 * count.total)
 
 
-# JetMoE's attention has experts too, and so have the part of Qwen3-Omni that speaks and the one of dots3.note that sees.
+# JetMoE's attention has experts too, Qwen3-Omni's part that speaks and dots3.note's part that sees.
 MORE_EXPERTS = {
     "dots3-note-prev": ("vision",),
     "jetmoe-8b": ("qkv", "output_projection"),
@@ -188,7 +189,11 @@ ENCODERS = ("mt5.MT5EncoderModel", "t5.T5EncoderModel", "umt5.UMT5EncoderModel")
 
 @pytest.mark.parametrize(
     "id",
-    [id for id in list_with_field("tie_word_embeddings") if zoo.load_entry(id).architecture not in (*UNTIED, *ENCODERS)],
+    [
+        id
+        for id in list_with_field("tie_word_embeddings")
+        if zoo.load_entry(id).architecture not in (*UNTIED, *ENCODERS)
+    ],
 )
 def test_a_tied_lm_head_adds_nothing_and_an_untied_one_adds_a_matrix(id: str) -> None:
     tied, untied = (count_sizes(resize_model(id, tie_word_embeddings=tie)) for tie in (True, False))

@@ -34,22 +34,23 @@ def list_blocks(sizes: Sizes, stated: Mapping[str, Any], path: str = "", root: P
         part = getattr(sizes, name)
         if not isinstance(part, Sizes):
             continue
-        named = name in type(sizes).named_parts
-        section = (*root, *find_section(part, name, stated, named))
+        named = type(sizes).named_parts.get(name)
+        section = (*root, *find_section(part, name, stated, (named.section or name) if named else ""))
         is_open = inner in OPEN_PARTS
         architecture = name_part(inner, type(part)) if is_open else ""
         yield Block(f"{path}{name}.", part, section, section if is_open else root, architecture)
-        yield from list_blocks(part, {}, f"{path}{name}.", section if is_open else root)
+        own = {"model_type": architecture} if named else {}  # a named part has sections as a whole config.json has
+        yield from list_blocks(part, own, f"{path}{name}.", section if is_open else root)
 
 
-def find_section(sizes: Sizes, name: str, stated: Mapping[str, Any], named: bool) -> Place:
-    """The section of a part called `name`, which is `named` if it can be of any model type; empty if its keys are at
-    the top level.
+def find_section(sizes: Sizes, name: str, stated: Mapping[str, Any], named: str) -> Place:
+    """The section of a part called `name`; empty if its keys are at the top level. `named`: the section of a part that
+    can be of any model type.
     """
     composite = COMPOSITES.get(stated.get("model_type", ""))
     if name == "language" and composite:
         return () if composite.is_flat and composite.section not in stated else (composite.section,)
-    return sizes.section.split(".") if sizes.section else (name,) if named else ()
+    return sizes.section.split(".") if sizes.section else (named,) if named else ()
 
 
 def list_classes(sizes: Sizes) -> tuple[str, ...]:

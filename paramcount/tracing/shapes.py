@@ -142,6 +142,8 @@ class Shapes:
     def resolve_keys(self, data: Data) -> tuple[int | str, ...]:
         """The sizes behind the rows; blocks of keys, and what stands in front of the keys, are counted if they are
         known."""
+        if not data.inputs and len(data.shape) > 1 and (outer := self.outer.get(id(data))):
+            return self.resolve_keys(outer[0])  # what a layer reads from outside
         operation, sizes = data.operation, tuple(map(self.resolve_size, data.shape[1:]))
         sources = [source for source in data.inputs if source.shape[1:2] == ("blocks",)]
         if isinstance(operation, Join) and operation.axis == 1 and sources:
