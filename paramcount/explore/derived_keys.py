@@ -19,7 +19,7 @@ from paramcount.sizes.values import to_json
 
 LARGEST_STEP = 8  # between layers of one kind
 BELOW_STEP = 128  # hidden sizes of an MLP are rounded up to a multiple of 256
-MOST_KEYS = 2  # that a size needs at once
+MOST_KEYS = 3  # that a size needs at once
 Configs = tuple[Mapping[str, Any], Mapping[str, Any]]  # the section of a block, and the whole config.json
 Guess = Callable[[Any, Mapping[str, Any], Any], Iterable[Any]]  # of the size, its block and the key's value so far
 
@@ -219,6 +219,7 @@ GUESSES: dict[str, Guess] = {
     "mlp_ratio": guess_ratio,
     "indexer_types": guess_marks("shared", "full"),
     "position_embedding_type": lambda value, c, old: ["rotary", "absolute"],
+    "num_ln_in_parallel_attn": lambda value, c, old: [1, 2],
     "norm_type": lambda value, c, old: ["layer_norm", "rms_norm"],
     "norm_rel_ebd": lambda value, c, old: ["layer_norm"],
     "intermediate_size": guess_double,
