@@ -404,7 +404,11 @@ SQUARE_T5 = ("t5-base", "t5-large")  # d_model = n_heads · d_head, with a plain
 MUTANTS = [
     Mutant(norm_without_weight, accept_all, TOTAL),
     Mutant(norm_without_bias, has_architecture("gpt2", "openai-gpt", "mllama"), TOTAL),
-    Mutant(linear_without_bias, has_architecture(*BIASED), TOTAL),
+    Mutant(
+        linear_without_bias,
+        lambda id: has_architecture(*BIASED)(id) or has_sizes(lambda c: getattr(c, "mlp_bias", False))(id),
+        TOTAL,
+    ),
     Mutant(fused_without_bias, has_architecture("gpt2", "openai-gpt", "qwen", "gpt_oss"), TOTAL),
     # GPT's and T5's up and down are each other's transpose: where both are swapped, only names tell.
     Mutant(

@@ -139,22 +139,25 @@ class Shapes:
             return self.n_rows if self.options.past is None else self.options.tokens + self.options.past
         return 1 if size == "text" else size
 
-    def resolve_keys(self, data: Data) -> tuple[int | str, ...]:
+    def resolve_keys(self, data: Data, visited: tuple[Data, ...] = ()) -> tuple[int | str, ...]:
         """The sizes behind the rows; blocks of keys, and what stands in front of the keys, are counted if they are
         known."""
-        if not data.inputs and len(data.shape) > 1 and (outer := self.outer.get(id(data))):
-            return self.resolve_keys(outer[0])  # what a layer reads from outside
         operation, sizes = data.operation, tuple(map(self.resolve_size, data.shape[1:]))
+        if data in visited:  # what layers pass on leads back here
+            return sizes
+        visited = (*visited, data)
+        if not data.inputs and len(sizes) and (outer := self.outer.get(id(data))):
+            return self.resolve_keys(outer[0], visited)  # what a layer reads from outside
         sources = [source for source in data.inputs if source.shape[1:2] == ("blocks",)]
         if isinstance(operation, Join) and operation.axis == 1 and sources:
-            first, rest = (self.resolve_keys(source)[0] for source in data.inputs)
+            first, rest = (self.resolve_keys(source, visited)[0] for source in data.inputs)
             return (first + rest, *sizes[1:]) if isinstance(first, int) and isinstance(rest, int) else sizes
         if sizes[:1] != ("blocks",):
             return sizes
         if isinstance(operation, Relations):
             rows, size = self.count_rows(data), operation.block
             return (rows // size, *sizes[1:]) if isinstance(size, int) and isinstance(rows, int) else sizes
-        return (self.resolve_keys(sources[0])[0], *sizes[1:]) if sources else sizes
+        return (self.resolve_keys(sources[0], visited)[0], *sizes[1:]) if sources else sizes
 
     def count_decoded_rows(self, data: Data) -> int:
         """Length of the first axis when decoding; data read from a cache include earlier tokens."""
