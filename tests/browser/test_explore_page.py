@@ -118,7 +118,8 @@ def compare(found: dict[str, Any], model: Model, context: int) -> list[str]:
         expected["cache"] = (memory.kv_bytes_per_token, memory.kv_cache_bytes, memory.state_bytes)
         shown["cache"] = tuple(int(found["cache"][name]) for name in ("perToken", "bytes", "states"))
     if found["flops"] is not None:
-        expected["flops"] = pc.flops(model, context=context).flops_per_token
+        flops = pc.flops(model, context=context)
+        expected["flops"] = flops.prefill_flops if flops.flops_per_token is None else flops.flops_per_token
         shown["flops"] = int(found["flops"]["total"])
     expected["gpus"] = find_fewest(memory)
     shown["gpus"] = found["gpus"] if found["gpus"] is None else int(found["gpus"])

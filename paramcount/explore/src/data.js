@@ -2,8 +2,29 @@
 
 import { count } from "./count.js";
 
+// Of base85 as Python has it, with , : . in place of < > &, which HTML could read.
+const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%.()*+-;,=:?@^_`{|}~";
+const DIGITS = new Uint8Array(128);
+[...ALPHABET].forEach((character, digit) => (DIGITS[character.charCodeAt(0)] = digit));
+
+/** The bytes of a text in base85: four for five characters, one fewer than the characters of a last, shorter group. */
+export function decodeBase85(text) {
+  const missing = (5 - (text.length % 5)) % 5;
+  const padded = text + "~".repeat(missing);
+  const bytes = new Uint8Array((padded.length / 5) * 4);
+  for (let i = 0, at = 0; i < padded.length; i += 5) {
+    let number = 0;
+    for (let j = i; j < i + 5; j++) number = number * 85 + DIGITS[padded.charCodeAt(j)];
+    bytes[at++] = number >>> 24;
+    bytes[at++] = number >>> 16;
+    bytes[at++] = number >>> 8;
+    bytes[at++] = number;
+  }
+  return bytes.subarray(0, bytes.length - missing);
+}
+
 export async function readData(element) {
-  const bytes = Uint8Array.from(atob(element.textContent), (character) => character.charCodeAt(0));
+  const bytes = decodeBase85(element.textContent.trim());
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return prepare(await new Response(stream).json());
 }
