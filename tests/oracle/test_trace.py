@@ -59,7 +59,6 @@ DIFFERENT = {
     "vision-encoder-decoder": "an image goes in",
     "evolla": "a protein goes in",
     "pi0": "images, a state and actions always go in",
-    "stablelm": "a norm of each head is a module of its own; one step has them all",
     "pix2struct": "an image goes in",
     "blip-2": "an image always goes in; its language model is among CONFIGS",
     "instructblip": "likewise",
