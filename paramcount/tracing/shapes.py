@@ -146,8 +146,9 @@ class Shapes:
         if data in visited:  # what layers pass on leads back here
             return sizes
         visited = (*visited, data)
-        if not data.inputs and len(sizes) and (outer := self.outer.get(id(data))):
-            return self.resolve_keys(outer[0], visited)  # what a layer reads from outside
+        outer = () if data.inputs else self.outer.get(id(data), ())
+        if sizes and outer and outer[0].shape == data.shape:  # what a layer reads from outside, not one head of all
+            return self.resolve_keys(outer[0], visited)
         sources = [source for source in data.inputs if source.shape[1:2] == ("blocks",)]
         if isinstance(operation, Join) and operation.axis == 1 and sources:
             first, rest = (self.resolve_keys(source, visited)[0] for source in data.inputs)
