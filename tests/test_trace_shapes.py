@@ -264,6 +264,17 @@ def test_a_bidirectional_window_extends_in_both_directions() -> None:
     assert notes == {f"each token attends to tokens up to {config['encoder']['sliding_window']} positions away"}
 
 
+def test_tokens_of_embeddinggemma_see_half_a_window_on_either_side() -> None:
+    """sliding_window = 512. Source: configuration_gemma3.py of transformers, where 512 // 2 + 1 is the distance that is
+    too far.
+    """
+    found = trace("embeddinggemma", tokens=5)
+    assert {step.note for step in steps_with_op(found, "mask")} == {
+        "each token attends to tokens up to 256 positions away"
+    }
+    assert found.cache == ()
+
+
 def test_biases_are_added_to_the_scores_before_the_mask() -> None:
     """T5, arXiv:1910.10683, section 2.1: a scalar per head is added to the logit of the attention weights."""
     found = trace("t5-small", tokens=3, source=4)

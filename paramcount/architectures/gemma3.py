@@ -3,33 +3,60 @@
 From 4B on with a SigLIP encoder, whose patches are pooled, normalized and projected to image tokens.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
-from paramcount.architectures.gemma2 import Gemma2
+from paramcount.architectures.gemma2 import Gemma2, score_scale
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, fused, is_known, mean_of_squares, rms_norm, soft_cap
 from paramcount.parts.composite import SeeingDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.siglip import SiglipVision
-from paramcount.sizes import ABSENT, Flag, Positive, Words, hf, rotary, setting
+from paramcount.sizes import (
+    ABSENT,
+    SLIDING,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    Words,
+    derived,
+    hf,
+    rotary,
+    setting,
+)
 from paramcount.sizes.derivations import full_every_stated
 
 
+def visible_tokens(js: ConfigJson, c: FieldValues) -> int:
+    """The tokens that a token sees, itself included; if it sees later ones: on either side, half of them."""
+    n = js.get("sliding_window", 4096)
+    if type(n) is not int or n < 1:
+        raise ParamcountError(f"= {describe_value(n)}", where="sliding_window", expected="a positive integer")
+    return n // 2 if js.get("use_bidirectional_attention") else n
+
+
 class Gemma3Text(Gemma2):
-    """Source: arXiv:2503.19786, section 2."""
+    """Source: arXiv:2503.19786, section 2; for EmbeddingGemma, whose tokens see later ones, arXiv:2509.20354."""
 
     reference = "Gemma3ForCausalLM"
     base_model = "Gemma3TextModel"
     defaults = {"vocab_size": 262208}
 
     layer_types: Words = hf(absent=full_every_stated(6), null=ABSENT)
+    bidirectional: Flag = hf("use_bidirectional_attention", absent=False, null=False, unstated=False)
+    window: Natural = derived(visible_tokens)
 
     rope = rotary(1_000_000, 131072, block="full_attention")
     local_rope = rotary(10_000, 131072, block="sliding_attention", key="rope_local_base_freq", scaled=False)
     logit_cap = setting("final_logit_softcapping", default=None)
 
     def attend(c, x: Data, kind: str) -> Data:
-        local: Any = {"window": c.window, "angles": c.local_rope} if kind == "sliding_attention" else {}
-        return c.self_attention(x, bias=c.attention_bias, qk_norm=True, scale=c.attention_scale, **local)
+        options: Any = {"window": c.window, "angles": c.local_rope} if kind == SLIDING[0] else {}
+        if c.bidirectional:
+            options |= {"causal": False, "cached": False}
+        return c.self_attention(x, bias=c.attention_bias, qk_norm=True, scale=c.attention_scale, **options)
 
     def cap(c, logits: Data) -> Data:
         return soft_cap(logits, c.logit_cap) if is_known(c.logit_cap) else logits  # no released model has one
@@ -39,6 +66,13 @@ class Gemma3TextOf(Gemma3Text):
     """The language model of a config that has a tower too."""
 
     section = "text_config"
+
+
+def causal_scale(config: Mapping[str, Any], c: Any) -> float:
+    """The reference makes masks of a causal model, but its attention may leave them out."""
+    if c.bidirectional:
+        raise ValueError("the mask depends on the implementation of attention")
+    return score_scale(config, c)
 
 
 class Gemma3(SeeingDecoder, Gemma3Text):
@@ -55,6 +89,7 @@ class Gemma3(SeeingDecoder, Gemma3Text):
     n_image_tokens: Positive = hf("/mm_tokens_per_image", absent=256)
     vision: SiglipVision
 
+    attention_scale = setting(default=causal_scale)
     image_token = setting("/image_token_index", "/image_token_id", default=262144)
 
     def project(c, x: Data) -> Data:

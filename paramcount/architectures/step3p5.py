@@ -123,8 +123,6 @@ def scale_is_real(js: ConfigJson, c: FieldValues) -> None:
 
 
 def attention_scale(config: Mapping[str, Any], c: Any) -> float:
-    if config.get("use_bidirectional_attention"):
-        raise ValueError("tokens see later ones")
     return float((config.get("query_pre_attn_scalar") or c.d_head) ** -0.5)
 
 
@@ -160,6 +158,7 @@ class Step35(AttentionDecoder):
     d_shared_expert: Positive = hf("share_expert_dims", "share_expert_dim", absent=1280, null=unused)
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)
+    bidirectional: Flag = hf("use_bidirectional_attention", absent=False, null=False, unstated=False)
     n_mtp_layers: Natural = hf("num_nextn_predict_layers", absent=0)
 
     activation: ClassVar = "silu"
@@ -201,10 +200,12 @@ class Step35(AttentionDecoder):
             q, k = c.norm(q, "self_attn.q_norm"), c.norm(k, "self_attn.k_norm")
             return partial_rope(q, d_rope, turned), partial_rope(k, d_rope, turned)
 
+        options: Any = {"window": c.window} if sliding else {}
+        if c.bidirectional:  # the window is of tokens on either side, and of the token itself
+            options = {key: n - 1 for key, n in options.items()} | {"causal": False, "cached": False}
         return attention(
             Heads(n_heads, c.n_kv_heads, c.d_head), x, "self_attn.", bias=c.attention_bias, prepare=prepare,
-            gate=lambda x, a: head_gate(n_heads, x, a, "self_attn.g_proj"), window=c.window if sliding else None,
-            scale=c.attention_scale,
+            gate=lambda x, a: head_gate(n_heads, x, a, "self_attn.g_proj"), scale=c.attention_scale, **options,
         )  # fmt: skip
 
     def mixture(c, x: Data, limit: float | Unknown | None) -> Data:

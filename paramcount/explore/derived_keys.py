@@ -223,6 +223,7 @@ GUESSES: dict[str, Guess] = {
     "norm_type": lambda value, c, old: ["layer_norm", "rms_norm"],
     "norm_rel_ebd": lambda value, c, old: ["layer_norm"],
     "intermediate_size": guess_double,
+    "sliding_window": guess_double,
     "attention_window": lambda value, c, old: [[2 * n for n in value]],
     "v_channels": guess_channels("n_heads"),
     "bias_max_distance": lambda value, c, old: [value // 2],

@@ -191,6 +191,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "final_logit_softcapping": 3.0,
         "attn_logit_softcapping": 2.0,
     },
+    "gemma3_text, both directions": {
+        **SLIDING, "num_hidden_layers": 3, "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+        "sliding_window": 5, "use_bidirectional_attention": True,
+    },
     "vaultgemma": {
         **SLIDING, "query_pre_attn_scalar": 20, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0,
     },
@@ -1404,6 +1408,10 @@ EVERY_WAY = (
 # of one length.
 LOGITS_ONLY: dict[str, dict[str, Any]] = {
     **images.CONFIGS,
+    "step3p7, both directions": {
+        **images.CONFIGS["step3p7"],
+        "text_config": {**images.CONFIGS["step3p7"]["text_config"], "use_bidirectional_attention": True},
+    },
     "xmod, two languages": {**BERT, "languages": ["en_XX", "de_DE"], "default_language": "de_DE"},
     "big_bird, short text": BERT,
     "perceiver": {
