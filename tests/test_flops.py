@@ -249,6 +249,7 @@ def test_bounds_and_training_are_printed_with_their_assumptions(run: Runner) -> 
     assert "training on 15.0 T tokens: 869 ZFLOPs; 6ND estimate: 723 ZFLOPs (17% too low)\n" in text
     assert "  at an assumed MFU of 50% of 989 TFLOPs/s (BF16, dense):\n" in text
     assert "lower bounds on 8 × H100 SXM: 3.35 TB/s, 989 TFLOPs/s (BF16, dense)\n" in text
+    assert "  weights BF16; KV cache BF16; batch 1; masked attention scores left out\n" in text
     assert max(map(len, text.splitlines())) <= 80
 
 

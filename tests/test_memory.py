@@ -118,6 +118,32 @@ def test_a_fit_says_what_is_left_and_what_would_fit(run: Runner) -> None:
     assert found.out.splitlines()[1] == "fits 1 × device with 24.0 GB: 5.87 GB free"
 
 
+@pytest.mark.parametrize(
+    ("gigabytes", "reached"),
+    [(24, "105,888 tokens"), (26, "131,072 tokens (the model's limit)"), (80, "")],  # of 65,536 bytes in FP8
+)
+def test_a_smaller_cache_does_not_exceed_the_limit_of_the_model(gigabytes: int, reached: str) -> None:
+    fit = pc.memory("llama-3.1-8b", memory=gigabytes * 10**9).fit
+    assert fit is not None
+    advice = f"an FP8 KV cache (--kv-dtype fp8) raises the longest context to {reached}"
+    assert fit.advice == (advice if reached else "")
+
+
+def test_a_batch_that_nothing_limits_has_no_number(run: Runner) -> None:
+    text = run("memory", "bert-base-uncased", "--memory", "24GB").out
+    assert "largest batch unlimited" in text
+
+
+def test_the_line_above_the_contexts_has_every_part_of_the_cache(run: Runner) -> None:
+    # T5 base: 12 layers of 12 heads × 64, keys and values in BF16, of tokens and of the encoder's output
+    caches = {
+        "t5-base": "36.9 kB per token + 302 MB for an encoder input of 8,192; total with",
+        "mamba2-2.7b": "none; 86.0 MB state (BF16); total with",
+    }
+    for model, cache in caches.items():
+        assert f"KV cache (BF16): {cache}" in " ".join(run("memory", model).out.split())
+
+
 def test_tensor_parallelism_repeats_kv_heads_and_norms() -> None:
     # Llama 3.1 8B over 16 GPUs: 8 KV heads, so every second GPU holds the same one; 65 norms of 4,096 on each
     fit = pc.memory("llama-3.1-8b", context=1024, gpu="16xH100").fit

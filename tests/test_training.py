@@ -160,6 +160,21 @@ def test_experts_are_divided_among_data_parallel_gpus() -> None:
     assert result.optimizer_bytes == 12 * (others // 8 + experts // 8)  # 2 replicas of each expert share its state
 
 
+@pytest.mark.parametrize(
+    ("ep", "divided"),
+    [(8, "all of the experts and 1/8 of the rest"), (4, "1/2 of the experts and 1/8 of the rest"), (1, "1/8")],
+)
+def test_the_formula_says_how_experts_are_divided(ep: int, divided: str) -> None:
+    # Mixtral: 8 experts of 3 · 4,096 · 14,336 in 32 layers
+    experts = 32 * 8 * 3 * 4096 * 14336 // ep
+    others = 46_702_792_704 - 32 * 8 * 3 * 4096 * 14336
+    result = pc.training("mixtral-8x7b", fsdp=8, ep=ep)
+    on_a_gpu = " on a GPU" if ep > 1 else ""
+    weights = f"{experts + others:,} parameters{on_a_gpu} × 2 bytes (BF16), {divided} on each GPU"
+    assert result.formulas["weights"] == weights
+    assert result.weights_bytes == 2 * (experts * ep // 8 + others // 8)
+
+
 def test_eight_bit_states_have_a_scale_for_256_values_and_spare_small_tensors() -> None:
     # GPT-2 Small: biases and norms below 4,096 values keep FP32
     small = 12 * (3 * 768 + 768 + 3072 + 768 + 4 * 768) + 2 * 768

@@ -27,7 +27,7 @@ GROUPS = {
     },
     "Design": {
         "sweep": ("sweep", "Count every valid combination of sizes."),
-        "size": ("size", "Find valid configurations of a number of parameters or a memory size."),
+        "size": ("size", "Find configurations that meet a parameter or memory budget."),
     },
     "Inside a model": {
         "explain": ("explain", "Explain each component: formula, numbers, value."),

@@ -49,7 +49,7 @@ def command(
 ) -> None:
     """Show the FLOPs of a forward pass: per decoded token and per prompt, by component.
 
-    A model that decodes no tokens, such as an encoder, has those of a pass over the whole context.
+    For a model that decodes no tokens, such as an encoder, the FLOPs are those of a pass over the whole context.
 
     Matrix products count 2 FLOPs per multiply-add. The usual estimates, 2N and 6N, are shown next to the counts. With
     --gpu, the times of a decoding step and of a prompt are lower bounds from the data sheet."""

@@ -102,7 +102,8 @@ def command(
 ) -> None:
     """Show the memory that a model takes at inference: weights by dtype, KV cache and state by context.
 
-    The sizes are exact for what they count. Runtime overhead, such as the CUDA context, is not included."""
+    The sizes are exact for what they count. Runtime overhead, such as the CUDA context, is not included, except in the
+    check against a device: there it is assumed (--overhead)."""
     from paramcount.costs.memory import measure_memory
     from paramcount.costs.render_memory import build_memory_table
 

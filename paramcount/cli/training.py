@@ -64,8 +64,7 @@ def command(
 ) -> None:
     """Show the memory that training takes on each GPU: weights, gradients, optimizer state and activations.
 
-    Activations are the values that the backward pass of the declared flow reads. Of several pipeline stages, the
-    fullest is shown."""
+    Activations are the values that the backward pass reads. With several pipeline stages, the fullest one is shown."""
     from paramcount.costs.fit import make_device
     from paramcount.costs.memory import default_context
     from paramcount.costs.render_training import build_training_table

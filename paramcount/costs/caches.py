@@ -82,6 +82,12 @@ def count_windows(groups: Iterable[CacheGroup], dtype: KVDtype) -> int:
     return sum(group.layers * (group.longest or 0) * group.count_bytes(dtype) for group in groups)
 
 
+def count_source(groups: Iterable[CacheGroup], dtype: KVDtype, source: int) -> int:
+    """Bytes that one sequence caches of another input than the tokens, such as an encoder's output."""
+    of_source = [group for group in groups if group.stream not in ("tokens", "")]
+    return sum(group.layers * group.count_tokens(0, source) * group.count_bytes(dtype) for group in of_source)
+
+
 def count_states(groups: Iterable[CacheGroup], dtype: KVDtype) -> int:
     """Bytes of the recurrent states of one sequence, all in one dtype."""
     return sum(group.layers * group.count_bytes(dtype) for group in groups if group.is_state)

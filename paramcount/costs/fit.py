@@ -179,8 +179,11 @@ def make_parallelism(devices: int, tp: int | None, pp: int | None, ep: int | Non
     return parallel
 
 
-def measure_fit(deployment: Deployment, parallel: Parallelism, smaller: Formats) -> Fit:
-    """How a deployment fits. `smaller`: {name for people: rows} of other formats of the weights, largest first.
+def measure_fit(deployment: Deployment, parallel: Parallelism, smaller: Formats, limit: int | None) -> Fit:
+    """How a deployment fits.
+
+    `smaller`: {name for people: rows} of other formats of the weights, largest first. `limit`: the most tokens that
+    the model takes; None if unknown.
 
     Raises: ParamcountError if the model cannot be divided like this.
     """
@@ -205,24 +208,25 @@ def measure_fit(deployment: Deployment, parallel: Parallelism, smaller: Formats)
         shares=shares,
         uneven=tuple(list_uneven(deployment.shape, parallel)),
     )
-    return fit._replace(advice=advise(fit, deployment, parallel, smaller))
+    return fit._replace(advice=advise(fit, deployment, parallel, smaller, limit or LONGEST_CONTEXT))
 
 
 def find_longest_context(deployment: Deployment, parallel: Parallelism) -> int:
     return find_largest(lambda n: deployment.holds(parallel, context=n), LONGEST_CONTEXT)
 
 
-def advise(fit: Fit, deployment: Deployment, parallel: Parallelism, smaller: Formats) -> str:
+def advise(fit: Fit, deployment: Deployment, parallel: Parallelism, smaller: Formats, limit: int) -> str:
     """What helps most: smaller weights if the model does not fit, else a smaller cache; "" if neither does."""
     if not fit.fits:
         fitting = (label for label, rows in smaller.items() if deployment._replace(rows=rows).holds(parallel))
         label = next(fitting, "")
         return f"{label} weights fit" if label else ""
     request = deployment.request
-    if request.kv_dtype.keys.count_bytes(32) <= FP8.keys.count_bytes(32) or fit.longest_context >= LONGEST_CONTEXT:
+    if request.kv_dtype.keys.count_bytes(32) <= FP8.keys.count_bytes(32) or fit.longest_context >= limit:
         return ""
     longest = find_longest_context(deployment._replace(request=request._replace(kv_dtype=FP8)), parallel)
-    return f"an FP8 KV cache (--kv-dtype fp8) raises the longest context to {longest:,} tokens"
+    reached = f"{limit:,} tokens (the model's limit)" if longest >= limit else f"{longest:,} tokens"
+    return f"an FP8 KV cache (--kv-dtype fp8) raises the longest context to {reached}"
 
 
 def find_largest(is_possible: Callable[[int], bool], limit: int) -> int:

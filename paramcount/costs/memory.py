@@ -190,7 +190,7 @@ def measure_memory(
             device = device._replace(utilization=rules.utilization)
         deployment = Deployment(stored, list_layer_caches(model), find_shape(count.sizes), rules, request, device)
         smaller = {f.label: store_weights(count, f) for f in map(parse_weight_format, ADVISED)}
-        fit = measure_fit(deployment, parallel or Parallelism(), smaller)
+        fit = measure_fit(deployment, parallel or Parallelism(), smaller, limit)
     warnings = []
     if limit is not None and length > limit:
         warnings.append(f"a context of {length:,} exceeds the {limit:,} positions of {model.id}")

@@ -102,6 +102,8 @@ def list_bounds(flops: Flops) -> list[str]:
         if roofline.decoding
         else f"  weights {roofline.dtype}; one sequence",
     ]
+    if roofline.prompt.flops < flops.prefill_flops:
+        lines[-1] += "; masked attention scores left out"
     bounds = {"decoding step": roofline.decoding, name_pass(flops): roofline.prompt}
     for name, bound in bounds.items():
         if bound is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from paramcount.costs.fit import LONGEST_CONTEXT, Fit
+from paramcount.costs.caches import count_source
+from paramcount.costs.fit import LARGEST_BATCH, LONGEST_CONTEXT, Fit
 from paramcount.costs.memory import ContextCost, Memory
 from paramcount.output.numbers import format_binary_bytes, format_bytes
 from paramcount.output.tables import Column, Table, render
@@ -66,14 +67,19 @@ def list_cells(row: ContextCost, memory: Memory) -> list[int]:
 
 def describe_cache(memory: Memory) -> str:
     """The line above the contexts: "KV cache (BF16): 131 kB per token"."""
+    state = f"{format_bytes(memory.state_bytes // memory.batch)} state ({memory.state_dtype})"
     parts = []
     if memory.kv_bytes_per_token:
         parts.append(f"{format_bytes(memory.kv_bytes_per_token)} per token")
     if memory.window_bytes:
         parts.append(f"up to {format_bytes(memory.window_bytes)} in sliding windows")
-    if memory.state_bytes:
-        parts.append(f"{format_bytes(memory.state_bytes // memory.batch)} state ({memory.state_dtype})")
+    if memory.source and (size := count_source(memory.caches, memory.request.kv_dtype, memory.source)):
+        parts.append(f"{format_bytes(size)} for an encoder input of {memory.source:,}")
+    if memory.state_bytes and parts:
+        parts.append(state)
     text = " + ".join(parts) if parts else "none"
+    if memory.state_bytes and not parts:
+        text += f"; {state}"
     if memory.batch != 1:
         text += f" per sequence; {memory.batch:,} sequences"
     weights = memory.dtype.partition(" (")[0]
@@ -112,7 +118,8 @@ def describe_limits(fit: Fit, memory: Memory) -> str:
     longest = "unlimited" if fit.longest_context >= LONGEST_CONTEXT else f"{fit.longest_context:,} tokens"
     if memory.context_limit is not None and memory.context_limit <= fit.longest_context:
         longest = f"{memory.context_limit:,} tokens (the model's limit)"
-    parts = [f"longest context {longest}", f"largest batch {fit.largest_batch:,}"]
+    batch = "unlimited" if fit.largest_batch >= LARGEST_BATCH else f"{fit.largest_batch:,}"
+    parts = [f"longest context {longest}", f"largest batch {batch}"]
     if memory.engine == "vllm":
         parts.insert(0, f"KV cache size {fit.kv_tokens:,} tokens")
     if fit.longest_context == 0:

@@ -262,7 +262,14 @@ def describe_formulas(setup: Setup, share: TrainingShare, stages: int) -> dict[s
         parameters += f" on a GPU{where}"
 
     def divide(zero: int) -> str:
-        return f", 1/{setup.dp} on each GPU" if setup.zero >= zero and setup.dp > 1 else ""
+        """How the data-parallel GPUs divide it; those with the same experts divide these."""
+        if setup.zero < zero or setup.dp == 1:
+            return ""
+        if setup.ep == 1:
+            return f", 1/{setup.dp} on each GPU"
+        copies = setup.dp // setup.ep
+        experts = f"1/{copies}" if copies > 1 else "all"
+        return f", {experts} of the experts and 1/{setup.dp} of the rest on each GPU"
 
     state = f"{optimizer.state}, {format_bytes(share.state_bytes)}"
     if precision.master:

@@ -87,7 +87,7 @@ MEANINGS = {
     "window_columns": "columns of patches in a window that is merged",
     "d_projector": "hidden size of the projector",
     "d_merger": "hidden size of the MLP after the vision encoder",
-    "n_frames": "number of audio frames",
+    "n_frames": "number of frames",
     "n_layer_groups": "number of groups of layers with shared weights",
     "n_chosen": "number of tokens that the indexer selects",
     "n_chosen_blocks": "number of blocks that the indexer selects",
