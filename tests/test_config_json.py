@@ -455,6 +455,52 @@ def test_an_unknown_rope_type_in_a_section_is_an_error(model_type: str, place: s
 
 
 @pytest.mark.parametrize(
+    ("config", "place"),
+    [
+        (
+            {"model_type": "step3p7", "text_config": {"sliding_window": 8, "rope_scaling": {"rope_type": "nonsense"}}},
+            "rope_scaling",
+        ),
+        (
+            {"model_type": "t5gemma2", "encoder": {"text_config": {"rope_scaling": {"rope_type": "nonsense"}}}},
+            "rope_scaling",
+        ),
+        (
+            {
+                "model_type": "t5gemma2",
+                "decoder": {"rope_parameters": {"sliding_attention": {"rope_type": "nonsense"}}},
+            },
+            "rope_parameters.sliding_attention",
+        ),
+        ({"model_type": "cohere2_moe", "rope_parameters": {"rope_type": "nonsense"}}, "rope_parameters"),
+        ({"model_type": "olmo_hybrid", "rope_parameters": {"rope_type": "nonsense"}}, "rope_parameters"),
+        ({"model_type": "olmo_hybrid", "rope_scaling": {"type": "nonsense"}}, "rope_scaling"),
+    ],
+)  # fmt: skip
+def test_an_unknown_rope_type_is_an_error_where_the_reference_reads_it(config: dict[str, Any], place: str) -> None:
+    """ROPE_INIT_FUNCTIONS has no such key: building the model raises KeyError."""
+    assert f"{place}.rope_type = 'nonsense' (expected " in model_error(config)
+
+
+@pytest.mark.parametrize(
+    ("config", "unread"),
+    [
+        ({"model_type": "cohere2_moe"}, {"rope_scaling": {"rope_type": "nonsense"}}),  # a field that no code reads
+        ({"model_type": "olmo_hybrid"}, {"rope_parameters": {"rope_type": "nonsense", "rope_theta": None}}),
+        (
+            {"model_type": "step3p7", "text_config": {"sliding_window": 8, "layer_types": ["sliding_attention"] * 45}},
+            {"text_config": {"rope_scaling": {"rope_type": "nonsense"}}},
+        ),
+    ],
+)
+def test_an_unknown_rope_type_is_no_error_where_the_reference_ignores_it(
+    config: dict[str, Any], unread: dict[str, Any]
+) -> None:
+    merged = {**config, **{key: {**config.get(key, {}), **block} for key, block in unread.items()}}
+    assert pc.count(merged).total == pc.count(config).total
+
+
+@pytest.mark.parametrize(
     "config",
     [
         {"model_type": "gemma4_text"},

@@ -3,17 +3,20 @@
 Three of four layers attend to a sliding window; the fourth has no rotary positions.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, make_choice_error
 from paramcount.flow import Data, norm, rope, route, scale_by
+from paramcount.flow.operations.positions import Rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head, layers_by_type_and_mlp, typed_layers
 from paramcount.parts.feed_forward import mixture, shared_experts
-from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, equal_to, hf, per_layer, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, equal_to, hf, per_layer, setting
+from paramcount.sizes.conditions import known_ropes, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_fields import make_rope
 from paramcount.sizes.types import Flag, Indices, Natural, Positive, Word, Words
 
 COMBINED = ("average", "sum")
@@ -38,6 +41,23 @@ def patterns(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     return tuple(SLIDING[(i + 1) % front == 0 if i < n else (i - n + 1) % rest == 0] for i in per_layer(c))
 
 
+def rope_blocks(js: ConfigJson, c: FieldValues) -> dict[str, Any]:
+    """rope_parameters, one object for all layers; rope_scaling is not read."""
+    rope = js.get("rope_parameters")
+    if not isinstance(rope, Mapping):
+        return {"rope_parameters": rope} if rope else {}
+    for word in c["layer_types"]:
+        if word in rope and not ("rope_type" in rope and "rope_theta" in rope):
+            raise ParamcountError(f"has a block for {word}", where="rope_parameters", expected="one for all layers")
+    return {"rope_parameters": {"rope_theta": None, **rope}} if rope else {}
+
+
+def read_rope(config: Mapping[str, Any], c: Any) -> Rope:
+    theta, parameters = config.get("rope_theta", 10_000.0), config.get("rope_parameters") or {}
+    kind, base = parameters.get("rope_type", parameters.get("type", "default")), parameters.get("rope_theta")
+    return make_rope(kind, theta if base is None else base, parameters, config, 8192)
+
+
 def words_are_known(js: ConfigJson, c: FieldValues) -> None:
     """The router's function is one of two, where a layer has a router."""
     word, known = js.get("expert_selection_fn", "softmax"), ("softmax", "sigmoid")
@@ -53,7 +73,7 @@ class Cohere2Moe(AttentionDecoder):
 
     reference = "Cohere2MoeForCausalLM"
     adapts_experts = True
-    conditions = (words_are_known, padding_in_table(0))
+    conditions = (words_are_known, known_ropes(rope_blocks, filled=False), padding_in_table(0))
     defaults = {"vocab_size": 256000, "d_model": 8192, "n_layers": 40, "n_heads": 64, "d_head": 128}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
@@ -71,7 +91,7 @@ class Cohere2Moe(AttentionDecoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    rope = rotary(positions=8192)
+    rope = setting(default=read_rope)
     norm_kind = setting(default=lambda config, c: "layer" if config.get("rms_norm_eps") is None else "rms")
     norm_eps = setting("rms_norm_eps", "layer_norm_eps", default=1e-5)
     scoring = setting("expert_selection_fn", default="softmax")

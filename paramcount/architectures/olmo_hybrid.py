@@ -1,12 +1,14 @@
 """OLMo Hybrid: three layers of gated delta net with norms before to one of attention with norms behind."""
 
+from typing import Any
+
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Unknown, activate, linear, rms_norm, rope, scale_by, to_heads
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import layers_by_type
 from paramcount.parts.linear_attention import decay, delta_rule, gated_output, streams_apart
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import known_ropes, padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
 from paramcount.sizes.mixers import list_unused_fields
 from paramcount.sizes.rules import check_layer_types
@@ -22,9 +24,16 @@ def three_to_one(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
 
 
 def rotates(js: ConfigJson, c: FieldValues) -> bool:
-    """rope_theta null is attention without positions."""
+    """rope_theta null is attention without positions; the reference looks for it outside of blocks for layer types."""
     rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
+    if any(word in rope for word in c["layer_types"]):
+        return rope.get("rope_theta") is not None
     return rope.get("rope_theta", js.get("rope_theta", 10000.0)) is not None
+
+
+def rope_blocks(js: ConfigJson, c: FieldValues) -> dict[str, Any]:
+    key = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
+    return {key: js[key]} if js.get(key) and c["positions"] else {}
 
 
 def d_linear_k(js: ConfigJson, c: FieldValues) -> int:
@@ -36,7 +45,7 @@ class OlmoHybrid(Decoder):
 
     reference = "OlmoHybridForCausalLM"
     rotated = "d_head"
-    conditions = (padding_in_table(100277),)
+    conditions = (padding_in_table(100277), known_ropes(rope_blocks))
     defaults = {"vocab_size": 100352, "d_model": 3840, "n_layers": 32}
 
     layer_types: Words = hf(absent=three_to_one, null=ABSENT)

@@ -12,7 +12,7 @@ from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import routing_bias
 from paramcount.sizes import SLIDING, Flag, Indices, Natural, Positive, Words, per_layer, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import known_ropes, padding_in_table
 from paramcount.sizes.fields import ABSENT, ConfigJson, Derivation, FieldValues, derived, hf
 from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rotary_sizes import in_pairs
@@ -72,13 +72,26 @@ def rotary_width(word: str) -> Derivation:
     return derive
 
 
+def rope_blocks(js: ConfigJson, c: FieldValues) -> dict[str, Any]:
+    """What the rotary positions of each kind of layer are built from; rope_scaling is added to full attention."""
+    words, scaling = sorted(set(c["layer_types"])), js.get("rope_scaling")
+    if blocks := blocks_by_type(js, c["layer_types"]):
+        filled = {"original_max_position_embeddings": None}
+        return {f"rope_parameters.{word}": {**filled, **blocks[word]} for word in words}
+    if SLIDING[1] not in words or not scaling:
+        return {}
+    added = {"rope_type": "default", "rope_theta": None}
+    return {"rope_scaling": {**added, **scaling} if isinstance(scaling, Mapping) else scaling}
+
+
 def read_ropes(config: Mapping[str, Any], c: Any) -> dict[str, Rope]:
     """The rotary positions of each kind of layer. Only those that see everything are scaled."""
     theta, blocks, ropes = config.get("rope_theta", 10_000.0), blocks_by_type(config, c.layer_types), {}
     for word in set(c.layer_types):
         base = theta[c.layer_types.index(word)] if isinstance(theta, list) else theta
         block = blocks.get(word, (config.get("rope_scaling") or {}) if word == SLIDING[1] else {})
-        ropes[word] = make_rope(block.get("rope_type", "default"), block.get("rope_theta", base), block, config, 128000)
+        kind = block.get("rope_type", blocks.get(word, {}).get("type", "default"))
+        ropes[word] = make_rope(kind, block.get("rope_theta", base), block, config, 128000)
     return ropes
 
 
@@ -139,7 +152,10 @@ class Step35(AttentionDecoder):
         SLIDING[0]: {"num_attention_heads": "n_sliding_heads", "num_key_value_heads": "n_kv_heads"},
         SLIDING[1]: {"num_attention_heads": "n_heads", "num_key_value_heads": "n_kv_heads"},
     }
-    conditions: ClassVar = (bases_reach_layers, limits_reach_layers, gates_heads, scale_is_real, padding_in_table(1))
+    conditions: ClassVar = (
+        bases_reach_layers, known_ropes(rope_blocks, filled=False), limits_reach_layers, gates_heads, scale_is_real,
+        padding_in_table(1),
+    )  # fmt: skip
     defaults = {"vocab_size": 128815, "d_model": 4096, "n_layers": 45, "n_heads": 64, "d_head": 128}
 
     n_kv_heads: Positive = hf("num_attention_groups", "num_key_value_heads", absent=8)

@@ -3,6 +3,7 @@
 A layer of the decoder attends to its own text and to the encoder's output at once, through the same matrices.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
@@ -13,17 +14,42 @@ from paramcount.flow import Data, attend, block, given, is_known, layers, linear
 from paramcount.flow.operations.images import insert, insert_learned
 from paramcount.parts.decoders import head
 from paramcount.parts.siglip import SiglipVision
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, Words, derived, hf, rotary, setting
+from paramcount.sizes import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    Words,
+    derived,
+    hf,
+    rotary,
+    setting,
+)
+from paramcount.sizes.conditions import known_ropes, padding_in_table
 from paramcount.sizes.derivations import full_every_stated
 
 FULL = "full_attention"
 ENCODER, TABLE, DECODER = "model.encoder.", "embed_tokens.", "model.decoder."
 
 
+def rope_blocks(js: ConfigJson, c: FieldValues) -> dict[str, Any]:
+    """The blocks of the layers that exist; rope_scaling is added to that of full attention."""
+    blocks, scaling, found = js.get("rope_parameters"), js.get("rope_scaling"), {}
+    for word in sorted(set(c["layer_types"])):
+        place = f"rope_parameters.{word}"
+        found[place] = (blocks.get(word) if isinstance(blocks, Mapping) else None) or {"rope_type": "default"}
+        if word == FULL and isinstance(scaling, Mapping):
+            found["rope_scaling"] = {**found.pop(place), **scaling}
+    return found
+
+
 class T5Gemma2Layers(Gemma2Layers):
     """The sizes of a stack. The reference reads no cap of the attention scores."""
 
     defaults = {"vocab_size": 262208}
+    conditions = (padding_in_table(0), known_ropes(rope_blocks))
 
     layer_types: Words = hf(absent=full_every_stated(6), null=ABSENT)
 

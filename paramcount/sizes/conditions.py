@@ -5,12 +5,14 @@ They raise an error if the reference rejects the config, or if it can build the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
 from paramcount.sizes import Condition, ConfigJson, FieldValues
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.layer_types import count_dense
+from paramcount.sizes.settings import ROPE_KEYS, check_rope_block
 
 ROUTING_METHODS = ("greedy", "group_limited_greedy")
 
@@ -22,6 +24,25 @@ def rotary_of_each_kind(js: ConfigJson, c: FieldValues) -> None:
     for word in sorted(set(c["layer_types"])) if rope is not None else ():
         if not isinstance(rope, Mapping) or rope.get(word) is None:
             raise ParamcountError(f"has no {word}", where=key, expected="an object for each of layer_types")
+
+
+def known_ropes(
+    find_blocks: Callable[[ConfigJson, FieldValues], Mapping[str, Any]], *, filled: bool = True
+) -> Condition:
+    """The rotary positions that the model is built with are of known kinds.
+
+    Args:
+        find_blocks: {place: what the reference builds them from}.
+        filled: Whether the reference copies missing keys from the rest of the config.
+    """
+
+    def condition(js: ConfigJson, c: FieldValues) -> None:
+        for place, block in find_blocks(js, c).items():
+            if not isinstance(block, Mapping):
+                raise ParamcountError(f"= {describe_value(block)}", where=place, expected="a JSON object")
+            check_rope_block(block, tuple(ROPE_KEYS), place, filled=filled)
+
+    return condition
 
 
 def even_where_rotated(*words: str, named: bool = False) -> Condition:

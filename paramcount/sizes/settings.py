@@ -46,7 +46,8 @@ UNFILLED_ROPE_KEYS: dict[str, tuple[str, ...]] = {
 
 AXIAL = "axial"  # the one kind of vision encoders, for which "default" stands too
 
-IGNORE_ROPE = ("Cohere2MoeConfig",)  # classes that replace these keys before they are checked
+# Classes that replace these keys before they are checked: conditions of their architectures check what they use.
+IGNORE_ROPE = ("Cohere2MoeConfig", "Step3p7TextConfig", "T5Gemma2DecoderConfig", "T5Gemma2TextConfig")
 PASS_ROPE_ON = ("FuyuConfig", "Qwen2VLConfig", "Qwen2_5_VLConfig")  # classes whose language model fills in missing keys
 
 
@@ -169,6 +170,11 @@ def check_rope(rope: object, kinds: tuple[str, ...] | None, key: str, *, filled:
         for name, block in blocks.items():
             check_rope(block, kinds, f"{key}.{name}", filled=filled)
         return
+    check_rope_block(rope, kinds, key, filled=filled)
+
+
+def check_rope_block(rope: Mapping[str, Any], kinds: tuple[str, ...] | None, key: str, *, filled: bool) -> None:
+    """The same for rotary positions of one kind of layers."""
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kinds is not None and kind not in kinds:
         raise make_choice_error(kind, kinds, where=f"{key}.rope_type")
