@@ -370,6 +370,13 @@ def test_jobs_print_the_rate_the_share_of_errors_and_the_commonest_reasons(run: 
     assert second == "note: 13 × model_type = alphafold is not supported"
 
 
+def test_reasons_keep_the_commas_behind_their_numbers(run: Runner) -> None:
+    for i in (50, 1_000):
+        write_config(f"{i}/config.json", {"model_type": "cohere2_moe", "first_k_dense_replace": i})
+    document = json.loads(run("scan", ".", "--json").out)
+    assert document["reasons"] == [{"reason": "first_k_dense_replace = N, but there are N layers", "configs": 2}]
+
+
 def test_a_process_that_dies_is_an_error_of_one_line(tmp_path: Path) -> None:
     write_mirror()
     with pytest.raises(pc.ParamcountError, match=r"^a process was killed, perhaps for lack of memory"):

@@ -65,7 +65,9 @@ def test_sizes_that_an_added_config_leaves_out_are_named(run: Runner, own_zoo: P
     assert found.err.endswith("missing; used the defaults of Qwen3Config\n")
 
 
-def test_an_added_multimodal_model_keeps_its_language_model_and_encoder(run: Runner, tmp_path: Path) -> None:
+def test_an_added_multimodal_model_keeps_its_language_model_and_encoder(
+    run: Runner, tmp_path: Path, own_zoo: Path
+) -> None:
     text = {**TINY, "vocab_size": 32064}
     vision = {"model_type": "clip_vision_model", "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128}
     document = {"model_type": "llava", "text_config": text, "vision_config": vision}
@@ -74,6 +76,8 @@ def test_an_added_multimodal_model_keeps_its_language_model_and_encoder(run: Run
     assert run("add", "llava.json", "--id", "my-llava").code == 0
     assert pc.count("my-llava").total == total
     assert pc.load("my-llava").sizes == pc.load(tmp_path / "llava.json").sizes
+    entry = read_yaml(own_zoo / "own/my-llava.yaml")
+    assert entry["settings"] == {"text_config": {"rms_norm_eps": 1e-5}}  # none of vision_config
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
 """Gemma 2: pre-norm and post-norm around attention and MLP, every second layer looks back over a window."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
 from paramcount.flow import Data, rms_norm, soft_cap
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_type
-from paramcount.sizes import ABSENT, Flag, Positive, Words, full_every, hf, rotary, setting
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Words, full_every, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides, check_sliding_or_full
 
@@ -20,7 +20,7 @@ class Gemma2Layers(AttentionDecoder):
     """The sizes of a stack of its layers: T5Gemma has two."""
 
     rotated = "d_head"
-    conditions = (padding_in_table(0),)
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
     defaults = {"vocab_size": 256000, "d_model": 2304, "n_layers": 26, "n_heads": 8, "n_kv_heads": 4, "d_head": 256}
 
     d_ff: Positive = hf(absent=9216)

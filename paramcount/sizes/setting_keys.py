@@ -39,12 +39,10 @@ class Section(Mapping[str, Any]):
         return len(self.values_by_key)
 
     def select_read(self) -> dict[str, Any]:
-        """The keys that were read, with their values; in sections only those that were read there."""
-        return {
-            key: self.sections[key].select_read() if key in self.sections else value
-            for key, value in self.values_by_key.items()
-            if key in self.asked
-        }
+        """The keys that were read, with their values; in sections only those that were read there, if there are any."""
+        read = {key: value for key, value in self.values_by_key.items() if key in self.asked}
+        inner = {key: self.sections[key].select_read() for key in read if key in self.sections}
+        return {key: inner.get(key, value) for key, value in read.items() if inner.get(key) != {}}
 
     def check_read(self, place: str) -> None:
         """Raises: ParamcountError for a key that no setting is read from."""
