@@ -781,6 +781,7 @@ def test_keys_lists_config_values_and_derived_sizes_separately(
     lines = [line.split() for line in read_lines(capsys, str(path), "--keys")[0].splitlines()]
     # At 80 columns the values are in a second table below.
     assert ["vision_config.image_size", "used"] in lines
+    assert ["vision_config.image_size", "896"] in lines
     table = [line.split(",") for line in read_lines(capsys, str(path), "--keys", "--csv")[0].splitlines()]
     assert ["vision_config.image_size", "used", "", "", "896", ""] in table
     assert ["", "derived", "vision.n_patches", "", "4096", "vision_config.image_size"] in table
@@ -814,7 +815,38 @@ def test_keys_shows_where_every_setting_comes_from(tmp_path: Path, capsys: pytes
     assert (rope["origin"], rope["value"], rope["derived_from"]) == ("derived", {"base": 5e5}, ["rope_theta"])
     lines = [line.split() for line in read_lines(capsys, str(path), "--keys")[0].splitlines()]
     assert ["rms_norm_eps", "read", "norm_eps", "1e-05"] in lines
-    assert ["default", "activation", '"silu"'] in lines
+    assert ["activation", "default", '"silu"'] in lines
+
+
+@pytest.mark.parametrize(
+    ("document", "key", "size"),
+    [
+        ({"model_type": "llama", "max_position_embeddings": 77}, "max_position_embeddings", "context_length"),
+        ({"model_type": "opt", "max_position_embeddings": 77}, "max_position_embeddings", "n_positions"),
+        (
+            {"model_type": "gemma3", "text_config": {"max_position_embeddings": 77}},
+            "text_config.max_position_embeddings",
+            "context_length",
+        ),
+    ],
+)
+def test_keys_shows_which_key_limits_the_context(
+    document: dict[str, object], key: str, size: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    rows = json.loads(read_lines(capsys, str(path), "--keys", "--json")[0])["keys"]
+    assert [(row["origin"], row["size"] or row["setting"]) for row in rows if row["key"] == key] == [("read", size)]
+
+
+def test_a_narrow_terminal_names_every_row_of_keys_in_every_panel(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "llama", "hidden_size": 2048}), encoding="utf-8")
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = read_lines(capsys, str(path), "--keys")[0].splitlines()
+    assert [line.split() for line in lines if line.startswith("d_head ")] == [["d_head", "derived"], ["d_head", "64"]]
 
 
 def test_keys_of_a_zoo_entry_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

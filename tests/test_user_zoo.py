@@ -164,6 +164,20 @@ def test_validate_reports_every_problem_and_the_built_in_zoo_has_none(run: Runne
     assert whole["ok"] and len(whole["entries"]) == len(list(zoo.CONFIGS.glob("*/*.yaml")))
 
 
+@pytest.mark.parametrize("place", ["own/y.yaml", "x.yaml", "other/x.yaml", "own/own/x.yaml"])
+def test_validate_reports_an_entry_that_no_command_finds(run: Runner, own_zoo: Path, place: str) -> None:
+    run("add", "config.json", "--id", "x")
+    path = own_zoo / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (own_zoo / "own/x.yaml").rename(path)
+    forget_zoo()
+    found = run("validate", "--json")
+    assert found.code == 1
+    errors = [f"id x of family own is in {place} (expected <family>/<id>.yaml)"]
+    assert [entry["errors"] for entry in json.loads(found.out)["entries"]] == [errors]
+    assert run("validate", str(path)).code == 0  # a file outside of a zoo may have any name
+
+
 def test_without_entries_or_files_validate_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_error(capsys, "validate") == (
         "you have no entries yet (expected a PATH, or an entry from `paramcount add`)"

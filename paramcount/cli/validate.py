@@ -28,7 +28,8 @@ def command(paths: tuple[str, ...], output: Output) -> None:
     folder = get_user_folder()
     if not paths and not folder.is_dir():
         raise ParamcountError("you have no entries yet", expected="a PATH, or an entry from `paramcount add`")
-    results = list(validate_entries(find_entries(paths or [str(folder)])))
+    found = find_entries(paths or [str(folder)])
+    results = list(validate_entries(found, root=None if paths else folder))
     bad = [result for result in results if result.errors]
     data = {"schema_version": SCHEMA_VERSION, "ok": not bad, "entries": [result._asdict() for result in results]}
     rows = [

@@ -212,10 +212,22 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     check_settings(rename_old_type(document), model_type)
     if notes:
         reading = reading._replace(notes=(*notes, *reading.notes))
-    sections = (document, get_language_section(document))
-    positions = (section.get("max_position_embeddings") for section in sections)
-    context_length = next((n for n in positions if type(n) is int and 0 < n <= LARGEST), None)
+    context_key, context_length = find_context(document)
+    if context_key in reading.unread:
+        unread = {key: value for key, value in reading.unread.items() if key != context_key}
+        reading = reading._replace(context_key=context_key, unread=unread)
     return Config(id, name or id, architecture, sizes, context_length, reading)
+
+
+def find_context(document: Mapping[str, Any]) -> tuple[str, int | None]:
+    """(key with its section, value) of the longest context that a config.json states; ("", None) if it states none."""
+    language = get_language_section(document)
+    section = next((f"{name}." for name, value in document.items() if value is language), "")
+    for prefix, keys in (("", document), (section, language)):
+        n = keys.get("max_position_embeddings")
+        if type(n) is int and 0 < n <= LARGEST:
+            return f"{prefix}max_position_embeddings", n
+    return "", None
 
 
 def is_whole_supported(document: Mapping[str, Any], composite: Composite) -> bool:

@@ -169,7 +169,10 @@ def build_key_table(model: Model) -> Table:
     read_keys = {key for origin in origins for key in origin.keys}
     unread = {key: value for key, value in reading.unread.items() if key not in read_keys}
     size_rows = list(list_size_rows(model))
-    rows = [*size_rows, *list_setting_rows(reading, origins), *list_ignored_rows(unread)]
+    rows = [*size_rows, *list_setting_rows(reading, origins)]
+    if reading.context_key:
+        rows.append([reading.context_key, "read", "", "context_length", model.context_length, []])
+    rows += list_ignored_rows(unread)
     names = ("key", "origin", "size", "setting", "value", "derived_from")
     data = {
         "schema_version": SCHEMA_VERSION,
@@ -178,9 +181,11 @@ def build_key_table(model: Model) -> Table:
         "keys": [dict(zip(names, row, strict=True)) for row in rows],
     }
     has_derived = any(row[-1] for row in size_rows)  # settings follow the keys that they are derived from
-    rows = [[*row[:4], row[2] or row[3], row[4], ", ".join(row[5])] for row in rows]
+    texts = [name_key_row(*row[:4]) for row in rows]
+    rows = [[row[0], text[0], *row[1:4], text[1], row[4], ", ".join(row[5])] for row, text in zip(rows, texts)]
     columns = [
-        Column("key", "key", right=False, show=lambda key: make_printable(key, 40)),
+        Column("key", "key", right=False, only="csv"),
+        Column("label", "key or name", right=False, only="text", show=lambda key: make_printable(key, 40)),
         Column("origin", "origin", right=False),
         Column("size", "size", right=False, only="csv"),
         Column("setting", "setting", right=False, only="csv"),
@@ -196,6 +201,15 @@ def build_key_table(model: Model) -> Table:
     ]
     title = f"{model.name}   read as {reading.reference}, architecture {model.architecture}"
     return Table(columns, rows, data, above=[title])
+
+
+def name_key_row(key: str, origin: str, size: str, setting: str) -> tuple[str, str]:
+    """(key in the config.json, size or setting that is read from it); of one without a key, its own name comes first.
+
+    A narrow terminal repeats the first column alone, so that it names every row.
+    """
+    name = size or setting
+    return (key, name) if key else (name, "")
 
 
 def list_size_rows(model: Model) -> Iterator[list[Any]]:

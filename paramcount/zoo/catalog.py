@@ -41,10 +41,11 @@ def _read_model(path: Path) -> Model:
     return make_model(entry)
 
 
-def check_place(entry: Entry, path: Path) -> None:
-    """Raises: ParamcountError if the file and its folder are not named after the entry."""
-    if (entry.id, entry.family) != (path.stem, path.parent.name):
-        found = f"id {entry.id} of family {entry.family} is in {path.parent.name}/{path.name}"
+def check_place(entry: Entry, path: Path, root: Path | None = None) -> None:
+    """Raises: ParamcountError if file and folder are not named after the entry, or if the folder is not in `root`."""
+    place = f"{path.parent.name}/{path.name}"
+    if place != f"{entry.family}/{entry.id}.yaml" or root not in (None, path.parent.parent):
+        found = f"id {entry.id} of family {entry.family} is in {place if root is None else path.relative_to(root)}"
         raise ParamcountError(found, where=make_printable(path), expected="<family>/<id>.yaml")
 
 

@@ -45,13 +45,18 @@ def find_entries(paths: Iterable[str]) -> list[Path]:
     return list(found)
 
 
-def validate_entries(paths: Iterable[Path]) -> Iterator[Validation]:
-    """Check each file, alone and against the others and the built-in zoo."""
+def validate_entries(paths: Iterable[Path], *, root: Path | None = None) -> Iterator[Validation]:
+    """Check each file, alone and against the others and the built-in zoo.
+
+    `root`: the folder of a zoo, in which every command looks for <family>/<id>.yaml alone.
+    """
     owners: dict[str, str] = {}
     for path in paths:
         place = make_printable(path)
         try:
             entry = read_entry(path)
+            if root:
+                catalog.check_place(entry, path, root)
             yield validate_entry(entry, place, tuple(list_shared_names(entry, path, owners)))
         except ParamcountError as error:
             yield Validation(place, None, None, (str(error.remove_location(place)),))
