@@ -210,8 +210,19 @@ def test_the_experts_need_both_names_of_a_parameter() -> None:
 
 
 def test_there_is_no_number_for_linear_layers_that_the_checkpoint_does_not_show() -> None:
-    with pytest.raises(pc.ParamcountError, match="the linear layers of Zamba2ForCausalLM differ from its checkpoint"):
-        pc.lora({"model_type": "zamba2"})
+    with pytest.raises(pc.ParamcountError, match="the linear layers of IBertForMaskedLM differ from its checkpoint"):
+        pc.lora({"model_type": "ibert"})
+
+
+def test_a_shared_block_has_the_adapters_of_all_its_uses_in_each_of_them() -> None:
+    """Zamba2-2.7B: layers 6, 18, 30, 42 and 51 have one block, 12, 24, 36 and 47 the other.
+
+    Source: peft 0.21.2 on Zamba2ForCausalLM; Zamba2Model.get_layers ties the parameters of separate modules.
+    """
+    found = pc.lora("zamba2-2.7b", r=4)
+    assert found.trainable == 11_146_112
+    copies = {module.name.split("adapter_list.")[1]: module.copies for module in found.modules if "list" in module.name}
+    assert copies == {f"{use}.{i}": 5 - use % 2 for use in range(9) for i in (0, 1)}
 
 
 def test_the_table_and_the_csv_have_a_row_per_module(run: Runner) -> None:

@@ -84,7 +84,7 @@ class Zamba2(SharedBlockDecoder):
     """Source: arXiv:2411.15242, section 2; Zamba2HybridLayer of the reference."""
 
     reference = "Zamba2ForCausalLM"
-    has_other_linear_layers = True
+    rebuilt_blocks = ("shared_transformer",)
     linear_by_component = False
     unused_keys = ("kv_channels", "num_query_groups")
     rotated = "d_head"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple, NoReturn
@@ -70,7 +71,9 @@ def list_sites(count: Count) -> list[Site]:
     linear, tables = find_weights(count, facts.modules)
     copies: dict[Site, int] = {}  # layers of different kinds may have the same modules
     experts: dict[tuple[object, ...], list[Tensor]] = {}
-    for tensor in list_all_tensors(count):
+    tensors = list(list_all_tensors(count))
+    n_uses = count_uses(tensors, facts.rebuilt_blocks)
+    for tensor in tensors:
         kind = find_kind(tensor, facts, linear, tables)
         if kind == "experts":
             experts.setdefault(find_stack(tensor), []).append(tensor)
@@ -78,10 +81,23 @@ def list_sites(count: Count) -> list[Site]:
             transposed = kind == "embedding" or linear.get(tensor.name, False)
             site = make_site(tensor, kind, transposed=transposed)
             is_head = tensor.component == "lm_head" and not tensor.name.endswith(facts.linear_heads)
-            add_site(copies, site._replace(is_head=is_head))
-    for tensors in experts.values():
-        add_site(copies, stack_experts(tensors))
+            n = next((n for block, n in n_uses.items() if tensor.name.startswith(block)), 1)
+            add_site(copies, site._replace(is_head=is_head, copies=n * site.copies))
+    for stacked in experts.values():
+        add_site(copies, stack_experts(stacked))
     return [site._replace(copies=n) for site, n in copies.items()]
+
+
+def count_uses(tensors: Iterable[Tensor], blocks: Iterable[str]) -> dict[str, int]:
+    """{a block's first use, with a dot: how often the reference builds it}."""
+    names = tuple(f".{block}." for block in blocks)
+    tied: Counter[tuple[str, str]] = Counter()
+    for tensor in tensors:
+        for name in names:
+            before, found, after = (tensor.tied_to or "").partition(name)
+            if found:
+                tied[before + found, after] += tensor.copies
+    return {block: 1 + n for (block, _), n in tied.items()}
 
 
 def rename_facts(facts: MatrixFacts) -> MatrixFacts:

@@ -185,8 +185,10 @@ class Sizes(BaseModel):
     modules: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     # Whether the components determine which matrices are linear layers in the reference.
     linear_by_component: ClassVar[bool] = True
-    # Whether the reference has linear layers that are in no checkpoint, one per use of a block, or other modules for
-    # most matrices of a checkpoint.
+    # Names of blocks that the reference builds anew for each use, with the parameters of the first one: each of them
+    # also has the modules that only one use reads, which checkpoints have once.
+    rebuilt_blocks: ClassVar[tuple[str, ...]] = ()
+    # Whether the reference has other modules for most matrices of a checkpoint.
     has_other_linear_layers: ClassVar[bool] = False
     # Whether peft takes the names that routed experts and the router have in checkpoints as names of targets. Source:
     # _MODEL_TO_CONVERSION_PATTERN of the reference, _MOE_TARGET_MODULE_MAPPING of peft.

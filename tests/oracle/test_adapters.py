@@ -21,7 +21,7 @@ KERNELS = ("falcon_h1", "falcon_mamba", "mamba", "mamba2", "nemotron_h")
 # peft adapts their experts by the last names of modules, some of which are those of other modules, too
 REFUSED = ("qwen3_omni_moe", "qwen3_omni_moe_thinker")
 # whose linear layers are not those of its checkpoint, which paramcount refuses
-DIFFERENT = ("ibert", "zamba2")
+DIFFERENT = ("ibert",)
 STACKED = ("base_layer", "experts")  # peft's names of modules around stacked experts
 EXPERTS = {"target_parameters": ["experts.gate_up_proj", "experts.down_proj"]}
 

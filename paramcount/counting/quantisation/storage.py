@@ -59,6 +59,7 @@ class MatrixFacts(NamedTuple):
     linear_routers: tuple[str, ...]
     linear_subclasses: tuple[str, ...]
     linear_heads: tuple[str, ...]
+    rebuilt_blocks: tuple[str, ...]
     modules: Mapping[str, tuple[str, ...]]
     linear_by_component: bool
     has_other_linear_layers: bool
