@@ -52,7 +52,8 @@ def count_shapes(count: Count) -> Counter[str]:
 
 def count_anew(id: str) -> Count:
     """The count of a zoo entry, from its declaration as it is now."""
-    return count_sizes(zoo.load_entry(id).sizes)
+    model = zoo.load_entry(id)
+    return count_sizes(model.sizes, head=model.reading.head)
 
 
 def find_differences(id: str, count: Count) -> list[str]:

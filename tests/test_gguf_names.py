@@ -366,15 +366,16 @@ def count_unwritten(model: Count) -> int:
     """What the converter leaves out (gguf_tables.DROPPED and HEADLESS).
 
     Of BERT, DistilBERT and RoBERTa: in front of the LM head a matrix with its bias and a LayerNorm, arXiv:1810.04805
-    §3.1, and the head's own bias. Of Apertus: the two learned values of each layer's activation, xIELU, which
-    ApertusModel writes as metadata (xielu.alpha_p and xielu.alpha_n in gguf.Keys).
+    §3.1, and the head's own bias; without LM head the pooler, a matrix with its bias. Of Apertus: the two learned
+    values of each layer's activation, xIELU, which ApertusModel writes as metadata (xielu.alpha_p and xielu.alpha_n in
+    gguf.Keys).
     """
     if model.architecture == "apertus":
         return 2 * int(model.sizes.n_layers)
     if model.architecture not in ("bert", "distilbert", *ROBERTA):
         return 0
     d, vocabulary = int(model.sizes.d_model), int(model.sizes.vocab_size)
-    return d * d + 3 * d + vocabulary
+    return d * d + 3 * d + vocabulary if model.head else d * d + d
 
 
 UNWRITTEN = {

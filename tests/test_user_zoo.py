@@ -117,13 +117,25 @@ def test_a_value_that_no_entry_can_have_is_refused(
     assert not own_zoo.exists()
 
 
+def test_an_added_model_without_a_head_names_its_class(run: Runner, own_zoo: Path) -> None:
+    """109,482,240: BertModel of transformers with its default sizes, as BAAI/bge-base-en-v1.5 has them."""
+    document = {"model_type": "bert", "architectures": ["BertModel"]}
+    Path("encoder.json").write_text(json.dumps(document), encoding="utf-8")
+    assert run("add", "encoder.json", "--id", "my-encoder").code == 0
+    assert "\narchitecture: bert\nreference: BertModel\n" in (own_zoo / "own/my-encoder.yaml").read_text("utf-8")
+    for count in (pc.count("my-encoder"), pc.count("bge-base-en-v1.5")):
+        assert (count.total, count.lm_head, count.not_counted) == (109_482_240, 0, ("lm_head",))
+        assert count.reference == "BertModel"
+
+
 def test_what_cannot_be_an_entry_is_refused(capsys: pytest.CaptureFixture[str], run: Runner, own_zoo: Path) -> None:
     assert command_error(capsys, "add", "gpt2-small", "--id", "x") == (
         "gpt2-small is a zoo entry already (expected a config.json)"
     )
-    Path("headless.json").write_text(json.dumps({"model_type": "bert", "architectures": ["BertModel"]}))
-    assert command_error(capsys, "add", "headless.json", "--id", "x") == (
-        "headless.json is counted without lm_head (expected a model that is counted whole, with its LM head)"
+    language_model = {"model_type": "llava", "vision_config": {"model_type": "vit"}}
+    Path("part.json").write_text(json.dumps(language_model), encoding="utf-8")
+    assert command_error(capsys, "add", "part.json", "--id", "x") == (
+        "part.json is counted without vision_config, projector (expected a model that is counted whole)"
     )
     run("add", "config.json", "--id", "x")
     again = command_error(capsys, "add", "config.json", "--id", "x")

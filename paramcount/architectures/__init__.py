@@ -432,9 +432,13 @@ ARCHITECTURES = {
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """(model type, class) of "model_type.Class"; no class if there is none. A model type may have a dot: kosmos-2.5."""
+    """(model type, class) of "model_type.Class"; no class if there is none. A model type may have a dot: kosmos-2.5.
+
+    >>> split_name("whisper.WhisperForCausalLM"), split_name("kosmos-2.5"), split_name("RefinedWeb")
+    (('whisper', 'WhisperForCausalLM'), ('kosmos-2.5', ''), ('RefinedWeb', ''))
+    """
     model_type, _, cls = name.rpartition(".")
-    return (model_type, cls) if cls[:1].isupper() else (name, "")
+    return (model_type, cls) if model_type and cls[:1].isupper() else (name, "")
 
 
 def architecture(name: object) -> type[Sizes]:

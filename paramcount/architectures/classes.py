@@ -1,8 +1,13 @@
-"""The model type of a class, for a config.json that names a class but no model type that is known."""
+"""The reference's classes: those that an architecture declares, and the model type of a class."""
 
 from functools import cache
 
 from paramcount.architectures import ARCHITECTURES, architecture, split_name
+from paramcount.sizes import Sizes
+
+REFERENCE_ENDINGS = (
+    "ForCausalLM", "ForConditionalGeneration", "WithLMHeadModel", "LMHeadModel", "ForMaskedLM", "Decoder", "MTModel",
+)  # fmt: skip
 
 # {class: its model type in the reference} of classes that declarations of several model types name, or one of a part
 # alone.
@@ -42,6 +47,30 @@ SHARED = {
     "Qwen4ExpForCausalLM": "qwen4_exp_text",
     "RWForCausalLM": "RefinedWebModel",  # which refuses the keys of RefinedWeb
 }
+
+
+def strip_class_ending(name: str) -> str:
+    """A class name without its ending: Qwen2 for Qwen2ForCausalLM."""
+    return next((name.removesuffix(ending) for ending in REFERENCE_ENDINGS if name.endswith(ending)), name)
+
+
+def get_reference_class(architecture: type[Sizes]) -> str:
+    """The class whose parameters an architecture declares."""
+    return architecture.reference.partition(" ")[0]
+
+
+def get_base_class(architecture: type[Sizes]) -> str:
+    """The reference class without a head; empty if there is none."""
+    if architecture.base_model is not None:
+        return architecture.base_model
+    return f"{strip_class_ending(get_reference_class(architecture))}Model"
+
+
+@cache
+def list_equivalent_classes(architecture: type[Sizes]) -> tuple[str, ...]:
+    """The classes whose parameters an architecture declares, with the LM head and without."""
+    names = (get_reference_class(architecture), *architecture.equivalent_classes, get_base_class(architecture))
+    return tuple(name for name in names if name)
 
 
 @cache

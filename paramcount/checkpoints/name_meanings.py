@@ -92,7 +92,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("other", "mlp.global_scale ple.key_proj ple.value_proj"),
     ("other", "action_in_proj action_out_proj action_time_mlp_in action_time_mlp_out state_proj"),
     ("other", "W_down W_up qk_norm.temp patcher.lm_head lm_head.dense predictions.dense"),
-    ("other", "transform.dense generator_predictions.dense vocab_transform pooler"),
+    ("other", "transform.dense generator_predictions.dense vocab_transform pooler seq_relationship"),
     ("mlp", "ada_rms_norm"),
     ("norm", "*norm *LayerNorm *norm1 *norm2 *_norm_1 *_norm_2 norm_* layernorm_*"),
     ("norm", "layer_norm_emb ln ln_* ln1 ln2 pre_ln q_l2_clip rel_l2_clip"),

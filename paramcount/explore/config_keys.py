@@ -53,9 +53,11 @@ def find_section(sizes: Sizes, name: str, stated: Mapping[str, Any], named: str)
     return sizes.section.split(".") if sizes.section else (named,) if named else ()
 
 
-def list_classes(sizes: Sizes) -> tuple[str, ...]:
+def list_classes(model: Model) -> tuple[str, ...]:
     """The classes of the reference with these parameters, its own first."""
-    return (sizes.reference.partition(" of ")[0], *sizes.equivalent_classes)
+    if not model.reading.head:
+        return (model.reading.reference,)
+    return (model.sizes.reference.partition(" of ")[0], *model.sizes.equivalent_classes)
 
 
 def state_sizes(
@@ -63,7 +65,7 @@ def state_sizes(
 ) -> tuple[dict[str, Any], dict[str, list[str]], list[Block]]:
     """(a config.json of a class with keys for all sizes, the place of each size that has a key, its blocks)."""
     sizes = model.sizes
-    model_type = str(model.architecture)
+    model_type, _ = split_name(str(model.architecture))
     document = {**copy_plain(model.stated or {}), "model_type": model_type}
     document["architectures"] = [reference]
     main = Block("", sizes, sizes.section.split(".") if sizes.section else (), ())

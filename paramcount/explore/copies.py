@@ -16,7 +16,7 @@ from paramcount.huggingface.config import read_config
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import to_json
 from paramcount.zoo import Model
-from paramcount.zoo.adding import FAMILY, UNCHANGED
+from paramcount.zoo.adding import FAMILY, UNCHANGED, name_counted_class
 from paramcount.zoo.entries import Entry, Source
 from paramcount.zoo.what_if import get_size, list_paths
 from paramcount.zoo.writing import format_entry
@@ -36,6 +36,7 @@ def export_yaml(model: Model) -> str | None:
             name=f"{model.name}, changed",
             family=FAMILY,
             architecture=model.architecture,
+            reference=name_counted_class(model),
             config=model.sizes,
             settings=model.entry.settings,
             release=UNCHANGED,
@@ -52,7 +53,7 @@ def export_config(model: Model, free: Collection[str]) -> dict[str, Any]:
     `derived` has a tree for each size that the reference derives from others.
     """
     reason = ""
-    for reference, context in product(list_classes(model.sizes), dict.fromkeys((model.context_length, None))):
+    for reference, context in product(list_classes(model), dict.fromkeys((model.context_length, None))):
         document, places, blocks = state_sizes(model, reference, context)
         try:
             settle(document, model.sizes)

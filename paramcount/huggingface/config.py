@@ -8,6 +8,13 @@ from typing import Any, NamedTuple
 
 from paramcount.architectures import ARCHITECTURES, split_name
 from paramcount.architectures import architecture as architecture_of
+from paramcount.architectures.classes import (
+    get_base_class,
+    get_reference_class,
+    list_equivalent_classes,
+    model_types,
+    strip_class_ending,
+)
 from paramcount.errors import ParamcountError, describe_value, find_nearest, join_words, make_printable
 from paramcount.huggingface.fields import (
     Readers,
@@ -45,9 +52,6 @@ TASK_ENDINGS = (
     "ForDecision",
 )  # fmt: skip
 GENERATIVE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")  # classes that generate text
-REFERENCE_ENDINGS = (
-    "ForCausalLM", "ForConditionalGeneration", "WithLMHeadModel", "LMHeadModel", "ForMaskedLM", "Decoder", "MTModel",
-)  # fmt: skip
 
 
 class Config(NamedTuple):
@@ -101,8 +105,6 @@ def infer_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tu
         return document, ()
     if given_type in ARCHITECTURES or given_type in COMPOSITES:
         return document, ()
-    from paramcount.architectures.classes import model_types
-
     types = model_types()
     types_by_stem = {strip_class_ending(name): model_type for name, model_type in types.items()}
     stem = max((stem for stem in types_by_stem if cls.startswith(stem)), key=len, default="")
@@ -126,30 +128,6 @@ def find_architecture(document: Mapping[str, Any]) -> tuple[type[Sizes], str, st
         if not cls or cls in list_equivalent_classes(default) or cls not in list_task_heads(model_type):
             return default, model_type, cls
     return architecture_of(name), name, cls
-
-
-def strip_class_ending(name: str) -> str:
-    """A class name without its ending: Qwen2 for Qwen2ForCausalLM."""
-    return next((name.removesuffix(ending) for ending in REFERENCE_ENDINGS if name.endswith(ending)), name)
-
-
-def get_reference_class(architecture: type[Sizes]) -> str:
-    """The class whose parameters an architecture declares."""
-    return architecture.reference.partition(" ")[0]
-
-
-def get_base_class(architecture: type[Sizes]) -> str:
-    """The reference class without a head; empty if there is none."""
-    if architecture.base_model is not None:
-        return architecture.base_model
-    return f"{strip_class_ending(get_reference_class(architecture))}Model"
-
-
-@cache
-def list_equivalent_classes(architecture: type[Sizes]) -> tuple[str, ...]:
-    """The classes whose parameters an architecture declares, with the LM head and without."""
-    names = (get_reference_class(architecture), *architecture.equivalent_classes, get_base_class(architecture))
-    return tuple(name for name in names if name)
 
 
 def list_task_heads(model_type: str) -> Collection[str]:
@@ -320,8 +298,6 @@ def warn_other_class(document: Mapping[str, Any], reference: str) -> tuple[str, 
     # Without case: the publisher's PhiMoEForCausalLM is the reference's PhimoeForCausalLM.
     if cls.casefold() == reference.casefold():
         return ()
-    from paramcount.architectures.classes import model_types
-
     model_type = make_printable(document["model_type"], 60)
     other_type = model_types().get(cls)
     description = f"a class of model_type {other_type}" if other_type else "which is unknown"

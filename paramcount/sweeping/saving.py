@@ -11,7 +11,7 @@ from paramcount.output.files import write_atomically
 from paramcount.sizes.setting_keys import select_entry_settings
 from paramcount.sweeping.size import Candidate, Sizing
 from paramcount.zoo import Model
-from paramcount.zoo.adding import FAMILY, UNCHANGED, check_id
+from paramcount.zoo.adding import FAMILY, UNCHANGED, check_id, name_counted_class
 from paramcount.zoo.entries import Entry, Source
 from paramcount.zoo.writing import format_entry
 
@@ -50,6 +50,7 @@ def make_candidate_entry(sizing: Sizing, candidate: Candidate, id: str) -> Entry
         name=id,
         family=FAMILY,
         architecture=like.architecture,
+        reference=name_counted_class(like),
         context_length=like.context_length,
         config=candidate.model.sizes,
         settings=find_settings(like) or None,

@@ -35,7 +35,7 @@ def make_entry(
     """The zoo entry of a model that was read from a config.json. It is unverified and has no published figures.
 
     Args:
-        model: From `load`; every part of it must be counted, with its LM head.
+        model: From `load`; every part of it must be counted.
         id: Lower-case letters, digits, dots and hyphens; not the id of a built-in model.
         source: Where the config.json comes from: a URL, a repository or a file.
         name: The display name; the id by default.
@@ -53,11 +53,9 @@ def make_entry(
         raise ParamcountError("is a zoo entry already", where=model.id, expected="a config.json")
     if model.original is not None or not reading.document:
         raise ParamcountError("was not read from a config.json", where=model.id, expected="a config.json")
-    if reading.not_counted:
+    if reading.scope != "model":
         missing = ", ".join(reading.not_counted)
-        raise ParamcountError(
-            f"is counted without {missing}", where=model.id, expected="a model that is counted whole, with its LM head"
-        )
+        raise ParamcountError(f"is counted without {missing}", where=model.id, expected="a model that is counted whole")
     settings = select_entry_settings(model.sizes, reading.document)
     try:
         origin = build_record(Source, id="config", kind="config_json", ref=source, accessed=datetime.date.today())
@@ -71,6 +69,7 @@ def make_entry(
         publisher=publisher,
         hf=hf,
         architecture=model.architecture,
+        reference=name_counted_class(model),
         context_length=model.context_length,
         config=model.sizes,
         settings=settings or None,
@@ -88,6 +87,11 @@ def build_record(kind: type[R], /, **fields: Any) -> R:
         return kind(**fields)
     except ValidationError as error:
         raise convert_validation_error(error, kind) from None
+
+
+def name_counted_class(model: Model) -> str | None:
+    """The class that is counted if an entry has to name it."""
+    return None if model.reading.head else model.reading.reference
 
 
 UNCHANGED = Release(legacy_buffers=False, mtp=False, copies=(), quantisation=None)

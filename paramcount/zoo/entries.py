@@ -11,7 +11,14 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, ValidationError
 
 from paramcount.architectures import ARCHITECTURES, architecture
-from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, make_printable
+from paramcount.errors import (
+    ParamcountError,
+    describe_value,
+    find_nearest,
+    list_names,
+    make_choice_error,
+    make_printable,
+)
 from paramcount.formats.schema_errors import convert_validation_error
 from paramcount.formats.strict_yaml import read_yaml
 from paramcount.output.numbers import parse_figure
@@ -124,6 +131,7 @@ class Entry(Record):
     aliases: tuple[Text, ...] = ()
     estimate: Flag = False
     architecture: Text | None = None
+    reference: Text | None = None  # the class that is counted, if it is not the one that the architecture declares
     context_length: Positive | None = None
     config: SerializeAsAny[Sizes] | None = None
     settings: dict[str, Any] | None = None  # config.json keys that the forward pass needs and no size is read from
@@ -168,6 +176,8 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
     except ValidationError as error:
         raise convert_validation_error(error, Entry) from None
     check_citations(entry)
+    if entry.reference is not None:
+        check_reference(entry.config, entry.reference)
     if entry.config is not None and entry.settings:
         check_setting_keys(entry.config, entry.settings)
     for i, figure in enumerate(entry.published):
@@ -176,6 +186,16 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
         except ParamcountError as error:
             raise error.add_location(f"published.{i}.value") from None
     return entry
+
+
+def check_reference(sizes: Sizes | None, reference: str) -> None:
+    """Raises: ParamcountError if the architecture of these sizes has no class of this name."""
+    from paramcount.architectures.classes import list_equivalent_classes
+
+    if sizes is None:
+        raise ParamcountError("is set in an estimate", where="reference", expected="claims only")
+    if reference not in (classes := list_equivalent_classes(type(sizes))):
+        raise make_choice_error(reference, classes, where="reference")
 
 
 def parse_sizes(sizes_class: type[Sizes], config: Mapping[str, Any]) -> Sizes:

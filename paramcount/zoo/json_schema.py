@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, get_args
 
 from pydantic import TypeAdapter
@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.architectures.encoders import ENCODERS
+from paramcount.architectures.task_heads import DECLARED, task_heads
 from paramcount.sizes import Sizes, Tower, inner_configs
 from paramcount.zoo.entries import Entry
 
@@ -30,7 +31,7 @@ def make_entry_schema() -> dict[str, Any]:
     for cls in names:
         add_definition(definitions, cls)
     properties = drop_titles(schema["properties"])
-    properties["architecture"] = {"enum": sorted(ARCHITECTURES)}
+    properties["architecture"] = {"enum": sorted([*ARCHITECTURES, *list_other_heads()])}
     properties["config"] = {"type": "object"}
     return {
         "$schema": DIALECT,
@@ -59,6 +60,11 @@ def format_entry_schema() -> str:
         else:
             parts.append(f"  {json.dumps(key)}: {json.dumps(value)}")
     return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def list_other_heads() -> Iterator[str]:
+    """The architectures of classes with the head of another task. Their `config` is checked by paramcount only."""
+    return (f"{model_type}.{cls}" for model_type in DECLARED for cls in task_heads(model_type))
 
 
 def group_names(named: Iterable[tuple[str, type[Sizes]]]) -> dict[type[Sizes], list[str]]:

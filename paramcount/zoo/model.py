@@ -115,8 +115,19 @@ class Model:
 
 def make_model(entry: Entry) -> Model:
     """The model of a zoo entry. Its scope is the whole reference class."""
-    reading = Reading(entry.config.reference.partition(" ")[0] if entry.config else "")
+    if entry.reference is None or entry.config is None:
+        reading = Reading(entry.config.reference.partition(" ")[0] if entry.config else "")
+    else:
+        reading = read_as_class(entry.reference, type(entry.config))
     return Model(entry.id, entry.name, entry.config, entry.architecture, reading, entry.context_length, entry)
+
+
+def read_as_class(reference: str, architecture: type[Sizes]) -> Reading:
+    """How a model is counted that is a given class of its architecture: without LM head if that is the base class."""
+    from paramcount.architectures.classes import get_base_class
+
+    has_head = reference != get_base_class(architecture)
+    return Reading(reference, has_head, not_counted=() if has_head else ("lm_head",))
 
 
 def count_model(model: Model) -> Count:

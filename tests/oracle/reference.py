@@ -36,10 +36,10 @@ def build_model(id: str) -> Any:
 
     import paramcount.zoo as zoo
 
-    document, sizes = load_configs()[id], zoo.load_entry(id).sizes
+    document, model = load_configs()[id], zoo.load_entry(id)
     named = (*document.get("architectures", ()), "")[0]
-    is_other = named in sizes.equivalent_classes and hasattr(transformers, named)
-    return differential.build_model(document, named if is_other else sizes.reference)
+    is_other = named in model.sizes.equivalent_classes and hasattr(transformers, named)
+    return differential.build_model(document, named if is_other else model.reading.reference)
 
 
 def count_reference(model: Any) -> dict[str, Any]:

@@ -12,8 +12,9 @@ import pytest
 
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture, split_name
+from paramcount.architectures.classes import get_base_class, get_reference_class
 from paramcount.architectures.task_heads import DECLARED, task_heads
-from paramcount.huggingface.config import get_base_class, get_reference_class, list_supported_classes
+from paramcount.huggingface.config import list_supported_classes
 from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import EXAMPLES, add_labels, build_model, find_differences, make_config, make_document
 from tests.test_task_heads import LABELS, REFUSED_LABELS
