@@ -1097,3 +1097,30 @@ def test_unlimited_ocr_reads_the_section_of_its_release() -> None:
     assert now.total < 600_000_000 < pc.count({"model_type": "unlimited_ocr"}).total
     ignored = pc.count({"model_type": "unlimited_ocr", "text_config": text, "language_config": {"hidden_size": 64}})
     assert ignored.total == now.total
+
+
+@pytest.mark.parametrize(
+    ("config", "usable"),
+    [
+        ({"model_type": "roberta", "max_position_embeddings": 514}, 512),
+        ({"model_type": "xlm-roberta", "max_position_embeddings": 514, "pad_token_id": 0}, 513),
+        ({"model_type": "longformer", "max_position_embeddings": 4098}, 4096),
+        ({"model_type": "mpnet", "max_position_embeddings": 514, "pad_token_id": 5}, 512),  # the class sets 1
+        ({"model_type": "esm", "max_position_embeddings": 1026, "vocab_size": 33, "pad_token_id": 1}, 1024),
+        (
+            {
+                "model_type": "esm",
+                "max_position_embeddings": 1026,
+                "vocab_size": 33,
+                "pad_token_id": 1,
+                "position_embedding_type": "rotary",
+            },
+            1026,
+        ),
+        ({"model_type": "bert", "max_position_embeddings": 512}, 512),
+        ({"model_type": "opt", "max_position_embeddings": 2048}, 2048),  # its table has two more rows
+    ],
+)
+def test_positions_begin_behind_that_of_padding(config: dict[str, Any], usable: int) -> None:
+    """create_position_ids_from_input_ids of modeling_roberta.py: the first token has the position pad_token_id + 1."""
+    assert pc.load(config).context_length == usable

@@ -249,6 +249,20 @@ def test_the_csv_of_the_zoo_is_up_to_date() -> None:
     assert text.encode() == export_zoo("zoo.csv"), "make it anew: paramcount export configs/zoo.csv"
 
 
+def test_no_context_is_longer_than_the_positions_of_its_tokens() -> None:
+    """A table of positions whose first row for a token is not its first has fewer positions than rows."""
+    longer = []
+    for id in zoo.list_ids():
+        if (model := zoo.load_entry(id)).estimate or not model.context_length:
+            continue
+        sizes: Any = model.settled_sizes
+        is_looked_up = getattr(sizes, "n_positions", None) and getattr(sizes, "positions_added", True)
+        first = getattr(sizes, "first_position", 0) if is_looked_up else 0
+        if isinstance(first, int) and first and model.context_length > sizes.n_positions - first:
+            longer.append(id)
+    assert longer == []
+
+
 def test_an_installed_package_reads_the_csv_of_the_zoo(monkeypatch: pytest.MonkeyPatch) -> None:
     models = find_table("models")
     expected = store.read_rows(models)

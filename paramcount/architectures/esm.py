@@ -83,6 +83,9 @@ class Esm(Encoder):
     first_position = setting(default=lambda js, c: js.get("pad_token_id", 0) + 1)
     masked_id = setting(default=lambda js, c: js.get("mask_token_id") if js.get("token_dropout") else None)
 
+    def count_unused_positions(c) -> int:
+        return super().count_unused_positions() if c.positions_added else 0
+
     def inputs(c) -> dict[str, int]:
         return {}
 

@@ -41,7 +41,7 @@ from paramcount.huggingface.multimodal import (
     rename_sections,
 )
 from paramcount.sizes import LARGEST, Origin, Sizes, inner_configs
-from paramcount.sizes.reading import Reading, get_language_section
+from paramcount.sizes.reading import Reading, add_settings, get_language_section
 from paramcount.sizes.settings import check_settings
 from paramcount.sizes.single_layers import PER_LAYER, make_per_layer_error
 
@@ -191,6 +191,8 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     if notes:
         reading = reading._replace(notes=(*notes, *reading.notes))
     context_key, context_length = find_context(document)
+    if context_length is not None and (n_unused := add_settings(sizes, document).count_unused_positions()):
+        context_length = max(context_length - n_unused, 0) or None
     if context_key in reading.unread:
         unread = {key: value for key, value in reading.unread.items() if key != context_key}
         reading = reading._replace(context_key=context_key, unread=unread)

@@ -61,6 +61,9 @@ class EncoderFlow(Sizes):
         d_model: Positive
         n_layers: Positive
 
+    def count_unused_positions(c) -> int:
+        return c.first_position if isinstance(c.first_position, int) else 0
+
     @property
     def causal(c) -> bool:
         """Whether tokens see no later ones."""

@@ -248,6 +248,10 @@ class Sizes(BaseModel):
         """Buffers that only older released files store. Needs concrete sizes."""
         return ()
 
+    def count_unused_positions(c) -> int:
+        """How many of max_position_embeddings no token has, because the first token has a later one."""
+        return 0
+
     def unused_fields(c) -> tuple[str, ...]:
         """Fields that no layer of this config reads, so that they cannot contradict others."""
         return ()
