@@ -113,7 +113,7 @@ def test_numbers_of_a_filter_are_exact() -> None:
         (
             "released > 2025",
             "--where cannot compare the date 'released' with the number '2025' "
-            "(expected two values of one type, with strings in quotes)",
+            "(expected a date such as 2025-01-31)",
         ),
         (
             "total < 'x'",

@@ -289,9 +289,10 @@ def compare_terms(terms: Sequence[Term], signs: Sequence[str]) -> Term:
     for sign, left, right in zip(signs, terms, terms[1:]):
         if left.type != right.type:
             first, second = (f"{term.type} {quote_once(term.text)}" for term in (left, right))
+            has_date = "date" in (left.type, right.type)
             raise ParamcountError(
                 f"cannot compare the {first} with the {second}",
-                expected="two values of one type, with strings in quotes",
+                expected="a date such as 2025-01-31" if has_date else "two values of one type, with strings in quotes",
             )
         if left.type == "flag" and sign not in ("=", "!="):
             raise ParamcountError(f"{quote(left.text)} is true or false", expected="= or !=")
