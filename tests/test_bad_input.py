@@ -111,7 +111,7 @@ MAY_BE_ZERO = {
 }  # fmt: skip
 WITHOUT_FLAGS = {  # of their own
     "cpmant", "exaone4_5", "fun_asr_nano", "glmasr", "granite_speech", "granite_speech_plus",
-    "hyperclovax_vision_v2", "inkling_mm_model", "kimi_k25", "kimi_vl", "moshi", "musicgen", "musicgen_melody",
+    "hyperclovax_vision_v2", "inkling_mm_model", "kimi_k25", "kimi_vl", "moshi",
     "qwen2_audio", "qwen3_asr", "vibevoice_asr", "video_llama_3", "voxtral",
 }  # fmt: skip
 WITHOUT_SIZES = {"encoder-decoder"}  # of their own

@@ -102,7 +102,7 @@ class MuseSparkAudio(Sizes):
         return c.norm(linear(c.norm(x, "norm"), "proj", "mixer", c.d_out, bias=True), "post_proj_norm")
 
     def layer(c, x: Data, d_ff: Size) -> Data:
-        h = convolve_frames(x, "conv", x.shape[-1], c.d_conv, of_past=True, group=1)
+        h = convolve_frames(x, "conv", x.shape[-1], c.d_conv, zeros="before", group=1)
         names = ("mlp.fc1", "mlp.fc2")
         return x + plain_mlp(c.norm(h, "norm"), names, "mlp", d_ff, activation=c.activation, bias=True)
 

@@ -63,7 +63,7 @@ class VibeVoiceEncoder(Sizes):
         return x + multiply_vector(h, "ffn_gamma", "other", d)
 
     def convolve(c, x: Data, name: str, d: Size, width: Size, **options: Any) -> Data:
-        return convolve_frames(x, name, d, width, of_past=True, **options)
+        return convolve_frames(x, name, d, width, zeros="before", **options)
 
     def check(c) -> None:
         if len(c.depths) <= len(c.factors):

@@ -59,8 +59,8 @@ class VoxtralStreamEars(Sizes):
 
     def forward(c, frames: Data) -> Data:
         """Log-mel frames [frames, n_mels] to states [frames / 2, d_model]."""
-        x = activate(convolve_frames(frames, "embedder.conv1", c.d_model, 3, of_past=True), "gelu")
-        x = activate(convolve_frames(x, "embedder.conv2", c.d_model, 3, stride=2, of_past=True), "gelu")
+        x = activate(convolve_frames(frames, "embedder.conv1", c.d_model, 3, zeros="before"), "gelu")
+        x = activate(convolve_frames(x, "embedder.conv2", c.d_model, 3, stride=2, zeros="before"), "gelu")
         x = layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
         return rms_norm(x, "norm", c.norm_eps)
 

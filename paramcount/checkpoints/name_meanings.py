@@ -35,6 +35,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("buffer", "LayerNorm.shift rotary_emb.alpha visual_temporal_embed.pos_idx_to_embed"),
     ("buffer", "self.relative_position_index running_mean running_var summary_idxs"),
     ("buffer", "codebook.embed_sum codebook.cluster_usage codebook.initialized"),
+    ("buffer", "codebook.embed codebook.embed_avg codebook.cluster_size codebook.inited"),
     (
         "buffer",
         "ple_embedding.layer_multipliers ple_embedding.ngram_heads_offsets ple_embedding.ngram_heads_vocab_sizes",
@@ -90,6 +91,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     # Modules inside other modules, or with their names.
     ("other", "gate_attention gate_ffw"),
     ("other", "mlp.global_scale ple.key_proj ple.value_proj"),
+    ("other", "enc_to_dec_proj audio_enc_to_dec_proj"),
     ("other", "action_in_proj action_out_proj action_time_mlp_in action_time_mlp_out state_proj"),
     ("other", "W_down W_up qk_norm.temp patcher.lm_head lm_head.dense predictions.dense"),
     ("other", "transform.dense generator_predictions.dense vocab_transform pooler seq_relationship"),
@@ -122,7 +124,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("embedding", "embed_tokens word_embeddings tok_embeddings embed_in wte"),
     ("embedding", "tokens_embed word_embedding input_embedding ^.shared model.shared language_model.shared led.shared"),
     ("embedding", "backbone.embeddings rwkv.embeddings transformer.embeddings transformer.w llm.embed"),
-    ("embedding", "input_preprocessor.embeddings"),
+    ("embedding", "input_preprocessor.embeddings text_encoder.shared"),
     ("embedding", "token_embd"),
     ("lm_head", "lm_head embed_out generator_lm_head vocab_projector lm_loss unembed pred_layer"),
     ("lm_head", "shared_head.head output_layer ^.head ^.proj_out ^.output_projection"),

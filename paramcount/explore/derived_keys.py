@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import zip_longest
-from math import isqrt
+from math import ceil, isqrt, prod
 from typing import Any
 
 from paramcount.errors import ParamcountError
@@ -199,7 +199,15 @@ def guess_blocks(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[list[An
     return [[{"attention": attention, "ffn": mlp} for attention, mlp in zip(attentions, mlps)]]
 
 
+def guess_bandwidths(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[list[float]]:
+    """One in kbit per second that has room for so many codebooks, at EnCodec's default sampling rate."""
+    bits = ceil(24_000 / prod(c["rates"])) * (c["n_codes"] - 1).bit_length()
+    return [[(len(value) + 0.5) * bits / 1000]]
+
+
 GUESSES: dict[str, Guess] = {
+    "upsampling_ratios": lambda value, c, old: [list(value[::-1])],
+    "target_bandwidths": guess_bandwidths,
     "image_size": guess_image_size,
     "partial_rotary_factor": guess_share,
     "rotary_pct": guess_share,
@@ -220,7 +228,7 @@ GUESSES: dict[str, Guess] = {
     "indexer_types": guess_marks("shared", "full"),
     "position_embedding_type": lambda value, c, old: ["rotary", "absolute"],
     "num_ln_in_parallel_attn": lambda value, c, old: [1, 2],
-    "norm_type": lambda value, c, old: ["layer_norm", "rms_norm"],
+    "norm_type": lambda value, c, old: ["layer_norm", "rms_norm", "time_group_norm"],
     "norm_rel_ebd": lambda value, c, old: ["layer_norm"],
     "intermediate_size": guess_double,
     "sliding_window": guess_double,

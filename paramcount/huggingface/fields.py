@@ -93,10 +93,11 @@ class ConfigValues(NamedTuple):
 
 
 class RecordingConfig(dict[str, Any]):
-    """A config.json that records which keys a derivation accesses."""
+    """A config.json that records which keys a derivation accesses. `prefix`: of its keys, if it is a section."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, Any], prefix: str = "") -> None:
         super().__init__(config)
+        self.prefix = prefix
         self.accessed: list[str] = []
 
     def __getitem__(self, key: str) -> Any:
@@ -243,7 +244,7 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
     used: set[str] = set()
     find_name = make_key_names(architecture, document, values, origin)
     pairs: tuple[tuple[str, type[Sizes]], ...] = ((architecture.section or "", architecture),)
-    recorder = RecordingConfig(config)
+    recorder = RecordingConfig(config, prefix)
     for field in list_fields(architecture):
         if (inner := field.inner) is not None:
             if field.optional and inner.section and get_value(document, inner.section) in (ABSENT, None):

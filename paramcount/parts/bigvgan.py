@@ -51,8 +51,8 @@ class BigVgan(Sizes):
         x = clip(scale_by(mels, scale * DB, shift=scale * (LEVEL - LEAST_LEVEL) - 1), -1.0, 1.0)
         x = convolve_frames(x, "conv_pre", c.d_first, 7)
         for i, (rate, width, channels) in enumerate(zip(c.rates, c.kernels, c.channels)):
-            crops = (width - rate) // 2
-            x = enlarge_frames(x, f"ups.{i}.0", channels, width, "samples", stride=rate, crops=crops)
+            crop = (width - rate) // 2
+            x = enlarge_frames(x, f"ups.{i}.0", channels, width, "samples", stride=rate, crops=(crop, crop))
             n = len(c.block_kernels)
             found = [block(x, f"resblocks.{i * n + j}.", lambda x, j=j: c.block(x, j)) for j in range(n)]
             x = scale_by(reduce(Data.__add__, found[1:], found[0]), 1 / n)

@@ -66,6 +66,7 @@ def multi_head(
     chunk: Size | None = None,
     chunk_offset: Size = 0,
     within: Data | tuple[Data, Data] | None = None,
+    front_in_order: bool = False,
 ) -> Data:
     """x to attended x, with n_heads and d_head of c.
 
@@ -73,7 +74,7 @@ def multi_head(
     whether later tokens look back on them, which an encoder has none of. `k_bias`, `o_bias`: as `bias` unless given.
     `turn`: applied to q, k and v before the attention. `biases`: added to the scores. `scale`: default 1 / √d_head.
     `prompt`: keys and values in front of the others, which no cache holds. `causal`, `chunk`, `chunk_offset`,
-    `within`: as in `attend`.
+    `within`, `front_in_order`: as in `attend`.
     """
     source = x if memory is None else memory
     heads = (c.n_heads, c.d_head)
@@ -87,7 +88,7 @@ def multi_head(
         k, v = put_in_front(prompt[0], k), put_in_front(prompt[1], v)
     a = attend(
         q, k, v, *biases, cached=kept, scale=scale, window=window, longest=longest, causal=causal, chunk=chunk,
-        chunk_offset=chunk_offset, within=within,
+        chunk_offset=chunk_offset, within=within, front_in_order=front_in_order,
     )  # fmt: skip
     return linear(a, prefix + names[3], "output_projection", x.shape[-1], bias=bias if o_bias is None else o_bias)
 

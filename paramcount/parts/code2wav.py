@@ -84,7 +84,7 @@ class Code2Wav(Sizes):
         for i, (rate, channels) in enumerate(zip(c.rates, c.channels)):
             x = activate_by_snake(x, f"decoder.{i + 1}.block.0.")
             name = f"decoder.{i + 1}.block.1.conv"
-            x = enlarge_frames(x, name, channels, 2 * rate, "samples", stride=rate, crops=rate)
+            x = enlarge_frames(x, name, channels, 2 * rate, "samples", stride=rate, crops=(rate, rate))
             for j, dilation in enumerate(DILATIONS):
                 x = block(x, f"decoder.{i + 1}.block.{j + 2}.", lambda x, by=dilation: c.residual(x, by))
         n = len(c.rates) + 1
@@ -103,7 +103,7 @@ class Code2Wav(Sizes):
 
     def convnext(c, x: Data) -> Data:
         """Source: arXiv:2201.03545, section 2.6."""
-        h = layer_norm(convolve_frames(x, "dwconv.conv", c.d_model, WIDTH, of_past=True, group=1), "norm", 1e-6)
+        h = layer_norm(convolve_frames(x, "dwconv.conv", c.d_model, WIDTH, zeros="before", group=1), "norm", 1e-6)
         h = plain_mlp(h, ("pwconv1", "pwconv2"), "mlp", 4 * c.d_model, activation="gelu", bias=True)
         return x + multiply_vector(h, "gamma", "other", c.d_model)
 
@@ -112,7 +112,7 @@ class Code2Wav(Sizes):
         return x + convolve_frames(activate_by_snake(h, "act2."), "conv2.conv", x.shape[-1], 1)
 
     def convolve(c, x: Data, name: str, channels: Size, dilation: int = 1) -> Data:
-        return convolve_frames(x, name, channels, WIDTH, of_past=True, dilation=dilation)
+        return convolve_frames(x, name, channels, WIDTH, zeros="before", dilation=dilation)
 
 
 def check_code2wav(c: Code2Wav) -> None:

@@ -65,7 +65,7 @@ class SpeakerEncoder(Sizes):
     def convolve(c, x: Data, name: str, channels: Size, i: int) -> Data:
         """The convolution of a step, and ReLU."""
         dilation = c.dilations[i] if is_known(c.dilations) else Unknown("dilations")
-        return activate(convolve_frames(x, name, channels, c.kernels[i], dilation=dilation, mirrors=True), "relu")
+        return activate(convolve_frames(x, name, channels, c.kernels[i], dilation=dilation, edges="mirrored"), "relu")
 
     def block(c, x: Data, i: int) -> Data:
         """Each part of the channels also reads what became of the part before."""

@@ -352,6 +352,12 @@ def positions_after_padding(absent: int) -> Condition:
     return condition
 
 
+def make_key_error(js: ConfigJson, key: str, absent: object, expected: str) -> ParamcountError:
+    """The error for the value of a key, named with its section. `absent`: the reference's default."""
+    where = getattr(js, "prefix", "") + key
+    return ParamcountError(f"= {describe_value(js.get(key, absent))}", where=where, expected=expected)
+
+
 def one_of(key: str, choices: tuple[str, ...], absent: str) -> Condition:
     """A string from a fixed set that no weight depends on. `absent`: the reference's default."""
 

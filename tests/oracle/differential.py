@@ -323,7 +323,9 @@ def find_table(model: Any) -> Any:
 def sum_reference(model: Any) -> dict[str, int]:
     """What the reference's own tensors sum to; without `lm_head` where it has none of its own."""
     if model.config.model_type == "encoder-decoder":
-        return sum_pair(model)
+        return sum_pair(model, model.encoder)
+    if hasattr(model, "text_encoder") and hasattr(model, "audio_encoder"):
+        return sum_pair(model, model.text_encoder)
     module = find_table(model)
     tables = [module.weight] if hasattr(module, "weight") else [each.weight for each in module]  # for each codebook
     if hasattr(module, "additional_embedding"):
@@ -342,13 +344,13 @@ def sum_reference(model: Any) -> dict[str, int]:
     return found
 
 
-def sum_pair(model: Any) -> dict[str, int]:
+def sum_pair(model: Any, encoder: Any) -> dict[str, int]:
     """What the tensors of an encoder and a decoder sum to, each with a token embedding of its own."""
     decoder, saved = sum_reference(model.decoder), model.state_dict()
     return {
         **decoder,
         "total": sum(p.numel() for p in model.parameters()),
-        "embedding": decoder["embedding"] + find_table(model.encoder).weight.numel(),
+        "embedding": decoder["embedding"] + find_table(encoder).weight.numel(),
         "buffers": sum(b.numel() for name, b in model.named_buffers() if name in saved),
     }
 
@@ -365,7 +367,7 @@ def run_tokens(
     try:
         model = build_model(document, cls_name, "cpu")
         model.set_experts_implementation("eager")  # the faster kernels ask more of an expert's width on a CPU
-        if not model.config.get_text_config().is_encoder_decoder:
+        if not (model.config.is_encoder_decoder or model.config.get_text_config().is_encoder_decoder):
             model.config.get_text_config().use_cache = False
         several = cls_name.endswith(("ForMultipleChoice", "DoubleHeadsModel"))  # texts of which one is chosen
         ids = torch.zeros((1, 2, tokens) if several else (1, tokens), dtype=torch.long)
@@ -404,7 +406,13 @@ def run_tokens(
                 if name.removeprefix(f"{model.base_model_prefix}.") in dead:
                     parameter.fill_(torch.nan)
             flaws.poison(model)
-            out = think_and_speak(model.eval(), ids) if hasattr(model, "thinker") else model.eval()(**inputs)
+            model.eval()
+            if hasattr(model, "thinker"):
+                out = think_and_speak(model, ids)
+            elif hasattr(model, "text_encoder"):
+                out = write_music(model, ids)
+            else:
+                out = model(**inputs)
         read = [value for value in out.values() if isinstance(value, torch.Tensor) and value.is_floating_point()]
         assert read, "nothing comes out"
         assert not (dead or flaws.has_flaw(model)) or all(value.isfinite().all() for value in read), (
@@ -507,6 +515,19 @@ def think_and_speak(model: Any, ids: Any) -> dict[str, Any]:
         found["mels"] = dit(torch.zeros((1, n, dit.mel_dim)), frames, voice, ids, torch.tensor(0.5))
         found["samples"] = vocoder(found["mels"].transpose(1, 2))
     return found
+
+
+def write_music(model: Any, ids: Any) -> dict[str, Any]:
+    """The logits of codes for a text, and the sound that codes are decoded to: in MusicGen those of another sound."""
+    import torch
+
+    codec, codes = model.audio_encoder, repeat_for_codebooks(model.decoder, ids)
+    found = {"logits": model(input_ids=ids, decoder_input_ids=codes, use_cache=False).logits}
+    frames = torch.zeros((1, 1, len(codec.quantizer.layers), ids.shape[1]), dtype=torch.long)
+    if model.config.model_type == "musicgen":
+        samples = torch.zeros((1, codec.config.audio_channels, codec.config.hop_length * ids.shape[1]))
+        frames = codec.encode(samples, bandwidth=codec.config.target_bandwidths[-1]).audio_codes
+    return {**found, "samples": codec.decode(frames, [None]).audio_values}
 
 
 def repeat_for_codebooks(model: Any, ids: Any) -> Any:

@@ -63,6 +63,8 @@ def fill_weights(model: Any) -> None:
                 buffer.random_(0, model.config.n_routed_experts)
             if name.endswith(("put_min", "put_max")):
                 buffer.fill_(0.7 if name.endswith("max") else -0.5)
+            if name.endswith("codebook.embed"):
+                buffer.normal_()
             if name.endswith(("embed_sum", "cluster_usage")):
                 buffer.uniform_(0.5, 2.0) if buffer.ndim == 1 else buffer.normal_()
             if ("bias" in name or name.endswith(("std_scale", "rotary_emb.alpha"))) and buffer.dtype == torch.float32:
@@ -119,6 +121,8 @@ def make_inputs(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], di
         if books := [what for what in shapes if what.startswith("tokens of codebook")]:
             codes = torch.randint(0, 96, (len(books), ids.shape[1]))
             found = {what.replace(" ", "_"): code.numpy() for what, code in zip(books, codes)}
+            if "source tokens" in shapes:
+                return make_conditions(sizes, codes, found)
             states = torch.randn(1, SOURCE, int(shapes.get("encoder output", (0, 1))[1]))
             if "encoder output" not in shapes:
                 return {"codes": codes}, found
@@ -172,6 +176,19 @@ def make_inputs(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], di
         return {OTHERS[what][0]: ids for what, ids in found.items()}, {
             what.replace(" ", "_"): ids[0].numpy() for what, ids in found.items()
         }
+
+
+def make_conditions(sizes: Any, codes: Any, named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A text beside the codes of MusicGen, the samples of a sound or its codes, and a melody."""
+    import torch
+
+    ids, codec = torch.randint(2, 96, (1, SOURCE)), sizes.codec
+    given, found = {"codes": codes, "input_ids": ids}, {**named, "source_tokens": ids[0].numpy()}
+    if not hasattr(sizes, "n_chroma"):
+        return given, {**found, "samples": torch.randn(50, codec.n_channels).numpy()}
+    chroma = torch.rand(1, sizes.n_chroma_frames, sizes.n_chroma)
+    books = {f"codes_of_codebook_{i + 1}": torch.randint(0, codec.n_codes, (7,)).numpy() for i in codec.codebooks}
+    return {**given, "input_features": chroma}, {**found, **books, "chroma": chroma[0].numpy()}
 
 
 def make_boxes(size: int, segments: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -121,6 +121,14 @@ BART = {
     "decoder_ffn_dim": 40,
     "max_position_embeddings": 64,
 }
+ENCODEC = {
+    "num_filters": 4, "upsampling_ratios": [3, 2], "hidden_size": 12, "codebook_size": 16, "sampling_rate": 600,
+    "target_bandwidths": [0.8, 1.2],
+}  # fmt: skip
+T5_ENCODER = {
+    "model_type": "t5", "vocab_size": 96, "d_model": 20, "d_kv": 6, "d_ff": 28, "num_layers": 2, "num_heads": 3,
+    "relative_attention_num_buckets": 8, "relative_attention_max_distance": 12,
+}  # fmt: skip
 MUSICGEN = {
     "vocab_size": 95, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 44,
     "num_codebooks": 3,
@@ -864,12 +872,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         "tie_word_embeddings": False,
     },
-    "musicgen": {"decoder": MUSICGEN},
-    "musicgen, other settings": {
+    "musicgen.MusicgenForCausalLM": {"decoder": MUSICGEN},
+    "musicgen.MusicgenForCausalLM, other settings": {
         "decoder": {**MUSICGEN, "num_codebooks": 2, "scale_embedding": True, "activation_function": "relu"},
     },
     "musicgen_decoder": MUSICGEN,
-    "musicgen_melody": {"decoder": MUSICGEN},
+    "musicgen_melody.MusicgenMelodyForCausalLM": {"decoder": MUSICGEN},
     "musicgen_melody_decoder": MUSICGEN,
     "bart": BART,
     "bart, scaled": {**BART, "scale_embedding": True, "activation_function": "relu"},
@@ -1411,6 +1419,23 @@ LOGITS_ONLY: dict[str, dict[str, Any]] = {
     "step3p7, both directions": {
         **images.CONFIGS["step3p7"],
         "text_config": {**images.CONFIGS["step3p7"]["text_config"], "use_bidirectional_attention": True},
+    },
+    "musicgen": {"decoder": MUSICGEN, "text_encoder": T5_ENCODER, "audio_encoder": ENCODEC},
+    "musicgen, other settings": {
+        "decoder": {**MUSICGEN, "num_codebooks": 2, "activation_function": "relu"},
+        "text_encoder": {**T5_ENCODER, "d_model": 32, "feed_forward_proj": "gated-gelu", "layer_norm_epsilon": 1e-2},
+        "audio_encoder": {
+            **ENCODEC, "audio_channels": 2, "num_residual_layers": 2, "num_lstm_layers": 3, "compress": 1,
+            "norm_type": "time_group_norm", "pad_mode": "constant", "use_causal_conv": False,
+            "use_conv_shortcut": False, "dilation_growth_rate": 3,
+        },
+    },
+    "musicgen_melody": {
+        "decoder": MUSICGEN, "text_encoder": T5_ENCODER, "audio_encoder": ENCODEC, "num_chroma": 5, "chroma_length": 9,
+    },
+    "musicgen_melody, other settings": {
+        "decoder": MUSICGEN, "text_encoder": {**T5_ENCODER, "d_model": 32}, "num_chroma": 32, "chroma_length": 4,
+        "audio_encoder": {**ENCODEC, "pad_mode": "replicate", "use_causal_conv": False, "trim_right_ratio": 1.0},
     },
     "xmod, two languages": {**BERT, "languages": ["en_XX", "de_DE"], "default_language": "de_DE"},
     "big_bird, short text": BERT,

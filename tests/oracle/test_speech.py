@@ -132,3 +132,35 @@ def test_the_vocoder_of_qwen_3_omni_is_the_references(omni3: Any) -> None:
     assert (abs(expected) < 1).float().mean() > 0.9  # little is cut off
     all_codes = (codes[0].T + 96 * torch.arange(4)).flatten()
     assert_close(compute(sizes.speak()[2], sizes, model, {"all_codes": all_codes.numpy()}), expected)
+
+
+@pytest.mark.parametrize("name", ["musicgen", "musicgen, other settings"])
+@pytest.mark.parametrize("n_samples", [60, 47, 5])
+def test_musicgens_codec_makes_codes_of_a_sound_and_a_sound_of_codes(name: str, n_samples: int) -> None:
+    import torch
+
+    model, sizes = build_musicgen(name)
+    codec = model.audio_encoder
+    samples = torch.randn(1, sizes.codec.n_channels, n_samples)
+    codes = codec.encode(samples, bandwidth=codec.config.target_bandwidths[-1]).audio_codes
+    assert codes.shape[2] == len(sizes.codec.codebooks) > 1
+    expected = codec.decode(codes, [None]).audio_values
+    assert_close(compute(sizes.speak(), sizes, model, {"samples": samples[0].T.numpy()}).T, expected)
+
+
+@pytest.mark.parametrize("name", ["musicgen_melody", "musicgen_melody, other settings"])
+def test_codes_of_musicgen_melody_become_a_sound(name: str) -> None:
+    import torch
+
+    model, sizes = build_musicgen(name)
+    codes = torch.randint(0, 16, (1, 1, len(sizes.codec.codebooks), N))
+    expected = model.audio_encoder.decode(codes, [None]).audio_values
+    given = {f"codes_of_codebook_{i + 1}": book.numpy() for i, book in enumerate(codes[0, 0])}
+    assert_close(compute(sizes.speak(), sizes, model, given).T, expected)
+
+
+def build_musicgen(name: str) -> tuple[Any, Any]:
+    silence()
+    document, cls_name = passes.make_document(name), passes.find_class(name)
+    model = logits.build_reference(document, cls_name).requires_grad_(requires_grad=False)
+    return model, load(document).settled_sizes

@@ -70,6 +70,7 @@ class Attention(Operation):
     more_chunks: tuple[int, int] = (0, 0)  # not causal: so many chunks before their own, and after it, are seen too
     itself_last: bool = False  # a token sees itself only if it sees no other
     has_key_groups: bool = False  # the input behind the groups: those of the keys, if they differ from the queries'
+    front_in_order: bool = False  # rows in front of the text are seen by later rows alone, not by all
 
     def describe(self) -> str:
         if self.weighs == "collisions":
@@ -265,7 +266,7 @@ class Attention(Operation):
             seen = seen & (apart >= -self.more_chunks[0]) & (apart <= self.more_chunks[1])
         if not self.causal:
             seen = seen | (queries < 0)
-        return seen | (keys < 0)  # all tokens see keys in front of the text
+        return seen if self.front_in_order else seen | (keys < 0)
 
 
 def invert(weights: Array) -> Array:
@@ -340,6 +341,7 @@ def attend(
     others: tuple[Data, Data] | None = None,
     more_chunks: tuple[int, int] = (0, 0),
     itself_last: bool = False,
+    front_in_order: bool = False,
 ) -> Data:
     """softmax(QKᵀ)·V as one operation.
 
@@ -355,7 +357,7 @@ def attend(
     `chunk_offset` tokens are missing from the first one; `more_chunks`: as in `Attention`. `behind`: without `causal`,
     tokens seen before the query, if not as many as the `window` after it. `caps_biases`: the soft cap comes after the
     biases.
-    `itself_last`: a token sees itself only if it sees no other.
+    `itself_last`: a token sees itself only if it sees no other. `front_in_order`: as in `Attention`.
     `others`: queries for the keys after the first ones, and what has as many rows as there are first ones.
     `weighs`, `exponent`: as in `Attention`.
     `marked`: 1 for each key that all queries see, whatever the window is, else 0.
@@ -367,7 +369,7 @@ def attend(
         window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest,
         by_key, by_distance, n_kept, blocks[1] if blocks else None, chosen_block,
         within is not None, except_in, own is not None, chunk_offset, weighs, exponent, marked is not None, behind,
-        caps_biases, others is not None, more_chunks, itself_last, isinstance(within, tuple),
+        caps_biases, others is not None, more_chunks, itself_last, isinstance(within, tuple), front_in_order,
     )  # fmt: skip
     groups = within if isinstance(within, tuple) else (within,)
     more = (places, blocks[0] if blocks else None, chosen, *groups, marked, *(others or ()))

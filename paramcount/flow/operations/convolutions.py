@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 from paramcount.flow.graph import Data, Size, Weight, multiply
 from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, np, require
+
+Zeros: TypeAlias = Literal[
+    "around", "behind", "least", "later rows", "before", "before, filled", "halves, filled"
+]  # fmt: skip
+Edges: TypeAlias = Literal["zeros", "mirrored", "repeated"]
+MODES: dict[str, Literal["constant", "reflect", "edge"]] = {
+    "zeros": "constant", "mirrored": "reflect", "repeated": "edge",
+}  # fmt: skip
 
 
 class Convolve(Operation):
@@ -39,14 +47,16 @@ class Convolve(Operation):
     rows: Literal["frames", "tokens"] = "frames"  # what is adjacent
     # Where zeros are: of an image, as many on either side; only behind its rows and columns; or as few as leave a value
     # for each step, on either side; or as many behind its rows as reach, and as many on either side of its columns. Of
-    # frames, on either side, or before them, so that no later frame is seen.
-    zeros: Literal["around", "behind", "least", "later rows", "before"] = "around"
+    # frames, on either side, or before them, so that no later frame is seen. "filled": and behind them as many as the
+    # last step needs. "halves": of what a step reads beyond its stride, half before them, rounded up, and half behind.
+    zeros: Zeros | Unknown = "around"
     n_zeros: Size | Unknown | None = None  # around an image; None: (width − 1) // 2
     dilation: int | Unknown = 1  # frames from one that it reads to the next
-    mirrors: bool = False  # frames stand mirrored on either side, instead of zeros
-    repeats: bool | Unknown = False  # the first frame is repeated before them, instead of zeros
+    edges: Edges | Unknown = "zeros"  # what stands beyond frames: instead of zeros, mirrored ones, or the outermost one
+    # Each of the first axis of the kernel is stored as its direction, and as its length, which is the last weight.
+    by_length: bool = False
     enlarges: bool = False
-    crops: int = 0  # of what it enlarges to, so many frames on either side are left out
+    crops: tuple[int, int] | Unknown = (0, 0)  # of what it enlarges to, so many first and last frames are left out
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
@@ -61,7 +71,7 @@ class Convolve(Operation):
             return f"over {self.width} adjacent tokens, the same for all values of a head"
         if self.enlarges:
             return f"transposed, {self.width} {self.rows} from each, stride {self.stride}"
-        adjacent = f"{self.width} {'past' if self.zeros == 'before' else 'adjacent'} {self.rows}"
+        adjacent = f"{self.width} {'past' if self.zeros in ('before', 'before, filled') else 'adjacent'} {self.rows}"
         if isinstance(self.dilation, int) and self.dilation > 1:
             adjacent = f"{self.width} {self.rows}, {self.dilation} apart"
         if self.of_image:
@@ -81,6 +91,10 @@ class Convolve(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if self.by_token:
             return self.convolve_by_token(*inputs)
+        if self.by_length:
+            direction, *others, length = weights
+            size = np.sqrt((direction * direction).sum(tuple(range(1, direction.ndim)), keepdims=True))
+            weights = (length * direction / size, *others)
         x, kernel = inputs[0], weights[0]
         width = kernel.shape[2]
         if len(inputs) > 1:
@@ -107,15 +121,30 @@ class Convolve(Operation):
         else:
             apart = int(require(self.dilation))
             reach = (width - 1) * apart
-            around = (reach + 1 - self.stride, 0) if self.zeros == "before" else (-(-reach // 2), reach // 2)
-            mode: Literal["reflect", "edge", "constant"] = (
-                "reflect" if self.mirrors else "edge" if require(self.repeats) else "constant"
-            )
-            padded = np.pad(x, (around[:: -1 if self.mirrors else 1], (0, 0)), mode)
+            padded = self.pad_frames(x, reach)
             n = (len(padded) - reach - 1) // self.stride + 1
             rows = [padded[i * apart :][: (n - 1) * self.stride + 1 : self.stride] for i in range(width)]
             y = sum(self.mix_adjacent(rows[i], kernel[:, :, i]) for i in range(width))
         return y + weights[1] if len(weights) > 1 else np.asarray(y)
+
+    def pad_frames(self, x: Array, reach: int) -> Array:
+        """Frames with what stands before and behind them. `reach`: from the first to the last one that a step reads."""
+        zeros, edges = require(self.zeros), require(self.edges)
+        before, behind = -(-reach // 2), reach // 2
+        if zeros != "around":
+            beyond = reach + 1 - self.stride
+            behind = beyond // 2 if zeros == "halves, filled" else 0
+            before = beyond - behind
+            if zeros != "before":
+                behind += -len(x) % self.stride
+        elif edges == "mirrored":
+            before, behind = behind, before
+        n_more = 0
+        if edges == "mirrored":  # a sound that is shorter than what is mirrored has zeros behind it
+            n_more = max(max(before, behind) - len(x) + 1, 0)
+            x = np.pad(x, ((0, n_more), (0, 0)))
+        padded = np.pad(x, ((before, behind), (0, 0)), MODES[edges])
+        return padded[: len(padded) - n_more]
 
     def enlarge(self, x: Array, kernel: Array) -> Array:
         """[n, in] with a kernel [in, out, width] to [n · stride, out], or with [in, size of a group, width]."""
@@ -123,7 +152,8 @@ class Convolve(Operation):
         y = np.zeros(((len(x) - 1) * step + width, x.shape[1] if self.grouped else kernel.shape[1]), np.float32)
         for i in range(width):
             y[i : i + (len(x) - 1) * step + 1 : step] += self.mix_groups(x, kernel[:, :, i])
-        return y[self.crops : len(y) - self.crops]
+        first, last = require(self.crops)
+        return y[first : len(y) - last]
 
     def mix_groups(self, x: Array, kernel: Array) -> Array:
         """[n, in] with a kernel [in, out] to [n, out], or with [in, size of a group] to as many channels."""
@@ -273,43 +303,87 @@ def convolve_frames(
     width: Size,
     *,
     stride: int = 1,
-    of_past: bool = False,
+    zeros: Zeros | Unknown = "around",
     group: Size | None = None,
     dilation: int | Unknown = 1,
-    mirrors: bool = False,
-    repeats: bool | Unknown = False,
+    edges: Edges | Unknown = "zeros",
     bias: bool = True,
+    by_length: bool = False,
 ) -> Data:
-    """All channels, or each group of so many, over `width` neighbouring frames, or those `of_past`. With a stride, only
-    of some frames. `dilation`, `mirrors`, `repeats`: as in `Convolve`.
+    """All channels, or each group of so many, over `width` neighbouring frames. With a stride, only of some frames.
+    `zeros`, `dilation`, `edges`, `by_length`: as in `Convolve`.
     """
-    kernel = Weight(name + ".weight", "mixer", (channels, x.shape[-1] if group is None else group, width))
-    weights = (kernel, Weight(name + ".bias", "mixer", (channels,))) if bias else (kernel,)
-    zeros: Literal["before", "around"] = "before" if of_past else "around"
+    shape = (channels, x.shape[-1] if group is None else group, width)
     operation = Convolve(
         width,
         stride=stride,
         grouped=group is not None,
         zeros=zeros,
         dilation=dilation,
-        mirrors=mirrors,
-        repeats=repeats,
+        edges=edges,
+        by_length=by_length,
     )
+    weights = store_kernel(name, shape, channels if bias else None, by_length)
     return Data(operation, (x,), (x.shape[0], channels), weights)
 
 
-def enlarge_frames(x: Data, name: str, channels: Size, width: Size, rows: str, *, stride: int, crops: int = 0) -> Data:
-    """Each frame becomes `stride` frames, by a transposed convolution: [n, in] to [rows, channels]. `crops`: see
-    `Convolve`."""
-    kernel = Weight(name + ".weight", "mixer", (x.shape[-1], channels, width))
-    bias = Weight(name + ".bias", "mixer", (channels,))
-    return Data(Convolve(width, stride=stride, enlarges=True, crops=crops), (x,), (rows, channels), (kernel, bias))
+def store_kernel(name: str, shape: tuple[Size, ...], bias: Size | None, by_length: bool) -> tuple[Weight, ...]:
+    """The weights of a convolution, with a bias of that size or none. Source: torch.nn.utils.parametrizations."""
+    kernel = name + (".parametrizations.weight.original1" if by_length else ".weight")
+    weights = [Weight(kernel, "mixer", shape)]
+    if bias is not None:
+        weights.append(Weight(name + ".bias", "mixer", (bias,)))
+    if by_length:
+        weights.append(Weight(name + ".parametrizations.weight.original0", "mixer", (shape[0], 1, 1)))
+    return tuple(weights)
 
 
-def enlarge_groups(x: Data, name: str, group: Size, width: Size, rows: str, *, stride: int) -> Data:
+def enlarge_frames(
+    x: Data,
+    name: str,
+    channels: Size,
+    width: Size,
+    rows: str,
+    *,
+    stride: int,
+    crops: tuple[int, int] | Unknown = (0, 0),
+    by_length: bool = False,
+) -> Data:
+    """Each frame becomes `stride` frames, by a transposed convolution: [n, in] to [rows, channels]. `crops`,
+    `by_length`: as in `Convolve`.
+    """
+    operation = Convolve(width, stride=stride, enlarges=True, crops=crops, by_length=by_length)
+    weights = store_kernel(name, (x.shape[-1], channels, width), channels, by_length)
+    return Data(operation, (x,), (rows, channels), weights)
+
+
+class Crop(Operation):
+    """All frames but some first and some last ones."""
+
+    only_moves: ClassVar[bool] = True
+    name: ClassVar[str] = "crop"
+    crops: tuple[int, int] | Unknown
+
+    def describe(self) -> str:
+        if isinstance(self.crops, Unknown):
+            return ""
+        return f"all frames but the first {self.crops[0]:,} and the last {self.crops[1]:,}"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        first, last = require(self.crops)
+        return inputs[0][first : len(inputs[0]) - last]
+
+
+def crop_frames(x: Data, crops: tuple[int, int] | Unknown) -> Data:
+    return Data(Crop(crops), (x,), x.shape)
+
+
+def enlarge_groups(
+    x: Data, name: str, group: Size, width: Size, rows: str, *, stride: int, crops: tuple[int, int] | Unknown = (0, 0)
+) -> Data:
     """The same for each group of so many channels, without a bias: [n, channels] to [rows, channels]."""
     kernel = Weight(name + ".weight", "mixer", (x.shape[-1], group, width))
-    operation = Convolve(width, stride=stride, grouped=True, enlarges=True)
+    operation = Convolve(width, stride=stride, grouped=True, enlarges=True, crops=crops)
     return Data(operation, (x,), (rows, x.shape[-1]), (kernel,))
 
 

@@ -225,11 +225,34 @@ def nearest_mean(x: Data, name: str, component: str, rows: Size) -> Data:
 
 def lookup_mean(ids: Data, name: str, component: str, rows: Size, width: Size, tied_to: str) -> Data:
     """Rows of a codebook, by their numbers [n]: [n, width]. `tied_to`: its name in the model."""
-    weights = tuple(
-        weight._replace(tied_to=tied_to + weight.name.removeprefix(name))
-        for weight in store_means(name, component, rows, width)
-    )
+    weights = tie_codes(store_means(name, component, rows, width), name, tied_to)
     return Data(Lookup("ids", averages=True), (ids,), (*ids.shape, width), weights)
+
+
+def nearest_code(x: Data, name: str, component: str, rows: Size) -> Data:
+    """The number of the row of a codebook that is nearest to each vector: [n, d] to [n]. Nothing is learned: beside the
+    rows are stored the sums that they are means of, and of how many vectors.
+    """
+    weights = store_codes(name, component, rows, x.shape[-1])
+    return Data(Lookup("nearest"), (x,), x.shape[:1], weights)
+
+
+def lookup_code(ids: Data, name: str, component: str, rows: Size, width: Size, tied_to: str | None) -> Data:
+    """Rows of a codebook, by their numbers [n]: [n, width]. `tied_to`: its name in the model, if it was read before."""
+    weights = store_codes(name, component, rows, width)
+    weights = weights if tied_to is None else tie_codes(weights, name, tied_to)
+    return Data(Lookup("ids"), (ids,), (*ids.shape, width), weights)
+
+
+def store_codes(name: str, component: str, rows: Size, width: Size) -> tuple[Weight, ...]:
+    stored: list[tuple[str, tuple[Size, ...]]] = [
+        ("embed", (rows, width)), ("embed_avg", (rows, width)), ("cluster_size", (rows,)), ("inited", (1,))
+    ]  # fmt: skip
+    return tuple(Weight(f"{name}.{end}", component, shape, role="buffer") for end, shape in stored)
+
+
+def tie_codes(weights: tuple[Weight, ...], name: str, tied_to: str) -> tuple[Weight, ...]:
+    return tuple(weight._replace(tied_to=tied_to + weight.name.removeprefix(name)) for weight in weights)
 
 
 def store_means(name: str, component: str, rows: Size, width: Size) -> tuple[Weight, ...]:

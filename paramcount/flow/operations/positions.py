@@ -259,6 +259,7 @@ class Sinusoids(Operation):
     farthest: int | Unknown = 0  # larger distances are taken for this one, unless it is 0 or less
     rope: Rope | Unknown | None = None  # its frequencies, times exp of stored values, instead of powers of the base
     scale: float | Unknown = 1.0  # of the time
+    counts_front: bool = False  # rows in front of the text have the first positions
 
     def describe(self) -> str:
         if self.rope is not None:
@@ -285,6 +286,8 @@ class Sinusoids(Operation):
         count = half if self.slowest == "base" else d - half
         if self.of == "positions":
             positions = run.positions + require(self.offset)
+            if self.counts_front:
+                positions = positions + run.state.setdefault("front", np.maximum(-positions[0], 0))
         elif self.of == "one position":
             positions = np.array([require(self.offset)])
         elif self.of == "time":
@@ -317,9 +320,10 @@ def sinusoids(
     *,
     slowest: Literal["below base", "base"] = "below base",
     offset: int | Unknown = 0,
+    counts_front: bool = False,
 ) -> Data:
-    """The fixed position vectors of x, [n, d]."""
-    return Data(Sinusoids(pairing, slowest, offset), (x,), x.shape)
+    """The fixed position vectors of x, [n, d]. `counts_front`: as in `Sinusoids`."""
+    return Data(Sinusoids(pairing, slowest, offset, counts_front=counts_front), (x,), x.shape)
 
 
 def stored_sinusoids(x: Data, name: str, d: Size, n_frequencies: Size, base: float | Unknown) -> Data:

@@ -7,9 +7,10 @@ from math import sqrt
 from typing import ClassVar, Literal
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Size, Weight, as_axes
+from paramcount.flow.graph import Data, Size, Weight, as_axes, multiply
 from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, is_known, np, require
 from paramcount.flow.operations.elementwise import sigmoid, softplus
+from paramcount.flow.operations.linear import Linear
 from paramcount.flow.operations.relations import find_alibi_slopes
 
 
@@ -201,17 +202,20 @@ class GatedRecurrence(Operation):
     mLSTM: inputs are q, k and v [n, heads, d], the input gate i and the forget gate f [n, heads], both before their
     functions. y = Sᵀq / max(|z·q|, 1), S = σ(f)·S + exp(i)·k·vᵀ, q divided by √d_k, and z likewise with 1 for v.
     Source: arXiv:2405.04517 §2.3.
+    LSTM: the input is [n, 4 · d], weights W [4 · d, d] and b. With W·h + b, it is cut into i, f, g and o:
+    c = σ(f)·c + σ(i)·tanh(g), h = σ(o)·tanh(c); h is its output. All rows are read at once, so no state is kept.
+    Source: torch.nn.LSTM; doi:10.1162/neco.1997.9.8.1735.
     Sums with exponential weights are kept relative to the largest exponent.
     """
 
     name: ClassVar[str] = "scan"
-    rule: Literal["rg-lru", "rwkv", "mlstm"]
+    rule: Literal["rg-lru", "rwkv", "mlstm", "lstm"]
     shapes: tuple[tuple[Size, ...], ...]  # of its states
     eps: float | Unknown = 0.0  # mLSTM: added to the divisor
 
     @property
     def form(self) -> Form:  # type: ignore[override]
-        return Form.STATE_SPACE if self.rule == "rg-lru" else Form.LINEAR_ATTENTION
+        return Form.STATE_SPACE if self.rule in ("rg-lru", "lstm") else Form.LINEAR_ATTENTION
 
     @property
     def state_in_float32(self) -> bool:  # type: ignore[override]
@@ -222,11 +226,18 @@ class GatedRecurrence(Operation):
         return self.shapes
 
     def describe(self) -> str:
+        if self.rule == "lstm":
+            return "LSTM, updated per row"
         gates = "" if self.rule == "rg-lru" else " with exponential gates"
         return f"recurrent state{gates}, updated per token"
 
+    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        return int(out[0] * multiply(weights[0])) if self.rule == "lstm" else 0
+
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         y = np.empty((len(inputs[0]), *shape[1:]), np.float32)
+        if self.rule == "lstm":
+            return self.read_rows(y, *inputs, *weights)
         sizes = [tuple(int(n) for n in size) for size in self.shapes]
         states = [run.state.get(str(i), np.zeros(size, np.float32)) for i, size in enumerate(sizes)]
         if self.rule == "mlstm":
@@ -236,6 +247,14 @@ class GatedRecurrence(Operation):
         else:
             states = self.keep_channels(y, states, run.positions == 0, *inputs, *weights)
         run.state.update({str(i): x.astype(np.float32) for i, x in enumerate(states)})
+        return y
+
+    def read_rows(self, y: Array, x: Array, matrix: Array, bias: Array) -> Array:
+        state = cell = np.zeros(matrix.shape[1], np.float32)
+        for t in range(len(x)):
+            enters, stays, new, leaves = np.split(x[t] + matrix @ state + bias, 4)
+            cell = sigmoid(stays) * cell + sigmoid(enters) * np.tanh(new)
+            y[t] = state = sigmoid(leaves) * np.tanh(cell)
         return y
 
     def keep_channels(
@@ -283,3 +302,14 @@ class GatedRecurrence(Operation):
 def recur(recurrence: GatedRecurrence, *inputs: Data, values: Data, weights: tuple[Weight, ...] = ()) -> Data:
     """What gates keep of the values, which are one of the inputs."""
     return Data(recurrence, inputs, values.shape, weights)
+
+
+def lstm(x: Data, prefix: str, i: int) -> Data:
+    """Layer i of an LSTM, over rows that are read at once: [n, d] to [n, d]."""
+    d = x.shape[-1]
+    first, second = (
+        (Weight(f"{prefix}weight_{of}_l{i}", "mixer", (4 * d, d)), Weight(f"{prefix}bias_{of}_l{i}", "mixer", (4 * d,)))
+        for of in ("ih", "hh")
+    )
+    gates = Data(Linear(), (x,), (x.shape[0], 4 * d), first)
+    return Data(GatedRecurrence("lstm", ()), (gates,), x.shape, second)
