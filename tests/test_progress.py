@@ -14,6 +14,8 @@ import pytest
 
 import paramcount as pc
 from paramcount.cli import progress
+from paramcount.database import store
+from paramcount.database.query import run_query
 from tests.headers import load_saved, write_shards
 from tests.running import Runner
 
@@ -99,3 +101,21 @@ def test_without_a_terminal_nothing_is_written_to_stderr(
 ) -> None:
     monkeypatch.setattr(progress, "DELAY", -1)
     assert run(*COMMANDS[command], shards).err == ""
+
+
+def test_tables_of_the_zoo_are_filled_with_a_progress_bar_the_first_time(
+    run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "read_cache", lambda key: None)
+    monkeypatch.setattr(store, "write_cache", lambda key, data: None)
+    monkeypatch.setattr(store, "list_ids", lambda own=True: iter(("gpt2-small", "gpt2-medium")))
+    seen = []
+    result = run_query("SELECT count(*) FROM published", watch=lambda done, n: seen.append((done, n)))
+    assert (len(result.rows), seen) == (1, [(0, 2), (1, 2)])
+    monkeypatch.setattr(progress, "DELAY", -1)
+    assert run("sql", "SELECT model FROM published LIMIT 1").err == ""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress.progress_callback("counting models") as watch:
+        run_query("SELECT model FROM published", watch=watch)
+    assert "counting models" in terminal.getvalue()

@@ -31,9 +31,11 @@ def command(query: str | None, schema: bool, output: Output) -> None:
 
         emit(lambda format: build_dictionary(), output)
         return
+    from paramcount.cli.progress import progress_callback
     from paramcount.database.query import run_query
 
-    result = run_query(str(query))
+    with progress_callback("counting models") as watch:
+        result = run_query(str(query), watch=watch)
 
     def make_table(format: str) -> Table:
         columns = [

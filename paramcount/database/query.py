@@ -16,7 +16,7 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from paramcount.database.store import BY_NAME, open_database, open_empty
+from paramcount.database.store import BY_NAME, Watch, open_database, open_empty
 from paramcount.database.tables import TABLES
 from paramcount.errors import ParamcountError, find_nearest, join_words, list_names, make_printable
 from paramcount.zoo.aliases import find_column
@@ -109,8 +109,8 @@ def measure_memory() -> int:
     return getrusage(RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def run_query(sql: str, *, seconds: float = MOST_SECONDS) -> Result:
-    """The result of one SELECT over the tables.
+def run_query(sql: str, *, seconds: float = MOST_SECONDS, watch: Watch | None = None) -> Result:
+    """The result of one SELECT over the tables. `watch`: as in `open_database`, while tables are filled.
 
     >>> run_query("SELECT id, total FROM models WHERE id = 'gpt2-small'")
     Result(columns=('id', 'total'), rows=[('gpt2-small', 124439808)])
@@ -123,7 +123,7 @@ def run_query(sql: str, *, seconds: float = MOST_SECONDS) -> Result:
     with restrict(open_empty(), budget) as (connection, names), translate_errors(budget, sql):
         # compiles the query, which tells its tables, without running it
         connection.execute(f"EXPLAIN {quote_names(sql)}")
-    filled = open_database(names & BY_NAME.keys())
+    filled = open_database(names & BY_NAME.keys(), watch=watch)
     budget = Budget(seconds)
     with restrict(filled, budget) as (connection, _), translate_errors(budget, sql):
         cursor = connection.execute(sql)

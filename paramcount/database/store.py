@@ -19,6 +19,7 @@ from paramcount.zoo.catalog import CONFIGS, IS_INSTALLED, list_ids, map_own_path
 BY_NAME = {table.name: table for table in TABLES}
 Values = Sequence[Any]  # of a row
 KnownRows = dict[str, list[Values]]  # {id: rows of a table}
+Watch = Callable[[int, int], object]  # is called with the number of models done, once per table, and that of all
 CACHES = hasattr(sqlite3.Connection, "serialize")  # unless SQLite was built without it
 
 
@@ -32,11 +33,13 @@ def open_empty() -> sqlite3.Connection:
     return connection
 
 
-def open_database(names: Collection[str] = tuple(BY_NAME), *, own: bool = True) -> sqlite3.Connection:
+def open_database(
+    names: Collection[str] = tuple(BY_NAME), *, own: bool = True, watch: Watch | None = None
+) -> sqlite3.Connection:
     """A database in memory with all tables; those of these names are filled, others perhaps.
 
     `own`: with the user's own entries. Then the rows of built-in models are those of the database without them, so that
-    another entry does not compute them again.
+    another entry does not compute them again. `watch`: is told how many models have their rows.
     Raises: ParamcountError for an entry that cannot be read.
     """
     key = hash_sources(own=own)
@@ -46,10 +49,12 @@ def open_database(names: Collection[str] = tuple(BY_NAME), *, own: bool = True) 
     if not missing:
         return connection
     try:
-        known = read_built_in_rows(missing) if own and map_own_paths() else read_installed_rows(missing)
+        known = read_built_in_rows(missing, watch) if own and map_own_paths() else read_installed_rows(missing)
         connection.execute("BEGIN")
-        for table in missing:
-            fill_table(connection, table, list_ids(own=own), known.get(table.name, {}))
+        ids = list(list_ids(own=own))
+        for i, table in enumerate(missing):
+            report = report_from(watch, i * len(ids), len(missing) * len(ids))
+            fill_table(connection, table, map(report, range(len(ids)), ids), known.get(table.name, {}))
             filled |= 1 << TABLES.index(table)
         connection.execute(f"PRAGMA user_version = {filled:d}")
         connection.execute("COMMIT")
@@ -59,6 +64,17 @@ def open_database(names: Collection[str] = tuple(BY_NAME), *, own: bool = True) 
     if CACHES:
         write_cache(key, connection.serialize())
     return connection
+
+
+def report_from(watch: Watch | None, first: int, n: int) -> Callable[[int, str], str]:
+    """A function that returns an id, and reports that so many of all n rows of models are done before it."""
+
+    def report(i: int, id: str) -> str:
+        if watch:
+            watch(first + i, n)
+        return id
+
+    return report
 
 
 def open_cached(key: bytes) -> sqlite3.Connection | None:
@@ -82,11 +98,11 @@ def fill_table(connection: sqlite3.Connection, table: TableSpec, ids: Iterable[s
     connection.executemany(f"INSERT INTO {table.name} VALUES ({places})", rows)  # noqa: S608
 
 
-def read_built_in_rows(tables: Iterable[TableSpec]) -> dict[str, KnownRows]:
+def read_built_in_rows(tables: Iterable[TableSpec], watch: Watch | None = None) -> dict[str, KnownRows]:
     """{table: {id: rows}} of the database without the user's entries."""
     names = [table.name for table in tables]
     rows: dict[str, KnownRows] = {name: {id: [] for id in list_ids(own=False)} for name in names}
-    with closing(open_database(names, own=False)) as connection:
+    with closing(open_database(names, own=False, watch=watch)) as connection:
         for name in names:
             for row in connection.execute(f"SELECT * FROM {name} ORDER BY rowid"):  # noqa: S608
                 rows[name][row[0]].append(row)

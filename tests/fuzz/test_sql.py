@@ -52,7 +52,7 @@ def _a_small_zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     data = connection.serialize()
     connection.close()
 
-    def open_database(names: Collection[str] = ()) -> sqlite3.Connection:
+    def open_database(names: Collection[str] = (), **options: object) -> sqlite3.Connection:
         copy = sqlite3.connect(":memory:", isolation_level=None)
         copy.deserialize(data)
         return copy
