@@ -521,8 +521,8 @@ def write_music(model: Any, ids: Any) -> dict[str, Any]:
     """The logits of codes for a text, and the sound that codes are decoded to: in MusicGen those of another sound."""
     import torch
 
-    codec, codes = model.audio_encoder, repeat_for_codebooks(model.decoder, ids)
-    found = {"logits": model(input_ids=ids, decoder_input_ids=codes, use_cache=False).logits}
+    codec = model.audio_encoder
+    found = {"logits": model(input_ids=ids[:1], decoder_input_ids=ids, use_cache=False).logits}
     frames = torch.zeros((1, 1, len(codec.quantizer.layers), ids.shape[1]), dtype=torch.long)
     if model.config.model_type == "musicgen":
         samples = torch.zeros((1, codec.config.audio_channels, codec.config.hop_length * ids.shape[1]))
@@ -532,7 +532,8 @@ def write_music(model: Any, ids: Any) -> dict[str, Any]:
 
 def repeat_for_codebooks(model: Any, ids: Any) -> Any:
     """The same tokens for each codebook of a model that has an LM head for each."""
-    heads = dict(model.named_children()).get("lm_heads")
+    decoders = (model, getattr(model, "decoder", None))
+    heads = next((decoder.lm_heads for decoder in decoders if hasattr(decoder, "lm_heads")), None)
     return ids if heads is None else ids.repeat_interleave(len(heads), dim=0)
 
 

@@ -33,6 +33,7 @@ DIFFERENT = {
     "git": "patches stand in front of the text, and the trace of a text has none",
     "glm5_next": "the keys of its indexer are kept with a flag per token, which says whether it is padding",
     "glm5_next_text": "the keys of its indexer are kept with a flag per token, which says whether it is padding",
+    "musicgen_melody": "text and melody stand in front of the tokens, and the trace of tokens has none",
     "granite4_vision": "the reference makes no cache of its own",
     "granite4_vision_text": "the reference makes no cache of its own",
     "inkling_mm_model": "the inputs of its convolutions are kept in float32",

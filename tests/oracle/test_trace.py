@@ -68,6 +68,8 @@ DIFFERENT = {
     "voxtral_realtime": "a sound always goes in",
     "reformer": "of earlier tokens it keeps vectors, and reads one token at a time behind them",
     "blt": "bytes go in, and patches that another model cuts",
+    "musicgen": "the text's encoding is projected again for every token",
+    "musicgen_melody": "tokens stand behind a text and a melody",
     "cpmant": "tokens stand behind a prompt that the reference puts there",
     "deberta": "the reference leaves out vectors of distances that the text is too short for",
     "deepseek_v4": "blocks of tokens, which the trace leaves as a word",
