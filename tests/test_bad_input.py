@@ -56,7 +56,9 @@ MAY_BE_ZERO = {
     "n_frequencies": {"esm", "evolla.protein"},
     "n_token_types": {"deberta", "deberta-v2", "gte"},
     "d_conv": {"deberta-v2"},
-    "window": {"modernbert", "modernbert-decoder"},
+    "window": {
+        "gemma3", "gemma3.Gemma3ForCausalLM", "gemma3_text", "modernbert", "modernbert-decoder",
+    },  # of Gemma 3 if tokens see later ones
     "window_size": {
         "deepseek_ocr2.sam", "deepseek_vl_hybrid.high_res_vision", "got_ocr2.vision", "pp_chart2table.vision",
         "pp_formulanet.vision", "unlimited_ocr.sam",

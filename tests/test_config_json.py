@@ -1124,3 +1124,12 @@ def test_unlimited_ocr_reads_the_section_of_its_release() -> None:
 def test_positions_begin_behind_that_of_padding(config: dict[str, Any], usable: int) -> None:
     """create_position_ids_from_input_ids of modeling_roberta.py: the first token has the position pad_token_id + 1."""
     assert pc.load(config).context_length == usable
+
+
+def test_a_causal_window_of_gemma_3_holds_the_token_itself() -> None:
+    """One on either side may hold no other: configuration_gemma3.py halves it, rounded down."""
+    config = {"model_type": "gemma3_text", "sliding_window": 1}
+    causal, both = pc.load(config).sizes, pc.load({**config, "use_bidirectional_attention": True}).sizes
+    assert (causal.window, both.window) == (1, 0)  # type: ignore[attr-defined]
+    with pytest.raises(pc.ParamcountError, match=r"window = 0 \(expected a positive integer\)"):
+        pc.what_if("gemma-3-1b", window=0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.architectures.gemma2 import Gemma2, score_scale
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, fused, is_known, mean_of_squares, rms_norm, soft_cap
 from paramcount.parts.composite import SeeingDecoder
 from paramcount.parts.decoders import head
@@ -57,6 +57,11 @@ class Gemma3Text(Gemma2):
         if c.bidirectional:
             options |= {"causal": False, "cached": False}
         return c.self_attention(x, bias=c.attention_bias, qk_norm=True, scale=c.attention_scale, **options)
+
+    def check(c) -> None:
+        super().check()
+        if c.window < 1 and not c.bidirectional:
+            raise ParamcountError(f"= {c.window}", where=FieldName("window"), expected="a positive integer")
 
     def cap(c, logits: Data) -> Data:
         return soft_cap(logits, c.logit_cap) if is_known(c.logit_cap) else logits  # no released model has one
