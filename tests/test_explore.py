@@ -22,6 +22,7 @@ import paramcount as pc
 from paramcount.cli import main
 from paramcount.drawing.pictures import draw_body
 from paramcount.explore import build_page
+from paramcount.explore.columns import RECORDS
 from paramcount.explore.conditions import NoConditionsError, Run, Symbol, derive_conditions, follow_all
 from paramcount.explore.copies import export_config
 from paramcount.explore.drawings import (
@@ -282,6 +283,11 @@ def test_checks_of_a_structure_are_trees(id: str) -> None:
 def read_data(page: str) -> dict[str, Any]:
     (text,) = re.findall(r'<script type="application/octet-stream" id="data">([^<]*)</script>', page)
     data: dict[str, Any] = json.loads(gzip.decompress(base64.b85decode(text.translate(str.maketrans(",:.", "<>&")))))
+    for name in RECORDS:
+        kinds = [
+            iter([dict(zip(kind["keys"], values)) for values in zip(*kind["columns"])]) for kind in data[name]["kinds"]
+        ]
+        data[name] = [next(kinds[kind]) for kind in data[name]["order"]]
     return data
 
 

@@ -28,10 +28,11 @@ MOST_VARIANTS = 8  # of one model
 
 
 class Structures:
-    """The structures of a page, each once. Their tensors and steps are positions in `parts`, as many are alike."""
+    """The structures of a page, each once. Tensors and steps are positions in `parts`, checks in `checks`."""
 
     def __init__(self) -> None:
-        self.structures, self.parts, self.packings, self.drawings = Pool(), Pool(), Packings(), Drawings()
+        self.structures, self.parts, self.checks = Pool(), Pool(), Pool()
+        self.packings, self.drawings = Packings(), Drawings()
         self.flows: dict[int, list[StepKey]] = {}  # {position of a structure: its steps, if they are known}
         self.details: set[str] = set()  # the kinds of weights
         self.paths: dict[int, list[str]] = {}  # {position of a structure: its sizes}
@@ -58,7 +59,8 @@ class Structures:
         self.details |= {detail for tensor in structure["tensors"] for _, detail, _ in tensor["shares"]}
         position = self.structures.add(
             structure
-            | {name: list(map(self.parts.add, structure[name])) for name in ("tensors", "checks")}
+            | {"tensors": list(map(self.parts.add, structure["tensors"]))}
+            | {"checks": list(map(self.checks.add, structure["checks"]))}
             | {"flow": flow and flow | {"steps": list(map(self.parts.add, flow["steps"]))}}
         )
         if flow:
@@ -87,6 +89,7 @@ def export_models(models: Iterable[Model]) -> Data:
         "sharing": export_sharing(structures.details),
         "structures": structures.structures.list_all(),
         "parts": structures.parts.list_all(),
+        "checks": structures.checks.list_all(),
         "packings": structures.packings.list_all(),
         "drawings": structures.drawings.drawings.list_all(),
         "roles": ROLES,

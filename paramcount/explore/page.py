@@ -14,6 +14,7 @@ from typing import Any
 from paramcount import __version__
 from paramcount.database.cache import hash_sources, read_cache, write_cache
 from paramcount.drawing.colours import COLOURS
+from paramcount.explore.columns import store_as_columns
 from paramcount.explore.models import export_models
 from paramcount.zoo import Model, load_all
 
@@ -78,7 +79,7 @@ def hash_script(script: str) -> str:
 
 def compress(data: dict[str, Any]) -> str:
     """JSON, compressed, as text without a character that HTML could read: base85 with other characters for < > &."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(store_as_columns(data), ensure_ascii=False, separators=(",", ":"))
     return base64.b85encode(gzip.compress(text.encode(), LARGEST_LEVEL, mtime=0)).decode().translate(HARMLESS)
 
 

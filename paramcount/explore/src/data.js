@@ -26,7 +26,21 @@ export function decodeBase85(text) {
 export async function readData(element) {
   const bytes = decodeBase85(element.textContent.trim());
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return prepare(await new Response(stream).json());
+  return prepare(readRecords(await new Response(stream).json()));
+}
+
+/** The data with records in place of columns: {order: the kind of each record, kinds: the keys and columns of each}. */
+export function readRecords(data) {
+  const isStored = (value) => Array.isArray(value?.order);
+  const read = ({ order, kinds }) => {
+    const next = kinds.map(() => 0);
+    return order.map((kind) => {
+      const { keys, columns } = kinds[kind];
+      const at = next[kind]++;
+      return Object.fromEntries(keys.map((key, i) => [key, columns[i][at]]));
+    });
+  };
+  return Object.fromEntries(Object.entries(data).map(([name, value]) => [name, isStored(value) ? read(value) : value]));
 }
 
 /** Values as BigInt, and structures and packings in their place. */
@@ -36,7 +50,7 @@ export function prepare(data) {
   }
   for (const structure of data.structures) {
     structure.tensors = structure.tensors.map((i) => data.parts[i]);
-    structure.checks = structure.checks.map((i) => data.parts[i]);
+    structure.checks = structure.checks.map((i) => data.checks[i]);
     if (structure.flow) structure.flow.steps = structure.flow.steps.map((i) => data.parts[i]);
   }
   data.models = data.models.map((model) => prepareModel(model, data));

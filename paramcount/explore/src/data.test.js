@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { decodeBase85 } from "./data.js";
+import { decodeBase85, readRecords } from "./data.js";
 
 test("base85 is decoded as Python encodes it, whatever the length of the last group", () => {
   // base64.b85encode of "", "a", "ab", "abc", "abcd", "abcde" and four bytes of 255
@@ -15,4 +15,10 @@ test("base85 is decoded as Python encodes it, whatever the length of the last gr
 test("characters that HTML could read have others in their place", () => {
   // base64.b85encode of these bytes is "0_&>("
   assert.deepEqual([...decodeBase85("0_.:(")], [2, 235, 170, 255]);
+});
+
+test("records are read from the columns of their kind, in their order", () => {
+  const kinds = [{ keys: ["a", "b"], columns: [[1, 4], [2, 5]] }, { keys: ["a"], columns: [[3]] }];
+  const found = readRecords({ models: { order: [0, 1, 0], kinds }, version: "1", gpus: [] });
+  assert.deepEqual(found, { models: [{ a: 1, b: 2 }, { a: 3 }, { a: 4, b: 5 }], version: "1", gpus: [] });
 });
