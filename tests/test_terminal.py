@@ -9,13 +9,17 @@ import re
 import subprocess
 import sys
 import unicodedata
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from paramcount.output.shortening import shorten_name
 from paramcount.output.tables import Column, Table, render
 from paramcount.output.terminal import ASCII, measure_text
+from tests.batches import in_batches
 from tests.running import Runner
+from tests.structures import pick_structures
 from tests.test_config_files import QWEN, write_config
 
 ROOT = Path(__file__).parents[1] / "paramcount"
@@ -222,3 +226,59 @@ def test_verify_and_why_put_the_number_of_the_source_beside_the_figure_in_80_col
         cited = [match[1] for line in lines if (match := re.search(r"\S +(\[\d+\])  \S", line))]
         assert list(dict.fromkeys(cited)) == [line.partition(" ")[0] for line in sources]
         assert len(cited) == len(json.loads(run(command, id, "--json").out)[rows])
+
+
+# ---- long names of tensors
+
+LONG_TABLES = [("show", "--by", "tensor"), ("explain", "--tensors"), ("lora",)]
+
+
+@pytest.mark.usefixtures("_on_a_terminal")
+@pytest.mark.parametrize("id", pick_structures(every=3))
+@in_batches(("command", "width"), list(product(LONG_TABLES, (60, 80))), ids=str)
+def test_no_table_of_tensors_is_wider_than_the_terminal_or_in_panels(
+    run: Runner, id: str, command: tuple[str, ...], width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    name, *options = command
+    lines = run(name, id, *options, "--color", "never").out.splitlines()
+    assert max(map(measure_text, lines), default=0) <= width
+    assert sum(line.startswith("──") for line in lines) <= 1
+
+
+def test_a_terminal_shortens_names_that_another_program_gets_whole(
+    run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    name = "model.layers.6.shared_transformer.feed_forward.gate_up_proj_adapter_list.0.1"
+    commands = [(command, "zamba2-2.7b", *options, "--color", "never") for command, *options in LONG_TABLES]
+    for command in commands:
+        out = run(*command).out
+        assert name in out and "…6…" not in out and "not enough space" not in out
+    monkeypatch.setattr("paramcount.cli.options.is_terminal", lambda: True)
+    for command in commands:
+        out = run(*command).out
+        assert name not in out
+        assert re.search(r"6….*_list\.0\.1", out)
+
+
+@pytest.mark.usefixtures("_on_a_terminal")
+def test_a_narrow_terminal_names_the_columns_that_it_leaves_out(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ("lora", "zamba2-2.7b", "--color", "never")
+    note = "note: not enough space for modules, rank; use a file format such as --csv"
+    monkeypatch.setenv("COLUMNS", "60")
+    assert note in " ".join(run(*command).out.split())
+    monkeypatch.setenv("COLUMNS", "200")
+    wide = run(*command).out
+    assert "note:" not in wide
+    assert wide.splitlines()[3].split() == ["module", "weight", "modules", "rank", "trainable"]
+
+
+@pytest.mark.parametrize(
+    "name", ["model.layers.0." + "x" * 300 + ".weight", "通义" * 40, "." * 90, "a.0." * 30, "0.1.2"]
+)
+@pytest.mark.parametrize("width", [1, 12, 40])
+def test_a_strange_name_is_shortened_to_the_width(name: str, width: int) -> None:
+    short = shorten_name(name, width)
+    assert measure_text(short) <= width
+    assert short == name or "…" in short

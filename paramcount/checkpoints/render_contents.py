@@ -51,12 +51,12 @@ def build_tensor_table(count: StoredCount, *, full: bool) -> Table:
     """A row per pattern of names, type and shape. `full`: without a limit on rows."""
     rows = [build_row(pattern) for pattern in (count.patterns if full else count.patterns[:MOST_ROWS])]
     columns = [
-        Column("name", "tensor", right=False),
+        Column("name", "tensor", right=False, shortens=True),
         Column("dtype", "type", right=False),
         Column("shape", "shape"),
-        Column("tensors", "tensors"),
+        Column("tensors", "tensors", optional=1),
         Column("parameters", "parameters"),
-        Column("component", "component", right=False, show=format_component),
+        Column("component", "component", right=False, show=format_component, optional=2),
     ]
     more = len(count.patterns) - len(rows)
     below = [f"… and {more:,} more; --csv and --json list them all"] if more else []

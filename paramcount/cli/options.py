@@ -336,7 +336,9 @@ def emit(make_table: Callable[[str], Table], output: Output, messages: Messages 
     table = make_table(format)
     if messages and format == "json":
         table = table._replace(data=add_messages(table.data, messages))
-    text = render(table, format, FILE_WIDTH if output.is_file else get_terminal_width(), colour=output.has_colour)
+    width = FILE_WIDTH if output.is_file else get_terminal_width()
+    shortens = is_terminal() and not output.is_file  # a file or another program gets whole names
+    text = render(table, format, width, colour=output.has_colour, shortens=shortens)
     if output.is_file:
         write_atomically(str(output.path), text)
     else:

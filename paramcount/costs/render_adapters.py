@@ -15,10 +15,10 @@ KINDS = {"": "", "adapter": "", "saved": "whole", "bias": "bias"}
 def build_adapter_table(adapter: Lora) -> Table:
     """One row per pattern of modules, summed over its layers."""
     columns = [
-        Column("module", "module", right=False, show=shorten_names(adapter)),
+        Column("module", "module", right=False, show=shorten_names(adapter), shortens=True),
         Column("shape", "weight", right=False),
-        Column("copies", "modules"),
-        Column("rank", "rank", show=lambda rank: f"{rank:,}" if rank else ""),
+        Column("copies", "modules", optional=1),
+        Column("rank", "rank", show=lambda rank: f"{rank:,}" if rank else "", optional=2),
         Column("parameters", "trainable"),
         Column("kind", "", right=False, show=KINDS.__getitem__),
     ]

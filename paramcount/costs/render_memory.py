@@ -15,7 +15,7 @@ def build_memory_table(memory: Memory) -> Table:
     return table._replace(
         above=[f"{memory.name}   {memory.parameters:,} parameters", *describe_fit(memory), *table.above],
         data=memory.to_dict(),
-        texts={"table": lambda width, colour: render_text(memory, width, colour)},
+        texts={"table": lambda width, colour, shortens: render_text(memory, width, colour)},
     )
 
 

@@ -26,8 +26,10 @@ from paramcount.explaining.render_text import (
 )
 from paramcount.flow import Repeat
 from paramcount.output.numbers import format_count
+from paramcount.output.shortening import shorten_name
 from paramcount.output.tables import Column, Table
-from paramcount.output.terminal import paint
+from paramcount.output.terminal import paint, wrap
+from paramcount.output.text_tables import INDENT, fold_line
 
 TENSOR_COLUMNS = (
     Column("tensor", "tensor", right=False),
@@ -69,9 +71,9 @@ def build_explanation_table(e: Explanation) -> Table:
     below += [f"{name_not_included(e, component)}: {component.value:,}" for component in e.not_included]
     below += list_notes(e)
     texts = {
-        "table": lambda width, colour: render_text(e, width, colour),
-        "markdown": lambda width, colour: render_markdown(e),
-        "latex": lambda width, colour: render_latex(e),
+        "table": lambda width, colour, shortens: render_text(e, width, colour),
+        "markdown": lambda width, colour, shortens: render_markdown(e),
+        "latex": lambda width, colour, shortens: render_latex(e),
     }
     return Table(columns, rows, e.to_dict(), above=above, below=below, texts=texts)
 
@@ -92,8 +94,8 @@ def build_tensor_table(name: str, count: Count) -> Table:
     items = [tensor.to_dict() | {"repeats": format_repeats(tensor), "elements": tensor.elements} for tensor in tensors]
     data = {"schema_version": SCHEMA_VERSION, "id": count.id, "total": count.total, "tensors": items}
 
-    def render_terminal(width: int, colour: bool) -> str:
-        return "\n".join(list_rows(above, tensors, below, width, colour)) + "\n"
+    def render_terminal(width: int, colour: bool, shortens: bool) -> str:
+        return "\n".join(list_rows(above, tensors, below, width, colour, shortens)) + "\n"
 
     return Table(TENSOR_COLUMNS, rows, data, above=above, below=below, texts={"table": render_terminal})
 
@@ -132,19 +134,44 @@ def list_rows(
     below: Sequence[str],
     width: int,
     colour: bool,
+    shortens: bool,
 ) -> Iterator[str]:
-    """The rows on a terminal. Names are long, so shape, repeats and count are in the row below."""
-    yield from (paint(line, "bold") if colour else line for line in above)
+    """The rows on a terminal. Names are long, so shape, repeats and count are in the row below.
+
+    `shortens`: longer names are shortened, and what does not fit a line continues in the next one.
+    """
+    for line in above:
+        yield from (paint(piece, "bold") if colour else piece for piece in fold_line(line, width))
     yield ""
     shapes = {tensor: format_shape(tensor.shape) for tensor in tensors}
     widest = max(map(len, shapes.values()), default=0)
     for tensor, shape in shapes.items():
         note = f"   {tensor.note}" if tensor.note else ""
         tied_to = f" to {tensor.tied_to}" if tensor.tied_to else ""
-        yield f"{tensor.name}{note}{tied_to}"
+        line = f"{tensor.name}{note}{tied_to}"
+        if shortens and len(line) > width:
+            yield shorten_name(tensor.name, width)
+            yield from list_notes_below(tensor, width)
+        else:
+            yield line
         start = f"  {shape:<{widest}}  {format_repeats(tensor)}"
         number = f"{tensor.parameters:,}"
+        if len(start) + 2 + len(number) > width:
+            start = f"  {shape}  {format_repeats(tensor)}"
+        if len(start) + 2 + len(number) > width:
+            yield paint(start, "dim") if colour else start
+            start = ""
         room = max(width - len(start), len(number) + 2)
         yield (paint(start, "dim") if colour else start) + number.rjust(room)
     yield ""
-    yield from below
+    for line in below:
+        yield from fold_line(line, width)
+
+
+def list_notes_below(tensor: Tensor, width: int) -> Iterator[str]:
+    """The note of a tensor, in the lines below its name."""
+    note = tensor.note
+    if tensor.tied_to:
+        note += f" to {shorten_name(tensor.tied_to, width - len(f'{INDENT}{note} to '))}"
+    for line in wrap(note, width - len(INDENT)):
+        yield INDENT + line

@@ -35,6 +35,8 @@ class Column(NamedTuple):
     show: Callable[[Any], str] = format_value
     only: str = ""  # "csv", or "text" for all formats but CSV; both by default
     style: str | Callable[[str], str] = ""  # one of terminal.STYLES, or a function of a cell's text
+    shortens: bool = False  # whether its names may be shortened in the middle on a terminal; of one column at most
+    optional: int = 0  # a terminal without space for names leaves out the columns with the highest numbers first
 
 
 class Table(NamedTuple):
@@ -50,7 +52,9 @@ class Table(NamedTuple):
     keys: Sequence[str] = ()  # the columns that tell the rows apart, repeated in each panel; by default the first one
     narrowest: int = 14  # columns; a last column with less space continues below its row
     drops: bool = False  # whether a narrow terminal shows fewer columns, with a note below
-    texts: Mapping[str, Callable[[int, bool], str]] = {}  # {format: render(width, colour)}, instead of rows
+    texts: Mapping[
+        str, Callable[[int, bool, bool], str]
+    ] = {}  # {format: render(width, colour, shortens)}, instead of rows
     bold: Collection[Any] = ()  # the first cells of rows that are bold on a terminal
     caption: str = ""  # of a LaTeX table; by default the lines above
 
@@ -74,10 +78,11 @@ def number_sources(sources: Iterable[str]) -> dict[str, str]:
     return {source: f"[{i}]" for i, source in enumerate(dict.fromkeys(sources), 1)}
 
 
-def render(table: Table, format: str, width: int, *, colour: bool = False) -> str:
-    """The table in one of FORMATS. `width` (terminal columns) and `colour` only apply to the format `table`."""
+def render(table: Table, format: str, width: int, *, colour: bool = False, shortens: bool = False) -> str:
+    """The table in one of FORMATS. `width` (terminal columns), `colour` and `shortens` (whether long names are
+    shortened and optional columns left out) only apply to the format `table`."""
     if format in table.texts:
-        return table.texts[format](width, colour)
+        return table.texts[format](width, colour, shortens)
     match format:
         case "json":
             return _render_json(table)
@@ -86,7 +91,7 @@ def render(table: Table, format: str, width: int, *, colour: bool = False) -> st
         case "table":
             from paramcount.output.text_tables import render_text
 
-            return render_text(table, width, colour=colour)
+            return render_text(table, width, colour=colour, shortens=shortens)
         case "latex":
             from paramcount.output.latex_tables import render_latex
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from paramcount.output.shortening import fit_columns, shorten_name
 from paramcount.output.tables import Column, Table, format_cells
 from paramcount.output.terminal import measure_text, pad, paint, wrap
 
@@ -13,9 +14,14 @@ INDENT = "    "
 MISMATCH = "differs"  # the word in a line above a table from which the line is red
 
 
-def render_text(table: Table, width: int, *, colour: bool = False) -> str:
-    """The table as text of at most `width` columns. A last column of prose wraps; other columns continue in panels."""
+def render_text(table: Table, width: int, *, colour: bool = False, shortens: bool = False) -> str:
+    """The table as text of at most `width` columns. A last column of prose wraps; other columns continue in panels.
+
+    `shortens`: names are shortened and optional columns left out before there are several panels.
+    """
     columns, cells = format_cells(table)
+    if shortens and any(column.shortens for column in columns):
+        columns, cells, table = shorten_columns(columns, cells, table, width)
     if table.drops:
         columns, cells, table = drop_columns(columns, cells, table, width)
     if table.headings:
@@ -59,9 +65,31 @@ def drop_columns(
         n += 1
     if n == len(columns):
         return columns, cells, table
-    names = ", ".join(column.name for column in columns[n:])
-    note = f"note: not enough space for {names}; choose columns with --columns, or a file format such as --csv"
+    note = format_missing(
+        [column.name for column in columns[n:]], "choose columns with --columns, or a file format such as --csv"
+    )
     return columns[:n], [row[:n] for row in cells], table._replace(below=[*table.below, note], wraps=False)
+
+
+def shorten_columns(
+    columns: list[Column], cells: list[list[str]], table: Table, width: int
+) -> tuple[list[Column], list[list[str]], Table]:
+    """The columns that fit the width with shortened names, and the table with a note about the others."""
+    shown, space = fit_columns(columns, cells, width)
+    rows = [[shorten_name(row[i], space) if columns[i].shortens else row[i] for i in shown] for row in cells]
+    missing = [
+        column.label or column.name
+        for i, column in enumerate(columns)
+        if i not in shown and any(row[i] for row in cells)
+    ]
+    if missing:
+        table = table._replace(below=[*table.below, format_missing(missing, "use a file format such as --csv")])
+    return [columns[i] for i in shown], rows, table
+
+
+def format_missing(columns: Sequence[str], remedy: str) -> str:
+    """The note about columns that a table leaves out."""
+    return f"note: not enough space for {', '.join(columns)}; {remedy}"
 
 
 def get_style(table: Table, column: Column, row: list[str], i: int) -> str:

@@ -123,13 +123,13 @@ def build_tensor_table(count: Count) -> Table:
         numbers = [tensor.copies, tensor.parameters]
         rows.append([tensor.name, shape, *numbers, tensor.note, component, label, tensor.part])
     columns = [
-        Column("name", "tensor", right=False),
+        Column("name", "tensor", right=False, shortens=True),
         Column("shape", "shape"),
-        Column("copies", "copies"),
+        Column("copies", "copies", optional=1),
         Column("parameters", "parameters"),
-        Column("note", "", right=False),
+        Column("note", "", right=False, optional=2),
         Column("component", "component", right=False, only="csv"),
-        Column("component", "component", right=False, only="text"),
+        Column("component", "component", right=False, only="text", optional=3),
         Column("part", "part", right=False, only="csv"),
     ]
     return make_breakdown(count, columns, rows, "by_tensor", [tensor.to_dict() for tensor in count.tensors])
