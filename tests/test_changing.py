@@ -21,6 +21,7 @@ from paramcount.architectures import split_name
 from paramcount.cli.commands import COMMANDS
 from paramcount.sizes import get_key, inner_configs
 from paramcount.sizes.values import format_size, parse_settings
+from paramcount.zoo.adding import name_counted_class
 from paramcount.zoo.entries import dump_sizes
 from paramcount.zoo.what_if import changes_to_dict, describe_changes, get_size
 from tests.batches import in_batches
@@ -105,11 +106,12 @@ def test_three_more_layers_add_three_times_the_last_layer(id: str) -> None:
 def test_changing_a_size_equals_editing_the_zoo_entry(id: str) -> None:
     model = zoo.load_entry(id)
     config = dump_sizes(model.sizes)
+    entry = {"architecture": model.architecture, "reference": name_counted_class(model)}
     for name, value in config.items():
         if type(value) is int or isinstance(value, bool):
             new = not value if isinstance(value, bool) else 2 * value
             try:
-                expected = pc.count({"architecture": model.architecture, "config": config | {name: new}})
+                expected = pc.count(entry | {"config": config | {name: new}})
             except pc.ParamcountError as error:
                 wrong = error.rename(lambda path: path.removeprefix("config.")).found
                 with pytest.raises(pc.ParamcountError) as caught:

@@ -772,8 +772,9 @@ def test_every_entry_of_the_zoo_equals_its_closed_form(id: str) -> None:
     c: Any = model.sizes
     head = biased_lm_head_parameters(c) if name in ("bert", "ernie") else lm_head_parameters(c)
     missing = 0
-    if "lm_head" in count.not_counted:  # a BERT that was released as an encoder: no transform before the head either
-        missing, head = c.d_model * c.d_model + 3 * c.d_model + head, 0
+    if "lm_head" in count.not_counted:  # released as an encoder: a BERT has no transform before the head either
+        transform = c.d_model * c.d_model + 3 * c.d_model if name == "bert" else 0
+        missing, head = transform + head, 0
     tables = embedding_parameters(name, c) + position_parameters(name, c) + segment_parameters(c) + head
     total, active = total_parameters(name, c) - missing, active_parameters(name, c) - missing
     assert count.total == total
