@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from paramcount.output.shortening import shorten_name
+import paramcount.zoo as zoo
+from paramcount.output.shortening import shorten_name, shorten_names
 from paramcount.output.tables import Column, Table, render
 from paramcount.output.terminal import ASCII, measure_text
 from tests.batches import in_batches
@@ -279,6 +280,15 @@ def test_a_narrow_terminal_names_the_columns_that_it_leaves_out(run: Runner, mon
 )
 @pytest.mark.parametrize("width", [1, 12, 40])
 def test_a_strange_name_is_shortened_to_the_width(name: str, width: int) -> None:
-    short = shorten_name(name, width)
-    assert measure_text(short) <= width
-    assert short == name or "…" in short
+    for short in (shorten_name(name, width), *shorten_names([name, f"x.{name}"], width).values()):
+        assert measure_text(short) <= width
+        assert short in (name, f"x.{name}") or "…" in short
+
+
+@pytest.mark.usefixtures("_on_a_terminal")
+def test_shortened_names_of_different_tensors_differ(run: Runner) -> None:
+    names = {tensor.name for tensor in zoo.count_model(zoo.load_entry("zamba2-2.7b")).tensors}
+    lines = run("show", "zamba2-2.7b", "--by", "tensor", "--color", "never").out.splitlines()
+    shown = {line.split()[0] for line in lines if " [" in line}
+    assert len(shown) == len(names)
+    assert shown != names

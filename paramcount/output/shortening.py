@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from paramcount.output.tables import Column
 from paramcount.output.terminal import measure_text
@@ -41,11 +42,31 @@ def shorten_name(name: str, width: int) -> str:
     >>> name = "model.layers.6.shared_transformer.feed_forward.gate_up_proj.weight"
     >>> shorten_name(name, 80) == name
     True
-    >>> shorten_name(name, 50), shorten_name(name, 30), shorten_name(name, 16), shorten_name(name, 8)
-    ('model.layers.6…feed_forward.gate_up_proj.weight', '…layers.6…gate_up_proj.weight', '…6…p_proj.weight', '….weight')
+    >>> shorten_name(name, 50), shorten_name(name, 30), shorten_name(name, 14), shorten_name(name, 8)
+    ('model.layers.6…feed_forward.gate_up_proj.weight', '…layers.6…gate_up_proj.weight', '…6…proj.weight', '….weight')
     """
+    return list_short_names(name, width)[0]
+
+
+def shorten_names(names: Iterable[str], width: int) -> dict[str, str]:
+    """{name: a form of it in at most `width` columns}: the best form that stands for no other of these names, if any.
+
+    >>> names = ["decoder.layers.{layer}.self_attn.k.weight", "decoder.layers.{layer}.cross_attn.k.weight"]
+    >>> list(shorten_names(names, 25).values())
+    ['…{layer}…lf_attn.k.weight', '…{layer}…ss_attn.k.weight']
+    """
+    forms = {name: list_short_names(name, width) for name in names}
+    uses = Counter(form for candidates in forms.values() for form in candidates)
+    return {
+        name: next((form for form in candidates if uses[form] == 1), candidates[0])
+        for name, candidates in forms.items()
+    }
+
+
+def list_short_names(name: str, width: int) -> list[str]:
+    """The forms of a name in at most `width` columns, best first: without whole modules, then without some letters."""
     if measure_text(name) <= width:
-        return name
+        return [name]
     parts = name.split(".")
     end = max(i for i, part in enumerate(parts) if i == 0 or is_module(part))
     layer = next((i for i, part in enumerate(parts[:end]) if part == "{layer}" or part.isdecimal()), 0)
@@ -55,11 +76,18 @@ def shorten_name(name: str, width: int) -> str:
     ends = [".".join(parts[i:]) for i in range(layer + 2, end + 1)]
     shorter = [f"{start}…{rest}" for start in starts for rest in ends]
     shorter += [f"{start}.{'.'.join(parts[layer + 1 :])}" for start in starts[1:]]
+    shorter += [] if layer else [f"…{rest}" for rest in ends]
     fitting = [short for short in shorter if measure_text(short) <= width]
-    fitting = fitting or [short for rest in ends if not layer and measure_text(short := f"…{rest}") <= width]
-    start = f"{starts[-1]}…" if layer and width > 2 * len(starts[-1]) + SHORTEST_END else "…"
-    if fitting:
-        return max(fitting, key=len)
+    if layer:
+        cuts = [f"{start}…" for start in (starts[-1], *starts[:-1])]
+    else:
+        cuts = ["…", *(f"{name[:n]}…" for n in range(SHORTEST_END, width, SHORTEST_END))]
+    cuts = [start for start in cuts if measure_text(start) + SHORTEST_END < width] or ["…"]
+    return sorted(dict.fromkeys(fitting), key=len, reverse=True) + [cut_start(name, start, width) for start in cuts]
+
+
+def cut_start(name: str, start: str, width: int) -> str:
+    """`start` and as many of the last letters of a name as fit."""
     rest = name
     while rest and measure_text(start + rest) > width:
         rest = rest[1:]

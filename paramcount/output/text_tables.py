@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from paramcount.output.shortening import fit_columns, shorten_name
+from paramcount.output.shortening import fit_columns, shorten_names
 from paramcount.output.tables import Column, Table, format_cells
 from paramcount.output.terminal import measure_text, pad, paint, wrap
 
@@ -76,7 +76,9 @@ def shorten_columns(
 ) -> tuple[list[Column], list[list[str]], Table]:
     """The columns that fit the width with shortened names, and the table with a note about the others."""
     shown, space = fit_columns(columns, cells, width)
-    rows = [[shorten_name(row[i], space) if columns[i].shortens else row[i] for i in shown] for row in cells]
+    name = next(i for i, column in enumerate(columns) if column.shortens)
+    short_names = shorten_names((row[name] for row in cells), space)
+    rows = [[short_names[row[i]] if i == name else row[i] for i in shown] for row in cells]
     missing = [
         column.label or column.name
         for i, column in enumerate(columns)
