@@ -751,3 +751,46 @@ def test_terms_have_signs() -> None:
         format_causes(account.causes)
         == "+ tied LM head counted twice 617,558,016 − position embedding 25,165,824 − biases and norms 15,360,000"
     )
+
+
+# ---- the class without an LM head
+
+
+@pytest.mark.parametrize(
+    ("id", "figure", "cause", "items"),
+    [  # the sums are those of the classes of transformers 5.23.0, built with the published sizes
+        (
+            "bert-base-uncased",
+            109_482_240,
+            ("BertModel instead of BertForMaskedLM", -32_058),
+            {"LM head": -30_522, "layers in front of the LM head": -592_128, "pooler": 590_592},
+        ),
+        (
+            "xlm-roberta-base",
+            278_043_648,
+            ("XLMRobertaModel instead of XLMRobertaForMaskedLM", -251_538),
+            {"LM head": -250_002, "layers in front of the LM head": -592_128, "pooler": 590_592},
+        ),
+        (
+            "mobilebert-uncased",
+            24_844_544,
+            ("MobileBertModel instead of MobileBertForMaskedLM", -11_751_994),
+            {"LM head": -11_750_970, "layers in front of the LM head": -263_680, "pooler": 262_656},
+        ),
+        (
+            "modernbert-base",
+            149_014_272,
+            ("ModernBertModel instead of ModernBertForMaskedLM", -640_960),
+            {"LM head": -50_368, "layers in front of the LM head": -590_592},
+        ),
+        ("llama-3.1-8b", 7_504_924_672, ("input or output embedding", -525_336_576), {"": -525_336_576}),
+    ],
+)
+def test_a_figure_of_the_class_without_a_head_names_that_class(
+    id: str, figure: int, cause: tuple[str, int], items: dict[str, int]
+) -> None:
+    answer = explain_one(id, figure)
+    (account,) = answer.accounts
+    check_account(account)
+    assert (answer.verdict, list_causes(answer), account.also) == ("exact", [cause], ())
+    assert {item.name: item.units for item in account.causes[0].items} == items

@@ -83,7 +83,7 @@ class MobileBert(MaskedEncoder):
     mlps_in_front: Indices = derived(mlps_in_front)
     layer_norms: Flag = derived(lambda js, c: js.get("normalization_type", "no_norm") == "layer_norm")
     pooled: Flag = derived(class_ends(*POOLED))
-    pooler_matrix: Flag = derived(lambda js, c: c["pooled"] and flag(js, "classifier_activation", absent=True))
+    pooler_matrix: Flag = derived(lambda js, c: flag(js, "classifier_activation", absent=True))
     tie_word_embeddings: Flag = hf(absent=True)
 
     activation = setting("hidden_act", default="relu")
@@ -139,7 +139,7 @@ class MobileBert(MaskedEncoder):
 
     def encode(c, x: Data, *reads: Data) -> Data:
         x = layers(x, LAYERS, [("layer", c.n_layers)], lambda kind, x: c.layer(x))
-        if c.pooler_matrix:
+        if c.pooled and c.pooler_matrix:
             return first_pooled(x, "mobilebert.pooler.dense")
         return bundle(x, first_token(x)) if c.pooled else x
 

@@ -557,7 +557,7 @@ def with_task_head(architecture: type[Sizes], name: str, head: TaskHead) -> type
     fields: Any = head.fields
     made = create_model(name, __base__=architecture, __module__=architecture.__module__, **fields)
     made.__doc__ = architecture.__doc__
-    made.reference, made.equivalent_classes = name, ()
+    made.reference, made.equivalent_classes, made.base_model = name, (), ""
     made.conditions = (*architecture.conditions, *head.conditions)
     made.task_forward = lambda c, tokens: head.forward(c, tokens)  # type: ignore[method-assign]
     made.has_lm_head = head.beside_lm_head

@@ -7,17 +7,21 @@ from itertools import combinations, product
 from math import prod
 from typing import NamedTuple
 
+from paramcount.architectures.classes import get_base_class, get_reference_class
 from paramcount.counting.arithmetic import format_sum
 from paramcount.counting.components import TOWERS, qualify_component
 from paramcount.counting.quantisation.scales import Scheme, count_blocks, make_scales
-from paramcount.counting.tensors import Tensor
+from paramcount.counting.tensors import Tensor, list_tensors
 from paramcount.errors import join_words
 from paramcount.flow import Repeat
+from paramcount.sizes import Sizes
+from paramcount.sizes.derivations import change_class
 
 # The names of causes and of their items, in `why` for published figures and for files.
 TOKEN_EMBEDDING, LM_HEAD = "token embedding", "LM head"
 ONE_EMBEDDING, BOTH_EMBEDDINGS = "input or output embedding", "input and output embedding"
 TIED_HEAD = "tied LM head counted twice"
+HEAD_LAYERS = "layers in front of the LM head"
 POSITION_EMBEDDING, OTHER_EMBEDDINGS = "position embedding", "other embeddings"
 BIASES, NORMS, BIASES_AND_NORMS = "biases", "norms", "biases and norms"
 ENCODERS = {"vision": "vision encoder", "audio": "audio encoder", "projector": "projector"}
@@ -55,17 +59,23 @@ class Candidate(NamedTuple):
     claims: frozenset[str]  # candidates with a common claim exclude each other
     note: str = ""
     needs: str = ""  # a claim that another candidate must make
+    replaced_by: tuple[tuple[str, tuple[Tensor, ...]], ...] = ()  # items with the other sign
 
     @property
     def units(self) -> int:
-        return self.sign * sum(map(count_elements, (tensors for _, tensors in self.items)))
+        return sum(sign * count_elements(tensors) for _, tensors, sign in self.list_items())
 
     @property
     def cause(self) -> Cause:
         items = tuple(
-            Item(name, self.sign * count_elements(tensors), format_sum(tensors)) for name, tensors in self.items
+            Item(name, sign * count_elements(tensors), format_sum(tensors)) for name, tensors, sign in self.list_items()
         )
         return Cause(self.name, self.units, self.note, items)
+
+    def list_items(self) -> Iterator[tuple[str, tuple[Tensor, ...], int]]:
+        """(name, tensors, sign) of each item."""
+        yield from ((name, tensors, self.sign) for name, tensors in self.items)
+        yield from ((name, tensors, -self.sign) for name, tensors in self.replaced_by)
 
 
 def are_compatible(candidates: Sequence[Candidate]) -> bool:
@@ -144,6 +154,44 @@ def find_embeddings(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
     for name, label in (("position", POSITION_EMBEDDING), ("other_embedding", OTHER_EMBEDDINGS)):
         others = select_components(tensors, name)
         yield Candidate(label, -1, (("", others),), make_claims(others))
+
+
+def find_base_class(sizes: Sizes) -> Iterator[Candidate]:
+    """The reference's class without an LM head, if its other layers differ: BERT's has a pooler, and no layers in front
+    of the head.
+    """
+    architecture = type(sizes)
+    if not (base := get_base_class(architecture)):
+        return
+    whole = {tensor.name: tensor for tensor in list_counted(list_tensors(sizes))}
+    without = {tensor.name: tensor for tensor in list_counted(list_tensors(change_class(sizes, base), head=False))}
+    missing = [tensor for name, tensor in whole.items() if name not in without]
+    others = tuple(tensor for tensor in missing if tensor.component != "lm_head")
+    added = tuple(tensor for name, tensor in without.items() if name not in whole)
+    if not others and not added:
+        return
+    head = tuple(tensor for tensor in missing if tensor.component == "lm_head")
+    items = tuple((name, tensors) for name, tensors in ((LM_HEAD, head), (HEAD_LAYERS, others)) if tensors)
+    own = ", ".join(dict.fromkeys(name_module(tensor.name, whole) for tensor in added))
+    yield Candidate(
+        f"{base} instead of {get_reference_class(architecture)}",
+        -1,
+        items,
+        make_claims((*missing, *added), "embeddings"),
+        replaced_by=((own, added),) if added else (),
+    )
+
+
+def name_module(name: str, others: Iterable[str]) -> str:
+    """The outermost module of a tensor that the other tensors are not in.
+
+    >>> name_module("bert.pooler.dense.weight", ["bert.embeddings.word_embeddings.weight"])
+    'pooler'
+    """
+    parts = name.split(".")
+    prefixes = (".".join((*parts[: i + 1], "")) for i in range(len(parts) - 1))
+    depth = next((i for i, prefix in enumerate(prefixes) if not any(n.startswith(prefix) for n in others)), 0)
+    return parts[depth]
 
 
 def find_vectors(tensors: Sequence[Tensor]) -> Iterator[Candidate]:

@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 from paramcount.counting.count import Count
 from paramcount.counting.quantisation.scales import get_scheme
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.explaining.causes import Candidate, Cause, are_compatible, find_candidates, select_active
+from paramcount.explaining.causes import (
+    Candidate,
+    Cause,
+    are_compatible,
+    find_base_class,
+    find_candidates,
+    select_active,
+)
 from paramcount.explaining.explanation import to_plain
 from paramcount.output.numbers import Figure, match_figure, parse_figure
 from paramcount.zoo import Model, count_model
@@ -177,8 +184,9 @@ def find_causes(model: Model, count: Count, base: str, *, files: bool) -> list[C
     """Possible causes of a difference from this count. Values that only files contain never explain active counts."""
     if base == "active":
         return find_candidates([select_active(tensor) for tensor in count.tensors], files=False)
+    classes = find_base_class(model.sizes) if model.reading.head and model.reading.scope == "model" else ()
     scheme = get_scheme(model.release.quantisation if model.release else None, model.reading.unread)
-    return find_candidates(count.tensors, scheme, files=files)
+    return [*find_candidates(count.tensors, scheme, files=files), *classes]
 
 
 class Sum(NamedTuple):

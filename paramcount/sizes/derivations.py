@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import trunc
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.sizes.fields import ConfigJson, Derivation, FieldValues
+from paramcount.sizes.fields import ConfigJson, Derivation, FieldValues, Sizes, get_key, inner_configs
 from paramcount.sizes.types import MOST_NAMED
 
 SLIDING = ("sliding_attention", "full_attention")
@@ -47,14 +47,30 @@ def flag(js: ConfigJson, key: str, absent: bool) -> bool:
     return value
 
 
-def class_ends(*endings: str) -> Derivation:
+class ClassEnds:
     """Whether the first name in `architectures` has one of these endings."""
 
-    def derive(js: ConfigJson, c: FieldValues) -> bool:
-        first = (js.get("architectures") or [""])[0]
-        return isinstance(first, str) and first.endswith(endings) and not first.endswith("LMHeadModel")
+    def __init__(self, endings: tuple[str, ...]) -> None:
+        self.endings = endings
 
-    return derive
+    def __call__(self, js: ConfigJson, c: FieldValues) -> bool:
+        first = (js.get("architectures") or [""])[0]
+        return isinstance(first, str) and first.endswith(self.endings) and not first.endswith("LMHeadModel")
+
+
+def class_ends(*endings: str) -> Derivation:
+    """Whether the class that `architectures` names first has one of these endings."""
+    return ClassEnds(endings)
+
+
+def change_class(sizes: Sizes, reference: str) -> Sizes:
+    """The same sizes in another class of their architecture, with the flags that depend on its name."""
+    flags = {
+        name: derive({"architectures": [reference]}, {})
+        for name in type(sizes).model_fields.keys() - inner_configs(type(sizes))
+        if isinstance(derive := get_key(type(sizes), name).absent, ClassEnds)
+    }
+    return sizes.model_copy(update=flags)
 
 
 def per_layer(c: FieldValues) -> range:

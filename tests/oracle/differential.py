@@ -532,8 +532,7 @@ def write_music(model: Any, ids: Any) -> dict[str, Any]:
 
 def repeat_for_codebooks(model: Any, ids: Any) -> Any:
     """The same tokens for each codebook of a model that has an LM head for each."""
-    decoders = (model, getattr(model, "decoder", None))
-    heads = next((decoder.lm_heads for decoder in decoders if hasattr(decoder, "lm_heads")), None)
+    heads = getattr(model, "lm_heads", None) or getattr(getattr(model, "decoder", None), "lm_heads", None)
     return ids if heads is None else ids.repeat_interleave(len(heads), dim=0)
 
 
