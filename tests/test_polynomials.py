@@ -20,6 +20,7 @@ import paramcount
 import paramcount.zoo as zoo
 from paramcount import flow
 from paramcount.counting.components import locate_component
+from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
 from paramcount.flow import sum_parameters
 from paramcount.flow.walk import count_copies
@@ -387,9 +388,9 @@ def test_a_symbol_equals_only_numbers_and_symbols(other: object) -> None:
 
 @in_batches("id", ENTRIES, size=80)
 def test_a_declaration_run_on_symbols_evaluates_to_the_count_of_its_entry(id: str) -> None:
-    sizes, count = zoo.load_entry(id).sizes, paramcount.count(id)
-    c, values = make_symbolic(sizes)
-    out = type(sizes).forward(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
+    model, count = zoo.load_entry(id), paramcount.count(id)
+    c, values = make_symbolic(model.sizes)
+    (out, _), *_ = list_flows(c.as_sizes(), model.reading.head)
     for formula, expected in ((sum_parameters(out), count.total), (sum_parameters(out, active=True), count.active)):
         assert formula.evaluate(**{name: values[name] for name in formula.names}) == expected
 
@@ -416,9 +417,9 @@ WITHOUT_TOWERS = [
 
 @pytest.mark.parametrize("id", WITHOUT_TOWERS)
 def test_each_component_run_on_symbols_evaluates_to_its_count(id: str) -> None:
-    sizes, count = zoo.load_entry(id).sizes, paramcount.count(id)
-    c, values = make_symbolic(sizes)
-    out = type(sizes).forward(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
+    model, count = zoo.load_entry(id), paramcount.count(id)
+    c, values = make_symbolic(model.sizes)
+    (out, _), *_ = list_flows(c.as_sizes(), model.reading.head)
     for component, expected in count.components.items():
         formula = sum_component(out, component)
         if not count.components["projector"]:
