@@ -420,7 +420,11 @@ MUTANTS = [
     Mutant(table_with_rows_and_columns_swapped, accept_all, SHAPES_ALONE),
     Mutant(fused_stored_apart, FUSED, SHAPES_ALONE),
     Mutant(stacked_experts_stored_apart, has_architecture("gpt_oss"), SHAPES_ALONE),
-    Mutant(head_without_its_tie, has_sizes(lambda c: c.tie_word_embeddings), TOTAL | {"lm_head"}),
+    Mutant(
+        head_without_its_tie,
+        lambda id: zoo.load_entry(id).reading.head and has_sizes(lambda c: c.tie_word_embeddings)(id),
+        TOTAL | {"lm_head"},
+    ),
     Mutant(head_always_tied, has_sizes(lambda c: not c.tie_word_embeddings), TOTAL | {"lm_head"}),
     Mutant(
         keys_and_values_for_every_head,
