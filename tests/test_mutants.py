@@ -367,6 +367,11 @@ def has_sizes(test: Callable[[Any], bool]) -> Callable[[str], bool]:
     return lambda id: test(zoo.load_entry(id).sizes)
 
 
+def has_head(*, tied: bool) -> Callable[[str], bool]:
+    has_tie = has_sizes(lambda c: c.tie_word_embeddings == tied)
+    return lambda id: zoo.load_entry(id).reading.head and has_tie(id)
+
+
 class Mutant(NamedTuple):
     apply: Callable[[Patch], None]
     strikes: Callable[[str], bool]  # id to whether it must be caught there
@@ -420,12 +425,8 @@ MUTANTS = [
     Mutant(table_with_rows_and_columns_swapped, accept_all, SHAPES_ALONE),
     Mutant(fused_stored_apart, FUSED, SHAPES_ALONE),
     Mutant(stacked_experts_stored_apart, has_architecture("gpt_oss"), SHAPES_ALONE),
-    Mutant(
-        head_without_its_tie,
-        lambda id: zoo.load_entry(id).reading.head and has_sizes(lambda c: c.tie_word_embeddings)(id),
-        TOTAL | {"lm_head"},
-    ),
-    Mutant(head_always_tied, has_sizes(lambda c: not c.tie_word_embeddings), TOTAL | {"lm_head"}),
+    Mutant(head_without_its_tie, has_head(tied=True), TOTAL | {"lm_head"}),
+    Mutant(head_always_tied, has_head(tied=False), TOTAL | {"lm_head"}),
     Mutant(
         keys_and_values_for_every_head,
         has_sizes(lambda c: hasattr(c, "n_kv_heads") and c.n_kv_heads != c.n_heads),
