@@ -74,9 +74,9 @@ def find_zoo_models(checkpoint: Checkpoint, content: Unpacked) -> tuple[str, ...
 
 
 def find_equal_comparison(model: zoo.Model, tried: Iterable[tuple[zoo.Model, Comparison]]) -> Comparison | None:
-    """The comparison with a model of the same architecture and sizes, or None."""
+    """The comparison with a model of the same architecture, class and sizes, or None."""
     for other, comparison in tried:
-        if (other.architecture, other.sizes) == (model.architecture, model.sizes):
+        if (other.architecture, other.reading, other.sizes) == (model.architecture, model.reading, model.sizes):
             return comparison
     return None
 
