@@ -343,6 +343,24 @@ def test_all_models_with_the_same_shapes_are_listed() -> None:
     assert found.zoo == ("deepseek-r1-distill-qwen-7b", "qwen2-7b", "qwen2.5-7b")
 
 
+def test_an_lm_head_comes_before_a_copy_of_the_embedding() -> None:
+    """Llama Guard 3 1B is Llama 3.2 1B with an LM head of its own; without values, both have this header."""
+    found = summarize_checkpoint(make_checkpoint(pc.count("llama-guard-3-1b")))
+    assert found.zoo == ("llama-guard-3-1b", "llama-3.2-1b")
+    assert found.total == 1_498_482_688
+    assert summarize_checkpoint(make_checkpoint(pc.count("llama-3.2-1b"))).zoo == ("llama-3.2-1b",)
+
+
+def test_a_class_without_an_lm_head_is_identified_by_its_own_tensors() -> None:
+    found = {
+        id: summarize_checkpoint(make_checkpoint(pc.count(id))) for id in ("e5-mistral-7b-instruct", "mistral-7b-v0.1")
+    }
+    assert {id: (one.zoo, one.total) for id, one in found.items()} == {
+        "e5-mistral-7b-instruct": (("e5-mistral-7b-instruct",), 7_110_660_096),
+        "mistral-7b-v0.1": (("mistral-7b-v0.1",), 7_241_732_096),
+    }
+
+
 def test_a_model_with_the_same_total_and_other_shapes_is_not_listed() -> None:
     tensors = reference_tensors("gpt2-small")
     name = "h.5.mlp.c_fc.weight"

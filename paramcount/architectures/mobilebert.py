@@ -139,7 +139,7 @@ class MobileBert(MaskedEncoder):
 
     def encode(c, x: Data, *reads: Data) -> Data:
         x = layers(x, LAYERS, [("layer", c.n_layers)], lambda kind, x: c.layer(x))
-        if c.pooled and c.pooler_matrix:
+        if c.pooler_matrix and c.pooled:
             return first_pooled(x, "mobilebert.pooler.dense")
         return bundle(x, first_token(x)) if c.pooled else x
 

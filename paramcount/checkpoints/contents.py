@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from paramcount.checkpoints.checkpoint import Checkpoint, DtypeTotals, sum_dtypes
 from paramcount.checkpoints.classify import classify_tensor
+from paramcount.checkpoints.findings import DUPLICATE
 from paramcount.checkpoints.folding import fold_names
 from paramcount.checkpoints.identify import Nearest, identify_models
 from paramcount.checkpoints.matching import split_by_component
@@ -22,7 +23,6 @@ from paramcount.counting.components import COMPONENTS, locate_component
 from paramcount.counting.count import SCHEMA_VERSION
 
 MOST_TABLES = 16  # embeddings and heads that are compared with the token embedding
-DUPLICATE = "tied duplicate"
 
 Shape: TypeAlias = tuple[int, ...]
 Shapes: TypeAlias = Mapping[str, Mapping[Shape, int]]  # {component or class: {shape: number of tensors}}

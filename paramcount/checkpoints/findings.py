@@ -18,6 +18,7 @@ from paramcount.counting.tensors import Tensor, list_unreachable
 
 # {copy: original} of the embedding that T5's encoder and decoder share, in older files.
 T5_COPIES = {"encoder.embed_tokens.weight": "shared.weight"}
+DUPLICATE = "tied duplicate"  # the class of a stored copy of a tied tensor
 BIAS_OF_PACKED = "zero bias of packed weights"
 
 Shape: TypeAlias = tuple[int, ...]
@@ -160,9 +161,9 @@ def _check_copy(name: str, tensor: Tensor, checkpoint: Checkpoint, shape: Shape 
         is_equal = have_same_samples(checkpoint, name, original)
     if is_equal is False:
         note = f"differs from {original}, but the config ties them"
-        return Finding("differs", "tied duplicate", tensor.shape, shape, note)
+        return Finding("differs", DUPLICATE, tensor.shape, shape, note)
     note = f"of {original}, {'sampled values are equal' if is_equal else 'values not compared'}"
-    return Finding("beside", "tied duplicate", tensor.shape, shape, note)
+    return Finding("beside", DUPLICATE, tensor.shape, shape, note)
 
 
 def describe_role(tensor: Tensor) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import paramcount.zoo as zoo
 from paramcount.checkpoints.checkpoint import Checkpoint
+from paramcount.checkpoints.findings import DUPLICATE
 from paramcount.checkpoints.name_meanings import Meanings, read_meanings
 from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.checkpoints.verify import Comparison, Verification, build_verification, compare_tensors
@@ -42,8 +43,8 @@ class Identification(NamedTuple):
 def identify_models(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> Identification:
     """The zoo models in a checkpoint, or the nearest one."""
     tried: list[tuple[zoo.Model, Comparison]] = []
-    ids: list[str] = []
-    first, nearest = None, None
+    found: list[tuple[zoo.Model, Comparison]] = []
+    nearest = None
     for id in find_candidates(checkpoint, content, meanings):
         model = zoo.load_entry(id)
         if len(content.tensors) > MAX_RATIO * sum(tensor.copies for tensor in count_model(model).tensors):
@@ -54,15 +55,23 @@ def identify_models(checkpoint: Checkpoint, content: Unpacked, meanings: Meaning
         tried.append((model, comparison))
         differing = sum(not finding.ok for finding in comparison.findings.values())
         if not differing:
-            ids.append(id)
-            first = first or (model, comparison)
+            found.append((model, comparison))
         elif differing * MIN_TENSORS_PER_DIFFERENCE <= len(checkpoint.tensors) and (
             nearest is None or differing < nearest.differing
         ):
             nearest = Nearest(id, differing)
-    if first:
-        return Identification(tuple(ids), first[1], build_verification(*first), None)
+    if found:
+        # Values that are not available may be those of an LM head or a copy of the embedding: an LM head comes first.
+        found.sort(key=lambda match: count_copies(match[1]))
+        model, comparison = found[0]
+        ids = tuple(model.id for model, _ in found)
+        return Identification(ids, comparison, build_verification(model, comparison), None)
     return Identification((), None, None, nearest)
+
+
+def count_copies(comparison: Comparison) -> int:
+    """How many tensors are taken for stored copies of tied ones."""
+    return sum(finding.what == DUPLICATE for finding in comparison.findings.values())
 
 
 def find_zoo_models(checkpoint: Checkpoint, content: Unpacked) -> tuple[str, ...]:
