@@ -324,7 +324,7 @@ def sum_reference(model: Any) -> dict[str, int]:
     """What the reference's own tensors sum to; without `lm_head` where it has none of its own."""
     if model.config.model_type == "encoder-decoder":
         return sum_pair(model, model.encoder)
-    if hasattr(model, "text_encoder") and hasattr(model, "audio_encoder"):
+    if writes_music(model):
         return sum_pair(model, model.text_encoder)
     module = find_table(model)
     tables = [module.weight] if hasattr(module, "weight") else [each.weight for each in module]  # for each codebook
@@ -409,7 +409,7 @@ def run_tokens(
             model.eval()
             if hasattr(model, "thinker"):
                 out = think_and_speak(model, ids)
-            elif hasattr(model, "text_encoder"):
+            elif writes_music(model):
                 out = write_music(model, ids)
             else:
                 out = model(**inputs)
@@ -515,6 +515,11 @@ def think_and_speak(model: Any, ids: Any) -> dict[str, Any]:
         found["mels"] = dit(torch.zeros((1, n, dit.mel_dim)), frames, voice, ids, torch.tensor(0.5))
         found["samples"] = vocoder(found["mels"].transpose(1, 2))
     return found
+
+
+def writes_music(model: Any) -> bool:
+    """Whether a text encoder and a codec belong to a model: one of MusicGen."""
+    return hasattr(model, "text_encoder") and hasattr(model, "audio_encoder")
 
 
 def write_music(model: Any, ids: Any) -> dict[str, Any]:
