@@ -128,6 +128,14 @@ def test_an_added_model_without_a_head_names_its_class(run: Runner, own_zoo: Pat
         assert count.reference == "BertModel"
 
 
+def test_a_class_with_an_lm_head_keeps_it_whatever_its_name() -> None:
+    """ChatGLMModel of older files has the LM head of ChatGLMForConditionalGeneration."""
+    model = pc.load("glm-4-9b")
+    named = {"architecture": model.architecture, "config": model.sizes.model_dump(), "reference": "ChatGLMModel"}
+    assert pc.count(named).components == pc.count(model).components
+    assert pc.count(named).not_counted == ()
+
+
 def test_what_cannot_be_an_entry_is_refused(capsys: pytest.CaptureFixture[str], run: Runner, own_zoo: Path) -> None:
     assert command_error(capsys, "add", "gpt2-small", "--id", "x") == (
         "gpt2-small is a zoo entry already (expected a config.json)"

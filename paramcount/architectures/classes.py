@@ -73,6 +73,12 @@ def list_equivalent_classes(architecture: type[Sizes]) -> tuple[str, ...]:
     return tuple(name for name in names if name)
 
 
+def has_lm_head(architecture: type[Sizes], cls: str) -> bool:
+    """Whether a class has an LM head: ChatGLMModel, which is declared as equivalent, has one in spite of its name."""
+    with_head = (get_reference_class(architecture), *architecture.equivalent_classes)
+    return cls in with_head or cls != get_base_class(architecture)
+
+
 @cache
 def model_types() -> dict[str, str]:
     """{class: its model type} for every class that a declaration names.

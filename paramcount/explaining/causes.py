@@ -7,7 +7,7 @@ from itertools import combinations, product
 from math import prod
 from typing import NamedTuple
 
-from paramcount.architectures.classes import get_base_class, get_reference_class
+from paramcount.architectures.classes import get_base_class, get_reference_class, has_lm_head
 from paramcount.counting.arithmetic import format_sum
 from paramcount.counting.components import TOWERS, qualify_component
 from paramcount.counting.quantisation.scales import Scheme, count_blocks, make_scales
@@ -156,14 +156,19 @@ def find_embeddings(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
         yield Candidate(label, -1, (("", others),), make_claims(others))
 
 
-def find_base_class(sizes: Sizes) -> Iterator[Candidate]:
+def find_base_class(tensors: Sequence[Tensor], sizes: Sizes) -> Iterator[Candidate]:
     """The reference's class without an LM head, if its other layers differ: BERT's has a pooler, and no layers in front
     of the head.
+
+    Args:
+        tensors: those of the class with the LM head
+        sizes: its sizes
     """
     architecture = type(sizes)
-    if not (base := get_base_class(architecture)):
+    base = get_base_class(architecture)
+    if not base or has_lm_head(architecture, base):
         return
-    whole = {tensor.name: tensor for tensor in list_counted(list_tensors(sizes))}
+    whole = {tensor.name: tensor for tensor in list_counted(tensors)}
     without = {tensor.name: tensor for tensor in list_counted(list_tensors(change_class(sizes, base), head=False))}
     missing = [tensor for name, tensor in whole.items() if name not in without]
     others = tuple(tensor for tensor in missing if tensor.component != "lm_head")

@@ -184,7 +184,8 @@ def find_causes(model: Model, count: Count, base: str, *, files: bool) -> list[C
     """Possible causes of a difference from this count. Values that only files contain never explain active counts."""
     if base == "active":
         return find_candidates([select_active(tensor) for tensor in count.tensors], files=False)
-    classes = find_base_class(model.sizes) if model.reading.head and model.reading.scope == "model" else ()
+    is_whole = model.reading.head and model.reading.scope == "model"
+    classes = find_base_class(count.tensors, model.sizes) if is_whole else ()
     scheme = get_scheme(model.release.quantisation if model.release else None, model.reading.unread)
     return [*find_candidates(count.tensors, scheme, files=files), *classes]
 

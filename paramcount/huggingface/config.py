@@ -11,6 +11,7 @@ from paramcount.architectures import architecture as architecture_of
 from paramcount.architectures.classes import (
     get_base_class,
     get_reference_class,
+    has_lm_head,
     list_equivalent_classes,
     model_types,
     strip_class_ending,
@@ -42,6 +43,7 @@ from paramcount.huggingface.multimodal import (
 )
 from paramcount.sizes import LARGEST, Origin, Sizes, inner_configs
 from paramcount.sizes.reading import Reading, add_settings, get_language_section
+from paramcount.sizes.setting_fields import list_settings
 from paramcount.sizes.settings import check_settings
 from paramcount.sizes.single_layers import PER_LAYER, make_per_layer_error
 
@@ -191,8 +193,10 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     if notes:
         reading = reading._replace(notes=(*notes, *reading.notes))
     context_key, context_length = find_context(document)
-    if context_length is not None and (n_unused := add_settings(sizes, document).count_unused_positions()):
-        context_length = max(context_length - n_unused, 0) or None
+    if context_length is not None:
+        has_setting = "first_position" in list_settings(type(sizes))
+        settled = add_settings(sizes, document) if has_setting else sizes  # reading them takes a third of the time
+        context_length = max(context_length - settled.count_unused_positions(), 0) or None
     if context_key in reading.unread:
         unread = {key: value for key, value in reading.unread.items() if key != context_key}
         reading = reading._replace(context_key=context_key, unread=unread)
@@ -238,7 +242,7 @@ def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     unread = list_unread_keys(document, used, readers)
     sizes = validate_values(architecture, document, values, origin)
     default_cls = get_reference_class(architecture)
-    has_head = cls in ("", default_cls, *architecture.equivalent_classes) or cls != get_base_class(architecture)
+    has_head = not cls or has_lm_head(architecture, cls)
     reference = cls if cls in architecture.equivalent_classes or not has_head else default_cls
     warnings, repeated = warn_unread_keys(document, unread, used, readers, default_cls)
     if not architecture.section:

@@ -123,10 +123,10 @@ def make_model(entry: Entry) -> Model:
 
 
 def read_as_class(reference: str, architecture: type[Sizes]) -> Reading:
-    """How a model is counted that is a given class of its architecture: without LM head if that is the base class."""
-    from paramcount.architectures.classes import get_base_class
+    """How a model is counted that is a given class of its architecture."""
+    from paramcount.architectures.classes import has_lm_head
 
-    has_head = reference != get_base_class(architecture)
+    has_head = has_lm_head(architecture, reference)
     return Reading(reference, has_head, not_counted=() if has_head else ("lm_head",))
 
 
