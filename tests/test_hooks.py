@@ -1,0 +1,66 @@
+"""The pre-commit hooks and the GitHub Action that check entries and tables in other repositories."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from paramcount.zoo.entries import read_entry
+from paramcount.zoo.writing import format_entry
+from tests.running import Runner
+
+ROOT = Path(__file__).resolve().parent.parent
+HOOKS = ROOT / ".pre-commit-hooks.yaml"
+ACTION = ROOT / ".github" / "action.yml"
+OWN = {"id": "my-model", "name": "My model", "family": "own", "hf": None, "aliases": ()}
+ENTRY = format_entry(read_entry(ROOT / "configs" / "gpt" / "gpt2-small.yaml").model_copy(update=OWN))
+TABLE = "model,parameters\ngpt2-small,124439808\n"
+FILES = {  # {command: (path, right content, wrong content)}
+    "validate": ("configs/own/my-model.yaml", ENTRY, ENTRY.replace("total: 124439808", "total: 124439809")),
+    "audit": ("claims.csv", TABLE, TABLE.replace("808", "809")),
+}
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(path: str, content: str) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(content, encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", FILES)
+def test_a_hook_takes_its_files_and_fails_on_a_wrong_one(command: str, run: Runner) -> None:
+    (hook,) = [
+        hook for hook in yaml.safe_load(HOOKS.read_text(encoding="utf-8")) if hook["entry"] == f"paramcount {command}"
+    ]
+    path, right, wrong = FILES[command]
+    assert re.search(hook["files"], path)
+    assert not re.search(hook["files"], "src/other.yaml")
+    _, *arguments = shlex.split(hook["entry"])
+    for content, code in ((right, 0), (wrong, 1)):
+        write(path, content)
+        assert run(*arguments, path).code == code
+
+
+@pytest.mark.parametrize("command", FILES)
+def test_a_step_of_the_action_fails_on_a_wrong_file(command: str) -> None:
+    steps = yaml.safe_load(ACTION.read_text(encoding="utf-8"))["runs"]["steps"]
+    (step,) = [step for step in steps if step.get("name") == f"paramcount {command}"]
+    path, right, wrong = FILES[command]
+    (variable,) = step["env"]
+    script = f'paramcount() {{ "$PYTHON" -m paramcount "$@"; }}\n{step["run"]}'
+    environment = os.environ | {"PYTHON": sys.executable, variable: path}
+    for content, code in ((right, 0), (wrong, 1)):
+        write(path, content)
+        done = subprocess.run(["bash", "-e", "-c", script], env=environment, capture_output=True, check=False)  # noqa: S607
+        assert done.returncode == code, done.stderr
