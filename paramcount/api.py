@@ -593,7 +593,8 @@ def lora(
     model: object,
     r: int = 16,
     *,
-    targets: str | Iterable[str] = "all-linear",
+    targets: str | Iterable[str] | None = None,
+    target_parameters: str | Iterable[str] = (),
     method: Method = "lora",
     modules_to_save: Iterable[str] = (),
     bias: Bias = "none",
@@ -605,7 +606,9 @@ def lora(
     """The trainable parameters of an adapter, equal to those that the peft library adds, and its bytes.
 
     `targets` are `"all-linear"` (every linear layer except the LM head), names of modules (`"q_proj"`), or the groups
-    attention, mlp, mixer, experts and router; several as a list or separated by commas. `method` is lora, rslora,
+    attention, mlp, mixer, experts and router; several as a list or separated by commas. `target_parameters` are names
+    of parameters, which LoRA can adapt too: `"mlp.experts.gate_up_proj"`. Default: all-linear and no parameters. A name
+    without a match has no effect, as in peft, and a warning says so. `method` is lora, rslora,
     dora, ia3 or vera; IA³ has no rank `r`. `modules_to_save` are trained as a whole. `bias` trains no biases, those of
     the adapted layers (`"adapted"`), or all. `dtype` is that of the saved adapter: f32, f16 or bf16; peft keeps
     adapters in float32.
@@ -624,6 +627,7 @@ def lora(
         load(model, download=download, strict=strict, set=set),
         r=r,
         targets=targets,
+        target_parameters=target_parameters,
         method=method,
         modules_to_save=modules_to_save,
         bias=bias,

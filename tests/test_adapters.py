@@ -9,6 +9,7 @@ import json
 import pytest
 
 import paramcount as pc
+from tests.model_types import default_document
 from tests.running import Runner
 
 LLAMA = {  # Llama 3.1 8B: (outputs, inputs) of the linear layers of each of its 32 layers
@@ -123,9 +124,97 @@ def test_experts_that_were_never_named_are_left_out_of_all_linear() -> None:
 def test_the_names_of_experts_are_never_those_of_dense_mlps() -> None:
     # DeepSeek-V3 names its 58 layers of routed experts; 3 dense MLPs and the shared experts have the same names
     names = [module.name for module in pc.lora("deepseek-v3", targets="gate_proj,up_proj,down_proj").modules]
-    assert names == [f"model.layers.{{layer}}.mlp.experts.{name}" for name in ("gate_proj+up_proj", "down_proj")]
+    assert names == [f"model.layers.{{layer}}.mlp.experts.{name}" for name in ("gate_up_proj", "down_proj")]
     dense = {"model_type": "deepseek_v3", "first_k_dense_replace": 61}  # no layer has experts
     assert {module.component.partition(".")[0] for module in pc.lora(dense).modules} == {"qkv", "output_projection"}
+
+
+SEVEN = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+
+
+@pytest.mark.parametrize(
+    ("model_type", "trainable"),
+    [
+        ("gpt_oss", 2_985_984), ("granitemoe", 4_194_304), ("jamba", 3_964_928), ("lfm2_moe", 294_912),
+        ("llama4", 14_794_752), ("mixtral", 3_407_872), ("nemotron_h", 405_568), ("qwen2_moe", 3_784_704),
+    ],
+)  # fmt: skip
+def test_names_of_modules_do_not_reach_the_experts_that_the_reference_stacks(model_type: str, trainable: int) -> None:
+    """Source: peft 0.21.2 with r=4 and these target_modules, on the reference's default model."""
+    assert pc.lora(default_document(model_type), r=4, targets=SEVEN).trainable == trainable
+
+
+def test_a_note_names_the_parameters_of_experts_that_names_of_modules_do_not_reach() -> None:
+    result = pc.lora({"model_type": "qwen2_moe"}, r=16, targets=SEVEN)
+    assert result.trainable == 15_138_816  # as of peft 0.21.2
+    assert result.warnings == ()
+    assert result.notes == (
+        "the routed experts get no adapter: they are parameters, not modules; target_parameters names them: "
+        "experts.gate_up_proj and experts.down_proj",
+    )
+
+
+def test_a_name_without_a_match_has_no_effect_and_a_warning_says_so() -> None:
+    result = pc.lora({"model_type": "gpt_oss"}, r=16, targets=["q_proj", "v_proj", "down_proj"])
+    assert result.trainable == 5_971_968  # as of peft 0.21.2
+    assert result.warnings == ("no module is named 'down_proj', so it has no effect, as in peft",)
+    (warning,) = pc.lora("llama-3.1-8b", targets="q_porj,v_proj").warnings
+    assert warning.startswith("no module is named 'q_porj', so it has no effect, as in peft; did you mean q_proj")
+
+
+@pytest.mark.parametrize(
+    ("model_type", "parameters", "trainable"),
+    [
+        ("aria_text", "mlp.experts.gate_up_proj,mlp.experts.down_proj", 20_971_520),
+        ("gpt_oss", "experts.gate_up_proj", 159_252_480),
+        ("gpt_oss", "experts.down_proj_bias", 433_152),
+        ("granitemoe", "block_sparse_moe.experts.gate_up_proj", 26_738_688),
+        ("granitemoe", "router.weight", 525_312),
+        ("mixtral", "mlp.experts.gate_up_proj", 33_554_432),  # one of four types that checkpoints name otherwise
+        ("mixtral", "mlp.gate.weight", 525_312),
+        ("nemotron_h", "experts.up_proj", 377_088),
+        ("qwen2_moe", "experts.gate_up_proj,experts.down_proj", 47_923_200),
+        ("step3p7", "mlp.experts.gate_up_proj", 322_043_904),  # two tensors of a checkpoint
+        ("llama", "self_attn.q_proj.weight", 1_048_576),
+    ],
+)  # fmt: skip
+def test_target_parameters_are_names_of_parameters_in_the_reference(
+    model_type: str, parameters: str, trainable: int
+) -> None:
+    """Source: peft 0.21.2 with r=4, target_modules=[] and these target_parameters, on the default model."""
+    result = pc.lora(default_document(model_type), r=4, target_parameters=parameters)
+    assert (result.trainable, result.targets, result.target_parameters) == (
+        trainable,
+        (),
+        tuple(parameters.split(",")),
+    )
+
+
+def test_parameters_are_adapted_beside_modules() -> None:
+    both = pc.lora("gpt-oss-20b", targets="q_proj", target_parameters=["experts.down_proj", "router.weight"])
+    assert [module.name.partition("}.")[2] for module in both.modules] == [
+        "self_attn.q_proj", "mlp.experts.down_proj", "mlp.router.weight",
+    ]  # fmt: skip
+    alone = pc.lora("gpt-oss-20b", target_parameters=["experts.down_proj", "router.weight"])
+    assert both.trainable == alone.trainable + pc.lora("gpt-oss-20b", targets="q_proj").trainable
+
+
+@pytest.mark.parametrize(("model_type", "biases"), [("udop", 2_048), ("chameleon", 281_600), ("esm", 103_714)])
+def test_all_biases_include_those_that_no_forward_pass_reads(model_type: str, biases: int) -> None:
+    """Source: parameters that end in .bias and train in peft 0.21.2 with bias="all", on the reference's default."""
+    modules = pc.lora(default_document(model_type), r=4, bias="all").modules
+    assert sum(module.parameters for module in modules if module.kind == "bias") == biases
+
+
+@pytest.mark.parametrize("model_type", ["falcon_h1", "falcon_mamba", "mamba", "mamba2", "nemotron_h"])
+@pytest.mark.parametrize("targets", ["out_proj", "all-linear", "in_proj,out_proj"])
+def test_modules_that_peft_refuses_are_an_error(model_type: str, targets: str) -> None:
+    # _check_lora_target_modules_mamba of peft
+    with pytest.raises(
+        pc.ParamcountError, match=r"targets: peft 0\.21 refuses out_proj and conv1d for this model type"
+    ):
+        pc.lora({"model_type": model_type}, targets=targets)
+    assert pc.lora({"model_type": model_type}, targets="out_proj", method="ia3").trainable > 0
 
 
 def test_a_module_that_several_layers_use_has_one_adapter() -> None:
@@ -197,6 +286,11 @@ def test_a_convolution_takes_one_with_the_same_kernel() -> None:
         ({"modules_to_save": "lm_haed"}, "modules_to_save: no module is named 'lm_haed' .*did you mean lm_head"),
         ({"modules_to_save": "q_proj", "targets": "q_proj"}, "targets: q_proj is one of modules_to_save"),
         ({"dtype": "int4"}, "dtype = 'int4'"),
+        ({"targets": ["q_proj", "self_attn"]}, "targets: self_attn is not a linear layer or an embedding"),
+        ({"target_parameters": "q_proj"}, r"target_parameters: no parameter is named 'q_proj' \(.*attn.q_proj.wei"),
+        ({"target_parameters": "norm.weight"}, r"target_parameters: model.norm.weight has 1 dimensions"),
+        ({"target_parameters": "q_proj.weight", "targets": "q_proj"}, ".* belongs to a module that targets name"),
+        ({"target_parameters": "q_proj.weight", "method": "dora"}, "target_parameters: DoRA does not apply to p"),
     ],
 )  # fmt: skip
 def test_invalid_options(options: dict[str, object], message: str) -> None:
@@ -250,6 +344,15 @@ def test_errors_name_the_options_of_the_command_line(run: Runner) -> None:
     assert run("lora", "llama-3.1-8b", "--targets", "norm").err == (
         "error: --targets: norm is not a linear layer or an embedding\n"
     )
+
+
+def test_the_command_line_names_parameters(run: Runner) -> None:
+    result = run("lora", "gpt-oss-20b", "--target-parameters", "mlp.experts.gate_up_proj,mlp.experts.down_proj")
+    assert "LoRA, rank 16, parameters mlp.experts.gate_up_proj, mlp.experts.down_proj" in result.out
+    data = json.loads(run("lora", "gpt-oss-20b", "--target-parameters", "experts.down_proj", "--json").out)
+    assert (data["targets"], data["target_parameters"]) == ([], ["experts.down_proj"])
+    error = run("lora", "gpt-oss-20b", "--target-parameters", "experts.up_proj").err
+    assert error.startswith("error: --target-parameters: no parameter is named 'experts.up_proj' (expected ")
 
 
 def test_notebooks_show_a_table() -> None:

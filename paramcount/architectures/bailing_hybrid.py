@@ -45,7 +45,7 @@ class BailingHybrid(LatentDecoder):
     """Source: BailingHybridDecoderLayer of the reference. It ignores tie_word_embeddings: the head is never tied."""
 
     reference = "BailingHybridForCausalLM"
-    modules = {".attention.dense": (".self_attn.o_proj",)}
+    modules = {".attention.dense": (".self_attn.o_proj",), ".word_embeddings": (".embed_tokens",)}
     names = ("word_embeddings", "layers", "norm")
     routing_bias = "mlp.gate.expert_bias"
     float32 = (

@@ -140,6 +140,7 @@ class DeepseekV4(Sizes):
         ".attn.indexer.compressor.wgate": (".self_attn.compressor.indexer.gate_proj",),
         ".shared_experts.w1": (".shared_experts.gate_proj",), ".shared_experts.w2": (".shared_experts.down_proj",),
         ".shared_experts.w3": (".shared_experts.up_proj",),
+        ".ffn.experts": (".mlp.experts",), ".ffn.gate": (".mlp.gate",), "head": ("lm_head",),
     }  # fmt: skip
     linear_subclasses = (".attn.wo_a.weight",)
     linear_by_component = False

@@ -229,6 +229,7 @@ class Dots3Note(Multimodal):
     reference = "Dots3NoteForConditionalGeneration"
     base_model = "Dots3NoteModel"
     modules = {
+        ".mlp.gate": (".mlp.gate",),
         ".mlp.fc1": (".mlp.gate_proj",),
         ".mlp.fc2": (".mlp.down_proj",),
         ".mlp.fc3": (".mlp.up_proj",),

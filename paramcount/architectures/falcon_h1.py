@@ -14,6 +14,7 @@ class FalconH1(AttentionDecoder):
     """Source: arXiv:2507.22448, section 2; FalconH1DecoderLayer of the reference. Its multipliers are no weights."""
 
     reference = "FalconH1ForCausalLM"
+    not_adapted = ("out_proj", "conv1d")
     names = ("embed_tokens", "layers", "final_layernorm")
     rotated = "d_head"
     conditions = (padding_in_table(0), no_key("layer_types", "layers_block_type"), check_mamba_heads)

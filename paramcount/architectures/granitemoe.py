@@ -25,6 +25,11 @@ class GraniteMoe(AttentionDecoder):
     """Source: GraniteMoeDecoderLayer of the reference, modeling_granitemoe.py."""
 
     reference = "GraniteMoeForCausalLM"
+    modules = {
+        ".block_sparse_moe.input_linear": (".block_sparse_moe.experts.gate_up_proj",),
+        ".block_sparse_moe.output_linear": (".block_sparse_moe.experts.down_proj",),
+        ".router.layer": (".router",),
+    }
     rotated = "d_head"
     conditions = (padding_in_table(None),)
     moe_names: ClassVar[tuple[str, str, str]] = RELEASED

@@ -3,7 +3,7 @@
 Each layer has a shared MLP, with or without routed experts.
 """
 
-from paramcount.architectures.granitemoe import RELEASED, SHARED, inverse_scaling, moe
+from paramcount.architectures.granitemoe import RELEASED, SHARED, GraniteMoe, inverse_scaling, moe
 from paramcount.flow import Data, scale_by
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import layers_by_type
@@ -35,6 +35,7 @@ class GraniteMoeHybrid(Decoder):
     """Source: GraniteMoeHybridDecoderLayer of the reference."""
 
     reference = "GraniteMoeHybridForCausalLM"
+    modules = GraniteMoe.modules
     rotated = "d_head"
     own_layer_types = True  # it has another name that counts before it
     conditions = (padding_in_table(None), check_mamba_heads, null_counts("layers_block_type"))

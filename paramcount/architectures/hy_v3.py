@@ -23,6 +23,7 @@ class HYV3(AttentionDecoder):
     """Source: HYV3DecoderLayer and HYV3TopKRouter of the reference, modeling_hy_v3.py."""
 
     reference = "HYV3ForCausalLM"
+    modules = {".router.gate": (".gate",)}
     rotated = "d_head"
     conditions = (padding_in_table(None),)
     defaults = {"vocab_size": 120832, "d_model": 4096, "n_layers": 80, "n_heads": 64, "n_kv_heads": 8, "d_head": 128}

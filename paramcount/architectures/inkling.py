@@ -37,6 +37,8 @@ class Inkling(InklingText):
     )  # fmt: skip
     modules = {
         **{f".attn.{name}": (f".self_attn.{new}",) for name, new in zip(names.qkvro, Names().qkvro)},
+        ".experts.w13": (".experts.gate_up_proj",), ".experts.w2": (".experts.down_proj",),
+        ".llm.embed": (".llm.embed_tokens",), ".unembed": (".lm_head",),
         ".mlp.w13_dn": (".mlp.gate_proj", ".mlp.up_proj"), ".mlp.w2_md": (".mlp.down_proj",),
         **{f".visual.layers.linear_{i}": (f".vision_tower.encoder_layers.{i}.projection",) for i in range(64)},
     }  # fmt: skip

@@ -43,6 +43,8 @@ class Inkling2Text(InklingBody):
         ".attn.wv_dv": (".self_attn.v_proj",), ".attn.wr_du": (".self_attn.r_proj",),
         ".attn.wo_ud": (".self_attn.o_proj",), ".attn.gate_attn": (".self_attn.gate_proj",),
         ".attn.attn_sink_proj": (".self_attn.sink_proj",),
+        ".experts.w13": (".experts.gate_up_proj",), ".experts.w2": (".experts.down_proj",),
+        ".embed": (".embed_tokens",), ".unembed": (".lm_head",),
     }  # fmt: skip
     base_model = "Inkling2TextModel"
     linear_by_component = False

@@ -11,6 +11,7 @@ class Mamba(Decoder):
     """Source: arXiv:2312.00752, section 3.4."""
 
     reference = "MambaForCausalLM"
+    not_adapted = ("out_proj", "conv1d")
     prefix = "backbone."
     names = ("embeddings", "layers", "norm_f")
     unused_keys = ("pad_vocab_size_multiple",)

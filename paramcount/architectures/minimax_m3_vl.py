@@ -84,6 +84,8 @@ class MiniMaxM3(SeeingDecoder, MiniMaxM3Text):
     base_model = "MiniMaxM3VLModel"
     prefix = "language_model.model."
     modules = {
+        ".block_sparse_moe.experts": (".mlp.experts",),
+        ".block_sparse_moe.gate": (".mlp.gate",),
         ".mlp.gate_proj": (".mlp.gate_up_proj",),
         ".mlp.up_proj": (".mlp.gate_up_proj",),
         ".shared_experts.gate_proj": (".shared_experts.gate_up_proj",),

@@ -49,6 +49,7 @@ class NemotronH(Decoder):
     """Source: arXiv:2504.03624, section 2; NemotronHBlock of the reference."""
 
     reference = "NemotronHForCausalLM"
+    not_adapted = ("out_proj", "conv1d")
     prefix = "backbone."
     names = ("embeddings", "layers", "norm_f")
     unused_keys = ("num_hidden_layers", "time_step_rank")

@@ -38,7 +38,7 @@ class Phimoe(AttentionDecoder):
     """
 
     reference = "PhimoeForCausalLM"
-    modules = {".block_sparse_moe.gate": (".mlp.router",)}
+    modules = {".block_sparse_moe.gate": (".mlp.router",), ".block_sparse_moe.experts": (".mlp.experts",)}
     linear_subclasses = (".block_sparse_moe.gate.weight",)
     rotated = "d_head"
     conditions = (padding_in_table(None),)

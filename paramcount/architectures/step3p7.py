@@ -69,6 +69,10 @@ class Step37(SeeingDecoder, Step35):
     encoder_prefix = "vision_model."
     projector_prefix = ""
     modules = {
+        ".moe.gate_proj": (".mlp.experts.gate_up_proj",),
+        ".moe.up_proj": (".mlp.experts.gate_up_proj",),
+        ".moe.down_proj": (".mlp.experts.down_proj",),
+        ".moe.gate": (".mlp.gate",),
         ".share_expert.gate_proj": (".shared_experts.gate_proj",),
         ".share_expert.up_proj": (".shared_experts.up_proj",),
         ".share_expert.down_proj": (".shared_experts.down_proj",),

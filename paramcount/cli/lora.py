@@ -24,9 +24,14 @@ from paramcount.cli.options import (
 @click.option("-r", "r", type=int, default=16, metavar="N", help="Rank (default: 16); IA³ has none.")
 @click.option(
     "--targets",
-    default="all-linear",
     metavar="A,B,…",
     help="Adapt these modules: names, attention, mlp, mixer, experts, router or all-linear (default).",
+)
+@click.option(
+    "--target-parameters",
+    default="",
+    metavar="A,B,…",
+    help="Adapt these parameters: mlp.experts.gate_up_proj, ….",
 )
 @click.option(
     "--method",
@@ -48,7 +53,8 @@ from paramcount.cli.options import (
 def command(
     name: str,
     r: int,
-    targets: str,
+    targets: str | None,
+    target_parameters: str,
     method: str,
     modules_to_save: str,
     bias: str,
@@ -68,6 +74,7 @@ def command(
         model,
         r=r,
         targets=targets,
+        target_parameters=target_parameters,
         method=method,
         modules_to_save=modules_to_save,
         bias=bias,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
-from paramcount.costs.adapter_sites import Site, choose_sites, list_module_names, list_sites
+from paramcount.costs.adapter_sites import Site, leave_out, list_all_tensors, list_layers, list_module_names
+from paramcount.costs.adapter_targets import ALL_LINEAR, choose_sites
 from paramcount.costs.dtypes import PLAIN, PLAIN_LABELS
 from paramcount.costs.fit import check_size
-from paramcount.costs.reference_tensors import list_reference_tensors
 from paramcount.counting import SCHEMA_VERSION, Tensor
 from paramcount.counting.quantisation.packing import Packing, compute_bytes
 from paramcount.errors import ParamcountError, describe_value, find_nearest, quote
@@ -24,8 +25,8 @@ Bias = Literal["none", "all", "adapted"]
 NAMES = {"lora": "LoRA", "rslora": "rsLoRA", "dora": "DoRA", "ia3": "IA³", "vera": "VeRA"}
 # The kinds of layers that a method applies to. Sources: the classes of peft.tuners.{lora,ia3,vera}.layer.
 KINDS = {
-    "lora": ("linear", "convolution", "embedding", "experts", "router"),
-    "rslora": ("linear", "convolution", "embedding", "experts", "router"),
+    "lora": ("linear", "convolution", "embedding", "experts", "router", "parameter"),
+    "rslora": ("linear", "convolution", "embedding", "experts", "router", "parameter"),
     "dora": ("linear", "convolution", "embedding"),
     "ia3": ("linear", "convolution"),
     "vera": ("linear",),
@@ -53,6 +54,7 @@ class Lora:
     method: str
     r: int | None  # rank; None for IA³, which has none
     targets: tuple[str, ...]
+    target_parameters: tuple[str, ...]
     modules_to_save: tuple[str, ...]
     bias: str
     dtype: str  # of the adapter
@@ -82,7 +84,7 @@ class Lora:
         """All fields as plain data for JSON."""
         names = ("id", "name", "method", "r", "bias", "dtype", "base", "trainable", "total", "trainable_percent",
                  "projection", "adapter_bytes")  # fmt: skip
-        lists = ("targets", "modules_to_save", "warnings", "notes")
+        lists = ("targets", "target_parameters", "modules_to_save", "warnings", "notes")
         return {
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in names},
@@ -102,7 +104,8 @@ def measure_adapter(
     model: Model,
     *,
     r: object = 16,
-    targets: object = "all-linear",
+    targets: object = None,
+    target_parameters: object = (),
     method: object = "lora",
     modules_to_save: object = (),
     bias: object = "none",
@@ -115,22 +118,27 @@ def measure_adapter(
     method = check_word("method", method, get_args(Method))
     bias = check_word("bias", bias, get_args(Bias))
     rank = 1 if method == "ia3" else check_size("r", r)
-    words, saved_words = read_words("targets", targets), read_words("modules_to_save", modules_to_save)
-    if not words:
+    parameters = read_words("target_parameters", target_parameters)
+    words = read_words("targets", (() if parameters else ALL_LINEAR) if targets is None else targets)
+    saved_words = read_words("modules_to_save", modules_to_save)
+    if not words and not parameters:
         raise ParamcountError("is empty", where="targets", expected='"all-linear", a group or names of modules')
+    if parameters and method not in ("lora", "rslora"):
+        raise ParamcountError(f"{NAMES[method]} does not apply to parameters", where="target_parameters")
     if bias != "none" and method == "ia3":
         raise ParamcountError(f"= {describe_value(bias)}", where="bias", expected='"none" for IA³')
     stored = check_word("dtype", dtype, PLAIN)
     count = count_model(model)
-    tensors = list_reference_tensors(count)
+    tensors = list(list_all_tensors(count))
     saved = find_saved(tensors, saved_words)
     taken = {module.name for module in saved}
-    every = list_sites(count)
-    sites = [site for site in every if not is_inside(site.name, saved_words)]
+    every = list_layers(count)
+    layers = leave_out(every, partial(is_inside, modules=saved_words))
     for word in words:
-        if any(site.matches(word) for site in every) and not any(site.matches(word) for site in sites):
+        if any(site.matches(word) for site in every.sites) and not any(site.matches(word) for site in layers.sites):
             raise ParamcountError(f"{word} is one of modules_to_save", where="targets")
-    chosen, notes = choose_sites(count, sites, words, is_lora=method in ("lora", "rslora", "dora"))
+    choice = choose_sites(count, layers, words, parameters, is_lora=method in ("lora", "rslora", "dora"))
+    chosen = choice.ranks
     modules = [make_adapter(site, method, rank * factor) for site, factor in chosen.items()]
     projection = count_projection(list(chosen), rank) if method == "vera" else 0
     trained = merge_modules((*modules, *saved, *find_biases(tensors, bias, chosen, taken)))
@@ -142,6 +150,7 @@ def measure_adapter(
         method=method,
         r=None if method == "ia3" else rank,
         targets=words,
+        target_parameters=parameters,
         modules_to_save=saved_words,
         bias=bias,
         dtype=PLAIN_LABELS[packing.dtype],
@@ -149,7 +158,8 @@ def measure_adapter(
         modules=trained,
         projection=projection,
         adapter_bytes=compute_bytes((values,), packing),
-        notes=tuple(notes),
+        warnings=choice.warnings,
+        notes=choice.notes,
     )
 
 
@@ -279,7 +289,7 @@ def find_biases(tensors: Sequence[Tensor], bias: str, adapted: Iterable[Site], s
     """The biases of the model that are trained as they are."""
     if bias == "none":
         return []
-    names, owners = {site.name for site in adapted}, find_owners(tensors)
+    names, owners = {site.module for site in adapted}, find_owners(tensors)
     return [
         TrainedModule(tensor.name, tensor.component, "bias", tensor.shape, tensor.copies, None, tensor.parameters)
         for tensor in tensors

@@ -32,8 +32,10 @@ def divide(tensor: Tensor, modules: Modules) -> Iterator[Tensor]:
 
 
 def fuse(tensor: Tensor, other: Tensor) -> Tensor:
-    """Both on top of each other."""
-    return tensor._replace(shape=(tensor.shape[0] + other.shape[0], *tensor.shape[1:]))
+    """Both on top of each other, of each expert if they are stacked."""
+    *stack, rows = tensor.shape[: 1 + (tensor.stacked is not None)]
+    other_rows = other.shape[len(stack)]
+    return tensor._replace(shape=(*stack, rows + other_rows, *tensor.shape[len(stack) + 1 :]))
 
 
 def name_in_reference(name: str, modules: Modules) -> tuple[str, ...]:
@@ -46,7 +48,9 @@ def name_in_reference(name: str, modules: Modules) -> tuple[str, ...]:
     """
     for separator in "._":
         module, _, leaf = name.rpartition(separator)
+        if "." in leaf:  # the underscore is inside of a module's name
+            break
         for stored, renamed in modules.items():
-            if module.endswith(stored):
+            if module.endswith(stored) and (stored[0] == "." or f".{module}".endswith(f".{stored}")):
                 return tuple(f"{module.removesuffix(stored)}{new}.{leaf}" for new in renamed)
     return (name,)

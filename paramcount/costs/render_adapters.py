@@ -54,8 +54,10 @@ def describe_adapter(adapter: Lora) -> list[str]:
     """The lines above: the answer, and how large a saved adapter is."""
     rank = "" if adapter.r is None else f", rank {adapter.r:,}"
     share = f"{adapter.trainable_percent:.4f}% of {adapter.total:,}"
+    words = [f"{kind} {', '.join(names)}" for kind, names in (
+        ("targets", adapter.targets), ("parameters", adapter.target_parameters)) if names]  # fmt: skip
     lines = [
-        f"{adapter.name}   {NAMES[adapter.method]}{rank}, targets {', '.join(adapter.targets)}",
+        f"{adapter.name}   {NAMES[adapter.method]}{rank}, {', '.join(words)}",
         f"trainable: {adapter.trainable:,} parameters, {share}",
     ]
     projection = f", with {adapter.projection:,} values of the shared random matrices" if adapter.projection else ""

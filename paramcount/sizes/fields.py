@@ -193,6 +193,8 @@ class Sizes(BaseModel):
     # Whether peft takes the names that routed experts and the router have in checkpoints as names of targets. Source:
     # _MODEL_TO_CONVERSION_PATTERN of the reference, _MOE_TARGET_MODULE_MAPPING of peft.
     adapts_experts: ClassVar[bool] = False
+    # Last names of modules that peft refuses to adapt by LoRA. Source: _check_lora_target_modules_mamba of peft.
+    not_adapted: ClassVar[tuple[str, ...]] = ()
     transposable: ClassVar[tuple[str, ...]] = ()  # name endings of matrices that some writers store transposed
     defaults: ClassVar[Mapping[str, Any]] = {}  # of absent keys, where they are not the inherited ones
     # Keys of the reference's config class or of releases that look like sizes, but that no parameter depends on.

@@ -22,6 +22,7 @@ KERNELS = ("falcon_h1", "falcon_mamba", "mamba", "mamba2", "nemotron_h")
 REFUSED = ("qwen3_omni_moe", "qwen3_omni_moe_thinker")
 # whose linear layers are not those of its checkpoint, which paramcount refuses
 DIFFERENT = ("ibert",)
+SEVEN = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 STACKED = ("base_layer", "experts")  # peft's names of modules around stacked experts
 EXPERTS = {"target_parameters": ["experts.gate_up_proj", "experts.down_proj"]}
 
@@ -99,6 +100,54 @@ def test_lora_of_mamba_layers(name: str) -> None:
     document = default_document(name)
     expected = train(document, lora_config(r=4, target_modules=["in_proj"]))
     assert count_adapter(document, r=4, targets="in_proj") == expected
+    for targets in ("all-linear", ["in_proj", "out_proj"], ["conv1d"]):
+        with pytest.raises(ValueError, match="incompatible with Mamba-based models"):
+            train(document, lora_config(r=4, target_modules=targets))
+    for name in ("all-linear", "in_proj,out_proj"):
+        with pytest.raises(pc.ParamcountError, match="refuses out_proj and conv1d"):
+            pc.lora(document, targets=name)
+
+
+def compare_or_refuse(document: dict[str, Any], config: Any, **options: Any) -> None:
+    """Both add as many trainable parameters to each last name, or both refuse the targets."""
+    try:
+        expected = sum_trainable_by_last_name(document, config)
+    except ValueError:
+        with pytest.raises(pc.ParamcountError):
+            pc.lora(document, **options)
+        return
+    assert sum_by_last_name(document, **options) == expected
+
+
+@pytest.mark.parametrize("name", sorted(set(MODEL_TYPES) - {*DIFFERENT}))
+def test_lora_of_the_seven_usual_names(name: str) -> None:
+    config = lora_config(r=4, target_modules=SEVEN)
+    compare_or_refuse(default_document(name), config, r=4, targets=SEVEN)
+
+
+@pytest.mark.parametrize("bias", ["all", "lora_only"])
+@pytest.mark.parametrize("name", sorted(set(MODEL_TYPES) - {*KERNELS, *REFUSED, *DIFFERENT}))
+def test_biases_of_all_types(name: str, bias: str) -> None:
+    document = default_document(name)
+    expected = train(document, lora_config(r=4, target_modules="all-linear", bias=bias))
+    ours = count_adapter(document, r=4, bias="all" if bias == "all" else "adapted")
+    assert ours[:2] == expected[:2]
+
+
+def list_stacks(document: dict[str, Any]) -> list[str]:
+    """The last two parts of the names of all parameters of experts and routers in the reference."""
+    parameters = build_model(document, document["architectures"][0]).named_parameters()
+    names = {".".join(name.split(".")[-3:]) for name, values in parameters if values.dim() in (2, 3)}
+    return sorted(name for name in names if "experts." in name and name.endswith("_proj"))
+
+
+@pytest.mark.parametrize("name", sorted(set(MODEL_TYPES) - {*DIFFERENT}))
+def test_lora_of_the_parameters_of_experts(name: str) -> None:
+    document = default_document(name)
+    for parameter in list_stacks(document):
+        config = lora_config(r=4, target_modules=[], target_parameters=[parameter])
+        expected = train(document, config)
+        assert count_adapter(document, r=4, target_parameters=[parameter]) == expected, parameter
 
 
 @pytest.mark.parametrize("name", REFUSED)
