@@ -70,7 +70,7 @@ def sum_by_last_name(document: dict[str, Any], **options: Any) -> Counter[str]:
     """{last name of a module: trainable parameters}; all stacked experts together, and all members of lists."""
     sums: Counter[str] = Counter()
     for module in pc.lora(document, **options).modules:
-        last = module.name.rpartition(".")[2]
+        last = module.name.removesuffix(".weight").rpartition(".")[2]  # of a router, a parameter
         is_index = last.isdigit() or last.startswith("{")
         is_stacked = module.component.startswith("experts") and len(module.shape) == 3
         name = "experts" if is_stacked else "index" if is_index else last
