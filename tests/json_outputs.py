@@ -129,7 +129,9 @@ def command_lines(folder: Path) -> list[list[str]]:
         lines += [["why", str(place), str(header)], ["show", str(place / "config.json")]]
     odd = folder / "odd.json"
     odd.write_text(
-        json.dumps({"model_type": "llama", "hiden_size": 2048, "quantization_config": {"quant_method": "made-up"}}),
+        json.dumps(
+            {"model_type": "llama", "hidden_size": 64, "num_layer": 3, "quantization_config": {"quant_method": "x"}}
+        ),
         encoding="utf-8",
     )
     lines += [["show", str(odd)], ["show", str(odd), "--keys"]]

@@ -52,7 +52,7 @@ def read_lines(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[str, str
             (),
             "Qwen3ForTokenClassification",
         ),
-        (["MyOwnQwen"], TOTAL, (), "Qwen3ForCausalLM"),
+        (["MyOwnForCausalLM"], TOTAL, (), "Qwen3ForCausalLM"),
         ([], TOTAL, (), "Qwen3ForCausalLM"),
         (None, TOTAL, (), "Qwen3ForCausalLM"),
     ],
@@ -253,10 +253,9 @@ def test_other_ignored_keys_cause_no_warning(key: str, value: object) -> None:
 
 def test_missing_sizes_are_one_warning() -> None:
     """LlamaConfig's defaults are those of Llama 7B: 6,738,415,616 parameters."""
-    count = pc.count({"model_type": "llama", "hiden_size": 2048})
+    count = pc.count({"model_type": "llama", "rope_theta": 500000.0})
     assert count.total == 6_738_415_616
     assert count.warnings == (
-        "ignored hiden_size (looks like a size, but LlamaForCausalLM does not use it); did you mean hidden_size?",
         "vocab_size, hidden_size, num_hidden_layers, num_attention_heads and intermediate_size are missing; used the "
         "defaults of LlamaConfig",
     )
@@ -326,9 +325,9 @@ LLAVA_NEXT = {
              "counted as LlavaNextForConditionalGeneration",),
         ),
         (
-            ["FooChatModel"],
+            ["FooForCausalLM"],
             True,
-            ("architectures names FooChatModel, which is unknown, but model_type is llava_next; counted as "
+            ("architectures names FooForCausalLM, which is unknown, but model_type is llava_next; counted as "
              "LlavaNextForConditionalGeneration",),
         ),
         (
@@ -349,7 +348,7 @@ def test_the_class_of_a_multimodal_model_decides_whether_there_is_an_lm_head(
 
 @pytest.mark.parametrize(
     ("cls", "head", "warnings"),
-    [("LlavaForConditionalGeneration", True, 0), ("LlavaModel", False, 0), ("FooModel", True, 1)],
+    [("LlavaForConditionalGeneration", True, 0), ("LlavaModel", False, 0), ("FooForCausalLM", True, 1)],
 )
 def test_the_class_decides_about_the_lm_head_even_if_the_vision_encoder_is_unknown(
     cls: str, head: bool, warnings: int
@@ -654,7 +653,7 @@ def test_strict_in_python_raises() -> None:
             call({**LLAMA, "num_layer": 3}, strict=True)
         assert str(raised.value) == message
     with pytest.raises(pc.ParamcountError, match="and 1 more warning"):
-        pc.count({"model_type": "llama", "num_layer": 3}, strict=True)
+        pc.count({**LLAMA, "num_layer": 3, "llm_config": {"hidden_size": 2}}, strict=True)
     model = pc.load({**LLAMA, "num_layer": 3})
     with pytest.raises(pc.ParamcountError):
         pc.count(model, strict=True)

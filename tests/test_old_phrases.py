@@ -68,7 +68,9 @@ def find_old_phrases(text: str) -> list[str]:
 def _directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
     (tmp_path / "bad.json").write_text('{"model_type": "llama", "num_attention_heads": 7}', encoding="utf-8")
-    (tmp_path / "odd.json").write_text('{"model_type": "llama", "hiden_size": 7, "n_experts": 3}', encoding="utf-8")
+    (tmp_path / "odd.json").write_text(
+        '{"model_type": "llama", "hidden_size": 4096, "num_layer": 7, "n_experts": 3}', encoding="utf-8"
+    )
     (tmp_path / "claims.csv").write_text(
         "model,params,layers\ngpt2-small,117M,12\nllama-2-7b,7B,31\nunknown,7B,3\n", encoding="utf-8"
     )

@@ -98,3 +98,9 @@ def model_types() -> dict[str, str]:
             found.setdefault(cls, set()).add(split_name(name)[0])
     known = {cls: next(iter(types)) for cls, types in (remote | library).items() if len(types) == 1}
     return known | SHARED
+
+
+@cache
+def stems() -> dict[str, str]:
+    """{class without its ending: its model type} for the classes of `model_types`."""
+    return {strip_class_ending(name): model_type for name, model_type in model_types().items()}

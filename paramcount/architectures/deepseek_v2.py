@@ -21,6 +21,7 @@ class DeepseekV2(LatentMixture):
     """Source: arXiv:2405.04434, section 2; DeepseekV2DecoderLayer. `d_q_lora` is null if queries have no latent."""
 
     reference = "DeepseekV2ForCausalLM"
+    copied_modules = ("modeling_deepseek",)
     adapts_experts = True
     rotated = "d_rope"
     conditions = (groups_by_method(None), latent_heads_stay_whole(None), padding_in_table(None))

@@ -21,6 +21,7 @@ class DeepseekV3(LatentMixture):
     """Source: arXiv:2412.19437, section 2."""
 
     reference = "DeepseekV3ForCausalLM"
+    copied_modules = ("modeling_deepseek",)
     adapts_experts = True
     rotated = "d_rope"
     conditions = (

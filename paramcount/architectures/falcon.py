@@ -96,6 +96,7 @@ class Falcon(FalconLayers):
     """Source: arXiv:2311.16867."""
 
     reference = "FalconForCausalLM"
+    copied_modules = ("modeling_falcon",)
     linear_by_component = False
     conditions: ClassVar[tuple[Condition, ...]] = (not_null("hidden_size"),)
     defaults = {"vocab_size": 65024, "n_layers": 32}

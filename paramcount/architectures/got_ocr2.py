@@ -12,6 +12,7 @@ class GotOcr2(Multimodal):
     """Source: arXiv:2409.01704, section 3.2; GotOcr2MultiModalProjector of the reference."""
 
     reference = "GotOcr2ForConditionalGeneration"
+    copied_modules = ("modeling_pp_chart2table",)
 
     vision: SamVision
 

@@ -27,6 +27,7 @@ class Idefics3(Multimodal):
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.connector."
     moved = ("model.", "model.text_model.")
+    unused_keys = ("/text_config.perceiver_config",)  # SmolVLM's releases kept it from Idefics 2
 
     vision: Idefics3Vision
     merge_size: Positive = hf("scale_factor", absent=2)

@@ -57,6 +57,7 @@ class Jamba(Decoder):
     """Source: arXiv:2403.19887, section 3."""
 
     reference = "JambaForCausalLM"
+    copied_modules = ("modeling_jamba",)
     names = ("embed_tokens", "layers", "final_layernorm")
     conditions = (
         padding_in_table(0),

@@ -109,6 +109,7 @@ class NomicBert(JinaEmbeddingsV3):
     """
 
     reference = "NomicBertForMaskedLM"
+    copied_modules = ("modeling_hf_nomic_bert",)
     conditions = (padding_inside(0),)
     prefix = "nomic_bert."
     modules = {

@@ -24,6 +24,7 @@ class MiniMaxM2(AttentionDecoder):
     """
 
     reference = "MiniMaxM2ForCausalLM"
+    copied_modules = ("modeling_minimax_m2",)
     modules = {".block_sparse_moe.experts": (".mlp.experts",), ".block_sparse_moe.gate": (".mlp.gate",)}
     adapts_experts = True
     unused_keys = ("num_mtp_modules",)

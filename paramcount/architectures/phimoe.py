@@ -38,6 +38,7 @@ class Phimoe(AttentionDecoder):
     """
 
     reference = "PhimoeForCausalLM"
+    copied_modules = ("modeling_slimmoe",)
     modules = {".block_sparse_moe.gate": (".mlp.router",), ".block_sparse_moe.experts": (".mlp.experts",)}
     linear_subclasses = (".block_sparse_moe.gate.weight",)
     rotated = "d_head"

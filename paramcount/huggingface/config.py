@@ -14,11 +14,11 @@ from paramcount.architectures.classes import (
     has_lm_head,
     list_equivalent_classes,
     model_types,
+    stems,
     strip_class_ending,
 )
 from paramcount.errors import ParamcountError, describe_value, find_nearest, join_words, make_printable
 from paramcount.huggingface.fields import (
-    Readers,
     list_default_sizes,
     list_unread_keys,
     read_language_model,
@@ -26,10 +26,10 @@ from paramcount.huggingface.fields import (
     validate_values,
 )
 from paramcount.huggingface.key_warnings import (
-    find_ignored_blocks,
-    find_ignored_keys,
-    warn_ignored_blocks,
-    warn_ignored_keys,
+    Ignored,
+    find_ignored,
+    format_names,
+    warn_ignored,
     warn_missing_sections,
     warn_missing_sizes,
 )
@@ -41,7 +41,8 @@ from paramcount.huggingface.multimodal import (
     rename_old_type,
     rename_sections,
 )
-from paramcount.sizes import LARGEST, Origin, Sizes, inner_configs
+from paramcount.sizes import LARGEST, Origin, Sizes, get_key, inner_configs
+from paramcount.sizes.key_names import describe_defaults, find_main_key
 from paramcount.sizes.reading import Reading, add_settings, get_language_section
 from paramcount.sizes.setting_fields import list_settings
 from paramcount.sizes.settings import check_settings
@@ -54,6 +55,7 @@ TASK_ENDINGS = (
     "ForDecision",
 )  # fmt: skip
 GENERATIVE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")  # classes that generate text
+LM_ENDINGS = (*GENERATIVE_ENDINGS, "ForMaskedLM")  # classes that are a language model with its head
 
 
 class Config(NamedTuple):
@@ -107,8 +109,7 @@ def infer_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tu
         return document, ()
     if given_type in ARCHITECTURES or given_type in COMPOSITES:
         return document, ()
-    types = model_types()
-    types_by_stem = {strip_class_ending(name): model_type for name, model_type in types.items()}
+    types, types_by_stem = model_types(), stems()
     stem = max((stem for stem in types_by_stem if cls.startswith(stem)), key=len, default="")
     model_type = types.get(cls) or types_by_stem.get(stem)
     if model_type is None or (cls not in types and not is_supported(cls, model_type)):
@@ -153,19 +154,66 @@ def is_supported(cls: str, model_type: str) -> bool:
 
 
 def check_class(model_type: str, cls: str, architecture: type[Sizes]) -> None:
-    """Raise an error for an unsupported class of the model type or with the head of another task."""
-    if cls in list_equivalent_classes(architecture):
+    """Raise an error for a class that is neither counted nor replaced by the reference class of the model type.
+
+    It is replaced, with a warning, if it is a class of another model type or an unknown language model. A variant of
+    the type's own class, the head of another task and a class that does not call itself a language model (a draft
+    head, say) have other parameters.
+    """
+    if not cls or cls in list_equivalent_classes(architecture):
         return
     stem = strip_class_ending(get_reference_class(architecture))
-    if not cls.startswith(stem) and not cls.endswith(TASK_ENDINGS):
+    has_other_head = cls.startswith(stem) or cls.endswith(TASK_ENDINGS)
+    if not has_other_head and (cls.endswith(LM_ENDINGS) or is_known_class(cls)):
         return
     supported = list_supported_classes(model_type)
-    if cls not in supported:
+    if cls.casefold() not in map(str.casefold, supported):
         nearest = dict.fromkeys([*find_nearest(cls, supported, 4), supported[0]])
         raise ParamcountError(
             f"= {make_printable(cls, 60)} is not supported for model_type {model_type}",
             where="architectures.0",
             expected=join_words(nearest),
+        )
+
+
+def is_known_class(cls: str) -> bool:
+    """Whether a class, or the class with an LM head that it is the base of, is one of any model type."""
+    return cls in model_types() or (cls.endswith("Model") and cls.removesuffix("Model") in stems())
+
+
+def check_ignored_sizes(cls: str, reference: str, ignored: Ignored) -> None:
+    """Raise an error for an unknown class with sizes that the reference class, which would be counted, does not use."""
+    names = ignored.list_sizes()
+    if names and cls and cls.casefold() != reference.casefold() and not is_known_class(cls):
+        problem = f"= {make_printable(cls, 60)} is unknown, and {reference} does not use {format_names(names)}"
+        raise ParamcountError(problem, where="architectures.0", expected=reference)
+
+
+def check_has_known_sizes(
+    architecture: type[Sizes],
+    origin: Mapping[str, Origin],
+    used: set[str],
+    ignored: Ignored,
+    document: Mapping[str, Any],
+) -> None:
+    """Raise an error if a config.json states its sizes under names that the reference does not have.
+
+    It does if the hidden size and another size that every model has are missing, but ignored keys look like sizes. A
+    single misspelt key is a warning.
+    """
+    names = [suspect.key for suspect in ignored.keys if suspect.is_size]
+    hidden = origin.get("d_model")
+    if not names or hidden is None or hidden.keys:
+        return
+    spellings = get_key(architecture, "d_model").spellings("d_model")
+    is_repeated = not set(spellings).isdisjoint(ignored.repeated)
+    others = {*list_default_sizes(architecture, origin, used.union(ignored.repeated))} - {"d_model", "vocab_size"}
+    if others and not is_repeated:
+        looks = "looks like a size" if len(names) == 1 else "look like sizes"
+        raise ParamcountError(
+            f"is missing, and {format_names(names)} {looks} under another name",
+            where=find_main_key(spellings, document),
+            expected=f"the keys of {describe_defaults(document)}",
         )
 
 
@@ -184,8 +232,10 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
         raise make_per_layer_error()
     if composite and not is_whole_supported(document, composite):
         counted_cls, has_head = get_composite_class(model_type, cls)
+        check_class(model_type, cls, architecture_of(model_type))
         sizes, reading, architecture = read_language_model_only(document, composite, counted_cls, has_head)
         warnings = warn_other_class(document, counted_cls or reading.reference)
+        warnings += warn_own_code(document, architecture_of(model_type), counted_cls or reading.reference)
         reading = reading._replace(warnings=(*reading.warnings, *warnings))
     else:
         sizes, reading, architecture = read_whole_model(document)
@@ -244,9 +294,12 @@ def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     default_cls = get_reference_class(architecture)
     has_head = not cls or has_lm_head(architecture, cls)
     reference = cls if cls in architecture.equivalent_classes or not has_head else default_cls
-    warnings, repeated = warn_unread_keys(document, unread, used, readers, default_cls)
+    ignored = find_ignored(document, unread, used, readers)
+    check_ignored_sizes(cls, reference, ignored)
+    warnings = warn_ignored(ignored, document, readers, default_cls)
     if not architecture.section:
-        warnings += warn_default_sizes(sizes, origin, used.union(repeated), document)
+        check_has_known_sizes(architecture, origin, used, ignored, document)
+        warnings += warn_default_sizes(sizes, origin, used.union(ignored.repeated), document)
     check_second_text_config(model_type, unread)
     for field in inner_configs(architecture):
         part = getattr(sizes, field)
@@ -256,6 +309,7 @@ def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
             warnings += warn_default_sizes(part, part_origin, used, document)
     warnings += warn_missing_sections(document, readers)
     warnings += warn_other_class(document, reference)
+    warnings += warn_own_code(document, architecture, reference)
     has_untraced_window = document.get("use_sliding_window") is True and "window" not in architecture.model_fields
     reading = Reading(
         reference,
@@ -311,19 +365,21 @@ def warn_other_class(document: Mapping[str, Any], reference: str) -> tuple[str, 
     return (f"{problem}; counted as {reference}",)
 
 
-def warn_unread_keys(
-    document: Mapping[str, Any], unread: Mapping[str, Any], used: set[str], readers: Readers, reference: str
-) -> tuple[tuple[str, ...], list[str]]:
-    """Warnings about ignored keys, and the known keys whose value an ignored key repeats."""
-    mistakes, repeated = find_ignored_keys(document, unread, used, readers)
-    blocks = find_ignored_blocks(unread, readers)
-    if not mistakes and not blocks:
-        return (), repeated
-    warnings = (
-        *warn_ignored_keys(mistakes, document, reference),
-        *warn_ignored_blocks(blocks, readers, reference),
-    )
-    return warnings, repeated
+def warn_own_code(document: Mapping[str, Any], architecture: type[Sizes], reference: str) -> tuple[str, ...]:
+    """A warning if a config.json names modeling code of its own, though that of transformers is counted.
+
+    There is none if the architecture is declared from a publisher's code, or if it names this code as a copy of what
+    transformers has.
+    """
+    auto_map = document.get("auto_map")
+    if not isinstance(auto_map, Mapping) or " of " in architecture.reference:
+        return ()
+    models = [value for key, value in auto_map.items() if str(key).startswith("AutoModel") and isinstance(value, str)]
+    modules = {value.rpartition("--")[2].partition(".")[0] for value in models}  # of repository--module.Class
+    if not models or not modules.isdisjoint(architecture.copied_modules):
+        return ()
+    problem = f"config.json names its own modeling code (auto_map: {make_printable(models[0], 80)})"
+    return (f"{problem}; paramcount counts {reference} of transformers, which may differ",)
 
 
 def get_composite_class(model_type: str, cls: str) -> tuple[str, bool]:
@@ -358,7 +414,9 @@ def read_language_model_only(
     suspects: Mapping[str, Any] = unread
     if composite.section in document:  # then keys at the top level describe other parts
         suspects = {key: value for key, value in unread.items() if "." in key}
-    warnings, _ = warn_unread_keys(document, suspects, used, readers, reference)
+    ignored = find_ignored(document, suspects, used, readers)
+    check_ignored_sizes(get_class_name(document), cls or reference, ignored)
+    warnings = warn_ignored(ignored, document, readers, reference)
     if ("", type(sizes)) in readers.pairs:
         warnings += warn_default_sizes(sizes, origin, used, get_language_config(document))
     warnings += warn_missing_sections(document, readers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from paramcount.sizes.setting_fields import list_settings
 
 SCALAR_TYPES = {str, int, float, bool, type(None), list}  # faster to check than isinstance(value, Mapping)
 MOST_CACHED = 400  # configs with more keys are not cached
+MOST_BLOCKS = 400  # ignored blocks to look into
 MAX_KEY_LENGTH = 60
 LANGUAGE_SECTIONS = ("text_config", "llm_config", "language_config", "decoder")
 MIN_SIMILARITY = 0.6  # share of words that two similar keys have in common
@@ -28,6 +30,8 @@ HARMLESS = re.compile(
     r"|^n_ctx$|_act$|activation|batch|group_size|topk|top_k|_ngram_size$|_n_top$|_every_n_layers$"
     r"|_layer_(period|offset|interval)$|_capacity$|^qk_head_dim$"
 )
+# Blocks that describe no part of a model: how it is stored, trained, asked or converted.
+HARMLESS_BLOCKS = {"quantization_config", "compression_config", "task_specific_params", "generation_config"}
 # Synonyms within keys: num_layers and n_layer, hidden_dim and hidden_size.
 SYNONYMS = {
     "n": "num", "number": "num", "nb": "num", "dim": "size", "dims": "size", "width": "size", "d": "size",
@@ -258,36 +262,87 @@ def warn_ignored_keys(mistakes: Sequence[Suspect], document: Mapping[str, Any], 
 # ---- blocks
 
 
-def find_sizes(block: Mapping[str, Any], readers: Readers) -> list[str]:
-    """The keys of an ignored block with sizes that an architecture reads elsewhere."""
-    names = list_key_names(readers)
-    return [
-        key
-        for key, value in block.items()
-        if key in names and type(value) is int and value > 1 and is_size_like(key[:MAX_KEY_LENGTH])
-    ]
+class Block(NamedTuple):
+    """An ignored block with sizes."""
+
+    path: str
+    known_sizes: list[str]  # its keys with sizes that an architecture reads elsewhere
+    sizes: list[str]  # all its keys with values that look like sizes
 
 
-def find_ignored_blocks(unread: Mapping[str, Any], readers: Readers) -> list[tuple[str, list[str]]]:
-    """Ignored blocks with sizes that an architecture reads elsewhere: (block, these keys)."""
-    blocks = [key for key, value in unread.items() if type(value) not in SCALAR_TYPES and isinstance(value, Mapping)]
-    if not blocks:
-        return []
-    unused = list_unused_keys(readers)
-    return [(key, sizes) for key in blocks if key not in unused and (sizes := find_sizes(unread[key], readers))]
+def list_blocks(unread: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(path, block) of the ignored blocks and those inside them."""
+    waiting = deque((key, value) for key, value in unread.items() if type(value) not in SCALAR_TYPES)
+    for _ in range(MOST_BLOCKS):
+        if not waiting:
+            return
+        path, block = waiting.popleft()
+        if isinstance(block, Mapping) and path.rpartition(".")[2] not in HARMLESS_BLOCKS:
+            yield path, block
+            waiting.extend((f"{path}.{key}", value) for key, value in block.items() if type(value) not in SCALAR_TYPES)
 
 
-def warn_ignored_blocks(blocks: Sequence[tuple[str, list[str]]], readers: Readers, reference: str) -> Iterator[str]:
+def find_ignored_blocks(unread: Mapping[str, Any], readers: Readers) -> list[Block]:
+    """Ignored blocks with a size that an architecture reads elsewhere, or with several keys that look like sizes.
+
+    A single one may be a setting: the rank of a quantisation, the dimension of a rotary embedding.
+    """
+    names, unused = list_key_names(readers), list_unused_keys(readers)
+    blocks = []
+    for path, block in list_blocks(unread):
+        numbers = [str(key) for key, value in block.items() if type(value) is int and value > 1]
+        sizes = [key for key in numbers if is_size_like(key[:MAX_KEY_LENGTH])]
+        known_sizes = [key for key in sizes if key in names]
+        if path not in unused and (known_sizes or len(sizes) >= 2):
+            blocks.append(Block(path, known_sizes, sizes))
+    return blocks
+
+
+def warn_ignored_blocks(blocks: Sequence[Block], readers: Readers, reference: str) -> Iterator[str]:
     """A warning for each ignored block with sizes."""
-    for block, sizes in blocks[:MOST_LISTED]:
-        path = next(path for path in map_all_keys(readers) if path.rpartition(".")[2] == sizes[0])
-        section = path.rpartition(".")[0]
-        place = f"in {section}" if section else "at the top level"
-        pronoun = "it" if len(sizes) == 1 else "them"
-        reason = f"a block with {format_names(sizes)}, but {reference} reads {pronoun} {place}"
-        yield f"ignored {make_printable(block, MAX_KEY_LENGTH)} ({reason})"
+    for block in blocks[:MOST_LISTED]:
+        if sizes := block.known_sizes:
+            path = next(path for path in map_all_keys(readers) if path.rpartition(".")[2] == sizes[0])
+            section = path.rpartition(".")[0]
+            place = f"in {section}" if section else "at the top level"
+            pronoun = "it" if len(sizes) == 1 else "them"
+            reason = f"a block with {format_names(sizes)}, but {reference} reads {pronoun} {place}"
+        else:
+            reason = f"a block with {format_names(block.sizes)}, but {reference} does not use it"
+        yield f"ignored {make_printable(block.path, MAX_KEY_LENGTH)} ({reason})"
     if (more := len(blocks) - MOST_LISTED) > 0:
         yield f"ignored {more:,} more block{'s' if more > 1 else ''} with sizes"
+
+
+# ---- both
+
+
+class Ignored(NamedTuple):
+    """What a config.json states and nothing reads, though it looks like sizes or like misspelt keys."""
+
+    keys: list[Suspect]
+    blocks: list[Block]
+    repeated: list[str]  # known keys whose value an ignored key repeats
+
+    def list_sizes(self) -> list[str]:
+        """The keys and blocks that look like sizes."""
+        return [*(suspect.key for suspect in self.keys if suspect.is_size), *(block.path for block in self.blocks)]
+
+
+def find_ignored(document: Mapping[str, Any], unread: Mapping[str, Any], used: set[str], readers: Readers) -> Ignored:
+    """The ignored keys and blocks of a config.json that may be mistakes."""
+    mistakes, repeated = find_ignored_keys(document, unread, used, readers)
+    return Ignored(mistakes, find_ignored_blocks(unread, readers), repeated)
+
+
+def warn_ignored(ignored: Ignored, document: Mapping[str, Any], readers: Readers, reference: str) -> tuple[str, ...]:
+    """Warnings about ignored keys and blocks."""
+    if not ignored.keys and not ignored.blocks:
+        return ()
+    return (
+        *warn_ignored_keys(ignored.keys, document, reference),
+        *warn_ignored_blocks(ignored.blocks, readers, reference),
+    )
 
 
 # ---- missing sizes

@@ -162,6 +162,8 @@ class Sizes(BaseModel):
 
     reference: ClassVar[str] = ""  # the reference implementation's class, or who published the modelling code
     equivalent_classes: ClassVar[tuple[str, ...]] = ()  # other classes with the same parameters
+    # Modules of publishers, as auto_map names them, that build what the reference builds: a release was compared.
+    copied_modules: ClassVar[tuple[str, ...]] = ()
     # The class without a head. None: the name of `reference` with the ending Model. "": there is no such class.
     base_model: ClassVar[str | None] = None
     has_lm_head: ClassVar[bool] = True  # False if the head of another task replaces it

@@ -182,6 +182,92 @@ def make_document(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict
     return document
 
 
+# Numbers that heads, groups and kernels do not divide, and those of a part that is left out.
+ODD_SIZES = [1, 3, 5, 6, 7, 9, 10, 12, 20, 33, 36, 40, 0]
+
+
+def list_leaves(document: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
+    """(section, key) of every size and flag in a config.json."""
+    blocks = [document]
+    for block in blocks:  # which grows
+        blocks += [value for value in block.values() if isinstance(value, dict)]
+    return [(block, key) for block in blocks for key, value in block.items() if type(value) in (int, bool)]
+
+
+def list_aliases(model_type: object) -> dict[str, list[str]]:
+    """{key: other names of it that a config class of the reference knows}."""
+    from transformers import CONFIG_MAPPING
+
+    aliases: dict[str, list[str]] = {}
+    if model_type in CONFIG_MAPPING:
+        for alias, key in CONFIG_MAPPING[model_type].attribute_map.items():
+            aliases.setdefault(key, []).append(alias)
+    return aliases
+
+
+def set_equal(document: dict[str, Any], choose: Choose) -> None:
+    """Some sizes become equal to another one by accident."""
+    widths = [(block, key) for block, key in list_leaves(document) if type(block[key]) is int and block[key] > 4]
+    if widths:
+        block, key = choose(widths)
+        value = block[key]
+        for _ in range(choose([1, 2, 4])):
+            block, key = choose(widths)
+            block[key] = value
+
+
+def set_odd(document: dict[str, Any], choose: Choose) -> None:
+    """One or two sizes take a value that others may not fit."""
+    numbers = [(block, key) for block, key in list_leaves(document) if type(block[key]) is int]
+    for _ in range(choose([1, 2]) if numbers else 0):
+        block, key = choose(numbers)
+        block[key] = choose(ODD_SIZES)
+
+
+def set_null(document: dict[str, Any], choose: Choose) -> None:
+    """Some keys become null."""
+    leaves = list_leaves(document)
+    for _ in range(choose([1, 2, 3]) if leaves else 0):
+        block, key = choose(leaves)
+        block[key] = None
+
+
+def cut_sections(document: dict[str, Any], choose: Choose) -> None:
+    """Sections state a part of their keys, as the reference saves those that differ from its defaults."""
+    for name, section in list(document.items()):
+        if isinstance(section, dict) and choose([True, False]):
+            fate = choose(["some", "some", "one", "empty", "null", "missing"])
+            if fate == "null":
+                document[name] = None
+            elif fate == "missing":
+                del document[name]
+            else:
+                kept = [key for key in section if fate == "some" and (key == "model_type" or choose([True, False]))]
+                kept = [choose(list(section))] if fate == "one" and section else kept
+                document[name] = {key: section[key] for key in kept}
+
+
+def rename_keys(document: dict[str, Any], choose: Choose) -> None:
+    """Keys take other names that the reference knows, or stand under both."""
+    for block in (document, *(value for value in document.values() if isinstance(value, dict))):
+        for key, names in list_aliases(block.get("model_type")).items():
+            if key in block and choose([True, False]):
+                block[choose(names)] = block[key]
+                if choose([True, True, False]):
+                    del block[key]
+
+
+DISTURBANCES: list[Callable[[dict[str, Any], Choose], None]] = [set_equal, set_odd, set_null, cut_sections, rename_keys]
+
+
+def disturb(document: dict[str, Any], choose: Choose) -> dict[str, Any]:
+    """The same config with accidents of real files: equal or odd sizes, nulls, partial sections, other names."""
+    found = deepcopy(document)
+    for _ in range(choose([1, 1, 2])):
+        choose(DISTURBANCES)(found, choose)
+    return found
+
+
 LABELS = [
     {},
     {"num_labels": 5},
