@@ -240,8 +240,9 @@ def size(
     """The valid configurations nearest to a budget, with the proportions of a model, best first.
 
     `total` and `active` are numbers of parameters, met `within` a share; `memory` is a limit in bytes for the weights
-    in `dtype`, the KV cache of `context` tokens and `overhead` bytes for a runtime (an assumption). With `memory`
-    alone, the largest configurations come first. `vary` names the sizes that vary: by default d_model and n_layers.
+    in `dtype`, the KV cache of `context` tokens and `overhead` bytes for a runtime (an assumption); 10% of it must be
+    left, as for "fits" in `memory`. With `memory` alone, the largest configurations come first. `vary` names the sizes
+    that vary: by default d_model and n_layers.
     `multiple_of` is the step of dimensions. `rules` of the result states the rules for the shape; each candidate has
     its exact count.
 
@@ -494,10 +495,12 @@ def memory(
     recurrent states: by default BF16, or what the engine uses.
 
     With `gpu` ("8xH100") or `memory` (bytes of one device), `fit` says whether the model fits, what is left, the
-    longest context, the largest batch and the fewest devices. `overhead` is what a runtime is assumed to take on each
-    device, `utilization` the share of its memory that the engine may use: by default 0.92 for vLLM, otherwise 1. `tp`,
-    `pp` and `ep` divide the model among GPUs by tensor, pipeline and expert parallelism; by default tensor parallelism
-    uses all of them.
+    longest context, the largest batch, the fewest devices and, as `suggestions`, which arguments make it fit.
+    `fit.verdict` is "fits", "does not fit" or, if less than 10% of the memory is left (`fit.margin_bytes`), "too close
+    to call"; `fit.fits` is true for "fits" alone. `overhead` is what a runtime is assumed to take on each device,
+    `utilization` the share of its memory that the engine may use: by default 0.92 for vLLM, otherwise 1. `tp`, `pp` and
+    `ep` divide the model among GPUs by tensor, pipeline and expert parallelism; by default tensor parallelism uses all
+    of them.
 
     Units: bytes.
     Raises: ParamcountError as `count` does; for an unknown dtype, component, engine or GPU, for sizes below 1, and for
@@ -507,10 +510,11 @@ def memory(
     >>> result.weights_bytes, result.kv_bytes_per_token, result.kv_cache_bytes
     (16060522496, 131072, 1073741824)
     >>> fit = memory("llama-3.1-8b", context=8192, memory=24 * 10**9).fit
-    >>> fit.fits, fit.free_bytes, fit.longest_context
-    (True, 5865735680, 52944)
+    >>> fit.verdict, fit.free_bytes, fit.longest_context
+    ('fits', 5865735680, 34633)
     """
-    from paramcount.costs.fit import make_device, make_parallelism
+    from paramcount.costs.devices import make_device
+    from paramcount.costs.fit import make_parallelism
     from paramcount.costs.memory import measure_memory
 
     device = parallel = None
@@ -671,7 +675,7 @@ def training(
     `zero` divides the optimiser state (1), gradients (2) and weights (3) among `dp` GPUs; `fsdp=8` is `dp=8, zero=3`.
     `tp`, `pp` and `ep` are tensor, pipeline and expert parallelism; `sp` divides norms and dropout among the `tp` GPUs.
     Experts are divided among data-parallel GPUs. With `gpu` ("8xH100") or `memory` (bytes of one device), `fit` says
-    whether it fits; `overhead` is what a runtime is assumed to take on each device.
+    whether it fits, as in `memory`; `overhead` is what a runtime is assumed to take on each device.
 
     Units: bytes, on the fullest GPU. Not included: communication buffers, gathered layers, temporary values of kernels.
     Raises: ParamcountError as `count` does; for an unknown name, for sizes below 1, and for a model that cannot be
@@ -683,7 +687,7 @@ def training(
     >>> result.formulas["weights"]
     '8,030,261,248 parameters × 2 bytes (BF16), 1/8 on each GPU'
     """
-    from paramcount.costs.fit import make_device
+    from paramcount.costs.devices import make_device
     from paramcount.costs.memory import default_context
     from paramcount.costs.training import measure_training
     from paramcount.costs.training_setup import make_setup

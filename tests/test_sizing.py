@@ -31,7 +31,8 @@ def check_sizing(result: pc.Sizing) -> None:
             assert target is None or abs(n - target) <= budget.within * target
         if budget.memory is not None:
             memory = pc.memory(candidate.model, dtype=budget.dtype, context=budget.context)
-            assert candidate.memory == memory.total_bytes + budget.overhead <= budget.memory
+            assert candidate.memory == memory.total_bytes + budget.overhead
+            assert 10 * candidate.memory <= 9 * budget.memory  # a tenth is left, as for "fits"
     if budget.total is not None and budget.active is None:
         distances = [abs(candidate.total - budget.total) for candidate in result.candidates]
         assert distances == sorted(distances)
@@ -157,4 +158,5 @@ def test_the_memory_that_the_smallest_configuration_needs_is_enough(capsys: pyte
         int(figure.replace(",", "")) for figure in re.findall(r"of (\S+) param.* needs (\S+) bytes", message)[0]
     )
     found = pc.size("gpt2-small", total=10**9, memory=needed, limit=100).candidates
-    assert (total, needed) in [(candidate.total, candidate.memory) for candidate in found]
+    # nine tenths of the memory hold it
+    assert needed in [-(-10 * candidate.memory // 9) for candidate in found if candidate.total == total]

@@ -196,7 +196,7 @@ def test_a_fit_names_the_largest_micro_batch_and_what_helps() -> None:
     result = pc.training("llama-3.1-8b", gpu="8xH100", context=8192)
     assert result.fit is not None
     assert (result.gpus, result.fit.fits, result.fit.largest_batch) == (8, False, 0)
-    assert result.fit.advice == "--zero 3 makes it fit"
+    assert [dict(suggestion.options) for suggestion in result.fit.suggestions] == [{"zero": 3}]
     fitting = pc.training("llama-3.1-8b", gpu="8xH100", context=8192, fsdp=8, checkpointing="full").fit
     assert fitting is not None
     assert fitting.fits
@@ -235,7 +235,7 @@ def test_the_table_starts_with_the_verdict_and_says_how_each_figure_is_computed(
     text = run("training", *line).out
     assert "fits 8 × H100 SXM: " in text
     assert "8,030,261,248 parameters × 2 bytes (BF16), 1/8 on each GPU" in text
-    assert "1.00 GB assumed overhead included" in text
+    assert "1.00 GB overhead (assumed) included" in text
     assert max(map(len, text.splitlines())) <= 80
 
 
@@ -255,7 +255,7 @@ def test_the_table_starts_with_the_verdict_and_says_how_each_figure_is_computed(
         (["--sp"], "--sp requires --tp"),
         (["--fsdp", "8", "--zero", "1"], "--fsdp cannot be combined with --zero, because it sets both --dp and --zero"),
         (["--gpu", "H100", "--memory", "8GB"], "--gpu cannot be combined with --memory"),
-        (["--tp", "2", "--gpu", "3xH100"], "tp 2 uses 2 devices, but there are 3"),
+        (["--tp", "2", "--gpu", "3xH100"], "TP=2 uses 2 devices, but there are 3"),
     ],
 )
 def test_a_wrong_option_is_one_line(run: Runner, line: list[str], error: str) -> None:

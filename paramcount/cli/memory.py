@@ -14,6 +14,7 @@ from paramcount.cli.options import (
     collect_messages,
     download_option,
     emit,
+    exit_with_verdict,
     load_model,
     model_argument,
     output_options,
@@ -26,7 +27,7 @@ from paramcount.output.files import write_atomically
 DEFAULT_OVERHEAD = "1GB"
 
 if TYPE_CHECKING:
-    from paramcount.costs.fit import Device
+    from paramcount.costs.devices import Device
     from paramcount.costs.sharding import Parallelism
 
 
@@ -103,7 +104,8 @@ def command(
     """Show the memory that a model takes at inference: weights by dtype, KV cache and state by context.
 
     The sizes are exact for what they count. Runtime overhead, such as the CUDA context, is not included, except in the
-    check against a device: there it is assumed (--overhead)."""
+    check against a device: there it is assumed (--overhead), so that a margin of less than 10% of the memory is too
+    close to call. The exit code is then 3; it is 1 if the model does not fit."""
     from paramcount.costs.memory import measure_memory
     from paramcount.costs.render_memory import build_memory_table
 
@@ -133,6 +135,7 @@ def command(
     if plot:
         write_atomically(plot, plot_memory(result, check_plot(plot)), "--plot")
     emit(lambda format: add_changes(build_memory_table(result), model), output, messages)
+    exit_with_verdict(result.fit)
 
 
 def split_dtypes(dtypes: tuple[str, ...]) -> tuple[str | None, dict[str, str]]:
@@ -169,7 +172,8 @@ def choose_device(
     ep: int | None,
 ) -> tuple[Device | None, Parallelism | None]:
     """The device that --gpu or --memory names, and how the model is divided among several."""
-    from paramcount.costs.fit import make_device, make_parallelism
+    from paramcount.costs.devices import make_device
+    from paramcount.costs.fit import make_parallelism
     from paramcount.costs.gpus import parse_devices
 
     if gpu is None and memory is None:

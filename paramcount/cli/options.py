@@ -56,6 +56,13 @@ class Messages(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+class HasVerdict(Protocol):
+    """Whether something fits a device."""
+
+    @property
+    def verdict(self) -> str: ...
+
+
 class HasMessages(Protocol):
     """A result with warnings and notes, such as a trace."""
 
@@ -323,6 +330,13 @@ def output_options(command: F) -> F:
     ):
         result = option(result)
     return result
+
+
+def exit_with_verdict(fit: HasVerdict | None) -> None:
+    """End with the exit code of a fit: 0 if it fits, 1 if it does not, 3 if it is too close to call."""
+    from paramcount.costs.devices import DOES_NOT_FIT, FITS, TOO_CLOSE
+
+    sys.exit({FITS: 0, DOES_NOT_FIT: 1, TOO_CLOSE: 3}[fit.verdict] if fit else 0)
 
 
 def emit(make_table: Callable[[str], Table], output: Output, messages: Messages | None = None) -> None:

@@ -13,6 +13,7 @@ from paramcount.cli.options import (
     collect_messages,
     download_option,
     emit,
+    exit_with_verdict,
     load_model,
     model_argument,
     output_options,
@@ -64,8 +65,9 @@ def command(
 ) -> None:
     """Show the memory that training takes on each GPU: weights, gradients, optimizer state and activations.
 
-    Activations are the values that the backward pass reads. With several pipeline stages, the fullest one is shown."""
-    from paramcount.costs.fit import make_device
+    Activations are the values that the backward pass reads. With several pipeline stages, the fullest one is shown.
+    The exit code of the check against a device is 1 if the training does not fit, and 3 if it is too close to call."""
+    from paramcount.costs.devices import make_device
     from paramcount.costs.memory import default_context
     from paramcount.costs.render_training import build_training_table
     from paramcount.costs.training import measure_training
@@ -92,3 +94,4 @@ def command(
     training = measure_training(model, setup, device)
     messages = collect_messages([name], [model], training)
     emit(lambda format: add_changes(build_training_table(training), model), output, messages)
+    exit_with_verdict(training.fit)

@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from paramcount.costs.adapter_sites import Site, leave_out, list_all_tensors, list_layers, list_module_names
 from paramcount.costs.adapter_targets import ALL_LINEAR, choose_sites
+from paramcount.costs.devices import check_size
 from paramcount.costs.dtypes import PLAIN, PLAIN_LABELS
-from paramcount.costs.fit import check_size
 from paramcount.counting import SCHEMA_VERSION, Tensor
 from paramcount.counting.quantisation.packing import Packing, compute_bytes
 from paramcount.errors import ParamcountError, describe_value, find_nearest, quote

@@ -1,14 +1,13 @@
-"""Whether a model fits a GPU: what is left, the longest context, the largest batch and the fewest GPUs."""
+"""Whether a model fits a GPU: what is left, the longest context, the largest batch, the fewest GPUs and what helps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from paramcount.costs.allocation import Engine, Request
 from paramcount.costs.caches import CacheGroup, merge_groups
-from paramcount.costs.dtypes import parse_kv_dtype
-from paramcount.costs.gpus import find_gpu, parse_devices
+from paramcount.costs.devices import FITS, PADDED_FORMATS, PADDING_DIVISOR, Device
 from paramcount.costs.sharding import (
     Parallelism,
     Shape,
@@ -19,27 +18,11 @@ from paramcount.costs.sharding import (
     split_layers,
 )
 from paramcount.counting.quantisation.storage import StoredTensor
-from paramcount.errors import ParamcountError, describe_value
-from paramcount.output.numbers import format_bytes
+from paramcount.errors import ParamcountError
 
-FP8 = parse_kv_dtype("fp8")
-LONGEST_CONTEXT, LARGEST_BATCH = 10**9, 10**6
+LONGEST_CONTEXT, LARGEST_BATCH = 10**9, 10**6  # that are tried
 WITHIN_NODE = 8  # GPUs over which tensor parallelism is tried first
 MOST_DEVICES = 1024
-Formats: TypeAlias = Mapping[str, Sequence[StoredTensor]]
-
-
-class Device(NamedTuple):
-    """The memory that a model may take."""
-
-    name: str
-    memory_bytes: int  # of each device
-    overhead_bytes: int  # that a runtime takes on each device, an assumption
-    utilization: float | None = None  # the share of the memory that the engine may use; None: its default
-
-    @property
-    def usable_bytes(self) -> int:
-        return int(self.memory_bytes * (1.0 if self.utilization is None else self.utilization)) - self.overhead_bytes
 
 
 class Deployment(NamedTuple):
@@ -51,15 +34,23 @@ class Deployment(NamedTuple):
     engine: Engine
     request: Request
     device: Device
+    source_is_context: bool = False  # whether the encoder input is as long as the context
+
+    def change(self, *, context: int | None = None, batch: int | None = None) -> Deployment:
+        """The same with another context or batch size."""
+        request = self.request._replace(context=context or self.request.context, batch=batch or self.request.batch)
+        return self._replace(request=request._replace(source=request.context) if self.source_is_context else request)
 
     def measure(self, parallel: Parallelism) -> tuple[Share, ...]:
         """The share of one device of each pipeline stage."""
         weights = share_weights(self.rows, self.shape, parallel)
+        padded = share_weights([row for row in self.rows if row.packing.format in PADDED_FORMATS], self.shape, parallel)
         request, layers = self.request._replace(tp=parallel.tp), split_layers(self.shape.n_layers, parallel.pp)
         shares = []
         for i, groups in enumerate(self.list_stages(parallel)):
             allocation = self.engine.allocate(groups, request)
-            shares.append(Share(i, len(layers[i]), weights[i], allocation.kv_bytes, allocation.state_bytes))
+            padding = padded[i] // PADDING_DIVISOR
+            shares.append(Share(i, len(layers[i]), weights[i], allocation.kv_bytes, allocation.state_bytes, padding))
         return tuple(shares)
 
     def count_tokens(self, parallel: Parallelism) -> int:
@@ -79,11 +70,13 @@ class Deployment(NamedTuple):
             stages.append(merge_groups([*outside, *select_layers(self.caches, layers)]))
         return stages
 
-    def holds(self, parallel: Parallelism, *, context: int | None = None, batch: int | None = None) -> bool:
-        """Whether every device has enough memory, also for another context or batch size."""
-        request = self.request._replace(context=context or self.request.context, batch=batch or self.request.batch)
-        shares = self._replace(request=request).measure(parallel)
-        return max(share.total_bytes for share in shares) <= self.device.usable_bytes
+    def find_free(self, parallel: Parallelism) -> int:
+        """Bytes that are left on the fullest device; negative if they are short."""
+        return self.device.usable_bytes - find_fullest(self.measure(parallel)).total_bytes
+
+    def holds(self, parallel: Parallelism) -> bool:
+        """Whether it fits for certain."""
+        return all(self.device.judge(*share.needs) == FITS for share in self.measure(parallel))
 
 
 class Share(NamedTuple):
@@ -94,35 +87,56 @@ class Share(NamedTuple):
     weights_bytes: int
     kv_cache_bytes: int
     state_bytes: int
+    padding_bytes: int = 0  # that the engine's kernels may add to the weights, not in the total
 
     @property
     def total_bytes(self) -> int:
         return self.weights_bytes + self.kv_cache_bytes + self.state_bytes
 
+    @property
+    def needs(self) -> tuple[int, int]:
+        """(bytes without overhead, bytes that may be needed besides)."""
+        return self.total_bytes, self.padding_bytes
+
+
+def find_fullest(shares: Sequence[Share]) -> Share:
+    return max(shares, key=lambda share: share.total_bytes + share.padding_bytes)
+
+
+class Suggestion(NamedTuple):
+    """Arguments of the same call that make it fit; for what fits already, that allow a longer context."""
+
+    options: Mapping[str, object]  # {argument: value}
+    free_bytes: int  # with these
+    longest_context: int | None = None  # with these, if that is what they are for
+
 
 class Fit(NamedTuple):
     """How a model fits a number of devices."""
 
+    verdict: str  # one of devices.VERDICTS
     device: str
     devices: int
-    parallelism: str  # such as "tp 8"; "" for one device
+    parallelism: str  # such as "TP=8"; "" for one device
     memory_bytes: int  # of each device
     overhead_bytes: int  # assumed, on each device
+    margin_bytes: int  # that must be free for "fits"
     utilization: float
     needed_bytes: int  # on the fullest device, overhead included
-    free_bytes: int  # negative if it does not fit
-    longest_context: int  # that fits at this batch size; 0 if the weights do not fit
-    largest_batch: int  # that fits at this context; 0 if none does
+    free_bytes: int  # negative if that is more than the device has
+    longest_context: int | None  # that fits at this batch size, at most the model's limit; 0: none; None: no limit
+    largest_batch: int | None  # that fits at this context; 0: none; None: no limit
     kv_tokens: int  # that the KV cache holds in sequences of this context, parts of sequences included
-    fewest_devices: int | None  # that hold the model at this context and batch; None if more than 1,024
+    fewest_devices: int | None  # on which it fits at this context and batch; None if more than 1,024
     fewest_parallelism: str
     shares: tuple[Share, ...]
     uneven: tuple[str, ...] = ()  # what does not divide evenly among the devices
-    advice: str = ""  # what helps most
+    suggestions: tuple[Suggestion, ...] = ()  # the mildest first
 
     @property
     def fits(self) -> bool:
-        return self.free_bytes >= 0
+        """Whether the verdict is "fits": neither "does not fit" nor "too close to call"."""
+        return self.verdict == FITS
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
@@ -130,36 +144,8 @@ class Fit(NamedTuple):
             "fits": self.fits,
             "shares": [share._asdict() for share in self.shares],
             "uneven": list(self.uneven),
+            "suggestions": [suggestion._asdict() for suggestion in self.suggestions],
         }
-
-
-def make_device(
-    gpu: object, memory_bytes: object, overhead_bytes: int, utilization: object = None
-) -> tuple[int, Device]:
-    """(number of devices, device) for a GPU by name, such as "8xH100", or for a size of memory.
-
-    Raises: ParamcountError for an unknown GPU, if both or neither are given, and for a wrong utilization.
-    """
-    if utilization is not None and (not isinstance(utilization, (int, float)) or not 0 < utilization <= 1):
-        raise ParamcountError(f"= {describe_value(utilization)}", where="utilization", expected="above 0, at most 1")
-    if (gpu is None) == (memory_bytes is None):
-        raise ParamcountError("gpu cannot be combined with memory" if gpu else "needs a GPU or a size of memory")
-    if gpu is None:
-        size = check_size("memory", memory_bytes, limit=10**18)
-        return 1, Device(f"device with {format_bytes(size)}", size, overhead_bytes, utilization)
-    number, name = parse_devices(gpu, where="gpu")
-    found = find_gpu(name)
-    return number, Device(found.name, found.memory_bytes, overhead_bytes, utilization)
-
-
-def check_size(name: str, value: object, *, limit: int = 10**9) -> int:
-    """The value of an option.
-
-    Raises: ParamcountError unless it is an integer from 1 to the limit.
-    """
-    if type(value) is not int or not 1 <= value <= limit:
-        raise ParamcountError(f"= {describe_value(value)}", where=name, expected=f"an integer from 1 to {limit:,}")
-    return value
 
 
 def make_parallelism(devices: int, tp: int | None, pp: int | None, ep: int | None) -> Parallelism:
@@ -174,59 +160,51 @@ def make_parallelism(devices: int, tp: int | None, pp: int | None, ep: int | Non
     width = tp or ep or max(1, devices // stages)
     parallel = Parallelism(tp or (1 if ep else width), stages, ep or 1)
     if parallel.devices != devices and devices > 1:
-        found = f"{parallel.describe() or 'tp 1'} uses {parallel.devices} devices, but there are {devices}"
+        found = f"{parallel.describe() or 'TP=1'} uses {parallel.devices} devices, but there are {devices}"
         raise ParamcountError(found)
     return parallel
 
 
-def measure_fit(deployment: Deployment, parallel: Parallelism, smaller: Formats, limit: int | None) -> Fit:
-    """How a deployment fits.
-
-    `smaller`: {name for people: rows} of other formats of the weights, largest first. `limit`: the most tokens that
-    the model takes; None if unknown.
+def measure_fit(deployment: Deployment, parallel: Parallelism, limit: int | None) -> Fit:
+    """How a deployment fits. `limit`: the most tokens that the model takes; None if unknown.
 
     Raises: ParamcountError if the model cannot be divided like this.
     """
     check_parallelism(deployment.shape, parallel)
     device, shares = deployment.device, deployment.measure(parallel)
-    needed = max(share.total_bytes for share in shares)
+    needed, padding = find_fullest(shares).needs
     fewest = find_fewest(deployment)
-    fit = Fit(
+    return Fit(
+        verdict=device.judge(needed, padding),
         device=device.name,
         devices=parallel.devices,
         parallelism=parallel.describe(),
         memory_bytes=device.memory_bytes,
         overhead_bytes=device.overhead_bytes,
+        margin_bytes=device.margin_bytes + padding,
         utilization=1.0 if device.utilization is None else device.utilization,
         needed_bytes=needed + device.overhead_bytes,
         free_bytes=device.usable_bytes - needed,
-        longest_context=find_longest_context(deployment, parallel),
-        largest_batch=find_largest(lambda n: deployment.holds(parallel, batch=n), LARGEST_BATCH),
+        longest_context=find_longest_context(deployment, parallel, limit),
+        largest_batch=find_largest_batch(deployment, parallel),
         kv_tokens=deployment.count_tokens(parallel),
         fewest_devices=fewest.devices if fewest else None,
         fewest_parallelism=fewest.describe() if fewest else "",
         shares=shares,
         uneven=tuple(list_uneven(deployment.shape, parallel)),
     )
-    return fit._replace(advice=advise(fit, deployment, parallel, smaller, limit or LONGEST_CONTEXT))
 
 
-def find_longest_context(deployment: Deployment, parallel: Parallelism) -> int:
-    return find_largest(lambda n: deployment.holds(parallel, context=n), LONGEST_CONTEXT)
+def find_longest_context(deployment: Deployment, parallel: Parallelism, limit: int | None) -> int | None:
+    """The longest context that fits, at most `limit`; 0 if none does; None if there is no limit."""
+    longest = find_largest(lambda n: deployment.change(context=n).holds(parallel), limit or LONGEST_CONTEXT)
+    return None if limit is None and longest == LONGEST_CONTEXT else longest
 
 
-def advise(fit: Fit, deployment: Deployment, parallel: Parallelism, smaller: Formats, limit: int) -> str:
-    """What helps most: smaller weights if the model does not fit, else a smaller cache; "" if neither does."""
-    if not fit.fits:
-        fitting = (label for label, rows in smaller.items() if deployment._replace(rows=rows).holds(parallel))
-        label = next(fitting, "")
-        return f"{label} weights fit" if label else ""
-    request = deployment.request
-    if request.kv_dtype.keys.count_bytes(32) <= FP8.keys.count_bytes(32) or fit.longest_context >= limit:
-        return ""
-    longest = find_longest_context(deployment._replace(request=request._replace(kv_dtype=FP8)), parallel)
-    reached = f"{limit:,} tokens (the model's limit)" if longest >= limit else f"{longest:,} tokens"
-    return f"an FP8 KV cache (--kv-dtype fp8) raises the longest context to {reached}"
+def find_largest_batch(deployment: Deployment, parallel: Parallelism) -> int | None:
+    """The largest number of sequences that fits; 0 if not even one does; None if there is no limit."""
+    largest = find_largest(lambda n: deployment.change(batch=n).holds(parallel), LARGEST_BATCH)
+    return None if largest == LARGEST_BATCH else largest
 
 
 def find_largest(is_possible: Callable[[int], bool], limit: int) -> int:

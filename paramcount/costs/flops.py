@@ -8,9 +8,9 @@ from typing import Any
 
 from paramcount.costs.allocation import Request
 from paramcount.costs.caches import list_cache_groups
+from paramcount.costs.devices import check_size
 from paramcount.costs.dtypes import parse_kv_dtype, parse_weight_format
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.fit import check_size
 from paramcount.costs.gpus import Gpu, find_gpu, parse_devices
 from paramcount.costs.memory import choose_format, default_context
 from paramcount.costs.roofline import (

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 from paramcount.costs.allocation import Option, Request, check_options
 from paramcount.costs.caches import CacheGroup, count_growth, count_windows, list_cache_groups, list_layer_caches
+from paramcount.costs.devices import PADDED_FORMATS, PADDING_DIVISOR, Device, check_size
 from paramcount.costs.dtypes import KVDtype, WeightFormat, parse_kv_dtype, parse_weight_format
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.fit import Deployment, Device, Fit, check_size, measure_fit
+from paramcount.costs.fit import Deployment, Fit, measure_fit
 from paramcount.costs.sharding import Parallelism, find_shape
+from paramcount.costs.suggestions import list_suggestions
 from paramcount.costs.weights import (
     WeightGroup,
     describe_weights,
@@ -21,13 +23,12 @@ from paramcount.costs.weights import (
     sum_buffers,
 )
 from paramcount.counting import SCHEMA_VERSION, Count
-from paramcount.counting.quantisation.storage import find_plan, read_storage
+from paramcount.counting.quantisation.storage import StoredTensor, find_plan, read_storage
 from paramcount.errors import ParamcountError, make_choice_error
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.model import is_quantised
 
 DEFAULT_CONTEXT = 8192  # tokens; fewer if the model takes fewer
-ADVISED = ("fp8", "int8", "int4")  # formats to try if the model does not fit, largest first
 # Qwen3.5 and Nemotron-H; vLLM 0.33.0, model_executor/models/config.py
 STATE_DTYPE_KEYS, STATE_DTYPES = ("mamba_ssm_dtype", "mamba_ssm_cache_dtype"), ("float32", "bfloat16", "float16")
 ALTERNATIVES = ("f32", "bf16", "fp8", "int8", "int4", "nf4", "q4_k_m")  # formats that every result lists
@@ -87,6 +88,11 @@ class Memory:
     @property
     def total_bytes(self) -> int:
         return self.weights_bytes + self.buffers_bytes + self.kv_cache_bytes + self.state_bytes
+
+    @property
+    def padding_bytes(self) -> int:
+        """Bytes that the kernels of an engine may add to the weights, not in the total."""
+        return sum(group.bytes for group in self.weights if group.format in PADDED_FORMATS) // PADDING_DIVISOR
 
     def at(self, context: int) -> ContextCost:
         """The memory at another context length.
@@ -158,11 +164,7 @@ def measure_memory(
     count = count_model(model)
     format = choose_format(model, dtype)
     chosen = {name: parse_weight_format(value, where=f"dtype of {name}") for name, value in (overrides or {}).items()}
-    stored = store_weights(count, format, chosen)
-    if format.mix:
-        from paramcount.costs.gguf_mixes import list_rope_tables
-
-        stored += list_rope_tables(model.settled_sizes, count.architecture)
+    stored = store_model(model, format, chosen)
     weights = group_weights(stored)
     limit = find_longest_context(model)
     length = default_context(model) if context is None else check_size("context", context)
@@ -188,9 +190,19 @@ def measure_memory(
     if device:
         if device.utilization is None:
             device = device._replace(utilization=rules.utilization)
-        deployment = Deployment(stored, list_layer_caches(model), find_shape(count.sizes), rules, request, device)
-        smaller = {f.label: store_weights(count, f) for f in map(parse_weight_format, ADVISED)}
-        fit = measure_fit(deployment, parallel or Parallelism(), smaller, limit)
+        deployment = Deployment(
+            stored, list_layer_caches(model), find_shape(count.sizes), rules, request, device,
+            source_is_context=source is None and request.source is not None,
+        )  # fmt: skip
+        parallel = parallel or Parallelism()
+        fit = measure_fit(deployment, parallel, limit)
+        is_gguf = engine == "llama.cpp" or bool(format.mix)
+
+        def store(name: str) -> list[StoredTensor]:
+            return store_model(model, parse_weight_format(name), chosen)
+
+        suggestions = list_suggestions(fit, deployment, parallel, store, limit, is_gguf=is_gguf)
+        fit = fit._replace(suggestions=suggestions)
     warnings = []
     if limit is not None and length > limit:
         warnings.append(f"a context of {length:,} exceeds the {limit:,} positions of {model.id}")
@@ -230,6 +242,17 @@ def measure_memory(
         notes=(*allocation.notes, *list_storage_notes(stored, format), *list_mtp_notes(count)),
     )
     return replace(memory, contexts=tuple(memory.at(n) for n in list_contexts(length, limit)))
+
+
+def store_model(model: Model, format: WeightFormat, overrides: Mapping[str, WeightFormat]) -> list[StoredTensor]:
+    """How a model's tensors are stored, those that llama.cpp's converter adds included."""
+    count = count_model(model)
+    stored = store_weights(count, format, overrides)
+    if format.mix:
+        from paramcount.costs.gguf_mixes import list_rope_tables
+
+        stored += list_rope_tables(model.settled_sizes, count.architecture)
+    return stored
 
 
 def choose_format(model: Model, dtype: object) -> WeightFormat:

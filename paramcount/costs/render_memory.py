@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from paramcount.costs.caches import count_source
-from paramcount.costs.fit import LARGEST_BATCH, LONGEST_CONTEXT, Fit
+from paramcount.costs.fit import Fit, find_fullest
 from paramcount.costs.memory import ContextCost, Memory
+from paramcount.costs.render_fit import (
+    describe_each,
+    describe_minimum,
+    describe_options,
+    describe_suggestions,
+    describe_verdict,
+)
 from paramcount.output.numbers import format_binary_bytes, format_bytes
 from paramcount.output.tables import Column, Table, render
 
@@ -87,14 +94,12 @@ def describe_cache(memory: Memory) -> str:
 
 
 def describe_fit(memory: Memory) -> list[str]:
-    """The lines about the device: the verdict, the sum, the limits, and what helps most."""
+    """The lines about the device: the verdict, the sum, the limits, and what helps."""
     fit = memory.fit
     if fit is None:
         return []
     devices = f"{fit.devices} × {fit.device}" + (f" ({fit.parallelism})" if fit.parallelism else "")
-    left = f"{format_bytes(fit.free_bytes)} free" if fit.fits else f"{format_bytes(-fit.free_bytes)} short"
-    each = " per device" if fit.devices > 1 else ""
-    fullest = max(fit.shares, key=lambda share: share.total_bytes)
+    fullest = find_fullest(fit.shares)
     terms = [f"{format_bytes(fullest.weights_bytes)} weights ({memory.dtype})"]
     if fullest.kv_cache_bytes:
         terms.append(f"{format_bytes(fullest.kv_cache_bytes)} KV cache ({memory.context:,} tokens)")
@@ -104,29 +109,37 @@ def describe_fit(memory: Memory) -> list[str]:
     capacity = format_bytes(fit.memory_bytes)
     if fit.utilization < 1:
         capacity = f"{fit.utilization:.0%} of {capacity}"
-    lines = [
-        f"{'fits' if fit.fits else 'does not fit'} {devices}: {left}{each}",
-        f"{' + '.join(terms)} = {format_bytes(fit.needed_bytes)}; available: {capacity}{each}",
+    return [
+        describe_verdict(fit, devices, capacity),
+        f"{' + '.join(terms)} = {format_bytes(fit.needed_bytes)}; available: {capacity}{describe_each(fit)}",
+        describe_limits(fit, memory),
+        *fit.uneven,
+        *describe_longer_context(fit, memory),
     ]
-    lines.append(describe_limits(fit, memory))
-    lines += fit.uneven
-    return [*lines, fit.advice] if fit.advice else lines
 
 
 def describe_limits(fit: Fit, memory: Memory) -> str:
-    """Longest context, largest batch and fewest devices."""
-    longest = "unlimited" if fit.longest_context >= LONGEST_CONTEXT else f"{fit.longest_context:,} tokens"
-    if memory.context_limit is not None and memory.context_limit <= fit.longest_context:
-        longest = f"{memory.context_limit:,} tokens (the model's limit)"
-    batch = "unlimited" if fit.largest_batch >= LARGEST_BATCH else f"{fit.largest_batch:,}"
-    parts = [f"longest context {longest}", f"largest batch {batch}"]
-    if memory.engine == "vllm":
-        parts.insert(0, f"KV cache size {fit.kv_tokens:,} tokens")
-    if fit.longest_context == 0:
-        parts = []
-    if fit.fewest_devices is None:
-        parts.append("more than 1,024 devices needed")
-    else:
-        layout = f" ({fit.fewest_parallelism})" if fit.fewest_parallelism else ""
-        parts.append(f"fewest devices {fit.fewest_devices:,}{layout}")
-    return " · ".join(parts)
+    """Longest context, largest batch and fewest devices; or what makes it fit."""
+    parts = [f"KV cache size {fit.kv_tokens:,} tokens"] if memory.engine == "vllm" and fit.kv_tokens else []
+    if fit.fits:
+        batch = "unlimited" if fit.largest_batch is None else f"{fit.largest_batch:,}"
+        longest = describe_context(fit.longest_context, memory)
+        parts += [f"longest context {longest}", f"largest batch {batch}"]
+    elif helps := describe_suggestions(fit.suggestions):
+        parts.append(helps)
+    return " · ".join([*parts, describe_minimum(fit)])
+
+
+def describe_longer_context(fit: Fit, memory: Memory) -> list[str]:
+    """What allows a longer context, if it fits already."""
+    return [
+        f"longest context with {describe_options(suggestion)}: {describe_context(suggestion.longest_context, memory)}"
+        for suggestion in fit.suggestions
+        if fit.fits
+    ]
+
+
+def describe_context(context: int | None, memory: Memory) -> str:
+    if context is None:
+        return "unlimited"
+    return f"{context:,} tokens" + (" (the model's limit)" if context == memory.context_limit else "")

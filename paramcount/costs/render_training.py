@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from paramcount.costs.devices import DOES_NOT_FIT
 from paramcount.costs.optimizers import OPTIMIZERS
+from paramcount.costs.render_fit import describe_each, describe_suggestions, describe_verdict
 from paramcount.costs.training import Training
 from paramcount.costs.training_setup import PRECISIONS, Setup
 from paramcount.output.numbers import format_bytes
@@ -41,7 +43,7 @@ def build_training_table(training: Training) -> Table:
 
 
 def describe_setup(setup: Setup) -> str:
-    """Such as "8 GPUs (dp 8, ZeRO 3), batch 1 × 8,192, full recomputation, flash attention"."""
+    """Such as "8 GPUs (DP=8, ZeRO 3), batch 1 × 8,192, full recomputation, flash attention"."""
     gpus = f"{setup.gpus:,} GPUs ({setup.describe_parallelism()})" if setup.gpus > 1 else "1 GPU"
     recomputation = "no recomputation" if setup.checkpointing == "none" else f"{setup.checkpointing} recomputation"
     parts = [gpus, f"batch {setup.batch:,} × {setup.context:,}", recomputation]
@@ -54,15 +56,18 @@ def describe_fit(training: Training) -> list[str]:
     fit = training.fit
     if fit is None:
         return []
-    each = " on each" if fit.devices > 1 else ""
-    left = f"{format_bytes(fit.free_bytes)} free" if fit.fits else f"{format_bytes(-fit.free_bytes)} too little"
-    needed = f"{format_bytes(fit.needed_bytes)} of {format_bytes(fit.memory_bytes)}"
-    overhead = f"{format_bytes(fit.overhead_bytes)} assumed overhead included"
-    lines = [
-        f"{'fits' if fit.fits else 'does not fit'} {fit.devices:,} × {fit.device}: {left}{each}",
-        f"{needed}, {overhead}; largest micro-batch {fit.largest_batch:,}",
+    capacity = format_bytes(fit.memory_bytes)
+    batch = "no micro-batch fits"
+    if fit.largest_batch != 0:
+        batch = f"largest micro-batch {'unlimited' if fit.largest_batch is None else format(fit.largest_batch, ',')}"
+    needed = f"needs {format_bytes(fit.needed_bytes)}{describe_each(fit)}, {capacity} available; "
+    overhead = f"{format_bytes(fit.overhead_bytes)} overhead (assumed) included; {batch}"
+    helps = describe_suggestions(fit.suggestions)
+    return [
+        describe_verdict(fit, f"{fit.devices:,} × {fit.device}", capacity),
+        overhead if fit.verdict == DOES_NOT_FIT else needed + overhead,  # which says what it needs
+        *([helps] if helps else []),
     ]
-    return [*lines, fit.advice] if fit.advice else lines
 
 
 def describe_stages(training: Training) -> list[str]:

@@ -41,8 +41,8 @@ class Parallelism(NamedTuple):
         return max(self.tp, self.ep) * self.pp
 
     def describe(self) -> str:
-        """Such as "tp 8, pp 2"."""
-        names = [f"{name} {n}" for name, n in self._asdict().items() if n > 1]
+        """Such as "TP=8, PP=2"."""
+        names = [f"{name.upper()}={n}" for name, n in self._asdict().items() if n > 1]
         return ", ".join(names)
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from paramcount.costs.activations import ActivationOptions, Activations, LayerActivations, measure_activations
+from paramcount.costs.devices import Device
 from paramcount.costs.dtypes import parse_weight_format
-from paramcount.costs.fit import Device
 from paramcount.costs.memory import find_longest_context
 from paramcount.costs.optimizers import OPTIMIZERS
 from paramcount.costs.sharding import Parallelism, Shape, check_parallelism, find_shape, share_weights, split_layers
@@ -118,7 +118,7 @@ class Training:
             "formulas": dict(self.formulas),
             "stages": [share._asdict() | {"total_bytes": share.total_bytes} for share in self.stages],
             "layers": [layer._asdict() for layer in self.layers],
-            "fit": self.fit._asdict() | {"fits": self.fit.fits} if self.fit else None,
+            "fit": self.fit.to_dict() if self.fit else None,
             "warnings": list(self.warnings),
             "notes": list(self.notes),
         }

@@ -2,48 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
-from paramcount.costs.fit import LARGEST_BATCH, Device, find_largest
+from paramcount.costs.devices import FITS, Device
+from paramcount.costs.fit import LARGEST_BATCH, Suggestion, find_largest
 from paramcount.costs.training_setup import Setup
 
 
 class TrainingFit(NamedTuple):
     """Whether a training fits the memory of each device."""
 
+    verdict: str  # one of devices.VERDICTS
     device: str
     devices: int
     memory_bytes: int
     overhead_bytes: int  # assumed, on each device
+    margin_bytes: int  # that must be free for "fits"
     needed_bytes: int  # on the fullest device, overhead included
-    free_bytes: int  # negative if it does not fit
-    largest_batch: int  # sequences per micro-batch that fit; 0 if none does
-    advice: str = ""  # what makes it fit
+    free_bytes: int  # negative if that is more than the device has
+    largest_batch: int | None  # sequences per micro-batch that fit; 0: none; None: no limit
+    suggestions: tuple[Suggestion, ...] = ()  # what makes it fit, the mildest first
 
     @property
     def fits(self) -> bool:
-        return self.free_bytes >= 0
+        """Whether the verdict is "fits": neither "does not fit" nor "too close to call"."""
+        return self.verdict == FITS
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain data for JSON."""
+        return self._asdict() | {
+            "fits": self.fits,
+            "suggestions": [suggestion._asdict() for suggestion in self.suggestions],
+        }
 
 
 def fit_training(setup: Setup, device: Device, find_size: Callable[[Setup], int]) -> TrainingFit:
     """Whether a training fits. `find_size`: bytes that a setup takes on the fullest GPU."""
     needed = find_size(setup)
+    largest = find_largest(lambda n: device.judge(find_size(setup._replace(batch=n))) == FITS, LARGEST_BATCH)
     fit = TrainingFit(
+        verdict=device.judge(needed),
         device=device.name,
         devices=setup.gpus,
         memory_bytes=device.memory_bytes,
         overhead_bytes=device.overhead_bytes,
+        margin_bytes=device.margin_bytes,
         needed_bytes=needed + device.overhead_bytes,
         free_bytes=device.usable_bytes - needed,
-        largest_batch=find_largest(lambda n: find_size(setup._replace(batch=n)) <= device.usable_bytes, LARGEST_BATCH),
+        largest_batch=None if largest == LARGEST_BATCH else largest,
     )
-    if fit.fits:
-        return fit
+    return fit if fit.fits else fit._replace(suggestions=list_suggestions(setup, device, find_size))
+
+
+def list_suggestions(setup: Setup, device: Device, find_size: Callable[[Setup], int]) -> tuple[Suggestion, ...]:
+    """Changes of the setup that make it fit, the cheapest first, none of which has one before it and more."""
+    found: list[Suggestion] = []
     for changed in list_savings(setup):
-        if find_size(changed) <= device.usable_bytes:
-            return fit._replace(advice=f"{describe_changes(setup, changed)} makes it fit")
-    return fit
+        options = find_changes(setup, changed)
+        if any(suggestion.options.items() <= options.items() for suggestion in found):
+            continue
+        size = find_size(changed)
+        if device.judge(size) == FITS:
+            found.append(Suggestion(options, device.usable_bytes - size))
+    return tuple(found)
 
 
 def list_savings(setup: Setup) -> list[Setup]:
@@ -56,10 +78,6 @@ def list_savings(setup: Setup) -> list[Setup]:
     return [candidate for candidate in candidates if candidate != setup]
 
 
-def describe_changes(setup: Setup, changed: Setup) -> str:
-    """The options that differ: "--zero 3 --checkpointing full"."""
-    options = []
-    for name, value in changed._asdict().items():
-        if value != getattr(setup, name):
-            options.append("flash attention" if name == "flash_attention" else f"--{name} {value}")
-    return " ".join(options)
+def find_changes(setup: Setup, changed: Setup) -> Mapping[str, object]:
+    """The options that differ: {"zero": 3, "checkpointing": "full"}."""
+    return {name: value for name, value in changed._asdict().items() if value != getattr(setup, name)}

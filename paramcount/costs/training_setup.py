@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from paramcount.costs.fit import check_size
+from paramcount.costs.devices import check_size
 from paramcount.costs.optimizers import OPTIMIZERS
 from paramcount.errors import ParamcountError, make_choice_error
 
@@ -55,9 +55,10 @@ class Setup(NamedTuple):
         return self.dp * self.tp * self.pp
 
     def describe_parallelism(self) -> str:
-        """Such as "dp 8, ZeRO 3"; "" for one GPU."""
-        names = [f"{name} {getattr(self, name)}" for name in ("dp", "tp", "pp", "ep") if getattr(self, name) > 1]
-        return ", ".join([*names, *(["sp"] if self.sp else []), *([f"ZeRO {self.zero}"] if self.zero else [])])
+        """Such as "DP=8, ZeRO 3"; "" for one GPU."""
+        sizes = {name.upper(): getattr(self, name) for name in ("dp", "tp", "pp", "ep")}
+        names = [f"{name}={n}" for name, n in sizes.items() if n > 1]
+        return ", ".join([*names, *(["SP"] if self.sp else []), *([f"ZeRO {self.zero}"] if self.zero else [])])
 
 
 def make_setup(

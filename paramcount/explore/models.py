@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 
+from paramcount.costs.devices import MARGIN_DIVISOR, Device
 from paramcount.costs.gpus import list_gpus
 from paramcount.counting.components import COMPONENTS
 from paramcount.counting.sum_weights import get_structure
@@ -80,11 +81,13 @@ def export_models(models: Iterable[Model]) -> Data:
     """All models as data for the page. Integers that JavaScript cannot hold exactly are strings."""
     structures = Structures()
     exported = [export_model(model, structures) for model in models]
-    gpus = [{"name": gpu.name, "usable": gpu.memory_bytes - OVERHEAD} for gpu in list_gpus()]
+    devices = [Device(gpu.name, gpu.memory_bytes, OVERHEAD) for gpu in list_gpus()]
+    gpus = [{"name": device.name, "usable": device.usable_bytes - device.margin_bytes} for device in devices]
     return {
         "components": COMPONENTS,
         "gpus": gpus,
         "overhead": OVERHEAD,
+        "margin": 100 // MARGIN_DIVISOR,
         "models": exported,
         "sharing": export_sharing(structures.details),
         "structures": structures.structures.list_all(),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from paramcount.costs.devices import FITS, MARGIN_DIVISOR, Device
 from paramcount.costs.dtypes import PLAIN
 from paramcount.costs.memory import Memory, measure_memory
 from paramcount.counting import SCHEMA_VERSION
@@ -45,7 +46,7 @@ class Budget(NamedTuple):
     total: int | None = None
     active: int | None = None
     within: float = DEFAULT_WITHIN  # of `total` and `active`
-    memory: int | None = None  # bytes, at most
+    memory: int | None = None  # bytes of a device on which it must fit
     dtype: str = "bf16"
     context: int | None = None
     overhead: int = OVERHEAD
@@ -194,8 +195,15 @@ def make_candidate(like: Model, budget: Budget, row: Row) -> Candidate | None:
         raise AssertionError(f"{row.sizes}: {row.total} on arrays, {count.total} alone")
     if budget.memory is None:
         return Candidate(model, row.sizes, row.total, row.active, None)
-    n_bytes = find_memory(model, budget).total_bytes + budget.overhead
-    return Candidate(model, row.sizes, row.total, row.active, n_bytes) if n_bytes <= budget.memory else None
+    memory = find_memory(model, budget)
+    if make_device(budget).judge(memory.total_bytes, memory.padding_bytes) != FITS:
+        return None
+    return Candidate(model, row.sizes, row.total, row.active, memory.total_bytes + budget.overhead)
+
+
+def make_device(budget: Budget) -> Device:
+    """The device that the model must fit."""
+    return Device("", budget.memory or 0, budget.overhead)
 
 
 def find_memory(model: Model, budget: Budget) -> Memory:
@@ -209,12 +217,10 @@ def list_likely(like: Model, budget: Budget, table: Sequence[Row]) -> Sequence[R
         return table
     memory = find_memory(like, budget)
     per_parameter = Fraction(memory.weights_bytes, count_model(like).total)
+    device = make_device(budget)
+    limit = device.usable_bytes - device.margin_bytes
     share = Fraction(str(SHARE_PLAIN if budget.dtype.lower() in PLAIN else SHARE_QUANTISED))
-    likely = [
-        row
-        for row in table
-        if share * (per_parameter * row.total + row.kv_per_token * memory.context) + budget.overhead <= budget.memory
-    ]
+    likely = [row for row in table if share * (per_parameter * row.total + row.kv_per_token * memory.context) <= limit]
     return likely[:MOST_MEASURED]
 
 
@@ -243,7 +249,7 @@ def describe_budget(budget: Budget) -> tuple[str, ...]:
         context = "the default context" if budget.context is None else f"{budget.context:,} tokens"
         rules.append(
             f"weights in {budget.dtype}, KV cache of {context} and {budget.overhead:,} bytes of overhead (assumed) "
-            f"are at most {budget.memory:,} bytes"
+            f"leave {make_device(budget).margin_bytes:,} of {budget.memory:,} bytes free ({100 // MARGIN_DIVISOR}%)"
         )
     return tuple(rules)
 
@@ -257,7 +263,10 @@ def make_error(like: Model, budget: Budget, table: Sequence[Row]) -> ParamcountE
     share = f"within {100 * budget.within:.4g}% of the budget"
     if budget.memory is not None and within:
         smallest = min(within, key=lambda row: row.total)
-        needed = find_memory(change_sizes(like, smallest.sizes), budget).total_bytes + budget.overhead
+        # the least memory of which a tenth is left
+        memory = find_memory(change_sizes(like, smallest.sizes), budget)
+        taken = memory.total_bytes + memory.padding_bytes + budget.overhead
+        needed = -(-taken * MARGIN_DIVISOR // (MARGIN_DIVISOR - 1))
         found = f"no configuration like {like.id} {f'{share} ' if has_counts else ''}fits {budget.memory:,} bytes"
         expected = f"more memory: the smallest, of {smallest.total:,} parameters, needs {needed:,} bytes"
         return ParamcountError(found, expected=expected)

@@ -234,7 +234,10 @@ function Fits({ data, structure, values, context, chosen, choose }) {
       <select aria-label="GPU" value={gpu.name} onChange={(event) => choose(event.target.value)}>
         {data.gpus.map(({ name }) => <option key={name}>{name}</option>)}
       </select>{" "}
-      <small>with {formatBytes(BigInt(data.overhead))} assumed for the runtime on each, sharing every matrix</small>
+      <small>
+        with {formatBytes(BigInt(data.overhead))} assumed for the runtime and {data.margin}% of the memory left on each, sharing
+        every matrix
+      </small>
     </p>
   );
 }

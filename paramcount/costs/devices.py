@@ -1,0 +1,77 @@
+"""The memory of a device, and whether something fits it: it fits, it does not fit, or it is too close to call."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from paramcount.costs.gpus import find_gpu, parse_devices
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.output.numbers import format_bytes
+
+FITS, DOES_NOT_FIT, TOO_CLOSE = VERDICTS = ("fits", "does not fit", "too close to call")
+# What a runtime takes is assumed to be the same for every engine, model and batch. Logged runs differ from the
+# assumption by up to a tenth of the device (tests/data/fits.csv), so a smaller margin decides nothing.
+MARGIN_DIVISOR = 10
+# Engines pad MXFP4 matrices for their kernels: vLLM takes 65.97 GiB for gpt-oss-120b, 9% of the experts more than the
+# files (https://github.com/vllm-project/vllm/issues/23278).
+PADDING_DIVISOR, PADDED_FORMATS = 10, ("MXFP4",)
+
+
+class Device(NamedTuple):
+    """The memory that a model may take."""
+
+    name: str
+    memory_bytes: int  # of each device
+    overhead_bytes: int  # that a runtime takes on each device, an assumption
+    utilization: float | None = None  # the share of the memory that the engine may use; None: its default
+    is_gpu: bool = False  # whether the name is that of a GPU of the table
+
+    @property
+    def usable_bytes(self) -> int:
+        return int(self.memory_bytes * (1.0 if self.utilization is None else self.utilization)) - self.overhead_bytes
+
+    @property
+    def margin_bytes(self) -> int:
+        """The least that must be free or short for an answer: 10% of the memory, rounded up."""
+        return -(-self.memory_bytes // MARGIN_DIVISOR)
+
+    def judge(self, size: int, padding: int = 0) -> str:
+        """One of VERDICTS for so many bytes of weights, cache and state, without overhead.
+
+        `padding`: bytes that the weights may take besides.
+        """
+        free = self.usable_bytes - size
+        if free >= self.margin_bytes + padding:
+            return FITS
+        # Certain is only what does not rest on the overhead.
+        short = -free - self.overhead_bytes
+        return DOES_NOT_FIT if size > self.memory_bytes or short >= self.margin_bytes else TOO_CLOSE
+
+
+def make_device(
+    gpu: object, memory_bytes: object, overhead_bytes: int, utilization: object = None
+) -> tuple[int, Device]:
+    """(number of devices, device) for a GPU by name, such as "8xH100", or for a size of memory.
+
+    Raises: ParamcountError for an unknown GPU, if both or neither are given, and for a wrong utilization.
+    """
+    if utilization is not None and (not isinstance(utilization, (int, float)) or not 0 < utilization <= 1):
+        raise ParamcountError(f"= {describe_value(utilization)}", where="utilization", expected="above 0, at most 1")
+    if (gpu is None) == (memory_bytes is None):
+        raise ParamcountError("gpu cannot be combined with memory" if gpu else "needs a GPU or a size of memory")
+    if gpu is None:
+        size = check_size("memory", memory_bytes, limit=10**18)
+        return 1, Device(f"device with {format_bytes(size)}", size, overhead_bytes, utilization)
+    number, name = parse_devices(gpu, where="gpu")
+    found = find_gpu(name)
+    return number, Device(found.name, found.memory_bytes, overhead_bytes, utilization, is_gpu=True)
+
+
+def check_size(name: str, value: object, *, limit: int = 10**9) -> int:
+    """The value of an option.
+
+    Raises: ParamcountError unless it is an integer from 1 to the limit.
+    """
+    if type(value) is not int or not 1 <= value <= limit:
+        raise ParamcountError(f"= {describe_value(value)}", where=name, expected=f"an integer from 1 to {limit:,}")
+    return value
