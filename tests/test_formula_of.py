@@ -206,7 +206,7 @@ def test_an_architecture_with_its_required_flags_evaluates_to_the_count(name: st
     assert errors <= 1 + len(parts) or name in ZIPPED  # one error names them all; those of each named part, another
     cls, count = architecture(name), count_sizes(model.sizes)
     values = check_structure(cls, structure)
-    sums = sum_architecture(cls, values)
+    sums, _ = sum_architecture(cls, values)
     for of in ("total", "active", "active_min", "buffers", "mtp"):
         assert evaluate_at(select_count(sums, SymbolicSizes(cls, values).as_sizes(), cls, of), model.sizes) == getattr(
             count, of
@@ -425,6 +425,6 @@ def test_a_flag_that_the_forward_pass_starts_to_read_becomes_required(monkeypatc
     assert (
         sum_architecture(
             architecture("llama"), {"attention_bias": True, "mlp_bias": False, "tie_word_embeddings": False}
-        ).tied
+        )[0].tied
         is False
     )

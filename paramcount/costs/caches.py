@@ -10,6 +10,7 @@ from paramcount.costs.dtypes import KVDtype
 from paramcount.counting.sum_weights import list_flows
 from paramcount.flow.caches import CHUNK, KEYS_AND_VALUES, LAST_INPUTS, Cached, list_cached
 from paramcount.sizes import Sizes
+from paramcount.symbolic.polynomials import has_same_terms
 from paramcount.zoo import Model
 
 BLOCKS = "compressed blocks of tokens"
@@ -132,7 +133,7 @@ def merge_groups(groups: Iterable[CacheGroup]) -> tuple[CacheGroup, ...]:
     for group in groups:
         key = group._replace(layers=0)
         layers[key] = layers.get(key, 0) + group.layers
-    return tuple(group._replace(layers=n) for group, n in layers.items() if n != 0)
+    return tuple(group._replace(layers=n) for group, n in layers.items() if not has_same_terms(n, 0))
 
 
 def make_groups(cached: Cached) -> list[CacheGroup]:

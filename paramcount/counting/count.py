@@ -237,7 +237,7 @@ def build_count(sums: Sums, sizes: Sizes, id: str, head: bool, **facts: Any) -> 
         components=components,
         active_components=active_components,
         # Whether a kind without layers has details of 0 depends on the cache.
-        details={name: n for name, n in sums.details.items() if n != 0},
+        details={name: n for name, n in sums.details.items() if (n if type(n) is int else n.terms)},
         parts={**NO_PARTS, **sums.parts},
         buffers=sums.excluded["buffer"],
         legacy_buffers=legacy,

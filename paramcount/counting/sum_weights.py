@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Se
 from math import prod
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.counting.components import locate_component
 from paramcount.errors import ParamcountError
@@ -18,10 +18,14 @@ from paramcount.flow import Data, Repeat, Size, given, list_weights
 from paramcount.flow.walk import count_copies
 from paramcount.sizes import Sizes, inner_configs
 
+if TYPE_CHECKING:
+    from paramcount.symbolic.polynomials import Condition
+
 WALKS_BEFORE_DERIVING = 2  # deriving polynomials pays off from the third config of a structure
 NO_POLYNOMIALS = -1  # the structure depends on the value of a size
 STRUCTURE_ERRORS = (ParamcountError, TypeError, AttributeError)  # raised if a declaration branches on a symbol
 MAX_STRUCTURES = 5000  # about 6 KB each
+MOST_VARIANTS = 8  # of a structure, by which of its sizes are equal
 EXCLUDED = ("buffer", "mtp", "mtp_buffer", "mtp_copy")  # not included in the total
 
 
@@ -108,9 +112,15 @@ def cached_sums(sizes: Sizes, head: bool = True) -> Sums:
             _structures[key] = entry + 1
             return sum_weights(sizes, head)
         if entry == WALKS_BEFORE_DERIVING:
-            entry = _structures[key] = derive_polynomials(sizes, head, fixed_numbers) or NO_POLYNOMIALS
-        if isinstance(entry, CompiledSums):
-            return entry.evaluate(sizes)
+            compiled = derive_polynomials(sizes, head, fixed_numbers)
+            entry = _structures[key] = [compiled] if compiled else NO_POLYNOMIALS
+        if isinstance(entry, list):
+            for compiled in entry:
+                if not compiled.conditions or compiled.holds(sizes):
+                    return compiled.evaluate(sizes)
+            if len(entry) < MOST_VARIANTS and (compiled := derive_polynomials(sizes, head, fixed_numbers)):
+                entry.append(compiled)
+            return sum_weights(sizes, head)
     return sum_weights(sizes, head)
 
 
@@ -147,6 +157,13 @@ class CompiledSums(NamedTuple):
     polynomials: tuple[tuple[tuple[int, int], ...], ...]  # (coefficient, entry) of each term
     names: tuple[tuple[str, ...], ...]  # of the polynomials, for each mapping of `Sums`
     tied: bool
+    sizes: tuple[str, ...]  # the paths of the sizes that `get_sizes` returns
+    conditions: tuple[Condition, ...]  # which sizes are equal: other sizes have other polynomials
+
+    def holds(self, sizes: Sizes) -> bool:
+        """Whether the polynomials are those of a config with this structure."""
+        values = dict(zip(self.sizes, self.get_sizes(sizes)))
+        return all(condition.holds(values) for condition in self.conditions)
 
     def evaluate(self, sizes: Sizes) -> Sums:
         entries = [1, *self.get_sizes(sizes)]
@@ -163,23 +180,42 @@ class CompiledSums(NamedTuple):
         return Sums(components, active, details, parts, excluded, self.tied, values[-1])
 
 
-_structures: dict[Hashable, int | CompiledSums] = {}
+_structures: dict[Hashable, int | list[CompiledSums]] = {}
 
 
 def derive_polynomials(sizes: Sizes, head: bool, fixed_numbers: bool) -> CompiledSums | None:
-    """The compiled polynomials of a structure; None if it depends on the value of a size."""
+    """The compiled polynomials of a structure, for configs in which the same sizes are equal as in this one.
+
+    None if it depends on the value of a size otherwise.
+    """
+    from paramcount.symbolic.polynomials import decide_by, has_same_terms
+
     try:
-        sums = sum_weights(make_symbolic(sizes, fixed_numbers), head)
+        with decide_by(list_numbers(sizes)) as decisions:
+            sums = sum_weights(make_symbolic(sizes, fixed_numbers), head)
     except STRUCTURE_ERRORS:
         return None
-    active = {name: n for name, n in sums.active.items() if n != sums.components[name]}
+    active = {name: n for name, n in sums.active.items() if not has_same_terms(n, sums.components[name])}
     tables = (sums.components, active, sums.details, sums.parts, sums.excluded)
     polynomials = [*(n for table in tables for n in table.values()), sums.active_slack]
-    names = sorted({name for p in polynomials if type(p) is not int for name in p.names})
+    compared = [condition.difference for condition in decisions.conditions]
+    names = sorted({name for p in (*polynomials, *compared) if type(p) is not int for name in p.names})
     if len(names) < 2:  # attrgetter returns a tuple only for two names or more
         return None
     products, compiled = compile_polynomials(names, polynomials)
-    return CompiledSums(attrgetter(*names), products, compiled, tuple(map(tuple, tables)), sums.tied)
+    columns = tuple(map(tuple, tables))
+    return CompiledSums(attrgetter(*names), products, compiled, columns, sums.tied, tuple(names), decisions.conditions)
+
+
+def list_numbers(sizes: Sizes, prefix: str = "") -> dict[str, int]:
+    """Every integer size, including the sizes of inner configs such as "vision.n_layers"."""
+    numbers: dict[str, int] = {}
+    for name, value in sizes.__dict__.items():
+        if name in inner_configs(type(sizes)) and value is not None:
+            numbers |= list_numbers(value, f"{prefix}{name}.")
+        elif type(value) is int:
+            numbers[prefix + name] = value
+    return numbers
 
 
 def compile_polynomials(

@@ -41,7 +41,7 @@ def list_expert_groups(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> Ite
             one = sum(evaluate(size, walk.values) for size in sizes)
             kinds_of_stack = [layer.kind for layer in kinds.get(stack, repeats)]
             kind = name_words(find_common_words([layer.kind for layer in repeats], kinds_of_stack))
-            trees = [factor(size.terms) for size in sizes if size != 0]
+            trees = [factor(size.terms) for size in sizes if size.terms]
             formula = " + ".join(format_formula(tree, PRODUCTS) for tree in trees)
             numbers = " + ".join(format_formula(tree, substitute_values(PRODUCTS, walk.values)) for tree in trees)
             n_all, n_active = layers * experts * one, layers * active * one

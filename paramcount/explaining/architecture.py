@@ -25,7 +25,7 @@ from paramcount.errors import (
 )
 from paramcount.huggingface.fields import read_values
 from paramcount.sizes import Sizes, Tower, inner_configs
-from paramcount.symbolic.polynomials import Polynomial, make_symbols
+from paramcount.symbolic.polynomials import Condition, Polynomial, decide_by, make_symbols
 
 NAMED_PARTS = ("language", "tower")
 TRIAL = 6  # the number used for a size that cannot be a symbol and has no default
@@ -184,10 +184,11 @@ class Trial(NamedTuple):
     signature: Hashable  # equal for equal weights; the text of the error if the trial failed
     fields: Mapping[str, Kind]
     numbers: tuple[str, ...]  # sizes that cannot be symbols
+    conditions: tuple[Condition, ...] = ()  # sizes that were compared, and are not equal
 
 
-def sum_architecture(cls: type[Sizes], values: Values) -> Sums:
-    """The sums of the weights of an architecture, as polynomials.
+def sum_architecture(cls: type[Sizes], values: Values) -> tuple[Sums, tuple[Condition, ...]]:
+    """The sums of the weights of an architecture, as polynomials, and the conditions for them.
 
     Raises: ParamcountError if a flag that the weights depend on is missing; it names all of them.
     """
@@ -229,7 +230,7 @@ def sum_architecture(cls: type[Sizes], values: Values) -> Sums:
     result = try_cached(values)
     if result.sums is None:
         raise ParamcountError(str(result.signature))
-    return result.sums
+    return result.sums, result.conditions
 
 
 def try_values(cls: type[Sizes], values: Values) -> Trial:
@@ -238,7 +239,8 @@ def try_values(cls: type[Sizes], values: Values) -> Trial:
     while True:
         c = SymbolicSizes(cls, {**values, **numbers})
         try:
-            sums = sum_weights(c.as_sizes(), True)
+            with decide_by(None) as decisions:
+                sums = sum_weights(c.as_sizes(), True)
         except WALK_ERRORS as error:
             is_short = isinstance(error, IndexError)  # a list, which no number makes longer
             size = "" if is_short else find_required_number(cls, {**values, **numbers}, str(error))
@@ -247,8 +249,8 @@ def try_values(cls: type[Sizes], values: Values) -> Trial:
             numbers[size] = get_default_number(cls, size)
         else:
             tables = (sums.components, sums.active, sums.details, sums.parts, sums.excluded)
-            signature = tuple(frozenset(table.items()) for table in tables), sums.tied, sums.active_slack
-            return Trial(sums, signature, c.fields, tuple(numbers))
+            signature = tuple(frozenset(table.items()) for table in tables), sums.tied, frozenset([sums.active_slack])
+            return Trial(sums, signature, c.fields, tuple(numbers), decisions.conditions)
 
 
 def find_required_number(cls: type[Sizes], values: Values, failure: str) -> str:
@@ -258,7 +260,8 @@ def find_required_number(cls: type[Sizes], values: Values, failure: str) -> str:
     for path in sorted(paths, key=lambda path: not path.rpartition(".")[2].startswith("n_")):
         try:
             trial = SymbolicSizes(cls, {**values, path: get_default_number(cls, path)})
-            sum_weights(trial.as_sizes(), True)
+            with decide_by(None):
+                sum_weights(trial.as_sizes(), True)
         except WALK_ERRORS as error:
             if str(error) != failure:
                 further = further or path

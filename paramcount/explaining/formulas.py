@@ -11,13 +11,13 @@ import paramcount.zoo as zoo
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.components import COMPONENTS, PARTS
 from paramcount.counting.count import build_count
-from paramcount.counting.sum_weights import STRUCTURE_ERRORS, Sums, sum_weights
+from paramcount.counting.sum_weights import STRUCTURE_ERRORS, Sums, list_numbers, sum_weights
 from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, make_printable
 from paramcount.explaining.architecture import SymbolicSizes, check_structure, sum_architecture
 from paramcount.explaining.pieces import to_polynomial, walk_model
 from paramcount.sizes import Sizes
 from paramcount.sizes.values import flatten
-from paramcount.symbolic.polynomials import Polynomial
+from paramcount.symbolic.polynomials import Condition, Polynomial, decide_by
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.names import find_id
 from paramcount.zoo.what_if import change_sizes
@@ -38,10 +38,11 @@ def build_architecture_formula(name: str, of: str, structure: Mapping[str, objec
     cls = architecture(name)
     try:
         values = check_structure(cls, dict(flatten(structure)))
-        sums = sum_architecture(cls, values)
+        sums, conditions = sum_architecture(cls, values)
     except ParamcountError as error:
         raise error.add_location(make_printable(name, 60)) from None
-    return select_count(sums, SymbolicSizes(cls, values).as_sizes(), cls, of)
+    formula = select_count(sums, SymbolicSizes(cls, values).as_sizes(), cls, of)
+    return Polynomial(formula.terms, conditions)
 
 
 def find_architecture(spec: object) -> str | None:
@@ -75,15 +76,17 @@ def build_model_formula(model: Model, of: str, structure: Mapping[str, object]) 
     if of == "mtp" and count_model(model).mtp is None:
         raise ParamcountError("the size of the MTP layers is unknown", where=model.id)
     fixed = frozenset(path for path, value in changes.items() if type(value) is int)
-    c, sums = sum_symbols(model.sizes, model.reading.head, fixed)
-    return select_count(sums, c, type(model.sizes), of, model.sizes)
+    c, sums, conditions = sum_symbols(model.sizes, model.reading.head, fixed)
+    return Polynomial(select_count(sums, c, type(model.sizes), of, model.sizes).terms, conditions)
 
 
 @lru_cache(maxsize=8)  # each count of a model needs the same
-def sum_symbols(sizes: Sizes, head: bool, fixed: frozenset[str]) -> tuple[Sizes, Sums]:
-    """A stand-in for sizes with symbols except for those in `fixed`, and its sums."""
+def sum_symbols(sizes: Sizes, head: bool, fixed: frozenset[str]) -> tuple[Sizes, Sums, tuple[Condition, ...]]:
+    """A stand-in for sizes with symbols except for those in `fixed`, its sums, and the conditions for them."""
     c = walk_model(sizes, head, fixed).c
-    return c, sum_weights(c, head)
+    with decide_by(list_numbers(sizes)) as decisions:
+        sums = sum_weights(c, head)
+    return c, sums, decisions.conditions
 
 
 def select_count(sums: Sums, c: Sizes, cls: type[Sizes], of: str, sizes: Sizes | None = None) -> Polynomial:

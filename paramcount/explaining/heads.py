@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from paramcount.counting.sum_weights import list_flows
+from paramcount.counting.sum_weights import list_flows, list_numbers
 from paramcount.errors import ParamcountError, join_words
 from paramcount.explaining.build import list_sizes, make_size
 from paramcount.explaining.explanation import Component, Explanation, Line
@@ -14,6 +14,7 @@ from paramcount.explaining.lines import Share, make_line, sum_component
 from paramcount.explaining.pieces import Piece, Walk, to_polynomial
 from paramcount.flow import Add, Data, Linear, Repeat, Size, Split, Weight, last_size, list_steps, multiply, operations
 from paramcount.flow.walk import name_stacks
+from paramcount.symbolic.polynomials import decide_by
 from paramcount.zoo import Model
 from paramcount.zoo.what_if import describe_changes
 
@@ -112,7 +113,9 @@ def check_not_routed(model: Model, walk: Walk, attention: Attention) -> None:
 
 def list_attentions(model: Model, walk: Walk) -> Iterator[Attention]:
     """Every attention of every kind of layer."""
-    for out, flow_part in list_flows(walk.c, model.reading.head):
+    with decide_by(list_numbers(model.sizes)):
+        flows = list(list_flows(walk.c, model.reading.head))
+    for out, flow_part in flows:
         steps = list_steps(out, flow_part)
         stacks = name_stacks(steps)
         for data, _, repeats, part in steps:

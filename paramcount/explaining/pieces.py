@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
-from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows, make_symbolic
+from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows, list_numbers, make_symbolic
 from paramcount.flow import Repeat, Size, list_steps
 from paramcount.flow.walk import locate_weights, name_stacks
-from paramcount.sizes import Sizes, inner_configs
-from paramcount.symbolic.polynomials import Polynomial
+from paramcount.sizes import Sizes
+from paramcount.symbolic.polynomials import Condition, Polynomial, decide_by
 
 
 class Piece(NamedTuple):
@@ -66,6 +66,7 @@ class Walk(NamedTuple):
     values: Mapping[str, int]
     fixed: Mapping[str, int]
     c: Sizes  # a stand-in with symbols as sizes
+    conditions: tuple[Condition, ...]  # which sizes are equal: other sizes have other weights
 
     def evaluate(self, size: Size) -> int:
         """The value of a number or polynomial."""
@@ -81,17 +82,6 @@ def to_polynomial(size: Size) -> Polynomial:
     return size if isinstance(size, Polynomial) else Polynomial({(): size})
 
 
-def list_numbers(sizes: Sizes, prefix: str = "") -> dict[str, int]:
-    """Every integer size, including the sizes of inner configs such as "vision.n_layers"."""
-    numbers: dict[str, int] = {}
-    for name, value in sizes.__dict__.items():
-        if name in inner_configs(type(sizes)) and value is not None:
-            numbers |= list_numbers(value, f"{prefix}{name}.")
-        elif type(value) is int:
-            numbers[prefix + name] = value
-    return numbers
-
-
 def walk_model(sizes: Sizes, head: bool = True, numeric: frozenset[str] = frozenset()) -> Walk:
     """All weights, with as many symbolic sizes as the structure allows. `numeric`: sizes to keep as numbers."""
     values = list_numbers(sizes)
@@ -99,12 +89,14 @@ def walk_model(sizes: Sizes, head: bool = True, numeric: frozenset[str] = frozen
     for fixed in choose_fixed(values, numeric):
         c = make_symbolic(sizes, False, concrete=fixed)
         try:
-            pieces = list_pieces(c, head)
+            with decide_by(values) as decisions:
+                pieces = list_pieces(c, head)
         except STRUCTURE_ERRORS:
             continue
         free = {name: value for name, value in values.items() if name not in fixed}
         if are_equal(pieces, expected, free):
-            return Walk(tuple(pieces), free, {name: value for name, value in values.items() if name in fixed}, c)
+            numbers = {name: value for name, value in values.items() if name in fixed}
+            return Walk(tuple(pieces), free, numbers, c, decisions.conditions)
     raise AssertionError("with numbers only, the weights equal the expected ones")
 
 

@@ -9,7 +9,7 @@ from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows
 from paramcount.flow import Attention, Body, Data, Operation, Size, list_steps
 from paramcount.flow.caches import find_cached
 from paramcount.sizes import Sizes
-from paramcount.symbolic.polynomials import make_symbols
+from paramcount.symbolic.polynomials import decide_by, has_same_terms, make_symbols
 from paramcount.tracing.shapes import Place, TraceOptions, outputs_tokens
 from paramcount.tracing.trace import Step
 from paramcount.tracing.walk import Walk
@@ -35,7 +35,7 @@ class SymbolicWalk(Walk):
     def count_visible_keys(self, attention: Attention) -> Any:
         if attention.trimmed_to is None:
             return make_symbols(CONTEXT)[0]
-        name = next((name for name, n in self.windows.items() if n == attention.trimmed_to), None)
+        name = next((name for name, n in self.windows.items() if has_same_terms(n, attention.trimmed_to)), None)
         if name is None:
             name = f"{CONTEXT}{len(self.windows)}"
             self.windows[name] = attention.trimmed_to
@@ -51,7 +51,13 @@ class SymbolicWalk(Walk):
         """The context if one of them is that; the others are windows or single tokens."""
         context = make_symbols(CONTEXT)[0]
         symbols = [n for n in lengths if not isinstance(n, int)]
-        return context if context in symbols else symbols[0] if symbols else max(lengths)
+        return (
+            context
+            if any(type(n) is not str and has_same_terms(context, n) for n in symbols)
+            else symbols[0]
+            if symbols
+            else max(lengths)
+        )
 
     def count_visible_work(self, operation: Operation, *shapes: Any) -> None:
         """The page has none."""
@@ -67,9 +73,10 @@ def derive_flow(sizes: Sizes, head: bool) -> SymbolicFlow | None:
     """The steps of sizes that are symbols; None if they branch on a size."""
     try:
         out, part = next(iter(list_flows(sizes, head)))
-        options = choose_options(out, make_symbols(CONTEXT)[0])
-        walk = SymbolicWalk(out, options)
-        walk.visit(out, Place(part=part))
+        with decide_by(None):  # a step reads alike whether sizes are equal or not
+            options = choose_options(out, make_symbols(CONTEXT)[0])
+            walk = SymbolicWalk(out, options)
+            walk.visit(out, Place(part=part))
     except STRUCTURE_ERRORS:
         return None
     return SymbolicFlow(walk.steps, walk.windows, options.past is not None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import reduce
 from typing import Any
 
 from paramcount.costs.caches import CacheGroup, list_flow_groups, merge_groups
@@ -15,7 +16,7 @@ from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.sharding import find_decoder, find_size_names, is_replicated
 from paramcount.costs.weights import store_weights
 from paramcount.counting.components import locate_component
-from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows, make_symbolic, sum_weights
+from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows, list_numbers, make_symbolic, sum_weights
 from paramcount.explaining.pieces import walk_model
 from paramcount.explore.conditions import NoConditionsError, derive_conditions
 from paramcount.explore.flow import CONTEXT, derive_flow
@@ -27,7 +28,7 @@ from paramcount.output.layer_kinds import describe_kind
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size
 from paramcount.sweeping.validity import find_limits, list_all_checks
-from paramcount.symbolic.polynomials import Polynomial
+from paramcount.symbolic.polynomials import Condition, Polynomial, decide_by
 from paramcount.tracing.trace import Step
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.what_if import get_size, list_paths
@@ -45,8 +46,15 @@ def export_structure(model: Model, packings: Packings) -> Data:
     settled = make_symbolic(sizes, False, concrete=walk.fixed)
     share_settings(settled, sizes)
     encode = Encoder(list(walk.values))
-    sums = sum_weights(walk.c, model.reading.head)
     float32 = find_float32(model)
+    with decide_by(list_numbers(sizes)) as decisions:
+        sums = sum_weights(walk.c, model.reading.head)
+        tensors = [
+            export_tensor(record, encode, record.name in float32) | export_packings(record, encode, packings, sizes)
+            for record in list_records(walk.c, model.reading.head)
+        ]
+        caches = export_caches((settled, walk.c), model.reading.head, encode)
+        flow = export_flow(settled, model.reading.head, encode)
     return {
         "architecture": type(sizes).__name__,
         "sizes": [
@@ -56,16 +64,14 @@ def export_structure(model: Model, packings: Packings) -> Data:
         "structure": {
             path: format_size(get_size(sizes, path)) for path in list_paths(sizes) if path not in walk.values
         },
-        "tensors": [
-            export_tensor(record, encode, record.name in float32) | export_packings(record, encode, packings, sizes)
-            for record in list_records(walk.c, model.reading.head)
-        ],
+        "tensors": tensors,
         "heads": export_heads(sizes, list(walk.values)),
-        "caches": export_caches((settled, walk.c), model.reading.head, encode),
-        "flow": export_flow(settled, model.reading.head, encode) or export_only_flow(sizes, model.reading.head, encode),
-        "checks": checks,
+        "caches": caches,
+        "flow": flow or export_only_flow(sizes, model.reading.head, encode),
+        "checks": [*checks, *map(export_condition, decisions.conditions)],
         "formulas": {name: str(n) for name, n in sums.components.items()},
         "fixed": dict(walk.fixed),
+        **({"conditions": list(map(str, decisions.conditions))} if decisions.conditions else {}),
     }
 
 
@@ -99,7 +105,7 @@ def encode_integer(n: int) -> int | str:
 
 def is_shared(structure: Data) -> bool:
     """Whether a structure is that of all models with its flags, rather than one for some values of sizes."""
-    return not structure["fixed"] and "only" not in (structure["flow"] or ())
+    return not structure["fixed"] and "conditions" not in structure and "only" not in (structure["flow"] or ())
 
 
 def share_settings(symbolic: Any, sizes: Sizes) -> None:
@@ -232,6 +238,24 @@ def export_step(step: Step, encode: Encoder) -> Data:
 def export_shape(shape: Sequence[Any], encode: Encoder) -> list[Any]:
     """A shape whose sizes are numbers, polynomials, or in a list of one element the name of an input's length."""
     return [[n] if isinstance(n, str) else encode(n) for n in shape]
+
+
+def export_condition(condition: Condition) -> Any:
+    """A check that the same sizes are equal as in the model, without which it has other tensors."""
+    difference = condition.difference
+    other = condition._replace(is_zero=not condition.is_zero)
+    error = {"where": difference.names[0], "text": [f"{other} changes the tensors (expected {condition})"]}
+    is_zero = ["==", make_tree(difference), 0]
+    return [is_zero, None, error] if condition.is_zero else [is_zero, error, None]
+
+
+def make_tree(polynomial: Polynomial) -> Any:
+    """A polynomial as the expression that a check compares."""
+    products = []
+    for monomial, coefficient in sorted(polynomial.terms.items()):
+        factors = [coefficient, *(name for name, power in monomial for _ in range(power))]
+        products.append(reduce(lambda left, right: ["*", left, right], factors))
+    return reduce(lambda left, right: ["+", left, right], products)
 
 
 def export_checks(sizes: Sizes, paths: Sequence[str]) -> tuple[list[Any], set[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from paramcount.costs.caches import count_growth, count_states, list_flow_groups, merge_groups
 from paramcount.costs.dtypes import parse_kv_dtype
@@ -15,8 +15,9 @@ from paramcount.counting.sum_weights import STRUCTURE_ERRORS, sum_weights
 from paramcount.errors import ParamcountError
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.reading import Reading, get_part_document, read_settings
+from paramcount.sweeping.evaluate import evaluate_polynomial
 from paramcount.sweeping.partial import split_sizes
-from paramcount.symbolic.polynomials import Polynomial, make_symbols
+from paramcount.symbolic.polynomials import Condition, Polynomial, decide_by, make_symbols
 from paramcount.zoo import Model
 from paramcount.zoo.aliases import find_column
 from paramcount.zoo.what_if import list_paths, resolve_path
@@ -32,6 +33,13 @@ BF16 = parse_kv_dtype("bf16")
 NO_LEGACY = SimpleNamespace(legacy_buffers=tuple, has_unknown_mtp=bool)  # those of older files need concrete sizes
 
 Formulas = Mapping[str, Polynomial | int]  # {column: its value}
+
+
+class Variant(NamedTuple):
+    """The columns of rows in which the same sizes are equal."""
+
+    formulas: Formulas
+    conditions: tuple[Condition, ...]
 
 
 def find_columns(model: Model, names: Iterable[str]) -> tuple[str, ...]:
@@ -56,7 +64,8 @@ class Counter:
     """The columns of a model whose sizes vary.
 
     The declaration runs once for each structure, with symbols for the varying sizes. If the structure depends on the
-    value of a size, that size is a number, and the declaration runs once for each of its values.
+    value of a size, that size is a number, and the declaration runs once for each of its values. If it depends on which
+    sizes are equal, it runs once for the rows in which they are, and once for the others.
 
     Args:
         sizes: The sizes of the model.
@@ -77,23 +86,41 @@ class Counter:
         self.sizes, self.reading, self.values = sizes, reading, values
         self.varying, self.columns = tuple(varying), columns
         self.concrete: tuple[str, ...] | None = None  # unknown before the first count
-        self.formulas: dict[tuple[int, ...], Formulas] = {}
+        self.formulas: dict[tuple[int, ...], list[Variant]] = {}  # {values of the sizes in `concrete`: …}
 
     def find_concrete(self, example: Mapping[str, int]) -> tuple[str, ...]:
         """The smallest set of sizes that must be numbers, so that the others can be symbols. `example`: a valid row."""
         for paths in list_subsets(self.varying):
             try:
-                self.derive({path: example[path] for path in paths})
+                variant = self.derive(paths, example)
             except STRUCTURE_ERRORS:
                 continue
+            self.formulas[tuple(example[path] for path in paths)] = [variant]
             return paths
         return self.varying
 
-    def derive(self, numbers: Mapping[str, int]) -> Formulas:
-        """The columns as polynomials in the varying sizes that are not in `numbers`.
+    def derive(self, concrete: Sequence[str], example: Mapping[str, int]) -> Variant:
+        """The columns as polynomials in the varying sizes that are not in `concrete`. `example`: a valid row.
 
         Raises: one of STRUCTURE_ERRORS if the structure depends on the value of such a size.
         """
+        with decide_by(example) as decisions:
+            formulas = self.derive_formulas({path: example[path] for path in concrete})
+        return Variant(formulas, decisions.conditions)
+
+    def derive_variant(self, example: Mapping[str, int]) -> Variant:
+        """The columns of the rows in which the same sizes are equal as in `example`, or of rows like this one only."""
+        concrete = self.concrete or ()
+        try:
+            return self.derive(concrete, example)
+        except STRUCTURE_ERRORS:
+            formulas, _ = self.derive(self.varying, example)
+            others = [path for path in self.varying if path not in concrete]
+            same = tuple(Condition(make_symbols(path)[0] - example[path], is_zero=True) for path in others)
+            return Variant(formulas, same)
+
+    def derive_formulas(self, numbers: Mapping[str, int]) -> Formulas:
+        """The columns as polynomials in the varying sizes that are not in `numbers`."""
         symbols = {path: make_symbols(path)[0] for path in self.varying if path not in numbers}
         sizes, _ = split_sizes(self.sizes, {**self.values, **numbers, **symbols}, ())
         head = self.reading.head
@@ -123,11 +150,32 @@ class Counter:
             if isinstance(part, Sizes):
                 self.add_settings(getattr(symbolic, name), part, get_part_document(type(sizes), name, document))
 
-    def find_formulas(self, key: tuple[int, ...]) -> Formulas:
-        """The columns for these values of the sizes in `concrete`."""
-        if key not in self.formulas:
-            self.formulas[key] = self.derive(dict(zip(self.concrete or (), key)))
-        return self.formulas[key]
+    def split_rows(self, key: tuple[int, ...], values: Mapping[str, Any], n: int) -> Iterator[tuple[Any, Formulas]]:
+        """(which rows, their columns) for the rows with these values of the sizes in `concrete`.
+
+        Args:
+            key: The values of the sizes in `concrete`.
+            values: {path: array of the varying sizes, one value per row}.
+            n: The number of rows.
+        """
+        import numpy as np
+
+        variants = self.formulas.setdefault(key, [])
+        is_pending = np.ones(n, dtype=bool)
+        position = 0
+        while is_pending.any():
+            if position == len(variants):
+                first = int(is_pending.argmax())
+                example = {path: int(array[first]) for path, array in values.items()}
+                variants.append(self.derive_variant(example))
+            formulas, conditions = variants[position]
+            position += 1
+            is_here = is_pending
+            for condition in conditions:
+                is_here = is_here & ((evaluate_polynomial(condition.difference, values) == 0) == condition.is_zero)
+            is_pending = is_pending & ~is_here
+            if is_here.any():
+                yield is_here, formulas
 
 
 def list_subsets(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -51,21 +51,23 @@ def count_columns(counter: Counter, rows: Rows, values: Arrays) -> Arrays:
         index = np.unravel_index(position, rows.shape)
         example = {path: int(np.broadcast_to(array, rows.shape)[index]) for path, array in values.items()}
         counter.concrete = counter.find_concrete(example)
-    if not counter.concrete:
-        formulas = counter.find_formulas(())
-        return {name: as_integers(rows.select(evaluate_polynomial(f, values))) for name, f in formulas.items()}
+    if not counter.concrete and not (first := counter.formulas[()][0]).conditions:
+        only = first.formulas.items()
+        return {name: as_integers(rows.select(evaluate_polynomial(f, values))) for name, f in only}
     selected = {path: rows.select(array) for path, array in values.items()}
     distinct = find_distinct([selected[path] for path in counter.concrete])
     columns: Arrays = {}
     for code, key in enumerate(distinct.combinations):
-        is_here = distinct.codes == code
-        here = {path: array[is_here] for path, array in selected.items()}
-        for name, formula in counter.find_formulas(key).items():
-            part = evaluate_polynomial(formula, here)
-            column = columns.setdefault(name, np.empty(rows.n_valid, dtype="int64"))
-            if part.dtype == object and column.dtype != object:
-                column = columns[name] = column.astype(object)
-            column[is_here] = part
+        positions = np.flatnonzero(np.broadcast_to(distinct.codes == code, rows.n_valid))
+        here = {path: array[positions] for path, array in selected.items()}
+        for is_variant, formulas in counter.split_rows(key, here, len(positions)):
+            part_sizes = {path: array[is_variant] for path, array in here.items()}
+            for name, formula in formulas.items():
+                part = evaluate_polynomial(formula, part_sizes)
+                column = columns.setdefault(name, np.empty(rows.n_valid, dtype="int64"))
+                if part.dtype == object and column.dtype != object:
+                    column = columns[name] = column.astype(object)
+                column[positions[is_variant]] = part
     return {name: as_integers(column) for name, column in columns.items()}
 
 

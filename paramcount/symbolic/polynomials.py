@@ -1,16 +1,98 @@
 """Integer polynomials in named sizes: the counts of a declaration whose sizes are symbols.
 
-They support only `+`, `-` and `*`. Operations that would branch on a symbol (`bool`, `<`, `range`) raise an error.
+They support only `+`, `-` and `*`. Operations that would branch on a symbol (`bool`, `<`, `range`) raise an error, and
+so does `==` if the answer depends on the values of the sizes: `d_model == d_model` is True, `d_model == d_ff` neither.
+`has_same_terms` compares expressions; `decide_by` lets values answer, and records the conditions under which they do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple, NoReturn
 
 from paramcount.errors import ParamcountError, find_nearest, join_words, make_printable
 from paramcount.symbolic import arrays
 from paramcount.symbolic.factoring import LATEX, Monomial, factor, format_formula
+
+
+class Condition(NamedTuple):
+    """Whether a polynomial is zero: what code assumed when it compared two symbols.
+
+    >>> d, f = make_symbols("d_model d_ff")
+    >>> print(Condition(d - f, is_zero=False))
+    d_model ≠ d_ff
+    """
+
+    difference: Polynomial
+    is_zero: bool
+
+    def substitute(self, sizes: Mapping[str, Any]) -> Condition:
+        """The same condition on the symbols that replace its sizes.
+
+        Raises: ParamcountError if numbers do not fulfil it.
+        """
+        difference = self.difference.substitute(sizes)
+        if isinstance(difference, Polynomial) and difference.names:
+            return Condition(difference, self.is_zero)
+        zeros = not difference.terms if isinstance(difference, Polynomial) else difference == 0
+        is_broken: Any = zeros != self.is_zero
+        if is_broken.any() if arrays.is_array(is_broken) else is_broken:
+            found = f"the formula is that of models with {self}"
+            raise ParamcountError(found, where="evaluate", expected="the formula of a model with these sizes")
+        return self
+
+    def __str__(self) -> str:
+        terms = self.difference.terms
+        left, right = Polynomial(terms), Polynomial({})
+        if len(terms) > 1 or () in terms:
+            left = Polynomial({monomial: c for monomial, c in terms.items() if c > 0})
+            right = Polynomial({monomial: -c for monomial, c in terms.items() if c < 0})
+        return f"{left} {'=' if self.is_zero else '≠'} {right}"
+
+    def holds(self, sizes: Mapping[str, Any]) -> Any:
+        """Whether sizes fulfil it: a bool, or an array of bools for arrays."""
+        return (self.difference.substitute(sizes) == 0) == self.is_zero
+
+
+class Decisions:
+    """The values that answer comparisons of symbols, and the conditions under which the answers hold."""
+
+    def __init__(self, values: Mapping[str, int] | None) -> None:
+        self.values = values
+        self.conditions: tuple[Condition, ...] = ()
+
+    def decide(self, difference: Polynomial) -> bool:
+        """Whether a polynomial is zero for the values."""
+        is_zero: bool = self.values is not None and difference.substitute(self.values) == 0
+        if all(difference.terms != condition.difference.terms for condition in self.conditions):
+            self.conditions += (Condition(difference, is_zero),)
+        return is_zero
+
+
+_decisions: ContextVar[Decisions | None] = ContextVar("decisions", default=None)
+
+
+@contextmanager
+def decide_by(values: Mapping[str, int] | None) -> Iterator[Decisions]:
+    """Let these values of the sizes answer `==` between symbols. What code derives holds under the conditions only.
+
+    `values`: None if different symbols are never equal.
+
+    >>> d, f = make_symbols("d_model d_ff")
+    >>> with decide_by({"d_model": 8, "d_ff": 8}) as decisions:
+    ...     d == f
+    True
+    >>> decisions.conditions
+    (Condition(difference=d_model − d_ff, is_zero=True),)
+    """
+    decisions = Decisions(values)
+    token = _decisions.set(decisions)
+    try:
+        yield decisions
+    finally:
+        _decisions.reset(token)
 
 
 class Polynomial:
@@ -24,27 +106,29 @@ class Polynomial:
     28329984
     """
 
-    __slots__ = ("terms",)
+    __slots__ = ("conditions", "terms")
 
-    def __init__(self, terms: Mapping[Monomial, int]) -> None:
+    def __init__(self, terms: Mapping[Monomial, int], conditions: tuple[Condition, ...] = ()) -> None:
         self.terms: dict[Monomial, int] = {m: c for m, c in terms.items() if c}
+        self.conditions = conditions  # for sizes that do not fulfil them, the count is another polynomial
 
     def __add__(self, other: object) -> Polynomial:
-        terms = dict(self.terms)
-        for monomial, c in _make_polynomial(other).terms.items():
+        terms, other = dict(self.terms), _make_polynomial(other)
+        for monomial, c in other.terms.items():
             terms[monomial] = terms.get(monomial, 0) + c
-        return Polynomial(terms)
+        return Polynomial(terms, self.conditions + other.conditions)
 
     def __mul__(self, other: object) -> Polynomial:
         terms: dict[Monomial, int] = {}
+        other = _make_polynomial(other)
         for a, c in self.terms.items():
-            for b, d in _make_polynomial(other).terms.items():
+            for b, d in other.terms.items():
                 powers = dict(a)
                 for name, power in b:
                     powers[name] = powers.get(name, 0) + power
                 monomial = tuple(sorted(powers.items()))
                 terms[monomial] = terms.get(monomial, 0) + c * d
-        return Polynomial(terms)
+        return Polynomial(terms, self.conditions + other.conditions)
 
     def __neg__(self) -> Polynomial:
         return self * -1
@@ -58,9 +142,18 @@ class Polynomial:
     __radd__, __rmul__ = __add__, __mul__
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, bool) or not isinstance(other, (Polynomial, int)):
+        if isinstance(other, bool) or not (isinstance(other, (Polynomial, int)) or arrays.is_array(other)):
             return False
-        return self.terms == _make_polynomial(other).terms
+        difference = Polynomial((self - other).terms)
+        if not difference.names:
+            return not difference.terms
+        decisions = _decisions.get()
+        if decisions is None or (decisions.values is not None and not decisions.values.keys() >= set(difference.names)):
+            raise ParamcountError(
+                f"whether {self} equals {other} depends on their values, so code cannot depend on it",
+                expected="numbers; .terms compares expressions",
+            )
+        return decisions.decide(difference)
 
     def __hash__(self) -> int:
         constant = self.terms.get((), 0)
@@ -75,13 +168,14 @@ class Polynomial:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the sizes that it depends on."""
-        return tuple(sorted({name for monomial in self.terms for name, _ in monomial}))
+        """The names of the sizes that it depends on, those of its conditions included."""
+        names = {name for monomial in self.terms for name, _ in monomial}
+        return tuple(sorted(names.union(*(condition.difference.names for condition in self.conditions))))
 
     def evaluate(self, **sizes: Any) -> Any:
         """Its value for these sizes: ints, int64 arrays or symbols.
 
-        Raises: ParamcountError if a size is missing or unknown.
+        Raises: ParamcountError if a size is missing or unknown, or if the sizes do not fulfil its conditions.
         """
         for name in self.names:
             if name not in sizes:
@@ -94,7 +188,9 @@ class Polynomial:
         values = arrays.check_sizes(sizes, Polynomial, least=None)
         magnitude = Polynomial({monomial: abs(c) for monomial, c in self.terms.items()})
         arrays.check_overflow(magnitude.substitute, values)
-        return self.substitute(values)
+        conditions = tuple(condition.substitute(values) for condition in self.conditions)
+        total = self.substitute(values)
+        return Polynomial(total.terms, conditions) if isinstance(total, Polynomial) else total
 
     def substitute(self, sizes: Mapping[str, Any]) -> Any:
         """Its value for these sizes, without the checks of `evaluate`."""
@@ -125,7 +221,7 @@ class Polynomial:
             )
         increased = {name: make_symbols(name)[0] for name in self.names}
         increased[size] = increased[size] + by
-        return _make_polynomial(self.substitute(increased)) - self
+        return _make_polynomial(self.evaluate(**increased)) - self
 
     def __str__(self) -> str:
         return format_formula(factor(self.terms))
@@ -153,6 +249,11 @@ def _make_polynomial(value: object) -> Polynomial:
     if arrays.is_array(value) and not getattr(value, "ndim", 1) and value.dtype.kind in "iu":  # type: ignore[attr-defined]
         return Polynomial({(): int(value)})  # type: ignore[call-overload]
     raise TypeError(f"{value!r} is not an integer or a symbol")
+
+
+def has_same_terms(a: object, b: object) -> bool:
+    """Whether two sizes, each an integer or a polynomial, are the same expression and so equal for all values."""
+    return _make_polynomial(a).terms == _make_polynomial(b).terms
 
 
 def make_symbols(names: str) -> tuple[Polynomial, ...]:
