@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from paramcount.costs.flops import Flops
 from paramcount.costs.gpus import find_gpu
 from paramcount.costs.roofline import Bound
 from paramcount.flow.operations import Attention
+from paramcount.flow.operations.attention import ChooseTokens
 from tests.running import Runner
 
 
@@ -136,26 +139,97 @@ def test_elementwise_work_of_experts_is_that_of_the_chosen_ones() -> None:
     assert result.elementwise_operations == 32 * layer + 4096
 
 
-@pytest.mark.parametrize(
-    "attention",
-    [
-        Attention(),
-        Attention(3),
-        Attention(causal=False),
-        Attention(2, causal=False),
-        Attention(4, chunk=4),
-        Attention(3, chunk=5),
-        Attention(causal=False, chunk=4),
-        Attention(causal=False, chunk=4, chunk_offset=2),
-        Attention(2, causal=False, behind=1),
-        Attention(3, causal=False, behind=0),
-    ],
-    ids=lambda a: f"{a.window} {a.chunk} {a.causal} {a.chunk_offset} {a.behind}",
-)
-def test_visible_pairs_are_those_that_the_mask_of_the_computation_leaves(attention: Attention) -> None:
-    for n in (1, 2, 7, 12):
-        mask = attention.visible(np.arange(n), n, n)
-        assert attention.count_visible(n, n) == (n * n if mask is None else mask.sum())
+def draw_attention(rng: np.random.Generator) -> Attention:
+    """One of the combinations of masks that positions decide."""
+
+    def maybe(low: int, high: int) -> int | None:
+        return int(rng.integers(low, high)) if rng.random() < 0.5 else None
+
+    causal = bool(rng.random() < 0.5)
+    window, chunk = maybe(int(causal), 9), maybe(1, 8)
+    more = (0, 0) if causal or rng.random() < 0.5 else (int(rng.integers(0, 3)), int(rng.integers(0, 3)))
+    offset = int(rng.integers(0, chunk or 1))
+    behind = None if causal or window is None else maybe(0, 9)
+    in_order = causal and bool(rng.random() < 0.3)
+    return Attention(
+        window, (), causal, chunk=chunk, chunk_offset=offset, behind=behind, more_chunks=more, front_in_order=in_order
+    )
+
+
+def test_visible_pairs_are_those_that_the_mask_of_the_computation_leaves() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(3000):
+        attention, n, past = draw_attention(rng), int(rng.integers(1, 14)), int(rng.choice((0, 0, 1, 5, 30)))
+        end, m = past + n, past + n
+        if attention.trimmed_to is not None:  # what decoding keeps
+            m = n + min(past, max(0, int(attention.trimmed_to) - 1))
+        front = (0, 0) if past else (int(rng.choice((0, 0, 3))),) * 2
+        n, m = n + front[0], m + front[1]
+        mask = attention.visible(np.arange(end - n, end), n, m)
+        expected = n * m if mask is None else mask.sum()
+        assert attention.count_visible(n, m, end, front) == expected, (vars(attention), n, m, end, front)
+
+
+def test_a_decoded_token_of_llama_4_sees_its_own_chunk_alone() -> None:
+    # Llama 4 Scout: position 9,999 is the 1,808th of a chunk of 8,192 (attention_chunk_size), in 36 of 48 layers
+    steps = [step for step in pc.trace("llama-4-scout", tokens=1, past=9999).steps if step.op == "QKᵀ"]
+    assert {step.visible_multiply_adds for step in steps} == {40 * 128 * 1808, 40 * 128 * 10_000}
+    bound = bound_decoding(pc.flops("llama-4-scout", context=10_000, gpu="8xH100"))
+    assert bound.cache_bytes == pytest.approx(2 * 8 * 128 * 2 * (36 * 1808 + 12 * 10_000), rel=1e-3)
+
+
+def test_compressed_blocks_are_seen_when_they_have_ended() -> None:
+    # DeepSeek V4 (DeepseekV4ForCausalLM): a token sees the last 6 tokens and, in sparse layers, 3 blocks of 4 that have
+    # ended, of those that the indexer chooses, or, in the others, all blocks of 8 that have ended
+    config = {
+        "model_type": "deepseek_v4", "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 16,
+        "sliding_window": 6, "index_topk": 3, "hidden_size": 64, "o_groups": 2, "vocab_size": 96,
+        "qk_rope_head_dim": 8, "index_head_dim": 16, "index_n_heads": 2,
+        "layer_types": ["compressed_sparse_attention", "heavily_compressed_attention"],
+        "compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 8},
+    }  # fmt: skip
+    for tokens, past in ((30, None), (1, 29), (1, 27), (4, 26)):
+        first = past or 0
+        rows = range(first, first + tokens)
+        seen = [
+            sum(min(i + 1, 6) + min((i + 1) // 4, 3) for i in rows),
+            sum(min(i + 1, 6) + (i + 1) // 8 for i in rows),
+        ]
+        trace = pc.trace(config, tokens=tokens, past=past)
+        scores = [step for step in trace.steps if step.op == "QKᵀ"]
+        assert [step.visible_multiply_adds for step in scores] == [4 * 16 * pairs for pairs in seen]
+        (choice,) = (step for step in trace.steps if step.op == "top-k blocks")
+        assert choice.visible_multiply_adds == 2 * (16 + 1) * sum((i + 1) // 4 for i in rows)
+
+
+def test_chosen_tokens_are_counted_as_the_computation_chooses_them() -> None:
+    kinds = [
+        ("tokens", 1, False), ("tokens of blocks", 4, False), ("tokens of blocks", 4, True), ("blocks of keys", 4, False),
+    ]  # fmt: skip
+    rng = np.random.default_rng(0)
+    for of, block, tail in kinds:
+        for n_chosen in (4, 8, 40) if of != "blocks of keys" else (1, 2, 9):
+            operation = ChooseTokens(n_chosen, of, block, 1, tail)
+            for n, past in ((21, 0), (1, 20), (3, 17)):
+                end = n + past
+                run = Run(np.arange(past, end))
+                m = end // block if of == "tokens of blocks" else end
+                q, k = rng.normal(size=(n, 2, 8)).astype("f4"), rng.normal(size=(m, 8)).astype("f4")
+                given = [q, k] if of == "blocks of keys" else [q, k, np.ones((n, 2), "f4")]
+                chosen = operation.compute(run, given, [], (n, n_chosen))
+                block_of_keys = block if of == "blocks of keys" else 1
+                found = Attention(chosen_block=block_of_keys).find_chosen(chosen, 0, 2, end)[0]
+                seen = found & (np.arange(end) <= run.positions[:, None])
+                assert operation.count_chosen(range(past, end)) == seen.sum(), (of, n_chosen, n, past)
+
+
+class Run(NamedTuple):
+    """What a pass tells an operation."""
+
+    positions: Any
+    layer: int = 0
+    state: dict[str, Any] = {}
+    watch: dict[str, Any] | None = None
 
 
 def bound_decoding(flops: Flops) -> Bound:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import prod
 from typing import Any
 
 from paramcount.costs.allocation import Request
@@ -25,6 +27,7 @@ from paramcount.costs.roofline import (
 from paramcount.costs.weights import store_weights
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable
+from paramcount.flow.operation import Form
 from paramcount.tracing.run import decodes_tokens, has_encoder_input, trace_model
 from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Step, Trace, count_layers
@@ -209,14 +212,13 @@ def measure_bounds(
     step = None
     if decoding:
         cached = ENGINES["minimal"].allocate(list_cache_groups(model), request)
-        read, of_pairs = min(map(count_pairs, decoding.steps), key=lambda pairs: pairs[0] / pairs[1])
         absorbed = absorb_up_projections(decoding, get_visible)
         step = make_bound(
             gpu,
             gpus,
             rate,
             weights_bytes=sum_read(rows, decoding),
-            cache_bytes=cached.kv_bytes * read // of_pairs + cached.state_bytes,
+            cache_bytes=int(cached.kv_bytes * find_read_share(decoding)) + cached.state_bytes,
             flops=request.batch * (sum_flops(decoding, get_visible) if absorbed is None else absorbed),
         )
     return Roofline(
@@ -243,10 +245,16 @@ def get_visible(step: Step) -> int:
     return step.visible_multiply_adds or 0
 
 
-def count_pairs(step: Step) -> tuple[int, int]:
-    """(pairs of a query and a key that a product computes, all of them); sparse attention reads the former alone."""
-    is_attention = step.product is not None and not step.weights and step.multiply_adds
-    return (get_visible(step), get_multiply_adds(step)) if is_attention else (1, 1)
+def find_read_share(trace: Trace) -> Fraction:
+    """The share of the cached keys that a pass reads: layers with chosen tokens or chunks read some of them."""
+    read = cached = Fraction(0)
+    for step in trace.steps:
+        if step.form is Form.SCORES and step.multiply_adds and step.product:
+            sizes = (*step.inputs[1][1:], step.product.out[-1])  # of a key, and how many there are
+            elements = count_layers(step) * prod(n for n in sizes if isinstance(n, int))
+            read += elements * Fraction(get_visible(step), step.multiply_adds)
+            cached += elements
+    return read / cached if cached else Fraction(1)
 
 
 def sum_flops(trace: Trace, count: Callable[[Step], int]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows
-from paramcount.flow import Attention, Body, Data, Operation, Size, list_steps
+from paramcount.flow import Attention, Body, Data, Size, list_steps
 from paramcount.flow.caches import find_cached
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import decide_by, has_same_terms, make_symbols
@@ -42,10 +42,15 @@ class SymbolicWalk(Walk):
         return make_symbols(name)[0]
 
     def count_pairs(
-        self, attention: Attention, heads: Any, lengths: Any, front: Any, chosen: Data | None
+        self, attention: Attention, q: Data, keys: Sequence[Data], chosen: Data | None
     ) -> tuple[Any, None]:
-        n, m = lengths
+        n, m = self.count_rows(q), self.count_keys(keys)
+        heads = q.shape[1] if len(q.shape) == 3 else 1
         return (None if isinstance(n, str) or isinstance(m, str) else heads * n * m), None
+
+    def count_blocks(self, data: Data) -> str:
+        """A name: the number of whole blocks of a text is no polynomial."""
+        return "blocks"
 
     def find_longest(self, lengths: Sequence[Any]) -> Any:
         """The context if one of them is that; the others are windows or single tokens."""
@@ -59,7 +64,7 @@ class SymbolicWalk(Walk):
             else max(lengths)
         )
 
-    def count_visible_work(self, operation: Operation, *shapes: Any) -> None:
+    def count_visible_work(self, data: Data, *shapes: Any) -> None:
         """The page has none."""
 
     def find_last(self, bodies: Sequence[Body]) -> Body:

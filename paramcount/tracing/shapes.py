@@ -104,11 +104,28 @@ class Shapes:
     def count_blocks(self, data: Data) -> int | str:
         """How many whole blocks the text has that `data` sums; their name if the sums are not of the whole text."""
         operation = data.operation
+        if isinstance(operation, Pool) and operation.of == "weighted blocks":  # earlier ones are kept
+            return self.find_end(data.inputs[0]) // operation.size if isinstance(operation.size, int) else "blocks"
         if isinstance(operation, Pool):
             rows, size = self.count_rows(data.inputs[0]), operation.size if operation.of == "block sums" else None
             return rows // size if isinstance(size, int) and isinstance(rows, int) else "blocks"
         sources = [source for source in data.inputs if source.shape[:1] == ("blocks",)]
         return self.count_blocks(sources[0]) if sources else "blocks"
+
+    def count_earlier_blocks(self, data: Data) -> int:
+        """How many of the blocks an earlier pass has computed: those that a text without the new tokens has."""
+        if not isinstance(data.operation, Pool):
+            sources = [source for source in data.inputs if source.shape[:1] == ("blocks",)]
+            return self.count_earlier_blocks(sources[0]) if sources else 0
+        is_kept = data.operation.of == "weighted blocks" and isinstance(data.operation.size, int)
+        return (self.options.past or 0) // int(data.operation.size or 1) if is_kept else 0
+
+    def find_end(self, data: Data) -> int | str:
+        """The position behind the last row."""
+        if data.shape[0] == "tokens":
+            return self.n_rows if self.options.past is None else self.options.past + self.options.tokens
+        rows = self.count_rows(data)
+        return rows if isinstance(rows, str) else rows - self.count_front(data)
 
     def count_front(self, data: Data) -> int:
         """How many rows stand in front of the sequence, such as global tokens or the keys of another text."""
@@ -209,6 +226,8 @@ class Shapes:
     def new_shape(self, data: Data, place: Place) -> tuple[Any, ...]:
         """The same as `full_shape`, without the rows that a cache holds."""
         shape = self.full_shape(data, place)
+        if data.shape[:1] == ("blocks",) and self.options.past is not None and isinstance(shape[0], int):
+            return (shape[0] - self.count_earlier_blocks(data), *shape[1:])
         if id(data) in self.cached_rows and data.shape[0] == "tokens":
             return (self.options.tokens if self.options.past is not None else self.n_rows, *shape[1:])
         return shape

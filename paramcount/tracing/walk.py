@@ -23,7 +23,9 @@ from paramcount.flow import (
 )
 from paramcount.flow import multiply as product_of
 from paramcount.flow.caches import find_cached
+from paramcount.flow.masks import count_ended
 from paramcount.flow.operation import Form, Operation, Stage
+from paramcount.flow.operations.attention import ChooseTokens
 from paramcount.flow.walk import locate_weight
 from paramcount.tracing.phrases import describe_data, name_data
 from paramcount.tracing.shapes import Place, Shapes, TraceOptions, end_indices
@@ -52,6 +54,7 @@ class Walk(Shapes):
         self.score_counts: list[int | None] = []
         self.step_of: dict[int, int] = {}  # {id of data: index of the step that computes it}
         self.pad_step_of: dict[int, int] = {}  # {index of a step: index of the step that pads it}
+        self.choice_of: dict[int, ChooseTokens | None] = {}  # memo of find_choice
         self.token_dependent: dict[int, bool] = {}  # memo of depends_on_tokens
 
     @property
@@ -211,12 +214,15 @@ class Walk(Shapes):
         batch, sizes = self.options.batch or 1, (shapes[:-1], weights, shapes[-1])
         return {
             "multiply_adds": batch * operation.multiply_adds(*sizes),
-            "visible_multiply_adds": self.count_visible_work(operation, *sizes),
+            "visible_multiply_adds": self.count_visible_work(data, *sizes),
         }
 
-    def count_visible_work(self, operation: Operation, inputs: Any, weights: Any, out: Any) -> int | None:
+    def count_visible_work(self, data: Data, inputs: Any, weights: Any, out: Any) -> int | None:
         """Multiply-adds without the pairs of a query and a key that a mask hides."""
-        return (self.options.batch or 1) * operation.visible_multiply_adds(inputs, weights, out)
+        end = self.find_end(data) if data.shape and isinstance(data.shape[0], str) else 0
+        if isinstance(end, str):
+            return None
+        return (self.options.batch or 1) * data.operation.visible_multiply_adds(inputs, weights, out, end)
 
     def count_elements(self, data: Data, place: Place) -> int | None:
         """Elements of the output that this pass computes; None if a size depends on the input."""
@@ -252,12 +258,11 @@ class Walk(Shapes):
         q, k, v, *added = data.inputs[: len(data.inputs) - attention.has_marks - 2 * attention.has_others]
         chosen = added.pop() if attention.has_choice else None
         keys = (k, added.pop()) if attention.compressed_block is not None else (k,)
-        n, m = self.count_rows(q), self.count_rows(k)
+        n, m = self.count_rows(q), self.count_keys(keys)
         heads, shared = (x.shape[1] if len(x.shape) == 3 else 1 for x in (q, k))
         scores = self.add_batch_axis((heads, n, m) if len(q.shape) == 3 else (n, m))
         fields: dict[str, Any] = {"heads": heads, "out": scores}
-        front = (self.count_front(q), self.count_front(k))
-        pairs, visible = self.count_pairs(attention, heads, (n, m), front, chosen)
+        pairs, visible = self.count_pairs(attention, q, keys, chosen)
         grouping = f", {divide(heads, shared)} query heads per KV head" if shared != heads else ""
         product = Product((n, q.shape[-1]), (q.shape[-1], m), (n, m))
         self.add_step(
@@ -330,24 +335,40 @@ class Walk(Shapes):
                 shapes = tuple((kept if n == "tokens" else self.resolve_size(n), *others) for n, *others in shapes)
             self.cache.append(CacheEntry(cached.what, shapes, place.layers, grows=cached.grows, kind=cached.kind))
 
+    def count_keys(self, keys: Sequence[Data]) -> int | str:
+        """How many keys there are in all; a name if their number depends on the input."""
+        lengths = [self.count_rows(data) for data in keys]
+        return next((n for n in lengths if isinstance(n, str)), None) or sum(n for n in lengths if not isinstance(n, str))
+
     def count_pairs(
-        self,
-        attention: Attention,
-        heads: int,
-        lengths: tuple[int | str, int | str],
-        front: tuple[int, int],
-        chosen: Data | None,
+        self, attention: Attention, q: Data, keys: Sequence[Data], chosen: Data | None
     ) -> tuple[int | None, int | None]:
         """Pairs of a query and a key of all heads: all, and those that no mask hides; None if a length depends on the
-        input. `front`: how many of the queries and of the keys stand in front of the sequence, which see all and which
-        all see."""
-        n, m = lengths
-        if isinstance(n, str) or isinstance(m, str):
+        input. `keys`: those of tokens and, perhaps, those of blocks."""
+        n, every, end = self.count_rows(q), self.count_keys(keys), self.find_end(q)
+        if isinstance(n, str) or isinstance(every, str) or isinstance(end, str):
             return None, None
-        heads *= self.options.batch or 1
-        n_text, m_text = n - front[0], m - front[1]
-        visible = attention.count_visible(n_text, m_text, chosen.shape[-1] if chosen else None)
-        return heads * n * m, heads * (n * m - n_text * m_text + visible)
+        heads = (q.shape[1] if len(q.shape) == 3 else 1) * (self.options.batch or 1)
+        front, queries = (self.count_front(q), self.count_front(keys[0])), range(end - n, end)
+        choice = None if chosen is None else self.find_choice(chosen)
+        most = None if choice is None else choice.count_chosen(queries)
+        if len(keys) == 1:
+            return heads * n * every, heads * attention.count_visible(n, every, end, front, most)
+        block, n_blocks = attention.compressed_block, self.count_rows(keys[1])
+        if isinstance(n_blocks, str) or not isinstance(block, int):
+            return None, None
+        blocks = count_ended(queries, block, n_blocks) if most is None else most
+        return heads * n * every, heads * (attention.count_visible(n, every - n_blocks, end, front) + blocks)
+
+    def find_choice(self, data: Data) -> ChooseTokens | None:
+        """What has chosen tokens or blocks: a layer may attend to those that another one has chosen."""
+        if isinstance(data.operation, ChooseTokens):
+            return data.operation
+        if id(data) not in self.choice_of:
+            self.choice_of[id(data)] = None  # what layers pass on leads back here
+            choices = (self.find_choice(source) for source in self.outer.get(id(data), data.inputs))
+            self.choice_of[id(data)] = next((choice for choice in choices if choice is not None), None)
+        return self.choice_of[id(data)]
 
     def multiply_width(self, pairs: int | None, data: Data) -> int | None:
         """None if either depends on the input: attention among channels multiplies along the patches."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, pi, sqrt
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight
+from paramcount.flow.masks import Reach, count_ended
 from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Stage, Unknown, Value, is_known, np, require
 from paramcount.flow.operations.elementwise import LEAST_FLOAT32
 from paramcount.flow.operations.routing import choose_largest
@@ -100,17 +101,17 @@ class Attention(Operation):
         """Whether keys of an encoder's output, which all queries see, stand in front of those of the tokens."""
         return {"source", "tokens"} <= {entry.shape[0] for entry in self.cached}
 
-    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
-        q, k, v = inputs[:3]
-        heads = q[1] if len(q) == 3 else 1
-        keys = k[0] if self.compressed_block is None else k[0] + inputs[-2 if self.has_choice else -1][0]
-        return heads * q[0] * (keys + self.has_own) * (q[-1] + v[-1]) + self.count_inverse(heads, keys)
-
-    def visible_multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
-        q, k, v = inputs[:3]
-        heads = q[1] if len(q) == 3 else 1
-        hidden = q[0] * k[0] - self.count_visible(q[0], k[0], inputs[-1][-1] if self.has_choice else None)
-        return self.multiply_adds(inputs, weights, out) - heads * hidden * (q[-1] + v[-1])
+    @property
+    def reach(self) -> Reach:
+        """How far a query of the text sees; a setting that is unknown limits nothing."""
+        limits: dict[str, Any] = {"after": 0} if self.causal else {}
+        if self.window is not None:
+            behind = self.window if self.behind is None else self.behind
+            limits = {"before": self.window - 1, "after": 0} if self.causal else {"before": behind, "after": self.window}
+        if self.chunk is not None and not isinstance(self.chunk, Unknown):
+            limits.update(chunk=self.chunk, offset=self.chunk_offset)
+            limits.update(zip(("chunks_before", "chunks_after"), self.more_chunks))
+        return Reach(**limits)
 
     def count_inverse(self, heads: int, n: int) -> int:
         """Multiply-adds of the pseudoinverses: four products in each of the steps."""
@@ -122,21 +123,25 @@ class Attention(Operation):
         # biases are added, and a choice is not differentiated
         return (*inputs[: 5 if self.has_own else 3], *blocks, *others)
 
-    def count_visible(self, n: int, m: int, n_chosen: int | None = None) -> int:
-        """The pairs of one of the last n tokens and one of m keys that it attends to."""
-        limits = [self.window, self.n_kept]
-        if n_chosen is not None and self.compressed_block is None:
-            limits.append(n_chosen * self.chosen_block)
-        most = min((limit for limit in limits if isinstance(limit, int)), default=None)
-        chunk = None if isinstance(self.chunk, Unknown) else self.chunk
-        if self.causal:
-            return sum_visible(m, most, chunk) - sum_visible(m - n, most, chunk)
-        if chunk is not None:
-            return sum_pairs_in_chunks(n, int(chunk), int(self.chunk_offset), *self.more_chunks)
-        if self.window is None or n != m:
-            return n * m
-        reach = self.window if self.behind is None else self.behind
-        return sum_visible(n, self.window + 1) + sum_visible(n, reach + 1) - n  # either side, and itself once
+    def count_visible(self, n: int, m: int, end: int, front: tuple[int, int] = (0, 0), most: int | None = None) -> int:
+        """The pairs of one of the last n queries and one of the last m keys before the position `end` that it attends
+        to, without what data decide: groups and global tokens.
+
+        `front`: how many of the queries and of the keys stand in front of the text. `most`: the pairs of the text that
+        a choice leaves.
+        """
+        reach = self.reach
+        if isinstance(self.n_kept, int):
+            reach = reach._replace(most=self.n_kept)
+        (first_queries, first_keys), text = front, (range(end - n + front[0], end), range(end - m + front[1], end))
+        visible = reach.count(*text)
+        if most is not None:
+            visible = min(visible, most)
+        if not self.front_in_order:
+            return visible + n * first_keys + (0 if self.causal else first_queries * len(text[1]))
+        before = range(-first_keys, 0)
+        visible += reach.count(text[0], before)
+        return visible + (reach.count(range(-first_queries, 0), before) if self.causal else first_queries * m)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, v, *biases = inputs
@@ -255,15 +260,8 @@ class Attention(Operation):
         keys = np.arange(int(positions[-1]) + 1 - m, int(positions[-1]) + 1)[None, :]
         if self.has_memory and self.trimmed_to is not None:
             keys[:, : m - min(int(positions[-1]) + 1, int(self.trimmed_to) - 1 + n)] = -1
-        seen = keys <= queries if self.causal else np.ones((n, m), dtype=bool)
-        if self.window is not None:
-            reach = self.window if self.behind is None else self.behind
-            near = (queries - keys <= reach) & (keys - queries <= self.window)
-            seen = seen & (queries - keys < self.window if self.causal else near)
-        if self.chunk is not None:
-            first, chunk = int(self.chunk_offset), int(require(self.chunk))
-            apart = (keys + first) // chunk - (queries + first) // chunk
-            seen = seen & (apart >= -self.more_chunks[0]) & (apart <= self.more_chunks[1])
+        require(self.chunk)
+        seen = self.reach.show(queries, keys)
         if not self.causal:
             seen = seen | (queries < 0)
         return seen if self.front_in_order else seen | (keys < 0)
@@ -277,35 +275,6 @@ def invert(weights: Array) -> Array:
         product = weights @ z
         z = 0.25 * z @ (13 * unit - product @ (15 * unit - product @ (7 * unit - product)))
     return z
-
-
-def sum_visible(n: int, most: int | None, chunk: int | None = None) -> int:
-    """The pairs of a token and an earlier one or itself among n tokens, if each attends to so many at most.
-
-    >>> sum_visible(4, None), sum_visible(4, 2), sum_visible(5, None, chunk=2)
-    (10, 7, 7)
-    """
-    if chunk is not None:
-        return n // chunk * sum_visible(chunk, most) + sum_visible(n % chunk, most)
-    short = n if most is None else min(n, most)
-    return short * (short + 1) // 2 + (n - short) * (most or 0)
-
-
-def sum_pairs_in_chunks(n: int, chunk: int, offset: int, before: int = 0, after: int = 0) -> int:
-    """The pairs of two of n tokens in the same chunk, of the first of which so many tokens are missing, or of a token
-    and one in the chunks `before` or `after` its own.
-
-    >>> sum_pairs_in_chunks(5, 2, 0), sum_pairs_in_chunks(5, 2, 1), sum_pairs_in_chunks(1, 4, 2)
-    (9, 9, 1)
-    >>> sum_pairs_in_chunks(5, 2, 0, before=1), sum_pairs_in_chunks(5, 2, 0, before=1, after=1)
-    (15, 21)
-    """
-    first = min(n, chunk - offset) if offset else 0
-    whole, rest = divmod(n - first, chunk)
-    if not before and not after:
-        return first**2 + whole * chunk**2 + rest**2
-    lengths = [length for length in (first, *[chunk] * whole, rest) if length]
-    return sum(a * b for i, a in enumerate(lengths) for b in lengths[max(0, i - before) : i + after + 1])
 
 
 def attend(
@@ -437,11 +406,25 @@ class ChooseTokens(Operation):
         q, k = inputs[:2]
         return q[1] * q[0] * k[0] * (q[2] + int(self.of != "blocks of keys"))
 
-    def visible_multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+    def visible_multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape, end: int) -> int:
         (n, heads, d), (m, *_) = inputs[:2]
-        if self.of in ("blocks", "tokens of blocks"):
-            return self.multiply_adds(inputs, weights, out)
-        return heads * (sum_visible(m, None) - sum_visible(m - n, None)) * (d + (self.of == "tokens"))
+        queries, has_ended = range(end - n, end), self.of in ("blocks", "tokens of blocks")
+        pairs = count_ended(queries, int(self.block), m) if has_ended else Reach(after=0).count(queries, range(m))
+        return heads * pairs * (d + int(self.of != "blocks of keys"))
+
+    def count_chosen(self, queries: range) -> int:
+        """The pairs of a query and a token, or a block, that it chooses, if the queries stand at these positions."""
+        block, most, text = int(self.block), int(self.n_chosen), range(queries.stop)
+        earlier = Reach(after=0).count(queries, text)
+        if self.of == "blocks":
+            return count_ended(queries, block, most)
+        if self.of == "tokens of blocks":
+            rest = earlier - block * count_ended(queries, block) if self.tail else 0
+            return block * count_ended(queries, block, most // block) + rest
+        if self.of == "blocks of keys" and self.n_local != 0:  # its own block, which may not have ended, is among them
+            begun = range(queries.start + block - 1, queries.stop + block - 1)
+            return earlier - block * (count_ended(begun, block) - count_ended(begun, block, most))
+        return Reach(after=0, most=most * block).count(queries, text)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, *of_heads = inputs
