@@ -204,8 +204,11 @@ def test_compressed_blocks_are_seen_when_they_have_ended() -> None:
 
 def test_chosen_tokens_are_counted_as_the_computation_chooses_them() -> None:
     kinds = [
-        ("tokens", 1, False), ("tokens of blocks", 4, False), ("tokens of blocks", 4, True), ("blocks of keys", 4, False),
-    ]  # fmt: skip
+        ("tokens", 1, False),
+        ("tokens of blocks", 4, False),
+        ("tokens of blocks", 4, True),
+        ("blocks of keys", 4, False),
+    ]
     rng = np.random.default_rng(0)
     for of, block, tail in kinds:
         for n_chosen in (4, 8, 40) if of != "blocks of keys" else (1, 2, 9):
@@ -228,7 +231,7 @@ class Run(NamedTuple):
 
     positions: Any
     layer: int = 0
-    state: dict[str, Any] = {}
+    state: Any = None
     watch: dict[str, Any] | None = None
 
 

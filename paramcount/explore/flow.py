@@ -41,9 +41,7 @@ class SymbolicWalk(Walk):
             self.windows[name] = attention.trimmed_to
         return make_symbols(name)[0]
 
-    def count_pairs(
-        self, attention: Attention, q: Data, keys: Sequence[Data], chosen: Data | None
-    ) -> tuple[Any, None]:
+    def count_pairs(self, attention: Attention, q: Data, keys: Sequence[Data], chosen: Data | None) -> tuple[Any, None]:
         n, m = self.count_rows(q), self.count_keys(keys)
         heads = q.shape[1] if len(q.shape) == 3 else 1
         return (None if isinstance(n, str) or isinstance(m, str) else heads * n * m), None

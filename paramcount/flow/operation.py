@@ -168,8 +168,10 @@ class Operation:
         return 0
 
     def visible_multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape, end: int) -> int:
-        """The same without the pairs of a query and a key that a mask hides: a kernel may skip them. `end`: the position
-        behind the last row."""
+        """The same without the pairs of a query and a key that a mask hides: a kernel may skip them.
+
+        `end`: the position behind the last row.
+        """
         return self.multiply_adds(inputs, weights, out)
 
     def list_saved(self, inputs: Sequence[Value]) -> Sequence[Value]:

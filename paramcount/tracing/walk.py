@@ -338,7 +338,9 @@ class Walk(Shapes):
     def count_keys(self, keys: Sequence[Data]) -> int | str:
         """How many keys there are in all; a name if their number depends on the input."""
         lengths = [self.count_rows(data) for data in keys]
-        return next((n for n in lengths if isinstance(n, str)), None) or sum(n for n in lengths if not isinstance(n, str))
+        return next((n for n in lengths if isinstance(n, str)), None) or sum(
+            n for n in lengths if not isinstance(n, str)
+        )
 
     def count_pairs(
         self, attention: Attention, q: Data, keys: Sequence[Data], chosen: Data | None

@@ -107,7 +107,9 @@ class Attention(Operation):
         limits: dict[str, Any] = {"after": 0} if self.causal else {}
         if self.window is not None:
             behind = self.window if self.behind is None else self.behind
-            limits = {"before": self.window - 1, "after": 0} if self.causal else {"before": behind, "after": self.window}
+            limits = (
+                {"before": self.window - 1, "after": 0} if self.causal else {"before": behind, "after": self.window}
+            )
         if self.chunk is not None and not isinstance(self.chunk, Unknown):
             limits.update(chunk=self.chunk, offset=self.chunk_offset)
             limits.update(zip(("chunks_before", "chunks_after"), self.more_chunks))
