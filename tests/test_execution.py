@@ -129,6 +129,23 @@ def test_the_experts_of_gpt_oss_are_stored_in_four_bits_as_rows_of_outputs(tmp_p
     assert np.allclose(pc.run(str(tmp_path), tmp_path, TOKENS).logits, expected, atol=CLOSE)
 
 
+def test_a_table_of_ids_is_stored_as_integers(tmp_path: Path) -> None:
+    """DeepSeek V4: layers that choose experts by token id have a table of them, I64 in the files of the reference."""
+    config = {
+        "model_type": "deepseek_v4", "vocab_size": 23, "num_hidden_layers": 1, "num_attention_heads": 4, "head_dim": 16,
+        "sliding_window": 6, "hidden_size": 32, "o_groups": 2, "q_lora_rank": 8, "o_lora_rank": 4,
+        "qk_rope_head_dim": 8, "moe_intermediate_size": 8, "n_routed_experts": 4, "num_experts_per_tok": 2,
+        "num_hash_layers": 1, "layer_types": ["sliding_attention"],
+    }  # fmt: skip
+    arrays = make_arrays(config)
+    (name,) = (name for name in arrays if name.endswith("tid2eid"))
+    arrays[name] = np.arange(23 * 2).reshape(23, 2) % 4
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    write_weights(tmp_path / "model.safetensors", arrays, types={name: "I64"})
+    found = pc.run(str(tmp_path), tmp_path, TOKENS).logits
+    assert found == pytest.approx(pc.run(config, arrays, TOKENS).logits, abs=CLOSE)
+
+
 def test_names_may_have_another_prefix_and_lack_the_tied_original() -> None:
     config = GPT2 | {"tie_word_embeddings": True}
     arrays = make_arrays(config)

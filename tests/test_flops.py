@@ -203,7 +203,7 @@ def test_compressed_blocks_are_seen_when_they_have_ended() -> None:
 
 
 def test_chosen_tokens_are_counted_as_the_computation_chooses_them() -> None:
-    kinds = [
+    kinds: list[tuple[Any, int, bool]] = [
         ("tokens", 1, False),
         ("tokens of blocks", 4, False),
         ("tokens of blocks", 4, True),
@@ -215,7 +215,7 @@ def test_chosen_tokens_are_counted_as_the_computation_chooses_them() -> None:
             operation = ChooseTokens(n_chosen, of, block, 1, tail)
             for n, past in ((21, 0), (1, 20), (3, 17)):
                 end = n + past
-                run = Run(np.arange(past, end))
+                run: Any = Run(np.arange(past, end))
                 m = end // block if of == "tokens of blocks" else end
                 q, k = rng.normal(size=(n, 2, 8)).astype("f4"), rng.normal(size=(m, 8)).astype("f4")
                 given = [q, k] if of == "blocks of keys" else [q, k, np.ones((n, 2), "f4")]

@@ -185,6 +185,13 @@ def test_rotary_positions_turn_pairs_by_an_angle_per_position(pairing: Any, expe
         assert found[i, 0] == pytest.approx(turned, abs=1e-6)
 
 
+def test_a_head_of_one_value_is_both_halves_of_its_pair() -> None:
+    # apply_rotary_pos_emb of the reference: x·cos − x·sin, twice, so that q · k counts twice; position 1 turns by 1
+    q, k = compute(Rotary(Rope(10_000.0)), [[3.0], [2.0]], past=1)
+    turned = [np.cos(i) - np.sin(i) for i in (1, 2)]
+    assert q[0] * k[0] == pytest.approx(2 * 3 * 2 * turned[0] * turned[1], rel=1e-6)
+
+
 def test_angles_may_grow_with_the_square_of_the_position() -> None:
     found = compute(Rotary(Rope(1.0), "interleaved", power=2), [[1.0, 0], [1.0, 0], [1.0, 0]], past=1)
     assert found[:, 0] == pytest.approx(np.cos([1, 4, 9]), abs=1e-6)

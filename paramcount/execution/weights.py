@@ -25,6 +25,7 @@ from paramcount.formats.float8 import widen_float8
 from paramcount.formats.safetensors import NUMPY, widen_bf16
 
 FLOATS = ("F64", "F32", "F16", "BF16")
+IDS = "I64"  # of tables of ids, such as the experts of each token; no quantised weight is that wide
 MOST_NAMED = 3  # tensors in an error
 
 
@@ -153,8 +154,8 @@ class CheckpointWeights(StoredWeights):
                 *((bits, scales) if place.expert is None else (bits[place.expert], scales[place.expert]))
             )
             return array.swapaxes(-1, -2) if logical.transposed else array
-        if values.dtype not in (*FLOATS, *FLOAT8):
-            supported = join_words((*FLOATS, "FP8 with scales", "MXFP4"))
+        if values.dtype not in (*FLOATS, *FLOAT8, IDS):
+            supported = join_words((*FLOATS, IDS, "FP8 with scales", "MXFP4"))
             raise self.make_error(place.name, f"is stored as {logical.format or values.dtype}", supported)
         bits = self.map_values(values)
         return widen(bits if place.expert is None else select_expert(bits, place.expert, shape), str(values.dtype))

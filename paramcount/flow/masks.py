@@ -28,14 +28,14 @@ class Reach(NamedTuple):
             shown = shown & (apart >= -self.chunks_before) & (apart <= self.chunks_after)
         return shown
 
-    def count(self, queries: range, keys: range) -> int:
+    def count_pairs(self, queries: range, keys: range) -> int:
         """The pairs of a query and a key that it sees.
 
-        >>> Reach(after=0).count(range(4), range(4)), Reach(1, 0).count(range(4), range(4))
+        >>> Reach(after=0).count_pairs(range(4), range(4)), Reach(1, 0).count_pairs(range(4), range(4))
         (10, 7)
-        >>> Reach(chunk=2).count(range(5), range(5)), Reach(chunk=2, offset=1).count(range(5), range(5))
+        >>> Reach(chunk=2).count_pairs(range(5), range(5)), Reach(chunk=2, offset=1).count_pairs(range(5), range(5))
         (9, 9)
-        >>> Reach(after=0, chunk=8192).count(range(9999, 10000), range(10000))  # Llama 4 Scout
+        >>> Reach(after=0, chunk=8192).count_pairs(range(9999, 10000), range(10000))  # Llama 4 Scout
         1808
         """
         if self.chunk is None:

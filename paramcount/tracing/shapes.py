@@ -105,7 +105,8 @@ class Shapes:
         """How many whole blocks the text has that `data` sums; their name if the sums are not of the whole text."""
         operation = data.operation
         if isinstance(operation, Pool) and operation.of == "weighted blocks":  # earlier ones are kept
-            return self.find_end(data.inputs[0]) // operation.size if isinstance(operation.size, int) else "blocks"
+            end, size = self.find_end(data.inputs[0]), operation.size
+            return end // size if isinstance(size, int) and isinstance(end, int) else "blocks"
         if isinstance(operation, Pool):
             rows, size = self.count_rows(data.inputs[0]), operation.size if operation.of == "block sums" else None
             return rows // size if isinstance(size, int) and isinstance(rows, int) else "blocks"
@@ -117,8 +118,8 @@ class Shapes:
         if not isinstance(data.operation, Pool):
             sources = [source for source in data.inputs if source.shape[:1] == ("blocks",)]
             return self.count_earlier_blocks(sources[0]) if sources else 0
-        is_kept = data.operation.of == "weighted blocks" and isinstance(data.operation.size, int)
-        return (self.options.past or 0) // int(data.operation.size or 1) if is_kept else 0
+        size = data.operation.size if data.operation.of == "weighted blocks" else None
+        return (self.options.past or 0) // size if isinstance(size, int) else 0
 
     def find_end(self, data: Data) -> int | str:
         """The position behind the last row."""

@@ -136,14 +136,14 @@ class Attention(Operation):
         if isinstance(self.n_kept, int):
             reach = reach._replace(most=self.n_kept)
         (first_queries, first_keys), text = front, (range(end - n + front[0], end), range(end - m + front[1], end))
-        visible = reach.count(*text)
+        visible = reach.count_pairs(*text)
         if most is not None:
             visible = min(visible, most)
         if not self.front_in_order:
             return visible + n * first_keys + (0 if self.causal else first_queries * len(text[1]))
         before = range(-first_keys, 0)
-        visible += reach.count(text[0], before)
-        return visible + (reach.count(range(-first_queries, 0), before) if self.causal else first_queries * m)
+        visible += reach.count_pairs(text[0], before)
+        return visible + (reach.count_pairs(range(-first_queries, 0), before) if self.causal else first_queries * m)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, v, *biases = inputs
@@ -411,13 +411,13 @@ class ChooseTokens(Operation):
     def visible_multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape, end: int) -> int:
         (n, heads, d), (m, *_) = inputs[:2]
         queries, has_ended = range(end - n, end), self.of in ("blocks", "tokens of blocks")
-        pairs = count_ended(queries, int(self.block), m) if has_ended else Reach(after=0).count(queries, range(m))
+        pairs = count_ended(queries, int(self.block), m) if has_ended else Reach(after=0).count_pairs(queries, range(m))
         return heads * pairs * (d + int(self.of != "blocks of keys"))
 
     def count_chosen(self, queries: range) -> int:
         """The pairs of a query and a token, or a block, that it chooses, if the queries stand at these positions."""
         block, most, text = int(self.block), int(self.n_chosen), range(queries.stop)
-        earlier = Reach(after=0).count(queries, text)
+        earlier = Reach(after=0).count_pairs(queries, text)
         if self.of == "blocks":
             return count_ended(queries, block, most)
         if self.of == "tokens of blocks":
@@ -426,7 +426,7 @@ class ChooseTokens(Operation):
         if self.of == "blocks of keys" and self.n_local != 0:  # its own block, which may not have ended, is among them
             begun = range(queries.start + block - 1, queries.stop + block - 1)
             return earlier - block * (count_ended(begun, block) - count_ended(begun, block, most))
-        return Reach(after=0, most=most * block).count(queries, text)
+        return Reach(after=0, most=most * block).count_pairs(queries, text)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, *of_heads = inputs

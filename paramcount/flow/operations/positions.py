@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, log, log2, pi
+from math import ceil, log, log2, pi, sqrt
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
@@ -161,6 +161,8 @@ class Rotary(Operation):
             return self.rotate_apart(x, axes, rope, table[0])
         if axes is not None and axes.order == "across halves" and rope is not None:
             return self.rotate_across(x, axes, rope, table[0])
+        if x.shape[-1] == 1:
+            return self.rotate_single(x, run)
         d, rows = x.shape[-1], (len(x), *(1,) * (x.ndim - 2), x.shape[-1] // 2)
         if rope is None:
             sin, cos = (half.reshape(*rows[:-1], -1) for half in np.split(table[0], 2, axis=-1))
@@ -183,6 +185,13 @@ class Rotary(Operation):
             return np.concatenate((a * cos + b * sin, b * cos - a * sin), axis=-1)
         a, b = x[..., ::2], x[..., 1::2]
         return np.stack((a * cos - b * sin, b * cos + a * sin), axis=-1).reshape(x.shape)
+
+    def rotate_single(self, x: Array, run: Pass) -> Array:
+        """Heads of one value: the reference takes that as both halves and gets two equal values, which count twice in a
+        product of a query and a key."""
+        pair = Rotary(self.rope, self.pairing, self.axes, self.stride, self.power, continues=self.continues)
+        turned = pair.compute(run, [np.concatenate((x, x), axis=-1)], (), (*x.shape[:-1], 2))
+        return turned[..., :1] * np.float32(sqrt(2))
 
     def rotate_apart(self, x: Array, axes: Axes, rope: Rope, places: Array) -> Array:
         n = len(axes.sections)
