@@ -138,12 +138,31 @@ def test_the_size_of_a_published_file_is_that_of_its_mix(id: str) -> None:
         return
     dtype = row["ftype"].lower() + ("-imatrix" if row["imatrix"] == "yes" else "")
     memory = pc.memory(find_model(row["zoo_or_config"]), dtype=dtype, set=json.loads(row["set"] or "null"))
-    groups = [group for group in memory.weights if group.component not in TOWERS]  # encoders are in another file
-    size, parameters = sum(group.bytes for group in groups), sum(group.parameters for group in groups)
+    size = memory.weights_bytes  # without encoders, which are in another file
+    parameters = sum(group.parameters for group in memory.weights if group.component not in TOWERS)
     digits, digits_of_bits = (len(row[name].partition(".")[2]) for name in ("size", "bits_per_weight"))
     assert f"{size / UNITS[row['size_unit']]:.{digits}f}" == row["size"]
     if row["bits_per_weight"]:
         assert f"{8 * size / parameters:.{digits_of_bits}f}" == row["bits_per_weight"]
+
+
+@pytest.mark.parametrize("model", ["gemma-3-4b", "qwen2.5-vl-7b", "qwen3-vl-4b", "qwen2-audio-7b"])
+def test_encoders_are_in_a_file_of_their_own_and_in_the_total(model: str) -> None:
+    memory, count = pc.memory(model, dtype="q4_k_m"), pc.count(model)
+    outside = count.total - count.language_model
+    assert memory.mmproj_bytes == 2 * outside > 0
+    [cost] = [cost for cost in memory.formats if cost.dtype == "Q4_K_M"]
+    assert (cost.weights_bytes, cost.mmproj_bytes) == (memory.weights_bytes, memory.mmproj_bytes)
+    rest = memory.kv_cache_bytes + memory.state_bytes + memory.buffers_bytes
+    assert memory.total_bytes == memory.weights_bytes + memory.mmproj_bytes + rest
+    assert pc.memory(model, dtype="bf16").mmproj_bytes == 0
+
+
+def test_the_mix_of_gemma_3_4b_is_the_file_that_llama_cpp_prints(run: Runner) -> None:
+    # llama.cpp prints 2.31 GiB and 5.12 BPW for gemma-3-4b-it-Q4_K_M.gguf
+    lines = [" ".join(line.split()) for line in run("memory", "gemma-3-4b", "--dtype", "q4_k_m").out.splitlines()]
+    assert "Q4_K_M 2.48 GB 2.31 GiB 5.12 bits per weight" in lines
+    assert "+ mmproj 840 MB 801 MiB encoders in F16, a file of their own" in lines
 
 
 def test_most_published_sizes_are_reproduced() -> None:

@@ -7,7 +7,7 @@ from paramcount.costs.dtypes import WeightFormat, find_weight_format, parse_kv_d
 from paramcount.costs.flops import measure_flops
 from paramcount.costs.memory import DEFAULT_CONTEXT
 from paramcount.costs.render_flops import format_flops
-from paramcount.costs.weights import group_weights, store_weights
+from paramcount.costs.weights import store_weights, sum_weights
 from paramcount.counting import Count
 from paramcount.errors import ParamcountError
 from paramcount.zoo import Model
@@ -33,7 +33,7 @@ def count_flops(model: Model, count: Count | None) -> int | None:
 
 def count_weight_bytes(count: Count, format: WeightFormat) -> int:
     """Bytes of the weights in a format, scales included."""
-    return sum(group.bytes for group in group_weights(store_weights(count, format)))
+    return sum_weights(store_weights(count, format), format)
 
 
 RESOURCES = (

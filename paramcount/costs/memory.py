@@ -19,6 +19,7 @@ from paramcount.costs.weights import (
     describe_weights,
     group_weights,
     list_storage_notes,
+    split_files,
     store_weights,
     sum_buffers,
 )
@@ -38,7 +39,8 @@ class WeightCost(NamedTuple):
     """The weights in one format."""
 
     dtype: str  # for people: "INT4 (group 128)"
-    weights_bytes: int
+    weights_bytes: int  # of a GGUF mix: the model's file, as llama.cpp prints it
+    mmproj_bytes: int  # of a GGUF mix: vision and audio encoders, which are in a file of their own
     note: str  # what the format leaves in a higher precision: "embedding and norm in BF16"
 
 
@@ -55,7 +57,8 @@ class ContextCost(NamedTuple):
 class Memory:
     """The memory that inference takes. All sizes are exact for what they count, in bytes.
 
-    `total_bytes` is weights, buffers, KV cache and state; the overhead of a runtime is not included.
+    `total_bytes` is weights, encoders in an mmproj file, buffers, KV cache and state; the overhead of a runtime is not
+    included.
     """
 
     id: str
@@ -70,7 +73,8 @@ class Memory:
     batch: int  # sequences
     source: int | None  # encoder input length
     parameters: int
-    weights_bytes: int  # scales and zero points included
+    weights_bytes: int  # scales and zero points included; of a GGUF mix, those in the model's file
+    mmproj_bytes: int  # of a GGUF mix: vision and audio encoders, which are in a file of their own; otherwise 0
     buffers_bytes: int
     kv_cache_bytes: int
     state_bytes: int
@@ -87,7 +91,12 @@ class Memory:
 
     @property
     def total_bytes(self) -> int:
-        return self.weights_bytes + self.buffers_bytes + self.kv_cache_bytes + self.state_bytes
+        return self.loaded_bytes + self.kv_cache_bytes + self.state_bytes
+
+    @property
+    def loaded_bytes(self) -> int:
+        """Bytes of weights and buffers, in whichever file they are."""
+        return self.weights_bytes + self.mmproj_bytes + self.buffers_bytes
 
     @property
     def padding_bytes(self) -> int:
@@ -102,7 +111,7 @@ class Memory:
         17179869184
         """
         at = ENGINES[self.engine].allocate(self.caches, self.request._replace(context=context))
-        total = self.weights_bytes + self.buffers_bytes + at.kv_bytes + at.state_bytes
+        total = self.loaded_bytes + at.kv_bytes + at.state_bytes
         return ContextCost(context, at.kv_bytes, at.state_bytes, total)
 
     @property
@@ -125,8 +134,8 @@ class Memory:
         names = (
             "id", "name", "dtype", "kv_dtype", "engine", "state_dtype", "context", "context_limit", "batch", "source",
             "parameters",
-            "weights_bytes", "buffers_bytes", "kv_cache_bytes", "state_bytes", "total_bytes", "kv_bytes_per_token",
-            "window_bytes",
+            "weights_bytes", "mmproj_bytes", "buffers_bytes", "kv_cache_bytes", "state_bytes", "total_bytes",
+            "kv_bytes_per_token", "window_bytes",
         )  # fmt: skip
         return {
             "schema_version": SCHEMA_VERSION,
@@ -184,7 +193,7 @@ def measure_memory(
         raise ParamcountError(f"= {source}, but {model.id} has no encoder whose output it caches", where="source")
     if request.source is None and any(group.stream == "source" for group in groups):
         request = request._replace(source=length)
-    weights_bytes, buffers_bytes = sum(group.bytes for group in weights), sum_buffers(stored)
+    inside, mmproj_bytes = split_files(weights, format)
     allocation = rules.allocate(groups, request)
     fit = None
     if device:
@@ -226,8 +235,9 @@ def measure_memory(
         batch=request.batch,
         source=request.source,
         parameters=count.total,
-        weights_bytes=weights_bytes,
-        buffers_bytes=buffers_bytes,
+        weights_bytes=sum(group.bytes for group in inside),
+        mmproj_bytes=mmproj_bytes,
+        buffers_bytes=sum_buffers(stored),
         kv_cache_bytes=allocation.kv_bytes,
         state_bytes=allocation.state_bytes,
         kv_bytes_per_token=count_growth(groups, request.kv_dtype),
@@ -300,7 +310,10 @@ def list_formats(count: Count, chosen: WeightFormat, weights: tuple[WeightGroup,
 
 
 def make_weight_cost(format: WeightFormat, groups: tuple[WeightGroup, ...]) -> WeightCost:
-    return WeightCost(format.label, sum(group.bytes for group in groups), describe_weights(groups, format))
+    inside, mmproj_bytes = split_files(groups, format)
+    return WeightCost(
+        format.label, sum(group.bytes for group in inside), mmproj_bytes, describe_weights(groups, format)
+    )
 
 
 def find_state_dtype(model: Model) -> KVDtype | None:

@@ -34,7 +34,7 @@ def make_figure(memory: Memory, costs: list[ContextCost]) -> Figure:
     figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
     axes = figure.add_subplot()
     contexts = [cost.context for cost in costs]
-    weights = memory.weights_bytes + memory.buffers_bytes
+    weights = memory.loaded_bytes
     areas = {"weights": [weights / GB] * len(costs), "KV cache": [cost.kv_cache_bytes / GB for cost in costs]}
     if memory.state_bytes:
         areas["state"] = [cost.state_bytes / GB for cost in costs]

@@ -15,6 +15,8 @@ from paramcount.costs.render_fit import (
 from paramcount.output.numbers import format_binary_bytes, format_bytes
 from paramcount.output.tables import Column, Table, render
 
+MMPROJ_NOTE = "encoders in F16, a file of their own"
+
 
 def build_memory_table(memory: Memory) -> Table:
     """One row per context length; the weights by format come before them in a terminal."""
@@ -51,6 +53,8 @@ def make_weight_table(memory: Memory) -> Table:
         note = "as above" if cost.note and cost.note == last else cost.note
         rows.append([cost.dtype, cost.weights_bytes, cost.weights_bytes, note])
         last = cost.note
+        if cost.mmproj_bytes:
+            rows.append(["  + mmproj", cost.mmproj_bytes, cost.mmproj_bytes, MMPROJ_NOTE])
     return Table(columns, rows, None, wraps=True, headings=False, bold=(memory.dtype,))
 
 
@@ -89,8 +93,12 @@ def describe_cache(memory: Memory) -> str:
         text += f"; {state}"
     if memory.batch != 1:
         text += f" per sequence; {memory.batch:,} sequences"
-    weights = memory.dtype.partition(" (")[0]
+    weights = memory.dtype.partition(" (")[0] + describe_mmproj(memory)
     return f"KV cache ({memory.kv_dtype}): {text}; total with {weights} weights"
+
+
+def describe_mmproj(memory: Memory) -> str:
+    return " + mmproj" if memory.mmproj_bytes else ""
 
 
 def describe_fit(memory: Memory) -> list[str]:
@@ -100,7 +108,7 @@ def describe_fit(memory: Memory) -> list[str]:
         return []
     devices = f"{fit.devices} × {fit.device}" + (f" ({fit.parallelism})" if fit.parallelism else "")
     fullest = find_fullest(fit.shares)
-    terms = [f"{format_bytes(fullest.weights_bytes)} weights ({memory.dtype})"]
+    terms = [f"{format_bytes(fullest.weights_bytes)} weights ({memory.dtype}{describe_mmproj(memory)})"]
     if fullest.kv_cache_bytes:
         terms.append(f"{format_bytes(fullest.kv_cache_bytes)} KV cache ({memory.context:,} tokens)")
     if fullest.state_bytes:

@@ -82,6 +82,19 @@ def group_weights(stored: Iterable[StoredTensor]) -> tuple[WeightGroup, ...]:
     return tuple(WeightGroup(*key, *values) for key, values in sums.items())
 
 
+def split_files(groups: Sequence[WeightGroup], format: WeightFormat) -> tuple[tuple[WeightGroup, ...], int]:
+    """(weights in the model's file, bytes of the rest): encoders beside a GGUF file have their own, called mmproj."""
+    if not format.mix:
+        return tuple(groups), 0
+    inside = tuple(group for group in groups if group.component not in TOWERS)
+    return inside, sum(group.bytes for group in groups) - sum(group.bytes for group in inside)
+
+
+def sum_weights(stored: Iterable[StoredTensor], format: WeightFormat) -> int:
+    """Bytes of the weights in the model's file, scales included."""
+    return sum(group.bytes for group in split_files(group_weights(stored), format)[0])
+
+
 def sum_buffers(stored: Iterable[StoredTensor]) -> int:
     """Bytes of the persisted buffers, such as routing biases."""
     return sum(row.bytes for row in stored if row.tensor.role != "parameter")
@@ -110,7 +123,8 @@ def list_storage_notes(stored: Sequence[StoredTensor], format: WeightFormat) -> 
 def describe_weights(groups: Sequence[WeightGroup], format: WeightFormat) -> str:
     """What a packed format leaves in a higher precision: "embedding, norm and lm_head in BF16"; of a mix, its bits."""
     if format.mix:
-        bits = 800 * sum(group.bytes for group in groups) // sum(group.parameters for group in groups)
+        inside, _ = split_files(groups, format)
+        bits = round(800 * sum(group.bytes for group in inside) / sum(group.parameters for group in inside))
         return f"{bits // 100}.{bits % 100:02} bits per weight"
     packed = {group.packing.format for group in format.plan.groups}
     parameters: dict[str, int] = {}

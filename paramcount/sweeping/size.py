@@ -216,7 +216,7 @@ def list_likely(like: Model, budget: Budget, table: Sequence[Row]) -> Sequence[R
     if budget.memory is None:
         return table
     memory = find_memory(like, budget)
-    per_parameter = Fraction(memory.weights_bytes, count_model(like).total)
+    per_parameter = Fraction(memory.loaded_bytes, count_model(like).total)
     device = make_device(budget)
     limit = device.usable_bytes - device.margin_bytes
     share = Fraction(str(SHARE_PLAIN if budget.dtype.lower() in PLAIN else SHARE_QUANTISED))
