@@ -15,6 +15,7 @@ from typing import Any
 import paramcount.zoo as zoo
 from paramcount.counting.count import Count, count_sizes
 from paramcount.counting.tensors import Tensor, list_unreachable
+from paramcount.sizes import build_as_reference
 
 REFERENCE = Path(__file__).parent / "data" / "reference.json"
 CONFIGS = Path(__file__).parent / "data" / "zoo_configs.jsonl"
@@ -51,9 +52,9 @@ def count_shapes(count: Count) -> Counter[str]:
 
 
 def count_anew(id: str) -> Count:
-    """The count of a zoo entry, from its declaration as it is now."""
+    """The count of a zoo entry as the reference builds it, from its declaration as it is now."""
     model = zoo.load_entry(id)
-    return count_sizes(model.sizes, head=model.reading.head)
+    return count_sizes(build_as_reference(model.sizes), head=model.reading.head)
 
 
 def find_differences(id: str, count: Count) -> list[str]:

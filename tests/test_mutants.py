@@ -21,6 +21,7 @@ from paramcount.counting.count import Count
 from paramcount.flow import Data, Weight
 from paramcount.parts import attentions, decoders, feed_forward, state_space
 from paramcount.parts.decoder import Decoder
+from paramcount.sizes import build_as_reference
 from tests.comparison import (
     TOTALS,
     count_anew,
@@ -368,7 +369,7 @@ def has_sizes(test: Callable[[Any], bool]) -> Callable[[str], bool]:
 
 
 def has_head(*, tied: bool) -> Callable[[str], bool]:
-    has_tie = has_sizes(lambda c: c.tie_word_embeddings == tied)
+    has_tie = has_sizes(lambda c: build_as_reference(c).tie_word_embeddings == tied)
     return lambda id: zoo.load_entry(id).reading.head and has_tie(id)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder_layers, dense_activation, gated
 from paramcount.flow import Data, Size
-from paramcount.sizes import ABSENT, Flag, Positive, derived, flag, hf, setting
+from paramcount.sizes import ABSENT, Flag, Positive, derived, fixed, flag, hf, setting
 
 
 class MT5(T5):
@@ -17,7 +17,7 @@ class MT5(T5):
     n_decoder_layers: Positive = hf("num_decoder_layers", absent=decoder_layers(8), null=ABSENT)
     gated: Flag = derived(lambda js, c: gated(js, c, "gated-gelu"))
     scaled: Flag = derived(lambda js, c: False)
-    tie_word_embeddings: Flag = derived(lambda js, c: flag(js, "tie_word_embeddings", True) or True)
+    tie_word_embeddings: Flag = fixed(True, check=lambda js, c: flag(js, "tie_word_embeddings", True))
 
     activation = setting(default=lambda js, c: dense_activation(js, c, "gated-gelu"))
 
@@ -44,7 +44,7 @@ class UMT5(MT5):
     shares_bias = False
 
     scaled: Flag = derived(lambda js, c: True)
-    tie_word_embeddings: Flag = derived(lambda js, c: True)
+    tie_word_embeddings: Flag = fixed(True)
 
     def encoder_layers(c) -> Iterable[tuple[str, Size]]:
         return [("layer", c.n_layers)]

@@ -11,7 +11,7 @@ from paramcount.flow import Data, Size, Unknown, block, bucket_distances, given,
 from paramcount.parts.classic import crossing, multi_head
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf, setting
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, fixed, hf, setting
 from paramcount.sizes.conditions import buckets_reach
 
 QKVO = ("q", "k", "v", "o")
@@ -50,7 +50,8 @@ class T5(Sizes):
     """Source: arXiv:1910.10683, section 2.1; gated feed-forward arXiv:2002.05202; order of operations: T5Block.
 
     The reference ties the head and the three tables whatever config.json says: tie_word_embeddings = false (T5 1.1,
-    Flan-T5) only keeps it from scaling what the head reads. Their released files hold a head of its own.
+    Flan-T5) only keeps it from scaling what the head reads. Their released files hold a head of its own, so their zoo
+    entries state tie_word_embeddings: false.
     """
 
     reference = "T5ForConditionalGeneration"
@@ -68,7 +69,7 @@ class T5(Sizes):
     gated: Flag = derived(gated)
     n_buckets: Positive = hf("relative_attention_num_buckets", absent=32)
     scaled: Flag = derived(lambda js, c: js.get("tie_word_embeddings") is not False)
-    tie_word_embeddings: Flag = derived(lambda js, c: True)
+    tie_word_embeddings: Flag = fixed(True)
 
     activation = setting(default=dense_activation)
     norm_eps = setting("layer_norm_epsilon", default=1e-6)

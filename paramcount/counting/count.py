@@ -12,6 +12,7 @@ from paramcount.counting.components import COMPONENTS, PARTS, TABLES, TOWERS
 from paramcount.counting.sum_weights import Sums, cached_sums, sum_weights
 from paramcount.counting.tensors import Tensor, list_tensors, list_unreachable
 from paramcount.errors import ParamcountError
+from paramcount.sizes import build_as_reference
 
 if TYPE_CHECKING:
     from paramcount.counting.quantisation.storage import Release, Storage
@@ -26,8 +27,9 @@ NO_PARTS = dict.fromkeys(PARTS[:-1], 0)
 class Count:
     """Parameter counts of a model, in total and per component.
 
-    `total` includes every parameter of the reference implementation once. `details` splits components one level further
-    ("qkv.q", "vision.mlp"). Buffers, MTP layers and other tensors of a release are not included in the total.
+    `total` includes every parameter of the reference implementation once; of a zoo entry whose released files differ
+    from it, every parameter of the release, with `reference_total` beside it. `details` splits components one level
+    further ("qkv.q", "vision.mlp"). Buffers, MTP layers and other tensors of a release are not included in the total.
     """
 
     id: str
@@ -60,6 +62,20 @@ class Count:
     def __hash__(self) -> int:
         """A hash that agrees with equality, which compares every count."""
         return hash((self.id, self.architecture, self.reference, self.scope, self.total, self.active))
+
+    @cached_property
+    def reference_total(self) -> int:
+        """The parameters that the reference implementation builds: `total`, unless the released files differ."""
+        built = None if self.sizes is None else build_as_reference(self.sizes)
+        return self.total if built is None or built is self.sizes else count_sizes(built, head=self.head).total
+
+    @cached_property
+    def released_tensors(self) -> tuple[str, ...]:
+        """The parameters of the released files that the reference does not build: it ties them to others."""
+        if self.reference_total == self.total:
+            return ()
+        built = {tensor.name for tensor in list_tensors(build_as_reference(self.sizes), self.head) if tensor.parameters}
+        return tuple(tensor.name for tensor in self.tensors if tensor.parameters and tensor.name not in built)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -188,7 +204,8 @@ class Count:
     def to_dict(self) -> dict[str, Any]:
         """All counts as plain data for JSON."""
         names = (
-            "id", "total", "active", "active_min", "active_non_embedding", "active_without_input_embedding",
+            "id", "total", "reference_total", "active", "active_min", "active_non_embedding",
+            "active_without_input_embedding",
             "active_without_input_table", "embedding", "non_embedding", "lm_head", "language_model", "buffers",
             "legacy_buffers", "mtp", "mtp_buffers", "checkpoint", "bytes_fp32", "bytes_bf16", "tied", "scope",
             "architecture", "reference",

@@ -75,7 +75,7 @@ class Why:
     step: int  # the unit of its last digit; 1 if it is exact
     what: str | None  # the count that its source names; None if unknown
     source: str | None
-    base: str  # the count to which it refers: total | active
+    base: str  # the count to which it refers: total | active | reference_total
     true: int  # the value of that count
     accounts: tuple[Account, ...]  # one if it is explained; several that fit equally well; none if not reproducible
     plainer: Account | None  # if `accounts` have causes: a count without causes that matches when truncated
@@ -161,6 +161,8 @@ def explain_figure(model: Model, count: Count, number: str | int, published: tup
 
 def list_base_counts(count: Count, what: str | None) -> dict[str, int]:
     """The counts to which a figure may refer, given what its source names: {name: value}."""
+    if what in UNSTATED and count.reference_total != count.total:
+        return {"total": count.total, "reference_total": count.reference_total}
     if count.active == count.total:
         return {"total": count.total}
     if what in UNSTATED:
@@ -182,6 +184,8 @@ def rank_fit(value: int | None, figure: Figure) -> int:
 
 def find_causes(model: Model, count: Count, base: str, *, files: bool) -> list[Candidate]:
     """Possible causes of a difference from this count. Values that only files contain never explain active counts."""
+    if base == "reference_total":  # other causes explain a difference from the release
+        return []
     if base == "active":
         return find_candidates([select_active(tensor) for tensor in count.tensors], files=False)
     is_whole = model.reading.head and model.reading.scope == "model"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection, Container, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -13,7 +14,7 @@ from paramcount.errors import ParamcountError
 from paramcount.explore.config_keys import Place, copy_plain, list_classes, set_key, state_sizes
 from paramcount.explore.derived_trees import derive_trees
 from paramcount.huggingface.config import read_config
-from paramcount.sizes import Sizes, inner_configs
+from paramcount.sizes import Sizes, build_as_reference, inner_configs
 from paramcount.sizes.values import to_json
 from paramcount.zoo import Model
 from paramcount.zoo.adding import FAMILY, UNCHANGED, name_counted_class
@@ -47,12 +48,13 @@ def export_yaml(model: Model) -> str | None:
 
 def export_config(model: Model, free: Collection[str]) -> dict[str, Any]:
     """A config.json that is read as these sizes: {"document", "keys", "derived", "coupled"}, or {"reason"} if the page
-    has none. `free`: the sizes that the page can change.
+    has none. `free`: the sizes that the page can change. Of a release that differs from the reference: as the reference
+    reads the config.json.
 
     `keys` has the place of each size whose change is one of a key, `coupled` the sizes whose key changes another one.
     `derived` has a tree for each size that the reference derives from others.
     """
-    reason = ""
+    reason, model = "", replace(model, config=build_as_reference(model.sizes))
     for reference, context in product(list_classes(model), dict.fromkeys((model.context_length, None))):
         document, places, blocks = state_sizes(model, reference, context)
         try:

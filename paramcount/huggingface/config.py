@@ -29,6 +29,7 @@ from paramcount.huggingface.key_warnings import (
     Ignored,
     find_ignored,
     format_names,
+    warn_fixed_fields,
     warn_ignored,
     warn_missing_sections,
     warn_missing_sizes,
@@ -308,6 +309,7 @@ def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
             part_origin = {inner: origin[path] for inner, path in paths.items() if path in origin}
             warnings += warn_default_sizes(part, part_origin, used, document)
     warnings += warn_missing_sections(document, readers)
+    warnings += warn_fixed_fields(sizes, document, readers, reference, head=has_head)
     warnings += warn_other_class(document, reference)
     warnings += warn_own_code(document, architecture, reference)
     has_untraced_window = document.get("use_sliding_window") is True and "window" not in architecture.model_fields
@@ -420,6 +422,7 @@ def read_language_model_only(
     if ("", type(sizes)) in readers.pairs:
         warnings += warn_default_sizes(sizes, origin, used, get_language_config(document))
     warnings += warn_missing_sections(document, readers)
+    warnings += warn_fixed_fields(sizes, document, readers, sizes.reference, head=has_head)
     reading = Reading(
         cls or f"{document['model_type']}, its language model as {sizes.reference}",
         has_head,

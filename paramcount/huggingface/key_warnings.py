@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from paramcount.errors import MOST_LISTED, join_words, make_printable
 from paramcount.huggingface.fields import Readers, get_value
-from paramcount.sizes import ABSENT, Key, Sizes, get_key, inner_configs
+from paramcount.sizes import ABSENT, Key, Sizes, get_key, inner_configs, list_fixed_fields
 from paramcount.sizes.key_names import describe_defaults, find_main_key
 from paramcount.sizes.setting_fields import list_settings
+from paramcount.sizes.values import format_input
 
 SCALAR_TYPES = {str, int, float, bool, type(None), list}  # faster to check than isinstance(value, Mapping)
 MOST_CACHED = 400  # configs with more keys are not cached
@@ -257,6 +258,47 @@ def warn_ignored_keys(mistakes: Sequence[Suspect], document: Mapping[str, Any], 
     if misspelt:
         pronoun = "it" if len(misspelt) == 1 else "them"
         yield f"ignored {format_names(misspelt)} ({reference} does not use {pronoun})"
+
+
+# ---- keys that the reference overrides
+
+
+def warn_fixed_fields(
+    sizes: Sizes, document: Mapping[str, Any], readers: Readers, reference: str, *, head: bool
+) -> tuple[str, ...]:
+    """A warning for each flag that the reference sets whatever the config.json says, unless no parameter depends on it.
+
+    Released files may hold what the config.json says: the separate LM head of T5 v1.1, which the reference ties.
+    """
+    found = [
+        (join_path(section, name), architecture, name)
+        for section, architecture in readers.pairs
+        for name, value in list_fixed_fields(architecture).items()
+        if get_value(document, join_path(section, name)) is (not value)
+    ]
+    if not found:
+        return ()
+    from paramcount.counting import count_sizes
+
+    warnings = []
+    for path, architecture, name in found:
+        count = count_sizes(replace_flag(sizes, architecture, name), head=head)
+        if difference := count.total - count.reference_total:
+            tensors = format_names(count.released_tensors)
+            warnings.append(
+                f"ignored {path} = {format_input(get_value(document, path))}: {reference} always ties {tensors}; "
+                f"files with a separate {tensors} hold {count.total:,} parameters, {difference:,} more"
+            )
+    return tuple(warnings)
+
+
+def replace_flag(sizes: Sizes, architecture: type[Sizes], name: str) -> Sizes:
+    """The sizes with the other value of a flag of the part that has this architecture."""
+    if type(sizes) is architecture:
+        return sizes.model_copy(update={name: not getattr(sizes, name)})
+    inner = {part: getattr(sizes, part) for part in inner_configs(type(sizes))}
+    changes = {part: replace_flag(found, architecture, name) for part, found in inner.items() if found is not None}
+    return sizes.model_copy(update=changes) if changes else sizes
 
 
 # ---- blocks

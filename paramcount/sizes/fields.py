@@ -95,6 +95,7 @@ class Key(NamedTuple):
     null: Any  # what null means: a value, a Derivation, ABSENT, or NULL itself
     at_most: str | None = None  # the field that limits it, because the reference reads no further
     at_root: bool = False  # a derivation reads the whole config.json instead of the architecture's section
+    fixed: Any = ABSENT  # the value that the reference sets whatever a config.json says; ABSENT if it reads one
 
     def spellings(self, field: str) -> tuple[str, ...]:
         return () if self.names is None else self.names or (USUAL[field],)
@@ -122,6 +123,23 @@ def hf(
 def derived(absent: Derivation, *, at_root: bool = False) -> Any:
     """A field that the reference computes from others. `at_root`: from keys outside of the architecture's section."""
     return Field(json_schema_extra={"hf": Key(None, absent, NULL, at_root=at_root)})  # type: ignore[dict-item]
+
+
+def fixed(value: Any, *, check: Derivation = lambda js, c: None) -> Any:
+    """A field that the reference sets to `value` whatever a config.json says.
+
+    Released files may hold another value: a zoo entry states what they hold, and `build_as_reference` sets `value`.
+
+    Args:
+        value: The value.
+        check: Raises an error for a config.json that the reference refuses.
+    """
+
+    def read(js: ConfigJson, c: FieldValues) -> Any:
+        check(js, c)
+        return value
+
+    return Field(json_schema_extra={"hf": Key(None, read, NULL, fixed=value)})  # type: ignore[dict-item]
 
 
 @cache
@@ -296,3 +314,25 @@ def inner_configs(architecture: type[Sizes]) -> dict[str, type[Sizes]]:
         if inner:
             classes[name] = inner
     return classes
+
+
+@cache
+def list_fixed_fields(architecture: type[Sizes]) -> dict[str, Any]:
+    """{field: value} of the fields that the reference sets whatever a config.json says."""
+    keys = {
+        name: get_key(architecture, name)
+        for name in architecture.model_fields
+        if name not in inner_configs(architecture)
+    }
+    return {name: key.fixed for name, key in keys.items() if key.fixed is not ABSENT}
+
+
+def build_as_reference(sizes: Sizes) -> Sizes:
+    """The sizes that the reference builds for a model whose released files differ; the same object if none differ."""
+    values = list_fixed_fields(type(sizes))
+    changes = {name: value for name, value in values.items() if getattr(sizes, name) != value}
+    for name in inner_configs(type(sizes)):
+        part = getattr(sizes, name)
+        if isinstance(part, Sizes) and (built := build_as_reference(part)) is not part:
+            changes[name] = built
+    return sizes.model_copy(update=changes) if changes else sizes

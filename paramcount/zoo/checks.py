@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from paramcount.counting.count import Count
+from paramcount.errors import join_words
 from paramcount.output.numbers import match_figure, parse_figure
 from paramcount.zoo import Model
 
@@ -34,7 +35,8 @@ def run_checks(model: Model, count: Count) -> list[Check]:
     """The comparisons for an entry, the reference first."""
     checks = []
     if not isinstance(model.checked, str):
-        whole = count.total + sum(count.unreachable.values())  # the reference counts what no forward pass reads too
+        # The reference also counts what no forward pass reads.
+        whole = count.reference_total + sum(count.unreachable.values())
         verdict = "exact" if model.checked.total == whole else "differs"
         checks.append(Check("reference", model.checked.total, whole, verdict, model.checked.reference, "checked"))
     refs = {source.id: source.ref for source in model.sources}
@@ -57,6 +59,7 @@ def summarize_checks(model: Model, count: Count) -> str:
     if model.reading.origin:
         whole = model.reading.scope == "model" or not model.reading.head
         return f"as built by {model.reading.reference if whole else model.sizes.reference}"
+    released = describe_release_difference(count)
     matches: list[str] = []
     wrong_references: list[str] = []
     wrong_figures: list[str] = []
@@ -64,7 +67,10 @@ def summarize_checks(model: Model, count: Count) -> str:
     for check in run_checks(model, count):
         if check.what == "reference":
             name = "reference implementation" if check.source.startswith("transformers") else "published modeling code"
-            (matches if check.ok else wrong_references).append(name)
+            if not check.ok:
+                wrong_references.append(name)
+            elif not released:
+                matches.append(name)
         elif check.ok is False:
             wrong_figures.append(f"{check.what} {check.text}".removeprefix("total "))
         elif check.ok and check.what in ("total", "checkpoint"):
@@ -75,7 +81,15 @@ def summarize_checks(model: Model, count: Count) -> str:
         matches.append(f"published {totals[0].text}")
     phrases = ["your own entry"] if model.is_own else []
     phrases += ["unverified"] if isinstance(model.checked, str) else []
-    phrases += [f"matches {' and '.join(matches)}"] if matches else []
+    phrases += [f"matches {' and '.join(matches)}"] if matches else ["as released"] if released else []
     phrases += [f"differs from {name}" for name in wrong_references]
     phrases += [f"differs from published {', '.join(wrong_figures)}"] if wrong_figures else []
-    return ", ".join(phrases)
+    return "; ".join([", ".join(phrases), *([released] if released else [])])
+
+
+def describe_release_difference(count: Count) -> str:
+    """How many parameters the reference builds, and which tensors it does not build; "" if the release has as many."""
+    if count.reference_total == count.total:
+        return ""
+    names = join_words([name.removesuffix(".weight") for name in count.released_tensors], "and")
+    return f"the reference implementation ties {names} and has {count.reference_total:,}"
