@@ -21,6 +21,7 @@ from paramcount.sizes.derivations import part_of
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_at_most, check_layer_types
 from paramcount.sizes.setting_fields import make_rope
+from paramcount.sizes.setting_kinds import NATURAL
 from paramcount.sizes.types import Flag, Indices, Positive, Words
 
 KINDS = ("sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention")
@@ -203,7 +204,7 @@ class DeepseekV4(Sizes):
     limit = setting("swiglu_limit", default=10.0)
     scoring = setting("scoring_func", default="sqrtsoftplus")
     routed_scale = setting("routed_scaling_factor", default=1.5)
-    sinkhorn_iterations = setting("hc_sinkhorn_iters", default=20)
+    sinkhorn_iterations = setting("hc_sinkhorn_iters", default=20, kind=NATURAL)
 
     def forward(c, tokens: Data) -> Data:
         x = lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model)

@@ -8,6 +8,7 @@ from paramcount.parts.state_space import mamba2
 from paramcount.sizes import Flag, Positive, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.mixers import check_mamba_heads, mamba_head, no_key, time_step_limit
+from paramcount.sizes.setting_kinds import NUMBER, list_of
 
 
 class FalconH1(AttentionDecoder):
@@ -47,8 +48,8 @@ class FalconH1(AttentionDecoder):
     key_multiplier = setting("key_multiplier", default=1.0)
     ssm_in_multiplier = setting("ssm_in_multiplier", default=1.0)
     ssm_out_multiplier = setting("ssm_out_multiplier", default=1.0)
-    ssm_multipliers = setting("ssm_multipliers", default=[1.0] * 5)  # of gate, x, B, C and step
-    mlp_multipliers = setting("mlp_multipliers", default=[1.0] * 2)  # of gate and output
+    ssm_multipliers = setting("ssm_multipliers", default=[1.0] * 5, kind=list_of(NUMBER, "5 numbers", 5))  # of gate, x, B, C and step
+    mlp_multipliers = setting("mlp_multipliers", default=[1.0] * 2, kind=list_of(NUMBER, "2 numbers", 2))  # of gate and output
 
     def embed(c, tokens: Data) -> Data:
         return scale_by(Decoder.embed(c, tokens), c.embedding_multiplier)

@@ -35,6 +35,7 @@ from paramcount.sizes import (
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, read_indexer_types, unused
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_kinds import NATURAL
 
 LINEAR, INDEXED, SHARED = "linear_attention", "indexed_attention", "shared"
 ATTENTION = ("hc_attn_fn", "hc_attn_base", "hc_attn_scale")
@@ -123,7 +124,7 @@ class Glm5NextText(LatentDecoder):
     limit = setting("swiglu_limit", default=10.0)
     decay_floor = setting(default=read_decay_floor)
     streams_eps = setting("hc_eps", default=1e-6)
-    sinkhorn_iterations = setting("hc_sinkhorn_iters", default=20)
+    sinkhorn_iterations = setting("hc_sinkhorn_iters", default=20, kind=NATURAL)
 
     def transform(c, x: Data, *reads: Data) -> Data:
         """Embedded tokens, the same in all streams, through the layers."""

@@ -49,7 +49,7 @@ class MiniCPM(AttentionDecoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    embedding_scale = setting("scale_emb", default=1)
+    embedding_scale = setting("scale_emb", default=1.0)
     residual_scale = setting(default=residual_scale)
     output_scale = setting(default=output_scale)
     check = check_heads_fill

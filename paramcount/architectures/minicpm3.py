@@ -46,7 +46,7 @@ class MiniCPM3(LatentDecoder):
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=32768)
     pairing = setting(default="halves")
-    embedding_scale = setting("scale_emb", default=12)
+    embedding_scale = setting("scale_emb", default=12.0)
     residual_scale = setting(default=scale_residual)
     output_scale = setting(default=scale_output)
 

@@ -46,12 +46,12 @@ class MiniMax(Decoder):
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(1_000_000, positions=131072)
-    attention_alpha = setting("full_attn_alpha_factor", default=1)  # alpha: of the residual
-    attention_beta = setting("full_attn_beta_factor", default=1)  # beta: of what is added to it
-    linear_attention_alpha = setting("linear_attn_alpha_factor", default=1)
-    linear_attention_beta = setting("linear_attn_beta_factor", default=1)
-    mlp_alpha = setting("mlp_alpha_factor", default=1)
-    mlp_beta = setting("mlp_beta_factor", default=1)
+    attention_alpha = setting("full_attn_alpha_factor", default=1.0)  # alpha: of the residual
+    attention_beta = setting("full_attn_beta_factor", default=1.0)  # beta: of what is added to it
+    linear_attention_alpha = setting("linear_attn_alpha_factor", default=1.0)
+    linear_attention_beta = setting("linear_attn_beta_factor", default=1.0)
+    mlp_alpha = setting("mlp_alpha_factor", default=1.0)
+    mlp_beta = setting("mlp_beta_factor", default=1.0)
     kinds = layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:

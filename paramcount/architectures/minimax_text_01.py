@@ -47,12 +47,12 @@ class MiniMaxText01(Decoder):
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(1_000_000, positions=131072)
-    attention_alpha = setting("layernorm_full_attention_alpha", default=1)  # of the residual
-    attention_beta = setting("layernorm_full_attention_beta", default=1)  # of what is added to it
-    linear_attention_alpha = setting("layernorm_linear_attention_alpha", default=1)
-    linear_attention_beta = setting("layernorm_linear_attention_beta", default=1)
-    mlp_alpha = setting("layernorm_mlp_alpha", default=1)
-    mlp_beta = setting("layernorm_mlp_beta", default=1)
+    attention_alpha = setting("layernorm_full_attention_alpha", default=1.0)  # of the residual
+    attention_beta = setting("layernorm_full_attention_beta", default=1.0)  # of what is added to it
+    linear_attention_alpha = setting("layernorm_linear_attention_alpha", default=1.0)
+    linear_attention_beta = setting("layernorm_linear_attention_beta", default=1.0)
+    mlp_alpha = setting("layernorm_mlp_alpha", default=1.0)
+    mlp_beta = setting("layernorm_mlp_beta", default=1.0)
     kinds = layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:

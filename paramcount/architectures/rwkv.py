@@ -11,6 +11,7 @@ from paramcount.flow.operations.linear import linear, multiply_vector
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import head
 from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, setting
+from paramcount.sizes.setting_kinds import NATURAL
 
 
 class Rwkv(Decoder):
@@ -31,7 +32,7 @@ class Rwkv(Decoder):
     prefix = "rwkv."
     names = ("embeddings", "blocks", "ln_out")
     norm_eps = setting("layer_norm_epsilon", default=1e-5)
-    rescale_every = setting("rescale_every", default=6)
+    rescale_every = setting("rescale_every", default=6, kind=NATURAL)
 
     def kinds(c) -> Kinds:
         """The kind of each layer, and by how much hidden states are divided in front of it."""

@@ -18,6 +18,7 @@ from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rotary_sizes import in_pairs
 from paramcount.sizes.rules import check_at_most, check_divides, check_sliding_or_full
 from paramcount.sizes.setting_fields import make_rope
+from paramcount.sizes.setting_kinds import BASES
 
 
 def without_mtp(js: ConfigJson, n_layers: int, key: str) -> Any:
@@ -179,7 +180,8 @@ class Step35(AttentionDecoder):
 
     activation: ClassVar = "silu"
     norm_eps = setting("rms_norm_eps", default=1e-5)
-    ropes = setting(default=read_ropes)
+    rope: ClassVar = None
+    ropes = setting(default=read_ropes, kinds={"rope_theta": BASES})  # of each layer type
     attention_scale = setting(default=attention_scale)
     routed_scale = setting("moe_router_scaling_factor", default=1.0)
     expert_limits = setting(default=read_limits("swiglu_limits"))

@@ -28,6 +28,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.conditions import one_of, padding_in_table, rotary_of_each_kind
 from paramcount.sizes.rules import check_divides, check_layer_types
+from paramcount.sizes.setting_kinds import BASES
 
 TABLE = "ultrabert.embed_tokens.weight"
 TYPICAL = full_every(3)
@@ -73,7 +74,7 @@ def rotary_of(word: str, base: float) -> Any:
         named = dict(zip(c.layer_types, bases))
         return usual.default({**js, "rope_theta": named.get(word)}, c)
 
-    return setting(default=read)
+    return setting(default=read, kinds={"rope_theta": BASES})
 
 
 class UltraBert(PositionlessEncoder):

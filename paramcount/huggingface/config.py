@@ -45,7 +45,6 @@ from paramcount.huggingface.multimodal import (
 from paramcount.sizes import LARGEST, Origin, Sizes, get_key, inner_configs
 from paramcount.sizes.key_names import describe_defaults, find_main_key
 from paramcount.sizes.reading import Reading, add_settings, get_language_section
-from paramcount.sizes.setting_fields import list_settings
 from paramcount.sizes.settings import check_settings
 from paramcount.sizes.single_layers import PER_LAYER, make_per_layer_error
 
@@ -244,9 +243,8 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     if notes:
         reading = reading._replace(notes=(*notes, *reading.notes))
     context_key, context_length = find_context(document)
+    settled = add_settings(sizes, reading.document)  # raises an error for a wrong setting
     if context_length is not None:
-        has_setting = "first_position" in list_settings(type(sizes))
-        settled = add_settings(sizes, document) if has_setting else sizes  # reading them takes a third of the time
         context_length = max(context_length - settled.count_unused_positions(), 0) or None
     if context_key in reading.unread:
         unread = {key: value for key, value in reading.unread.items() if key != context_key}

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any, NamedTuple
 
+from paramcount.errors import ParamcountError
 from paramcount.flow import Unknown, is_known
 from paramcount.sizes import Origin, Sizes, find_default, inner_configs
 from paramcount.sizes.setting_fields import Setting, list_settings
+
+LANGUAGE_SECTIONS = ("text_config", "llm_config")
 
 
 class Reading(NamedTuple):
@@ -30,34 +33,50 @@ class Reading(NamedTuple):
 def add_settings(sizes: Sizes, document: Mapping[str, Any]) -> Sizes:
     """The same sizes with the settings in a config.json, inner configs included.
 
-    A setting that cannot be read stays unknown.
+    A setting that cannot be computed stays unknown.
+
+    Raises: ParamcountError for a setting of the wrong type or out of range.
     """
     values = read_settings(type(sizes), sizes, document)
     inner = {
-        name: add_settings(part, get_part_document(type(sizes), name, document))
+        name: add_part_settings(part, type(sizes), name, document)
         for name in inner_configs(type(sizes))
         if isinstance(part := getattr(sizes, name), Sizes)
     }
     return (sizes.model_copy(update=inner) if inner else sizes).with_settings(values)
 
 
-def read_settings(cls: type[Sizes], sizes: Any, document: Mapping[str, Any]) -> dict[str, Any]:
-    """{setting: value} of an architecture's settings in a config.json, as far as they can be read.
+def add_part_settings(part: Sizes, architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> Sizes:
+    """The same sizes of a part with its settings."""
+    try:
+        return add_settings(part, get_part_document(architecture, name, document))
+    except ParamcountError as error:
+        place = find_part_place(architecture, name, document)
+        raise (error.add_block(place) if place else error) from None
 
-    `sizes` may have symbols: a setting that depends on their values cannot be read.
+
+def read_settings(cls: type[Sizes], sizes: Any, document: Mapping[str, Any]) -> dict[str, Any]:
+    """{setting: value} of an architecture's settings in a config.json, as far as they can be computed.
+
+    `sizes` may have symbols: a setting that depends on their values cannot be computed.
     """
-    config = get_section(document, cls.section)
+    config, place = get_section(document, cls.section), f"{cls.section}." if cls.section else ""
     found = {
-        name: read_setting(setting, sizes, document if setting.is_outside else config)
+        name: read_setting(setting, sizes, document) if setting.is_outside else read_setting(setting, sizes, config, place)
         for name, setting in list_settings(cls).items()
     }
     return {name: value for name, value in found.items() if is_known(value)}
 
 
-def read_setting(setting: Setting, sizes: Sizes, config: Mapping[str, Any]) -> Any:
-    """The value of a setting of these sizes in a section of a config.json; Unknown if it cannot be read."""
+def read_setting(setting: Setting, sizes: Sizes, config: Mapping[str, Any], place: str = "") -> Any:
+    """The value of a setting of these sizes in a section of a config.json; Unknown if it cannot be computed.
+
+    Raises: ParamcountError for a value of the wrong type or out of range. `place`: the path to the section.
+    """
     try:
-        return setting.read(config, sizes, find_default(type(sizes), setting.name, setting.default))
+        return setting.read(config, sizes, find_default(type(sizes), setting.name, setting.default), place)
+    except ParamcountError:
+        raise
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
         return Unknown(setting.name)
 
@@ -70,6 +89,15 @@ def get_section(document: Mapping[str, Any], name: str | None) -> Mapping[str, A
     return found if isinstance(found, Mapping) else {}
 
 
+def find_part_place(architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> str:
+    """The path to what `get_part_document` returns; empty if it is the whole config.json."""
+    if part := architecture.named_parts.get(name):
+        return part.section or name
+    if name != "language":
+        return ""
+    return next((key for key in LANGUAGE_SECTIONS if isinstance(document.get(key), Mapping)), "")
+
+
 def get_part_document(architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the settings of a part are read from: its section if it can be any model, else the whole config.json."""
     if part := architecture.named_parts.get(name):
@@ -79,5 +107,5 @@ def get_part_document(architecture: type[Sizes], name: str, document: Mapping[st
 
 def get_language_section(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """The part of a multimodal config.json with the settings of its language model; all of it if it has no sections."""
-    sections = (document.get(name) for name in ("text_config", "llm_config"))
+    sections = (document.get(name) for name in LANGUAGE_SECTIONS)
     return next((section for section in sections if isinstance(section, Mapping)), document)

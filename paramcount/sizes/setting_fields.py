@@ -13,17 +13,28 @@ from typing import Any, TypeAlias
 
 from paramcount.flow.operation import Unknown
 from paramcount.flow.operations.positions import Rope
+from paramcount.sizes.setting_kinds import CheckedSection, Kind, infer_kind
 
 Config: TypeAlias = Mapping[str, Any]  # a section of a config.json
+USUAL_KINDS: Mapping[str, Kind] = {}  # no key of another kind than in KEY_KINDS
 
 
 class Setting:
     """A class attribute of an architecture. On a config it is the value, or an `Unknown` with its name."""
 
-    def __init__(self, names: tuple[str, ...], default: Any, nullable: bool = False, at_root: bool = False) -> None:
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        default: Any,
+        nullable: bool = False,
+        at_root: bool = False,
+        kind: Kind | None = None,
+        kinds: Mapping[str, Kind] = USUAL_KINDS,
+    ) -> None:
         self.is_outside = at_root or any(name.startswith("/") for name in names)
         self.names = tuple(name.removeprefix("/") for name in names)
         self.default, self.nullable = default, nullable
+        self.kind, self.kinds = kind or infer_kind(self.names, default), kinds
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -35,23 +46,40 @@ class Setting:
         values: Mapping[str, Any] = c.settings
         return values[self.name] if self.name in values else Unknown(self.name)
 
-    def read(self, config: Config, sizes: Any, default: Any) -> Any:
+    def read(self, config: Config, sizes: Any, default: Any, place: str = "") -> Any:
         """Its value in a section of a config.json: of the first key that is there, else the default.
 
-        A null stands for the default unless the setting is `nullable`.
+        A null stands for the default unless the setting is `nullable`. `place`: the path to the section, with a dot.
+
+        Raises: ParamcountError for a value of another type or out of range.
         """
         for name in self.names:
-            if config.get(name) is not None or (self.nullable and name in config):
-                return config[name]
-        return default(config, sizes) if callable(default) else default
+            value = config.get(name)
+            if value is not None and self.kind is not None:
+                self.kind.check(value, place + name)
+            if value is not None or (self.nullable and name in config):
+                return value
+        if not callable(default):
+            return default
+        section = config if isinstance(config, CheckedSection) else CheckedSection(config, place, self.kinds)
+        return default(section, sizes)
 
 
-def setting(*names: str, default: Any, nullable: bool = False, at_root: bool = False) -> Any:
+def setting(
+    *names: str,
+    default: Any,
+    nullable: bool = False,
+    at_root: bool = False,
+    kind: Kind | None = None,
+    kinds: Mapping[str, Kind] = USUAL_KINDS,
+) -> Any:
     """A setting and its config.json keys; those with a / in front stand at the top level of config.json, whatever
     section the sizes have. `default`: of the reference, or a function of the section and the sizes.
     `nullable`: a null in config.json is None instead of the default. `at_root`: the function reads the top level.
+    `kind`: what the keys may hold; usually that of the default. `kinds`: the same for keys that the function reads, if
+    it is not the one in KEY_KINDS.
     """
-    return Setting(names, default, nullable, at_root)
+    return Setting(names, default, nullable, at_root, kind, kinds)
 
 
 @cache
@@ -99,8 +127,8 @@ def rotary(
 
 def axial_rope(config: Config, sizes: Any) -> Rope:
     """The rotary positions of rows and columns, which are never scaled."""
-    base: Any = (config.get("rope_parameters") or {}).get("rope_theta", config.get("rope_theta", 10_000.0))
-    return Rope(base)
+    base = (config.get("rope_parameters") or {}).get("rope_theta", config.get("rope_theta"))
+    return Rope(10_000.0 if base is None else base)
 
 
 def make_rope(kind: str, base: float, parameters: Config, config: Config, positions: int) -> Rope:

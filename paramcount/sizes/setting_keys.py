@@ -106,9 +106,12 @@ def select_settings(sizes: Sizes, document: Mapping[str, Any]) -> dict[str, Any]
 
 
 def check_setting_keys(sizes: Sizes, settings: Mapping[str, Any]) -> None:
-    """Raises: ParamcountError for a key of `settings` that no setting of these sizes is read from."""
+    """Raises: ParamcountError for a key of `settings` that no setting of these sizes is read from, or a wrong value."""
     section = Section(settings)
-    read_entry_keys(sizes, section)
+    try:
+        read_entry_keys(sizes, section)
+    except ParamcountError as error:
+        raise error.add_block("settings") from None
     section.check_read("settings")
 
 
