@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
+from types import CodeType
 from typing import Any, NamedTuple
 
 import paramcount as pc
@@ -35,23 +38,37 @@ ADDED: tuple[dict[str, Any], ...] = (
 
 
 class Reader(NamedTuple):
-    """A config.json key that a setting is read from, and a config.json in which it is."""
+    """A config.json key that a setting is read from, and a config.json in which it is read."""
 
-    name: str  # of the model type
+    name: str  # of the model type, or of a model with remote code
     path: tuple[str, ...]
-    added: dict[str, Any]  # keys beside those of the default config.json
+    added: dict[str, Any]  # keys beside those of `find_document`
+    by_function: bool  # whether a function reads the key, rather than the setting itself
 
     def make_document(self, value: Any) -> dict[str, Any]:
         """The config.json with this value."""
-        document = copy.deepcopy({**default_document(self.name), **self.added})
+        document = copy.deepcopy({**find_document(self.name), **self.added})
         place = document
         for step in self.path[:-1]:
-            place = place.setdefault(step, {})
+            place[step] = place.get(step) or {}
+            place = place[step]
         place[self.path[-1]] = value
         return document
 
 
-def list_keys(name: str, sizes: Sizes, document: Mapping[str, Any]) -> Iterator[tuple[object, tuple[str, ...]]]:
+@cache
+def load_remote_models() -> dict[str, Any]:
+    """{name: config.json} of models whose code is not part of the reference."""
+    models = json.loads((Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8"))
+    return {name: model["config"] for name, model in models.items()}
+
+
+def find_document(name: str) -> dict[str, Any]:
+    """The shortest config.json of a model type, or that of a model with remote code."""
+    return default_document(name) if name in MODEL_TYPES else load_remote_models()[name]
+
+
+def list_keys(sizes: Sizes, document: Mapping[str, Any]) -> Iterator[tuple[Any, tuple[str, ...]]]:
     """(what is the same for the same reader, path) of every key that settings are read from."""
     for setting in list_settings(type(sizes)).values():
         place = None if setting.is_outside else type(sizes).section
@@ -59,15 +76,14 @@ def list_keys(name: str, sizes: Sizes, document: Mapping[str, Any]) -> Iterator[
         read_setting(setting, sizes, section)
         for path in list_asked(section):
             reader = getattr(setting.default, "__code__", None) if path[-1] not in setting.names else None
-            kind = getattr(setting, "kind", None)
-            of_key = (str(kind and kind.expected), type(setting.default), setting.nullable)
+            of_key = (setting.kind and setting.kind.expected, type(setting.default), setting.nullable)
             yield (setting.name, path, reader or of_key), (*(place.split(".") if place else ()), *path)
     for field in inner_configs(type(sizes)):
         part = getattr(sizes, field)
         if isinstance(part, Sizes):
             inner = get_part_document(type(sizes), field, document)
             steps = next(((key,) for key, value in document.items() if value is inner), ())
-            for reader, path in list_keys(name, part, inner):
+            for reader, path in list_keys(part, inner):
                 yield reader, (*steps, *path)
 
 
@@ -84,13 +100,13 @@ def list_asked(section: Section) -> Iterator[tuple[str, ...]]:
 def list_readers() -> tuple[Reader, ...]:
     """Every distinct reader of a key, in the first model type that has it."""
     found: dict[object, Reader] = {}
-    for name in MODEL_TYPES:
+    for name in (*MODEL_TYPES, *load_remote_models()):
         for added in ADDED:
-            document = {**default_document(name), **added}
+            document = {**find_document(name), **added}
             try:
                 sizes = read_config(document).sizes
             except pc.ParamcountError:
                 continue
-            for reader, path in list_keys(name, sizes, document):
-                found.setdefault(reader, Reader(name, path, added))
+            for reader, path in list_keys(sizes, document):
+                found.setdefault(reader, Reader(name, path, added, isinstance(reader[2], CodeType)))
     return tuple(found.values())

@@ -48,8 +48,9 @@ class FalconH1(AttentionDecoder):
     key_multiplier = setting("key_multiplier", default=1.0)
     ssm_in_multiplier = setting("ssm_in_multiplier", default=1.0)
     ssm_out_multiplier = setting("ssm_out_multiplier", default=1.0)
-    ssm_multipliers = setting("ssm_multipliers", default=[1.0] * 5, kind=list_of(NUMBER, "5 numbers", 5))  # of gate, x, B, C and step
-    mlp_multipliers = setting("mlp_multipliers", default=[1.0] * 2, kind=list_of(NUMBER, "2 numbers", 2))  # of gate and output
+    # Of gate, x, B, C and step; of gate and output.
+    ssm_multipliers = setting("ssm_multipliers", default=[1.0] * 5, kind=list_of(NUMBER, "5 numbers", 5))
+    mlp_multipliers = setting("mlp_multipliers", default=[1.0] * 2, kind=list_of(NUMBER, "2 numbers", 2))
 
     def embed(c, tokens: Data) -> Data:
         return scale_by(Decoder.embed(c, tokens), c.embedding_multiplier)

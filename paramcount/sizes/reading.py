@@ -60,9 +60,9 @@ def read_settings(cls: type[Sizes], sizes: Any, document: Mapping[str, Any]) -> 
 
     `sizes` may have symbols: a setting that depends on their values cannot be computed.
     """
-    config, place = get_section(document, cls.section), f"{cls.section}." if cls.section else ""
+    section = get_section(document, cls.section), f"{cls.section}." if cls.section else ""
     found = {
-        name: read_setting(setting, sizes, document) if setting.is_outside else read_setting(setting, sizes, config, place)
+        name: read_setting(setting, sizes, *((document, "") if setting.is_outside else section))
         for name, setting in list_settings(cls).items()
     }
     return {name: value for name, value in found.items() if is_known(value)}

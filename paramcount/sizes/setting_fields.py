@@ -55,7 +55,7 @@ class Setting:
         """
         for name in self.names:
             value = config.get(name)
-            if value is not None and self.kind is not None:
+            if self.kind is not None and (value is not None or name in config):
                 self.kind.check(value, place + name)
             if value is not None or (self.nullable and name in config):
                 return value
@@ -119,7 +119,9 @@ def rotary(
         elif not scaled:
             parameters = {}
         given = parameters.get("rope_type", parameters.get("type", "default"))
-        theta = parameters.get("rope_theta", config.get(key))
+        is_stated = key in config  # asked in any case, so that an entry may state both
+        stated = config[key] if is_stated and "rope_theta" not in parameters else None
+        theta = parameters.get("rope_theta", stated)
         return make_rope(given, base if theta is None else theta, parameters, config, positions)
 
     return Setting((), read)

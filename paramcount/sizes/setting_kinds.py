@@ -21,10 +21,11 @@ class Kind(NamedTuple):
     expected: str
     is_valid: Callable[[Any], bool]
     choices: tuple[str, ...] = ()  # all valid values, if they are names
+    takes_null: bool = True  # whether a null is not checked, as the setting's default may stand for it
 
     def check(self, value: object, where: str) -> None:
         """Raises: ParamcountError if the key `where` may not have this value."""
-        if not self.is_valid(value):
+        if not (value is None and self.takes_null) and not self.is_valid(value):
             nearest = find_nearest(value, self.choices) if isinstance(value, str) else ()
             expected = list_names(self.choices, value) if self.choices else self.expected
             raise ParamcountError(f"= {describe_value(value)}", where=where, expected=expected, nearest=nearest)
@@ -32,7 +33,7 @@ class Kind(NamedTuple):
 
 def is_number(value: object) -> bool:
     """Whether a value is a finite number. An integer may be too large to be one."""
-    return type(value) is float and isfinite(value) or type(value) is int and abs(value) <= LARGEST_NUMBER
+    return (type(value) is float and isfinite(value)) or (type(value) is int and abs(value) <= LARGEST_NUMBER)
 
 
 def is_integer(value: object) -> bool:
@@ -56,7 +57,7 @@ def choice(*names: str) -> Kind:
 def list_of(kind: Kind, items: str, length: int | None = None) -> Kind:
     """A list of values of one kind. `items`: what they are. `length`: the only valid one."""
 
-    def is_valid(value: object) -> bool:
+    def is_valid(value: Any) -> bool:
         is_list = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
         return is_list and length in (None, len(value)) and len(value) <= MOST_NAMED and all(map(kind.is_valid, value))
 
@@ -64,9 +65,9 @@ def list_of(kind: Kind, items: str, length: int | None = None) -> Kind:
 
 
 def either(kind: Kind, other: Kind) -> Kind:
-    """A value of one kind or of the other."""
+    """A value of one kind or of the other; a null is the first one's."""
     expected = f"{kind.expected} or {other.expected}"
-    return Kind(expected, lambda value: kind.is_valid(value) or other.is_valid(value))
+    return kind._replace(expected=expected, is_valid=lambda value: kind.is_valid(value) or other.is_valid(value))
 
 
 LARGEST_NUMBER = 10**300  # of integers that stand for a number: they are multiplied as floats
@@ -81,9 +82,11 @@ OBJECT = Kind("a JSON object", lambda value: isinstance(value, Mapping))
 INTEGERS, NUMBERS = list_of(INTEGER, "integers"), list_of(NUMBER, "numbers")
 # How a config.json states a number that may be infinite; {"__float__": "Infinity"} is the reference's spelling.
 BOUND = Kind("a number", lambda value: is_number(value) or value in (inf, {"__float__": "Infinity"}))
+NUMBER_OR_NULL = Kind("a number or null", lambda value: value is None or is_number(value))
 ACTIVATION = choice(*ACTIVATIONS, "xielu")
 
-BASES = either(ABOVE_ZERO, list_of(ABOVE_ZERO, "positive numbers"))  # of rotary positions: of all layers, or of each
+BASE = ABOVE_ZERO._replace(takes_null=False)  # of rotary positions
+BASES = either(BASE, list_of(ABOVE_ZERO, "positive numbers"))  # of all layers, or of each
 
 # (kind, config.json keys) of the keys that functions compute settings from, and of those whose default says too little.
 KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
@@ -122,15 +125,19 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
     (LEAST_ZERO, "layer_norm_eps rms_norm_eps"),
     (
         ABOVE_ZERO,
-        "audio_frame_step base beta_fast beta_slow compress_rope_theta factor global_rope_theta initializer_range"
-        " local_rope_theta max_period min_period partial_rotary_factor pixel_shuffle_ratio query_pre_attn_scalar"
-        " rope_local_base_freq rope_theta rotary_emb_base scaling_factor swa_rope_theta",
+        "audio_frame_step beta_fast beta_slow factor initializer_range max_period min_period partial_rotary_factor"
+        " pixel_shuffle_ratio query_pre_attn_scalar scaling_factor",
+    ),
+    (
+        BASE,
+        "base compress_rope_theta global_rope_theta local_rope_theta rope_local_base_freq rope_theta rotary_emb_base"
+        " swa_rope_theta",
     ),
     (NUMBERS, "layer_rope_theta long_factor short_factor xdrope_section"),
     (list_of(INTEGERS, "lists of integers"), "resblock_dilation_sizes"),
     (either(NUMBER, NUMBERS), "activation_sparsity_pattern"),
     (list_of(BOUND, "2 numbers", 2), "time_step_limit"),
-    (list_of(Kind("", lambda value: value is None or is_number(value)), "numbers"), "swiglu_limits swiglu_limits_shared"),
+    (list_of(NUMBER_OR_NULL, "numbers"), "swiglu_limits swiglu_limits_shared"),
     (
         WORD,
         "attention_type classifier_pooling default_language expert_selection_fn feed_forward_proj model_type name"
@@ -172,7 +179,7 @@ def infer_kind(names: Sequence[str], default: object) -> Kind | None:
 
 
 class CheckedSection(Mapping[str, Any]):
-    """A section of a config.json that checks each value when it is read, unless it is null.
+    """A section of a config.json that checks each value when it is read.
 
     Args:
         values: The section.
@@ -187,8 +194,6 @@ class CheckedSection(Mapping[str, Any]):
 
     def __getitem__(self, key: str) -> Any:
         value = self.values_by_key[key]
-        if value is None:
-            return None
         if kind := self.kinds.get(key) or KEY_KINDS.get(key):
             kind.check(value, self.place + key)
         return CheckedSection(value, f"{self.place}{key}.", {}) if isinstance(value, Mapping) else value

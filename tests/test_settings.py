@@ -1,0 +1,133 @@
+"""A setting of the wrong type or out of range is an error in one line, in a config.json as in a zoo entry."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.sizes.setting_fields import list_settings
+from paramcount.sizes.setting_kinds import KEY_KINDS
+from paramcount.zoo.entries import parse_entry
+from tests.model_types import MODEL_TYPES, default_document
+from tests.refusing import assert_one_line, command_error
+from tests.settings import list_readers
+from tests.small_models import LLAMA
+
+YARN = {"rope_type": "yarn", "factor": 2.0}
+INF, NAN = float("inf"), float("nan")
+BASE = "a positive number"
+WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (  # (model type, keys, error)
+    ("llama", {"rope_theta": "10000"}, f"rope_theta = '10000' (expected {BASE})"),
+    ("llama", {"rope_theta": "1_000"}, f"rope_theta = '1_000' (expected {BASE})"),
+    ("llama", {"rope_theta": True}, f"rope_theta = true (expected {BASE})"),
+    ("llama", {"rope_theta": None}, f"rope_theta = null (expected {BASE})"),
+    ("llama", {"rope_theta": INF}, f"rope_theta = inf (expected {BASE})"),
+    ("llama", {"rope_theta": -1}, f"rope_theta = -1 (expected {BASE})"),
+    ("llama", {"rope_theta": [10000.0]}, f"rope_theta = [10000.0] (expected {BASE})"),
+    ("llama", {"rope_theta": 10**400}, f"rope_theta = a number of more than 30 digits (expected {BASE})"),
+    ("llama", {"rms_norm_eps": INF}, "rms_norm_eps = inf (expected a non-negative number)"),
+    ("llama", {"rms_norm_eps": NAN}, "rms_norm_eps = nan (expected a non-negative number)"),
+    ("llama", {"rms_norm_eps": -1e-6}, "rms_norm_eps = -1e-06 (expected a non-negative number)"),
+    ("llama", {"rope_scaling": {**YARN, "factor": "2"}}, f"rope_scaling.factor = '2' (expected {BASE})"),
+    ("llama", {"rope_scaling": {**YARN, "truncate": 1}}, "rope_scaling.truncate = 1 (expected true or false)"),
+    ("llama", {"rope_parameters": {"rope_theta": "x"}}, f"rope_parameters.rope_theta = 'x' (expected {BASE})"),
+    ("baichuan", {"rms_norm_eps": "1e-6"}, "rms_norm_eps = '1e-6' (expected a non-negative number)"),
+    ("baichuan", {"hidden_act": "sliu"}, "hidden_act = 'sliu' (expected silu, gelu, relu, relu2, relu6 or 18 others); did you mean silu?"),
+    ("minicpm", {"scale_emb": "12"}, "scale_emb = '12' (expected a number)"),
+    ("internlm", {"rotary": "x"}, "rotary = 'x' (expected a JSON object)"),
+    ("internlm", {"rotary": {"type": 1}}, "rotary.type = 1 (expected a string)"),
+    ("falcon_h1", {"mlp_multipliers": [1.0]}, "mlp_multipliers = [1.0] (expected a list of 2 numbers)"),
+    ("olmo", {"clip_qkv": [8]}, "clip_qkv = [8] (expected"),
+    ("kimi_linear", {"num_expert_group": "1"}, "num_expert_group = '1' (expected a positive integer)"),
+    ("gemma3", {"text_config": {"rope_theta": "x"}}, f"text_config.rope_theta = 'x' (expected {BASE})"),
+    ("qwen2_vl", {"image_token_id": "x"}, "image_token_id = 'x' (expected an integer)"),
+)
+RIGHT: tuple[tuple[str, dict[str, Any]], ...] = (  # what the reference builds and runs
+    ("llama", {"rope_theta": 10000}),
+    ("llama", {"rms_norm_eps": 0.0}),
+    ("llama", {"rope_theta": None, "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}),
+    ("mamba2", {"time_step_limit": [0.0, INF]}),
+    ("xlnet", {"clamp_len": -1}),
+    ("llava", {"image_token_index": -200}),
+)
+
+
+def make_document(model_type: str) -> dict[str, Any]:
+    return default_document(model_type) if model_type in MODEL_TYPES else {**LLAMA, "model_type": model_type}
+
+
+@pytest.mark.parametrize(("model_type", "keys", "error"), WRONG, ids=lambda value: str(value)[:60])
+def test_a_wrong_setting_is_an_error_for_a_count_too(model_type: str, keys: dict[str, Any], error: str) -> None:
+    with pytest.raises(pc.ParamcountError) as refused:
+        pc.count({**make_document(model_type), **keys})
+    assert_one_line(str(refused.value))
+    assert str(refused.value).startswith(error)
+
+
+@pytest.mark.parametrize(("model_type", "keys"), RIGHT, ids=str)
+def test_what_the_reference_takes_for_a_setting_is_counted(model_type: str, keys: dict[str, Any]) -> None:
+    document = make_document(model_type)
+    assert pc.count({**document, **keys}).total == pc.count(document).total
+
+
+@pytest.mark.parametrize("command", ["show", "flops", "trace", "explain", "memory", "training", "lora", "draw"])
+def test_every_command_names_the_file_and_the_key_of_a_wrong_setting(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**LLAMA, "rope_theta": "10000"}), encoding="utf-8")
+    message = command_error(capsys, command, str(path))
+    assert message.endswith(f"config.json: rope_theta = '10000' (expected {BASE})")
+
+
+ENTRY = {
+    "id": "x", "family": "x", "publisher": "x", "architecture": "llama", "checked": "unverified",
+    "config": {
+        "vocab_size": 23, "d_model": 16, "n_layers": 3, "n_heads": 4, "n_kv_heads": 2, "d_head": 4, "d_ff": 20,
+        "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"rope_theta": "1_000"}, f"settings.rope_theta = '1_000' (expected {BASE})"),
+        ({"rms_norm_eps": True}, "settings.rms_norm_eps = true (expected a non-negative number)"),
+        ({"hidden_act": "sliu"}, "settings.hidden_act = 'sliu' (expected"),
+        ({"rope_scaling": "x"}, "settings.rope_scaling = 'x' (expected a JSON object)"),
+        ({"rope_scaling": {**YARN, "factor": -1}}, f"settings.rope_scaling.factor = -1 (expected {BASE})"),
+    ],
+    ids=str,
+)
+def test_a_wrong_setting_of_a_zoo_entry_is_an_error_that_names_its_key(settings: dict[str, Any], error: str) -> None:
+    with pytest.raises(pc.ParamcountError) as refused:
+        parse_entry({**ENTRY, "settings": settings})
+    assert str(refused.value).startswith(error)
+
+
+def test_every_setting_with_a_key_has_a_kind() -> None:
+    missing = {
+        (cls.__name__, name)
+        for cls in map(architecture, ARCHITECTURES)
+        for name, setting in list_settings(cls).items()
+        if setting.names and setting.kind is None
+    }
+    assert missing == set()
+
+
+# Keys that no kind is declared for: their readers, or conditions of the sizes, check them.
+CHECKED_ELSEWHERE = {
+    "<image>", "<|extra_200|>", "architecture", "architectures", "deepstack_layer_map", "embed_dim", "global_pool",
+    "head_dim", "sscp_conv_stride_size",
+}  # fmt: skip
+
+
+def test_every_key_that_a_function_reads_a_setting_from_has_a_kind() -> None:
+    missing = {reader.path[-1] for reader in list_readers() if reader.by_function and reader.path[-1] not in KEY_KINDS}
+    assert missing == CHECKED_ELSEWHERE
