@@ -43,7 +43,6 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (  # (model type, keys, err
     ("internlm", {"rotary": {"type": 1}}, "rotary.type = 1 (expected a string)"),
     ("falcon_h1", {"mlp_multipliers": [1.0]}, "mlp_multipliers = [1.0] (expected a list of 2 numbers)"),
     ("olmo", {"clip_qkv": [8]}, "clip_qkv = [8] (expected"),
-    ("kimi_linear", {"num_expert_group": "1"}, "num_expert_group = '1' (expected a positive integer)"),
     ("gemma3", {"text_config": {"rope_theta": "x"}}, f"text_config.rope_theta = 'x' (expected {BASE})"),
     ("qwen2_vl", {"image_token_id": "x"}, "image_token_id = 'x' (expected an integer)"),
 )
