@@ -12,6 +12,7 @@ from paramcount.sizes.conditions import known_ropes, padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
 from paramcount.sizes.mixers import list_unused_fields
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_kinds import ABOVE_ZERO
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 
@@ -29,6 +30,9 @@ def rotates(js: ConfigJson, c: FieldValues) -> bool:
     if any(word in rope for word in c["layer_types"]):
         return rope.get("rope_theta") is not None
     return rope.get("rope_theta", js.get("rope_theta", 10000.0)) is not None
+
+
+ROPE_PATHS = ("", "rope_parameters.", "rope_scaling.")  # in which rope_theta may be null
 
 
 def rope_blocks(js: ConfigJson, c: FieldValues) -> dict[str, Any]:
@@ -62,7 +66,7 @@ class OlmoHybrid(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope = rotary(positions=65536)
+    rope = rotary(positions=65536, kinds={f"{path}rope_theta": ABOVE_ZERO for path in ROPE_PATHS})
     allow_negative = setting("linear_allow_neg_eigval", default=True)  # eigenvalues of the state's update
     kinds = layers_by_type
 

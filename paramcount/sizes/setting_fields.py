@@ -103,11 +103,12 @@ def rotary(
     *,
     key: str = "rope_theta",
     scaled: bool = True,
+    kinds: Mapping[str, Kind] = USUAL_KINDS,
 ) -> Any:
     """The setting of rotary positions. `base`, `positions`: the reference's defaults of rope_theta and
     max_position_embeddings. `block`: the layer type whose part of rope_parameters is read. `absent`: the default of
     rope_parameters. `key`: of the base outside of rope_parameters. `scaled`: whether scaling that names no layer type
-    holds for this block.
+    holds for this block. `kinds`: of keys, where they are not those in KEY_KINDS.
 
     Source: modeling_rope_utils.py of the reference.
     """
@@ -124,7 +125,7 @@ def rotary(
         theta = parameters.get("rope_theta", stated)
         return make_rope(given, base if theta is None else theta, parameters, config, positions)
 
-    return Setting((), read)
+    return Setting((), read, kinds=kinds)
 
 
 def axial_rope(config: Config, sizes: Any) -> Rope:

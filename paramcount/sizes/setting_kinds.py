@@ -184,7 +184,7 @@ class CheckedSection(Mapping[str, Any]):
     Args:
         values: The section.
         place: The path to it, with a dot behind it; empty at the top level.
-        kinds: Kinds of its keys that differ from those in KEY_KINDS.
+        kinds: Kinds of its keys that differ from those in KEY_KINDS; dots lead into sections.
     """
 
     __slots__ = ("kinds", "place", "values_by_key")
@@ -196,7 +196,11 @@ class CheckedSection(Mapping[str, Any]):
         value = self.values_by_key[key]
         if kind := self.kinds.get(key) or KEY_KINDS.get(key):
             kind.check(value, self.place + key)
-        return CheckedSection(value, f"{self.place}{key}.", {}) if isinstance(value, Mapping) else value
+        if not isinstance(value, Mapping):
+            return value
+        prefix = f"{key}."
+        inner = {path[len(prefix) :]: kind for path, kind in self.kinds.items() if path.startswith(prefix)}
+        return CheckedSection(value, self.place + prefix, inner)
 
     def __contains__(self, key: object) -> bool:
         return key in self.values_by_key
