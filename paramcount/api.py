@@ -556,7 +556,8 @@ def flops(
     """The FLOPs of a model's matrix products: per decoded token, per prompt, and per token of training.
 
     `context` is the number of tokens: by default 8,192, or fewer if the model takes fewer. `flops_per_token` decodes
-    the last of them, with the others in the KV cache; `prefill_flops` reads all of them at once. A model that decodes
+    the last of them, with the others in the KV cache, and runs MLA over its latents, as engines do
+    (`expanded_flops_per_token`: as the reference does); `prefill_flops` reads all of them at once. A model that decodes
     no tokens, such as an encoder, has the latter alone: `flops_per_token` is None. `source` is the encoder input
     length. Element-wise work is separate: `elementwise_operations`.
 

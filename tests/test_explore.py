@@ -176,11 +176,13 @@ def test_the_steps_of_a_flow_that_branches_have_the_flops(id: str, context: int)
     structure = export_structure(model, Packings())
     sizes = [get_size(model.sizes, path) for path, *_ in structure["sizes"]]
     values = [*sizes, context, *(min(evaluate(n, sizes), context) for n in structure["flow"]["windows"])]
-    total = 0
+    total = expanded = 0
     for step in structure["flow"]["steps"]:
         layers = [evaluate(copies, values) for axis, copies, *_ in step["scopes"] if axis == "layer"]
-        total += 2 * evaluate(step["products"], values) * prod(layers)
-    assert total == pc.flops(model, context=context).flops_per_token
+        total += 2 * evaluate(step.get("absorbed", step["products"]), values) * prod(layers)
+        expanded += 2 * evaluate(step["products"], values) * prod(layers)
+    flops = pc.flops(model, context=context)
+    assert (total, expanded) == (flops.flops_per_token, flops.expanded_flops_per_token or total)
     assert structure["flow"].get("only") == (sizes if id == "rwkv-4-169m" else None)
 
 

@@ -108,14 +108,37 @@ def test_a_canvas_sees_the_prompt_in_front_of_it_as_far_as_the_window_reaches() 
     }
 
 
-def test_absorbed_latent_attention_multiplies_each_latent_twice() -> None:
+def test_a_decoded_token_multiplies_every_matrix_once_and_each_latent_twice() -> None:
     # DeepSeek-V3: every matrix once per token, and 128 heads over 8,192 latents of 512 + 64 and of 512, in 61 layers
     result = pc.flops("deepseek-v3", context=8192)
-    one = pc.flops("deepseek-v3", context=1)
-    assert one.absorbed_flops_per_token is not None
-    per_latent = 2 * 61 * 128 * (512 + 64 + 512)
-    assert result.absorbed_flops_per_token == one.absorbed_flops_per_token + 8191 * per_latent
-    assert pc.flops("llama-3.1-8b").absorbed_flops_per_token is None
+    count = pc.count("deepseek-v3")
+    matrices = count.active - count.components["embedding"] - count.components["norm"]
+    attention = 61 * 8192 * 128 * (512 + 64 + 512)
+    assert result.flops_per_token == 2 * (matrices + attention) == sum(result.by_component.values())
+    assert result.by_component["attention"] == 2 * attention
+    assert result.by_component["lm_head"] == 2 * 129_280 * 7168
+
+
+def test_the_reference_expands_all_latents_for_each_decoded_token() -> None:
+    # DeepseekV3Attention: kv_b_proj of 512 × 128 · (128 + 128) over all tokens; scores of 192 and values of 128
+    result = pc.flops("deepseek-v3", context=8192)
+    expansion = 61 * 8191 * 512 * 128 * 256
+    attention = 61 * 8192 * 128 * ((192 + 128) - (512 + 64 + 512))
+    assert result.expanded_flops_per_token == (result.flops_per_token or 0) + 2 * (expansion + attention)
+
+
+@pytest.mark.parametrize("model", ["llama-3.1-8b", {"model_type": "diffllama"}, {"model_type": "gpt_oss"}])
+def test_other_attention_has_one_way_to_decode(model: object) -> None:
+    result = pc.flops(model, context=100)
+    assert result.expanded_flops_per_token is None
+    assert result.flops_per_token == pc.trace(model, past=99).flops
+
+
+def test_keys_of_an_indexer_are_no_latents() -> None:
+    # DeepSeek-V3.2: beside the latents of 512 and the rotated keys of 64, an indexer caches keys of 128
+    longer, shorter = (pc.flops("deepseek-v3.2", context=n).by_component["attention"] for n in (1001, 1000))
+    scores = 2 * 61 * 64 * (128 + 1)  # of the indexer: 64 heads of 128, each with a weight
+    assert longer - shorter == 2 * 61 * 128 * (512 + 64 + 512) + scores
 
 
 def test_components_add_up() -> None:
@@ -273,7 +296,7 @@ def test_tied_embeddings_are_read_by_the_lm_head_and_experts_as_chosen() -> None
 def test_bounds_of_latent_attention_are_those_of_the_absorbed_computation() -> None:
     result = pc.flops("deepseek-v3", context=8192, gpu="8xH200")
     assert result.roofline is not None
-    assert bound_decoding(result).flops == result.absorbed_flops_per_token
+    assert bound_decoding(result).flops == result.flops_per_token
     assert result.roofline.rate_dtype == "FP8"  # as released
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import prod
 from typing import Any
 
+from paramcount.costs.absorption import absorb_up_projections, count_visible_pairs
 from paramcount.costs.allocation import Request
 from paramcount.costs.caches import list_cache_groups
 from paramcount.costs.devices import check_size
@@ -42,8 +43,9 @@ BACKWARD = 2  # FLOPs of a backward pass per FLOP of the forward pass: one produ
 class Flops:
     """FLOPs of the matrix products and convolutions: 2 per multiply-add.
 
-    Attention runs over all pairs of a query and a key, visible or masked, as the reference computes it. While decoding
-    and in a prompt the LM head runs for the last position, in training for all. A model that decodes no tokens, such
+    Attention runs over all pairs of a query and a key, visible or masked, as the reference computes it. While decoding,
+    multi-head latent attention (MLA) runs over the compressed latents, as engines compute it. While decoding and in a
+    prompt the LM head runs for the last position, in training for all. A model that decodes no tokens, such
     as an encoder, has FLOPs of a pass over the whole context alone; the fields about decoding are None or empty.
     """
 
@@ -56,7 +58,8 @@ class Flops:
     prefill_flops: int  # of reading the whole context at once: a prompt, or a pass of a model that decodes no tokens
     by_component: Mapping[str, int]  # while decoding; sums to flops_per_token
     prefill_by_component: Mapping[str, int]
-    absorbed_flops_per_token: int | None  # of MLA if q and the output absorb the up-projection, as in most engines
+    # If MLA expands the latents of all cached tokens anew, as the reference does; None for other kinds of attention.
+    expanded_flops_per_token: int | None
     training_flops_per_token: int  # forward and backward, averaged over the context
     elementwise_operations: int | None  # of a decoded token: elements computed without products; in no FLOPs
     prefill_elementwise_operations: int
@@ -101,7 +104,7 @@ class Flops:
         """All fields as plain data for JSON."""
         names = (
             "id", "name", "context", "source", "active", "flops_per_token", "prefill_flops",
-            "absorbed_flops_per_token",
+            "expanded_flops_per_token",
             "training_flops_per_token", "two_n", "six_n", "elementwise_operations", "prefill_elementwise_operations",
             "train_tokens", "training_flops", "six_nd",
         )  # fmt: skip
@@ -159,8 +162,9 @@ def measure_flops(
     decoding = None
     if prefill.cache and decodes_tokens(model):
         decoding = trace_model(model, TraceOptions(1, past=tokens - 1, source=encoder_tokens))
-    by_component = sum_by_component(decoding) if decoding else {}
-    prefill_by_component = sum_by_component(prefill)
+    absorbed = absorb_up_projections(decoding.steps) if decoding else {}
+    by_component = sum_by_component(decoding, absorbed) if decoding else {}
+    prefill_by_component = sum_by_component(prefill, {})
     whole = sum(prefill_by_component.values())
     # A prompt needs the LM head at its last position, training at every one.
     forward = whole + (tokens - 1) * prefill_by_component.get("lm_head", 0) if decoding else whole
@@ -174,7 +178,7 @@ def measure_flops(
         prefill_flops=whole,
         by_component=by_component,
         prefill_by_component=prefill_by_component,
-        absorbed_flops_per_token=absorb_up_projections(decoding, get_multiply_adds) if decoding else None,
+        expanded_flops_per_token=sum_flops(decoding, get_multiply_adds) if decoding and absorbed else None,
         training_flops_per_token=(1 + BACKWARD) * forward // tokens,
         elementwise_operations=decoding.elementwise_operations if decoding else None,
         prefill_elementwise_operations=prefill.elementwise_operations,
@@ -212,14 +216,14 @@ def measure_bounds(
     step = None
     if decoding:
         cached = ENGINES["minimal"].allocate(list_cache_groups(model), request)
-        absorbed = absorb_up_projections(decoding, get_visible)
+        absorbed = absorb_up_projections(decoding.steps, count_visible_pairs)
         step = make_bound(
             gpu,
             gpus,
             rate,
             weights_bytes=sum_read(rows, decoding),
             cache_bytes=int(cached.kv_bytes * find_read_share(decoding)) + cached.state_bytes,
-            flops=request.batch * (sum_flops(decoding, get_visible) if absorbed is None else absorbed),
+            flops=request.batch * sum_flops(decoding, get_visible, absorbed),
         )
     return Roofline(
         gpu=gpu.name,
@@ -257,58 +261,24 @@ def find_read_share(trace: Trace) -> Fraction:
     return read / cached if cached else Fraction(1)
 
 
-def sum_flops(trace: Trace, count: Callable[[Step], int]) -> int:
-    """FLOPs of a pass. `count`: the multiply-adds of a step."""
-    return sum(2 * count(step) * count_layers(step) for step in trace.steps)
+def sum_flops(trace: Trace, count: Callable[[Step], int], absorbed: Mapping[int, int] | None = None) -> int:
+    """FLOPs of a pass. `count`: the multiply-adds of a step. `absorbed`: those of steps by position."""
+    known = absorbed or {}
+    return sum(2 * known.get(i, count(step)) * count_layers(step) for i, step in enumerate(trace.steps))
 
 
-def sum_by_component(trace: Trace) -> dict[str, int]:
-    """FLOPs per component of the overview, the largest first; products of activations alone are "attention"."""
-    sums: dict[str, int] = {}
-    for name, flops in trace.flops_by_component.items():
-        component = name.partition(".")[0]
-        sums[component] = sums.get(component, 0) + flops
-    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+def sum_by_component(trace: Trace, absorbed: Mapping[int, int]) -> dict[str, int]:
+    """FLOPs per component of the overview, the largest first; products of activations alone are "attention".
 
-
-def absorb_up_projections(trace: Trace, count: Callable[[Step], int]) -> int | None:
-    """FLOPs per token of MLA if attention runs over the compressed latents; None for other kinds of attention.
-
-    `count`: the multiply-adds of a step.
-
-    The reference expands the latents of all cached tokens. Engines multiply q by the up-projection of the keys instead,
-    and the result by that of the values: as many multiply-adds as expanding one token.
-
-    Source: arXiv:2405.04434, section 2.1.2.
+    `absorbed`: the multiply-adds of steps by position, where they are not those of the reference.
     """
-    entries = [entry for entry in trace.cache if not entry.is_state]
-    products = [step for step in trace.steps if step.product and not step.weights]  # QKᵀ and · V of each attention
-    if not any(entry.is_latent for entry in entries) or len(products) != 2 * len(entries):
-        return None
-    saved = 0
-    for entry, scores, mixed in zip(entries, products[::2], products[1::2]):
-        if entry.is_latent:
-            sizes = [
-                shape[1] for shape in entry.shapes if isinstance(shape[1], int)
-            ]  # the latent, then the rotated key
-            pairs = count(mixed) // count_columns(mixed)
-            saved += count_layers(scores) * (count(scores) + count(mixed) - pairs * (sum(sizes) + sizes[0]))
-    for step in trace.steps:
-        if step.weights and step.multiply_adds and count_rows(step) > 1:
-            saved += count_layers(step) * (step.multiply_adds - step.multiply_adds // count_rows(step))
-    return sum_flops(trace, count) - 2 * saved
-
-
-def count_columns(step: Step) -> int:
-    """The size of the values that a product with the attention weights mixes."""
-    columns = step.product.out[-1] if step.product else 1
-    return columns if isinstance(columns, int) else 1
-
-
-def count_rows(step: Step) -> int:
-    """The number of tokens that a step reads; of a product with the attention weights, those that are attended to."""
-    rows = step.product.right[0] if step.product and not step.weights else step.inputs[0][0]
-    return rows if isinstance(rows, int) else 1
+    sums: dict[str, int] = {}
+    for i, step in enumerate(trace.steps):
+        flops = 2 * absorbed.get(i, get_multiply_adds(step)) * count_layers(step)
+        component = (step.component or "attention").partition(".")[0]
+        if flops:
+            sums[component] = sums.get(component, 0) + flops
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
 def list_unknown(trace: Trace) -> list[str]:

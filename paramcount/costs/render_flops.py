@@ -50,12 +50,15 @@ def name_pass(flops: Flops) -> str:
 
 
 def list_estimates(flops: Flops) -> list[str]:
-    """The lines below: MLA as engines compute it, training, and how far off the usual estimates are."""
+    """The lines below: MLA as the reference computes it, training, and how far off the usual estimates are."""
     lines = []
-    if flops.absorbed_flops_per_token is not None:
-        absorbed = format_flops(flops.absorbed_flops_per_token)
-        lines.append(f"per decoded token with absorbed MLA up-projection, as most engines compute it: {absorbed}")
-    decoded = flops.flops_per_token if flops.absorbed_flops_per_token is None else flops.absorbed_flops_per_token
+    if flops.expanded_flops_per_token is not None:
+        expanded = format_flops(flops.expanded_flops_per_token)
+        lines += [
+            "per decoded token, MLA runs over the compressed latents, as engines compute it;",
+            f"  expanding all cached latents anew, as the reference does: {expanded}",
+        ]
+    decoded = flops.flops_per_token
     if decoded is None:
         estimate = flops.context * flops.two_n
         comparison = f"{format_flops(estimate)} per pass {compare_estimate(estimate, flops.prefill_flops)}"

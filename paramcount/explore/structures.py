@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import reduce
 from typing import Any
 
+from paramcount.costs.absorption import absorb_up_projections
 from paramcount.costs.caches import CacheGroup, list_flow_groups, merge_groups
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.sharding import find_decoder, find_size_names, is_replicated
@@ -22,7 +23,7 @@ from paramcount.explore.conditions import NoConditionsError, derive_conditions
 from paramcount.explore.flow import CONTEXT, derive_flow
 from paramcount.explore.packings import Packings
 from paramcount.explore.sharing import is_divided
-from paramcount.flow import list_weights, multiply
+from paramcount.flow import Size, list_weights, multiply
 from paramcount.flow.walk import WeightRecord, count_copies
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.sizes import Sizes, inner_configs
@@ -205,8 +206,9 @@ def export_flow(symbolic: Sizes, head: bool, encode: Encoder) -> Data | None:
     if flow is None:
         return None
     extended = encode.extend([CONTEXT, *flow.windows])
+    absorbed = absorb_up_projections(flow.steps) if flow.decodes else {}
     return {
-        "steps": [export_step(step, extended) for step in flow.steps],
+        "steps": [export_step(step, extended, absorbed.get(i)) for i, step in enumerate(flow.steps)],
         "windows": [encode(n) for n in flow.windows.values()],
         "decodes": flow.decodes,
     }
@@ -218,9 +220,12 @@ def export_only_flow(sizes: Sizes, head: bool, encode: Encoder) -> Data | None:
     return flow and flow | {"only": [encode_integer(get_size(sizes, path)) for path in encode.index]}
 
 
-def export_step(step: Step, encode: Encoder) -> Data:
-    """A step as data. `products`: multiply-adds in one layer; null if they depend on an input other than text."""
-    return {
+def export_step(step: Step, encode: Encoder, absorbed: Size | None) -> Data:
+    """A step as data. `products`: multiply-adds in one layer; null if they depend on an input other than text.
+    `absorbed`: the same if engines compute it in another way.
+    """
+    extra = {} if absorbed is None else {"absorbed": encode(absorbed)}
+    return extra | {
         "text": step.text,
         "component": step.component.partition(".")[0],
         "inputs": [export_shape(shape, encode) for shape in step.inputs],

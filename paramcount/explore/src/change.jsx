@@ -212,6 +212,12 @@ function Results({ data, structure, values, context, gpu, chooseGpu }) {
         )}
         <dt>{nameFlops(structure, context)}</dt>
         <dd>{flops ? `${formatCount(flops.total)} (${formatShort(flops.total)})` : explainFlops(structure, values)}</dd>
+        {flops && flops.expanded !== flops.total && (
+          <>
+            <dt>the same if MLA expands all latents anew, as the reference does</dt>
+            <dd>{formatCount(flops.expanded)} ({formatShort(flops.expanded)})</dd>
+          </>
+        )}
         {DTYPES.map((dtype) => (
           <>
             <dt key={dtype.name}>Weights in {dtype.name}</dt>

@@ -108,23 +108,28 @@ export const explainFlops = (structure, values) =>
 export const nameFlops = (structure, context) =>
   structure.flow?.decodes === false ? `FLOPs of a pass of ${formatCount(context)} tokens` : "FLOPs per decoded token";
 
-/** FLOPs of one token at the end of a context, or of a pass of so many tokens, by component; null if they are not known. */
+/**
+ * FLOPs of one token at the end of a context, or of a pass of so many tokens, by component; null if they are not known.
+ * MLA runs over the compressed latents, as engines compute it; `expanded`: as the reference does, which expands them all.
+ */
 export function countFlops(structure, values, context) {
   if (!isExported(structure, values) || structure.flow.steps.some((step) => step.products === null)) return null;
   const all = listFlowValues(structure, values, context);
   const components = {};
   let total = 0n;
+  let expanded = 0n;
   for (const step of structure.flow.steps) {
-    const n = countStep(step, all);
+    const n = countStep(step, all, step.absorbed ?? step.products);
     if (n) add(components, step.component || "attention", n);
     total += n;
+    expanded += countStep(step, all);
   }
-  return { total, components };
+  return { total, components, expanded };
 }
 
 /** FLOPs of a step in all its layers: 2 for each multiply-add. */
-const countStep = (step, all) =>
-  step.products === 0 ? 0n : 2n * evaluate(step.products, all) * multiply(listLayers(step).map(([, n]) => evaluate(n, all)));
+const countStep = (step, all, products = step.products) =>
+  products === 0 ? 0n : 2n * evaluate(products, all) * multiply(listLayers(step).map(([, n]) => evaluate(n, all)));
 
 const listLayers = (step) => step.scopes.filter(([axis]) => axis === "layer");
 

@@ -9,6 +9,12 @@ test("FLOPs are two for each multiply-add in every layer", () => {
   assert.equal(countFlops(flow(), [5n, 7n, 2n], 9n).total, 2n * 3n * 5n * 7n * 2n);
 });
 
+test("FLOPs are those of engines where the reference computes another way", () => {
+  const steps = [{ ...STEP, absorbed: [[1, 2]] }, STEP];
+  const { total, components, expanded } = countFlops(flow({ steps }), [5n, 7n, 2n], 9n);
+  assert.deepEqual([total, components.mlp, expanded], [4n * 2n + 420n, 8n + 420n, 840n]);
+});
+
 test("a model that decodes no tokens has the FLOPs of a pass", () => {
   assert.equal(nameFlops(flow({ decodes: false }), 1024n), "FLOPs of a pass of 1,024 tokens");
   assert.equal(nameFlops(flow({ decodes: true }), 1024n), "FLOPs per decoded token");
