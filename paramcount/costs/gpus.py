@@ -21,7 +21,7 @@ class Gpu(NamedTuple):
     name: str
     aliases: tuple[str, ...]
     memory_bytes: int
-    memory_basis: str  # driver | CUDA | operating system | GiB | data sheet
+    memory_basis: str  # driver | CUDA | operating system | GiB | GiB with ECC
     bandwidth: int  # bytes per second
     flops: Mapping[str, int]  # {dtype: dense peak FLOPs per second}
     sources: tuple[str, ...]
