@@ -6,7 +6,7 @@ Command R+ normalizes q and k per head.
 from paramcount.flow import Data, layer_norm, norm, rope, scale_by
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.rules import check_rotated_in_pairs
 
 
@@ -15,7 +15,7 @@ class Cohere(AttentionDecoder):
 
     reference = "CohereForCausalLM"
     rotated = "d_head"
-    conditions = (padding_in_table(0),)
+    conditions = (padding_in_table(0), not_null("logit_scale"))
     defaults = {"vocab_size": 256000, "d_model": 8192, "n_layers": 40, "n_heads": 64}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)

@@ -6,7 +6,7 @@ from paramcount.flow import Data, Unknown, activate, join, linear, rms_norm, rop
 from paramcount.parts.decoder import AttentionDecoder, Decoder
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import Flag, Positive, derived, equal_to, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.mixers import check_mamba_heads, mamba_head, no_key, time_step_limit
 from paramcount.sizes.setting_kinds import NUMBER, list_of
 
@@ -18,7 +18,13 @@ class FalconH1(AttentionDecoder):
     not_adapted = ("out_proj", "conv1d")
     names = ("embed_tokens", "layers", "final_layernorm")
     rotated = "d_head"
-    conditions = (padding_in_table(0), no_key("layer_types", "layers_block_type"), check_mamba_heads)
+    conditions = (
+        padding_in_table(0), no_key("layer_types", "layers_block_type"), check_mamba_heads,
+        not_null(
+            "embedding_multiplier", "lm_head_multiplier", "key_multiplier", "attention_in_multiplier",
+            "attention_out_multiplier", "ssm_in_multiplier", "ssm_out_multiplier",
+        ),
+    )  # fmt: skip
     defaults = {"vocab_size": 128000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))

@@ -14,12 +14,22 @@ from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.types import Flag, Indices, Positive
 
+RATIOS_OF_FOUR_TILES = [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]]
+
 
 def joined_width(js: ConfigJson, c: FieldValues) -> None:
     """What the projector is made for has to be what the tower gives it."""
     width, found = (len(c["intermediate_layers"]) + 1) * c["d_model"], js.get("vision_output_dim", 7680)
     if found != width:
         raise ParamcountError(f"= {describe_value(found)}", where="vision_output_dim", expected=f"{width}")
+
+
+def tiles_fit_ratios(js: ConfigJson, c: FieldValues) -> None:
+    """The reference's own list of aspect ratios is for four tiles."""
+    ratios = js.get("supported_aspect_ratios") or RATIOS_OF_FOUR_TILES
+    if [list(ratio) for ratio in ratios] == RATIOS_OF_FOUR_TILES and c["n_tiles"] != 4:
+        expected = "4, or other supported_aspect_ratios"
+        raise ParamcountError(f"= {c['n_tiles']}", where=FieldName("n_tiles"), expected=expected)
 
 
 def crossing_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
@@ -40,7 +50,7 @@ class MllamaVision(Sizes):
     """The vision tower: two stacks of layers over the patches of up to `n_tiles` tiles."""
 
     section = "vision_config"
-    conditions = (joined_width,)
+    conditions = (joined_width, tiles_fit_ratios)
 
     d_model: Positive = hf(absent=1280)
     n_layers: Positive = hf(absent=32)

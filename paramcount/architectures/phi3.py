@@ -1,7 +1,9 @@
 """Phi-3 and Phi-4: Mistral's layer with q, k and v stored as one matrix, gate and up as another."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.flow import Data, attend, fused, linear
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
@@ -11,17 +13,46 @@ from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import ABSENT, Condition, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.rules import check_at_most
 
+LONG_ROPES = ("default", "longrope", "su", "yarn")
+
 
 def whole_pairs(js: ConfigJson, c: FieldValues) -> int:
     width: int = rotary_part(1.0)(js, c)
     return width if c["d_head"] == 1 else width + width % 2  # a width of 1 meets its pair of angles by broadcasting
 
 
+def long_rope(js: ConfigJson, c: FieldValues) -> None:
+    """The only scaled rotary positions are LongRoPE's, with a factor for each pair; su and yarn are names of them.
+
+    Source: validate_rope in configuration_phi3.py of the reference.
+    """
+    key = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
+    rope = js.get(key)
+    if not isinstance(rope, Mapping):
+        return
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    if kind not in LONG_ROPES:
+        raise make_choice_error(kind, LONG_ROPES, where=f"{key}.rope_type")
+    share = rope.get("partial_rotary_factor", js.get("partial_rotary_factor", 1.0))
+    n_pairs = int(c["d_model"] // c["n_heads"] * share) // 2
+    for name in ("short_factor", "long_factor"):
+        factors = rope.get(name)
+        if factors is None and kind == "default":
+            continue
+        if not isinstance(factors, (list, tuple)) or len(factors) != n_pairs or not all(map(is_number, factors)):
+            found = "is missing" if factors is None else f"= {describe_value(factors)}"
+            raise ParamcountError(found, where=f"{key}.{name}", expected=f"a list of {n_pairs} numbers")
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, (int, float))
+
+
 class Phi3(AttentionDecoder):
     """Source: arXiv:2404.14219, section 2."""
 
     reference = "Phi3ForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(32000),)
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(32000), long_rope)
     defaults = {"vocab_size": 32064, "d_model": 3072, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)

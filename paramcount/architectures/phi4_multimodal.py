@@ -6,7 +6,7 @@ The Conformer has a second projector for speech that accompanies an image.
 from math import log2
 from typing import Any
 
-from paramcount.architectures.phi3 import Phi3
+from paramcount.architectures.phi3 import Phi3, long_rope
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, activate, block, elementwise, given, layers, linear, lookup, norm
 from paramcount.parts.attentions import relative
@@ -88,7 +88,7 @@ class Phi4Multimodal(Phi3):
     """Source: arXiv:2503.01743, section 2."""
 
     reference = "Phi4MultimodalForCausalLM"
-    conditions = (padding_in_table(199999),)
+    conditions = (padding_in_table(199999), long_rope)
     defaults = {"vocab_size": 200064}
 
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))

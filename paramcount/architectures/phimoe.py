@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Rope, route
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head, use_layer_norm
@@ -18,6 +18,21 @@ def visited(js: ConfigJson, c: FieldValues) -> int:
     if js.get("num_experts_per_tok", 2) is None:
         raise ParamcountError("= null", where="num_experts_per_tok", expected="an integer")
     return 2 if c["n_routed_experts"] > 1 else 1
+
+
+def scaled_rope_has_magnitudes(js: ConfigJson, c: FieldValues) -> None:
+    """Scaled rotary positions of every kind have two numbers that scale q and k.
+
+    Source: validate_rope in configuration_phimoe.py of the reference.
+    """
+    key = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
+    rope = js.get(key)
+    if not isinstance(rope, Mapping) or rope.get("rope_type", rope.get("type", "default")) == "default":
+        return
+    for name in ("short_mscale", "long_mscale"):
+        if not isinstance(value := rope.get(name), (int, float)):
+            found = "is missing" if value is None else f"= {describe_value(value)}"
+            raise ParamcountError(found, where=f"{key}.{name}", expected="a number")
 
 
 def scaled_rope(config: Mapping[str, Any], c: Any) -> Rope:
@@ -42,7 +57,7 @@ class Phimoe(AttentionDecoder):
     modules = {".block_sparse_moe.gate": (".mlp.router",), ".block_sparse_moe.experts": (".mlp.experts",)}
     linear_subclasses = (".block_sparse_moe.gate.weight",)
     rotated = "d_head"
-    conditions = (padding_in_table(None),)
+    conditions = (padding_in_table(None), scaled_rope_has_magnitudes)
     defaults = {"vocab_size": 32064, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
     d_expert: Positive = hf("intermediate_size", absent=6400)

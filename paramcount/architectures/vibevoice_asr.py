@@ -77,11 +77,17 @@ class AcousticEncoder(VibeVoiceEncoder):
     section = "acoustic_tokenizer_encoder_config"
 
 
+def semantic_latents(js: ConfigJson, c: FieldValues) -> int:
+    """The default of a missing section is that of VibeVoiceAsrConfig, that of a missing key the encoder's own."""
+    return 128 if js.get("semantic_tokenizer_encoder_config") is None else 64
+
+
 class SemanticEncoder(VibeVoiceEncoder):
     """What it says."""
 
     section = "semantic_tokenizer_encoder_config"
-    defaults = {"d_latent": 128}
+
+    d_latent: Positive = hf("hidden_size", absent=semantic_latents, at_root=True)
 
 
 def whole_latents(js: ConfigJson, c: FieldValues) -> None:

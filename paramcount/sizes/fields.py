@@ -102,7 +102,12 @@ class Key(NamedTuple):
 
 
 def hf(
-    *names: str, absent: Any = REQUIRED, null: Any = NULL, at_most: str | None = None, unstated: Any = REQUIRED
+    *names: str,
+    absent: Any = REQUIRED,
+    null: Any = NULL,
+    at_most: str | None = None,
+    unstated: Any = REQUIRED,
+    at_root: bool = False,
 ) -> Any:
     """A field and its config.json keys.
 
@@ -115,9 +120,10 @@ def hf(
         null: The meaning of null: a value, a derivation, ABSENT or NULL.
         at_most: The field that limits this one, because the reference reads no further.
         unstated: The value in a zoo entry without the field. Default: an entry must state it.
+        at_root: Whether the derivation of a missing key reads the whole config.json.
     """
     default = ... if unstated is REQUIRED else unstated
-    return Field(default, json_schema_extra={"hf": Key(names, absent, null, at_most)})  # type: ignore[dict-item]
+    return Field(default, json_schema_extra={"hf": Key(names, absent, null, at_most, at_root)})  # type: ignore[dict-item]
 
 
 def derived(absent: Derivation, *, at_root: bool = False) -> Any:

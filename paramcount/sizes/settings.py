@@ -31,6 +31,7 @@ ACTIVATIONS = (  # of transformers.activations.ACT2CLS, those without weights
     "gelu_accurate", "hardswish", "laplace", "leaky_relu", "linear", "mish", "quick_gelu", "relu", "relu2", "relu6",
     "sigmoid", "silu", "sqrtsoftplus", "swish", "tanh",
 )  # fmt: skip
+WEIGHTED_ACTIVATION = "xielu"  # the one with weights
 # {kind of rotary positions: its required keys}, as RotaryEmbeddingConfigMixin checks them. Other keys have defaults.
 ROPE_KEYS: dict[str, tuple[str, ...]] = {
     "default": (), "proportional": (), "linear": ("factor",), "dynamic": ("factor",), "yarn": ("factor",),
@@ -43,6 +44,16 @@ UNFILLED_ROPE_KEYS: dict[str, tuple[str, ...]] = {
     "longrope": ("original_max_position_embeddings",),
     "llama3": ("original_max_position_embeddings", "rope_theta"),
 }  # fmt: skip
+
+# The names of data types that torch has.
+DTYPES = frozenset((
+    "bfloat16", "bit", "bits16", "bits1x8", "bits2x4", "bits4x2", "bits8", "bool", "cdouble", "cfloat", "chalf",
+    "complex128", "complex32", "complex64", "double", "float", "float16", "float32", "float4_e2m1fn_x2", "float64",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "half", "int", "int1",
+    "int16", "int2", "int3", "int32", "int4", "int5", "int6", "int64", "int7", "int8", "long", "qint32", "qint8",
+    "quint2x4", "quint4x2", "quint8", "short", "uint1", "uint16", "uint2", "uint3", "uint32", "uint4", "uint5",
+    "uint6", "uint64", "uint7", "uint8",
+))  # fmt: skip
 
 AXIAL = "axial"  # the one kind of vision encoders, for which "default" stands too
 
@@ -81,7 +92,7 @@ def get_settings(name: str) -> Settings:
         types={key: frozenset(TYPES[letter] for letter in word.rstrip("ax")) for key, word in letters.items()},
         letters=letters,
         activations={
-            key: (*ACTIVATIONS, "xielu") if word.endswith("x") else ACTIVATIONS
+            key: (*ACTIVATIONS, WEIGHTED_ACTIVATION) if word.endswith("x") else ACTIVATIONS
             for key, word in letters.items()
             if word.endswith(("a", "x"))
         },
@@ -105,8 +116,12 @@ def check_class(config: Mapping[str, Any], settings: Settings) -> None:
         types = settings.types.get(key)
         if types is not None and type(value) not in types:
             check_type(value, key, settings.letters[key])
+    check_dtype(config)
     for key, activations in settings.activations.items():
         value = config.get(key)
+        if value == WEIGHTED_ACTIVATION and value not in activations:
+            problem = f"= {describe_value(value)} has parameters, which paramcount does not count for this model type"
+            raise ParamcountError(problem, where=key, expected="an activation function without parameters")
         if isinstance(value, str) and value not in activations:
             raise ParamcountError(
                 f"= {describe_value(value)}",
@@ -122,6 +137,19 @@ def check_class(config: Mapping[str, Any], settings: Settings) -> None:
         check_rope(rope, settings.rope, key, filled=filled)
     for key, name in settings.sections.items():
         check_section(config.get(key), key, name)
+
+
+def check_dtype(config: Mapping[str, Any]) -> None:
+    """Raises: ParamcountError for an unknown data type: the reference looks its name up in torch, in every section."""
+    key = "dtype" if config.get("dtype") is not None else "torch_dtype"
+    name = config.get(key)
+    if isinstance(name, str) and name not in DTYPES:
+        raise ParamcountError(
+            f"= {describe_value(name)}",
+            where=key,
+            expected="the name of a data type in torch, such as bfloat16",
+            nearest=find_nearest(name, sorted(DTYPES)),
+        )
 
 
 def check_section(section: object, key: str, name: str) -> None:

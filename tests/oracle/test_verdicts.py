@@ -1,0 +1,50 @@
+"""What tests/test_verdicts.py says is refused or counted, asked of the reference itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from paramcount.sizes.settings import DTYPES
+from tests.model_types import MODEL_TYPES
+from tests.oracle.differential import build_model, find_differences, run_tokens, silence
+from tests.test_verdicts import COUNTED, REFUSED, vibe_voice
+
+pytestmark = pytest.mark.oracle
+torch = pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
+pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
+
+
+def find_failure(document: dict[str, Any], cls: str) -> Exception | None:
+    """What goes wrong if the reference builds a model and runs it; None if nothing does."""
+    try:
+        build_model(document, cls)
+    except Exception as error:
+        return error
+    return run_tokens(document, cls)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_reference_cannot_build_or_run_what_is_refused(name: str) -> None:
+    silence()
+    document, _ = REFUSED[name]
+    cls = MODEL_TYPES[document["model_type"]].cls
+    assert find_failure(document, cls)
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_the_reference_builds_and_runs_what_is_counted(name: str) -> None:
+    silence()
+    document = COUNTED[name]
+    assert find_differences(document, MODEL_TYPES[document["model_type"]].cls) == []
+
+
+@pytest.mark.parametrize("section", [None, {}, {"num_filters": 8}])
+def test_vibe_voice_is_built_with_the_same_latents(section: dict[str, int] | None) -> None:
+    silence()
+    assert find_differences(vibe_voice(section), MODEL_TYPES["vibevoice_asr"].cls, run=False) == []
+
+
+def test_the_names_of_data_types_are_those_of_torch() -> None:
+    assert {name for name in dir(torch) if isinstance(getattr(torch, name), torch.dtype)} == DTYPES

@@ -1,0 +1,125 @@
+"""Whether a config.json is counted or refused, as the reference builds and runs it or does not.
+
+tests/oracle/test_verdicts.py asks the reference itself about each of these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from tests.refusing import model_error
+
+SMALL = {
+    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "intermediate_size": 40, "pad_token_id": 0,
+}  # fmt: skip
+PHI = {"model_type": "phi3", **SMALL}
+PHI_MOE = {"model_type": "phimoe", **SMALL, "num_local_experts": 4}
+FALCON = {
+    "model_type": "falcon_h1", **SMALL, "mamba_d_ssm": 32, "mamba_n_heads": 4, "mamba_d_head": 8, "mamba_n_groups": 1,
+    "mamba_d_state": 8, "mamba_chunk_size": 8,
+}  # fmt: skip
+LLAMA = {"model_type": "llama", **SMALL}
+FACTORS = {"short_factor": [1.0] * 4, "long_factor": [1.0] * 4}
+SCALED = {"factor": 2.0, "original_max_position_embeddings": 16, **FACTORS}
+
+
+def phi(**rope: Any) -> dict[str, Any]:
+    return {**PHI, "rope_scaling": {**SCALED, **rope}}
+
+
+def vibe_voice(section: dict[str, Any] | None) -> dict[str, Any]:
+    return {"model_type": "vibevoice_asr", "semantic_tokenizer_encoder_config": section}
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "phi3 linear": (
+        phi(rope_type="linear"),
+        "rope_scaling.rope_type = 'linear' (expected default, longrope, su or yarn)",
+    ),
+    "phi3 dynamic": (
+        phi(type="dynamic"),
+        "rope_scaling.rope_type = 'dynamic' (expected default, longrope, su or yarn)",
+    ),
+    "phi3 short factors": (
+        phi(rope_type="longrope", short_factor=[1.0] * 3),
+        "rope_scaling.short_factor = [1.0, 1.0, 1.0] (expected a list of 4 numbers)",
+    ),
+    "phi3 yarn without factors": (
+        phi(rope_type="yarn", long_factor=None),
+        "rope_scaling.long_factor is missing (expected a list of 4 numbers)",
+    ),
+    "phimoe linear": (
+        {**PHI_MOE, "rope_scaling": {"rope_type": "linear", "factor": 2.0}},
+        "rope_scaling.short_mscale is missing (expected a number)",
+    ),
+    "mllama with two tiles": (
+        {"model_type": "mllama", "vision_config": {"max_num_tiles": 2}},
+        "vision_config.max_num_tiles = 2 (expected 4, or other supported_aspect_ratios)",
+    ),
+    "cohere without a scale": (
+        {"model_type": "cohere", **SMALL, "logit_scale": None},
+        "logit_scale = null (expected a value, or no such key)",
+    ),
+    "falcon_h1 without a multiplier": (
+        {**FALCON, "ssm_in_multiplier": None},
+        "ssm_in_multiplier = null (expected a value, or no such key)",
+    ),
+    "unknown dtype": (
+        {**LLAMA, "torch_dtype": "foo"},
+        "torch_dtype = 'foo' (expected the name of a data type in torch, such as bfloat16)",
+    ),
+    "dtype of torch": (
+        {**LLAMA, "dtype": "torch.float16"},
+        "dtype = 'torch.float16' (expected the name of a data type in torch, such as bfloat16); did you mean float16, "
+        "bfloat16 or cfloat?",
+    ),
+    "unknown dtype of a section": (
+        {"model_type": "gemma3", "text_config": {"dtype": "foo"}},
+        "text_config.dtype = 'foo' (expected the name of a data type in torch, such as bfloat16)",
+    ),
+}
+COUNTED: dict[str, dict[str, Any]] = {
+    "phi3 longrope": phi(rope_type="longrope"),
+    "phi3 su": phi(type="su"),
+    "phi3 yarn": phi(type="yarn"),
+    "phi3 default": {**PHI, "rope_parameters": {"rope_type": "default", "rope_theta": 1e4}},
+    "phimoe longrope": {
+        **PHI_MOE, "rope_scaling": {**SCALED, "rope_type": "longrope", "short_mscale": 1.2, "long_mscale": 1},
+    },
+    "mllama with other ratios": {
+        "model_type": "mllama", "vision_config": {"max_num_tiles": 2, "supported_aspect_ratios": [[1, 1]]},
+    },
+    "falcon_h1 without lists": {**FALCON, "mlp_multipliers": None, "ssm_multipliers": None},
+    "dtype": {**LLAMA, "torch_dtype": "foo", "dtype": "float8_e4m3fn"},
+    "positions below zero": {**LLAMA, "max_position_embeddings": -5},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_config_that_the_reference_cannot_build_or_run_is_an_error(name: str) -> None:
+    document, message = REFUSED[name]
+    assert model_error(document) == message
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_config_that_the_reference_builds_is_counted(name: str) -> None:
+    assert pc.count(COUNTED[name]).total > 0
+
+
+@pytest.mark.parametrize(("model_type", "key"), [("llama", "hidden_act"), ("gpt2", "activation_function")])
+def test_an_activation_with_parameters_is_refused_for_what_it_is(model_type: str, key: str) -> None:
+    """XIELUActivation of transformers 5.23.0 has two parameters, and every model type takes it."""
+    assert model_error({"model_type": model_type, key: "xielu"}) == (
+        f"{key} = 'xielu' has parameters, which paramcount does not count for this model type (expected an activation "
+        "function without parameters)"
+    )
+
+
+def test_a_stated_section_of_vibe_voice_has_the_defaults_of_the_encoder() -> None:
+    """VibeVoiceAsrForConditionalGeneration of transformers 5.23.0: latents of 128 values, of 64 in a stated section."""
+    whole, stated, empty = (pc.load(vibe_voice(section)).sizes for section in (None, {"num_filters": 8}, {}))
+    assert [sizes.semantic.d_latent for sizes in (whole, stated, empty)] == [128, 64, 64]
