@@ -96,7 +96,13 @@ def test_keys_names_and_headings_are_the_same_columns() -> None:
 
 def test_missing_values_are_missing_keys_and_whole_floats_are_integers() -> None:
     frame = pandas.DataFrame({"n_layers": [4, None, 4, 4, 5], "head_dim": [np.nan, 64, 128, 63, np.nan]})
-    result = pc.count_frame(frame, "llama")
+    with pytest.warns(pc.ConfigWarning) as caught:
+        result = pc.count_frame(frame, "llama")
+    assert [str(warning.message).partition(";")[0] for warning in caught] == [
+        "column 'n_layers' has no value in 1 row of 5 (position 1)",
+        "column 'head_dim' has no value in 2 rows of 5 (position 0, 4)",
+    ]
+    assert [warning.filename for warning in caught] == [__file__] * 2
     plain = [{"num_hidden_layers": 4}, {"head_dim": 64}, {"num_hidden_layers": 4, "head_dim": 128}]
     assert result["total"].tolist()[:3] == [pc.count({"model_type": "llama", **row}).total for row in plain]
     assert result["reason"].tolist()[3].startswith("head_dim = 63 is odd")

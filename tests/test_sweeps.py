@@ -291,6 +291,18 @@ def test_a_count_that_does_not_fit_a_file_leaves_the_old_file(run: Runner, tmp_p
     assert [file.name for file in tmp_path.iterdir()] == ["sizes.npy"]
 
 
+@pytest.mark.parametrize("format", ["--csv", "--json", "--markdown", "-o"])
+def test_a_sweep_without_a_valid_combination_is_an_error_with_the_first_reason(
+    run: Runner, tmp_path: Path, format: str
+) -> None:
+    path = tmp_path / "sizes.csv"
+    done = run("sweep", "gpt2-small", "n_heads=7:8", "d_head=5", format, *([str(path)] if format == "-o" else []))
+    assert (done.code, done.out, path.exists()) == (2, "", False)
+    assert done.err.startswith("error: gpt2-small: none of the 2 combinations is valid; the first: ")
+    listed = run("sweep", "gpt2-small", "n_heads=7:8", "d_head=5", "--invalid", "--csv")
+    assert (listed.code, len(listed.out.splitlines())) == (0, 3)
+
+
 def test_the_command_counts_what_it_skipped(run: Runner) -> None:
     done = run("sweep", "llama-3.1-8b", "n_kv_heads=1:8", "--csv", "--columns", "hidden_size,KV heads,total")
     assert done.out.splitlines()[:2] == ["n_kv_heads,d_model,total", "1,4096,7795380224"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from paramcount.counting import COMPONENTS
-from paramcount.errors import ConfigWarning, ParamcountError, describe_value, find_nearest, list_names
+from paramcount.errors import ConfigWarning, ParamcountError, count_noun, describe_value, find_nearest, list_names, show_warnings
 from paramcount.huggingface.config import find_architecture
 from paramcount.huggingface.fields import list_fields
 from paramcount.loading import load
@@ -51,6 +51,7 @@ def count_rows_of_frame(frame: pandas.DataFrame, architecture: str, columns: obj
     counts = {name: np.zeros(len(frame), dtype="int64") for name in columns}
     reasons = np.full(len(frame), None, dtype=object)
     values = {key: list_values(frame[name], is_integer_key(architecture, key)) for name, key in names.items()}
+    show_warnings([describe_missing(name, values[key]) for name, key in names.items() if MISSING in values[key]])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConfigWarning)  # one per row
         for shared, integers, rows in group_rows(values, len(frame)):
@@ -65,6 +66,14 @@ def count_rows_of_frame(frame: pandas.DataFrame, architecture: str, columns: obj
         result[name] = pandas.arrays.IntegerArray(column, is_missing.copy())
     result[REASON] = pandas.Series(reasons, index=result.index, dtype=object)
     return result
+
+
+def describe_missing(name: object, column: Sequence[Any]) -> str:
+    """The warning for a column without a value in some rows."""
+    rows = [i for i, value in enumerate(column) if value is MISSING]
+    listed = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
+    where = f"{count_noun(len(rows), 'row')} of {len(column):,} (position {listed})"
+    return f"column {describe_value(name)} has no value in {where}; it is counted as a missing key"
 
 
 def list_words(names: object, where: str) -> tuple[Any, ...]:

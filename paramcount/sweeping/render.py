@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from paramcount.counting import SCHEMA_VERSION
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, count_noun
 from paramcount.output.tables import Column, Table
 from paramcount.sizes.values import format_size, to_json
 from paramcount.sweeping.sweep import REASON, Arrays, Sweep
@@ -22,13 +22,22 @@ class Tally:
         self.sweep, self.combinations, self.invalid = sweep, 0, 0
 
     def read(self, invalid: bool, report: Callable[[int, int], None] | None) -> Iterator[Arrays]:
-        """The columns of each chunk. `report`: called with the combinations done and all."""
+        """The columns of each chunk that has rows. `report`: called with the combinations done and all.
+
+        Raises: ParamcountError at the end if no combination is valid, unless the invalid ones are read.
+        """
         for chunk in self.sweep.chunks(invalid=invalid):
             self.combinations += chunk.combinations
             self.invalid += chunk.invalid
-            yield chunk.columns
+            if invalid or chunk.invalid < chunk.combinations:
+                yield chunk.columns
             if report:
                 report(self.combinations, self.sweep.combinations)
+        if self.invalid == self.combinations and not invalid:
+            first = next(self.sweep.chunks(invalid=True, size=1)).columns[REASON][0]
+            combinations = count_noun(self.combinations, "combination")
+            found = f"none of the {combinations} is valid; the first: {first}"
+            raise ParamcountError(found, where=self.sweep.model.id, expected="valid sizes; --invalid lists all reasons")
 
     def describe(self) -> str:
         """The skipped combinations in words."""
@@ -61,6 +70,6 @@ def build_sweep_table(sweep: Sweep, chunks: Iterable[Arrays], tally: Tally) -> T
         "invalid": tally.invalid,
         "rows": records,
     }
-    below = [] if rows else [f"no combination is {'invalid' if REASON in names else 'valid'}"]
+    below = [] if rows else ["no combination is invalid"]
     above = [f"{sweep.model.id} with other sizes"]
     return Table(fields, rows, data, above=above, below=below, wraps=REASON in names, keys=list(sweep.axes))
