@@ -271,9 +271,9 @@ def count_frame(
     """The frame with the counts of each row, which is a config.json of one model type.
 
     Columns of the frame are config.json keys, size names or table headings; `keep` names those that are none. A missing
-    value is a missing key, with a ConfigWarning that names the column and its rows. The result has an Int64 column for each of `columns`, and the column "reason": a row that
-    cannot be counted has NA and the message of `count`. Rows with the same flags are counted together on arrays. It
-    works in Dask's `map_partitions` and Spark's `mapInPandas`.
+    value is a missing key, with a ConfigWarning that names the column and its rows. The result has an Int64 column for
+    each of `columns`, and the column "reason": a row that cannot be counted has NA and the message of `count`. Rows
+    with the same flags are counted together on arrays. It works in Dask's `map_partitions` and Spark's `mapInPandas`.
 
     Raises: ParamcountError for an unknown architecture, and for a column that is neither a size nor in `keep`.
 

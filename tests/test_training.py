@@ -129,7 +129,7 @@ def test_one_gpu_holds_all_layers_of_encoders_and_decoders() -> None:
     config |= {f"{part}_{name}": n for part in ("encoder", "decoder") for name, n in SIZES.items()}
     result = pc.training(config | {"d_model": 1024, "max_position_embeddings": 1024}, context=64)
     assert result.weights_bytes == 2 * 406_291_456
-    assert [(len(layer.indices), layer.part) for layer in result.layers] == [(12, "encoder"), (12, "decoder")]
+    assert [(layer.repeat.count, layer.part) for layer in result.layers] == [(12, "encoder"), (12, "decoder")]
 
 
 @pytest.mark.parametrize(("precision", "size"), [("bf16", 2 + 2 + 2 * 2), ("fp32", 4 + 4 + 2 * 4)])

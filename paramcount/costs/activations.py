@@ -41,7 +41,7 @@ class ActivationOptions(NamedTuple):
 class LayerActivations(NamedTuple):
     """What one GPU keeps of one layer for one micro-batch, in bytes."""
 
-    indices: tuple[int, ...]  # of the layers that keep as much
+    repeat: Repeat  # the layers that keep as much
     part: str  # decoder, encoder, …
     input_bytes: int  # from which full recomputation starts
     saved_bytes: int  # all, the input included
@@ -213,7 +213,7 @@ class Walk:
             if self.options.dropout and self.order[id(data)] == self.last_stack:
                 before += MASK * self.count_elements(data.inputs[0])  # of the embeddings
         layers = tuple(
-            LayerActivations(repeat.indices, part, inputs[key], saved[key], scores[key])
+            LayerActivations(repeat, part, inputs[key], saved[key], scores[key])
             for key, (repeat, part) in stacks.items()
         )
         return Activations(layers, before, after, logits, tuple(self.unknown))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from paramcount.costs.dtypes import KVDtype
 from paramcount.counting.sum_weights import list_flows
+from paramcount.flow import Repeat
 from paramcount.flow.caches import CHUNK, KEYS_AND_VALUES, LAST_INPUTS, Cached, list_cached
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import has_same_terms
@@ -111,15 +112,21 @@ def list_flow_groups(sizes: Sizes, head: bool) -> Iterator[CacheGroup]:
     return (group for cached in list_flow_cached(sizes, head) for group in make_groups(cached))
 
 
-def list_layer_caches(model: Model) -> dict[int, list[CacheGroup]]:
-    """{index of a layer: what it caches}; -1 for what is outside of any layer."""
-    caches: dict[int, list[CacheGroup]] = {}
+class LayerCaches(NamedTuple):
+    """What each layer of one kind caches by one operation."""
+
+    repeat: Repeat | None  # the layers; None for what is outside of any
+    groups: tuple[CacheGroup, ...]  # of one layer
+
+
+def list_layer_caches(model: Model) -> tuple[LayerCaches, ...]:
+    """What the layers of each kind cache, in execution order."""
+    caches = []
     for cached in list_flow_cached(model.settled_sizes, model.reading.head):
-        indices = cached.stack.indices if cached.stack else (-1,)
-        for group in make_groups(cached):
-            for index in indices:
-                caches.setdefault(index, []).append(group._replace(layers=group.layers // len(indices)))
-    return caches
+        n = sum(length for _, length in cached.stack.runs) if cached.stack else 1
+        groups = tuple(group._replace(layers=group.layers // n) for group in make_groups(cached))
+        caches.append(LayerCaches(cached.stack, groups))
+    return tuple(caches)
 
 
 def list_flow_cached(sizes: Sizes, head: bool) -> Iterator[Cached]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from paramcount.costs.allocation import Engine, Request
-from paramcount.costs.caches import CacheGroup, merge_groups
+from paramcount.costs.caches import CacheGroup, LayerCaches, merge_groups
 from paramcount.costs.devices import FITS, PADDED_FORMATS, PADDING_DIVISOR, Device
 from paramcount.costs.sharding import (
     Parallelism,
@@ -29,7 +29,7 @@ class Deployment(NamedTuple):
     """Everything that decides how much memory a model takes on each device."""
 
     rows: Sequence[StoredTensor]
-    caches: Mapping[int, Sequence[CacheGroup]]  # {layer: what it caches}; -1 for what is outside of any
+    caches: Sequence[LayerCaches]
     shape: Shape
     engine: Engine
     request: Request
@@ -66,7 +66,7 @@ class Deployment(NamedTuple):
         """What the layers of each pipeline stage cache."""
         stages = []
         for i, layers in enumerate(split_layers(self.shape.n_layers, parallel.pp)):
-            outside = self.caches.get(-1, ()) if i == 0 else ()
+            outside = [group for repeat, groups in self.caches for group in groups if repeat is None and i == 0]
             stages.append(merge_groups([*outside, *select_layers(self.caches, layers)]))
         return stages
 

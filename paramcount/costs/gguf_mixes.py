@@ -2,7 +2,8 @@
 
 Source: github ggml-org/llama.cpp, commit 0c1e57098, src/llama-quant.cpp: tensor_allows_quantization,
 tensor_get_category, llama_tensor_get_type_impl and tensor_type_fallback; conversion/base.py for the types before
-quantisation, and generate_extra_tensors of conversion/llama.py, deci.py, exaone.py, phi.py, minicpm.py and gemma.py.
+quantisation, and generate_extra_tensors of conversion/llama.py, deci.py, exaone.py, phi.py, minicpm.py and gemma.py;
+src/llama-hparams.h for LLAMA_MAX_LAYERS.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from paramcount.costs.dtypes import MIXES
 from paramcount.counting import Count, Tensor
 from paramcount.counting.quantisation.packing import Packing, compute_bytes
 from paramcount.counting.quantisation.storage import StoredTensor
+from paramcount.errors import ParamcountError
 from paramcount.flow.operations import Rope
 from paramcount.formats.gguf import BLOCKS
 
@@ -52,6 +54,9 @@ FALLBACKS = {
 }  # fmt: skip
 
 
+MOST_LAYERS = 512  # of a model that llama.cpp loads
+
+
 class Facts(NamedTuple):
     """What the rules know of a model."""
 
@@ -72,6 +77,13 @@ def list_mix(count: Count, mix: str, *, imatrix: bool = False) -> Iterator[Store
     Raises: ParamcountError for a model that llama.cpp does not support.
     """
     layout = find_layout(count.architecture, None, count.sizes)
+    runs = (
+        run for tensor in count.tensors for repeat in tensor.repeats if repeat.axis == "layer" for run in repeat.runs
+    )
+    n_layers = max((first + length for first, length in runs), default=0)
+    if n_layers > MOST_LAYERS:
+        expected = f"at most {MOST_LAYERS}, the most that llama.cpp loads"
+        raise ParamcountError(f"has {n_layers:,} layers", where=count.id, expected=expected)
     tensors = [
         tensor
         for tensor in list_gguf_tensors(count.tensors, (), layout, count)
@@ -80,7 +92,7 @@ def list_mix(count: Count, mix: str, *, imatrix: bool = False) -> Iterator[Store
     facts = find_facts(count, tensors, mix, layout, imatrix=imatrix)
     rows: dict[tuple[Tensor, str], int] = {}
     for tensor, type in choose_types(tensors, facts):
-        rows[tensor, type] = rows.get((tensor, type), 0) + tensor.copies // len(list_layers(tensor))
+        rows[tensor, type] = rows.get((tensor, type), 0) + tensor.copies // count_layers(tensor)
     for (tensor, type), copies in rows.items():
         packing = Packing("ggml", type)
         yield StoredTensor(tensor, copies, packing, copies * compute_bytes(tensor.shape, packing))
@@ -105,7 +117,7 @@ def list_rope_tables(sizes: Any, architecture: str) -> Iterator[StoredTensor]:
 def find_facts(count: Count, tensors: Sequence[Tensor], mix: str, layout: str, *, imatrix: bool) -> Facts:
     """What the rules know of a model."""
     sizes = getattr(count.sizes, "language", count.sizes)
-    names = [(tensor.name, len(list_layers(tensor))) for tensor in tensors]
+    names = [(tensor.name, count_layers(tensor)) for tensor in tensors]
     has_latents = any("attn_k_b." in name for name, _ in names)
     heads = getattr(sizes, "n_heads", 0) or 0
     kv_heads = 1 if has_latents else getattr(sizes, "n_kv_heads", None) or heads
@@ -123,6 +135,12 @@ def find_facts(count: Count, tensors: Sequence[Tensor], mix: str, layout: str, *
         layout in ("llama", "qwen2", "deci", "olmo") and n_layers == 80 and heads != kv_heads,
         imatrix,
     )
+
+
+def count_layers(tensor: Tensor) -> int:
+    """In how many layers a tensor is; 1 if it is outside of any."""
+    layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
+    return sum(length for _, length in layer.runs) if layer else 1
 
 
 def list_layers(tensor: Tensor) -> tuple[int, ...]:

@@ -10,10 +10,11 @@ and config/model.py, get_num_kv_heads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
-from paramcount.costs.caches import CacheGroup
+from paramcount.costs.caches import CacheGroup, LayerCaches
 from paramcount.counting.components import TOWERS
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError, join_words
@@ -139,10 +140,9 @@ def share_weights(rows: Iterable[StoredTensor], shape: Shape, parallel: Parallel
             for stage in find_stages(row, shape, parallel.pp):
                 sums[stage] += size
             continue
-        indices = layer.indices
+        n_layers = sum(length for _, length in layer.runs)
         for i, layers in enumerate(stages):
-            inside = sum(index in layers for index in indices)
-            sums[i] += -(-size * inside // len(indices))
+            sums[i] += -(-size * layer.count_inside(layers) // n_layers)
     return tuple(sums)
 
 
@@ -185,6 +185,12 @@ def divide_heads(component: str, shape: Shape, tp: int) -> tuple[int, int]:
     return 1, tp
 
 
-def select_layers(caches: Mapping[int, Sequence[CacheGroup]], layers: range) -> list[CacheGroup]:
-    """The caches of some layers."""
-    return [group for index in layers for group in caches.get(index, ())]
+def select_layers(caches: Iterable[LayerCaches], layers: range) -> Iterator[CacheGroup]:
+    """The caches of some layers, in their order."""
+    found = []
+    for repeat, groups in caches:
+        if repeat and (n := repeat.count_inside(layers)):
+            first = min(max(start, layers.start) for start, length in repeat.runs if start + length > layers.start)
+            found.append((first, n, groups))
+    for _, n, groups in sorted(found, key=itemgetter(0)):
+        yield from (group._replace(layers=n * group.layers) for group in groups)

@@ -98,6 +98,6 @@ def suggest_devices(deployment: Deployment, parallel: Parallelism) -> Iterator[S
 
 def has_larger_cache(deployment: Deployment, kv_dtype: str) -> bool:
     """Whether the KV cache takes more bits than this dtype."""
-    has_cache = any(not group.is_state for groups in deployment.caches.values() for group in groups)
+    has_cache = any(not group.is_state for _, groups in deployment.caches for group in groups)
     bits = deployment.request.kv_dtype.keys.count_bytes(32)
     return has_cache and bits > parse_kv_dtype(kv_dtype).keys.count_bytes(32)

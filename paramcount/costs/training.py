@@ -231,9 +231,9 @@ def share_activations(activations: Activations, setup: Setup, stage: int, layers
     """
     n_layers = saved = largest = 0
     for layer in activations.layers:
-        copies = len(layer.indices)
+        copies = layer.repeat.count
         if layer.part == "decoder":
-            copies = sum(index in layers for index in layer.indices)
+            copies = layer.repeat.count_inside(layers)
         elif stage:
             copies = 0
         kept = {

@@ -63,6 +63,11 @@ class Repeat(NamedTuple):
         """The indices in the checkpoint."""
         return tuple(chain.from_iterable(range(first, first + length) for first, length in self.runs))
 
+    def count_inside(self, layers: range) -> int:
+        """How many of its indices are in a range, however long its runs are."""
+        ends = ((max(first, layers.start), min(first + length, layers.stop)) for first, length in self.runs)
+        return sum(max(0, stop - start) for start, stop in ends)
+
 
 class Body(NamedTuple):
     """The inside of an operation: one kind of layer, an expert or a named block."""

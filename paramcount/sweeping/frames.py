@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from paramcount.counting import COMPONENTS
-from paramcount.errors import ConfigWarning, ParamcountError, count_noun, describe_value, find_nearest, list_names, show_warnings
+from paramcount.errors import (
+    ConfigWarning,
+    ParamcountError,
+    count_noun,
+    describe_value,
+    find_nearest,
+    list_names,
+    show_warnings,
+)
 from paramcount.huggingface.config import find_architecture
 from paramcount.huggingface.fields import list_fields
 from paramcount.loading import load

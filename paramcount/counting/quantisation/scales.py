@@ -6,6 +6,7 @@ v1.0, section 5.1, and gpt-oss, arXiv:2508.10925, section 2.1.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,7 @@ UNQUANTISED_COMPONENTS = ("embedding", "other_embedding", "position", "router", 
 UNQUANTISED_NAMES = ("eh_proj.weight", "weights_proj.weight")  # of DeepSeek-V3's MTP layer and V3.2's indexer
 LARGEST_BLOCK = 2**20
 MOST_LAYERS = 10_000
+WORDS = re.compile(r"[A-Za-z_]+(\.[A-Za-z_]+)*")  # a name without the number of a layer
 
 
 class Scheme(NamedTuple):
@@ -162,10 +164,11 @@ def select_repeats(tensor: Tensor, scheme: Scheme) -> tuple[Repeat, ...] | None:
     """The repeats of a tensor without the layers that are not quantised; None if no layer is."""
     layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
     module = tensor.name.removesuffix(".weight").replace("{expert}", "0")
+    if all(map(WORDS.fullmatch, (*scheme.targets, *scheme.ignored, *scheme.excluded))):  # all layers alike
+        return tensor.repeats if scheme.quantises(module.replace("{layer}", "0")) else None
     if layer is not None and layer.count > MOST_LAYERS:
-        raise ParamcountError(
-            f"may select modules by name in {layer.count:,} layers", expected=f"at most {MOST_LAYERS:,} layers"
-        )
+        found = f"may select modules by name in {layer.count:,} layers"
+        raise ParamcountError(found, expected=f"at most {MOST_LAYERS:,} layers")
     indices = (0,) if layer is None else layer.indices
     quantised = [i for i in indices if scheme.quantises(module.replace("{layer}", str(i)))]
     if not quantised:
