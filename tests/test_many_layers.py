@@ -52,7 +52,8 @@ def test_a_mix_lists_the_layers_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_mix_of_more_layers_than_llama_cpp_loads_is_an_error() -> None:
     # LLAMA_MAX_LAYERS in llama.cpp's src/llama-hparams.h
-    with pytest.raises(pc.ParamcountError, match=r"has 513 layers \(expected at most 512, the most that llama.cpp loads"):
+    message = r"has 513 layers \(expected at most 512, the most that llama.cpp loads"
+    with pytest.raises(pc.ParamcountError, match=message):
         list(list_mix(pc.count("gpt2-small", set={"n_layers": 513}), "Q4_K_M"))
 
 
