@@ -826,7 +826,7 @@ def explore_page(models: Iterable[object] | None = None, *, download: bool = Fal
 
     The page is one file that loads nothing from the network. Its numbers follow sliders exactly.
 
-    Raises: ParamcountError as `compare` does.
+    Raises: ParamcountError as `compare` does; if there is no model.
 
     >>> page = explore_page(["gpt2-small"])
     >>> "124,439,808" in page, "https://" in page.partition("<script")[0]

@@ -14,6 +14,7 @@ from typing import Any
 from paramcount import __version__
 from paramcount.database.cache import hash_sources, read_cache, write_cache
 from paramcount.drawing.colours import COLOURS
+from paramcount.errors import ParamcountError
 from paramcount.explore.columns import store_as_columns
 from paramcount.explore.models import export_models
 from paramcount.zoo import Model, load_all
@@ -28,7 +29,12 @@ CACHED = "explore"  # the kind of cache that has the data of the whole zoo
 
 
 def build_page(models: Sequence[Model]) -> str:
-    """The page about these models."""
+    """The page about these models.
+
+    Raises: ParamcountError if there is none.
+    """
+    if not models:
+        raise ParamcountError("no models to explore", expected="at least one")
     return assemble(export_models(models))
 
 

@@ -16,7 +16,7 @@ export function Inside({ data, state, go }) {
   const path = (state.options.at ?? "").split("/").filter(Boolean);
   const { node, trail } = findNode(tree, path);
   const context = BigInt(model.drawing?.context ?? Math.min(CONTEXT, model.context ?? CONTEXT));
-  const open = (names) => go({ ids: [model.id], options: { ...state.options, at: names.join("/") } }, { replace: false });
+  const open = (keys) => go({ ids: [model.id], options: { ...state.options, at: keys.join("/") } }, { replace: false });
   return (
     <>
       <h1>{model.name}</h1>
@@ -32,7 +32,7 @@ export function Inside({ data, state, go }) {
           </ol>
         </nav>
       </div>
-      <Map data={data} node={node} total={tree.parameters} open={(names) => open([...path, ...names])} />
+      <Map data={data} node={node} total={tree.parameters} open={(keys) => open([...path, ...keys])} />
       <h2>Forward pass of one token</h2>
       <p>With {formatCount(context)} tokens of context. Choose a step to see what it does, its shapes and its cost.</p>
       <Flow key={model.id} data={data} model={model} context={context} />
@@ -68,7 +68,7 @@ function Map({ data, node, total, open }) {
       <div ref={box} class="map">
         <svg width={width} height={HEIGHT} viewBox={`0 0 ${width} ${HEIGHT}`} role="group" aria-label={`Parameters of ${node.label}, area to scale`}>
           {leaves.filter((leaf) => leaf.depth > 0).map((leaf) => (
-            <Rectangle key={leaf.ancestors().map((one) => one.data.label).join("|")} leaf={leaf} total={total} colors={data.colors} choose={setChosen} open={open} />
+            <Rectangle key={leaf.ancestors().map((one) => one.data.key).join("/")} leaf={leaf} total={total} colors={data.colors} choose={setChosen} open={open} />
           ))}
           {leaves.filter((leaf) => leaf.depth > 0).map((leaf, i) => <Label key={i} leaf={leaf} />)}
         </svg>
@@ -81,11 +81,11 @@ function Rectangle({ leaf, total, colors, choose, open }) {
   const group = leaf.data;
   const [w, h] = [leaf.x1 - leaf.x0, leaf.y1 - leaf.y0];
   if (w < 0.5 || h < 0.5) return null;
-  const names = leaf.ancestors().reverse().slice(1).map((one) => one.data.label);
+  const keys = leaf.ancestors().reverse().slice(1).map((one) => one.data.key);
   const count = group.count > 1n ? `, ${formatCount(group.count)} of them` : "";
   const shape = group.shape ? ` [${group.shape.join(" × ")}]` : "";
   const share = formatShare(group.parameters, total);
-  const zoom = () => group.children && open(names);
+  const zoom = () => group.children && open(keys);
   return (
     <g
       role={group.children ? "button" : "img"}

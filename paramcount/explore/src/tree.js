@@ -1,8 +1,11 @@
 // The tensors of a model as a tree: parts, stacks of layers, components, tensors.
 
-/** {label, parameters, children | shape, component, count}; parameters of a group are those of its children. */
+/**
+ * {label, key, parameters, children | shape, component, count}; parameters of a group are those of its children.
+ * A key is that of one child only; labels repeat, for stacks of equally many layers.
+ */
 export function groupTensors(tensors, name) {
-  const root = { label: name, parameters: 0n, count: 1n, children: [] };
+  const root = { label: name, key: "", parameters: 0n, count: 1n, children: [] };
   const parts = new Set(tensors.map(({ part }) => part));
   for (const tensor of tensors) {
     const levels = [
@@ -29,11 +32,11 @@ export function groupTensors(tensors, name) {
   return root;
 }
 
-/** The group at a path of labels, as far as it exists, and the groups on the way. */
+/** The group at a path of keys, as far as it exists, and the groups on the way. */
 export function findNode(tree, path) {
   const trail = [tree];
-  for (const label of path) {
-    const child = trail.at(-1).children?.find((other) => other.label === label && other.children);
+  for (const key of path) {
+    const child = trail.at(-1).children?.find((other) => other.key === key && other.children);
     if (!child) break;
     trail.push(child);
   }

@@ -15,8 +15,15 @@ test("groups have the parameters of their tensors", () => {
   const tree = groupTensors(TENSORS, "m");
   assert.equal(tree.parameters, 28n);
   assert.deepEqual(tree.children.map(({ label, parameters }) => [label, parameters]), [["embedding", 10n], ["layers × 3", 18n]]);
-  const { node, trail } = findNode(tree, ["layers × 3", "qkv", "nothing"]);
+  const { node, trail } = findNode(tree, ["layers.|", "qkv", "nothing"]);
   assert.deepEqual([node.label, node.parameters, trail.length], ["qkv", 18n, 3]);
+});
+
+test("groups with the same label are found by their keys", () => {
+  const stack = (name, parameters) => tensor(`${name}.{layer}.q`, "qkv", parameters, { stack: `${name}.|`, layers: 3n, copies: 3n });
+  const tree = groupTensors([stack("h", 6n), stack("l", 9n)], "m");
+  assert.deepEqual(tree.children.map(({ label }) => label), ["layers × 3", "layers × 3"]);
+  assert.deepEqual(tree.children.map(({ key }) => findNode(tree, [key]).node.parameters), [6n, 9n]);
 });
 
 test("a grid has a cell of equal area for each copy", () => {
