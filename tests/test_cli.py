@@ -28,7 +28,7 @@ from tests.structures import pick_structures
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 
 HEADER = (
-    "id,total,active,non_embedding,active_non_embedding,language_model,embedding,other_embedding,position,qkv,output_projection,mlp,router,experts,"
+    "id,total,active,non_embedding,active_non_embedding,language_model,reference_total,embedding,other_embedding,position,qkv,output_projection,mlp,router,experts,"
     "shared_experts,mixer,norm,lm_head,other,vision,audio,projector,buffers,mtp,bytes_fp32,bytes_bf16,n_layers,d_model,n_heads,n_kv_heads,d_head,d_ff,"
     "n_routed_experts,n_active_experts,n_shared_experts,d_expert,d_shared_expert,vocab_size,context_length,tied,name,family,publisher,released,hf,architecture,verified,"
     "estimate,claimed_total"

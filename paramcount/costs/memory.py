@@ -272,8 +272,8 @@ def choose_format(model: Model, dtype: object) -> WeightFormat:
     if not is_quantised(model):
         return parse_weight_format("bf16")
     try:
-        plan = find_plan(model.release, model.reading.document)
-        read_storage(model.sizes, model.release, model.reading.document, count_model(model).tensors)
+        plan = find_plan(model.release, model.storage_keys)
+        read_storage(model.sizes, model.release, model.storage_keys, count_model(model).tensors)
     except ParamcountError as error:
         raise ParamcountError(f"{error}; choose a dtype", where=f"{model.id}: quantization_config") from None
     return parse_weight_format("bf16") if plan is None else WeightFormat("stored", label_plan(plan.text), plan)

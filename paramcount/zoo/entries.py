@@ -54,6 +54,7 @@ SourceKind = Literal[
     "config_json", "mirror", "paper", "model_card", "reference_default", "safetensors_index", "publisher", "secondary"
 ]
 OLD_NAMES = {"active_without_input_table": "active_without_input_embedding"}  # accepted until 0.3
+RELEASED_DTYPE = {"dtype": "bfloat16"}  # of the weights that a quantised release does not quantise
 OPEN_PARTS = (Sizes, Tower)  # parts of a multimodal model whose class differs from model to model
 FigureKind = Annotated[
     Literal[
@@ -137,6 +138,8 @@ class Entry(Record):
     settings: dict[str, Any] | None = None  # config.json keys that the forward pass needs and no size is read from
     checked: Checked | Literal["unverified"] = "unverified"
     release: Release | None = None
+    # As in the published config.json, in `text_config` if it stands in that section. `release` states FP8 and MXFP4.
+    quantization_config: dict[str, Any] | None = None
     claims: tuple[Claim, ...] = ()
     sources: tuple[Source, ...] = ()
     published: tuple[Published, ...] = ()
@@ -176,6 +179,7 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
     except ValidationError as error:
         raise convert_validation_error(error, Entry) from None
     check_citations(entry)
+    check_quantization_config(entry)
     if entry.reference is not None:
         check_reference(entry.config, entry.reference)
     if entry.config is not None and entry.settings:
@@ -186,6 +190,28 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
         except ParamcountError as error:
             raise error.add_location(f"published.{i}.value") from None
     return entry
+
+
+def list_storage_keys(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The config.json keys that a `quantization_config` of an entry stands for."""
+    block = {"quantization_config": config.get("text_config", config)}
+    return RELEASED_DTYPE | ({"text_config": block} if "text_config" in config else block)
+
+
+def check_quantization_config(entry: Entry) -> None:
+    """Raises: ParamcountError if paramcount cannot read how the released weights are quantised."""
+    if entry.quantization_config is None:
+        return
+    from paramcount.counting.quantisation.storage import find_plan
+
+    if entry.config is None:
+        raise ParamcountError("is set in an estimate", where="quantization_config", expected="claims only")
+    if entry.release is not None and entry.release.quantisation is not None:
+        raise ParamcountError("is set twice", where="quantization_config", expected="it or release.quantisation")
+    try:
+        find_plan(None, list_storage_keys(entry.quantization_config))
+    except ParamcountError as error:
+        raise error.add_block("quantization_config") from None
 
 
 def check_reference(sizes: Sizes | None, reference: str) -> None:

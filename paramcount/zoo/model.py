@@ -11,7 +11,7 @@ from paramcount.counting.count import Count, count_sizes
 from paramcount.errors import ParamcountError
 from paramcount.sizes import Sizes
 from paramcount.sizes.reading import Reading, add_settings
-from paramcount.zoo.entries import Checked, Claim, Entry, Published, Release, Source
+from paramcount.zoo.entries import Checked, Claim, Entry, Published, Release, Source, list_storage_keys
 
 QUANTISATION_KEYS = {"quantization_config", "compression_config"}
 
@@ -97,6 +97,14 @@ class Model:
         return self.entry.release if self.entry else None
 
     @property
+    def storage_keys(self) -> Mapping[str, Any]:
+        """The keys of the config.json that say how the weights are stored, or those that the zoo entry states."""
+        if self.entry is None:
+            return self.reading.document
+        config = self.entry.quantization_config
+        return {} if config is None else list_storage_keys(config)
+
+    @property
     def claims(self) -> tuple[Claim, ...]:
         return self.entry.claims if self.entry else ()
 
@@ -144,7 +152,7 @@ def count_model(model: Model) -> Count:
         reading_notes=reading.notes,
         architecture=model.architecture or "",
         reference=reading.reference,
-        quantised_by=(release, reading.document) if is_quantised(model) else None,
+        quantised_by=(release, model.storage_keys) if is_quantised(model) else None,
     )
     if release is None:
         return count
@@ -153,9 +161,9 @@ def count_model(model: Model) -> Count:
 
 def is_quantised(model: Model) -> bool:
     """Whether the weights are quantised, according to the zoo entry or the config.json."""
-    if model.release:
-        return model.release.quantisation is not None
-    document = model.reading.document
+    if model.release and model.release.quantisation is not None:
+        return True
+    document = model.storage_keys
     language_model = document.get("text_config")
     if isinstance(language_model, Mapping) and not QUANTISATION_KEYS.isdisjoint(language_model):
         return True

@@ -10,7 +10,7 @@ from typing import Any
 from paramcount.formats.strict_yaml import parse_yaml
 from paramcount.zoo.entries import Entry, dump_sizes
 
-OPTIONAL = ("reference", "settings", "estimate", "claims")  # written only if the entry has them
+OPTIONAL = ("reference", "settings", "estimate", "claims", "quantization_config")  # written only if the entry has them
 ESTIMATE_LACKS = ("architecture", "context_length", "config", "checked", "release", "published")
 # Strings that are written without quotes, unless YAML would read them as something else ("null", "1e5", a date).
 PLAIN = re.compile(r"[\w.][\w./+@() \-]*(?<! )")

@@ -6,6 +6,7 @@ compressors/.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ class Plan(NamedTuple):
     groups: tuple[Group, ...]
     dtype: str  # of everything else
     exact: bool = True
+    language_only: bool = False  # whether vision and audio encoders are not quantised
 
 
 RELEASED_PLANS = {
@@ -47,6 +49,9 @@ def find_quantization_config(document: Mapping[str, Any]) -> Any:
         block: Any = document
         for key in keys:
             block = block.get(key) if isinstance(block, Mapping) else None
+        if isinstance(block, Mapping) and document.get("expert_dtype") is not None:
+            # DeepSeek-V4 states it beside the block. Source: DeepseekV4Config of the reference.
+            return {"expert_dtype": document["expert_dtype"], **block}
         if block is not None:
             return block
     return None
@@ -68,8 +73,21 @@ def make_plan(config: object, document: Mapping[str, Any]) -> Plan:
     dtype = find_dtype(document)
     if dtype is None:
         plan = make_method_plan(method, config, "BF16")
-        return plan._replace(text=f"{plan.text}, BF16 assumed for the rest", exact=False)
-    return make_method_plan(method, config, dtype)
+        plan = plan._replace(text=f"{plan.text}, BF16 assumed for the rest", exact=False)
+    else:
+        plan = make_method_plan(method, config, dtype)
+    is_of_section = document.get("quantization_config") is None and "text_config" in document
+    return limit_to_language(plan) if is_of_section else plan
+
+
+def limit_to_language(plan: Plan) -> Plan:
+    """The plan of a block in `text_config`, whose names of modules begin inside the language model."""
+    groups = []
+    for group in plan.groups:
+        ignored = group.scheme.ignored
+        inner = [rf"re:.*\.{re.escape(name)}" for name in ignored if not name.startswith("re:")]
+        groups.append(group._replace(scheme=group.scheme._replace(ignored=(*ignored, *inner))))
+    return plan._replace(groups=tuple(groups), language_only=True)
 
 
 def make_method_plan(method: str, config: Mapping[str, Any], dtype: str) -> Plan:
@@ -142,11 +160,14 @@ def plan_fp8(scheme: QuantizationScheme, config: Mapping[str, Any], excluded: tu
     scale_dtype, scale_axes = "F8_E8M0" if has_byte_scales else "F32", 2 if has_block else 0
     others = (Piece("activation scale", "F32", ()),) if config.get("activation_scheme") == "static" else ()
     packing = Packing("fp8", "F8_E4M3", 8, block, scale_dtype, scale_axes, others=others)
-    if config.get("expert_dtype") == "fp4":
-        raise ParamcountError("has FP4 experts in an FP8 model, which paramcount does not support")
     text = f"{scheme.name}, {block[0]} × {block[1]} blocks" if has_block else f"{scheme.name}, one scale per tensor"
     exact = not has_byte_scales and "weight_block_size" in config
-    return Plan(str(config["quant_method"]), text, (Group(Scheme("fp8", block, excluded), packing),), dtype, exact)
+    groups = [Group(Scheme("fp8", block, excluded), packing)]
+    if config.get("expert_dtype") == "fp4":  # Source: FP8Experts of the reference
+        text = f"{text}; experts in FP4"
+        pairs = Packing("fp4", "I8", 4, MXFP4_BLOCK, scale_dtype)  # two values per byte
+        groups.insert(0, Group(Scheme("fp4", MXFP4_BLOCK, excluded), pairs))
+    return Plan(str(config["quant_method"]), text, tuple(groups), dtype, exact)
 
 
 def plan_words(scheme: QuantizationScheme, config: Mapping[str, Any], excluded: tuple[str, ...], dtype: str) -> Plan:

@@ -27,7 +27,7 @@ WORDS = re.compile(r"[A-Za-z_]+(\.[A-Za-z_]+)*")  # a name without the number of
 class Scheme(NamedTuple):
     """How the weights of a release are quantised."""
 
-    method: str  # fp8 | mxfp4
+    method: str  # fp8 | fp4 (experts alone) | mxfp4
     block: tuple[int, int]  # outputs and inputs per scale
     excluded: tuple[str, ...] = ()  # modules that the config.json excludes
     # For compressed-tensors: modules to quantise; "re:" marks a regular expression, empty means all.
@@ -125,7 +125,7 @@ def select_packed(tensor: Tensor, scheme: Scheme) -> Tensor | None:
     if scheme.method == "mxfp4":  # stores experts as [experts, inputs, outputs]
         return tensor if stacked and len(tensor.shape) == 3 else None
     component = tensor.component.partition(".")[0]
-    if len(tensor.shape) != 2 + stacked:
+    if len(tensor.shape) != 2 + stacked or (scheme.method == "fp4" and component != "experts"):
         return None
     stays = component in scheme.unquantised_components or tensor.name.endswith(UNQUANTISED_NAMES)
     if stays and not tensor.name.endswith(scheme.routers):

@@ -89,9 +89,8 @@ def find_plan(release: Release | None, document: Mapping[str, Any]) -> Plan | No
 
     Raises: ParamcountError if the plan is not supported.
     """
-    if release:
-        released = release.quantisation
-        return Plan(released, *RELEASED_PLANS[released], "BF16") if released else None
+    if release and (released := release.quantisation):
+        return Plan(released, *RELEASED_PLANS[released], "BF16")
     config = find_quantization_config(document)
     return None if config is None else make_plan(config, document)
 
@@ -158,7 +157,8 @@ def list_stored(
             copies = min(n_plain, packed.copies)
             n_plain -= copies
             yield StoredTensor(tensor, copies, group.packing, copies * size)
-        if n_plain and linear and not hypothetical and tensor.part in TOWERS and may_be_packed(tensor, plan):
+        is_open = linear and not hypothetical and not plan.language_only
+        if n_plain and is_open and tensor.part in TOWERS and may_be_packed(tensor, plan):
             raise ParamcountError(
                 f"quantises the {tensor.part} part, but which of its matrices are linear layers is unknown"
             )
