@@ -23,6 +23,7 @@ from tests.test_config_files import QWEN, TOTAL
 pytest.importorskip("huggingface_hub")
 
 BODY = json.dumps(QWEN).encode()
+LARGE = b"{" + b" " * (64 << 20)
 HTML = b"<!DOCTYPE html><title>Sign in to the network</title>"
 
 
@@ -46,14 +47,22 @@ class Hub(BaseHTTPRequestHandler):
             "html": (200, HTML, {"Content-Type": "text/html"}),
             "page": (200, HTML, {"Content-Type": "text/html", "X-Repo-Commit": "b" * 40, "ETag": '"def"'}),
             "slow": (200, BODY, {}),
+            "outside": (200, BODY, {"X-Repo-Commit": "c" * 40, "ETag": '"../../../../outside"'}),
+            "commit": (200, BODY, {"X-Repo-Commit": "../../../../outside", "ETag": '"c"'}),
+            "large": (200, LARGE, {"X-Repo-Commit": "d" * 40, "ETag": '"large"'}),
         }.get(kind, (500, b"", {}))
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(text)))
+        if kind == "large":
+            self.close_connection = True  # it does not say how long it is
+        else:
+            self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         if body:
-            self.wfile.write(text)
+            for start in range(0, len(text), 1 << 16):
+                self.wfile.write(text[start : start + (1 << 16)])
+                sent[kind] = start
 
     def do_HEAD(self) -> None:
         self.answer(body=False)
@@ -66,6 +75,7 @@ class Hub(BaseHTTPRequestHandler):
 
 
 requested_paths: list[str] = []
+sent: dict[str, int] = {}  # {kind: bytes}
 
 
 @pytest.fixture(scope="module")
@@ -173,3 +183,29 @@ def test_a_damaged_cache_is_downloaded_again(hub: str, tmp_path: Path) -> None:
     assert "points to revision" in run_process(hub, tmp_path, "good/x").stderr
     done = run_process(hub, tmp_path, "good/x", "--download", "--json")
     assert (done.returncode, json.loads(done.stdout)["total"]) == (0, TOTAL)
+
+
+@pytest.mark.parametrize("kind", ["outside", "commit"])
+def test_headers_that_name_a_file_outside_of_the_cache_are_refused(hub: str, tmp_path: Path, kind: str) -> None:
+    home = tmp_path / "a" / "b" / "c" / "home"
+    done = run_process(hub, home, f"{kind}/x", "--download")
+    assert done.returncode == 2
+    assert f"error: {kind}/x on the Hub responded with an invalid " in done.stderr
+    assert [path for path in tmp_path.rglob("*outside*") if "models--" not in path.name] == []
+
+
+def test_a_download_stops_at_the_size_limit(hub: str, tmp_path: Path) -> None:
+    done = run_process(hub, tmp_path, "large/x", "--download")
+    assert done.returncode == 2
+    problem = "is too large (expected a model's config.json of at most 4,194,304 bytes)"
+    assert f"error: large/x on the Hub {problem}" in done.stderr
+    assert sent["large"] < len(LARGE) // 2
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) <= 5 << 20
+
+
+def test_a_server_error_is_named_by_its_status(hub: str, tmp_path: Path) -> None:
+    done = run_process(hub, tmp_path, "broken/x", "--download")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: broken/x on the Hub responded with HTTP 500; try again later\n",
+    )

@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
+from paramcount.formats.files import open_regular
 from paramcount.output.files import write_atomically
 from paramcount.zoo.catalog import PACKAGE, list_paths
 
@@ -39,7 +40,8 @@ def hash_sources(*, own: bool = True) -> bytes:
     digest = hashlib.blake2b(hash_code(), digest_size=DIGEST)
     for path in list_paths(own=own):
         digest.update(f"{path.parent.name}/{path.name}\0".encode(errors="surrogateescape"))
-        digest.update(hashlib.blake2b(path.read_bytes()).digest())
+        with open_regular(path, "a zoo entry") as file:
+            digest.update(hashlib.blake2b(file.read(LARGEST)).digest())
     return digest.digest()
 
 
@@ -81,7 +83,8 @@ def write_cache(key: bytes, data: bytes, kind: str = ZOO) -> None:
         return
     with suppress(OSError, ValueError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if is_own_folder(path.parent.stat()):
+        is_replaceable = not os.path.lexists(path) or stat.S_ISREG(path.lstat().st_mode)  # a pipe has to be read
+        if is_own_folder(path.parent.stat()) and is_replaceable:
             write_atomically(str(path), sign(key, data) + data)
             path.chmod(0o600)
             remove_old_files(path, kind)

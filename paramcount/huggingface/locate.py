@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -16,6 +16,8 @@ from paramcount.formats.files import decode_text, expand_home, read_text
 from paramcount.formats.strict_json import parse_json
 from paramcount.huggingface.config import get_class_name
 
+FILE_HEADERS = ("ETag", "X-Linked-ETag", "X-Repo-Commit")  # after which huggingface_hub names files
+FILE_NAME = re.compile(r'(W/)?"?[\w\-]*"?')
 LARGEST_FILE = 4 << 20  # bytes; 20 times the longest known config.json, which has one block per layer
 CONFIG = "a model's config.json"
 REPO = re.compile(r"[A-Za-z0-9][\w.\-]{0,95}/[A-Za-z0-9][\w.\-]{0,95}")
@@ -236,7 +238,7 @@ def download_config(repo: str, revision: str = "main") -> Path:
     """
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     try:
-        from huggingface_hub import constants, hf_hub_download
+        from huggingface_hub import constants, get_session, hf_hub_download
         from huggingface_hub.errors import (
             EntryNotFoundError,
             GatedRepoError,
@@ -251,6 +253,11 @@ def download_config(repo: str, revision: str = "main") -> Path:
     access = "a public repository, or a token in HF_TOKEN"
 
     def fetch() -> str:
+        client = get_session()
+        if not hasattr(client, "event_hooks"):
+            raise ParamcountError("cannot be read with this huggingface_hub", expected="version 1.0 or newer of it")
+        if check_response not in client.event_hooks["response"]:
+            client.event_hooks = {**client.event_hooks, "response": [*client.event_hooks["response"], check_response]}
         return hf_hub_download(repo, "config.json", revision=revision, etag_timeout=RESPONSE_TIMEOUT)
 
     try:
@@ -262,7 +269,11 @@ def download_config(repo: str, revision: str = "main") -> Path:
         raise ParamcountError("is gated", where=where, expected=access) from None
     except RepositoryNotFoundError:
         raise ParamcountError("does not exist or is private", where=where, expected=access) from None
-    except LocalEntryNotFoundError:
+    except ParamcountError as error:
+        raise error.replace(where=where) from None
+    except LocalEntryNotFoundError as error:
+        if status := find_status(error):
+            raise ParamcountError(f"responded with HTTP {status}; try again later", where=where) from None
         expected = "a network connection, a token in HF_TOKEN, or the config.json as a file"
         raise ParamcountError("cannot be reached", where=where, expected=expected) from None
     except EntryNotFoundError:
@@ -279,6 +290,49 @@ def download_config(repo: str, revision: str = "main") -> Path:
             where=where,
             expected="a network connection, or the config.json as a file",
         ) from None
+
+
+def find_status(error: BaseException | None) -> int | None:
+    """The HTTP status of the response that caused an error."""
+    while error is not None:
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        if status is not None:
+            return int(status)
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def check_response(response: Any) -> None:
+    """Refuse a response whose headers would name files outside of the cache, or whose body exceeds LARGEST_FILE.
+
+    huggingface_hub writes what it receives to a file that is named as the ETag, whatever that is and however long.
+
+    Raises: ParamcountError for such headers at once, and for the body as soon as it exceeds the limit.
+    """
+    for header in FILE_HEADERS:
+        if not FILE_NAME.fullmatch(response.headers.get(header, "")):
+            raise ParamcountError(f"responded with an invalid {header}", expected="letters, digits, _ and -")
+    encoding = response.headers.get("Content-Encoding", "identity")
+    if response.request.method == "GET" and encoding != "identity":
+        raise ParamcountError(f"responded with Content-Encoding {quote(encoding)}", expected="identity")
+    stream, close = response.stream, response.stream.close
+
+    class Limited(type(stream)):  # type: ignore[misc]
+        def __init__(self) -> None:
+            pass
+
+        def __iter__(self) -> Iterator[bytes]:
+            n = 0
+            for chunk in stream:
+                n += len(chunk)
+                if n > LARGEST_FILE:
+                    raise ParamcountError("is too large", expected=f"{CONFIG} of at most {LARGEST_FILE:,} bytes")
+                yield chunk
+
+        def close(self) -> None:
+            close()
+
+    response.stream = Limited()
 
 
 def run_with_timeout(fetch: Callable[[], str], address: str) -> str:
