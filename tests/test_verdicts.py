@@ -60,6 +60,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"model_type": "mllama", "vision_config": {"max_num_tiles": 2}},
         "vision_config.max_num_tiles = 2 (expected 4, or other supported_aspect_ratios)",
     ),
+    **{
+        f"{model_type} with SigLIP 2": (
+            {"model_type": model_type, "vision_config": {"model_type": "siglip2_vision_model"}},
+            "vision_config.image_size is missing (expected a positive integer)",
+        )
+        for model_type in ("paligemma", "deepseek_vl_hybrid", "llava_next_video")
+    },
     "cohere without a scale": (
         {"model_type": "cohere", **SMALL, "logit_scale": None},
         "logit_scale = null (expected a value, or no such key)",

@@ -24,6 +24,7 @@ from paramcount.parts.composite import Multimodal
 from paramcount.parts.sam import SamVision
 from paramcount.parts.siglip import tower_named
 from paramcount.sizes import ConfigJson, FieldValues, Positive, Tower, derived, hf, setting
+from paramcount.sizes.conditions import encoder_has_image_size
 from paramcount.sizes.derivations import times_mlp_ratio
 
 
@@ -69,6 +70,7 @@ class DeepseekVLHybrid(DeepseekVL):
     """Source: arXiv:2403.05525, section 3.1; modeling_deepseek_vl_hybrid.py of the reference."""
 
     reference = "DeepseekVLHybridForConditionalGeneration"
+    conditions = (encoder_has_image_size,)
 
     high_res_vision: HighResolutionSam
     d_half: Positive = derived(lambda js, c: c["language"].d_model // 2)

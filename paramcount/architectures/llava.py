@@ -22,6 +22,7 @@ from paramcount.flow import (
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.vision import places_of_patches
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Tower, derived, hf, setting
+from paramcount.sizes.conditions import encoder_has_image_size
 
 VIEWS = ("vision_feature_layer",)  # the keys of the layers that are looked at; the first that is there counts
 
@@ -102,6 +103,7 @@ class PaliGemma(Multimodal):
     """
 
     reference = "PaliGemmaForConditionalGeneration"
+    conditions = (encoder_has_image_size,)
 
     vision: SerializeAsAny[Tower]
     d_projected: Positive = hf("projection_dim", absent=2048)

@@ -23,7 +23,7 @@ from paramcount.flow import (
 )
 from paramcount.parts.composite import Multimodal
 from paramcount.sizes import Flag, Positive, derived, hf, setting
-from paramcount.sizes.conditions import one_of
+from paramcount.sizes.conditions import encoder_has_image_size, one_of
 
 POOLS = ("average", "max", "conv")
 
@@ -47,7 +47,7 @@ class LlavaNextVideo(LlavaNext):
     """
 
     reference = "LlavaNextVideoForConditionalGeneration"
-    conditions = (one_of("spatial_pool_mode", POOLS, "average"),)
+    conditions = (one_of("spatial_pool_mode", POOLS, "average"), encoder_has_image_size)
 
     is_convolved: Flag = derived(lambda js, c: js.get("spatial_pool_mode", "average") == "conv")
     stride: Positive = hf("spatial_pool_stride", absent=2)

@@ -369,6 +369,15 @@ def one_of(key: str, choices: tuple[str, ...], absent: str) -> Condition:
     return condition
 
 
+def encoder_has_image_size(js: ConfigJson, c: FieldValues) -> None:
+    """The vision encoder has image_size, which the projector reads: SigLIP 2 has none of its own."""
+    section = js.get("vision_config")
+    if not isinstance(section, Mapping) or section.get("model_type") != "siglip2_vision_model":
+        return
+    if section.get("image_size") is None:
+        raise ParamcountError("is missing", where="vision_config.image_size", expected="a positive integer")
+
+
 def memory_needs_a_decoder(js: ConfigJson, c: FieldValues) -> None:
     """Only a decoder has cross-attention."""
     if c["cross_attention"] and not c["is_decoder"]:

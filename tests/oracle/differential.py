@@ -1,7 +1,8 @@
 """Any config.json, counted by paramcount and built by the reference implementation: equal tensor by tensor, or refused
 by both.
 
-`python -m tests.oracle.differential MODEL_TYPE... [--examples N]` prints what differs.
+`python -m tests.oracle.differential MODEL_TYPE... [--examples N] [--disturbed]` prints what differs; `--disturbed`
+gives the configs equal and odd sizes, nulls, partial sections and other names of keys.
 """
 
 from __future__ import annotations
@@ -675,7 +676,7 @@ def find_differences(document: dict[str, Any], cls_name: str, *, run: bool = Tru
     return found
 
 
-def main(names: list[str], examples: int) -> None:
+def main(names: list[str], examples: int, *, disturbed: bool = False) -> None:
     silence()
     for name in names:
         facts = MODEL_TYPES.get(name)
@@ -693,6 +694,7 @@ def main(names: list[str], examples: int) -> None:
         rng, counted = random.Random(1), 0  # noqa: S311
         for _ in range(examples):
             document = make_document(name, rng.choice, vary)
+            document = disturb(document, rng.choice) if disturbed else document
             if found := find_differences(document, document.get("architectures", [cls_name])[0]):
                 wrong.append(json.dumps(document) + "\n      " + "\n      ".join(found[:12]))
             else:
@@ -713,4 +715,6 @@ if __name__ == "__main__":
         at = arguments.index("--examples")
         examples = int(arguments[at + 1])
         del arguments[at : at + 2]
-    main(arguments or list(ARCHITECTURES), examples)
+    is_disturbed = "--disturbed" in arguments
+    arguments = [name for name in arguments if name != "--disturbed"]
+    main(arguments or list(ARCHITECTURES), examples, disturbed=is_disturbed)
