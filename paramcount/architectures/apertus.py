@@ -6,7 +6,7 @@ from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, de
 from paramcount.sizes.conditions import padding_in_table
 
 SCALED = {  # the reference's default of rope_parameters
-    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "rope_type": "llama3", "rope_theta": 12_000_000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8192,
 }  # fmt: skip
 

@@ -56,7 +56,7 @@ class Bamba(Decoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=262144)
+    rope = rotary(positions=262144, share=0.5, share_key="")
     time_step_limit = setting(default=time_step_limit)
     kinds = layers_by_type
 

@@ -10,11 +10,14 @@ from paramcount.flow import Data, activate, add_by_depth, add_vector, linear, ro
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import choose_in_groups, mixture, routing_bias
-from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, hf, per_layer, rotary, setting
+from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, hf, per_layer, rotary_of, setting
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type
 from paramcount.sizes.rules import check_even, check_sliding_or_full
 from paramcount.sizes.types import Flag, Indices, Positive, Words
+
+# The reference's default of rope_parameters.
+ROPES = {SLIDING[1]: None, SLIDING[0]: {"rope_type": "default", "rope_theta": 10_000.0}}
 
 
 def full_every_sixth(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
@@ -57,8 +60,8 @@ class Beam(AttentionDecoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope = rotary(positions=8192, block=SLIDING[0])
-    full_rope = rotary(positions=8192, block=SLIDING[1])
+    rope = rotary_of(SLIDING[0], ROPES, 8192, optional=True)
+    full_rope = rotary_of(SLIDING[1], ROPES, 8192, optional=True)
     soft_cap = setting("final_logit_softcapping", default=30.0, nullable=True)
     norm_topk_prob = setting("norm_topk_prob", default=True)
     routed_scale = setting("routed_scaling_factor", default=2.5)

@@ -8,8 +8,9 @@ from paramcount.parts.decoders import layers_by_type
 from paramcount.sizes import ABSENT, SLIDING, Flag, Positive, Words, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import full_every_stated
+from paramcount.sizes.rotary_settings import rotary
 from paramcount.sizes.rules import check_layer_types, check_rotated_in_pairs
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes.setting_fields import setting
 
 
 class Cohere2(AttentionDecoder):

@@ -12,7 +12,7 @@ from paramcount.sizes.derivations import SLIDING, per_layer
 from paramcount.sizes.rules import check_divides, check_layer_types
 
 SCALED = {  # the reference's default of rope_parameters
-    "rope_type": "llama3", "factor": 16.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "rope_type": "llama3", "rope_theta": 1_000_000.0, "factor": 16.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8192,
 }  # fmt: skip
 

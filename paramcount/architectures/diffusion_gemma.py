@@ -34,7 +34,7 @@ from paramcount.flow import (
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Words, derived, equal_to, hf, rotary, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Words, derived, equal_to, hf, rotary_of, setting
 from paramcount.sizes.conditions import not_null, one_of, padding_in_table, rotary_of_each_kind
 from paramcount.sizes.rules import check_divides, check_even, check_sliding_or_full
 
@@ -95,8 +95,8 @@ class DiffusionGemma(AttentionDecoder):
     vision: DiffusionGemmaVision
 
     activation = setting("hidden_activation", default="gelu_pytorch_tanh")
-    rope = rotary(positions=131072, block=FULL, absent=ROPES)
-    local_rope = rotary(positions=131072, block="sliding_attention", absent=ROPES)
+    rope = rotary_of(FULL, ROPES, 131072)
+    local_rope = rotary_of("sliding_attention", ROPES, 131072)
     logit_cap = setting("final_logit_softcapping", default=30.0)
     image_token = setting("/image_token_id", default=258880)
 

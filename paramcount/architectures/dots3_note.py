@@ -41,9 +41,10 @@ from paramcount.sizes import (
     per_layer,
     setting,
 )
+from paramcount.sizes.rotary_settings import rotary
 from paramcount.sizes.rotary_sizes import rotary_width
 from paramcount.sizes.rules import check_equal, check_heads_fill, check_rotated_in_two_directions
-from paramcount.sizes.setting_fields import axial_rope, rotary
+from paramcount.sizes.setting_fields import axial_rope
 from paramcount.sizes.single_layers import NOTHING, PER_LAYER, of_single_layers
 
 KINDS = ("dense", "sparse")
@@ -199,7 +200,7 @@ class Dots3NoteEars(Qwen3Ears):
     attention_bias: Flag = hf(absent=True)
 
     activation = setting("hidden_act", default="silu")
-    rope = rotary()
+    rope = rotary(share=0.5)
 
     def attend(c, x: Data) -> Data:
         x = layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.rotary_layer(x))

@@ -22,8 +22,8 @@ from paramcount.sizes import (
     Positive,
     Words,
     derived,
+    filled_rotary,
     hf,
-    rotary,
     setting,
 )
 from paramcount.sizes.derivations import full_every_stated
@@ -48,8 +48,8 @@ class Gemma3Text(Gemma2):
     bidirectional: Flag = hf("use_bidirectional_attention", absent=False, null=False, unstated=False)
     window: Natural = derived(visible_tokens)
 
-    rope = rotary(1_000_000, 131072, block="full_attention")
-    local_rope = rotary(10_000, 131072, block="sliding_attention", key="rope_local_base_freq", scaled=False)
+    rope = filled_rotary("full_attention", 1_000_000, 131072)
+    local_rope = filled_rotary("sliding_attention", 10_000, 131072, key="rope_local_base_freq", scaled=False)
     logit_cap = setting("final_logit_softcapping", default=None)
 
     def attend(c, x: Data, kind: str) -> Data:

@@ -35,7 +35,18 @@ from paramcount.parts.mobilenet import MobileNetV5
 from paramcount.parts.per_layer_embeddings import embed_per_layer, read_own_embedding
 from paramcount.parts.shared_kv import OWN, SHARED, sharing_attention
 from paramcount.parts.usm import Gemma3nAudio
-from paramcount.sizes import Flag, Indices, Natural, Positive, Widths, Words, full_every, per_layer, rotary, setting
+from paramcount.sizes import (
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Widths,
+    Words,
+    filled_rotary,
+    full_every,
+    per_layer,
+    setting,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.layer_types import check_kv_sources, sharing_layers
@@ -102,8 +113,8 @@ class Gemma3nText(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=True)
 
     activation = setting("hidden_activation", default="gelu_pytorch_tanh")
-    rope = rotary(1_000_000, 32768, block="full_attention")
-    local_rope = rotary(10_000, 32768, block="sliding_attention", key="rope_local_base_freq", scaled=False)
+    rope = filled_rotary("full_attention", 1_000_000, 32768)
+    local_rope = filled_rotary("sliding_attention", 10_000, 32768, key="rope_local_base_freq", scaled=False)
     attention_scale: ClassVar[float] = 1.0
     active_stream = setting("altup_active_idx", default=0)
     gate_sparsity = setting(default=gate_sparsity)

@@ -21,8 +21,9 @@ from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Words, derived, full_every, hf
 from paramcount.sizes.conditions import padding_in_table, rotary_of_each_kind
 from paramcount.sizes.layer_types import check_kv_sources, sharing_layers
+from paramcount.sizes.rotary_settings import rotary_of
 from paramcount.sizes.rules import check_divides, check_even, check_sliding_or_full
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes.setting_fields import setting
 
 FULL = "full_attention"
 ROPES: Mapping[str, Any] = {
@@ -101,8 +102,8 @@ class Gemma4UnifiedText(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=True)
 
     activation = setting("hidden_activation", default="gelu_pytorch_tanh")
-    rope = rotary(positions=131072, block=FULL, absent=ROPES)
-    local_rope = rotary(positions=131072, block="sliding_attention", absent=ROPES)
+    rope = rotary_of(FULL, ROPES, 131072)
+    local_rope = rotary_of("sliding_attention", ROPES, 131072)
     attention_scale = setting(default=attention_scale)
     logit_cap = setting("final_logit_softcapping", default=None)
 

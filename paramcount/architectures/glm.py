@@ -30,7 +30,7 @@ class Glm(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     norm_eps = setting("rms_norm_eps", default=1.5625e-7)
-    rope = rotary(positions=131072)
+    rope = rotary(positions=131072, share=0.5)
     axes: ClassVar[Any] = None  # of the rotation, if positions have several
 
     def layer(c, x: Data) -> Data:

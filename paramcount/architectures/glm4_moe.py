@@ -51,7 +51,7 @@ class Glm4Moe(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=131072)
+    rope = rotary(positions=131072, share=0.5)
     axes: ClassVar[Any] = None  # of the rotation, if positions have several
     norm_topk_prob = setting("norm_topk_prob", default=True)
     routed_scale = setting("routed_scaling_factor", default=1.0)

@@ -14,7 +14,7 @@ from paramcount.parts.qwen_vision import PlacedImages, mrope_axes
 from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, not_null, one_of, padding_in_table
-from paramcount.sizes.derivations import class_ends, d_model_per_head, equal_to
+from paramcount.sizes.derivations import class_ends, d_model_per_head, equal_to, find_share
 from paramcount.sizes.rotary_sizes import in_pairs, sections_fill
 
 
@@ -25,8 +25,7 @@ def rotated(absent: float) -> Derivation:
     """
 
     def width(js: ConfigJson, c: FieldValues) -> int:
-        rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
-        share = rope.get("partial_rotary_factor", js.get("partial_rotary_factor", absent))
+        share = find_share(js, js.get("partial_rotary_factor", absent))
         return in_pairs(js.get("head_dim") or c["d_head"], 1.0 if share is None else share)
 
     return width
@@ -46,7 +45,7 @@ class Glm4vText(Glm4):
     tie_word_embeddings: Flag = hf(absent=False, null=False)
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=32768)
+    rope = rotary(positions=32768, share=1.0)
     axes = mrope_axes("sections", 8, 12, 12)
 
 
@@ -69,7 +68,7 @@ class Glm4vMoeText(Glm4Moe):
         class_ends("TextModel")
     )  # alone, it is saved with one tensor for each projection of all experts
 
-    rope = rotary(positions=65536)
+    rope = rotary(positions=65536, share=0.5)
     axes = mrope_axes("sections", 8, 12, 12)
 
     def layer(c, x: Data, *reads: Any) -> Data:
@@ -96,7 +95,7 @@ class GlmOcrText(Glm4vText):
     d_head: Positive = hf(absent=d_model_per_head)
     qkv_bias: Flag = derived(lambda js, c: False)
 
-    rope = rotary(positions=131072)
+    rope = rotary(positions=131072, share=1.0)
 
 
 class Glm4v(PlacedImages):

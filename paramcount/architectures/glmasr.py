@@ -27,7 +27,7 @@ class GlmAsrEars(Sizes):
     n_mels: Positive = hf("num_mel_bins", absent=128)
 
     activation = setting("hidden_act", default="gelu")
-    rope = rotary(positions=1500)
+    rope = rotary(positions=1500, share=0.5)
 
     def forward(c, frames: Data) -> Data:
         """Log-mel frames [frames, n_mels] to states [frames, d_model]."""

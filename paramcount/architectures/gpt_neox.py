@@ -11,7 +11,7 @@ from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, rotary, setting
-from paramcount.sizes.derivations import part_of
+from paramcount.sizes.derivations import find_share, part_of
 from paramcount.sizes.fields import Buffers, ConfigJson, Derivation, FieldValues, derived, hf
 from paramcount.sizes.rules import check_at_most, check_even, check_heads_fill
 
@@ -25,7 +25,7 @@ def rotary_width(share: float, *, in_pairs: bool = False) -> Derivation:
     def width(js: ConfigJson, c: FieldValues) -> int | None:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
         key = "rotary_pct" if "rotary_pct" in js and "partial_rotary_factor" not in rope else "partial_rotary_factor"
-        n = part_of(c["d_head"], rope.get("partial_rotary_factor", js.get("rotary_pct", share)), key)
+        n = part_of(c["d_head"], find_share(js, js.get("rotary_pct", share)), key)
         n += n % 2 if in_pairs else 0
         return None if n == c["d_head"] or (n and c["d_head"] == 1) else n
 
@@ -54,7 +54,7 @@ class GPTNeoX(Decoder):
     names = ("embed_in", "layers", "final_layer_norm")
     activation = setting("hidden_act", default="gelu")
     norm_eps = setting("layer_norm_eps", default=1e-5)
-    rope = rotary()
+    rope = rotary(key="rotary_emb_base", share=0.25, share_key="rotary_pct")
     norm = use_layer_norm
 
     def layer(c, x: Data) -> Data:

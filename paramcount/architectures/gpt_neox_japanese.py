@@ -27,7 +27,7 @@ class GPTNeoXJapanese(Decoder):
     names = ("embed_in", "layers", "final_layer_norm")
     activation = setting("hidden_act", default="gelu")
     norm_eps = setting("layer_norm_eps", default=1e-5)
-    rope = rotary()
+    rope = rotary(key="rotary_emb_base", share=1.0, share_key="rotary_pct")
     norm = use_layer_norm
 
     def kinds(c) -> Kinds:

@@ -21,8 +21,9 @@ from paramcount.sizes.mixers import (
     null_counts,
     time_step_limit,
 )
+from paramcount.sizes.rotary_settings import rotary
 from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes.setting_fields import setting
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 

@@ -10,12 +10,17 @@ from paramcount.flow import Data, Unknown, activate, linear, route, scale, soft_
 from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
-from paramcount.sizes import SLIDING, Flag, Indices, Natural, Positive, Words, per_layer, rotary, setting
+from paramcount.sizes import SLIDING, Flag, Indices, Natural, Positive, Words, per_layer, rotary_of, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.layer_types import dense_by_type
 from paramcount.sizes.rotary_sizes import rotary_width_of
 from paramcount.sizes.rules import check_at_most, check_sliding_or_full
+
+ROPES = {  # the reference's default of rope_parameters
+    SLIDING[1]: {"rope_type": "default", "rope_theta": 500_000.0, "partial_rotary_factor": 0.5},
+    SLIDING[0]: {"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": 1.0},
+}
 
 
 def heads_by_layer(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
@@ -74,8 +79,8 @@ class Laguna(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope = rotary(500_000, positions=131072, block=SLIDING[1])
-    rope_sliding = rotary(10_000, positions=131072, block=SLIDING[0])
+    rope = rotary_of(SLIDING[1], ROPES, 131072, share=1.0)
+    rope_sliding = rotary_of(SLIDING[0], ROPES, 131072, share=1.0)
     routed_scale = setting("moe_routed_scaling_factor", default=1.0)
     router_cap = setting(default=lambda config, c: config.get("moe_router_logit_softcapping") or None)
 

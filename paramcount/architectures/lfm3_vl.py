@@ -23,7 +23,7 @@ from paramcount.parts.composite import Multimodal
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.vision import VisionEncoder
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Words, derived, hf, per_layer, setting
-from paramcount.sizes.setting_fields import rotary
+from paramcount.sizes.rotary_settings import rotary
 
 ROWS_AND_COLUMNS = Axes((1, 1), "restarted")
 

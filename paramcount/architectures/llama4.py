@@ -20,8 +20,9 @@ from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import VisionEncoder, encoder_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.rotary_settings import rotary
 from paramcount.sizes.rules import check_layer_indices, check_layer_types, check_rotated_in_pairs
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes.setting_fields import setting
 
 KINDS = ("chunked_attention", "full_attention", "attention")  # the last is the older word for the second
 

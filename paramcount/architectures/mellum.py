@@ -7,11 +7,16 @@ from paramcount.flow import Data, route
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, hf, per_layer, rotary, setting
+from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, hf, per_layer, rotary_of, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rules import check_sliding_or_full
 from paramcount.sizes.types import Flag, Indices, Positive, Words
+
+ROPES = {  # the reference's default of rope_parameters
+    SLIDING[1]: {"rope_type": "default", "rope_theta": 500_000.0},
+    SLIDING[0]: {"rope_type": "default", "rope_theta": 10_000.0},
+}
 
 
 def one_mtp_layer(js: ConfigJson, c: FieldValues) -> None:
@@ -40,8 +45,8 @@ class Mellum(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     norm_topk_prob = setting("norm_topk_prob", default=True)
-    rope = rotary(500_000, 131072, block="full_attention")
-    local_rope = rotary(10_000, 131072, block="sliding_attention", key="")
+    rope = rotary_of(SLIDING[1], ROPES, 131072)
+    local_rope = rotary_of(SLIDING[0], ROPES, 131072)
     kinds = layers_by_type_and_mlp
     check = check_sliding_or_full
 

@@ -12,12 +12,17 @@ from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import choose_in_groups, mixture, routing_bias
-from paramcount.sizes import SLIDING, Flag, Indices, Natural, Positive, Words, per_layer, rotary, setting
+from paramcount.sizes import SLIDING, Flag, Indices, Natural, Positive, Words, per_layer, rotary_of, setting
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, unused
 from paramcount.sizes.rotary_sizes import rotary_width_of
 from paramcount.sizes.rules import check_at_most, check_sliding_or_full
+
+ROPES = {  # the reference's default of rope_parameters
+    SLIDING[1]: {"rope_type": "default", "rope_theta": 5_000_000.0, "partial_rotary_factor": 0.334},
+    SLIDING[0]: {"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": 0.334},
+}
 
 
 def looks_back(js: ConfigJson, c: FieldValues) -> int:
@@ -30,6 +35,12 @@ def looks_back(js: ConfigJson, c: FieldValues) -> int:
 def value_scale(config: Mapping[str, Any], c: Any) -> float:
     """Null stands for 1."""
     return 1.0 if "attention_value_scale" in config else 0.707
+
+
+ROPES = {  # the reference's default of rope_parameters
+    SLIDING[1]: {"rope_type": "default", "rope_theta": 5_000_000.0, "partial_rotary_factor": 0.334},
+    SLIDING[0]: {"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": 0.334},
+}
 
 
 class MiMoV2Flash(AttentionDecoder):
@@ -56,8 +67,8 @@ class MiMoV2Flash(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(5_000_000, positions=131072, block=SLIDING[1])
-    rope_sliding = rotary(10_000, positions=131072, block=SLIDING[0])
+    rope = rotary_of(SLIDING[1], ROPES, 131072, share=0.334)
+    rope_sliding = rotary_of(SLIDING[0], ROPES, 131072, share=0.334)
     value_scale = setting("attention_value_scale", default=value_scale)
     norm_topk_prob = setting("norm_topk_prob", default=True)
     routed_scale = setting("routed_scaling_factor", default=1.0)

@@ -1,5 +1,7 @@
 """MiniMax-M2: 256 small experts, a norm over all queries and one over all keys, half of each head rotated."""
 
+from typing import Any
+
 from paramcount.flow import Data, route
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
@@ -8,13 +10,24 @@ from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, d
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rotary_sizes import rotary_width
 from paramcount.sizes.rules import check_at_most
+from paramcount.sizes.setting_fields import Setting
 
 
 def rotated(js: ConfigJson, c: FieldValues) -> int:
-    """Released files say it as rotary_dim, a width."""
-    width = js.get("rotary_dim")
-    turned: int = rotary_width(1.0 if width is None else width / c["d_head"])(js, c)
+    turned: int = rotary_width(share_of_width(js, c["d_head"]))(js, c)
     return turned
+
+
+def share_of_width(js: ConfigJson, d_head: int) -> float:
+    """The part of a head that rotates, if partial_rotary_factor is missing: released files have rotary_dim, a width."""
+    width = js.get("rotary_dim")
+    return 1.0 if width is None else width / d_head
+
+
+def rotary_by_width() -> Any:
+    usual = rotary(5_000_000, positions=196608, share=1.0)
+    read = lambda js, c: usual.default({"partial_rotary_factor": share_of_width(js, c.d_head), **js}, c)  # noqa: E731
+    return Setting((), read, check=usual.check)
 
 
 class MiniMaxM2(AttentionDecoder):
@@ -37,7 +50,7 @@ class MiniMaxM2(AttentionDecoder):
     n_active_experts: Positive = hf(absent=8)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope = rotary(5_000_000, positions=196608)
+    rope = rotary_by_width()
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), qk_norm="wide", rotate=c.rotate)

@@ -24,7 +24,7 @@ from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import routing_bias
 from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
-from paramcount.sizes.setting_fields import rotary
+from paramcount.sizes.rotary_settings import rotary
 
 ROWS_AND_COLUMNS = Axes((1, 1), "restarted")
 

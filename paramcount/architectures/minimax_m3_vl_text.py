@@ -74,7 +74,7 @@ class MiniMaxM3Text(AttentionDecoder):
     d_shared_expert: Positive = hf("shared_intermediate_size", absent=3072)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope = rotary(5_000_000, positions=524288)
+    rope = rotary(5_000_000, positions=524288, share=1.0)
     alpha = setting("swiglu_alpha", default=1.702)
     limit = setting("swiglu_limit", default=7.0)
     routed_scale = setting("routed_scaling_factor", default=2.0)

@@ -9,8 +9,8 @@ from paramcount.sizes import Positive, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 
 SCALED = {  # the reference's default of rope_parameters
-    "rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 16384, "beta_fast": 32.0, "beta_slow": 1.0,
-    "mscale_all_dim": 1.0, "mscale": 1.0, "llama_4_scaling_beta": 0.1,
+    "rope_type": "yarn", "rope_theta": 1_000_000.0, "factor": 16.0, "original_max_position_embeddings": 16384,
+    "beta_fast": 32.0, "beta_slow": 1.0, "mscale_all_dim": 1.0, "mscale": 1.0, "llama_4_scaling_beta": 0.1,
 }  # fmt: skip
 
 
@@ -33,7 +33,7 @@ class Ministral3(Mistral):
     d_head: Positive = hf(absent=128)
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(1_000_000, positions=262144, absent=SCALED)
+    rope = rotary(positions=262144, absent=SCALED)
     beta = read_rope_parameter("llama_4_scaling_beta")
     original_length = read_rope_parameter("original_max_position_embeddings")
 

@@ -75,7 +75,7 @@ class Mistral4(LatentMixture):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope = rotary(positions=1_048_576, absent=SCALED)
+    rope = rotary(positions=1_048_576, absent=SCALED, checked=False)
     attention_scale = setting(default=read_scale)
     routed_scale = setting("routed_scaling_factor", default=1.0)
     beta = read_rope_parameter("llama_4_scaling_beta", SCALED)

@@ -21,8 +21,8 @@ from paramcount.sizes import (
     Natural,
     Words,
     derived,
+    filled_rotary,
     hf,
-    rotary,
     setting,
 )
 from paramcount.sizes.conditions import angles_fit_heads, padding_in_table
@@ -63,8 +63,8 @@ class ModernBert(PositionlessEncoder):
     transform_activation = setting("classifier_activation", default="gelu")
     pooling = setting("classifier_pooling", default="cls")
     norm_eps = setting("norm_eps", default=1e-5)
-    rope = rotary(160_000, 8192, block="full_attention", key="global_rope_theta")
-    local_rope = rotary(10_000, 8192, block="sliding_attention", key="local_rope_theta")
+    rope = filled_rotary("full_attention", 160_000, 8192, key="global_rope_theta")
+    local_rope = filled_rotary("sliding_attention", 10_000, 8192, key="local_rope_theta")
     kinds: ClassVar[Any] = ModernBertDecoder.kinds
     norm: ClassVar[Callable[..., Data]] = ModernBertDecoder.norm
     check: ClassVar[Any] = ModernBertDecoder.check

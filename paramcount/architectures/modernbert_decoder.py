@@ -10,7 +10,17 @@ from paramcount.flow import Data, activate, layer_norm, linear
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.sizes import SLIDING, Flag, Natural, Positive, Words, d_model_per_head, per_layer, rotary, setting
+from paramcount.sizes import (
+    SLIDING,
+    Flag,
+    Natural,
+    Positive,
+    Words,
+    d_model_per_head,
+    filled_rotary,
+    per_layer,
+    setting,
+)
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.rules import check_heads_fill, check_layer_types
@@ -66,8 +76,8 @@ class ModernBertDecoder(Decoder):
     activation = setting("hidden_activation", default="gelu")
     transform_activation = setting("classifier_activation", default="gelu")
     norm_eps = setting("norm_eps", default=1e-5)
-    rope = rotary(160_000, 8192, block="full_attention", key="global_rope_theta")
-    local_rope = rotary(10_000, 8192, block="sliding_attention", key="local_rope_theta")
+    rope = filled_rotary("full_attention", 160_000, 8192, key="global_rope_theta")
+    local_rope = filled_rotary("sliding_attention", 10_000, 8192, key="local_rope_theta")
 
     def embed(c, tokens: Data) -> Data:
         return c.norm(super().embed(tokens), "model.embeddings.norm")

@@ -40,7 +40,7 @@ class Nemotron(AttentionDecoder):
 
     activation = setting("hidden_act", default="relu2")
     norm_eps = setting("norm_eps", default=1e-5)
-    rope = rotary(positions=4096)
+    rope = rotary(positions=4096, share=0.5)
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, rotate=c.rotate)

@@ -47,10 +47,10 @@ from paramcount.sizes import (
     Positive,
     Words,
     derived,
+    filled_rotary,
     hf,
     part_of,
     per_layer,
-    rotary,
     setting,
 )
 from paramcount.sizes.conditions import one_of
@@ -135,8 +135,8 @@ class NeoMME(PositionlessEncoder):
 
     norm_eps = setting("norm_eps", default=1e-6)
     residual_multiplier = setting("residual_multiplier", default=lambda js, c: (2 * c.n_layers) ** -0.5)
-    rope = rotary(1_000_000, 16384, block="full_attention")
-    local_rope = rotary(10_000, 16384, block="sliding_attention")
+    rope = filled_rotary("full_attention", 1_000_000, 16384)
+    local_rope = filled_rotary("sliding_attention", 10_000, 16384)
     image_token = setting("image_token_id", default=6)
     document_token = setting("document_token_id", default=5)
 

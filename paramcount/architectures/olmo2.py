@@ -8,7 +8,7 @@ from typing import Any
 from paramcount.architectures.olmo import Olmo
 from paramcount.flow import Data, rms_norm
 from paramcount.parts.decoders import layers_by_type
-from paramcount.sizes import ABSENT, Positive, Words, full_every, hf, rotary, setting
+from paramcount.sizes import ABSENT, Positive, Words, filled_rotary, full_every, hf, setting
 from paramcount.sizes.rules import check_sliding_or_full
 
 
@@ -40,8 +40,8 @@ class Olmo3(Olmo2):
     layer_types: Words = hf(absent=full_every(4), null=ABSENT)
     window: Positive = hf(absent=4096)  # the reference refuses null even if no layer uses it
 
-    rope = rotary(500_000, block="full_attention")
-    local_rope = rotary(500_000, block="sliding_attention", key="", scaled=False)
+    rope = filled_rotary("full_attention", 500_000)
+    local_rope = filled_rotary("sliding_attention", 500_000, key="", scaled=False)
     kinds = layers_by_type
     check = check_sliding_or_full
 

@@ -66,7 +66,7 @@ class OlmoHybrid(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope = rotary(positions=65536, kinds={f"{path}rope_theta": ABOVE_ZERO for path in ROPE_PATHS})
+    rope = rotary(positions=65536, checked=False, kinds={f"{path}rope_theta": ABOVE_ZERO for path in ROPE_PATHS})
     allow_negative = setting("linear_allow_neg_eigval", default=True)  # eigenvalues of the state's update
     kinds = layers_by_type
 

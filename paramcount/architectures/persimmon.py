@@ -35,7 +35,7 @@ class Persimmon(Decoder):
 
     activation = setting("hidden_act", default="relu2")
     norm_eps = setting("layer_norm_eps", default=1e-5)
-    rope = rotary(positions=16384)
+    rope = rotary(positions=16384, share=0.5)
     norm = use_layer_norm
 
     def layer(c, x: Data) -> Data:

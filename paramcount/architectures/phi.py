@@ -12,7 +12,7 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, derived, equal_to, hf, rotary_part, setting
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, derived, equal_to, hf, rotary, rotary_part, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_at_most
 
@@ -34,6 +34,7 @@ class Phi(AttentionDecoder):
 
     activation = setting("hidden_act", default="gelu_new")
     norm_eps = setting("layer_norm_eps", default=1e-5)
+    rope = rotary(share=0.5)
     norm = use_layer_norm
 
     def layer(c, x: Data) -> Data:

@@ -62,7 +62,7 @@ class Phi3(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=4096)
+    rope = rotary(positions=4096, share=1.0)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"))

@@ -63,7 +63,7 @@ class GatedDeltaHybrid(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope = rotary(positions=32768)
+    rope = rotary(positions=32768, share=0.25)
     norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
 
     def norm(c, x: Data, name: str) -> Data:

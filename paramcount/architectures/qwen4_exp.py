@@ -41,6 +41,7 @@ from paramcount.sizes import (
     derived,
     hf,
     per_layer,
+    rotary,
     setting,
 )
 from paramcount.sizes.mixers import rotated_share
@@ -191,6 +192,7 @@ class Qwen4ExpText(Qwen35MoE):
     n_ngram_rows: Indices = derived(ngram_rows)
     n_shards: Positive = hf("split_ngram_parts", absent=512)
 
+    rope = rotary(positions=32768, share=1.0, share_key="")
     index_kv_heads = setting("indexer_kv_heads", default=None)  # 1 if there is an indexer
     output_gate = setting("output_gate_type", default=lambda js, c: js.get("hidden_act", "silu"))
 

@@ -53,7 +53,7 @@ class RecurrentGemma(Decoder):
     tie_word_embeddings: Flag = hf(absent=True)
 
     activation = setting("hidden_activation", default="gelu_pytorch_tanh")
-    rope = rotary()
+    rope = rotary(share=0.5)
     logits_cap = setting("logits_soft_cap", default=30.0)
     kinds = layers_by_type
 

@@ -29,7 +29,7 @@ class StableLm(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     norm_eps = setting("layer_norm_eps", default=1e-5)
-    rope = rotary(positions=4096)
+    rope = rotary(positions=4096, share=0.25)
     norm = use_layer_norm
 
     def layer(c, x: Data) -> Data:

@@ -23,8 +23,8 @@ from paramcount.sizes import (
     Positive,
     Words,
     derived,
+    filled_rotary,
     hf,
-    rotary,
     setting,
 )
 from paramcount.sizes.conditions import known_ropes, padding_in_table
@@ -54,8 +54,8 @@ class T5Gemma2Layers(Gemma2Layers):
     layer_types: Words = hf(absent=full_every_stated(6), null=ABSENT)
 
     logit_cap = setting("final_logit_softcapping", default=None)
-    rope = rotary(1_000_000, 131072, block=FULL)
-    local_rope = rotary(10_000, 131072, block="sliding_attention", key="rope_local_base_freq", scaled=False)
+    rope = filled_rotary(FULL, 1_000_000, 131072)
+    local_rope = filled_rotary("sliding_attention", 10_000, 131072, key="rope_local_base_freq", scaled=False)
 
     def find_queries(c, x: Data, kind: str) -> Data:
         q = linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=c.attention_bias)

@@ -23,7 +23,7 @@ from paramcount.sizes import (
     equal_to,
     full_every,
     hf,
-    rotary,
+    rotary_of,
     setting,
 )
 from paramcount.sizes.conditions import one_of, padding_in_table, rotary_of_each_kind
@@ -32,6 +32,12 @@ from paramcount.sizes.setting_kinds import BASES
 
 TABLE = "ultrabert.embed_tokens.weight"
 TYPICAL = full_every(3)
+
+
+ROPES = {  # the reference's default of rope_parameters
+    SLIDING[0]: {"rope_type": "default", "rope_theta": 10_000.0},
+    SLIDING[1]: {"rope_type": "default", "rope_theta": 2_560_000.0},
+}
 
 
 def list_windows(js: ConfigJson) -> list[Any] | None:
@@ -63,16 +69,15 @@ def bases_of_layers(js: ConfigJson, c: FieldValues) -> None:
             raise ParamcountError(f"= {describe_value(bases)}", where="rope_theta", expected="a list of one per layer")
 
 
-def rotary_of(word: str, base: float) -> Any:
-    """The setting of the rotary positions of a kind of layers."""
-    usual = rotary(base, 32768, block=word)
+def rotary_by_layer(word: str) -> Any:
+    """The setting of the rotary positions of a kind of layers, whose bases older configs list."""
+    usual = rotary_of(word, ROPES, 32768, base=10_000.0)
 
     def read(js: ConfigJson, c: Any) -> Any:
-        bases = js.get("rope_theta")
-        if not isinstance(bases, list):
-            return usual.default(js, c)
-        named = dict(zip(c.layer_types, bases))
-        return usual.default({**js, "rope_theta": named.get(word)}, c)
+        others = {key: value for key, value in js.items() if key != "rope_theta"}
+        if (bases := js.get("rope_theta")) is not None and js.get("rope_parameters") is None:
+            others["rope_parameters"] = {kind: {"rope_theta": base} for kind, base in zip(c.layer_types, bases)}
+        return usual.default(others, c)
 
     return setting(default=read, kinds={"rope_theta": BASES})
 
@@ -100,8 +105,8 @@ class UltraBert(PositionlessEncoder):
     activation = setting("hidden_act", default="silu")
     pooling = setting("classifier_pooling", default="cls")
     norm_eps = setting("rms_norm_eps", default=1e-6)
-    rope = rotary_of("full_attention", 2_560_000.0)
-    local_rope = rotary_of("sliding_attention", 10_000.0)
+    rope = rotary_by_layer("full_attention")
+    local_rope = rotary_by_layer("sliding_attention")
 
     def inputs(c) -> dict[str, int]:
         return {}

@@ -14,12 +14,19 @@ from paramcount.parts.decoders import head
 from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.rotary_settings import rotary_of
 from paramcount.sizes.rotary_sizes import rotary_width_of
 from paramcount.sizes.rules import check_at_most, check_layer_types
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes.setting_fields import setting
 
 KINDS = ("hybrid", "hybrid_sliding")
 LEAST_NORM = 1e-14  # about the square of the smallest length that the reference divides by
+
+
+ROPES = {  # the reference's default of rope_parameters
+    KINDS[0]: {"rope_type": "default", "rope_theta": 5_000_000.0, "partial_rotary_factor": 0.5},
+    KINDS[1]: {"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": 0.5},
+}
 
 
 def one_expert(js: ConfigJson, c: FieldValues) -> int:
@@ -55,8 +62,8 @@ class Zaya(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=True)
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(5_000_000.0, 131_072, block=KINDS[0])
-    sliding_rope = rotary(10_000.0, 131_072, block=KINDS[1])
+    rope = rotary_of(KINDS[0], ROPES, 131_072, share=1.0)
+    sliding_rope = rotary_of(KINDS[1], ROPES, 131_072, share=1.0)
 
     def decode(c, x: Data) -> Data:
         kinds = [((word, i == 0), 1) for i, word in enumerate(c.layer_types)]

@@ -45,6 +45,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.key_names import NameFinder, make_key_names
 from paramcount.sizes.rules import validate_sizes
+from paramcount.sizes.setting_fields import list_settings
 from paramcount.sizes.single_layers import PER_LAYER, make_per_layer_error, read_sizes_by_kind
 from paramcount.sizes.values import format_input
 
@@ -274,6 +275,9 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
     for condition in conditions:
         derive_value(condition, recorder, values, find_name)
     used.update([prefix + key for key in recorder.accessed] if prefix else recorder.accessed)
+    for setting in list_settings(architecture).values():
+        if setting.check is not None:
+            derive_value(setting.check, RecordingConfig(config, prefix), values, find_name)
     for condition in architecture.root_conditions:
         root = RecordingConfig(document)
         derive_value(condition, root, values, find_name)

@@ -27,7 +27,7 @@ class Decoder(Sizes):
 
     activation: ClassVar = setting("hidden_act", default="silu")
     norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
-    rope: ClassVar = rotary()
+    rope: ClassVar = rotary(checked=False)
 
     def forward(c, tokens: Data) -> Data:
         return c.decode(c.to_first_layer(c.embed(tokens), tokens))
@@ -90,3 +90,5 @@ class AttentionDecoder(Decoder):
     n_heads: Positive = hf()
     n_kv_heads: Positive = hf()
     d_head: Positive = hf(absent=d_model_per_head)
+
+    rope: ClassVar = rotary()

@@ -12,8 +12,9 @@ from paramcount.flow import Axes, Data, lookup, patch_places
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.vision import VisionEncoder, attend_by_places, embed_patches, encoder_mlp
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Positive, derived, hf
+from paramcount.sizes.rotary_settings import rotary
 from paramcount.sizes.rules import check_even, check_heads_fill
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes.setting_fields import setting
 
 COLUMNS_AND_ROWS = Axes((1, 1), "in turns")
 

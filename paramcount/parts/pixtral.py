@@ -13,7 +13,7 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.vision import States, VisionEncoder, embed_patches, select_states
 from paramcount.sizes import Positive, hf
-from paramcount.sizes.setting_fields import rotary
+from paramcount.sizes.rotary_settings import rotary
 
 ROWS_AND_COLUMNS = Axes((1, 1), "alternating")
 

@@ -48,7 +48,8 @@ from paramcount.sizes.fields import (
     inner_configs,
     list_fixed_fields,
 )  # fmt: skip
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes.rotary_settings import filled_rotary, rotary, rotary_of
+from paramcount.sizes.setting_fields import setting
 from paramcount.sizes.types import LARGEST, MOST_NAMED, Flag, Indices, Natural, Positive, Widths, Word, Words
 
 __all__ = [
@@ -85,6 +86,7 @@ __all__ = [
     "d_model_per_head",
     "derived",
     "equal_to",
+    "filled_rotary",
     "find_default",
     "fixed",
     "flag",
@@ -96,6 +98,7 @@ __all__ = [
     "part_of",
     "per_layer",
     "rotary",
+    "rotary_of",
     "rotary_part",
     "scattered_dense_layers",
     "setting",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import trunc
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.sizes.fields import ConfigJson, Derivation, FieldValues, Sizes, get_key, inner_configs
@@ -104,12 +105,22 @@ def part_of(size: object, share: object, key: str = "partial_rotary_factor") -> 
     raise ParamcountError(f"= {describe_value(size)}", where=FieldName("d_head"), expected="an integer")
 
 
+def find_share(js: ConfigJson, absent: Any) -> Any:
+    """The part of a head that rotates. `absent`: if rope_parameters does not state it.
+
+    With proportional rotary positions the whole head does, a part of it by an angle of 0.
+    """
+    rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
+    if rope.get("rope_type", rope.get("type")) == "proportional":
+        return 1.0
+    return rope.get("partial_rotary_factor", absent)
+
+
 def rotary_part(share: float) -> Derivation:
     """The rotary dimension of a head. `share`: default of the config key."""
 
     def derive(js: ConfigJson, c: FieldValues) -> int:
-        rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
-        return part_of(c["d_head"], rope.get("partial_rotary_factor", js.get("partial_rotary_factor", share)))
+        return part_of(c["d_head"], find_share(js, js.get("partial_rotary_factor", share)))
 
     return derive
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.sizes import Condition, ConfigJson, Derivation, FieldValues
+from paramcount.sizes.derivations import find_share
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rotary_sizes import in_pairs
 
@@ -97,8 +98,7 @@ def rotated_share(absent: float, *, key: bool = True) -> Derivation:
 
     def derive(js: ConfigJson, c: FieldValues) -> int:
         default = js.get("partial_rotary_factor", absent) if key else absent
-        rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
-        return in_pairs(c["d_head"], rope.get("partial_rotary_factor", default))
+        return in_pairs(c["d_head"], find_share(js, default))
 
     return derive
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.sizes import Condition, ConfigJson, Derivation, FieldValues, part_of
+from paramcount.sizes.derivations import find_share
 
 
 def in_pairs(size: object, share: object) -> int:
@@ -18,8 +19,7 @@ def rotary_width(absent: float = 1.0) -> Derivation:
     """The rotary dimension of a head: its share in partial_rotary_factor, whose default is `absent`."""
 
     def derive(js: ConfigJson, c: FieldValues) -> int:
-        rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
-        share = rope.get("partial_rotary_factor", js.get("partial_rotary_factor", absent))
+        share = find_share(js, js.get("partial_rotary_factor", absent))
         return in_pairs(c["d_head"], 1.0 if share is None else share)
 
     return derive
@@ -47,7 +47,7 @@ def rotary_width_of(word: str, absent: float, otherwise: float) -> Derivation:
                 where=f"rope_parameters.{word}",
                 expected=f"a JSON object, because layer_types contains {word}",
             )
-        return in_pairs(c["d_head"], block.get("partial_rotary_factor", otherwise))
+        return in_pairs(c["d_head"], find_share({"rope_parameters": block}, otherwise))
 
     return derive
 

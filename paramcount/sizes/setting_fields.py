@@ -6,7 +6,7 @@ counted all the same, and a trace names the step without it. Activation, norm ep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from math import log, sqrt
 from typing import Any, TypeAlias
@@ -30,11 +30,13 @@ class Setting:
         at_root: bool = False,
         kind: Kind | None = None,
         kinds: Mapping[str, Kind] = USUAL_KINDS,
+        check: Callable[[Config, Mapping[str, Any]], None] | None = None,
     ) -> None:
         self.is_outside = at_root or any(name.startswith("/") for name in names)
         self.names = tuple(name.removeprefix("/") for name in names)
         self.default, self.nullable = default, nullable
         self.kind, self.kinds = kind or infer_kind(self.names, default), kinds
+        self.check = check  # raises an error for a section and sizes that the reference rejects
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -93,39 +95,6 @@ def list_settings(architecture: type) -> dict[str, Setting]:
             else:
                 found.pop(name, None)
     return found
-
-
-def rotary(
-    base: float = 10_000.0,
-    positions: int = 2048,
-    block: str = "",
-    absent: Mapping[str, Any] | None = None,
-    *,
-    key: str = "rope_theta",
-    scaled: bool = True,
-    kinds: Mapping[str, Kind] = USUAL_KINDS,
-) -> Any:
-    """The setting of rotary positions. `base`, `positions`: the reference's defaults of rope_theta and
-    max_position_embeddings. `block`: the layer type whose part of rope_parameters is read. `absent`: the default of
-    rope_parameters. `key`: of the base outside of rope_parameters. `scaled`: whether scaling that names no layer type
-    holds for this block. `kinds`: of keys, where they are not those in KEY_KINDS.
-
-    Source: modeling_rope_utils.py of the reference.
-    """
-
-    def read(config: Config, sizes: Any) -> Rope:
-        parameters = config.get("rope_scaling") or config.get("rope_parameters") or absent or {}
-        if block and block in parameters:
-            parameters = parameters[block] or {}
-        elif not scaled:
-            parameters = {}
-        given = parameters.get("rope_type", parameters.get("type", "default"))
-        is_stated = key in config  # asked in any case, so that an entry may state both
-        stated = config[key] if is_stated and "rope_theta" not in parameters else None
-        theta = parameters.get("rope_theta", stated)
-        return make_rope(given, base if theta is None else theta, parameters, config, positions)
-
-    return Setting((), read, kinds=kinds)
 
 
 def axial_rope(config: Config, sizes: Any) -> Rope:

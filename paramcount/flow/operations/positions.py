@@ -25,6 +25,7 @@ class Rope(NamedTuple):
     short: tuple[float, ...] = ()  # longrope: factors up to the original context length
     long: tuple[float, ...] = ()  # and beyond
     share: float = 1.0  # proportional: the part of the dimensions that is rotated
+    is_odd: bool = False  # one dimension less has angles of its own: the last one fills up the last pair
 
     def describe(self) -> str:
         names = {
@@ -37,6 +38,7 @@ class Rope(NamedTuple):
 
     def frequencies(self, d: int, n_tokens: int) -> Array:
         """Radians per position of each of the d/2 pairs, float64. `n_tokens`: length of the text so far."""
+        d -= self.is_odd
         base, exponents = self.base, np.arange(0, d, 2) / d
         if self.kind == "dynamic":
             n_tokens = max(n_tokens, self.original_positions)

@@ -1,0 +1,229 @@
+"""The settings of rotary positions: which part of a config.json describes them, for all layers or for layers of one
+kind, and what the reference refuses.
+
+Source: RotaryEmbeddingConfigMixin in modeling_rope_utils.py of the reference, and the config classes that have their
+own convert_rope_params_to_dict.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping
+from typing import Any
+
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow.operations.positions import Rope
+from paramcount.sizes.derivations import part_of
+from paramcount.sizes.fields import FieldValues
+from paramcount.sizes.setting_fields import USUAL_KINDS, Config, Setting, make_rope
+from paramcount.sizes.setting_kinds import Kind
+from paramcount.sizes.settings import ROPE_KEYS, UNFILLED_ROPE_KEYS
+
+FROM_ORIGINAL = ("llama3", "yarn", "longrope")  # kinds that read the context length before scaling
+THETA, SHARE, ORIGINAL = "rope_theta", "partial_rotary_factor", "original_max_position_embeddings"
+
+
+def rotary(
+    base: float = 10_000.0,
+    positions: int = 2048,
+    absent: Config | None = None,
+    *,
+    key: str = THETA,
+    share: float | None = None,
+    share_key: str = SHARE,
+    scaled: bool = True,
+    checked: bool = True,
+    kinds: Mapping[str, Kind] = USUAL_KINDS,
+) -> Any:
+    """The setting of rotary positions that are the same in all layers.
+
+    Args:
+        base: The default of the base.
+        positions: The default of max_position_embeddings.
+        absent: The default of rope_parameters, with a base of its own.
+        key: The key of the base outside of rope_parameters.
+        share: The default of partial_rotary_factor; None if heads rotate as a whole.
+        share_key: The key of the share outside of rope_parameters.
+        scaled: Whether rope_parameters is read at all.
+        checked: Whether every model rotates by them, so that the reference refuses a missing base.
+        kinds: Kinds of keys that are not those in KEY_KINDS.
+    """
+
+    def find_block(config: Config) -> Config:
+        block = find_parameters(config, absent) if scaled else {}
+        outside = find_base(block, config, key, base)
+        kind = find_kind(block)
+        if share is not None or (kind != "default" and config.get(share_key) is not None):
+            stated = config.get(share_key, share)
+            outside[SHARE] = 1.0 if stated is None else stated
+        if kind in FROM_ORIGINAL and config.get(ORIGINAL):
+            return overlay({ORIGINAL: config[ORIGINAL]}, block, outside)
+        return overlay(block, outside)
+
+    def read(config: Config, sizes: Any) -> Rope:
+        block = find_block(config)
+        rope = make_rope(find_kind(block), block[THETA], block, config, positions)
+        return rope if share is None else mark_odd(rope, sizes, block[SHARE])
+
+    def check(config: Config, c: FieldValues) -> None:
+        block = find_block(config)
+        where = "rope_scaling" if config.get("rope_scaling") else "rope_parameters"
+        for word in sorted(set(c.get("layer_types") or ())) if scaled else ():
+            if word in block:
+                raise ParamcountError(f"has a block for {word}", where=where, expected="one for all layers")
+        check_base(block, f"{where}.{THETA}" if THETA in find_parameters(config, absent) else key)
+        if share is None:
+            check_whole(block, c, where)
+        elif find_kind(block) == "yarn" and part_of(c["d_head"], block[SHARE]) % 2:
+            found = f"= {describe_value(block[SHARE])} rotates an odd number of values of a head"
+            raise ParamcountError(found, where=f"{where}.{SHARE}", expected="pairs, as YaRN requires")
+
+    return Setting((), read, kinds=kinds, check=check if checked else None)
+
+
+def rotary_of(
+    word: str,
+    absent: Config,
+    positions: int = 2048,
+    *,
+    base: float | None = None,
+    share: float | None = None,
+    optional: bool = False,
+) -> Any:
+    """The setting of rotary positions of one kind of layers, which have a block of rope_parameters.
+
+    Args:
+        word: The kind of layer.
+        absent: The default of rope_parameters: a block for each kind of layer.
+        positions: The default of max_position_embeddings.
+        base: The default of rope_theta for blocks without a base. None: each block has its own, and rope_scaling
+            replaces rope_parameters even if it is null.
+        share: The default of partial_rotary_factor in a block; None if heads rotate as a whole.
+        optional: Whether the layers do not rotate if their block is null.
+    """
+
+    def find_blocks(config: Config) -> Any:
+        replaced = base is None and "rope_scaling" in config
+        return config["rope_scaling"] if replaced else find_parameters(config, absent)
+
+    def find_block(config: Config) -> Any:
+        block = get_block(find_blocks(config), word)
+        return block if base is None or block is None else overlay(block, find_base(block, config, THETA, base))
+
+    def read(config: Config, sizes: Any) -> Rope:
+        block = find_block(config)
+        if block is None:
+            raise LookupError(word)
+        rope = read_layer_block(block, config, positions)
+        return rope if share is None else mark_odd(rope, sizes, block.get(SHARE, share))
+
+    def check(config: Config, c: FieldValues) -> None:
+        if word not in c["layer_types"]:
+            return
+        where = "rope_scaling" if "rope_scaling" in config else "rope_parameters"
+        block = find_block(config)
+        if block is None and optional and word in (find_blocks(config) or {}):
+            return
+        if block is None:
+            raise ParamcountError(f"has no {word}", where=where, expected="an object for each of layer_types")
+        check_base(block, f"{where}.{word}.{THETA}")
+        if share is None:
+            check_whole(block, c, f"{where}.{word}")
+        for name in UNFILLED_ROPE_KEYS.get(find_kind(block), ()) if base is None else ():
+            if name not in block:
+                raise ParamcountError("is missing", where=f"{where}.{word}.{name}", expected="a number")
+
+    return Setting((), read, check=check)
+
+
+def filled_rotary(word: str, base: float, positions: int = 2048, *, key: str = THETA, scaled: bool = True) -> Any:
+    """The setting of rotary positions of one kind of layers, whose block of rope_parameters the reference fills in.
+
+    Args:
+        word: The kind of layer.
+        base: The default of the base.
+        positions: The default of max_position_embeddings.
+        key: The key of the base outside of rope_parameters.
+        scaled: Whether rope_scaling holds for these layers.
+    """
+
+    def find_block(config: Config) -> Config:
+        given = config.get("rope_parameters")
+        block = {"rope_type": "default"} if given is None else get_block(given, word) or {}
+        # An older `type` in rope_scaling changes nothing beside the rope_type of the default.
+        scaling = (config.get("rope_scaling") or {}) if scaled else {}
+        stated = overlay(scaling, block)
+        return overlay(stated, find_base(stated, config, key, base))
+
+    def read(config: Config, sizes: Any) -> Rope:
+        return read_layer_block(find_block(config), config, positions)
+
+    def check(config: Config, c: FieldValues) -> None:
+        given = config.get("rope_parameters")
+        if scaled and config.get("rope_scaling") is not None and given is not None and get_block(given, word) is None:
+            expected = f"an object for {word}, because rope_scaling changes it"
+            raise ParamcountError(f"has no {word}", where="rope_parameters", expected=expected)
+        if word in c["layer_types"]:
+            block = find_block(config)
+            check_base(block, key)
+            outside = {} if config.get(SHARE) is None else {SHARE: config[SHARE]}
+            check_whole(overlay(block, outside), c, f"rope_parameters.{word}")
+
+    return Setting((), read, check=check)
+
+
+def find_parameters(config: Config, absent: Config | None) -> Config:
+    """What describes the rotary positions: rope_scaling, else rope_parameters, whose default is `absent`."""
+    given: Any = config.get("rope_scaling") or config.get("rope_parameters")
+    return (absent or {}) if given is None else given
+
+
+def find_base(block: Config, config: Config, key: str, base: float) -> dict[str, Any]:
+    """The base outside of a block that has none. Whether it is there is asked in any case: an entry may state both."""
+    is_stated = key in config
+    return {} if THETA in block else {THETA: config[key] if is_stated else base}
+
+
+def overlay(*mappings: Config) -> Config:
+    """One mapping with the keys of several, of which the first counts; no key is looked up that nobody asks for."""
+    layers: Any = mappings
+    return ChainMap(*layers)
+
+
+def get_block(parameters: Any, word: str) -> Config | None:
+    """The block of a kind of layers; None if there is none."""
+    block = parameters.get(word) if isinstance(parameters, Mapping) else None
+    return block if isinstance(block, Mapping) else None
+
+
+def find_kind(block: Config) -> str:
+    return str(block.get("rope_type", block.get("type", "default")))
+
+
+def read_layer_block(block: Config, config: Config, positions: int) -> Rope:
+    """The rotary positions that the block of a kind of layers describes."""
+    others = overlay({ORIGINAL: None}, config)  # the reference does not copy it into blocks
+    return make_rope(find_kind(block), block[THETA], block, others, positions)
+
+
+def mark_odd(rope: Rope, sizes: Any, share: float) -> Rope:
+    """The same rotary positions, if need be of an odd number of values in each head."""
+    return rope if rope.kind == "proportional" else rope._replace(is_odd=part_of(sizes.d_head, share) % 2 == 1)
+
+
+def check_base(block: Config, where: str) -> None:
+    if block.get(THETA) is None:
+        raise ParamcountError("= null" if THETA in block else "is missing", where=where, expected="a number")
+
+
+def check_whole(block: Config, c: FieldValues, where: str) -> None:
+    """The reference computes scaled angles for a share of the head that its layers do not rotate alone."""
+    share, d = block.get(SHARE, 1.0), c.get("d_rope", c.get("d_head"))
+    is_scaled = find_kind(block) in ROPE_KEYS and find_kind(block) not in ("default", "proportional")
+    if not is_scaled or not isinstance(share, (int, float)) or not isinstance(d, int):
+        return
+    n = int(d * share)
+    if n + n % 2 != d + d % 2:
+        raise ParamcountError(
+            f"= {describe_value(share)}, but the layers rotate whole heads", where=f"{where}.{SHARE}", expected="1"
+        )

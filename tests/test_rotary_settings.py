@@ -1,0 +1,113 @@
+"""Rotary positions are read from a config.json as the reference reads them.
+
+The expected values are those of the config classes of transformers 5.23.0, which tests/oracle/test_rotary.py builds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.api import load
+
+SMALL = {
+    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "head_dim": 10, "intermediate_size": 44, "max_position_embeddings": 64,
+}  # fmt: skip
+NEOX = {key: size for key, size in SMALL.items() if key not in ("head_dim", "num_key_value_heads")}
+LAYERS = ["sliding_attention", "full_attention"]
+LINEAR = {"type": "linear", "factor": 3.0}
+BLOCK = {"rope_type": "default", "rope_theta": 555.0}
+
+
+def read_ropes(document: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in load({**SMALL, **document}).settled_sizes.settings.items() if "rope" in name}
+
+
+@pytest.mark.parametrize(("model_type", "base"), [("apertus", 12e6), ("cwm", 1e6), ("ministral3", 1e6)])
+def test_a_base_outside_of_the_default_parameters_of_a_class_is_not_read(model_type: str, base: float) -> None:
+    assert read_ropes({"model_type": model_type, "rope_theta": 777.0})["rope"].base == base
+
+
+@pytest.mark.parametrize(
+    ("model_type", "words", "bases"),
+    [("mellum", LAYERS, {"rope": 500_000, "local_rope": 10_000}),
+     ("beam", LAYERS, {"rope": 10_000}),
+     ("laguna", LAYERS, {"rope": 500_000, "rope_sliding": 10_000}),
+     ("mimo_v2_flash", LAYERS, {"rope": 5_000_000, "rope_sliding": 10_000}),
+     ("zaya", ["hybrid", "hybrid_sliding"], {"rope": 5_000_000, "sliding_rope": 10_000})],
+)  # fmt: skip
+def test_a_base_outside_of_blocks_for_each_kind_of_layer_is_not_read(
+    model_type: str, words: list[str], bases: dict[str, float]
+) -> None:
+    ropes = read_ropes({"model_type": model_type, "layer_types": words, "sliding_window": 8, "rope_theta": 777.0})
+    assert {name: rope.base for name, rope in ropes.items()} == bases
+
+
+@pytest.mark.parametrize("model_type", ["gpt_neox", "gpt_neox_japanese"])
+def test_gpt_neox_has_a_key_of_its_own_for_the_base(model_type: str) -> None:
+    document = {"model_type": model_type, **NEOX, "rope_theta": 777.0, "rotary_emb_base": 555.0}
+    assert load(document).settled_sizes.settings["rope"].base == 555.0
+
+
+def test_an_older_type_does_not_replace_the_default_kind_in_the_blocks_of_olmo3() -> None:
+    document = {"model_type": "olmo3", "layer_types": LAYERS, "rope_scaling": LINEAR}
+    assert read_ropes(document)["rope"].kind == "default"
+    named = {**document, "rope_scaling": {"rope_type": "linear", "factor": 3.0}}
+    assert {name: rope.kind for name, rope in read_ropes(named).items()} == {"rope": "linear", "local_rope": "default"}
+
+
+def test_parameters_for_all_layers_change_no_block_of_olmo3() -> None:
+    assert read_ropes({"model_type": "olmo3", "layer_types": LAYERS, "rope_parameters": BLOCK})["rope"].base == 500_000
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{"model_type": "mellum", "layer_types": LAYERS, "rope_parameters": BLOCK},
+     {"model_type": "mellum", "layer_types": LAYERS, "rope_parameters": {"full_attention": BLOCK}},
+     {"model_type": "mellum", "layer_types": LAYERS, "rope_parameters": {word: {} for word in LAYERS}},
+     {"model_type": "mellum", "layer_types": LAYERS, "rope_scaling": LINEAR},
+     {"model_type": "olmo3", "layer_types": LAYERS, "rope_parameters": BLOCK, "rope_scaling": LINEAR},
+     {"model_type": "afmoe", "layer_types": LAYERS, "rope_parameters": dict.fromkeys(LAYERS, BLOCK)}],
+)  # fmt: skip
+def test_parameters_without_a_block_for_each_kind_of_layer_are_an_error(document: dict[str, Any]) -> None:
+    with pytest.raises(pc.ParamcountError, match="rope_"):
+        pc.count({**SMALL, **document})
+
+
+@pytest.mark.parametrize("keys", [{"rope_theta": None}, {"rope_parameters": {"rope_theta": None}}])
+def test_a_base_that_is_null_is_an_error(keys: dict[str, Any]) -> None:
+    with pytest.raises(pc.ParamcountError, match="rope_theta = null"):
+        pc.count({"model_type": "llama", **SMALL, **keys})
+
+
+def test_scaled_angles_for_a_part_of_heads_that_rotate_as_a_whole_are_an_error() -> None:
+    with pytest.raises(pc.ParamcountError, match=r"partial_rotary_factor = 0\.5, but the layers rotate whole heads"):
+        pc.count({"model_type": "llama", **SMALL, "partial_rotary_factor": 0.5, "rope_scaling": LINEAR})
+    assert pc.count({"model_type": "llama", **SMALL, "partial_rotary_factor": 0.5}).total > 0
+
+
+@pytest.mark.parametrize("model_type", ["glm", "phi3", "nemotron", "minimax_m2", "gpt_neox"])
+def test_an_odd_part_of_a_head_has_the_angles_of_that_width(model_type: str) -> None:
+    """int(10 * 0.7) = 7 values of a head: base ** -(0, 2, 4, 6) / 7, and 8 values rotate."""
+    document = {"model_type": model_type, **SMALL, "hidden_size": 40, "pad_token_id": 0}
+    sizes: Any = load(
+        {**document, "rope_parameters": {"rope_theta": 100.0, "partial_rotary_factor": 0.7}}
+    ).settled_sizes
+    found = sizes.settings["rope"].frequencies(sizes.d_rope, 1).tolist()
+    assert found == pytest.approx([100.0 ** (-i / 7) for i in (0, 2, 4, 6)])
+
+
+def test_proportional_positions_rotate_the_whole_head_a_part_by_no_angle() -> None:
+    block = {"rope_type": "proportional", "rope_theta": 100.0, "partial_rotary_factor": 0.5}
+    sizes: Any = load({"model_type": "glm", **SMALL, "pad_token_id": 0, "rope_parameters": block}).settled_sizes
+    assert sizes.d_rope == 10
+    assert sizes.settings["rope"].frequencies(10, 1).tolist() == pytest.approx([1, 100.0**-0.2, 0, 0, 0])
+
+
+def test_the_context_before_scaling_is_that_outside_of_the_parameters_if_both_are_there() -> None:
+    scaling = {"rope_type": "yarn", "factor": 3.0, "original_max_position_embeddings": 8}
+    document = {"model_type": "llama", "rope_scaling": scaling, "original_max_position_embeddings": 16}
+    assert read_ropes(document)["rope"].original_positions == 16
