@@ -79,7 +79,7 @@ def rotary_by_layer(word: str) -> Any:
             others["rope_parameters"] = {kind: {"rope_theta": base} for kind, base in zip(c.layer_types, bases)}
         return usual.default(others, c)
 
-    return setting(default=read, kinds={"rope_theta": BASES})
+    return setting(default=read, kinds={"rope_theta": BASES._replace(takes_null=True)})
 
 
 class UltraBert(PositionlessEncoder):

@@ -122,10 +122,10 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
         " moe_router_logit_softcapping moe_token_dropout mscale mscale_all_dim residual_multiplier rope_ratio"
         " routed_scaling_factor scale_depth short_mscale softmax_scale time_step_min",
     ),
-    (LEAST_ZERO, "layer_norm_eps rms_norm_eps"),
+    (LEAST_ZERO, "layer_norm_eps partial_rotary_factor rms_norm_eps"),
     (
         ABOVE_ZERO,
-        "audio_frame_step beta_fast beta_slow factor initializer_range max_period min_period partial_rotary_factor"
+        "audio_frame_step beta_fast beta_slow factor initializer_range max_period min_period"
         " pixel_shuffle_ratio query_pre_attn_scalar scaling_factor",
     ),
     (
