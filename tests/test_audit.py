@@ -1065,3 +1065,13 @@ def test_endless_rows_are_an_error() -> None:
 
     with pytest.raises(pc.ParamcountError, match=r"^the list of rows has more than 100,000 cells"):
         pc.audit(endless())
+
+
+@pytest.mark.parametrize("claim", [".124B", ",124B", "+124M", "124.M", "~.12B", "1.24e8"])
+def test_numbers_are_read_as_people_type_them(claim: str) -> None:
+    assert audit_cell("gpt2-small", "parameters", claim).verdict == "rounded"
+
+
+@pytest.mark.parametrize("claim", ["0B", "0", "0.0B", "0.00T", "1e9"])
+def test_a_claim_of_nothing_is_wrong(claim: str) -> None:
+    assert audit_cell("gpt2-small", "parameters", claim).verdict == "wrong"

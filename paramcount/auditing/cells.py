@@ -18,6 +18,8 @@ TOKEN = re.compile(rf"{NUMBER}|(?P<word>[^\W\d_]+)|(?P<symbol>\S)")
 SEPARATORS = ",;:/()+&×|"  # of numbers
 IGNORED_SYMBOLS = "~≈∼≃><≥≤=#.\"'“”"
 GAPS = re.compile(r"(?<![\w.,])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?![\w.,]*\d)")  # 124 439 808
+BARE_POINT = re.compile(r"(?<![\w.,])\.(?=\d)|^,(?=\d)")  # .124B, ,5B
+LAST_POINT = re.compile(r"(?<=\d)\.(?=\s?[kmbgt]\b)", re.IGNORECASE)  # 124.M
 GROUPED = re.compile(r"(?!0)\d{1,3}(?:([,_'’])\d{3})(?:\1\d{3})*(?:\.\d+)?")
 DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")  # 1.557.611.200
 # A number whose decimal mark is certain: 7,61 and 0,249 and 1.234,5 and 1.234.567, or with points and commas exchanged.
@@ -182,7 +184,8 @@ class CellParser:
 
     def __init__(self, text: str, heading: Heading) -> None:
         self.heading = heading
-        self.text = GAPS.sub(lambda run: re.sub(r"\s", "", run[0]), text)
+        plain = LAST_POINT.sub("", BARE_POINT.sub(lambda point: f"0{point[0]}", text))
+        self.text = GAPS.sub(lambda run: re.sub(r"\s", "", run[0]), plain)
         self.tokens = list(TOKEN.finditer(self.text))
         self.position = 0  # of the next token
         self.numbers: list[LabelledNumber] = []

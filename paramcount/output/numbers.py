@@ -9,7 +9,10 @@ from typing import NamedTuple
 from paramcount.errors import ParamcountError, describe_value
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
-FIGURE = re.compile(r"[~≈]?\s*(\d{1,3}(?:,\d{3}){1,9}|\d{1,30})(?:\.(\d{1,12}))?\s*([KMBGT]?)", re.IGNORECASE)
+FIGURE = re.compile(
+    r"[~≈]?\s*\+?(?=\.?\d)(\d{1,3}(?:,\d{3}){1,9}|\d{1,30}|)(?:\.(\d{0,12}))?(?:e\+?(\d{1,2}))?\s*([KMBGT]?)",
+    re.IGNORECASE,
+)
 
 VALID = "a number such as 7B, 7.61B or ~1.04T, or an integer"
 
@@ -28,6 +31,8 @@ def parse_figure(text: str | int) -> Figure:
     Figure(value=7610000000, step=10000000)
     >>> parse_figure("124,439,808")
     Figure(value=124439808, step=1)
+    >>> parse_figure(".124B") == parse_figure("+124.M") == parse_figure("124e6")
+    True
 
     Raises: ParamcountError for anything else.
     """
@@ -36,7 +41,8 @@ def parse_figure(text: str | int) -> Figure:
     match = FIGURE.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
         raise ParamcountError(f"{describe_value(text)} is not a parameter count", expected=VALID)
-    whole, decimals, unit = match[1].replace(",", ""), match[2] or "", UNITS[match[3].upper()]
+    whole, decimals = match[1].replace(",", ""), match[2] or ""
+    unit = UNITS[match[4].upper()] * 10 ** int(match[3] or 0)
     if unit < 10 ** len(decimals):
         raise ParamcountError(f"{describe_value(text)} is not a whole number of parameters", expected=VALID)
     step = unit // 10 ** len(decimals)
@@ -52,6 +58,8 @@ def match_figure(count: int, figure: Figure) -> str | None:
     value, step = figure
     if count == value:
         return "exact"
+    if value == 0:  # to which every count below half a unit rounds
+        return None
     if (2 * count + step) // (2 * step) * step == value:
         return "rounded"
     return "truncated" if count // step * step == value else None
