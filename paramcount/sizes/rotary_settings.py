@@ -213,7 +213,7 @@ def mark_odd(rope: Rope, sizes: Any, share: float) -> Rope:
 
 def check_base(block: Config, where: str) -> None:
     if block.get(THETA) is None:
-        raise ParamcountError("= null" if THETA in block else "is missing", where=where, expected="a number")
+        raise ParamcountError("= null" if THETA in block else "is missing", where=where, expected="a positive number")
 
 
 def check_whole(block: Config, c: FieldValues, where: str) -> None:

@@ -122,7 +122,7 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
         " moe_router_logit_softcapping moe_token_dropout mscale mscale_all_dim residual_multiplier rope_ratio"
         " routed_scaling_factor scale_depth short_mscale softmax_scale time_step_min",
     ),
-    (LEAST_ZERO, "layer_norm_eps partial_rotary_factor rms_norm_eps"),
+    (LEAST_ZERO, "layer_norm_eps partial_rotary_factor rms_norm_eps rotary_dim rotary_pct"),
     (
         ABOVE_ZERO,
         "audio_frame_step beta_fast beta_slow factor initializer_range max_period min_period"
