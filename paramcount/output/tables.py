@@ -36,7 +36,7 @@ class Column(NamedTuple):
     only: str = ""  # "csv", or "text" for all formats but CSV; both by default
     style: str | Callable[[str], str] = ""  # one of terminal.STYLES, or a function of a cell's text
     shortens: bool = False  # whether its names may be shortened in the middle on a terminal; of one column at most
-    optional: int = 0  # a terminal without space for names leaves out the columns with the highest numbers first
+    optional: int = 0  # a terminal without space leaves out the columns with the highest numbers first
 
 
 class Table(NamedTuple):

@@ -55,20 +55,24 @@ def render_text(table: Table, width: int, *, colour: bool = False, shortens: boo
 def drop_columns(
     columns: list[Column], cells: list[list[str]], table: Table, width: int
 ) -> tuple[list[Column], list[list[str]], Table]:
-    """The first columns that fit the width, at least one, and the table with a note about the others."""
-    used, n = -2, 0
-    for i, column in enumerate(columns):
-        widest = max(map(measure_text, (column.label, *(row[i] for row in cells))))
-        used += 2 + (min(widest, table.narrowest) if table.wraps and i == len(columns) - 1 else widest)
-        if used > width and n:
+    """The columns that fit the width, the first one at least, and the table with a note about the others.
+
+    Optional columns are left out first, highest number first, and then the last ones.
+    """
+    widths = [max(map(measure_text, (c.label, *(row[i] for row in cells)))) for i, c in enumerate(columns)]
+    if table.wraps:
+        widths[-1] = min(widths[-1], table.narrowest)
+    shown = set(range(len(columns)))
+    for i in sorted(range(1, len(columns)), key=lambda i: (columns[i].optional, i), reverse=True):
+        if sum(widths[i] + 2 for i in shown) - 2 <= width:
             break
-        n += 1
-    if n == len(columns):
+        shown.remove(i)
+    if len(shown) == len(columns):
         return columns, cells, table
-    note = format_missing(
-        [column.name for column in columns[n:]], "choose columns with --columns, or a file format such as --csv"
-    )
-    return columns[:n], [row[:n] for row in cells], table._replace(below=[*table.below, note], wraps=False)
+    missing = [column.name for i, column in enumerate(columns) if i not in shown]
+    note = format_missing(missing, "choose columns with --columns, or a file format such as --csv")
+    table = table._replace(below=[*table.below, note], wraps=False)
+    return [columns[i] for i in sorted(shown)], [[row[i] for i in sorted(shown)] for row in cells], table
 
 
 def shorten_columns(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paramcount.counting import SCHEMA_VERSION
+from paramcount.counting.components import COMPONENTS
 from paramcount.errors import ParamcountError
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model, count_model
@@ -24,14 +25,13 @@ DTYPES = {"integer": "Int64", "flag": "boolean", "number": "Float64"}  # of a Da
 MAX_NAMES_IN_CAPTION = 6
 
 TERMINAL_COLUMNS = (
-    "id", "total", "active", "bytes_fp32", "bytes_bf16", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head",
-    "d_ff", "n_routed_experts", "n_active_experts", "d_expert", "vocab_size", "context_length", "tied",
+    "id", "total", "active", *COMPONENTS, "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff",
+    "n_routed_experts", "n_active_experts", "d_expert", "vocab_size", "context_length", "tied", "bytes_fp32",
+    "bytes_bf16",
 )  # fmt: skip
-PAPER_COLUMNS = (
-    "id", "total", "active", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_ff", "n_routed_experts",
-    "n_active_experts", "vocab_size",
-)  # fmt: skip
+PAPER_COLUMNS = ("id", "total", "active", *COMPONENTS, "n_layers", "d_model")
 SIZES = COLUMNS[COLUMNS.index("n_layers") : COLUMNS.index("vocab_size") + 1]
+TOTALS = ("id", "total", "difference", "active", "active_difference")  # on every terminal
 EXPERT_COLUMNS = ("active", "n_routed_experts", "n_active_experts", "d_expert")  # hidden if no model has experts
 
 
@@ -105,8 +105,8 @@ def build_comparison_table(
 
     Args:
         rows: From `make_rows`.
-        columns: Column names, separated by commas. By default CSV and JSON have every column, LaTeX those that fit a
-            page.
+        columns: Column names, separated by commas. By default CSV and JSON have every column, other formats the
+            components of these models and the usual sizes, and a terminal as many of them as have space.
         sort: A column; prefix with - for descending.
         limit: The most rows.
         transpose: One column per model.
@@ -122,7 +122,10 @@ def build_comparison_table(
     above, below, caption = describe_row_changes(rows), list_footnotes(rows), make_caption(rows)
     if not transpose:
         cells = [[row[name] if has_all else _mark_cell(row, name) for name in names] for row in rows]
-        return Table(fields, cells, data, above=above, below=below, caption=caption)
+        if not columns:
+            optional = rank_columns(rows, names)
+            fields = [field._replace(optional=optional[name]) for name, field in zip(names, fields, strict=True)]
+        return Table(fields, cells, data, above=above, below=below, caption=caption, drops=not columns)
     headings = [Column("column", "", False), *(Column(row["id"], _mark_cell(row, "id")) for row in rows)]
     cells = []
     for name, field in zip(names, fields, strict=True):
@@ -131,6 +134,18 @@ def build_comparison_table(
         label = name if has_all else field.label
         cells.append([label, *(row[name] if has_all else field.show(_mark_cell(row, name)) for row in rows)])
     return Table(headings, cells, data, above=above, below=below, caption=caption)
+
+
+def rank_columns(rows: Sequence[Row], names: Sequence[str]) -> dict[str, int]:
+    """{column: its rank}; a terminal without enough space leaves out the columns with the highest ranks.
+
+    The totals have rank 0. Components come next, those with the largest share of any total first, and then sizes.
+    """
+    counted = [row for row in rows if row["total"]]
+    shares = {name: max((row[name] / row["total"] for row in counted), default=0) for name in COMPONENTS}
+    components = sorted((name for name in names if name in shares), key=lambda name: shares[name], reverse=True)
+    sizes = [name for name in names if name not in shares and name not in TOTALS]
+    return dict.fromkeys(TOTALS, 0) | {name: rank for rank, name in enumerate([*components, *sizes], 1)}
 
 
 def describe_row_changes(rows: Sequence[Row]) -> list[str]:
@@ -209,7 +224,9 @@ def _find_columns(names: Iterable[str], columns: Sequence[str]) -> tuple[str, ..
 def _select_columns(rows: Sequence[Row], columns: Sequence[str]) -> tuple[str, ...]:
     """The columns, without those about experts if no model has any, and with differences if sizes were changed."""
     has_experts = any(row["n_routed_experts"] for row in rows)
+    components = {name for name in COMPONENTS if any(row[name] for row in rows)}
     names = [name for name in columns if has_experts or name not in EXPERT_COLUMNS]
+    names = [name for name in names if name not in COMPONENTS or name in components]
     if list_columns(rows) != COLUMNS:
         names.insert(names.index("total") + 1, "difference")
         if has_experts:

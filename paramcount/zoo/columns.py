@@ -224,7 +224,7 @@ FIELDS = (
     declare_size("n_kv_heads", "heads", "KV heads.", heading="KV heads", compute=read_kv_heads),
     declare_size("d_head", "values", "Head dimension; of MLA, that of queries and keys.", compute=read_head_size),
     declare_size("d_ff", "values", "MLP hidden size."),
-    declare_size("n_routed_experts", "experts", "Routed experts per layer.", heading="experts"),
+    declare_size("n_routed_experts", "experts", "Routed experts per layer.", heading="routed exp."),
     declare_size("n_active_experts", "experts", "Experts per token and layer.", heading="active exp."),
     declare_size("n_shared_experts", "experts", "Shared experts per layer.", heading="shared exp."),
     declare_size("d_expert", "values", "Hidden size of one expert."),
