@@ -146,6 +146,40 @@ def test_a_table_of_ids_is_stored_as_integers(tmp_path: Path) -> None:
     assert found == pytest.approx(pc.run(config, arrays, TOKENS).logits, abs=CLOSE)
 
 
+GEMMA = {
+    "model_type": "gemma", "vocab_size": 23, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "num_key_value_heads": 1, "head_dim": 8, "intermediate_size": 24,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("flag", [True, False, None])
+def test_the_tokens_of_a_prompt_see_later_ones_if_the_config_says_so(flag: bool | None) -> None:
+    # GemmaAttention: is_causal = not use_bidirectional_attention; a token that follows the prompt changes nothing in it
+    config = {**GEMMA, "use_bidirectional_attention": flag}
+    run, other = (run_arrays(config, [*TOKENS[:-1], last]) for last in (3, 4))
+    assert bool(np.abs(run.logits[0] - other.logits[0]).max() > 1e-3) is (flag is True)
+    assert run.append([5]).logits.shape == (1, 23)
+    assert len([step for step in pc.trace(config, tokens=7).steps if step.op == "last position"]) == 1
+    mask = [step.mask for step in pc.trace(config, tokens=7).steps if step.mask]
+    assert bool(mask) is (flag is not True)
+
+
+@pytest.mark.parametrize(("flag", "sees_later"), [(None, True), (False, False)])
+def test_the_tokens_of_a_prompt_of_paligemma_see_later_ones(flag: bool | None, sees_later: bool) -> None:
+    # PaliGemmaConfig.__post_init__ sets use_bidirectional_attention of its text_config if that has null or none
+    text = {**GEMMA, "use_bidirectional_attention": flag}
+    vision = {
+        "model_type": "siglip_vision_model", "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
+        "num_attention_heads": 1, "image_size": 4, "patch_size": 2,
+    }  # fmt: skip
+    config = {
+        "model_type": "paligemma", "text_config": text, "vision_config": vision, "projection_dim": 16,
+        "image_token_index": 22,
+    }  # fmt: skip
+    run, other = (run_arrays(config, [1, 2, last]) for last in (3, 4))
+    assert bool(np.abs(run.logits[0] - other.logits[0]).max() > 1e-3) is sees_later
+
+
 def test_names_may_have_another_prefix_and_lack_the_tied_original() -> None:
     config = GPT2 | {"tie_word_embeddings": True}
     arrays = make_arrays(config)

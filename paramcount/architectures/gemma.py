@@ -17,7 +17,11 @@ def with_tanh(config: Mapping[str, Any], c: Any) -> str:
 
 
 class Gemma(AttentionDecoder):
-    """Source: arXiv:2403.08295, section 2; norms and embeddings modeling_gemma.py of the reference."""
+    """Source: arXiv:2403.08295, section 2; norms and embeddings modeling_gemma.py of the reference.
+
+    With `sees_later`, the tokens of a prompt attend to all of it, as in GemmaAttention with the reference's default
+    implementation of attention.
+    """
 
     reference = "GemmaForCausalLM"
     rotated = "d_head"
@@ -29,13 +33,15 @@ class Gemma(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=True)
 
     activation = setting(default=with_tanh)
+    sees_later = setting("use_bidirectional_attention", default=False)
     rope = rotary(positions=8192)
 
     def embed(c, tokens: Data) -> Data:
         return enlarge(super().embed(tokens))
 
     def layer(c, x: Data) -> Data:
-        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
+        causal = False if c.sees_later is True else None
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, causal=causal)
         return x + gelu_mlp(c, c.norm(x, "post_attention_layernorm"))
 
     def norm(c, x: Data, name: str) -> Data:

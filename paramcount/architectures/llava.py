@@ -98,12 +98,13 @@ class VipLlava(Llava):
 
 
 class PaliGemma(Multimodal):
-    """Source: arXiv:2407.07726, section 3.1. Tokens attend to those before them, as in the reference without
-    token_type_ids.
+    """Source: arXiv:2407.07726, section 3.1. The tokens of a prompt attend to all of it (PaliGemmaConfig sets
+    use_bidirectional_attention); over Gemma 2, to those before them, as in the reference without token_type_ids.
     """
 
     reference = "PaliGemmaForConditionalGeneration"
     conditions = (encoder_has_image_size,)
+    added_keys = {"language": {"use_bidirectional_attention": True}}
 
     vision: SerializeAsAny[Tower]
     d_projected: Positive = hf("projection_dim", absent=2048)

@@ -66,7 +66,7 @@ class Run:
 
         Raises: ParamcountError as `paramcount.run` does; if this run has already been continued.
         """
-        if sees_later_tokens(self._evaluation.out):
+        if sees_later_tokens(self._evaluation.out, cached=False):
             found = "its tokens see later ones, so that a further token changes all of them"
             raise ParamcountError(found, where=self._limits.where, expected="a run of the whole text")
         if self._n_tokens != self._evaluation.n_past:
@@ -80,13 +80,15 @@ class Run:
 WITH_TOKENS = ("tokens", "words and entities")  # rows among which those of the tokens are
 
 
-def sees_later_tokens(out: Data) -> bool:
-    """Whether tokens attend to later ones, as in an encoder: there is no cache."""
+def sees_later_tokens(out: Data, *, cached: bool = True) -> bool:
+    """Whether tokens attend to later ones of the same pass, as in an encoder. `cached`: count attention that keeps its
+    keys, too, with which tokens may follow those of a prompt."""
     return any(
         isinstance(data.operation, Fourier)
         or (
             isinstance(data.operation, Attention)
             and not data.operation.causal
+            and (cached or not data.operation.cached)
             and (data.inputs[0].shape[0] in WITH_TOKENS or isinstance(data.inputs[0].shape[0], int))
             and data.inputs[1].shape[0] in (*WITH_TOKENS, "blocks")
         )

@@ -235,6 +235,8 @@ class Sizes(BaseModel):
     layered: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     section: ClassVar[str | None] = None  # the section of a multimodal config.json that these fields are read from
     named_parts: ClassVar[Mapping[str, NamedPart]] = {}  # {field: its section}, for parts of any model type
+    # {field of a part: keys that the config class of the whole sets in its section if they are missing or null}
+    added_keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     conditions: ClassVar[tuple[Condition, ...]] = ()  # checks of config.json keys that no weight depends on
     root_conditions: ClassVar[tuple[Condition, ...]] = ()  # of keys outside of the architecture's section
 

@@ -102,7 +102,9 @@ def get_part_document(architecture: type[Sizes], name: str, document: Mapping[st
     """What the settings of a part are read from: its section if it can be any model, else the whole config.json."""
     if part := architecture.named_parts.get(name):
         return get_section(document, part.section or name) or part.default
-    return get_language_section(document) if name == "language" else document
+    section = get_language_section(document) if name == "language" else document
+    added = {key: value for key, value in architecture.added_keys.get(name, {}).items() if section.get(key) is None}
+    return {**section, **added} if added else section
 
 
 def get_language_section(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -52,6 +52,11 @@ class Place(NamedTuple):
         return any(scope.axis == "expert" for scope in self.scopes)
 
 
+def continues_text(attention: Attention) -> bool:
+    """Whether a further token may follow those that it reads."""
+    return attention.causal or {"tokens"} == {entry.shape[0] for entry in attention.cached}
+
+
 def outputs_tokens(out: Data) -> bool:
     """Whether each row of the output belongs to a token, not to another sequence, such as the actions of a robot."""
     return not out.shape or not isinstance(out.shape[0], str) or out.shape[0] == "tokens"
@@ -72,9 +77,9 @@ class Shapes:
         # A prompt that an encoder reads is there as a whole, also if its tokens attend to earlier ones alone
         attentions = [attention for attention, rows in attending if rows == "tokens"]
         is_recurrent = any(data.operation.state_shapes for data in flow)
-        # No token attends to a later one
+        # A next token follows the last one: no token attends to a later one, or those of a prompt do
         is_mixed = bool(attending) or any(isinstance(data.operation, Fourier) for data in flow)
-        self.causal = is_recurrent or any(attention.causal for attention in attentions) or not is_mixed
+        self.causal = is_recurrent or any(map(continues_text, attentions)) or not is_mixed
         self.cached_rows = {
             id(data): self.count_visible_keys(attention) for attention in attentions for data in attention.cached
         }

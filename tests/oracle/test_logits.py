@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
+torch = pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
-from paramcount.api import load
-from paramcount.architectures.emu3 import Emu3
-from paramcount.counting.tensors import list_tensors
-from paramcount.execution import run_model
-from paramcount.execution.evaluate import Evaluation
-from paramcount.execution.weights import open_weights
-from tests.oracle import images, logits, passes
+from paramcount.api import load  # noqa: E402
+from paramcount.architectures.emu3 import Emu3  # noqa: E402
+from paramcount.counting.tensors import list_tensors  # noqa: E402
+from paramcount.execution import run_model  # noqa: E402
+from paramcount.execution.evaluate import Evaluation  # noqa: E402
+from paramcount.execution.weights import open_weights  # noqa: E402
+from tests.oracle import images, logits, passes  # noqa: E402
 
 pytestmark = pytest.mark.oracle
 RUNNING = (Path(__file__).parents[1] / "data" / "running.txt").read_text(encoding="utf-8").splitlines()
@@ -28,6 +29,29 @@ def test_the_flow_computes_the_logits_of_the_reference(name: str) -> None:
     difference = logits.compare(name)
     assert difference.whole < logits.TOLERANCE
     assert difference.decoded < logits.TOLERANCE
+
+
+def test_a_prompt_of_gemma_that_sees_later_tokens_is_continued_as_in_the_reference() -> None:
+    document = {**passes.make_document("gemma"), "use_bidirectional_attention": True}
+    assert logits.compare_logits(document, "GemmaForCausalLM").whole < logits.TOLERANCE
+    model, ids = logits.build_reference(document, "GemmaForCausalLM"), passes.make_token_ids(logits.TOKENS, 1)
+    with torch.no_grad():
+        expected = logits.decode_reference(model, ids)
+    loaded, tokens = load(document), ids[0].tolist()
+    run = run_model(loaded.settled_sizes, logits.save_weights(model), tokens[: logits.PROMPT])
+    parts = [run.logits]
+    for token in tokens[logits.PROMPT :]:
+        run = run.append([token])
+        parts.append(run.logits)
+    assert np.abs(np.concatenate(parts) - expected).max() / np.abs(expected).max() < logits.TOLERANCE
+
+
+@pytest.mark.parametrize("head_dim", [1])
+@pytest.mark.parametrize("name", ["gemma2", "llama", "gemma3_text"])
+def test_heads_of_one_value_are_rotated_as_in_the_reference(name: str, head_dim: int) -> None:
+    document = {**passes.make_document(name), "head_dim": head_dim}
+    difference = logits.compare_logits(document, passes.find_class(name))
+    assert max(difference) < logits.TOLERANCE
 
 
 @pytest.mark.parametrize("name", READS_TEXT_ALONE)
