@@ -17,6 +17,7 @@ from paramcount.sizes.conditions import grouped_routing, padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, equal_to, rotary_part
 from paramcount.sizes.rules import check_even
 from paramcount.sizes.setting_fields import make_rope
+from paramcount.sizes.setting_kinds import LEAST_ZERO, NUMBER
 
 
 def head_size(js: ConfigJson, c: FieldValues) -> Any:
@@ -111,9 +112,11 @@ class BailingMoeV2(BailingMoe):
     d_rope: Positive = derived(rotary_part(1.0))
     qk_norm: Flag = hf("use_qk_norm", absent=True)
 
-    norm_eps = setting("rms_norm_eps", default=stated("rms_norm_eps"))
+    norm_eps = setting("rms_norm_eps", default=stated("rms_norm_eps"), kind=LEAST_ZERO._replace(takes_null=False))
     rope = setting(default=stated_rope)
-    routed_scale = setting("routed_scaling_factor", default=stated("routed_scaling_factor"))
+    routed_scale = setting(
+        "routed_scaling_factor", default=stated("routed_scaling_factor"), kind=NUMBER._replace(takes_null=False)
+    )
     n_groups = setting("n_group", default=8)
     n_active_groups = setting("topk_group", default=4)
 
