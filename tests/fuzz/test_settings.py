@@ -45,7 +45,7 @@ def test_every_command_answers_or_refuses_an_odd_setting() -> None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model = call_or_refuse(lambda: pc.load(reader.make_document(value)))  # noqa: B023 it is called here
+                model: Any = call_or_refuse(lambda: pc.load(reader.make_document(value)))  # noqa: B023 called here
                 verdicts["read" if model else "refused"] += 1
                 is_drawn = model and verdicts["read"] % EVERY_SLOW == 0
                 for ask in (*(COMMANDS if model else ()), *(SLOW if is_drawn else ())):
