@@ -44,7 +44,8 @@ from paramcount.huggingface.multimodal import (
 )
 from paramcount.sizes import LARGEST, Origin, Sizes, get_key, inner_configs
 from paramcount.sizes.key_names import describe_defaults, find_main_key
-from paramcount.sizes.reading import Reading, add_settings, get_language_section
+from paramcount.sizes.reading import Reading, add_settings, check_setting_values, get_language_section
+from paramcount.sizes.setting_fields import list_settings
 from paramcount.sizes.settings import check_settings
 from paramcount.sizes.single_layers import PER_LAYER, make_per_layer_error
 
@@ -243,8 +244,9 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     if notes:
         reading = reading._replace(notes=(*notes, *reading.notes))
     context_key, context_length = find_context(document)
-    settled = add_settings(sizes, reading.document)  # raises an error for a wrong setting
+    check_setting_values(sizes, reading.document)
     if context_length is not None:
+        settled = add_settings(sizes, reading.document) if "first_position" in list_settings(type(sizes)) else sizes
         context_length = max(context_length - settled.count_unused_positions(), 0) or None
     if context_key in reading.unread:
         unread = {key: value for key, value in reading.unread.items() if key != context_key}

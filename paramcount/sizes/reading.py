@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
+from functools import cache
 from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Unknown, is_known
 from paramcount.sizes import Origin, Sizes, find_default, inner_configs
 from paramcount.sizes.setting_fields import Setting, list_settings
+from paramcount.sizes.setting_kinds import KEY_KINDS, Kind
 
 LANGUAGE_SECTIONS = ("text_config", "llm_config")
+SCALAR_TYPES = {str, int, float, bool, type(None), list}  # faster to check than isinstance(value, Mapping)
+DEPTH = 8  # of sections within sections; settings lie at most 4 deep
 
 
 class Reading(NamedTuple):
@@ -44,6 +48,49 @@ def add_settings(sizes: Sizes, document: Mapping[str, Any]) -> Sizes:
         if isinstance(part := getattr(sizes, name), Sizes)
     }
     return (sizes.model_copy(update=inner) if inner else sizes).with_settings(values)
+
+
+def check_setting_values(sizes: Sizes, document: Mapping[str, Any]) -> None:
+    """Raises: ParamcountError for a setting of the wrong type or out of range.
+
+    Reading every setting takes as long as counting the model, so they are read only if a value may be wrong.
+    """
+    if not has_usual_values(document, list_key_kinds(tuple(list_architectures(sizes)))):
+        add_settings(sizes, document)
+
+
+def list_architectures(sizes: Sizes) -> Iterator[type[Sizes]]:
+    """The architectures of a model and of its parts."""
+    yield type(sizes)
+    for name in inner_configs(type(sizes)):
+        if isinstance(part := getattr(sizes, name), Sizes):
+            yield from list_architectures(part)
+
+
+@cache
+def list_key_kinds(architectures: tuple[type[Sizes], ...]) -> Mapping[str, tuple[Kind, ...]]:
+    """{config.json key: the kinds that a setting of these architectures may ask it for}, whatever its section."""
+    kinds = {key: {kind: None} for key, kind in KEY_KINDS.items()}  # dictionaries as ordered sets
+    for architecture in architectures:
+        for setting in list_settings(architecture).values():
+            own = dict.fromkeys(setting.names, setting.kind) | dict(setting.kinds)
+            for path, kind in own.items():
+                if kind is not None:
+                    kinds.setdefault(path.rpartition(".")[2], {})[kind] = None
+    return {key: tuple(found) for key, found in kinds.items()}
+
+
+def has_usual_values(document: Mapping[str, Any], kinds: Mapping[str, tuple[Kind, ...]], depth: int = DEPTH) -> bool:
+    """Whether each value, in sections too, is one that every setting which may read its key accepts."""
+    for key, value in document.items():
+        for kind in kinds.get(key, ()):
+            if not (value is None and kind.takes_null) and not kind.is_valid(value):
+                return False
+        if type(value) in SCALAR_TYPES or not depth or not isinstance(value, Mapping):
+            continue
+        if not has_usual_values(value, kinds, depth - 1):
+            return False
+    return True
 
 
 def add_part_settings(part: Sizes, architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> Sizes:
