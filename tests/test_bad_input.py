@@ -416,10 +416,10 @@ def publish_figure(value: object, source: str = "paper") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"bogus": 1}, "bogus: unknown field (expected sources, notes, config, settings, publisher or 14 others)"),
+        ({"bogus": 1}, "bogus: unknown field (expected sources, notes, config, settings, publisher or 15 others)"),
         (
             {"famly": "llama"},
-            "famly: unknown field (expected family, name, claims, aliases, hf or 14 others); did you mean family?",
+            "famly: unknown field (expected family, name, claims, aliases, hf or 15 others); did you mean family?",
         ),
         ({"architecture": None}, f"architecture is missing {ARCHITECTURE_OR_ESTIMATE}"),
         ({"config": None}, f"config is missing {ARCHITECTURE_OR_ESTIMATE}"),

@@ -91,7 +91,7 @@ def test_the_error_for_an_unknown_column_names_the_nearest(
     word = name.split(",")[-1].removeprefix("-" if option == "--sort" else "")
     assert message.startswith("unknown column '")
     assert word.replace("\x1b", "x1b") in message
-    assert "or 44 others)" in message
+    assert "or 45 others)" in message
     assert message.partition("(expected ")[2].partition(")")[0].count(", ") == 4
     assert f"did you mean {nearest}" in message if nearest else "did you mean" not in message
 

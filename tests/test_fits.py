@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from tests.conftest import Runner
+from tests.running import Runner
 
 with (Path(__file__).parent / "data" / "fits.csv").open(encoding="utf-8", newline="") as file:
     ROWS = {row["id"]: row for row in csv.DictReader(file)}

@@ -41,7 +41,7 @@ def test_no_command_lists_the_layers_one_by_one(
 def test_a_mix_lists_the_layers_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     indices = Repeat.indices.fget  # type: ignore[attr-defined]
-    monkeypatch.setattr(Repeat, "indices", property(lambda repeat: calls.append(1) or indices(repeat)))
+    monkeypatch.setattr(Repeat, "indices", property(lambda repeat: (calls.append(1), indices(repeat))[1]))
     numbers = []
     for n in (12, 500):
         calls.clear()

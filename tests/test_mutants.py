@@ -369,7 +369,7 @@ def has_sizes(test: Callable[[Any], bool]) -> Callable[[str], bool]:
 
 
 def has_head(*, tied: bool) -> Callable[[str], bool]:
-    has_tie = has_sizes(lambda c: build_as_reference(c).tie_word_embeddings == tied)
+    has_tie = has_sizes(lambda c: getattr(build_as_reference(c), "tie_word_embeddings") == tied)  # noqa: B009
     return lambda id: zoo.load_entry(id).reading.head and has_tie(id)
 
 

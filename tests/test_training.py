@@ -200,6 +200,7 @@ def test_a_fit_names_the_largest_micro_batch_and_what_helps() -> None:
     fitting = pc.training("llama-3.1-8b", gpu="8xH100", context=8192, fsdp=8, checkpointing="full").fit
     assert fitting is not None
     assert fitting.fits
+    assert fitting.largest_batch is not None
     options: dict[str, Any] = {"context": 8192, "fsdp": 8, "checkpointing": "full", "gpu": "8xH100"}
     sizes = [pc.training("llama-3.1-8b", batch=fitting.largest_batch + n, **options).fit for n in (0, 1)]
     assert [fit.fits for fit in sizes if fit] == [True, False]

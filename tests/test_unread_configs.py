@@ -201,7 +201,7 @@ def test_no_published_config_of_the_zoo_has_modeling_code_that_was_not_compared(
 def test_sizes_under_the_names_of_another_tool_are_an_error(name: str, key: str) -> None:
     message = model_error(OTHER_NAMES[name])
     assert message.startswith(f"{key} is missing, and num_layers, ")
-    assert " look like sizes under another name (expected the keys of " in message
+    assert " look like sizes under other names (expected the keys of " in message
 
 
 @pytest.mark.parametrize(("name", "total"), [("EleutherAI_gpt-j-6b", 6_050_882_784)])
@@ -214,6 +214,4 @@ def test_a_bare_model_type_or_one_misspelt_key_is_no_error() -> None:
     assert pc.count({"model_type": "qwen3"}).total == pc.count({"model_type": "qwen3", "rope_theta": 5e5}).total
     one = {key: value for key, value in LLAMA.items() if key != "hidden_size"} | {"hiden_size": 64}
     assert "did you mean hidden_size?" in pc.count(one).warnings[0]
-    assert model_error({"model_type": "llama", "hiden_size": 64}) == (
-        "hidden_size is missing, and hiden_size looks like a size under another name (expected the keys of LlamaConfig)"
-    )
+    assert "did you mean hidden_size?" in pc.count({"model_type": "llama", "hiden_size": 64}).warnings[0]

@@ -128,5 +128,5 @@ def test_an_activation_with_parameters_is_refused_for_what_it_is(model_type: str
 
 def test_a_stated_section_of_vibe_voice_has_the_defaults_of_the_encoder() -> None:
     """VibeVoiceAsrForConditionalGeneration of transformers 5.23.0: latents of 128 values, of 64 in a stated section."""
-    whole, stated, empty = (pc.load(vibe_voice(section)).sizes for section in (None, {"num_filters": 8}, {}))
-    assert [sizes.semantic.d_latent for sizes in (whole, stated, empty)] == [128, 64, 64]
+    models = [pc.load(vibe_voice(section)) for section in (None, {"num_filters": 8}, {})]
+    assert [model.sizes.model_dump()["semantic"]["d_latent"] for model in models] == [128, 64, 64]

@@ -13,6 +13,7 @@ from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, d
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head
 from paramcount.sizes.rules import check_flag
+from paramcount.sizes.setting_kinds import WORD
 from paramcount.sizes.settings import ACTIVATIONS
 
 LAYERS = "deberta.encoder.layer.{layer}."
@@ -69,7 +70,7 @@ class DebertaV2(Deberta):
     has_conv: Flag = derived(lambda js, c: c["d_conv"] > 0)
     d_conv_group: Positive = derived(group_of_convolution)
 
-    conv_activation = setting("conv_act", default="tanh")
+    conv_activation = setting("conv_act", default="tanh", kind=WORD)  # the sizes check it if there is a convolution
     farthest = setting(default=farthest_bucket)
 
     def distances(c) -> Data:

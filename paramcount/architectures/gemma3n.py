@@ -51,6 +51,7 @@ from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.layer_types import check_kv_sources, sharing_layers
 from paramcount.sizes.rules import check_divides, check_sliding_or_full
+from paramcount.sizes.setting_kinds import INTEGER
 
 
 def sparse_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
@@ -116,7 +117,7 @@ class Gemma3nText(AttentionDecoder):
     rope = filled_rotary("full_attention", 1_000_000, 32768)
     local_rope = filled_rotary("sliding_attention", 10_000, 32768, key="rope_local_base_freq", scaled=False)
     attention_scale: ClassVar[float] = 1.0
-    active_stream = setting("altup_active_idx", default=0)
+    active_stream = setting("altup_active_idx", default=0, kind=INTEGER)  # from behind, if it is negative
     gate_sparsity = setting(default=gate_sparsity)
     logit_cap = setting("final_logit_softcapping", default=30.0)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paramcount.costs.sharding import REPLICATED_DETAILS, is_replicated
 from paramcount.flow import Attention, Block, Data, Experts, Layers, Linear, Repeat, Reshape, Split, list_steps
@@ -46,6 +46,11 @@ class LayerActivations(NamedTuple):
     input_bytes: int  # from which full recomputation starts
     saved_bytes: int  # all, the input included
     score_bytes: int  # of these, what selective recomputation computes again: softmax and dropout of attention
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain data for JSON; the layers as [first index, number of layers]."""
+        fields = self._asdict()
+        return {"runs": [list(run) for run in fields.pop("repeat").runs], **fields}
 
 
 class Activations(NamedTuple):

@@ -117,7 +117,7 @@ class Training:
             **{name: getattr(self, name) for name in names},
             "formulas": dict(self.formulas),
             "stages": [share._asdict() | {"total_bytes": share.total_bytes} for share in self.stages],
-            "layers": [layer._asdict() for layer in self.layers],
+            "layers": [layer.to_dict() for layer in self.layers],
             "fit": self.fit.to_dict() if self.fit else None,
             "warnings": list(self.warnings),
             "notes": list(self.notes),

@@ -199,20 +199,19 @@ def check_has_known_sizes(
 ) -> None:
     """Raise an error if a config.json states its sizes under names that the reference does not have.
 
-    It does if the hidden size and another size that every model has are missing, but ignored keys look like sizes. A
-    single misspelt key is a warning.
+    It does if the hidden size and another size that every model has are missing, but several ignored keys look like
+    sizes. A single one is a warning.
     """
     names = [suspect.key for suspect in ignored.keys if suspect.is_size]
     hidden = origin.get("d_model")
-    if not names or hidden is None or hidden.keys:
+    if len(names) < 2 or hidden is None or hidden.keys:
         return
     spellings = get_key(architecture, "d_model").spellings("d_model")
     is_repeated = not set(spellings).isdisjoint(ignored.repeated)
     others = {*list_default_sizes(architecture, origin, used.union(ignored.repeated))} - {"d_model", "vocab_size"}
     if others and not is_repeated:
-        looks = "looks like a size" if len(names) == 1 else "look like sizes"
         raise ParamcountError(
-            f"is missing, and {format_names(names)} {looks} under another name",
+            f"is missing, and {format_names(names)} look like sizes under other names",
             where=find_main_key(spellings, document),
             expected=f"the keys of {describe_defaults(document)}",
         )
@@ -233,7 +232,8 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
         raise make_per_layer_error()
     if composite and not is_whole_supported(document, composite):
         counted_cls, has_head = get_composite_class(model_type, cls)
-        check_class(model_type, cls, architecture_of(model_type))
+        if cls not in list_equivalent_classes(architecture_of(composite.default_type)):
+            check_class(model_type, cls, architecture_of(model_type))
         sizes, reading, architecture = read_language_model_only(document, composite, counted_cls, has_head)
         warnings = warn_other_class(document, counted_cls or reading.reference)
         warnings += warn_own_code(document, architecture_of(model_type), counted_cls or reading.reference)

@@ -84,7 +84,7 @@ def _load_object(config: ConfigObject) -> zoo.Model:
     """The model of a config object, read like the config.json that it would save."""
     type_name = make_printable(type(config).__name__, 60)
     try:
-        document = json.loads(json.dumps(config.to_dict(), default=str))
+        document = json.loads(json.dumps(config.to_dict(), default=_format_dtype))
     except Exception as error:  # whatever the object's own code raises, including RecursionError
         problem = f"to_dict() of {type_name} raises {type(error).__name__}: {make_printable(error, 200)}"
         raise ParamcountError(problem, expected=SPEC_HELP) from error
@@ -92,6 +92,11 @@ def _load_object(config: ConfigObject) -> zoo.Model:
         raise ParamcountError(f"to_dict() of {type_name} does not return a mapping", expected=SPEC_HELP)
     name = getattr(config, "name_or_path", None)
     return load_mapping(document, make_printable(name, 100) if isinstance(name, str) and name else "unnamed")
+
+
+def _format_dtype(value: object) -> str:
+    """A data type as a config.json states it: bfloat16 for torch.bfloat16."""
+    return str(value).removeprefix("torch.")
 
 
 def _load_url(url: str, download: bool) -> zoo.Model:
