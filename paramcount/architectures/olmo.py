@@ -3,6 +3,8 @@
 Queries, keys and values are clipped if the config sets clip_qkv.
 """
 
+from typing import ClassVar
+
 from paramcount.flow import Data, plain_norm
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, setting
@@ -23,6 +25,7 @@ class Olmo(AttentionDecoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
+    norm_eps: ClassVar[float] = 1e-5
     clip_qkv = setting("clip_qkv", default=None)
 
     def layer(c, x: Data) -> Data:
@@ -31,4 +34,4 @@ class Olmo(AttentionDecoder):
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def norm(c, x: Data, name: str) -> Data:
-        return plain_norm(x, "layer", 1e-5)
+        return plain_norm(x, "layer", c.norm_eps)

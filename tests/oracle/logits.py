@@ -46,7 +46,8 @@ def build_reference(document: dict[str, Any], cls_name: str) -> Any:
     model = passes.build_model(document, cls_name)
     flaws.mend(model)
     fill_weights(model)
-    if getattr(model.config.get_text_config(), "use_bidirectional_attention", None) is True and model._supports_sdpa:
+    text_config = getattr(model.config, "text_config", model.config)
+    if getattr(text_config, "use_bidirectional_attention", None) is True and model._supports_sdpa:
         model.set_attn_implementation("sdpa")  # the default; another one reads the mask, which is causal
     return model
 

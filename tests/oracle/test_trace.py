@@ -287,6 +287,10 @@ def visible_tokens(step: Step, rows: int, columns: int) -> list[list[bool]]:
     ]
 
 
+# Eager attention, which alone returns its weights, reads a causal mask; the logits are compared with the default one.
+CAUSAL_IF_EAGER = ("paligemma",)
+
+
 def check_masks(name: str, asked: TraceOptions) -> int:
     """How many attention patterns have the shape and the mask that the trace says."""
     import torch
@@ -320,7 +324,7 @@ def check_masks(name: str, asked: TraceOptions) -> int:
                 not name.startswith("falcon") and pattern.isfinite().all()
             ):  # of a Falcon the reference gives the scores instead
                 assert not (does & ~may).any()
-                if not choosing:
+                if not choosing and name not in CAUSAL_IF_EAGER:
                     assert (does == may).all()
         found += len(real)
     return found
