@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import paramcount as pc
@@ -41,7 +43,12 @@ def test_no_command_lists_the_layers_one_by_one(
 def test_a_mix_lists_the_layers_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     indices = Repeat.indices.fget  # type: ignore[attr-defined]
-    monkeypatch.setattr(Repeat, "indices", property(lambda repeat: (calls.append(1), indices(repeat))[1]))
+
+    def list_indices(repeat: Repeat) -> Any:
+        calls.append(1)
+        return indices(repeat)
+
+    monkeypatch.setattr(Repeat, "indices", property(list_indices))
     numbers = []
     for n in (12, 500):
         calls.clear()
