@@ -18,6 +18,7 @@ from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
     Data,
     Size,
+    Unknown,
     Unreachable,
     block,
     given,
@@ -147,8 +148,10 @@ def target_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return tuple(layer if 0 <= layer < n else n for layer in targets)
 
 
-def viewed_layers(config: Mapping[str, Any], c: Any) -> tuple[int, ...]:
-    """The states that the projectors read; all corners are of the last one."""
+def viewed_layers(config: Mapping[str, Any], c: Any) -> tuple[int, ...] | Unknown:
+    """The states that the projectors read; all corners are of the last one. Unknown in an entry without settings."""
+    if config.get("deepstack_layer_map") is None:
+        return Unknown("viewed_layers")
     return (*(view for view, _ in layer_pairs(config)), config.get("spatial_vision_layer", -1))
 
 

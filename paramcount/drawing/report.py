@@ -23,7 +23,7 @@ from paramcount.tracing.render import describe_scope, describe_step, list_footno
 from paramcount.tracing.run import trace_model
 from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Scope, Step, Trace
-from paramcount.views.compare import Row, build_comparison_table, make_rows
+from paramcount.views.compare import Row, build_comparison_table, make_rows, select_columns
 from paramcount.views.model import build_model_table, describe_count
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.checks import Check, run_checks, summarize_checks
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 TOKENS = 5  # in each trace
 FAR_APART = 30  # ratio of the largest to the smallest total above which bars use a log scale
+COMPARED = (  # columns of the table of all models, which fits a page; the bars have the components
+    "id", "total", "active", "bytes_fp32", "bytes_bf16", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head",
+    "d_ff", "n_routed_experts", "n_active_experts", "d_expert", "vocab_size", "context_length", "tied",
+)  # fmt: skip
 MAX_MODELS = 200  # in one report
 LONGEST = 4000  # characters of one text
 BARS_LABEL = "Bar chart: total and active parameters of each model by component; the table lists the same numbers"
@@ -103,7 +107,7 @@ def render_page(models: Sequence[Model]) -> str:
     html: str = template.render(
         version=__version__,
         chapters=[make_chapter(model, f"m{i}", Markup) for i, model in enumerate(models, 1)],
-        comparison=build_comparison_table(rows) if rows else None,
+        comparison=build_comparison_table(rows, columns=",".join(select_columns(rows, COMPARED))) if rows else None,
         bars=_draw_bars(rows, Markup) if any(not row["estimate"] for row in rows) else None,
     )
     return html

@@ -105,9 +105,11 @@ def state_block(document: dict[str, Any], block: Block) -> Iterator[tuple[str, l
 
 
 def find_object(document: dict[str, Any], place: Place) -> dict[str, Any]:
-    """The object at a place; objects that are missing are added."""
+    """The object at a place; objects that are missing or null are added."""
     for step in place:
-        document = document.setdefault(step, {})
+        if document.get(step) is None:
+            document[step] = {}
+        document = document[step]
     return document
 
 

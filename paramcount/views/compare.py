@@ -212,7 +212,7 @@ def _choose_columns(rows: Sequence[Row], columns: str | None, format: str) -> tu
         return _find_columns(["id", *names], list_columns(rows))
     if format in ("csv", "json"):
         return list_columns(rows)
-    return _select_columns(rows, PAPER_COLUMNS if format == "latex" else TERMINAL_COLUMNS)
+    return select_columns(rows, PAPER_COLUMNS if format == "latex" else TERMINAL_COLUMNS)
 
 
 def _find_columns(names: Iterable[str], columns: Sequence[str]) -> tuple[str, ...]:
@@ -221,7 +221,7 @@ def _find_columns(names: Iterable[str], columns: Sequence[str]) -> tuple[str, ..
     return tuple(dict.fromkeys(s if (s := name.lower()) in known else find_column(name, columns) for name in names))
 
 
-def _select_columns(rows: Sequence[Row], columns: Sequence[str]) -> tuple[str, ...]:
+def select_columns(rows: Sequence[Row], columns: Sequence[str]) -> tuple[str, ...]:
     """The columns, without those about experts if no model has any, and with differences if sizes were changed."""
     has_experts = any(row["n_routed_experts"] for row in rows)
     components = {name for name in COMPONENTS if any(row[name] for row in rows)}
