@@ -37,7 +37,7 @@ TOKENS = 5  # in each trace
 FAR_APART = 30  # ratio of the largest to the smallest total above which bars use a log scale
 COMPARED = (  # columns of the table of all models, which fits a page; the bars have the components
     "id", "total", "active", "bytes_fp32", "bytes_bf16", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head",
-    "d_ff", "n_routed_experts", "n_active_experts", "d_expert", "vocab_size", "context_length", "tied",
+    "d_ff", "n_routed_experts", "n_active_experts", "d_expert", "vocab_size", "context_length",
 )  # fmt: skip
 MAX_MODELS = 200  # in one report
 LONGEST = 4000  # characters of one text

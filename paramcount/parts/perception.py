@@ -139,6 +139,8 @@ def is_normed(js: ConfigJson, c: FieldValues) -> Any:
 
 def scaled_angles(config: Mapping[str, Any], c: Any) -> Rope:
     """Positions of any image reach as far as those of the reference."""
+    if "architecture" not in config:
+        raise LookupError("an entry without settings names no variant")
     (rows, columns), (down, across) = grid(config), read_pair(config, "ref_feat_shape", find_variant(config).reference)
     if rows * across != columns * down:
         raise ValueError("positions down and across are scaled differently")
