@@ -9,7 +9,7 @@ from paramcount.parts.classic import first_pooled, multi_head, second_bias
 from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.encoders import embed_tokens, masked_head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Positive, Sizes, derived, hf, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Sizes, derived, hf, setting
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.derivations import class_ends, d_model_per_head, per_layer
 from paramcount.sizes.rules import check_heads_fill
@@ -47,13 +47,13 @@ class Albert(Sizes):
     vocab_size: Positive = hf(absent=30000)
     d_embedding: Positive = hf(absent=128)
     d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=12)
+    n_layers: Natural = hf(absent=12)
     n_layer_groups: Positive = hf("num_hidden_groups", absent=1)
     layer_groups: Indices = derived(group_of_each)
     inner_layers: Indices = derived(layers_of_a_group)
     n_heads: Positive = hf(absent=64)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=16384)
+    d_ff: Natural = hf(absent=16384)
     n_positions: Positive = hf("max_position_embeddings", absent=512)
     n_token_types: Positive = hf(absent=2)
     pooled: Flag = derived(class_ends("Model", "ForMultipleChoice", "ForPreTraining", "ForSequenceClassification"))

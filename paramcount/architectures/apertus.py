@@ -2,7 +2,19 @@
 
 from paramcount.flow import Activation, Data, Weight, activate, linear
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, derived, equal_to, hf, rotary, setting
+from paramcount.sizes import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    derived,
+    equal_to,
+    hf,
+    rotary,
+    setting,
+)
 from paramcount.sizes.conditions import padding_in_table
 
 SCALED = {  # the reference's default of rope_parameters
@@ -25,7 +37,7 @@ class Apertus(AttentionDecoder):
     defaults = {"vocab_size": 131072, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_ff: Positive = hf(absent=14336)
+    d_ff: Natural = hf(absent=14336)
     learned_activation: Flag = derived(is_learned)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)

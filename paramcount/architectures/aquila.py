@@ -2,7 +2,7 @@
 
 from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import check_heads_fill
 
 
@@ -15,7 +15,7 @@ class Aquila(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=11008)
+    d_ff: Natural = hf(absent=11008)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

@@ -4,7 +4,19 @@ from paramcount.flow import Data, route
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import layers_by_mlp
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf, rotary, setting
+from paramcount.sizes import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    derived,
+    hf,
+    rotary,
+    setting,
+)
 from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill
@@ -31,9 +43,9 @@ class Arctic(Decoder):
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)
     window: Positive | None = hf(absent=None)
-    d_expert: Positive = hf("intermediate_size", absent=14336)  # also of the MLP in a layer without experts
+    d_expert: Natural = hf("intermediate_size", absent=14336)  # also of the MLP in a layer without experts
     n_routed_experts: Positive = hf("num_local_experts", absent=8)
-    n_active_experts: Positive = hf(absent=1)
+    n_active_experts: Natural = hf(absent=1)
     residual_mlp: Flag = hf("parallel_attn_mlp_res", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

@@ -19,9 +19,9 @@ class AriaText(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_expert: Positive = hf("intermediate_size", absent=4096)
+    d_expert: Natural = hf("intermediate_size", absent=4096)
     n_routed_experts: Positive = hf("moe_num_experts", absent=8)
-    n_active_experts: Positive = hf("moe_topk", absent=2)
+    n_active_experts: Natural = hf("moe_topk", absent=2)
     n_shared_experts: Natural = hf("moe_num_shared_experts", absent=2)
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)

@@ -6,7 +6,7 @@ The 13B models have ALiBi in place of rotary positions.
 from paramcount.flow import Data, alibi, attend, linear, rope
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoder import Decoder
-from paramcount.sizes import Buffers, Flag, Positive, d_model_per_head, derived, hf
+from paramcount.sizes import Buffers, Flag, Natural, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_even, check_heads_fill
 
 
@@ -21,7 +21,7 @@ class Baichuan(Decoder):
 
     n_heads: Positive = hf()
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf()
+    d_ff: Natural = hf()
     rotary: Flag = derived(lambda js, c: "max_position_embeddings" in js)  # the 13B models have model_max_length alone
     tie_word_embeddings: Flag = hf(absent=False)
 

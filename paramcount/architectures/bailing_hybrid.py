@@ -72,9 +72,9 @@ class BailingHybrid(LatentDecoder):
     d_conv: Positive = hf(
         "linear_conv_kernel_dim", "short_conv_kernel_size", absent=4, null=unless(("linear_attention",))
     )
-    d_ff: Positive = hf(absent=6144)
+    d_ff: Natural = hf(absent=6144)
     dense_layers: Indices = derived(dense_by_type(first_dense(2)))
-    d_expert: Positive = hf(absent=768)
+    d_expert: Natural = hf(absent=768)
     n_routed_experts: Natural = hf("num_experts", "num_local_experts", absent=512, null=needed("num_experts"))
     n_active_experts: Natural = hf(
         "num_experts_per_token", "num_experts_per_tok", absent=8, null=needed("num_experts_per_token")

@@ -43,7 +43,7 @@ class Bamba(Decoder):
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
     d_head: Positive = hf(absent=d_model_per_head, null=if_no_attention)
     d_rope: Natural = derived(rotated_share(0.5, key=False))
-    d_ff: Positive = hf(absent=14336)
+    d_ff: Natural = hf(absent=14336)
     n_mamba_heads: Positive = hf(absent=128)
     d_mamba_head: Positive = derived(mamba_head)
     n_groups: Positive = hf(absent=1, null=if_no_mixer)

@@ -14,7 +14,7 @@ from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, 
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type
 from paramcount.sizes.rules import check_even, check_sliding_or_full
-from paramcount.sizes.types import Flag, Indices, Positive, Words
+from paramcount.sizes.types import Flag, Indices, Natural, Positive, Words
 
 # The reference's default of rope_parameters.
 ROPES = {SLIDING[1]: None, SLIDING[0]: {"rope_type": "default", "rope_theta": 10_000.0}}
@@ -52,11 +52,11 @@ class Beam(AttentionDecoder):
     layer_types: Words = hf(absent=full_every_sixth, null=ABSENT)
     rotated_words: Words = derived(turned)
     window: Positive | None = hf(absent=512)
-    d_ff: Positive = hf(absent=20480)
+    d_ff: Natural = hf(absent=20480)
     dense_layers: Indices = derived(dense_by_type(lambda js, c: tuple(range(min(3, c["n_layers"])))))
-    d_expert: Positive = hf(absent=2560)
+    d_expert: Natural = hf(absent=2560)
     n_routed_experts: Positive = hf("num_experts", absent=256)
-    n_active_experts: Positive = hf(absent=8)
+    n_active_experts: Natural = hf(absent=8)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

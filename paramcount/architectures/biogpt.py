@@ -7,7 +7,7 @@ from paramcount.parts.classic import multi_head
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf, setting
+from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
 
@@ -22,7 +22,7 @@ class BioGPT(Decoder):
     n_positions: Positive = hf("max_position_embeddings", absent=1024)
     n_heads: Positive = hf(absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=4096)
+    d_ff: Natural = hf(absent=4096)
     tie_word_embeddings: Flag = hf(absent=True)
 
     prefix = "biogpt."

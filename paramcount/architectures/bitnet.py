@@ -2,7 +2,7 @@
 
 from paramcount.flow import Data, activate, linear, rms_norm
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import Flag, Positive, equal_to, hf, rotary, setting
+from paramcount.sizes import Flag, Natural, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
 
@@ -16,7 +16,7 @@ class BitNet(AttentionDecoder):
     defaults = {"vocab_size": 128256, "d_model": 2560, "n_layers": 30, "n_heads": 20}
 
     n_kv_heads: Positive = hf(absent=5, null=equal_to("n_heads"))
-    d_ff: Positive = hf(absent=6912)
+    d_ff: Natural = hf(absent=6912)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

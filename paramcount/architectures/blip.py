@@ -48,10 +48,10 @@ class BlipText(Sizes):
 
     vocab_size: Positive = hf(absent=30524)
     d_model: Positive = hf(absent=768)
-    n_layers: Positive = hf(absent=12)
+    n_layers: Natural = hf(absent=12)
     n_heads: Positive = hf(absent=8)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=3072)
+    d_ff: Natural = hf(absent=3072)
     n_positions: Positive = hf("max_position_embeddings", absent=512)
     tie_word_embeddings: Flag = derived(tied_anywhere, at_root=True)
 

@@ -5,7 +5,7 @@ from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, hf, setting
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.conditions import not_null
 from paramcount.sizes.rules import check_heads_fill
 
@@ -18,10 +18,10 @@ class Bloom(Decoder):
     defaults = {"vocab_size": 250880}
 
     d_model: Positive = hf("n_embed", "hidden_size", absent=64, null=ABSENT)
-    n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=2)
+    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=2)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=8)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = derived(lambda js, c: 4 * c["d_model"])
+    d_ff: Natural = derived(lambda js, c: 4 * c["d_model"])
     residual_after_norm: Flag = hf("apply_residual_connection_post_layernorm", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 

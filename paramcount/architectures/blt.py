@@ -9,7 +9,7 @@ from typing import Any
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, attend, block, layers, linear, lookup, norm
 from paramcount.parts.decoders import usual_layer
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.derivations import d_model_per_head, equal_to
 from paramcount.sizes.rules import check_equal
 
@@ -24,7 +24,7 @@ class BltStack(Sizes):
     rotated = "d_head"
 
     d_model: Positive = hf()
-    n_layers: Positive = hf()
+    n_layers: Natural = hf()
     n_heads: Positive = hf()
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)
@@ -43,6 +43,7 @@ class BltEncoder(BltStack):
     section = "encoder_config"
     defaults = {"d_model": 1024, "n_layers": 1, "n_heads": 16}
 
+    n_layers: Positive = hf()  # of which the last one gathers patches
     vocab_size: Positive = hf(absent=260)
     d_ff: Positive = hf(absent=two_thirds_of_four, null=ABSENT)
     n_parts: Positive = hf("cross_attn_k", absent=2)
@@ -58,6 +59,7 @@ class BltDecoder(BltStack):
     section = "decoder_config"
     defaults = {"d_model": 1024, "n_layers": 9, "n_heads": 16, "d_ff": 2816}
 
+    n_layers: Positive = hf()  # of which the first one reads patches
     d_global: Positive = hf("hidden_size_global", absent=2048)
     n_parts: Positive = hf("cross_attn_k", absent=2)
     cross_every_layer: Flag = hf("cross_attn_all_layers", absent=True, null=False)

@@ -8,7 +8,18 @@ from paramcount.errors import ParamcountError, describe_value, make_printable
 from paramcount.flow import Data, Unreachable, block, given, insert, mask_tokens, norm, rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.vq_vae import VqVae, convolve_one
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Positive, d_model_per_head, derived, hf, setting
+from paramcount.sizes import (
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    d_model_per_head,
+    derived,
+    hf,
+    setting,
+)
 from paramcount.sizes.conditions import angles_fit_heads, padding_in_table
 from paramcount.sizes.rules import check_heads_fill, check_rotated_in_pairs
 
@@ -71,7 +82,7 @@ class Chameleon(AttentionDecoder):
     unused_keys = ("model_parallel_size",)
 
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=11008)
+    d_ff: Natural = hf(absent=11008)
     attention_bias: Flag = hf(absent=False, null=False)
     mlp_bias: Flag = hf(absent=False)
     post_norm: Flag = hf("swin_norm", absent=False, null=False)

@@ -11,7 +11,7 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import fused_gated_mlp, plain_mlp
-from paramcount.sizes import Buffers, ConfigJson, Derivation, FieldValues, Flag, Positive, derived, hf, setting
+from paramcount.sizes import Buffers, ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, setting
 from paramcount.sizes.derivations import d_model_per_head, flag
 from paramcount.sizes.rules import check_heads_fill
 
@@ -63,12 +63,12 @@ class ChatGLM(Decoder):
     vocab_size: Positive = hf(
         "padded_vocab_size", absent=by_version(lambda js, c: js.get("vocab_size", 150528), lambda js, c: 65024)
     )
-    n_layers: Positive = hf("num_layers", absent=28)
+    n_layers: Natural = hf("num_layers", absent=28)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = derived(kv_heads)
     d_head: Positive = hf("kv_channels", absent=by_version(d_model_per_head, lambda js, c: 128))
     d_rope: Positive = derived(by_version(lambda js, c: c["d_head"], lambda js, c: c["d_head"] // 2))
-    d_ff: Positive = hf(
+    d_ff: Natural = hf(
         "ffn_hidden_size", absent=by_version(lambda js, c: js.get("inner_hidden_size", 16384), lambda js, c: 13696)
     )
     bias: Flag = derived(lambda js, c: c["first"] or flag(js, "add_bias_linear", False))

@@ -5,7 +5,7 @@ Command R+ normalizes q and k per head.
 
 from paramcount.flow import Data, layer_norm, norm, rope, scale_by
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, rotary, setting
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.rules import check_rotated_in_pairs
 
@@ -19,7 +19,7 @@ class Cohere(AttentionDecoder):
     defaults = {"vocab_size": 256000, "d_model": 8192, "n_layers": 40, "n_heads": 64}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_ff: Positive = hf(absent=22528)
+    d_ff: Natural = hf(absent=22528)
     qk_norm: Flag = hf("use_qk_norm", absent=False, null=False)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)

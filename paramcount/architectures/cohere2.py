@@ -5,7 +5,7 @@ from typing import Any
 from paramcount.flow import Data, layer_norm, rope, scale_by
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_type
-from paramcount.sizes import ABSENT, SLIDING, Flag, Positive, Words, equal_to, hf
+from paramcount.sizes import ABSENT, SLIDING, Flag, Natural, Positive, Words, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import full_every_stated
 from paramcount.sizes.rotary_settings import rotary
@@ -22,7 +22,7 @@ class Cohere2(AttentionDecoder):
     defaults = {"vocab_size": 256000, "d_model": 8192, "n_layers": 40, "n_heads": 64}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_ff: Positive = hf(absent=22528)
+    d_ff: Natural = hf(absent=22528)
     layer_types: Words = hf(absent=full_every_stated(4), null=ABSENT)
     window: Positive = hf(absent=4096)
     attention_bias: Flag = hf(absent=False)

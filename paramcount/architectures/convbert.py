@@ -24,7 +24,7 @@ from paramcount.flow import (
 )
 from paramcount.flow.graph import Size
 from paramcount.parts.encoders import MaskedEncoder, bert_mlp, embed_tokens, masked_head
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
 from paramcount.sizes.rules import check_divides, check_projection
 
@@ -53,7 +53,7 @@ class ConvBert(MaskedEncoder):
     n_groups_of_mlp: Positive = hf("num_groups", absent=1)
     grouped: Flag = derived(lambda js, c: c["n_groups_of_mlp"] != 1)
     d_model_group: Positive = derived(lambda js, c: c["d_model"] // c["n_groups_of_mlp"])
-    d_ff_group: Positive = derived(lambda js, c: c["d_ff"] // c["n_groups_of_mlp"])
+    d_ff_group: Natural = derived(lambda js, c: c["d_ff"] // c["n_groups_of_mlp"])
     is_decoder: Flag = hf(absent=False)
     cross_attention: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)

@@ -74,7 +74,7 @@ class Cosmos3EdgeText(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
     d_head: Positive = hf(absent=128)
-    d_ff: Positive = hf(absent=9216)
+    d_ff: Natural = hf(absent=9216)
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)

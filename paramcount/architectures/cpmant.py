@@ -8,7 +8,7 @@ from paramcount.flow import Data, given, layers, learned_rows, linear, lookup, p
 from paramcount.flow.operations.relations import bucket_distances_or_segments
 from paramcount.parts.classic import multi_head
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Positive, Sizes, hf, setting
+from paramcount.sizes import Natural, Positive, Sizes, hf, setting
 from paramcount.sizes.conditions import buckets_reach
 
 QKVO = ("project_q", "project_k", "project_v", "attention_out")
@@ -23,10 +23,10 @@ class CpmAnt(Sizes):
 
     vocab_size: Positive = hf(absent=30720)
     d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=48)
+    n_layers: Natural = hf(absent=48)
     n_heads: Positive = hf(absent=32)
     d_head: Positive = hf("dim_head", absent=128)
-    d_ff: Positive = hf("dim_ff", absent=10240)
+    d_ff: Natural = hf("dim_ff", absent=10240)
     n_buckets: Positive = hf("position_bias_num_buckets", absent=512)
     n_prompts: Positive = hf("prompt_types", absent=32)
     prompt_length: Positive = hf("prompt_length", absent=32)

@@ -5,7 +5,7 @@ from paramcount.parts.classic import multi_head
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf, setting
+from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill
 
 
@@ -16,10 +16,10 @@ class CTRL(Decoder):
     defaults = {"vocab_size": 246534}
 
     d_model: Positive = hf("hidden_size", "n_embd", absent=1280)
-    n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=48)
+    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=48)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf("dff", absent=8192)
+    d_ff: Natural = hf("dff", absent=8192)
     tie_word_embeddings: Flag = hf(absent=True)
 
     prefix = "transformer."

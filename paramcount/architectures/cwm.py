@@ -6,7 +6,7 @@ The first of each four layers attends to all tokens, the others to a sliding win
 from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_type
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf, rotary, setting
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import SLIDING, per_layer
 from paramcount.sizes.rules import check_divides, check_layer_types
@@ -30,7 +30,7 @@ class CWM(AttentionDecoder):
     conditions = (padding_in_table(None),)
     defaults = {"vocab_size": 128256, "d_model": 6144, "n_layers": 64, "n_heads": 48, "n_kv_heads": 8, "d_head": 128}
 
-    d_ff: Positive = hf(absent=21504)
+    d_ff: Natural = hf(absent=21504)
     layer_types: Words = hf(absent=full_first, null=ABSENT)
     window: Positive = hf(absent=8192)
     mlp_bias: Flag = hf(absent=False)

@@ -9,7 +9,7 @@ from typing import Any
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, activate, attend, clip, experts, fused, layer_norm, linear, rope, route
 from paramcount.parts.decoder import Decoder
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, d_model_per_head, derived, hf, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill
 
 
@@ -56,13 +56,13 @@ class Dbrx(Decoder):
     defaults = {"vocab_size": 32000}
 
     d_model: Positive = hf("hidden_size", "d_model", absent=2048)
-    n_layers: Positive = hf("num_hidden_layers", "n_layers", absent=24)
+    n_layers: Natural = hf("num_hidden_layers", "n_layers", absent=24)
     n_heads: Positive = hf("num_attention_heads", "n_heads", absent=16)
     n_kv_heads: Positive = hf("attn_config.kv_n_heads", absent=1)
     d_head: Positive = derived(d_model_per_head)
-    d_expert: Positive = hf("ffn_config.ffn_hidden_size", absent=3584)
+    d_expert: Natural = hf("ffn_config.ffn_hidden_size", absent=3584)
     n_routed_experts: Positive = hf("ffn_config.moe_num_experts", absent=4)
-    n_active_experts: Positive = hf("ffn_config.moe_top_k", absent=1)
+    n_active_experts: Natural = hf("ffn_config.moe_top_k", absent=1)
     tie_word_embeddings: Flag = hf(absent=False)
 
     prefix = "transformer."

@@ -62,6 +62,7 @@ class DebertaV2(Deberta):
     conditions = (padding_in_table(0), activation_behind_convolution)
     defaults = {"vocab_size": 128100, "d_model": 1536, "n_layers": 24, "n_heads": 24, "d_ff": 6144}
 
+    n_layers: Positive = hf()  # the reference needs one
     d_head: Positive = hf("attention_head_size", absent=d_model_per_head)
     n_distances: Positive = derived(rows_of_distances)
     distances_normed: Flag = derived(norms_distances)

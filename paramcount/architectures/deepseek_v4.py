@@ -22,7 +22,7 @@ from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_at_most, check_layer_types
 from paramcount.sizes.setting_fields import make_rope
 from paramcount.sizes.setting_kinds import NATURAL
-from paramcount.sizes.types import Flag, Indices, Positive, Words
+from paramcount.sizes.types import Flag, Indices, Natural, Positive, Words
 
 KINDS = ("sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention")
 RATIOS = {0: KINDS[0], 4: KINDS[1], 128: KINDS[2]}
@@ -172,7 +172,7 @@ class DeepseekV4(Sizes):
 
     vocab_size: Positive = hf(absent=129280)
     d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=43)
+    n_layers: Natural = hf(absent=43)
     n_streams: Positive = hf("hc_mult", absent=4)
     n_heads: Positive = hf(absent=64)
     d_head: Positive = hf(absent=512)
@@ -190,9 +190,9 @@ class DeepseekV4(Sizes):
     d_index: Positive = hf("index_head_dim", absent=128)
     n_chosen: Positive = hf("index_topk", absent=512)
     hash_layers: Indices = derived(hashed)
-    d_expert: Positive = hf("intermediate_size", "moe_intermediate_size", absent=2048)
+    d_expert: Natural = hf("intermediate_size", "moe_intermediate_size", absent=2048)
     n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256)
-    n_active_experts: Positive = hf(absent=6)
+    n_active_experts: Natural = hf(absent=6)
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

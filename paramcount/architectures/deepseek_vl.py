@@ -23,7 +23,7 @@ from paramcount.flow import (
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.sam import SamVision
 from paramcount.parts.siglip import tower_named
-from paramcount.sizes import ConfigJson, FieldValues, Positive, Tower, derived, hf, setting
+from paramcount.sizes import ConfigJson, FieldValues, Natural, Positive, Tower, derived, hf, setting
 from paramcount.sizes.conditions import encoder_has_image_size
 from paramcount.sizes.derivations import times_mlp_ratio
 
@@ -55,7 +55,7 @@ class HighResolutionSam(SamVision):
     unused_keys = ("num_pos_feats",)
     conditions = (tower_named("sam_vision_model", "high_res_vision_config"), has_a_global_layer)
 
-    d_ff: Positive = hf("mlp_dim", absent=times_mlp_ratio(4.0), null=times_mlp_ratio(4.0))
+    d_ff: Natural = hf("mlp_dim", absent=times_mlp_ratio(4.0), null=times_mlp_ratio(4.0))
 
     first_global = setting(default=lambda config, c: config.get("global_attn_indexes", (2,))[0])
 

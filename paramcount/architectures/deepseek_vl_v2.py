@@ -80,11 +80,11 @@ class VL2Language(Decoder):
     d_nope: Natural = hf(absent=128)
     d_rope: Natural = hf(absent=64)
     d_v: Natural = hf(absent=128)
-    d_ff: Positive = hf(absent=11008)
+    d_ff: Natural = hf(absent=11008)
     n_dense_layers: Natural = derived(n_dense)
-    d_expert: Positive = hf(absent=1407)
+    d_expert: Natural = hf(absent=1407)
     n_routed_experts: Positive | None = hf(absent=None)
-    n_active_experts: Positive = hf(absent=unvisited, null=unvisited)
+    n_active_experts: Natural = hf(absent=unvisited, null=unvisited)
     n_shared_experts: Positive | None = hf(absent=None)
     router_bias: Flag = derived(lambda js, c: js.get("topk_method") == "noaux_tc")
     attention_bias: Flag = hf(absent=False)
@@ -140,10 +140,10 @@ class VL2Vision(Sizes):
     section = "vision_config"
 
     d_model: Positive = hf("width", absent=1024)
-    n_layers: Positive = hf("layers", absent=24)
+    n_layers: Natural = hf("layers", absent=24)
     n_heads: Positive = hf("heads", absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = derived(times_mlp_ratio(4))
+    d_ff: Natural = derived(times_mlp_ratio(4))
     patch_size: Positive = hf("patch_size", absent=16)
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 384) // c["patch_size"]) ** 2)
 

@@ -6,7 +6,18 @@ Every head attends twice and subtracts the second result from the first, scaled 
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, attend, differential, linear, rope, to_pairs_of_heads
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, d_model_per_head, equal_to, hf, setting
+from paramcount.sizes import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    d_model_per_head,
+    equal_to,
+    hf,
+    setting,
+)
 from paramcount.sizes.conditions import padding_in_table
 
 
@@ -25,7 +36,7 @@ class DiffLlama(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_ff: Positive = hf(absent=8192)
+    d_ff: Natural = hf(absent=8192)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

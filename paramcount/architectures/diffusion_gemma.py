@@ -34,7 +34,19 @@ from paramcount.flow import (
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Words, derived, equal_to, hf, rotary_of, setting
+from paramcount.sizes import (
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    Words,
+    derived,
+    equal_to,
+    hf,
+    rotary_of,
+    setting,
+)
 from paramcount.sizes.conditions import not_null, one_of, padding_in_table, rotary_of_each_kind
 from paramcount.sizes.rules import check_divides, check_even, check_sliding_or_full
 
@@ -84,12 +96,12 @@ class DiffusionGemma(AttentionDecoder):
         "num_global_key_value_heads", absent=equal_to("n_kv_heads"), null=equal_to("n_kv_heads")
     )
     d_global_head: Positive = hf("global_head_dim", absent=512)
-    d_ff: Positive = hf(absent=9216)
+    d_ff: Natural = hf(absent=9216)
     layer_types: Words = derived(full_at_the_end)
     window: Positive = hf(absent=512)
     n_routed_experts: Positive = hf("num_experts")
-    n_active_experts: Positive = hf("top_k_experts")
-    d_expert: Positive = hf("moe_intermediate_size")
+    n_active_experts: Natural = hf("top_k_experts")
+    d_expert: Natural = hf("moe_intermediate_size")
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True)
     vision: DiffusionGemmaVision

@@ -7,7 +7,7 @@ from paramcount.parts.classic import multi_head
 from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.encoders import embed_tokens, masked_head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf, setting
+from paramcount.sizes import Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, setting
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_heads_fill
 
@@ -23,10 +23,10 @@ class DistilBert(Sizes):
 
     vocab_size: Positive = hf(absent=30522)
     d_model: Positive = hf("hidden_size", "dim", absent=768)
-    n_layers: Positive = hf("num_hidden_layers", "n_layers", absent=6)
+    n_layers: Natural = hf("num_hidden_layers", "n_layers", absent=6)
     n_heads: Positive = hf("num_attention_heads", "n_heads", absent=12)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf("hidden_dim", absent=3072)
+    d_ff: Natural = hf("hidden_dim", absent=3072)
     n_positions: Positive = hf("max_position_embeddings", absent=512)
     tie_word_embeddings: Flag = hf(absent=True)
 

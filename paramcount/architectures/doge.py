@@ -9,7 +9,7 @@ from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Linear, Scale, Weight, activate, attend, experts, linear, multiply_vector, rope, route
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, derived, equal_to, hf, setting
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, derived, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 
 
@@ -28,11 +28,11 @@ class Doge(AttentionDecoder):
     defaults = {"vocab_size": 32768, "d_model": 1024, "n_layers": 32, "n_heads": 8}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_ff: Positive = hf(absent=2048)
+    d_ff: Natural = hf(absent=2048)
     window: Positive | None = hf(absent=None)
     moe: Flag = hf("is_moe", absent=False)
     n_routed_experts: Positive = hf("num_experts", absent=16384)
-    n_active_experts: Positive = hf(absent=64)
+    n_active_experts: Natural = hf(absent=64)
     n_keys: Positive = derived(keys_of_a_half)
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)

@@ -29,9 +29,9 @@ class Dots1(AttentionDecoder):
     n_kv_heads: Positive = hf(absent=32, null=equal_to("n_heads"))
     window: Positive | None = hf(absent=4096)
     layer_types: Words = hf(absent=late_sliding, null=ABSENT)
-    d_ff: Positive = hf(absent=10944)
+    d_ff: Natural = hf(absent=10944)
     dense_layers: Indices = derived(first_dense(0))
-    d_expert: Positive = hf(absent=1408)
+    d_expert: Natural = hf(absent=1408)
     n_routed_experts: Natural = hf(
         "num_local_experts", "n_routed_experts", absent=needed("n_routed_experts"), null=needed("n_routed_experts")
     )

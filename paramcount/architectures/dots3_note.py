@@ -106,9 +106,9 @@ class Dots3NoteVision(VisionEncoder):
     layered = dict.fromkeys(KINDS, OF_EXPERTS)
 
     d_model: Positive = hf("embed_dim", "hidden_size", absent=1536)
-    n_layers: Positive = hf(absent=42)
+    n_layers: Natural = hf(absent=42)
     n_heads: Positive = hf("num_heads", "num_attention_heads", absent=24)
-    d_ff: Positive = hf(absent=4224)
+    d_ff: Natural = hf(absent=4224)
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=14)
     merge_size: Positive = hf("spatial_merge_size", absent=2)
@@ -116,7 +116,7 @@ class Dots3NoteVision(VisionEncoder):
     layer_types: Words = derived(mlp_words)
     experts_by_layer: Indices = derived(lambda js, c: tuple(n for n, _ in list_experts(js, c)))
     active_by_layer: Indices = derived(lambda js, c: tuple(n for _, n in list_experts(js, c)))
-    d_expert: Positive = hf(absent=2112)
+    d_expert: Natural = hf(absent=2112)
     attention_bias: Flag = hf("use_bias", "attention_bias", absent=False)
     mlp_bias: Flag = hf(absent=False)
 
@@ -191,9 +191,9 @@ class Dots3NoteEars(Qwen3Ears):
     conditions = (fits_encoder,)
 
     d_model: Positive = hf("whisper_config.d_model", "hidden_size", absent=1280)
-    n_layers: Positive = hf("whisper_config.encoder_layers", "num_hidden_layers", absent=32)
+    n_layers: Natural = hf("whisper_config.encoder_layers", "num_hidden_layers", absent=32)
     n_heads: Positive = hf("whisper_config.encoder_attention_heads", "num_attention_heads", absent=20)
-    d_ff: Positive = hf("whisper_config.encoder_ffn_dim", "intermediate_size", absent=5120)
+    d_ff: Natural = hf("whisper_config.encoder_ffn_dim", "intermediate_size", absent=5120)
     n_mels: Positive = hf("whisper_config.num_mel_bins", "feature_size", absent=128)
     d_out: Positive = hf("whisper_adapter_out_dim", "adapter_output_size", "adapter_out_dim", absent=5120)
     d_rope: Natural = derived(rotary_width(0.5))

@@ -166,14 +166,14 @@ class Dots3NoteText(LatentDecoder):
         null=size_of_no_layer("swa_qk_rope_head_dim", 64),
     )
     d_sliding_v: Positive = hf("swa_v_head_dim", absent=128, null=size_of_no_layer("swa_v_head_dim", 128))
-    d_ff: Positive = hf(absent=13824)
+    d_ff: Natural = hf(absent=13824)
     dense_layers: Indices = derived(dense_by_type(without_experts))
-    d_expert: Positive = hf(absent=1536)
+    d_expert: Natural = hf(absent=1536)
     d_shared_expert: Natural = hf(
         "moe_shared_expert_intermediate_size", "shared_experts_intermediate_size", absent=1536
     )
     n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256)
-    n_active_experts: Positive = hf(absent=8)
+    n_active_experts: Natural = hf(absent=8)
     n_shared_experts: Positive = hf(absent=1)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)

@@ -9,7 +9,7 @@ from paramcount.flow.operations.shapes import end_rows_of_ids
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.emu_vq_vae import EmuVqVae
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, hf, rotary, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, hf, rotary, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
 
 IMAGE_WORD = "<|visual token"  # start of the words for codes, which end with the number of a code and "|>"
@@ -37,7 +37,7 @@ class Emu3Text(AttentionDecoder):
     conditions = (padding_in_table(151643), not_null("pad_token_id"))
     defaults = {"vocab_size": 184622, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
-    d_ff: Positive = hf(absent=14336)
+    d_ff: Natural = hf(absent=14336)
     attention_bias: Flag = hf(absent=False, null=False)
     mlp_bias: Flag = hf(absent=False, null=False)
     tie_word_embeddings: Flag = hf(absent=False)

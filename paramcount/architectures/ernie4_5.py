@@ -2,7 +2,7 @@
 
 from paramcount.flow import Data, rope
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
+from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_rotated_in_pairs
 
@@ -17,7 +17,7 @@ class Ernie45(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=2, null=equal_to("n_heads"))
     d_head: Positive = hf(absent=128, null=d_model_per_head)
-    d_ff: Positive = hf(absent=3072)
+    d_ff: Natural = hf(absent=3072)
     bias: Flag = hf("use_bias", absent=False, null=False)
     tie_word_embeddings: Flag = hf(absent=True)
 

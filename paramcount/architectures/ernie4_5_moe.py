@@ -14,7 +14,6 @@ from paramcount.sizes import (
     Flag,
     Indices,
     Natural,
-    Positive,
     derived,
     hf,
     rotary,
@@ -50,9 +49,9 @@ class Ernie45Moe(AttentionDecoder):
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
     defaults = {"vocab_size": 103424, "d_model": 2560, "n_layers": 28, "n_heads": 20, "n_kv_heads": 4}
 
-    d_ff: Positive = hf(absent=12288)
+    d_ff: Natural = hf(absent=12288)
     dense_layers: Indices = derived(outside)
-    d_expert: Positive = hf(absent=1536)
+    d_expert: Natural = hf(absent=1536)
     n_routed_experts: Natural = hf("num_experts", "moe_num_experts", absent=64, null=needed("moe_num_experts"))
     n_active_experts: Natural = hf("num_experts_per_tok", "moe_k", absent=6, null=needed("moe_k"))
     n_shared_experts: Natural = hf("moe_num_shared_experts", absent=2, null=needed("moe_num_shared_experts"))

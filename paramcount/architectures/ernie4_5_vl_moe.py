@@ -136,7 +136,7 @@ class Ernie45VLVision(Qwen2VLVision):
     """`n_frames`: those of a video that become one."""
 
     d_model: Positive = hf(absent=1280)
-    d_ff: Positive = hf("intermediate_size", absent=5120)
+    d_ff: Natural = hf("intermediate_size", absent=5120)
     n_frames: Positive = hf("temporal_merge_size", absent=2)
     d_out: Positive = derived(lambda js, c: c["d_model"] * check_no_types(js, "spatial_merge_size", 2) ** 2)
 

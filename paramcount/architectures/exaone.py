@@ -3,7 +3,18 @@
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+)
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
 
@@ -31,10 +42,10 @@ class Exaone(AttentionDecoder):
     conditions = (heads_share_d_model,)
     defaults = {"vocab_size": 102400, "d_model": 2048, "n_heads": 32}
 
-    n_layers: Positive = hf("num_layers", "num_hidden_layers", absent=32)
+    n_layers: Natural = hf("num_layers", "num_hidden_layers", absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
+    d_ff: Natural = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=True)
 
     activation = setting("activation_function", default="silu")

@@ -6,7 +6,19 @@ Full-attention layers have no rotary positions.
 from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_type
-from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, Flag, Positive, Words, hf, per_layer, setting
+from paramcount.sizes import (
+    ABSENT,
+    SLIDING,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    Words,
+    hf,
+    per_layer,
+    setting,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_sliding_or_full
 
@@ -28,7 +40,7 @@ class Exaone4(AttentionDecoder):
     conditions = (padding_in_table(None),)
     defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32}
 
-    d_ff: Positive = hf(absent=16384)
+    d_ff: Natural = hf(absent=16384)
     window: Positive | None = hf(absent=4096)
     layer_types: Words = hf(absent=pattern, null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=False)

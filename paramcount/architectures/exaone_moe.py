@@ -25,11 +25,11 @@ class ExaoneMoe(AttentionDecoder):
 
     layer_types: Words = hf(absent=full_every_key("sliding_window_pattern", 4), null=ABSENT)
     window: Positive = hf(absent=4096)
-    d_ff: Positive = hf(absent=16384)
+    d_ff: Natural = hf(absent=16384)
     dense_layers: Indices = derived(dense_by_type(first_dense(1)))
-    d_expert: Positive = hf(absent=1024)
+    d_expert: Natural = hf(absent=1024)
     n_routed_experts: Positive = hf("num_experts", absent=64)
-    n_active_experts: Positive = hf(absent=8)
+    n_active_experts: Natural = hf(absent=8)
     n_shared_experts: Natural = hf("num_shared_experts", absent=1)
     tie_word_embeddings: Flag = hf(absent=False)
 

@@ -7,7 +7,19 @@ from paramcount.flow import Data, alibi, attend, fused, linear, rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Condition, ConfigJson, FieldValues, Flag, Positive, Word, derived, hf, setting
+from paramcount.sizes import (
+    ABSENT,
+    Condition,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    Word,
+    derived,
+    hf,
+    setting,
+)
 from paramcount.sizes.conditions import not_null
 from paramcount.sizes.derivations import d_model_per_head, flag
 from paramcount.sizes.rules import check_even, check_heads_fill
@@ -105,7 +117,7 @@ class Falcon(FalconLayers):
     n_heads: Positive = hf(absent=71)
     n_kv_heads: Positive = derived(n_kv_heads)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf("ffn_hidden_size", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
+    d_ff: Natural = hf("ffn_hidden_size", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     norms: Word = derived(arrangement)
     alibi: Flag = hf("alibi", absent=False, null=False)
     bias: Flag = hf("bias", absent=False, null=False)

@@ -5,7 +5,7 @@ from typing import Any
 from paramcount.flow import Data, Unknown, activate, join, linear, rms_norm, rope, scale_by, split
 from paramcount.parts.decoder import AttentionDecoder, Decoder
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes import Flag, Positive, derived, equal_to, hf, rotary, setting
+from paramcount.sizes import Flag, Natural, Positive, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.mixers import check_mamba_heads, mamba_head, no_key, time_step_limit
 from paramcount.sizes.setting_kinds import NUMBER, list_of
@@ -28,7 +28,7 @@ class FalconH1(AttentionDecoder):
     defaults = {"vocab_size": 128000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
-    d_ff: Positive = hf(absent=14336)
+    d_ff: Natural = hf(absent=14336)
     d_ssm: Positive | None = hf("mamba_d_ssm", absent=1024)  # null: mamba_expand says it
     n_mamba_heads: Positive = hf(absent=128)
     d_mamba_head: Positive = derived(mamba_head)

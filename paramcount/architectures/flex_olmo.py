@@ -3,7 +3,7 @@
 from paramcount.flow import Data, route
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, rotary, setting
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 
 
@@ -17,9 +17,9 @@ class FlexOlmo(AttentionDecoder):
     defaults = {"vocab_size": 100352, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_expert: Positive = hf("intermediate_size", absent=11008)
+    d_expert: Natural = hf("intermediate_size", absent=11008)
     n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=7)
-    n_active_experts: Positive = hf(absent=5)
+    n_active_experts: Natural = hf(absent=5)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

@@ -11,7 +11,7 @@ from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, 
 from paramcount.sizes.conditions import even_where_rotated, padding_in_table
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.types import Flag, Indices, Positive, Words
+from paramcount.sizes.types import Flag, Indices, Natural, Positive, Words
 
 
 def full_every_fourth(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
@@ -36,12 +36,12 @@ class Flint(AttentionDecoder):
 
     layer_types: Words = hf(absent=full_every_fourth, null=ABSENT)
     window: Positive = hf(absent=513)
-    d_ff: Positive = hf(absent=6144)
+    d_ff: Natural = hf(absent=6144)
     dense_layers: Indices = derived(without_experts)
-    d_expert: Positive = hf(absent=512)
+    d_expert: Natural = hf(absent=512)
     n_routed_experts: Positive = hf("num_experts", absent=256)
-    n_active_experts: Positive = hf(absent=6)
-    d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=1024)
+    n_active_experts: Natural = hf(absent=6)
+    d_shared_expert: Natural = hf("shared_expert_intermediate_size", absent=1024)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

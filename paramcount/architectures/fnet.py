@@ -5,7 +5,7 @@ from typing import ClassVar
 from paramcount.flow import Data, Unreachable, fourier, linear
 from paramcount.parts.classic import second_bias
 from paramcount.parts.encoders import EncoderFlow, bert_mlp
-from paramcount.sizes import Flag, Positive, hf, setting
+from paramcount.sizes import Flag, Natural, Positive, hf, setting
 from paramcount.sizes.conditions import padding_inside
 
 
@@ -19,8 +19,8 @@ class FNet(EncoderFlow):
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=768)
-    n_layers: Positive = hf(absent=12)
-    d_ff: Positive = hf(absent=3072)
+    n_layers: Natural = hf(absent=12)
+    d_ff: Natural = hf(absent=3072)
     n_positions: Positive = hf("max_position_embeddings", absent=512)
     n_token_types: Positive = hf(absent=4)
     tie_word_embeddings: Flag = hf(absent=True)

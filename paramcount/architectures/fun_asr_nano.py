@@ -50,8 +50,8 @@ class FunAsrLayers(Sizes):
     n_heads: Positive = hf(absent=4)
     d_model: Positive = hf(absent=512)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=2048)
-    n_layers: Positive = hf(absent=70)
+    d_ff: Natural = hf(absent=2048)
+    n_layers: Natural = hf(absent=70)
 
     activation = setting("hidden_act", default="relu")
     norm_eps = setting("layer_norm_eps", default=1e-5)
@@ -73,6 +73,7 @@ class FunAsrEncoder(FunAsrLayers):
     section = "audio_config"
     unused_keys = ("max_position_embeddings",)
 
+    n_layers: Positive = hf(absent=70)  # the first one changes the size
     n_mels: Positive = hf("num_mel_bins", absent=80)
     n_stacked: Positive = hf("num_stacked_frames", absent=7)
     n_timestamp_layers: Natural = hf("num_timestamp_prediction_layers", absent=20)

@@ -53,7 +53,7 @@ class Funnel(Sizes):
     n_decoder_layers: Natural = hf("num_decoder_layers", absent=2)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=12)
     d_head: Positive = hf("d_head", absent=64)
-    d_ff: Positive = hf("d_inner", absent=3072)
+    d_ff: Natural = hf("d_inner", absent=3072)
     first_apart: Flag = hf("separate_cls", absent=True)
     queries_pooled_alone: Flag = hf("pool_q_only", absent=True)
     tie_word_embeddings: Flag = hf(absent=True)

@@ -54,10 +54,10 @@ class Fuyu(SeeingDecoder, Persimmon):
 
     vocab_size: Positive = hf("text_config.vocab_size", absent=flat("vocab_size", 262144))
     d_model: Positive = hf("text_config.hidden_size", absent=flat("hidden_size", 4096))
-    n_layers: Positive = hf("text_config.num_hidden_layers", absent=flat("num_hidden_layers", 36))
+    n_layers: Natural = hf("text_config.num_hidden_layers", absent=flat("num_hidden_layers", 36))
     n_heads: Positive = hf("text_config.num_attention_heads", absent=flat("num_attention_heads", 64))
     d_rope: Natural = derived(lambda js, c: rotary_part(0.5)(inside(js), c))
-    d_ff: Positive = hf("text_config.intermediate_size", absent=flat("intermediate_size", 16384))
+    d_ff: Natural = hf("text_config.intermediate_size", absent=flat("intermediate_size", 16384))
     qk_norm: Flag = hf("text_config.qk_layernorm", absent=flat("qk_layernorm", True))
     patch_size: Positive = hf("patch_size", absent=30)
     n_channels: Positive = hf("num_channels", absent=3)

@@ -6,7 +6,7 @@ from typing import Any
 from paramcount.flow import Data, rms_norm, scale_by_root
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Flag, Positive, hf, rotary, setting
+from paramcount.sizes import Flag, Natural, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 
 
@@ -28,7 +28,7 @@ class Gemma(AttentionDecoder):
     conditions = (padding_in_table(0),)
     defaults = {"vocab_size": 256000, "d_model": 3072, "n_layers": 28, "n_heads": 16, "n_kv_heads": 16, "d_head": 256}
 
-    d_ff: Positive = hf(absent=24576)
+    d_ff: Natural = hf(absent=24576)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 

@@ -7,7 +7,7 @@ from paramcount.architectures.gemma import enlarge, gelu_mlp
 from paramcount.flow import Data, rms_norm, soft_cap
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_type
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Words, full_every, hf, rotary, setting
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Words, full_every, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides, check_sliding_or_full
 
@@ -23,7 +23,7 @@ class Gemma2Layers(AttentionDecoder):
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
     defaults = {"vocab_size": 256000, "d_model": 2304, "n_layers": 26, "n_heads": 8, "n_kv_heads": 4, "d_head": 256}
 
-    d_ff: Positive = hf(absent=9216)
+    d_ff: Natural = hf(absent=9216)
     layer_types: Words = hf(absent=full_every(2), null=ABSENT)
     window: Positive = hf(absent=4096)  # the reference refuses null even if no layer uses it
     attention_bias: Flag = hf(absent=False)

@@ -100,7 +100,7 @@ class Gemma3nText(AttentionDecoder):
     conditions = (padding_in_both, active_stream_exists)
     defaults = {"vocab_size": 262400, "d_model": 2048, "n_layers": 35, "n_heads": 8, "n_kv_heads": 2, "d_head": 256}
 
-    d_ff: Positive | Widths = hf(absent=16384)
+    d_ff: Natural | Widths = hf(absent=16384)
     layer_types: Words = hf(absent=full_every(5), null=ABSENT)
     window: Positive = hf(absent=512)
     kv_sharing_layers: Indices = derived(sharing_layers(15))

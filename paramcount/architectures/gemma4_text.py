@@ -18,7 +18,18 @@ from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.per_layer_embeddings import embed_per_layer, read_own_embedding
 from paramcount.parts.shared_kv import OWN, SHARED, sharing_attention
 from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Words, derived, full_every, hf
+from paramcount.sizes import (
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Words,
+    derived,
+    full_every,
+    hf,
+)
 from paramcount.sizes.conditions import padding_in_table, rotary_of_each_kind
 from paramcount.sizes.layer_types import check_kv_sources, sharing_layers
 from paramcount.sizes.rotary_settings import rotary_of
@@ -36,7 +47,7 @@ def full_at_the_end(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """The reference makes the last layer a full one, whatever layer_types says of it."""
     words = js.get("layer_types")
     words = full_every(6)(js, c) if words is None else words
-    return (*words[:-1], FULL)
+    return (*words[:-1], FULL) if words else ()
 
 
 def global_kv_heads(js: ConfigJson, c: FieldValues) -> Any:
@@ -93,7 +104,7 @@ class Gemma4UnifiedText(AttentionDecoder):
     v_is_k: Flag = hf("attention_k_eq_v", absent=False)
     n_global_kv_heads: Positive = derived(global_kv_heads)
     d_global_head: Positive = hf("global_head_dim", absent=512)
-    d_ff: Positive = hf(absent=9216)
+    d_ff: Natural = hf(absent=9216)
     layer_types: Words = derived(full_at_the_end)
     window: Positive = hf(absent=1024)
     kv_sharing_layers: Indices = derived(sharing_layers(0))

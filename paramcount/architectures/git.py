@@ -67,10 +67,10 @@ class Git(Sizes):
 
     vocab_size: Positive = hf(absent=30522)
     d_model: Positive = hf(absent=768)
-    n_layers: Positive = hf(absent=6)
+    n_layers: Natural = hf(absent=6)
     n_heads: Positive = hf(absent=12)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=3072)
+    d_ff: Natural = hf(absent=3072)
     n_positions: Positive = hf("max_position_embeddings", absent=1024)
     frames: Indices = derived(frames_apart)
     tie_word_embeddings: Flag = hf(absent=False)

@@ -6,7 +6,7 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
+from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Natural, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import rotary_part
 from paramcount.sizes.rules import check_at_most
@@ -25,7 +25,7 @@ class Glm(AttentionDecoder):
     defaults = {"vocab_size": 151552, "d_model": 4096, "n_layers": 40, "n_heads": 32, "n_kv_heads": 2, "d_head": 128}
 
     d_rope: Natural = derived(whole_pairs)
-    d_ff: Positive = hf(absent=13696)
+    d_ff: Natural = hf(absent=13696)
     qkv_bias: Flag = hf("attention_bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 

@@ -8,7 +8,7 @@ from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import choose_in_groups, routing_bias, shared_mixture
 from paramcount.parts.mtp import next_token_layers
-from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
+from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Natural, derived, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.layer_types import needed
 from paramcount.sizes.rotary_sizes import rotary_width
@@ -37,13 +37,13 @@ class Glm4Moe(AttentionDecoder):
     defaults = {"vocab_size": 151552, "d_model": 4096, "n_layers": 46, "n_heads": 96, "n_kv_heads": 8}
 
     d_rope: Natural = derived(rotated)
-    d_ff: Positive = hf(absent=10944)
+    d_ff: Natural = hf(absent=10944)
     n_dense_layers: Natural = hf(absent=1, at_most="n_layers")
-    d_expert: Positive = hf(absent=1408)
+    d_expert: Natural = hf(absent=1408)
     n_routed_experts: Natural = hf(
         "num_local_experts", "n_routed_experts", absent=128, null=needed("num_local_experts")
     )
-    n_active_experts: Positive = hf(absent=8)
+    n_active_experts: Natural = hf(absent=8)
     n_shared_experts: Natural = hf(absent=1)
     n_mtp_layers: Natural = hf("num_nextn_predict_layers", "num_mtp_layers", absent=1, null=0)
     attention_bias: Flag = hf(absent=False)

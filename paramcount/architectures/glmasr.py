@@ -18,12 +18,12 @@ class GlmAsrEars(Sizes):
     conditions = (one_of("model_type", ("glmasr_encoder",), "glmasr_encoder"),)
 
     d_model: Positive = hf(absent=1280)
-    n_layers: Positive = hf(absent=32)
+    n_layers: Natural = hf(absent=32)
     n_heads: Positive = hf(absent=20)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=equal_to("n_heads"))
     d_head: Positive = hf(absent=d_model_per_head)
     d_rope: Natural = derived(rotary_width(0.5))
-    d_ff: Positive = hf(absent=5120)
+    d_ff: Natural = hf(absent=5120)
     n_mels: Positive = hf("num_mel_bins", absent=128)
 
     activation = setting("hidden_act", default="gelu")

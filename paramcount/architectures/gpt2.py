@@ -8,7 +8,7 @@ from paramcount.parts.attentions import causal_masks, gpt_attention, gpt_attenti
 from paramcount.parts.classic import crossing, source_states
 from paramcount.parts.decoders import head as lm_head
 from paramcount.parts.feed_forward import gpt_mlp
-from paramcount.sizes import ABSENT, Buffers, Flag, Positive, Sizes, derived, hf, setting
+from paramcount.sizes import ABSENT, Buffers, Flag, Natural, Positive, Sizes, derived, hf, setting
 from paramcount.sizes.derivations import d_model_per_head
 from paramcount.sizes.rules import check_heads_fill
 
@@ -24,7 +24,7 @@ class GPT2(Sizes):
     vocab_size: Positive = hf(absent=50257)
     n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=1024)
     d_model: Positive = hf("hidden_size", "n_embd", absent=768)
-    n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=12)
+    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=12)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=12)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)

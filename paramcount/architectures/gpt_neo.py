@@ -9,7 +9,7 @@ from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Buffers, ConfigJson, FieldValues, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill, check_layer_types
-from paramcount.sizes.types import MOST_NAMED, Flag, Positive, Words
+from paramcount.sizes.types import MOST_NAMED, Flag, Natural, Positive, Words
 
 KINDS = ("global", "local")
 
@@ -36,12 +36,12 @@ class GPTNeo(Decoder):
     defaults = {"vocab_size": 50257, "d_model": 2048}
 
     n_positions: Positive = hf("max_position_embeddings", absent=2048)
-    n_layers: Positive = hf("num_hidden_layers", "num_layers", absent=24)
+    n_layers: Natural = hf("num_hidden_layers", "num_layers", absent=24)
     attention_layers: Words = hf("attention_layers", absent=expanded)
     window: Positive = hf("window_size", absent=256)
     n_heads: Positive = hf("num_attention_heads", "num_heads", absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
+    d_ff: Natural = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=True)
 
     prefix = "transformer."

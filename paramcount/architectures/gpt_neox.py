@@ -45,7 +45,7 @@ class GPTNeoX(Decoder):
     n_heads: Positive = hf(absent=64)
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural | None = derived(rotary_width(0.25, in_pairs=True))
-    d_ff: Positive = hf(absent=24576)
+    d_ff: Natural = hf(absent=24576)
     attention_bias: Flag = hf(absent=True)
     parallel_residual: Flag = hf("use_parallel_residual", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)

@@ -4,7 +4,7 @@ from paramcount.architectures.gpt_neox import rotary_width, rotation_fits
 from paramcount.flow import Data, add_vector, attend, linear
 from paramcount.parts.attentions import fused_qkv, partial_rope
 from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.parts.decoders import head, use_layer_norm
+from paramcount.parts.decoders import head, last_differs, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf, rotary, setting
 from paramcount.sizes.layer_types import check_no_types
@@ -20,7 +20,7 @@ class GPTNeoXJapanese(Decoder):
     n_heads: Positive = hf(absent=32)
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural | None = derived(rotary_width(1.0))
-    d_ff: Positive = derived(lambda js, c: c["d_model"] * check_no_types(js, "intermediate_multiple_size", 4))
+    d_ff: Natural = derived(lambda js, c: c["d_model"] * check_no_types(js, "intermediate_multiple_size", 4))
     tie_word_embeddings: Flag = hf(absent=True)
 
     prefix = "gpt_neox_japanese."
@@ -31,7 +31,7 @@ class GPTNeoXJapanese(Decoder):
     norm = use_layer_norm
 
     def kinds(c) -> Kinds:
-        return [("layer", c.n_layers - 1), ("last", 1)]
+        return last_differs(c.n_layers)
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm"), bias=kind == "last")

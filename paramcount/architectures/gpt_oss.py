@@ -3,7 +3,7 @@
 from paramcount.flow import Data, activate, clip, experts, fused, linear, route, scale_by
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_type
-from paramcount.sizes import ABSENT, Flag, Positive, Words, hf, rotary, setting
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, Words, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types
 
@@ -23,9 +23,9 @@ class GptOss(AttentionDecoder):
     conditions = (padding_in_table(None),)
     defaults = {"vocab_size": 201088, "d_model": 2880, "n_layers": 36, "n_heads": 64, "n_kv_heads": 8, "d_head": 64}
 
-    d_expert: Positive = hf("intermediate_size", absent=2880)
+    d_expert: Natural = hf("intermediate_size", absent=2880)
     n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=128)
-    n_active_experts: Positive = hf(absent=4)
+    n_active_experts: Natural = hf(absent=4)
     layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[i % 2] for i in range(c["n_layers"])), null=ABSENT)
     window: Positive = hf(absent=128)
     attention_bias: Flag = hf(absent=True)

@@ -6,7 +6,7 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Buffers, Flag, Positive, d_model_per_head, derived, hf, setting
+from paramcount.sizes import ABSENT, Buffers, Flag, Natural, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_at_most, check_heads_fill
 
 
@@ -18,11 +18,11 @@ class GPTJ(Decoder):
     defaults = {"vocab_size": 50400}
 
     d_model: Positive = hf("hidden_size", "n_embd", absent=4096)
-    n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=28)
+    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=28)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=16)
     d_head: Positive = derived(d_model_per_head)
     d_rope: Positive = hf("rotary_dim", absent=64)
-    d_ff: Positive = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
+    d_ff: Natural = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=False)
 
     prefix = "transformer."

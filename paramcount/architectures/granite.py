@@ -10,7 +10,20 @@ from paramcount.architectures.granitemoe import inverse_scaling
 from paramcount.architectures.granitemoe_swa import without_positions
 from paramcount.flow import Data, is_known, scale_by
 from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.sizes import ABSENT, SLIDING, Flag, Indices, Positive, Words, derived, equal_to, hf, rotary, setting
+from paramcount.sizes import (
+    ABSENT,
+    SLIDING,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Words,
+    derived,
+    equal_to,
+    hf,
+    rotary,
+    setting,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types
 
@@ -24,7 +37,7 @@ class Granite(AttentionDecoder):
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_ff: Positive = hf(absent=11008)
+    d_ff: Natural = hf(absent=11008)
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)

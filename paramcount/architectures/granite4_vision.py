@@ -162,9 +162,9 @@ class WindowQFormer(Blip2QFormer):
     conditions = (known_qformer,)
 
     d_model: Positive = derived(size_of_encoder)
-    n_layers: Positive = of_qformer("num_hidden_layers", 12, 1)
+    n_layers: Natural = of_qformer("num_hidden_layers", 12, 1)
     n_heads: Positive = derived(lambda js, c: c["d_model"] // D_HEAD)
-    d_ff: Positive = hf("qformer_config.intermediate_size", absent=3072)
+    d_ff: Natural = hf("qformer_config.intermediate_size", absent=3072)
     cross_every: Positive = of_qformer("cross_attention_frequency", 2, 1)
     has_text_mlp: Flag = hf("qformer_config.use_qformer_text_input", absent=False)
 

@@ -31,7 +31,7 @@ from paramcount.flow import (
 from paramcount.parts.composite import AudioLanguageModel
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.qformer import QFormer, learned_queries
-from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Sizes, derived, hf, setting
+from paramcount.sizes import ConfigJson, FieldValues, Indices, Natural, Positive, Sizes, derived, hf, setting
 from paramcount.sizes.derivations import floor_d_model_per_head
 
 QFORMER = "blip_2_qformer"
@@ -60,7 +60,7 @@ class GraniteEars(Sizes):
     section = "encoder_config"
 
     n_mels: Positive = hf("num_mel_bins", "input_dim", absent=160)
-    n_layers: Positive = hf("num_hidden_layers", "num_layers", absent=10)
+    n_layers: Natural = hf("num_hidden_layers", "num_layers", absent=10)
     middle: Indices = derived(lambda js, c: (c["n_layers"] // 2,) if c["n_layers"] > 1 else ())
     early_states: Indices = derived(lambda js, c: ())
     d_model: Positive = hf("hidden_size", "hidden_dim", absent=1024)

@@ -36,9 +36,9 @@ class GraniteMoe(AttentionDecoder):
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_expert: Positive = hf("intermediate_size", absent=11008)
+    d_expert: Natural = hf("intermediate_size", absent=11008)
     n_routed_experts: Positive = hf("num_local_experts", absent=8)
-    n_active_experts: Positive = hf(absent=2)
+    n_active_experts: Natural = hf(absent=2)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

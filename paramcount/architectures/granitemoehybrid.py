@@ -46,11 +46,11 @@ class GraniteMoeHybrid(Decoder):
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=if_no_attention)
-    d_expert: Positive = hf("intermediate_size", absent=11008)
+    d_expert: Natural = hf("intermediate_size", absent=11008)
     n_routed_experts: Natural = hf("num_local_experts", absent=8)
     has_experts: Flag = derived(lambda js, c: c["n_routed_experts"] > 0)
     n_active_experts: Natural = hf(absent=2, null=lambda js, c: None if c["has_experts"] else 0)
-    d_shared_expert: Positive = hf("shared_intermediate_size", absent=1024)
+    d_shared_expert: Natural = hf("shared_intermediate_size", absent=1024)
     positions: Word | None = hf("position_embedding_type", absent=None)  # "rope": queries and keys are rotated
     n_mamba_heads: Positive = hf(absent=128)
     d_mamba_head: Positive = derived(mamba_head)

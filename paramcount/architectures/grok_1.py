@@ -3,7 +3,7 @@
 from paramcount.flow import Data, Norm, Rope, Weight, route, scale_by
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, setting
+from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf, setting
 from paramcount.sizes.rules import check_heads_fill
 
 
@@ -17,9 +17,9 @@ class Grok1(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=32, null=equal_to("n_heads"))
     d_head: Positive = derived(d_model_per_head)
-    d_expert: Positive = hf("intermediate_size", absent=32768)
+    d_expert: Natural = hf("intermediate_size", absent=32768)
     n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=8)
-    n_active_experts: Positive = hf(absent=2)
+    n_active_experts: Natural = hf(absent=2)
     tie_word_embeddings: Flag = hf(absent=True)
 
     activation = "gelu"

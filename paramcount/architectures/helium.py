@@ -2,7 +2,7 @@
 
 from paramcount.flow import Data, rope
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import Flag, Positive, hf, rotary, setting
+from paramcount.sizes import Flag, Natural, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill, check_rotated_in_pairs
 
@@ -15,7 +15,7 @@ class Helium(AttentionDecoder):
     conditions = (padding_in_table(3),)
     defaults = {"vocab_size": 48000, "d_model": 2560, "n_layers": 24, "n_heads": 20, "n_kv_heads": 20, "d_head": 128}
 
-    d_ff: Positive = hf(absent=7040)
+    d_ff: Natural = hf(absent=7040)
     qkv_bias: Flag = hf("attention_bias", absent=False)
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)

@@ -7,7 +7,7 @@ from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, add_vector, attend, block, fused, last_size, layers, linear, rope, to_every_token
 from paramcount.flow.operations.elementwise import activate, plain_norm, scale_by
 from paramcount.parts.decoder import Decoder
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf, setting
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.rules import check_divides
 
@@ -46,11 +46,11 @@ class HrmText(Decoder):
     conditions = (padding_in_table(None), not_null("num_hidden_layers"))
     defaults = {"vocab_size": 151808, "d_model": 1536}
 
-    n_layers: Positive = hf("num_layers_per_stack", "num_hidden_layers", absent=16, null=ABSENT)
+    n_layers: Natural = hf("num_layers_per_stack", "num_hidden_layers", absent=16, null=ABSENT)
     cycles: Words = derived(cycles)
     n_heads: Positive = hf(absent=12)
     d_head: Positive = hf(absent=128)
-    d_ff: Positive = hf(absent=4096)
+    d_ff: Natural = hf(absent=4096)
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)

@@ -11,7 +11,7 @@ from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Width, attend, linear, rope, route
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf, setting
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf, setting
 from paramcount.sizes.derivations import d_model_per_head, equal_to, flag, per_layer
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill
@@ -69,9 +69,9 @@ class HunYuan(Decoder):
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)
-    d_expert: Positive = hf("intermediate_size", absent=11008)
+    d_expert: Natural = hf("intermediate_size", absent=11008)
     n_routed_experts: Positive = hf("num_experts", absent=1)
-    n_active_experts: Positive = hf("moe_topk", absent=1)
+    n_active_experts: Natural = hf("moe_topk", absent=1)
     n_shared_experts: Positive = hf("num_shared_expert", absent=1)
     moe: Flag = derived(lambda js, c: c["n_routed_experts"] > 1)
     shared_mlp: Flag = hf("use_mixed_mlp_moe", absent=False)

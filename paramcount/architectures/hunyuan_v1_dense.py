@@ -5,7 +5,7 @@ from typing import Any
 
 from paramcount.flow import Data, Rope, rope
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, setting
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.setting_fields import make_rope
 
@@ -31,7 +31,7 @@ class HunYuanDenseV1(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf()  # the reference has no default and derives none
-    d_ff: Positive = hf(absent=11008)
+    d_ff: Natural = hf(absent=11008)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

@@ -10,7 +10,19 @@ from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Rope, Size, rope, route
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, derived, equal_to, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    derived,
+    equal_to,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.setting_fields import make_rope, setting
 
@@ -52,9 +64,9 @@ class HunYuanMoEV1(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf()  # the reference has no default and derives none
-    d_expert: Positive = hf("intermediate_size", absent=11008)
+    d_expert: Natural = hf("intermediate_size", absent=11008)
     n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=1)
-    n_active_experts: Positive = derived(lambda js, c: max(visited(js, c)))  # in the layer with the most
+    n_active_experts: Natural = derived(lambda js, c: max(visited(js, c)))  # in the layer with the most
     active_by_layer: Indices = derived(lambda js, c: () if len(set(visited(js, c))) == 1 else visited(js, c))
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)

@@ -7,7 +7,7 @@ from paramcount.flow import Data, route
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_mlp
 from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf, rotary, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, unused
 
@@ -28,12 +28,12 @@ class HYV3(AttentionDecoder):
     conditions = (padding_in_table(None),)
     defaults = {"vocab_size": 120832, "d_model": 4096, "n_layers": 80, "n_heads": 64, "n_kv_heads": 8, "d_head": 128}
 
-    d_ff: Positive = hf(absent=13312)
+    d_ff: Natural = hf(absent=13312)
     dense_layers: Indices = derived(dense_by_type(lambda js, c: (0,), checked=False))
-    d_expert: Positive = hf(absent=1536)
+    d_expert: Natural = hf(absent=1536)
     n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=192, null=unused)
-    n_active_experts: Positive = hf(absent=8, null=unused)
-    d_shared_expert: Positive = derived(shared_width)
+    n_active_experts: Natural = hf(absent=8, null=unused)
+    d_shared_expert: Natural = derived(shared_width)
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)  # of the dense layers and the shared experts
     tie_word_embeddings: Flag = hf(absent=False)

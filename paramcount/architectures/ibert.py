@@ -39,6 +39,7 @@ class IBert(MaskedEncoder):
     has_other_linear_layers = True  # QuantLinear is no linear layer to those who look for these
     linear_by_component = False
 
+    d_ff: Positive = hf(absent=3072)  # ranges are found in it
     n_token_types: Positive = hf("type_vocab_size", absent=2)
     pooled: Flag = derived(class_ends("Model", "ForMultipleChoice"))
     tie_word_embeddings: Flag = hf(absent=True)

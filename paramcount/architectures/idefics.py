@@ -5,6 +5,7 @@ from typing import ClassVar
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
     Data,
+    Unreachable,
     activate,
     attend,
     block,
@@ -122,7 +123,7 @@ class Idefics(AttentionDecoder):
 
     n_kv_heads: Positive = derived(lambda js, c: c["n_heads"])
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=11008)
+    d_ff: Natural = hf(absent=11008)
     n_additional: Natural = hf("additional_vocab_size", absent=0)
     interval: Positive = hf("cross_layer_interval", absent=1)
     crossings: Indices = derived(crossings)
@@ -135,10 +136,16 @@ class Idefics(AttentionDecoder):
     perceiver: IdeficsPerceiver
 
     def forward(c, tokens: Data) -> Data:
+        return c.decode_with(c.embed(tokens), c.read_image())
+
+    def read_image(c) -> Data:
         image = block(c.vision.image(), "model.vision_model.", c.vision.forward, part="vision")
         if c.has_perceiver:
             image = block(image, "model.perceiver_resampler.", c.perceiver.resample, part="projector")
-        return c.decode_with(c.embed(tokens), image)
+        return image
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return () if c.crossings else (Unreachable(c.read_image(), "no layer reads the image"),)
 
     def decode_with(c, x: Data, image: Data) -> Data:
         for i in c.crossings:

@@ -9,7 +9,7 @@ from paramcount.flow import Data, activate, layers, learned_rows, linear, rms_no
 from paramcount.parts.attentions import Heads, attention
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Positive, Sizes, hf, setting
+from paramcount.sizes import ConfigJson, FieldValues, Natural, Positive, Sizes, hf, setting
 
 
 def has_enough_heads(js: ConfigJson, c: FieldValues) -> None:
@@ -28,7 +28,7 @@ class Idefics2Perceiver(Sizes):
     conditions = (has_enough_heads,)
 
     n_latents: Positive = hf("resampler_n_latents", absent=64)
-    n_layers: Positive = hf("resampler_depth", absent=3)
+    n_layers: Natural = hf("resampler_depth", absent=3)
     n_heads: Positive = hf("resampler_n_heads", absent=16)
     n_kv_heads: Positive = hf("num_key_value_heads", absent=4)
     d_head: Positive = hf("resampler_head_dim", absent=96)
@@ -54,7 +54,7 @@ class Idefics2(Multimodal):
 
     vision: Idefics2Vision
     perceiver: Idefics2Perceiver
-    d_connector: Positive = hf("text_config.intermediate_size", absent=lambda js, c: c["language"].d_ff)
+    d_connector: Natural = hf("text_config.intermediate_size", absent=lambda js, c: c["language"].d_ff)
 
     image_token = setting("image_token_id", default=32001)
     norm_eps = setting(default=perceiver_eps)

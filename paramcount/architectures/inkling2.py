@@ -18,7 +18,7 @@ from paramcount.flow import (
 from paramcount.parts.composite import SeeingDecoder
 from paramcount.parts.perception import COLUMNS_AND_ROWS, scaled_layer
 from paramcount.parts.vision import VisionEncoder, attend_by_places
-from paramcount.sizes import ABSENT, Flag, Positive, hf, setting
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, hf, setting
 from paramcount.sizes.derivations import times_mlp_ratio
 from paramcount.sizes.rules import check_equal, check_heads_fill, check_rotated_in_two_directions
 from paramcount.sizes.setting_fields import axial_rope
@@ -29,7 +29,7 @@ class Inkling2Vision(VisionEncoder):
 
     defaults = {"d_model": 1024, "n_layers": 23, "n_heads": 16}
 
-    d_ff: Positive = hf(absent=times_mlp_ratio(4.0), null=ABSENT)
+    d_ff: Natural = hf(absent=times_mlp_ratio(4.0), null=ABSENT)
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("native_patch_size", "patch_size", absent=20)
     merge_size: Positive = hf("adapter_merge_size", "spatial_merge_size", absent=2)

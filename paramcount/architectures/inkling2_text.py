@@ -12,7 +12,7 @@ from paramcount.flow.operations.shapes import split, to_heads
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import routing_bias
-from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, derived, hf, per_layer, setting
+from paramcount.sizes import ConfigJson, FieldValues, Indices, Natural, Positive, derived, hf, per_layer, setting
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_layer_indices
 
@@ -69,8 +69,8 @@ class Inkling2Text(InklingBody):
 
     opening_layers: Indices = derived(opening)
     n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=384)
-    n_active_experts: Positive = hf(absent=8)
-    d_expert: Positive = hf("intermediate_size", "moe_intermediate_size", absent=2304)
+    n_active_experts: Natural = hf(absent=8)
+    d_expert: Natural = hf("intermediate_size", "moe_intermediate_size", absent=2304)
 
     norm_eps = setting("rms_norm_eps", default=1e-6)
     scoring = setting("scoring_func", default="sigmoid")
@@ -97,6 +97,7 @@ class Inkling2Text(InklingBody):
         carry = (("blocks", c.d_model), ("inputs", c.d_model))
         name = "model.llm.layers.{layer}."
         x = layers(x, name, kinds, lambda kind, *values: layer(c, kind, *values), carry=carry)
+        x = x if kinds else over_blocks(x, x, "output_query", c.d_model)  # else in the last layer
         logits = head(c, c.norm(x, "model.llm.norm"), "model.llm.embed.weight", "model.llm.unembed")
         n = c.unpadded_vocab_size
         logits = split(logits, n, c.vocab_size - n)[0] if isinstance(n, int) and n < c.vocab_size else logits

@@ -47,7 +47,7 @@ class InklingBody(Sizes):
 
     vocab_size: Positive = hf(absent=201024)
     d_model: Positive = hf(absent=6144)
-    n_layers: Positive = hf(absent=66)
+    n_layers: Natural = hf(absent=66)
     n_heads: Positive = hf(absent=64)
     n_kv_heads: Positive = hf(absent=8)
     d_head: Positive = hf(absent=128)
@@ -91,13 +91,13 @@ class InklingText(InklingBody):
     names: ClassVar[Names] = Names()
     float32 = ("attn_sconv", "mlp_sconv", "k_sconv", "v_sconv", "e_score_correction_bias", "gate.global_scale")
 
-    d_ff: Positive = derived(lambda js, c: widths(js, c)[0])
+    d_ff: Natural = derived(lambda js, c: widths(js, c)[0])
     dense_layers: Indices = derived(
         dense_by_type(lambda js, c: tuple(range(min(check_no_types(js, "dense_mlp_idx", 0), c["n_layers"]))))
     )
-    d_expert: Positive = derived(lambda js, c: widths(js, c)[1])
+    d_expert: Natural = derived(lambda js, c: widths(js, c)[1])
     n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256, null=unused)
-    n_active_experts: Positive = hf(absent=6)
+    n_active_experts: Natural = hf(absent=6)
     n_shared_experts: Natural = hf(absent=2)
 
     activation = setting("hidden_act", default="silu")

@@ -5,7 +5,7 @@ from typing import Any
 
 from paramcount.flow import Data, Rope
 from paramcount.parts.decoder import Decoder
-from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf, setting
+from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill
 
 
@@ -27,7 +27,7 @@ class InternLM(Decoder):
 
     n_heads: Positive = hf(absent=32)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=11008)
+    d_ff: Natural = hf(absent=11008)
     attention_bias: Flag = hf("bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 

@@ -6,7 +6,7 @@ Tensor names follow the first Llama.
 from paramcount.flow import Data, attend, fused, linear, rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import check_heads_fill
 
 
@@ -20,7 +20,7 @@ class InternLM2(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=11008)
+    d_ff: Natural = hf(absent=11008)
     attention_bias: Flag = hf("bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 

@@ -40,7 +40,7 @@ class JanusVision(VisionEncoder):
 
     defaults = {"d_model": 1024, "n_layers": 24, "n_heads": 16}
 
-    d_ff: Positive = derived(times_mlp_ratio(4.0))
+    d_ff: Natural = derived(times_mlp_ratio(4.0))
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=16)
     n_patches: Natural = derived(n_patches)

@@ -4,7 +4,7 @@ from paramcount.flow import Data, add_vector, attend, fused, linear, reshape, rm
 from paramcount.flow.operations.structure import experts_apart, experts_on_parts
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import Flag, Positive, derived, hf, rotary, setting
+from paramcount.sizes import Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 
 
@@ -21,9 +21,9 @@ class JetMoe(Decoder):
 
     n_kv_heads: Positive = hf(absent=16)
     d_head: Positive = hf("head_dim", "kv_channels", absent=128)
-    d_expert: Positive = hf("intermediate_size", absent=5632)
+    d_expert: Natural = hf("intermediate_size", absent=5632)
     n_routed_experts: Positive = hf("num_local_experts", absent=8)
-    n_active_experts: Positive = hf(absent=2)
+    n_active_experts: Natural = hf(absent=2)
     n_heads: Positive = derived(lambda js, c: c["n_kv_heads"] * c["n_active_experts"])
     tie_word_embeddings: Flag = hf(absent=True)
 

@@ -7,7 +7,7 @@ from paramcount.flow import Data, route
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_type
 from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
-from paramcount.sizes import ABSENT, SLIDING, Flag, Positive, Words, full_every, hf, rotary, setting
+from paramcount.sizes import ABSENT, SLIDING, Flag, Natural, Positive, Words, full_every, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_sliding_or_full
 
@@ -22,10 +22,10 @@ class Kolibri1(AttentionDecoder):
 
     layer_types: Words = hf(absent=full_every(5), null=ABSENT)
     window: Positive = hf(absent=513)
-    d_expert: Positive = hf(absent=512)
+    d_expert: Natural = hf(absent=512)
     n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=384)
-    n_active_experts: Positive = hf(absent=6)
-    d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=512)
+    n_active_experts: Natural = hf(absent=6)
+    d_shared_expert: Natural = hf("shared_expert_intermediate_size", absent=512)
     tie_word_embeddings: Flag = hf(absent=False)
 
     rope = rotary(positions=262144)

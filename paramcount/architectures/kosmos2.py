@@ -32,6 +32,7 @@ from paramcount.sizes import (
     ConfigJson,
     FieldValues,
     Flag,
+    Natural,
     Positive,
     Sizes,
     d_model_per_head,
@@ -60,10 +61,10 @@ class KosmosText(Decoder):
 
     vocab_size: Positive = hf(absent=65037)
     d_model: Positive = hf("hidden_size", "embed_dim", absent=2048)
-    n_layers: Positive = hf("num_hidden_layers", "layers", absent=24)
+    n_layers: Natural = hf("num_hidden_layers", "layers", absent=24)
     n_heads: Positive = hf("num_attention_heads", "attention_heads", absent=32)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf("ffn_dim", absent=8192)
+    d_ff: Natural = hf("ffn_dim", absent=8192)
     tie_word_embeddings: Flag = derived(tied_anywhere, at_root=True)
 
     names = ("embed_tokens", "layers", "layer_norm")
@@ -136,10 +137,10 @@ class Kosmos25Vision(PatchEncoder):
     scale = None
 
     d_model: Positive = hf(absent=1536)
-    n_layers: Positive = hf(absent=18)
+    n_layers: Natural = hf(absent=18)
     n_heads: Positive = hf(absent=24)
     d_head: Positive = hf("head_dim", absent=64)
-    d_ff: Positive = hf("intermediate_size", absent=3968)
+    d_ff: Natural = hf("intermediate_size", absent=3968)
     n_positions: Positive = hf("max_num_patches", absent=4096)
 
 

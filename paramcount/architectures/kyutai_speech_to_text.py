@@ -7,7 +7,7 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, Unreachable, block, given, linear, lookup, rows_of_tokens, sum_of_streams
 from paramcount.flow.operations.linear import lookup_codes
 from paramcount.parts.mimi import Mimi
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf, rotary, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
 
 PADDING = 69569
 
@@ -58,7 +58,7 @@ class KyutaiSpeechToText(Moshi):
     float32 = ("codec_model",)
     names = ("embed_tokens.embed_tokens", "layers", "norm")
 
-    d_ff: Positive = derived(half_of(11264))
+    d_ff: Natural = derived(half_of(11264))
     n_codes: Positive = hf("codebook_vocab_size", absent=2049)
     tie_word_embeddings: Flag = hf(absent=False)
     codec: Mimi

@@ -61,6 +61,7 @@ class Laguna(Decoder):
     conditions = (weighs_outputs, padding_in_table(None))
     defaults = {"vocab_size": 100352, "d_model": 2048, "n_layers": 40}
 
+    n_layers: Positive = hf()  # the reference needs one
     n_heads: Positive = hf(absent=48)
     heads_by_layer: Indices = derived(heads_by_layer)
     n_kv_heads: Positive = hf(absent=8)
@@ -69,12 +70,12 @@ class Laguna(Decoder):
     window: Positive = hf(absent=512)
     d_rope: Natural = derived(rotary_width_of(SLIDING[1], 0.5, 1.0))
     d_rope_sliding: Natural = derived(rotary_width_of(SLIDING[0], 1.0, 1.0))
-    d_ff: Positive = hf(absent=8192)
+    d_ff: Natural = hf(absent=8192)
     dense_layers: Indices = derived(dense_by_type(lambda js, c: (0,)))
-    d_expert: Positive = hf(absent=512)
+    d_expert: Natural = hf(absent=512)
     n_routed_experts: Positive = hf("num_experts", absent=256)
-    n_active_experts: Positive = hf(absent=8)
-    d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=512)
+    n_active_experts: Natural = hf(absent=8)
+    d_shared_expert: Natural = hf("shared_expert_intermediate_size", absent=512)
     gate_per_head: Flag = derived(gate_for_each_head)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)

@@ -15,7 +15,7 @@ from paramcount.sizes.derivations import part_of
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import if_no_attention
 from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.types import Flag, Indices, Positive, Words
+from paramcount.sizes.types import Flag, Indices, Natural, Positive, Words
 
 KINDS = ("conv", "full_attention", "attention")  # the last is the older word for the second
 NAMES = ("w1", "w3", "w2")
@@ -61,7 +61,7 @@ class Lfm2(Decoder):
     d_head: Positive = hf(absent=d_model_per_head, null=if_no_attention)
     d_conv: Positive = hf("conv_L_cache", absent=3)
     mixer_bias: Flag = hf("conv_bias", absent=False)
-    d_ff: Positive = derived(adjusted)
+    d_ff: Natural = derived(adjusted)
     tie_word_embeddings: Flag = hf("tie_embedding", "tie_word_embeddings", absent=True)
 
     activation = "silu"
@@ -101,13 +101,13 @@ class Lfm2MoE(Lfm2):
     defaults = {"d_model": 2048}
 
     layer_types: Words = hf()
-    d_ff: Positive = hf(absent=7168)
+    d_ff: Natural = hf(absent=7168)
     dense_layers: Indices = derived(
         lambda js, c: tuple(range(min(check_no_types(js, "num_dense_layers", 2), c["n_layers"])))
     )
-    d_expert: Positive = hf(absent=1792)
+    d_expert: Natural = hf(absent=1792)
     n_routed_experts: Positive = hf("num_experts", absent=32)
-    n_active_experts: Positive = hf(absent=4)
+    n_active_experts: Natural = hf(absent=4)
     expert_bias: Flag = hf("use_expert_bias", absent=True)
 
     norm_topk_prob = setting("norm_topk_prob", default=True)

@@ -10,7 +10,7 @@ from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import layers_by_type
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import short_convolution
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf, per_layer, setting
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, hf, per_layer, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types
 from paramcount.sizes.setting_fields import make_rope
@@ -54,7 +54,7 @@ class Lfm3(Decoder):
     attention_gate: Flag = hf("use_attention_gate", absent=True)
     attention_bias: Flag = hf(absent=False)
     norms_behind: Flag = hf("use_sandwich_norm", absent=True)
-    d_ff: Positive = hf(absent=7680)
+    d_ff: Natural = hf(absent=7680)
     tie_word_embeddings: Flag = hf(absent=True)
 
     norm_eps = setting("norm_eps", "rms_norm_eps", default=1e-5)

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import ABSENT, Buffers, Condition, Flag, Positive, d_model_per_head, equal_to, hf
+from paramcount.sizes import ABSENT, Buffers, Condition, Flag, Natural, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides
 
@@ -19,7 +19,7 @@ class Llama(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_ff: Positive = hf(absent=11008)
+    d_ff: Natural = hf(absent=11008)
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)

@@ -18,7 +18,19 @@ from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import VisionEncoder, encoder_mlp
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Words,
+    derived,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rotary_settings import rotary
 from paramcount.sizes.rules import check_layer_indices, check_layer_types, check_rotated_in_pairs
@@ -69,10 +81,10 @@ class Llama4Text(AttentionDecoder):
     window: Positive = hf("attention_chunk_size", absent=8192)  # the most that a token of a chunk looks back over
     qk_norm: Flag = hf("use_qk_norm", absent=True)
     dense_layers: Indices = derived(dense)
-    d_ff: Positive = hf("intermediate_size_mlp", absent=16384)
-    d_expert: Positive = hf("intermediate_size", absent=8192)
+    d_ff: Natural = hf("intermediate_size_mlp", absent=16384)
+    d_expert: Natural = hf("intermediate_size", absent=8192)
     n_routed_experts: Positive = hf("num_local_experts", absent=16)
-    n_active_experts: Positive = hf(absent=1)
+    n_active_experts: Natural = hf(absent=1)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
@@ -130,7 +142,7 @@ class Llama4Vision(VisionEncoder):
 
     defaults = {"n_layers": 34, "n_heads": 16}
 
-    d_ff: Positive = hf(absent=5632)  # of the layers, and what the adapter reads
+    d_ff: Natural = hf(absent=5632)  # of the layers, and what the adapter reads
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=14)
     n_patches: Positive = derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)

@@ -78,6 +78,7 @@ class Longformer(MaskedEncoder):
     prefix = "longformer."
 
     n_token_types: Positive = hf(absent=2)
+    n_layers: Positive = hf(absent=12)  # the reference needs one
     windows: Widths = read_windows("attention_window", "n_layers")
     pooled: Flag = derived(class_ends("Model", "ForMultipleChoice"))
     tie_word_embeddings: Flag = hf(absent=True)

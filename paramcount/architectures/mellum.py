@@ -11,7 +11,7 @@ from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, 
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rules import check_sliding_or_full
-from paramcount.sizes.types import Flag, Indices, Positive, Words
+from paramcount.sizes.types import Flag, Indices, Natural, Positive, Words
 
 ROPES = {  # the reference's default of rope_parameters
     SLIDING[1]: {"rope_type": "default", "rope_theta": 500_000.0},
@@ -34,13 +34,13 @@ class Mellum(AttentionDecoder):
     conditions = (one_mtp_layer, not_null("num_experts"), padding_in_table(None))
     defaults = {"vocab_size": 98304, "d_model": 2304, "n_layers": 28, "n_heads": 32, "n_kv_heads": 4, "d_head": 128}
 
-    d_ff: Positive = hf(absent=7168)
+    d_ff: Natural = hf(absent=7168)
     layer_types: Words = hf(absent=lambda js, c: tuple(SLIDING[1] for _ in per_layer(c)), null=ABSENT)
     window: Positive | None = hf(absent=1024)
     dense_layers: Indices = derived(dense_by_type(lambda js, c: ()))
-    d_expert: Positive = hf(absent=896)
+    d_expert: Natural = hf(absent=896)
     n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=64, null=unused)
-    n_active_experts: Positive = hf(absent=8)
+    n_active_experts: Natural = hf(absent=8)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

@@ -11,7 +11,18 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, experts, linear, route, scale_by
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+)
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
 
@@ -43,9 +54,9 @@ class MiniCPM(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=11008)
+    d_ff: Natural = hf(absent=11008)
     n_routed_experts: Positive | None = derived(n_experts)
-    n_active_experts: Positive | None = hf(absent=n_active)
+    n_active_experts: Natural | None = hf(absent=n_active)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 

@@ -8,7 +8,7 @@ from math import sqrt
 from paramcount.flow import Data, scale_by
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, hf, rotary, setting
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, hf, rotary, setting
 from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
 from paramcount.sizes.rules import check_divides
 from paramcount.sizes.setting_fields import Config
@@ -38,7 +38,7 @@ class MiniCPM3(LatentDecoder):
     d_nope: Positive = hf(absent=64)
     d_rope: Positive = hf(absent=32)
     d_v: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_ff: Positive = hf(absent=6400)
+    d_ff: Natural = hf(absent=6400)
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)

@@ -8,7 +8,7 @@ from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import layers_by_type
 from paramcount.parts.feed_forward import mixture
 from paramcount.parts.linear_attention import lightning_attention
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf, rotary, setting
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, per_layer
 from paramcount.sizes.mixers import list_unused_fields
@@ -36,9 +36,9 @@ class MiniMax(Decoder):
     n_kv_heads: Positive = hf(absent=8)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     window: Positive | None = hf(absent=None)
-    d_expert: Positive = hf("intermediate_size", absent=14336)
+    d_expert: Natural = hf("intermediate_size", absent=14336)
     n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=8)
-    n_active_experts: Positive = hf(absent=2)
+    n_active_experts: Natural = hf(absent=2)
     block_size: Positive = hf(
         "block_size", absent=256
     )  # tokens that lightning attention takes together; its decays are stored for them

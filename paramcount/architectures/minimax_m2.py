@@ -45,9 +45,9 @@ class MiniMaxM2(AttentionDecoder):
     defaults = {"vocab_size": 200064, "d_model": 3072, "n_layers": 62, "n_heads": 48, "n_kv_heads": 8, "d_head": 128}
 
     d_rope: Natural = derived(rotated)
-    d_expert: Positive = hf("intermediate_size", absent=1536)
+    d_expert: Natural = hf("intermediate_size", absent=1536)
     n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=256)
-    n_active_experts: Positive = hf(absent=8)
+    n_active_experts: Natural = hf(absent=8)
     tie_word_embeddings: Flag = hf(absent=False)
 
     rope = rotary_by_width()

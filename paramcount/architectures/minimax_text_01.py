@@ -7,7 +7,19 @@ from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import layers_by_type
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.linear_attention import lightning_attention
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf, rotary, setting
+from paramcount.sizes import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    Words,
+    derived,
+    hf,
+    rotary,
+    setting,
+)
 from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
 from paramcount.sizes.rules import check_at_most, check_even, check_layer_types
 
@@ -36,9 +48,9 @@ class MiniMaxText01(Decoder):
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_rope: Positive = hf("rotary_dim", absent=equal_to("d_head"))
-    d_expert: Positive = hf("intermediate_size", absent=14336)
+    d_expert: Natural = hf("intermediate_size", absent=14336)
     n_routed_experts: Positive = hf("num_local_experts", absent=8)
-    n_active_experts: Positive = hf(absent=2)
+    n_active_experts: Natural = hf(absent=2)
     shared_mlp: Flag = derived(
         lambda js, c: js.get("shared_intermediate_size", 0) > 0
     )  # its width is d_expert whatever that says

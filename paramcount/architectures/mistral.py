@@ -2,7 +2,7 @@
 
 from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, hf, rotary
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, hf, rotary
 from paramcount.sizes.conditions import padding_in_table
 
 
@@ -15,7 +15,7 @@ class Mistral(AttentionDecoder):
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_ff: Positive = hf(absent=14336)
+    d_ff: Natural = hf(absent=14336)
     window: Positive | None = hf(absent=4096)
     tie_word_embeddings: Flag = hf(absent=False)
 

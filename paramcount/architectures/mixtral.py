@@ -3,7 +3,7 @@
 from paramcount.flow import Data, route
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, hf, rotary, setting
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 
 
@@ -18,9 +18,9 @@ class Mixtral(AttentionDecoder):
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_expert: Positive = hf("intermediate_size", absent=14336)
+    d_expert: Natural = hf("intermediate_size", absent=14336)
     n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=8)
-    n_active_experts: Positive = hf(absent=2)
+    n_active_experts: Natural = hf(absent=2)
     window: Positive | None = hf(absent=None)
     tie_word_embeddings: Flag = hf(absent=False)
 

@@ -12,7 +12,7 @@ from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Sizes, d_model_per_head, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.types import Flag, Indices, Positive
+from paramcount.sizes.types import Flag, Indices, Natural, Positive
 
 RATIOS_OF_FOUR_TILES = [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]]
 
@@ -53,11 +53,11 @@ class MllamaVision(Sizes):
     conditions = (joined_width, tiles_fit_ratios)
 
     d_model: Positive = hf(absent=1280)
-    n_layers: Positive = hf(absent=32)
-    n_global_layers: Positive = hf("num_global_layers", absent=8)
+    n_layers: Natural = hf(absent=32)
+    n_global_layers: Natural = hf("num_global_layers", absent=8)
     n_heads: Positive = hf("attention_heads", absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=5120)
+    d_ff: Natural = hf(absent=5120)
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=14)
     n_patches: Positive = derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
@@ -84,7 +84,7 @@ class MllamaText(AttentionDecoder):
     defaults = {"vocab_size": 128256, "d_model": 4096, "n_layers": 40, "n_heads": 32, "n_kv_heads": 8}
 
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=14336)
+    d_ff: Natural = hf(absent=14336)
     cross_attention_layers: Indices = derived(crossing_layers)
     tie_word_embeddings: Flag = derived(lambda js, c: False)  # whatever the key says
 

@@ -19,6 +19,7 @@ from paramcount.sizes import (
     FieldValues,
     Flag,
     Natural,
+    Positive,
     Words,
     derived,
     filled_rotary,
@@ -50,6 +51,7 @@ class ModernBert(PositionlessEncoder):
     last_norm = "final_norm"
     defaults = {"vocab_size": 50368, "n_layers": 22, "d_ff": 1152}
 
+    n_layers: Positive = hf()  # the reference needs one
     layer_types: Words = hf(absent=full_first, null=ABSENT)
     window: Natural = derived(half_span)
     attention_bias: Flag = hf(absent=False)

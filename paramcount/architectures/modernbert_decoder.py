@@ -59,11 +59,12 @@ class ModernBertDecoder(Decoder):
     conditions = (padding_in_table(50283), not_null("pad_token_id"))
     defaults = {"vocab_size": 50368, "d_model": 768, "n_layers": 22}
 
+    n_layers: Positive = hf()  # the reference needs one
     layer_types: Words = hf(absent=full_first, null=ABSENT)
     window: Natural | None = derived(half_window)
     n_heads: Positive = hf(absent=12)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=1152)
+    d_ff: Natural = hf(absent=1152)
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)
     norm_bias: Flag = hf("norm_bias", absent=False)

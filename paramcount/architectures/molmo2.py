@@ -91,11 +91,11 @@ class Molmo2Vision(VisionEncoder):
     unused_keys = ("num_hidden_layers",)  # read from the whole
 
     d_model: Positive = hf("hidden_size", absent=1152)
-    n_layers: Positive = derived(used_layers, at_root=True)
+    n_layers: Natural = derived(used_layers, at_root=True)
     n_heads: Positive = hf("num_attention_heads", absent=16)
     n_kv_heads: Positive = hf("num_key_value_heads", absent=16)
     d_head: Positive = hf("head_dim", absent=72)
-    d_ff: Positive = hf("intermediate_size", absent=4304)
+    d_ff: Natural = hf("intermediate_size", absent=4304)
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("image_patch_size", "patch_size", absent=14)
     n_patches: Natural = derived(n_positions)
@@ -133,7 +133,7 @@ class Molmo2Adapter(Sizes):
     n_heads: Positive = hf(absent=16)
     n_kv_heads: Positive = hf(absent=16)
     d_head: Positive = hf(absent=72)
-    d_ff: Positive = hf(absent=18944)
+    d_ff: Natural = hf(absent=18944)
     d_out: Positive = hf("text_hidden_size", absent=3584)
     attention_bias: Flag = hf(absent=True)
     mlp_bias: Flag = hf(absent=False)
@@ -173,7 +173,7 @@ class Molmo2(AttentionDecoder):
     defaults = {"vocab_size": 151936, "d_model": 4096, "n_layers": 36, "n_heads": 32, "n_kv_heads": 8}
 
     d_head: Positive = hf(absent=128)
-    d_ff: Positive = hf(absent=12288)
+    d_ff: Natural = hf(absent=12288)
     n_additional: Natural = hf("additional_vocab_size", absent=128)
     qkv_bias: Flag = hf("qkv_bias", "attention_bias", absent=False, null=False)
     wide_norm: Flag = derived(lambda js, c: js.get("qk_norm_type", "qwen3") == "olmo")

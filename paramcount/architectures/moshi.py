@@ -21,7 +21,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides
-from paramcount.sizes.types import Positive
+from paramcount.sizes.types import Natural, Positive
 
 
 def half_of(absent: int) -> Derivation:
@@ -56,7 +56,7 @@ class Moshi(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_ff: Positive = derived(half_of(22528))
+    d_ff: Natural = derived(half_of(22528))
 
     norm_eps = setting("rms_norm_eps", default=1e-8)
     rope = rotary(positions=3000)

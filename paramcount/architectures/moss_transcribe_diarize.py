@@ -5,7 +5,7 @@ from typing import Any
 from paramcount.flow import Data, activate, layer_norm, linear, merge_rows
 from paramcount.parts.composite import AudioLanguageModel
 from paramcount.parts.whisper_encoder import Ears
-from paramcount.sizes import Flag, Positive, hf, setting
+from paramcount.sizes import Flag, Natural, Positive, hf, setting
 
 
 class MossAudio(Ears):
@@ -14,9 +14,9 @@ class MossAudio(Ears):
     defaults = {"d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096, "n_mels": 80}
 
     d_model: Positive = hf("d_model", "hidden_size", absent=1024)
-    n_layers: Positive = hf("encoder_layers", "num_hidden_layers", absent=24)
+    n_layers: Natural = hf("encoder_layers", "num_hidden_layers", absent=24)
     n_heads: Positive = hf("encoder_attention_heads", "num_attention_heads", absent=16)
-    d_ff: Positive = hf("encoder_ffn_dim", "intermediate_size", absent=4096)
+    d_ff: Natural = hf("encoder_ffn_dim", "intermediate_size", absent=4096)
 
 
 class MossTranscribeDiarize(AudioLanguageModel):

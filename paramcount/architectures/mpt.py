@@ -5,7 +5,7 @@ from paramcount.flow import Data, alibi, attend, clip, is_known, layer_norm, lin
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, d_model_per_head, derived, hf, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill
 
 ATTENTIONS = ("multihead_attention", "multiquery_attention")  # the reference reads the word and then builds the first
@@ -25,10 +25,10 @@ class MPT(Decoder):
     defaults = {"vocab_size": 50368}
 
     d_model: Positive = hf("hidden_size", "d_model", absent=2048)
-    n_layers: Positive = hf("num_hidden_layers", "n_layers", absent=24)
+    n_layers: Natural = hf("num_hidden_layers", "n_layers", absent=24)
     n_heads: Positive = hf("num_attention_heads", "n_heads", absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = derived(lambda js, c: 4 * c["d_model"])
+    d_ff: Natural = derived(lambda js, c: 4 * c["d_model"])
     tie_word_embeddings: Flag = hf(absent=True)
 
     prefix = "transformer."

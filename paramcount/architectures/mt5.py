@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder_layers, dense_activation, gated
 from paramcount.flow import Data, Size
-from paramcount.sizes import ABSENT, Flag, Positive, derived, fixed, flag, hf, setting
+from paramcount.sizes import ABSENT, Flag, Natural, derived, fixed, flag, hf, setting
 
 
 class MT5(T5):
@@ -14,7 +14,7 @@ class MT5(T5):
     float32_if_float16 = ("wo",)
     defaults = {"vocab_size": 250112, "n_layers": 8, "n_heads": 6, "d_ff": 1024}
 
-    n_decoder_layers: Positive = hf("num_decoder_layers", absent=decoder_layers(8), null=ABSENT)
+    n_decoder_layers: Natural = hf("num_decoder_layers", absent=decoder_layers(8), null=ABSENT)
     gated: Flag = derived(lambda js, c: gated(js, c, "gated-gelu"))
     scaled: Flag = derived(lambda js, c: False)
     tie_word_embeddings: Flag = fixed(True, check=lambda js, c: flag(js, "tie_word_embeddings", True))

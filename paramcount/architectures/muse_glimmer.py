@@ -43,6 +43,7 @@ from paramcount.sizes import (
     FieldValues,
     Flag,
     Indices,
+    Natural,
     Positive,
     Words,
     derived,
@@ -145,7 +146,7 @@ class Muse(SeeingDecoder, AttentionDecoder):
     rotated = "d_head"
     conditions = (heads_fill, padding_in_table(None))
 
-    d_ff: Positive = hf()
+    d_ff: Natural = hf()
     window: Positive = hf(absent=2048)
     layer_types: Words = hf(absent=every_fourth, null=ABSENT)
     unrotated_layers: Indices = derived(unrotated())

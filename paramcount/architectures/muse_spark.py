@@ -34,6 +34,7 @@ from paramcount.sizes import (
     ConfigJson,
     FieldValues,
     Indices,
+    Natural,
     Positive,
     Sizes,
     Widths,
@@ -124,10 +125,10 @@ class MuseSpark(Muse):
 
     unrotated_layers: Indices = derived(unrotated(ROPE))
     dense_layers: Indices = derived(dense_by_type(lambda js, c: ()))
-    d_expert: Positive = hf(absent=4096)
+    d_expert: Natural = hf(absent=4096)
     d_expert_latent: Positive = hf("moe_hidden_size", absent=4096)
     n_routed_experts: Positive = hf("num_local_experts", absent=256)
-    n_active_experts: Positive = hf(absent=8)
+    n_active_experts: Natural = hf(absent=8)
     vision: MuseSparkVision
     audio: MuseSparkAudio
 

@@ -23,6 +23,7 @@ from paramcount.sizes import (
     Flag,
     Indices,
     NamedPart,
+    Natural,
     Positive,
     Sizes,
     d_model_per_head,
@@ -50,10 +51,10 @@ class MusicGenMelody(Stacks):
 
     vocab_size: Positive = hf(absent=2048)
     d_model: Positive = hf(absent=1024)
-    n_layers: Positive = hf(absent=24)
+    n_layers: Natural = hf(absent=24)
     n_heads: Positive = hf(absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf("ffn_dim", absent=4096)
+    d_ff: Natural = hf("ffn_dim", absent=4096)
     codebooks: Indices = derived(lambda js, c: tuple(range(check_no_types(js, "num_codebooks", 4))))
 
     layer = pre_norm_layer

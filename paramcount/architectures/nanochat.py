@@ -3,7 +3,7 @@
 from paramcount.flow import Data, plain_norm, rope, soft_cap
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, setting
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 
 
@@ -17,7 +17,7 @@ class NanoChat(AttentionDecoder):
     defaults = {"vocab_size": 50304, "d_model": 768, "n_layers": 12, "n_heads": 6}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_ff: Positive = hf(absent=8192)
+    d_ff: Natural = hf(absent=8192)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

@@ -33,7 +33,7 @@ class Nemotron(AttentionDecoder):
     n_kv_heads: Positive = hf()  # absent or null, the reference divides by None
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_rope: Natural = derived(rotated_width)
-    d_ff: Positive = hf(absent=24576)
+    d_ff: Natural = hf(absent=24576)
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)

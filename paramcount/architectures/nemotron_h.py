@@ -76,11 +76,11 @@ class NemotronH(Decoder):
     d_conv: Positive = hf("mamba_d_conv", "conv_kernel", absent=4)
     conv_bias: Flag = hf("mamba_conv_bias", "use_conv_bias", absent=True)
     mixer_bias: Flag = hf("use_bias", absent=False)
-    d_ff: Positive = hf(absent=21504)
+    d_ff: Natural = hf(absent=21504)
     mlp_bias: Flag = hf(absent=False)
     n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=8, null=1)
-    n_active_experts: Positive = hf(absent=2)
-    d_expert: Positive = hf(absent=7688)
+    n_active_experts: Natural = hf(absent=2)
+    d_expert: Natural = hf(absent=7688)
     d_shared_expert: Positive = hf("moe_shared_expert_intermediate_size", absent=7688)
     d_expert_latent: Positive | None = hf(
         "moe_latent_size", absent=None

@@ -121,6 +121,7 @@ class NeoMME(PositionlessEncoder):
     layered: ClassVar = {word: {"sliding_window": ""} for word in SLIDING}
     defaults: ClassVar = {"vocab_size": 131072, "d_model": 1024, "n_layers": 17, "n_heads": 16, "d_ff": 3584}
 
+    d_ff: Positive = hf()
     d_embedding: Positive = hf("embedding_rank", absent=256)
     n_kv_heads: Positive = hf(absent=4)
     d_head: Positive = hf(absent=64)

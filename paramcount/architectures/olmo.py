@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from paramcount.flow import Data, plain_norm
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, setting
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 
 
@@ -21,7 +21,7 @@ class Olmo(AttentionDecoder):
     defaults = {"vocab_size": 50304, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_ff: Positive = hf(absent=11008)
+    d_ff: Natural = hf(absent=11008)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

@@ -7,7 +7,19 @@ from paramcount.flow import Data, Unknown, activate, linear, rms_norm, rope, sca
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import layers_by_type
 from paramcount.parts.linear_attention import decay, delta_rule, gated_output, streams_apart
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf, rotary, setting
+from paramcount.sizes import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    Words,
+    derived,
+    hf,
+    rotary,
+    setting,
+)
 from paramcount.sizes.conditions import known_ropes, padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
 from paramcount.sizes.mixers import list_unused_fields
@@ -62,7 +74,7 @@ class OlmoHybrid(Decoder):
     d_linear_k: Positive = hf("linear_key_head_dim", absent=d_linear_k, null=ABSENT)
     d_linear_v: Positive = hf("linear_value_head_dim", absent=lambda js, c: 2 * c["d_linear_k"], null=ABSENT)
     d_conv: Positive = hf("linear_conv_kernel_dim", absent=4)
-    d_ff: Positive = hf(absent=11008)
+    d_ff: Natural = hf(absent=11008)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

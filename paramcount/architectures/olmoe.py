@@ -3,7 +3,7 @@
 from paramcount.flow import Data, route
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, rotary, setting
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
 
@@ -18,9 +18,9 @@ class Olmoe(AttentionDecoder):
     defaults = {"vocab_size": 50304, "d_model": 2048, "n_layers": 16, "n_heads": 16}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_expert: Positive = hf("intermediate_size", absent=2048)
+    d_expert: Natural = hf("intermediate_size", absent=2048)
     n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=64)
-    n_active_experts: Positive = hf(absent=8)
+    n_active_experts: Natural = hf(absent=8)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

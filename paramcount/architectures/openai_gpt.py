@@ -8,7 +8,7 @@ from paramcount.flow import Data, layer_norm, layers, lookup
 from paramcount.parts.attentions import causal_masks, gpt_attention
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gpt_mlp
-from paramcount.sizes import Buffers, Flag, Positive, Sizes, d_model_per_head, derived, hf, setting
+from paramcount.sizes import Buffers, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill
 
 
@@ -26,10 +26,10 @@ class OpenAIGPT(Sizes):
     vocab_size: Positive = hf(absent=40478)
     n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=512)
     d_model: Positive = hf("hidden_size", "n_embd", absent=768)
-    n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=12)
+    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=12)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=12)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = derived(lambda js, c: 4 * c["d_model"])
+    d_ff: Natural = derived(lambda js, c: 4 * c["d_model"])
     tie_word_embeddings: Flag = hf(absent=True)
 
     activation = setting(default=gpt_activation)

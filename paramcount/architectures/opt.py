@@ -7,7 +7,18 @@ from paramcount.flow import Data, layer_norm, linear, lookup, plain_norm
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, d_model_per_head, derived, flag, hf, setting
+from paramcount.sizes import (
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    d_model_per_head,
+    derived,
+    flag,
+    hf,
+    setting,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
 
@@ -29,7 +40,7 @@ class OPT(Decoder):
     d_token: Positive | None = derived(narrow_table)
     n_heads: Positive = hf(absent=12)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf("ffn_dim", absent=3072)
+    d_ff: Natural = hf("ffn_dim", absent=3072)
     norm_first: Flag = hf("do_layer_norm_before", absent=True)
     last_norm: Flag = derived(lambda js, c: c["norm_first"] and not flag(js, "_remove_final_layer_norm", False))
     norm_weights: Flag = hf("layer_norm_elementwise_affine", absent=True)

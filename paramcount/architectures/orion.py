@@ -3,7 +3,7 @@
 from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import use_layer_norm
-from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
+from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import without_experts
 from paramcount.sizes.rules import check_heads_fill
 
@@ -18,7 +18,7 @@ class Orion(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=40, null=equal_to("n_heads"))
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=15360)
+    d_ff: Natural = hf(absent=15360)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

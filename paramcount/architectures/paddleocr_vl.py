@@ -24,7 +24,7 @@ class PaddleOCRText(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=2, null=equal_to("n_heads"))
     d_head: Positive = hf(absent=128, null=d_model_per_head)
-    d_ff: Positive = hf(absent=3072)
+    d_ff: Natural = hf(absent=3072)
     bias: Flag = hf("use_bias", absent=False, null=False)
     tie_word_embeddings: Flag = hf(absent=True)
 

@@ -17,7 +17,7 @@ from paramcount.flow import (
     lookup,
 )
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, derived, hf, setting
 
 TABLE = "perceiver.input_preprocessor.embeddings.weight"
 LAYERS = "perceiver.encoder.self_attends.{layer}."
@@ -92,7 +92,7 @@ class Perceiver(Sizes):
     n_latents: Positive = hf("num_latents", absent=256)
     d_latents: Positive = hf("d_latents", absent=1280)
     n_blocks: Positive = hf("num_blocks", absent=1)
-    n_layers: Positive = hf("num_self_attends_per_block", absent=26)
+    n_layers: Natural = hf("num_self_attends_per_block", absent=26)
     n_heads: Positive = hf("num_self_attention_heads", absent=8)
     d_head: Positive = derived(head_size("n_heads", 0, crossing=False))
     d_v: Positive = derived(head_size("n_heads", 1, crossing=False))

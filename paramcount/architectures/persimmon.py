@@ -29,7 +29,7 @@ class Persimmon(Decoder):
     n_heads: Positive = hf(absent=64)
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural = derived(rotary_part(0.5))
-    d_ff: Positive = hf(absent=16384)
+    d_ff: Natural = hf(absent=16384)
     qk_norm: Flag = hf("qk_layernorm", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 

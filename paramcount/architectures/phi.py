@@ -28,7 +28,7 @@ class Phi(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_rope: Natural = derived(rotary_part(0.5))
-    d_ff: Positive = hf(absent=8192)
+    d_ff: Natural = hf(absent=8192)
     qk_norm: Flag = hf("qk_layernorm", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

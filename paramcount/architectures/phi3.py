@@ -57,7 +57,7 @@ class Phi3(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_rope: Natural = derived(whole_pairs)
-    d_ff: Positive = hf(absent=8192)
+    d_ff: Natural = hf(absent=8192)
     window: Positive | None = hf(absent=None)
     tie_word_embeddings: Flag = hf(absent=False)
 

@@ -67,10 +67,10 @@ class Phi4Audio(Sizes):
     conditions = (one_width,)
 
     d_model: Positive = hf(absent=1024)
-    n_layers: Positive = hf("num_blocks", absent=24)
+    n_layers: Natural = hf("num_blocks", absent=24)
     n_heads: Positive = hf(absent=16)
     d_head: Positive = hf(absent=d_model_per_head)
-    d_ff: Positive = hf(absent=1536)
+    d_ff: Natural = hf(absent=1536)
     d_conv: Positive = hf("kernel_size", absent=3)
     n_multiples: Positive = hf("depthwise_multiplier", absent=1)  # of each channel in the convolution over time
     n_bands: Positive = hf("input_size", absent=80)

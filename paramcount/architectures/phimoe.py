@@ -8,7 +8,7 @@ from paramcount.flow import Data, Rope, route
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.setting_fields import make_rope
 
@@ -60,9 +60,9 @@ class Phimoe(AttentionDecoder):
     conditions = (padding_in_table(None), scaled_rope_has_magnitudes)
     defaults = {"vocab_size": 32064, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
-    d_expert: Positive = hf("intermediate_size", absent=6400)
+    d_expert: Natural = hf("intermediate_size", absent=6400)
     n_routed_experts: Positive = hf("num_local_experts", absent=16)
-    n_active_experts: Positive = derived(visited)
+    n_active_experts: Natural = derived(visited)
     window: Positive | None = hf(absent=None)
     attention_bias: Flag = hf(absent=False)
     lm_head_bias: Flag = hf("lm_head_bias", absent=False)

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, block, bucket_distances, given, layers, linear, lookup, rms_norm
 from paramcount.parts.classic import crossing, multi_head
-from paramcount.parts.decoders import head
+from paramcount.parts.decoders import first_differs, head
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, derived, hf, setting
 from paramcount.sizes.conditions import buckets_reach
 
 QKVO = ("query", "key", "value", "output")
@@ -35,7 +35,7 @@ class PatchEncoder(Sizes):
 
     d_model: Positive = hf(absent=768)
     d_patch: Positive = hf("patch_embed_hidden_size", absent=768)
-    n_layers: Positive = hf(absent=12)
+    n_layers: Natural = hf(absent=12)
     n_heads: Positive = hf(absent=12)
     d_head: Positive = hf("d_kv", absent=64)
     d_ff: Positive = hf("d_ff", absent=2048)
@@ -75,7 +75,7 @@ class PatchReader(Sizes):
 
     vocab_size: Positive = hf(absent=50244)
     d_model: Positive = hf(absent=768)
-    n_layers: Positive = hf("num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", absent=12)
+    n_layers: Natural = hf("num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", absent=12)
     n_bias_heads: Positive = hf(
         "num_attention_heads", "decoder_attention_heads", "encoder_attention_heads", "num_heads", absent=12
     )
@@ -93,7 +93,7 @@ class PatchReader(Sizes):
 
     def decode(c, tokens: Data, image: Data) -> Data:
         x = lookup(tokens, "decoder.embed_tokens.weight", "embedding", c.vocab_size, c.d_model)
-        kinds, carry = [("first", 1), ("layer", c.n_layers - 1)], ((x.shape[0], c.n_bias_heads),)
+        kinds, carry = first_differs(c.n_layers), ((x.shape[0], c.n_bias_heads),)
         x = layers(x, "decoder.layer.{layer}.", kinds, c.layer, reads=(image,), carry=carry)
         return c.norm(x, "decoder.final_layer_norm")
 

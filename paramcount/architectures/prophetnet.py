@@ -23,7 +23,7 @@ from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ConfigJson, FieldValues, Sizes, d_model_per, d_model_per_head, derived, flag, hf, setting
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_heads_fill, check_stack_heads
-from paramcount.sizes.types import Flag, Positive
+from paramcount.sizes.types import Flag, Natural, Positive
 
 MATRICES = ("query_proj", "key_proj", "value_proj", "out_proj")
 ROOT, BOTH = "prophetnet.", "tokens and stream"
@@ -56,14 +56,14 @@ class ProphetNet(Sizes):
 
     vocab_size: Positive = hf(absent=30522)
     d_model: Positive = hf(absent=1024)
-    n_encoder_layers: Positive = hf("num_encoder_layers", absent=12)
-    n_decoder_layers: Positive = hf("num_decoder_layers", absent=12)
+    n_encoder_layers: Natural = hf("num_encoder_layers", absent=12)
+    n_decoder_layers: Natural = hf("num_decoder_layers", absent=12)
     n_encoder_heads: Positive = hf("num_attention_heads", "num_encoder_attention_heads", absent=16)
     n_decoder_heads: Positive = hf("num_decoder_attention_heads", absent=16)
     d_encoder_head: Positive = derived(d_model_per("n_encoder_heads"))
     d_decoder_head: Positive = derived(d_model_per("n_decoder_heads"))
-    d_encoder_ff: Positive = hf(absent=4096)
-    d_decoder_ff: Positive = hf(absent=4096)
+    d_encoder_ff: Natural = hf(absent=4096)
+    d_decoder_ff: Natural = hf(absent=4096)
     n_positions: Positive = hf("max_position_embeddings", absent=512)
     n_streams: Positive = hf("ngram", absent=2)
     n_buckets: Positive = hf("num_buckets", absent=32)
@@ -107,10 +107,10 @@ class ProphetNetDecoder(Sizes):
 
     vocab_size: Positive = hf(absent=30522)
     d_model: Positive = hf(absent=1024)
-    n_layers: Positive = hf("num_decoder_layers", absent=12)
+    n_layers: Natural = hf("num_decoder_layers", absent=12)
     n_heads: Positive = hf("num_decoder_attention_heads", absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf("decoder_ffn_dim", absent=4096)
+    d_ff: Natural = hf("decoder_ffn_dim", absent=4096)
     n_positions: Positive = hf("max_position_embeddings", absent=512)
     n_streams: Positive = hf("ngram", absent=2)
     n_buckets: Positive = hf("num_buckets", absent=32)

@@ -6,7 +6,7 @@ from typing import Any
 from paramcount.flow import Data, Rope, attend, is_known, linear, rope, scale_by_position
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoder import Decoder
-from paramcount.sizes import Flag, Positive, derived, hf, setting
+from paramcount.sizes import Flag, Natural, Positive, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill
 
 
@@ -37,7 +37,7 @@ class Qwen(Decoder):
 
     n_heads: Positive = hf(absent=32)
     d_head: Positive = hf("kv_channels", absent=128)
-    d_ff: Positive = derived(lambda js, c: js.get("intermediate_size", 22016) // 2)
+    d_ff: Natural = derived(lambda js, c: js.get("intermediate_size", 22016) // 2)
     tie_word_embeddings: Flag = hf(absent=False)
 
     norm_eps = setting("layer_norm_epsilon", default=1e-6)

@@ -23,7 +23,7 @@ class Qwen2(AttentionDecoder):
     defaults = {"vocab_size": 151936, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=32, null=equal_to("n_heads"))
-    d_ff: Positive = hf(absent=22016)
+    d_ff: Natural = hf(absent=22016)
     tie_word_embeddings: Flag = hf(absent=False)
 
     rope = rotary(positions=32768)

@@ -15,7 +15,7 @@ from paramcount.parts.omni import Speaking, if_it_speaks, sections_are_objects, 
 from paramcount.parts.qwen_audio import Qwen2_5OmniEars, insert_sound
 from paramcount.parts.qwen_vision import PlacedImages
 from paramcount.parts.speech_dit import SpeechDiT, read_codes
-from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
+from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.rotary_sizes import sections_fill
 
 
@@ -92,7 +92,7 @@ class Qwen2_5OmniTalker(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=4)
     d_head: Positive = hf(absent=128)
-    d_ff: Positive = hf(absent=18944)
+    d_ff: Natural = hf(absent=18944)
     d_thinker: Positive = hf("embedding_size", absent=3584)
 
     rope = rotary(1_000_000, 32768)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data, Reshape, activate, linear, mean_of_blocks
 from paramcount.parts.composite import AudioLanguageModel
 from paramcount.parts.whisper_encoder import Ears
-from paramcount.sizes import Condition, Flag, Positive, hf, setting
+from paramcount.sizes import Condition, Flag, Natural, Positive, hf, setting
 from paramcount.sizes.conditions import one_of
 
 
@@ -15,9 +15,9 @@ class Qwen2AudioEars(Ears):
     conditions = (one_of("model_type", ("qwen2_audio_encoder",), "qwen2_audio_encoder"),)
 
     d_model: Positive = hf("hidden_size", "d_model", absent=1280)
-    n_layers: Positive = hf("num_hidden_layers", "encoder_layers", absent=32)
+    n_layers: Natural = hf("num_hidden_layers", "encoder_layers", absent=32)
     n_heads: Positive = hf("num_attention_heads", "encoder_attention_heads", absent=20)
-    d_ff: Positive = hf("intermediate_size", "encoder_ffn_dim", absent=5120)
+    d_ff: Natural = hf("intermediate_size", "encoder_ffn_dim", absent=5120)
 
     last_norm = ""
 
@@ -36,9 +36,9 @@ class VoxtralEars(Ears):
     conditions: ClassVar[tuple[Condition, ...]] = (one_of("model_type", ("voxtral_encoder",), "voxtral_encoder"),)
 
     d_model: Positive = hf("d_model", "hidden_size", absent=1280)
-    n_layers: Positive = hf("encoder_layers", "num_hidden_layers", absent=32)
+    n_layers: Natural = hf("encoder_layers", "num_hidden_layers", absent=32)
     n_heads: Positive = hf("encoder_attention_heads", "num_attention_heads", absent=20)
-    d_ff: Positive = hf("encoder_ffn_dim", "intermediate_size", absent=5120)
+    d_ff: Natural = hf("encoder_ffn_dim", "intermediate_size", absent=5120)
 
 
 class AudioFlamingo3Ears(VoxtralEars):

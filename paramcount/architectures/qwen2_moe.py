@@ -8,7 +8,7 @@ from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_mlp
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.settings import get_setting
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf, rotary, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import attention_words, padding_in_table
 from paramcount.sizes.derivations import scattered_dense_layers
 
@@ -30,12 +30,12 @@ class Qwen2MoE(AttentionDecoder):
     conditions = (attention_words("full_attention", "sliding_attention"), window_is_given, padding_in_table(None))
     defaults = {"vocab_size": 151936, "d_model": 2048, "n_layers": 24, "n_heads": 16, "n_kv_heads": 16}
 
-    d_ff: Positive = hf(absent=5632)
+    d_ff: Natural = hf(absent=5632)
     dense_layers: Indices = derived(scattered_dense_layers)
-    d_expert: Positive = hf(absent=1408)
+    d_expert: Natural = hf(absent=1408)
     n_routed_experts: Positive = hf("num_experts", absent=60)
-    n_active_experts: Positive = hf(absent=4)
-    d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=5632)
+    n_active_experts: Natural = hf(absent=4)
+    d_shared_expert: Natural = hf("shared_expert_intermediate_size", absent=5632)
     qkv_bias: Flag = hf(absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 

@@ -25,7 +25,7 @@ from paramcount.parts.qwen_vision import (
     widen,
 )
 from paramcount.parts.vision import encoder_mlp
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf, rotary, setting
+from paramcount.sizes import Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, rotary, setting
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rotary_sizes import sections_fill
 from paramcount.sizes.rules import check_heads_fill
@@ -81,10 +81,10 @@ class Qwen2VLVision(Sizes):
     section = "vision_config"
 
     d_model: Positive = hf("embed_dim", absent=1280)
-    n_layers: Positive = hf("num_hidden_layers", "depth", absent=32)
+    n_layers: Natural = hf("num_hidden_layers", "depth", absent=32)
     n_heads: Positive = hf("num_attention_heads", "num_heads", absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = derived(lambda js, c: c["d_model"] * check_no_types(js, "mlp_ratio", 4))
+    d_ff: Natural = derived(lambda js, c: c["d_model"] * check_no_types(js, "mlp_ratio", 4))
     d_out: Positive = hf("hidden_size", absent=3584)
     n_channels: Positive = hf("in_channels", absent=3)
     n_frames: Positive = hf("temporal_patch_size", absent=2)
@@ -118,7 +118,7 @@ class Qwen2_5VLVision(Qwen2VLVision):
     is_fused: ClassVar[bool] = True  # q, k and v are one stored matrix
 
     d_model: Positive = hf(absent=3584)
-    d_ff: Positive = hf(absent=3420)
+    d_ff: Natural = hf(absent=3420)
     d_out: Positive = hf("out_hidden_size", absent=3584)
 
     activation = setting("hidden_act", default="silu")

@@ -5,7 +5,7 @@ from typing import ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_setting
-from paramcount.sizes import Condition, Flag, Positive, equal_to, hf, rotary, setting
+from paramcount.sizes import Condition, Flag, Natural, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import attention_words, padding_in_table, sliding_layers_have_a_window
 from paramcount.sizes.layer_types import sliding_types
 
@@ -23,7 +23,7 @@ class Qwen3(AttentionDecoder):
     defaults = {"vocab_size": 151936, "d_model": 4096, "n_layers": 32, "n_heads": 32, "d_head": 128}
 
     n_kv_heads: Positive = hf(absent=32, null=equal_to("n_heads"))
-    d_ff: Positive = hf(absent=22016)
+    d_ff: Natural = hf(absent=22016)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

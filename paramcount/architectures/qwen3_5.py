@@ -8,7 +8,7 @@ from paramcount.architectures.qwen3_vl import QwenVision
 from paramcount.flow import Data, Norm, Weight
 from paramcount.parts.decoder import Kinds
 from paramcount.parts.qwen_vision import PlacedImages, merge, mrope_axes, widen
-from paramcount.sizes import Positive, hf, setting
+from paramcount.sizes import Natural, Positive, hf, setting
 
 
 class Qwen35(GatedDeltaHybrid):
@@ -17,7 +17,7 @@ class Qwen35(GatedDeltaHybrid):
     reference = "Qwen3_5ForCausalLM"
     base_model = "Qwen3_5TextModel"
 
-    d_ff: Positive = hf(absent=12288)
+    d_ff: Natural = hf(absent=12288)
 
     axes = mrope_axes("interleaved", 11, 11, 10)
 
@@ -33,9 +33,9 @@ class Qwen35MoE(GatedDeltaHybrid):
     defaults = {"d_model": 2048, "n_layers": 40, "n_kv_heads": 2}
 
     n_routed_experts: Positive = hf("num_experts", absent=256)
-    n_active_experts: Positive = hf(absent=8)
-    d_expert: Positive = hf(absent=512)
-    d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=512)
+    n_active_experts: Natural = hf(absent=8)
+    d_expert: Natural = hf(absent=512)
+    d_shared_expert: Natural = hf("shared_expert_intermediate_size", absent=512)
 
     norm_topk_prob = True
     axes = mrope_axes("interleaved", 11, 11, 10)

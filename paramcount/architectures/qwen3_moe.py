@@ -7,7 +7,7 @@ from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_mlp
 from paramcount.parts.feed_forward import mixture
 from paramcount.parts.qwen_vision import mrope_axes, rotation
-from paramcount.sizes import Flag, Indices, Positive, derived, hf, rotary, scattered_dense_layers, setting
+from paramcount.sizes import Flag, Indices, Natural, Positive, derived, hf, rotary, scattered_dense_layers, setting
 from paramcount.sizes.conditions import padding_in_table
 
 
@@ -20,11 +20,11 @@ class Qwen3MoE(AttentionDecoder):
     conditions = (padding_in_table(None),)
     defaults = {"vocab_size": 151936, "d_model": 2048, "n_layers": 24, "n_heads": 32, "n_kv_heads": 4}
 
-    d_ff: Positive = hf(absent=6144)
+    d_ff: Natural = hf(absent=6144)
     dense_layers: Indices = derived(scattered_dense_layers)
-    d_expert: Positive = hf(absent=768)
+    d_expert: Natural = hf(absent=768)
     n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=128)
-    n_active_experts: Positive = hf(absent=8)
+    n_active_experts: Natural = hf(absent=8)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

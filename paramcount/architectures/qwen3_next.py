@@ -128,12 +128,12 @@ class Qwen3Next(GatedDeltaHybrid):
     defaults = {"vocab_size": 151936, "d_model": 2048, "n_layers": 48, "n_kv_heads": 2}
     stores_together = True
 
-    d_ff: Positive = hf(absent=5632)
+    d_ff: Natural = hf(absent=5632)
     n_routed_experts: Natural = hf("num_experts", absent=512)
     n_active_experts: Natural = hf(absent=10)
     dense_layers: Indices = derived(dense)
-    d_expert: Positive = hf(absent=512)
-    d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=512)
+    d_expert: Natural = hf(absent=512)
+    d_shared_expert: Natural = hf("shared_expert_intermediate_size", absent=512)
 
     kinds = layers_by_type_and_mlp
 

@@ -19,6 +19,7 @@ from paramcount.sizes import (
     FieldValues,
     Flag,
     Indices,
+    Natural,
     Positive,
     d_model_per_head,
     derived,
@@ -97,11 +98,11 @@ class Qwen3OmniTalker(SpeechDecoder):
 
     n_kv_heads: Positive = hf(absent=2)
     d_head: Positive = hf(absent=d_model_per_head)
-    d_ff: Positive = hf(absent=2048)
-    d_expert: Positive = hf(absent=384)
-    d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=1)
+    d_ff: Natural = hf(absent=2048)
+    d_expert: Natural = hf(absent=384)
+    d_shared_expert: Natural = hf("shared_expert_intermediate_size", absent=1)
     n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=128)
-    n_active_experts: Positive = hf(absent=8)
+    n_active_experts: Natural = hf(absent=8)
     tie_word_embeddings: Flag = derived(is_tied, at_root=True)
 
     norm_topk_prob = setting("norm_topk_prob", default=False)
@@ -129,7 +130,7 @@ class Predictor(SpeechDecoder):
     defaults = {"vocab_size": 2048, "d_model": 1024, "n_layers": 5, "n_heads": 16, "n_kv_heads": 8}
 
     d_head: Positive = hf(absent=128)
-    d_ff: Positive = hf(absent=3072)
+    d_ff: Natural = hf(absent=3072)
     groups: Indices = derived(later_groups)
 
     rope = rotary(positions=32768)

@@ -28,7 +28,19 @@ from paramcount.parts.qwen_vision import (
 )
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import encoder_mlp
-from paramcount.sizes import ABSENT, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, rotary, setting
+from paramcount.sizes import (
+    ABSENT,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    d_model_per_head,
+    derived,
+    hf,
+    rotary,
+    setting,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
 
@@ -85,10 +97,10 @@ class QwenVision(Sizes):
     section = "vision_config"
 
     d_model: Positive = hf(absent=1152)
-    n_layers: Positive = hf("num_hidden_layers", "depth", absent=27)
+    n_layers: Natural = hf("num_hidden_layers", "depth", absent=27)
     n_heads: Positive = hf("num_attention_heads", "num_heads", absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=4304)
+    d_ff: Natural = hf(absent=4304)
     d_out: Positive = hf("out_hidden_size", absent=3584)
     n_channels: Positive = hf("in_channels", absent=3)
     n_frames: Positive = hf("temporal_patch_size", absent=2)

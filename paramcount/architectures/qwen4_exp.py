@@ -175,6 +175,9 @@ class Qwen4ExpText(Qwen35MoE):
     defaults = {"d_model": 2048, "n_layers": 40, "n_kv_heads": 2, "n_routed_experts": 512, "n_active_experts": 10}
 
     layer_types: Words = derived(read_layer_types)
+    n_active_experts: Positive = hf()
+    d_expert: Positive = hf(absent=512)
+    d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=512)
     d_rope: Natural = derived(rotated_share(1.0, key=False))
     n_streams: Positive = hf("hc_count", absent=4)
     d_mix: Positive = hf("hc_lowrank", absent=320)

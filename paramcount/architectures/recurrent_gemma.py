@@ -7,7 +7,17 @@ from paramcount.flow.operations.recurrence import GatedRecurrence, recur
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import layers_by_type
-from paramcount.sizes import Flag, Natural, Positive, Words, d_model_per_head, equal_to, per_layer, rotary, setting
+from paramcount.sizes import (
+    Flag,
+    Natural,
+    Positive,
+    Words,
+    d_model_per_head,
+    equal_to,
+    per_layer,
+    rotary,
+    setting,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.layer_types import check_no_types
@@ -39,6 +49,7 @@ class RecurrentGemma(Decoder):
     conditions = (padding_in_table(0), no_key("layer_types", "layers_block_type"))
     defaults = {"vocab_size": 256000, "d_model": 2560, "n_layers": 26}
 
+    n_layers: Positive = hf()  # the reference needs one
     layer_types: Words = derived(kinds)
     n_heads: Positive = hf(absent=10)  # of the attention, and blocks of the recurrence's gates
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
@@ -49,7 +60,7 @@ class RecurrentGemma(Decoder):
     d_inner: Positive = hf("lru_width", absent=equal_to("d_model"), null=ABSENT)
     d_gate: Positive = derived(lambda js, c: c["d_inner"] // c["n_heads"])
     d_conv: Positive = hf("conv1d_width", absent=4)
-    d_ff: Positive = derived(lambda js, c: check_no_types(js, "intermediate_size", 7680) // 2)
+    d_ff: Natural = derived(lambda js, c: check_no_types(js, "intermediate_size", 7680) // 2)
     tie_word_embeddings: Flag = hf(absent=True)
 
     activation = setting("hidden_activation", default="gelu_pytorch_tanh")

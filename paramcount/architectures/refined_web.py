@@ -3,7 +3,7 @@
 from paramcount.architectures.falcon import NORMS, Falcon, FalconLayers, switch
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Word, derived, hf
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Word, derived, hf
 from paramcount.sizes.derivations import d_model_per_head, equal_to
 from paramcount.sizes.rules import check_divides, check_heads_fill
 
@@ -44,11 +44,11 @@ class RefinedWeb(FalconLayers):
     defaults = {"vocab_size": 250880}
 
     d_model: Positive = hf("n_embed", "hidden_size", absent=64, null=ABSENT)
-    n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=2)
+    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=2)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=8)
     n_kv_heads: Positive = hf("n_head_kv", absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = derived(four_times_d_model)
+    d_ff: Natural = derived(four_times_d_model)
     alibi: Flag = hf("alibi", absent=False, null=False)
     bias: Flag = hf("bias", absent=False, null=False)
     tie_word_embeddings: Flag = hf(absent=True)
@@ -70,8 +70,8 @@ class RefinedWebModel(Falcon):
     conditions = (*Falcon.conditions, layout_of_7b)
     defaults = {"vocab_size": 250880, "d_model": 64}
 
-    n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=2)
+    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=2)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=8)
     n_kv_heads: Positive = derived(lambda js, c: 1 if switch(js, "multi_query", False) else c["n_heads"])
-    d_ff: Positive = derived(four_times_d_model)
+    d_ff: Natural = derived(four_times_d_model)
     norms: Word = derived(lambda js, c: NORMS[switch(js, "parallel_attn", False)])

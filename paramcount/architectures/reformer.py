@@ -20,7 +20,19 @@ from paramcount.flow import (
     split,
 )
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, Widths, Words, derived, hf, setting
+from paramcount.sizes import (
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    Sizes,
+    Widths,
+    Words,
+    derived,
+    hf,
+    setting,
+)
 
 KINDS = ("local", "lsh")
 LAYER = "reformer.encoder.layers.{layer}."
@@ -79,7 +91,7 @@ class Reformer(Sizes):
     layer_types: Words = derived(kinds)
     n_heads: Positive = hf(absent=12)
     d_head: Positive = hf("attention_head_size", absent=64)
-    d_ff: Positive = hf("feed_forward_size", absent=512)
+    d_ff: Natural = hf("feed_forward_size", absent=512)
     n_positions: Positive = hf("max_position_embeddings", absent=4096)
     axial: Flag = hf("axial_pos_embds", absent=True)
     axial_shape: Widths = hf("axial_pos_shape", absent=(64, 64))

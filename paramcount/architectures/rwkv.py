@@ -9,7 +9,7 @@ from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, GatedRecurrence, Weight, activate, is_known, layer_norm, recur, scale_by, token_before
 from paramcount.flow.operations.linear import linear, multiply_vector
 from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.parts.decoders import head
+from paramcount.parts.decoders import first_differs, head
 from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, setting
 from paramcount.sizes.setting_kinds import NATURAL
 
@@ -37,9 +37,9 @@ class Rwkv(Decoder):
     def kinds(c) -> Kinds:
         """The kind of each layer, and by how much hidden states are divided in front of it."""
         if not is_known(c.rescale_every):
-            return [(("first",), 1), (("later",), c.n_layers - 1)]
+            return first_differs(c.n_layers, ("first",), ("later",))
         found = [(("divided_by", d) if (d := c.find_divisor(i)) > 1 else ("later",), 1) for i in range(c.n_layers)]
-        return [(("first",), 1), *found[1:]]
+        return [(("first",), 1), *found[1:]] if found else []
 
     def find_divisor(c, layer: int) -> int:
         every = c.rescale_every
@@ -62,11 +62,11 @@ class Rwkv(Decoder):
         return head(c, x, "rwkv.embeddings.weight", "head")
 
     def check(c) -> None:
-        if c.n_layers < 2:  # how much each layer mixes is initialised by its depth over n_layers - 1
+        if c.n_layers == 1:  # how much each layer mixes is initialised by its depth over n_layers - 1
             raise ParamcountError(
                 "= 1, which the reference cannot initialise",
                 where=FieldName("n_layers"),
-                expected="an integer of at least 2",
+                expected="0, or an integer of at least 2",
             )
 
 

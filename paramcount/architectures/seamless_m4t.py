@@ -4,7 +4,7 @@ from paramcount.flow import Data
 from paramcount.parts.classic import Stack, crossing, multi_head
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.seq2seq import SinusoidalSeq2Seq, first_after_padding
-from paramcount.sizes import Positive, hf
+from paramcount.sizes import Natural, Positive, hf
 from paramcount.sizes.conditions import padding_inside, positions_after_padding
 
 OTHER_PARTS = (  # keys of the parts that hear and speak
@@ -30,12 +30,12 @@ class SeamlessM4T(SinusoidalSeq2Seq):
     defaults = {"vocab_size": 256102}
 
     d_model: Positive = hf(absent=1024)
-    n_encoder_layers: Positive = hf("encoder_layers", absent=24)
-    n_decoder_layers: Positive = hf("num_hidden_layers", "decoder_layers", absent=24)
+    n_encoder_layers: Natural = hf("encoder_layers", absent=24)
+    n_decoder_layers: Natural = hf("num_hidden_layers", "decoder_layers", absent=24)
     n_encoder_heads: Positive = hf("encoder_attention_heads", absent=16)
     n_decoder_heads: Positive = hf("num_attention_heads", "decoder_attention_heads", absent=16)
-    d_encoder_ff: Positive = hf(absent=8192)
-    d_decoder_ff: Positive = hf(absent=8192)
+    d_encoder_ff: Natural = hf(absent=8192)
+    d_decoder_ff: Natural = hf(absent=8192)
 
     stack_names = ("text_encoder.", "text_decoder.", "shared.weight")
     first_position = first_after_padding(0)

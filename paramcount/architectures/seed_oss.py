@@ -2,7 +2,7 @@
 
 from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import Flag, Positive, d_model_per_head, equal_to, hf, rotary
+from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, equal_to, hf, rotary
 from paramcount.sizes.conditions import padding_in_table
 
 
@@ -16,7 +16,7 @@ class SeedOss(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
     d_head: Positive = hf(absent=128, null=d_model_per_head)
-    d_ff: Positive = hf(absent=27648)
+    d_ff: Natural = hf(absent=27648)
     qkv_bias: Flag = hf("attention_bias", absent=True)
     o_bias: Flag = hf("attention_out_bias", absent=False)
     mlp_bias: Flag = hf(absent=False)

@@ -3,7 +3,19 @@
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf, rotary
+from paramcount.sizes import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Words,
+    derived,
+    hf,
+    rotary,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import SLIDING, equal_to, flag, per_layer
 from paramcount.sizes.rules import check_sliding_or_full
@@ -38,7 +50,7 @@ class SmolLM3(AttentionDecoder):
     defaults = {"vocab_size": 128256, "d_model": 2048, "n_layers": 36, "n_heads": 16}
 
     n_kv_heads: Positive = hf(absent=4, null=equal_to("n_heads"))
-    d_ff: Positive = hf(absent=11008)
+    d_ff: Natural = hf(absent=11008)
     unrotated_layers: Indices = derived(without_positions)
     window: Positive | None = hf(absent=None)
     layer_types: Words = hf(absent=windows, null=ABSENT)

@@ -22,7 +22,7 @@ class StableLm(AttentionDecoder):
 
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural = derived(rotary_part(0.25))
-    d_ff: Positive = hf(absent=6912)
+    d_ff: Natural = hf(absent=6912)
     qkv_bias: Flag = hf("use_qkv_bias", absent=False)
     qk_norm: Flag = hf("qk_layernorm", absent=False)
     parallel_residual: Flag = hf("use_parallel_residual", absent=False)

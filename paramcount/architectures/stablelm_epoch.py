@@ -25,7 +25,7 @@ class StableLMEpoch(AttentionDecoder):
 
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural = derived(rotary_part)
-    d_ff: Positive = hf(absent=6912)
+    d_ff: Natural = hf(absent=6912)
     qkv_bias: Flag = hf("use_qkv_bias", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 

@@ -4,7 +4,7 @@ from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, hf, rotary, setting
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 
 
@@ -17,7 +17,7 @@ class Starcoder2(AttentionDecoder):
     defaults = {"vocab_size": 49152, "d_model": 3072, "n_layers": 30, "n_heads": 24, "n_kv_heads": 2}
 
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_ff: Positive = hf(absent=12288)
+    d_ff: Natural = hf(absent=12288)
     window: Positive | None = hf(absent=None)
     bias: Flag = hf("use_bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=True)

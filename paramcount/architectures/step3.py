@@ -52,12 +52,12 @@ class Step3Text(Decoder):
     n_heads: Positive = hf(absent=64)
     d_head: Positive = hf(absent=256)
     d_q_lora: Positive = hf("share_q_dim", absent=2048)
-    d_ff: Positive = hf(absent=18432)
+    d_ff: Natural = hf(absent=18432)
     dense_layers: Indices = derived(layers_without_experts)
-    d_expert: Positive = hf(absent=5120)
+    d_expert: Natural = hf(absent=5120)
     n_routed_experts: Positive = hf("moe_num_experts", absent=48)
-    n_active_experts: Positive = hf("moe_top_k", absent=3)
-    d_shared_expert: Positive = hf("share_expert_dim", absent=5120)
+    n_active_experts: Natural = hf("moe_top_k", absent=3)
+    d_shared_expert: Natural = hf("share_expert_dim", absent=5120)
     tie_word_embeddings: Flag = hf(absent=False)
 
     activation = "silu"
@@ -98,10 +98,10 @@ class Step3Vision(Sizes):
     section = "vision_config"
 
     d_model: Positive = hf(absent=1792)
-    n_layers: Positive = hf(absent=63)
+    n_layers: Natural = hf(absent=63)
     n_heads: Positive = hf(absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=3072)
+    d_ff: Natural = hf(absent=3072)
     d_out: Positive = hf("output_hidden_size", absent=4096)
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=14)

@@ -26,9 +26,9 @@ class Step37Vision(VisionEncoder):
     unused_keys = ("intermediate_size",)
 
     d_model: Positive = hf("width", "hidden_size", absent=1536)
-    n_layers: Positive = hf("layers", "num_hidden_layers", absent=47)
+    n_layers: Natural = hf("layers", "num_hidden_layers", absent=47)
     n_heads: Positive = hf("heads", "num_attention_heads", absent=16)
-    d_ff: Positive = derived(times_mlp_ratio(8960 / 1536))
+    d_ff: Natural = derived(times_mlp_ratio(8960 / 1536))
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=14)
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 728) // c["patch_size"]) ** 2)

@@ -6,7 +6,19 @@ from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder_layer
 from paramcount.flow import Data, Unreachable, experts, linear, route
 from paramcount.parts.classic import unread_table
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Positive, Words, derived, flag, hf, per_layer
+from paramcount.sizes import (
+    ConfigJson,
+    Derivation,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    Words,
+    derived,
+    flag,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_layer_types
 from paramcount.sizes.setting_fields import setting
@@ -43,7 +55,7 @@ class SwitchTransformers(T5):
     float32_if_float16 = ()
     defaults = {"d_model": 768, "n_layers": 12, "n_heads": 12}
 
-    n_decoder_layers: Positive = hf("num_decoder_layers", absent=12, null=decoder_layers(12))
+    n_decoder_layers: Natural = hf("num_decoder_layers", absent=12, null=decoder_layers(12))
     d_head: Positive = hf("d_kv", absent=64)
     gated: Flag = derived(lambda js, c: False)
     encoder_kinds: Words = derived(

@@ -9,9 +9,21 @@ from typing import Any, ClassVar
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, Unknown, block, bucket_distances, given, layers, lookup, rms_norm, scale_by_root
 from paramcount.parts.classic import crossing, multi_head
-from paramcount.parts.decoders import head
+from paramcount.parts.decoders import first_differs, head
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, fixed, hf, setting
+from paramcount.sizes import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    Sizes,
+    derived,
+    fixed,
+    hf,
+    setting,
+)
 from paramcount.sizes.conditions import buckets_reach
 
 QKVO = ("q", "k", "v", "o")
@@ -61,8 +73,8 @@ class T5(Sizes):
 
     vocab_size: Positive = hf(absent=32128)
     d_model: Positive = hf("hidden_size", "d_model", absent=512)
-    n_layers: Positive = hf("num_hidden_layers", "num_layers", absent=6)
-    n_decoder_layers: Positive = hf("num_decoder_layers", absent=decoder_layers(6), null=ABSENT)
+    n_layers: Natural = hf("num_hidden_layers", "num_layers", absent=6)
+    n_decoder_layers: Natural = hf("num_decoder_layers", absent=decoder_layers(6), null=ABSENT)
     n_heads: Positive = hf("num_attention_heads", "num_heads", absent=8)
     d_head: Positive = hf("head_dim", "d_kv", absent=64)
     d_ff: Positive = hf("d_ff", absent=2048)
@@ -103,10 +115,10 @@ class T5(Sizes):
         return True
 
     def encoder_layers(c) -> Iterable[tuple[str, Size]]:
-        return [("first", 1), ("layer", c.n_layers - 1)]
+        return first_differs(c.n_layers)
 
     def decoder_layers(c) -> Iterable[tuple[str, Size]]:
-        return [("first", 1), ("layer", c.n_decoder_layers - 1)]
+        return first_differs(c.n_decoder_layers)
 
     def stack(c, x: Data, prefix: str, kinds: Iterable[tuple[str, Size]], *memory: Data) -> Data:
         """The layers and the last norm; each layer passes on the bias of relative positions."""

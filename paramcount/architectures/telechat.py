@@ -7,7 +7,7 @@ from typing import Any
 from paramcount.flow import Data, Rope, activate, attend, fused, linear, rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import GATED
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, equal_to, hf, setting
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf, setting
 from paramcount.sizes.rules import check_heads_fill
 
 
@@ -34,11 +34,11 @@ class TeleChat(Decoder):
     defaults = {"vocab_size": 160256}
 
     d_model: Positive = hf("n_embed", "hidden_size", absent=4096, null=ABSENT)
-    n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=30)
+    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=30)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf("ffn_hidden_size", absent=12288)
+    d_ff: Natural = hf("ffn_hidden_size", absent=12288)
     embedding_norm: Flag = hf("embed_layernorm", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 

@@ -4,7 +4,7 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Unknown, scale_by, sinusoids
 from paramcount.parts.classic import source_states
 from paramcount.parts.seq2seq import TiedDecoder, post_norm_layer
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, equal_to, hf, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, equal_to, hf, setting
 
 
 def sines_need_padding(js: ConfigJson, c: FieldValues) -> None:
@@ -22,7 +22,7 @@ class TrOCR(TiedDecoder):
     conditions = (*TiedDecoder.conditions, sines_need_padding)
     defaults = {"n_positions": 512}
 
-    n_layers: Positive = hf("num_hidden_layers", "decoder_layers", absent=12)
+    n_layers: Natural = hf("num_hidden_layers", "decoder_layers", absent=12)
     n_heads: Positive = hf("num_attention_heads", "decoder_attention_heads", absent=16)
     d_memory: Positive = hf("cross_attention_hidden_size", absent=equal_to("d_model"), null=equal_to("d_model"))
     learned_places: Flag = hf("use_learned_position_embeddings", absent=True)

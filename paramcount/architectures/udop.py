@@ -9,7 +9,7 @@ from paramcount.architectures.t5 import T5, decoder_layers
 from paramcount.errors import ParamcountError, describe_value, list_names
 from paramcount.flow import Data, Unreachable, block, bucket_distances, given, layers, lookup, stack_rows
 from paramcount.parts.vision import embed_patches
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Words, derived, hf
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf
 
 EDGES = {"left": "x", "upper": "y", "right": "x", "lower": "y"}  # {edge of a token's box: its table}
 BIASES = ("1d", "horizontal", "vertical")
@@ -42,7 +42,8 @@ class Udop(T5):
     unused_keys = ("image_size",)
     defaults = {"vocab_size": 33201, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 
-    n_decoder_layers: Positive = hf("num_decoder_layers", absent=decoder_layers(24), null=decoder_layers(24))
+    n_layers: Positive = hf("num_hidden_layers", "num_layers")  # the reference needs one
+    n_decoder_layers: Natural = hf("num_decoder_layers", absent=decoder_layers(24), null=decoder_layers(24))
     d_head: Positive = hf("d_kv", absent=64)
     scaled: Flag = derived(lambda js, c: True)
     biases: Words = derived(find_biases)

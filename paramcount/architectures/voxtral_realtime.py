@@ -22,6 +22,7 @@ from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import (
     Flag,
+    Natural,
     Positive,
     Sizes,
     d_model_per_head,
@@ -46,10 +47,10 @@ class VoxtralStreamEars(Sizes):
     conditions = (one_of("model_type", ("voxtral_realtime_encoder",), "voxtral_realtime_encoder"),)
 
     d_model: Positive = hf("d_model", "hidden_size", absent=1280)
-    n_layers: Positive = hf("encoder_layers", "num_hidden_layers", absent=32)
+    n_layers: Natural = hf("encoder_layers", "num_hidden_layers", absent=32)
     n_heads: Positive = hf("encoder_attention_heads", "num_key_value_heads", "num_attention_heads", absent=32)
     d_head: Positive = hf(absent=64)
-    d_ff: Positive = hf("encoder_ffn_dim", "intermediate_size", absent=5120)
+    d_ff: Natural = hf("encoder_ffn_dim", "intermediate_size", absent=5120)
     n_mels: Positive = hf("num_mel_bins", absent=128)
     window: Positive = hf(absent=750)
 
@@ -81,7 +82,7 @@ class VoxtralStreamText(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=8)
     d_head: Positive = hf(absent=128, null=d_model_per_head)
-    d_ff: Positive = hf(absent=9216)
+    d_ff: Natural = hf(absent=9216)
     window: Positive | None = hf(absent=8192)
     tie_word_embeddings: Flag = derived(lambda js, c: flag(js, "tie_word_embeddings", True), at_root=True)
 

@@ -6,7 +6,7 @@ from paramcount.flow import Data, block, given, linear, lookup
 from paramcount.parts.classic import decoder_stack, encoder_stack
 from paramcount.parts.seq2seq import DECODER, TiedDecoder
 from paramcount.parts.whisper_encoder import WhisperStacks, encode_audio
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, d_model_per, derived, hf
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, d_model_per, derived, hf
 from paramcount.sizes.conditions import not_null, padding_inside
 from paramcount.sizes.rules import check_stack_heads
 
@@ -31,14 +31,14 @@ class Whisper(WhisperStacks):
 
     vocab_size: Positive = hf(absent=51865)
     d_model: Positive = hf("hidden_size", "d_model", absent=384)
-    n_encoder_layers: Positive = hf("num_hidden_layers", "encoder_layers", absent=4)
-    n_decoder_layers: Positive = hf(absent=4)
+    n_encoder_layers: Natural = hf("num_hidden_layers", "encoder_layers", absent=4)
+    n_decoder_layers: Natural = hf(absent=4)
     n_encoder_heads: Positive = derived(encoder_heads)
     n_decoder_heads: Positive = hf(absent=6)
     d_encoder_head: Positive = derived(d_model_per("n_encoder_heads"))
     d_decoder_head: Positive = derived(d_model_per("n_decoder_heads"))
-    d_encoder_ff: Positive = hf(absent=1536)
-    d_decoder_ff: Positive = hf(absent=1536)
+    d_encoder_ff: Natural = hf(absent=1536)
+    d_decoder_ff: Natural = hf(absent=1536)
     n_mels: Positive = hf("num_mel_bins", absent=80)
     n_frames: Positive = hf("max_source_positions", absent=1500)
     n_positions: Positive = hf("max_target_positions", absent=448)

@@ -7,7 +7,7 @@ from paramcount.parts.classic import crossing, multi_head, source_states
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf, setting
+from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill, check_sinusoids
 
@@ -20,10 +20,10 @@ class XGLM(Decoder):
     defaults = {"vocab_size": 256008}
 
     d_model: Positive = hf("hidden_size", "d_model", absent=1024)
-    n_layers: Positive = hf("num_hidden_layers", "num_layers", absent=24)
+    n_layers: Natural = hf("num_hidden_layers", "num_layers", absent=24)
     n_heads: Positive = hf("num_attention_heads", "attention_heads", absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf("ffn_dim", absent=4096)
+    d_ff: Natural = hf("ffn_dim", absent=4096)
     cross_attention: Flag = hf("add_cross_attention", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 

@@ -15,6 +15,7 @@ from paramcount.sizes import (
     ConfigJson,
     FieldValues,
     Flag,
+    Natural,
     Positive,
     Sizes,
     d_model_per_head,
@@ -48,10 +49,10 @@ class XLM(Sizes):
     use_lang_emb: Flag = hf("use_lang_emb", absent=True)
     has_languages: Flag = derived(lambda js, c: c["use_lang_emb"] and c["n_langs"] > 1)
     d_model: Positive = hf("hidden_size", "emb_dim", absent=2048)
-    n_layers: Positive = hf("num_hidden_layers", "n_layers", absent=12)
+    n_layers: Natural = hf("num_hidden_layers", "n_layers", absent=12)
     n_heads: Positive = hf("num_attention_heads", "n_heads", absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = derived(lambda js, c: 4 * c["d_model"])
+    d_ff: Natural = derived(lambda js, c: 4 * c["d_model"])
     causal: Flag = hf("causal", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 

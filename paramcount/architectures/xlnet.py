@@ -11,7 +11,7 @@ from paramcount.flow.operations.relations import compare_segments, index_distanc
 from paramcount.flow.operations.shapes import given, select, select_by_pair, to_every_token, to_memory
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf, setting
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, derived, hf, setting
 from paramcount.sizes.conditions import one_of
 from paramcount.sizes.rules import check_even, check_heads_fill
 
@@ -33,11 +33,11 @@ class XLNet(Sizes):
 
     vocab_size: Positive = hf("n_token", "vocab_size", absent=32000)
     d_model: Positive = hf("hidden_size", "d_model", absent=1024)
-    n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=24)
+    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=24)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=16)
     # worked out before an alias overrides the keys that it is worked out from
     d_head: Positive = hf("d_head", absent=lambda js, c: js.get("d_model", 1024) // js.get("n_head", 16), null=ABSENT)
-    d_ff: Positive = hf("d_inner", absent=4096)
+    d_ff: Natural = hf("d_inner", absent=4096)
     causal: Flag = derived(lambda js, c: js.get("attn_type") == "uni")
     tie_word_embeddings: Flag = hf(absent=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, GatedRecurrence, activate, linear, norm, recur, reshape, soft_cap, to_heads
 from paramcount.parts.decoder import Decoder
-from paramcount.sizes import ABSENT, ConfigJson, Derivation, FieldValues, Flag, Positive, derived, hf, setting
+from paramcount.sizes import ABSENT, ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, setting
 from paramcount.sizes.conditions import not_null, one_of
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_divides
@@ -54,13 +54,13 @@ class XLSTM(Decoder):
     conditions = (one_width, not_null("num_hidden_layers"), one_of("weight_mode", ("single",), "single"))
     defaults = {"vocab_size": 50304, "d_model": 4096}
 
-    n_layers: Positive = hf("num_blocks", "num_hidden_layers", absent=32, null=ABSENT)
+    n_layers: Natural = hf("num_blocks", "num_hidden_layers", absent=32, null=ABSENT)
     n_heads: Positive = hf("num_heads", absent=8)
     d_qk: Positive = derived(share("qk_dim_factor", 0.5))  # of all heads
     d_inner: Positive = derived(share("v_dim_factor", 1.0))
     d_head: Positive = derived(lambda js, c: c["d_inner"] // c["n_heads"])
     d_qk_head: Positive = derived(lambda js, c: c["d_qk"] // c["n_heads"])
-    d_ff: Positive = derived(rounded_up)
+    d_ff: Natural = derived(rounded_up)
     bias: Flag = hf("use_bias", absent=False)
 
     prefix = "backbone."

@@ -8,7 +8,7 @@ from paramcount.flow import Data, Norm, Unknown, Weight, block, layers, select
 from paramcount.parts.classic import crossing, first_pooled
 from paramcount.parts.encoders import bert_attention, bert_mlp
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Words, derived, hf, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf, setting
 
 PREFIX = "roberta.encoder.layer.{layer}."
 
@@ -34,6 +34,7 @@ class Xmod(Roberta):
     equivalent_classes = ("XmodForCausalLM",)
     defaults = {"vocab_size": 30522}
 
+    n_layers: Positive = hf(absent=12)  # the reference needs one
     languages: Words = derived(languages)
     d_adapter: Natural = derived(lambda js, c: c["d_model"] // js.get("adapter_reduction_factor", 2))
     norms_before: Flag = hf("pre_norm", absent=False)

@@ -2,7 +2,7 @@
 
 from paramcount.flow import Data
 from paramcount.parts.decoder import Decoder
-from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf
+from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import without_experts
 from paramcount.sizes.rules import check_heads_fill
 
@@ -17,7 +17,7 @@ class Xverse(Decoder):
 
     n_heads: Positive = hf(absent=40)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=13824)
+    d_ff: Natural = hf(absent=13824)
     tie_word_embeddings: Flag = hf(absent=False)
 
     check = check_heads_fill

@@ -2,7 +2,7 @@
 
 from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
+from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
 
@@ -17,7 +17,7 @@ class Yi(AttentionDecoder):
 
     n_kv_heads: Positive = hf(absent=4, null=equal_to("n_heads"))
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=11008)
+    d_ff: Natural = hf(absent=11008)
     tie_word_embeddings: Flag = hf(absent=False)
 
     norm_eps = setting("rms_norm_eps", default=1e-5)

@@ -3,7 +3,7 @@
 from paramcount.flow import Data
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes import Flag, Positive, hf, rotary
+from paramcount.sizes import Flag, Natural, Positive, hf, rotary
 from paramcount.sizes.conditions import latent_heads_stay_whole, not_null, padding_in_table
 
 
@@ -21,7 +21,7 @@ class Youtu(LatentDecoder):
     d_nope: Positive = hf(absent=128)
     d_rope: Positive = hf(absent=64)
     d_v: Positive = hf(absent=128)
-    d_ff: Positive = hf(absent=6144)
+    d_ff: Natural = hf(absent=6144)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 

@@ -12,7 +12,19 @@ from paramcount.flow.operations.attention import attend
 from paramcount.flow.operations.convolutions import convolve
 from paramcount.flow.operations.recurrence import SelectiveScan
 from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf, setting
+from paramcount.sizes import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Words,
+    derived,
+    hf,
+    setting,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import per_layer
 from paramcount.sizes.layer_types import check_no_types
@@ -93,7 +105,7 @@ class Zamba(SharedBlockDecoder):
     n_heads: Positive = hf(absent=16)
     n_kv_heads: Positive = hf(absent=16)
     d_head: Positive = hf("head_dim", "attention_head_dim", absent=doubled_per_head, null=ABSENT)
-    d_ff: Positive = hf(absent=14848)
+    d_ff: Natural = hf(absent=14848)
     n_mamba_heads: Positive = hf("n_mamba_heads", absent=2)
     d_inner: Positive = derived(expand_d_model("mamba_expand"))
     d_mamba_head: Positive = derived(lambda js, c: c["d_inner"] // c["n_mamba_heads"])

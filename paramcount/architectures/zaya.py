@@ -54,9 +54,9 @@ class Zaya(AttentionDecoder):
     d_rope: Natural = derived(rotary_width_of(KINDS[0], 0.5, 1.0))
     d_rope_sliding: Natural = derived(rotary_width_of(KINDS[1], 0.5, 1.0))
     d_router: Positive = hf("router_hidden_size", absent=256)
-    d_expert: Positive = hf(absent=2048)
+    d_expert: Natural = hf(absent=2048)
     n_routed_experts: Positive = hf("num_experts", absent=16)
-    n_active_experts: Positive = derived(one_expert)  # or none
+    n_active_experts: Natural = derived(one_expert)  # or none
     attention_bias: Flag = hf(absent=False)
     lm_head_bias: Flag = hf("lm_head_bias", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)

@@ -211,6 +211,9 @@ def raise_unknown(layers: Layers, targets: Sequence[str], parameters: Sequence[s
     """Raises: ParamcountError, with the names that exist."""
     if targets:
         names, target = list_leaves(layers), targets[0]
+        if target == ALL_LINEAR:
+            found = f"= {ALL_LINEAR}, but the model has no linear layers"
+            raise ParamcountError(found, where="targets", expected=f"names among {', '.join(names)}")
         raise ParamcountError(
             f"no module is named {quote(target)}",
             where="targets",

@@ -64,7 +64,7 @@ def check_parallelism(shape: Shape, parallel: Parallelism) -> None:
         raise ParamcountError(
             found, where="tp", choices=[n for n in range(1, shape.n_heads + 1) if not shape.n_heads % n]
         )
-    if parallel.pp > shape.n_layers:
+    if parallel.pp > max(shape.n_layers, 1):
         raise ParamcountError(f"= {parallel.pp}, but there are {shape.n_layers} layers", where="pp")
     if parallel.ep > 1 and not shape.n_experts:
         raise ParamcountError(f"= {parallel.ep}, but the model has no experts", where="ep", expected="1")

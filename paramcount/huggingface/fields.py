@@ -64,6 +64,13 @@ LAYER_TYPES = (
 )  # fmt: skip
 
 
+# Sizes that every model has, though the reference also builds and runs a model in which one of them is 0.
+MAY_BE_ZERO = {
+    "n_layers", "n_encoder_layers", "n_decoder_layers", "d_ff", "d_encoder_ff", "d_decoder_ff", "d_expert",
+    "n_active_experts",
+}  # fmt: skip
+
+
 # The exceptions of a derivation that reads a value of the wrong type.
 BROKEN_BY_VALUE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
@@ -136,6 +143,7 @@ class ConfigField(NamedTuple):
     inner: type[Sizes] | None = None  # the class, if the field is a config itself
     optional: bool = False  # may be None
     at_root: bool = False  # derived from keys outside the architecture's section
+    is_core: bool = False  # every model has it
 
 
 def get_limits(info: FieldInfo) -> Iterable[Any]:
@@ -159,7 +167,8 @@ def list_fields(architecture: type[Sizes]) -> tuple[ConfigField, ...]:
             fields.append(ConfigField(name, inner=inner, optional=is_optional))
             continue
         key = get_key(architecture, name)
-        minimums = [limit.ge for limit in get_limits(info) if hasattr(limit, "ge")]
+        limits = tuple(get_limits(info))
+        minimums = [limit.ge for limit in limits if hasattr(limit, "ge")]
         field = ConfigField(
             name=name,
             spellings=tuple(make_spelling(spelling, architecture.section) for spelling in key.spellings(name)),
@@ -169,6 +178,7 @@ def list_fields(architecture: type[Sizes]) -> tuple[ConfigField, ...]:
             least=minimums[0] if minimums else None,
             optional=is_optional,
             at_root=key.at_root,
+            is_core=not is_optional and (any(minimums) or name in MAY_BE_ZERO),
         )
         fields.append(field)
     return tuple(fields)
@@ -307,7 +317,7 @@ def read_field(
 
     Raises: ParamcountError for a missing required key, a value of the wrong type, or a failing derivation.
     """
-    name, spellings, absent, null, at_most, least, _, optional, at_root = field
+    name, spellings, absent, null, at_most, least, _, optional, at_root, _ = field
     used: list[str] = []
     hides_others = False  # a null that a derivation replaces hides the other spellings, as a value does
     for key, is_plain, is_outside, path, origin in spellings:
@@ -575,5 +585,5 @@ def list_default_sizes(architecture: type[Sizes], origin: Mapping[str, Origin], 
 
 @cache
 def list_core_sizes(architecture: type[Sizes]) -> tuple[ConfigField, ...]:
-    """The fields that are positive integers in every model."""
-    return tuple(field for field in list_fields(architecture) if field.least and not field.optional)
+    """The sizes that every model has."""
+    return tuple(field for field in list_fields(architecture) if field.is_core)

@@ -31,6 +31,7 @@ from paramcount.sizes import (
     FieldValues,
     Flag,
     Indices,
+    Natural,
     Positive,
     Sizes,
     Widths,
@@ -53,11 +54,11 @@ class Code2Wav(Sizes):
     rotated = "d_head"
 
     d_model: Positive = hf(absent=1024)
-    n_layers: Positive = hf(absent=8)
+    n_layers: Natural = hf(absent=8)
     n_heads: Positive = hf(absent=16)
     n_kv_heads: Positive = hf(absent=16)
     d_head: Positive = hf(absent=d_model_per_head)
-    d_ff: Positive = hf(absent=3072)
+    d_ff: Natural = hf(absent=3072)
     attention_bias: Flag = hf(absent=False)
     n_codes: Positive = hf("codebook_size", absent=2048)
     n_codebooks: Positive = hf("num_quantizers", absent=16)

@@ -9,7 +9,7 @@ from paramcount.flow import Data, Size, Width, layers, lookup, rms_norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import GATED, gated_mlp
-from paramcount.sizes import Positive, Sizes, d_model_per_head, hf, rotary, setting
+from paramcount.sizes import Natural, Positive, Sizes, d_model_per_head, hf, rotary, setting
 
 Kinds: TypeAlias = Iterable[tuple[Hashable, Size]]  # ((kind, number of layers), ...) in order
 
@@ -23,7 +23,7 @@ class Decoder(Sizes):
 
     vocab_size: Positive = hf()
     d_model: Positive = hf()
-    n_layers: Positive = hf()
+    n_layers: Natural = hf()
 
     activation: ClassVar = setting("hidden_act", default="silu")
     norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)

@@ -71,6 +71,16 @@ def typed_layers(words: Sequence[str], dense_layers: Sequence[int]) -> list[tupl
     return [((word, "dense" if i in dense else "moe"), 1) for i, word in enumerate(words)]
 
 
+def first_differs(n_layers: Size, first: Hashable = "first", others: Hashable = "layer") -> list[tuple[Hashable, Size]]:
+    """Kinds of a stack whose first layer differs from the others; none without layers."""
+    return [] if n_layers == 0 else [(first, 1), (others, n_layers - 1)]
+
+
+def last_differs(n_layers: Size, last: Hashable = "last", others: Hashable = "layer") -> list[tuple[Hashable, Size]]:
+    """Kinds of a stack whose last layer differs from the others; none without layers."""
+    return [] if n_layers == 0 else [(others, n_layers - 1), (last, 1)]
+
+
 def layers_by_type(c: Any) -> list[tuple[Hashable, Size]]:
     """`kinds` of a decoder with layer_types."""
     return [(word, 1) for word in c.layer_types]

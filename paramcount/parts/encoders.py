@@ -27,7 +27,7 @@ from paramcount.flow import (
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.classic import biased_head, crossing, first_pooled, multi_head, second_bias, source_states
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
@@ -59,7 +59,7 @@ class EncoderFlow(Sizes):
     if TYPE_CHECKING:  # fields of the subclasses
         vocab_size: Positive
         d_model: Positive
-        n_layers: Positive
+        n_layers: Natural
 
     def count_unused_positions(c) -> int:
         return c.first_position if isinstance(c.first_position, int) else 0
@@ -138,10 +138,10 @@ class PositionlessEncoder(EncoderFlow):
 
     vocab_size: Positive = hf(absent=30522)
     d_model: Positive = hf(absent=768)
-    n_layers: Positive = hf(absent=12)
+    n_layers: Natural = hf(absent=12)
     n_heads: Positive = hf(absent=12)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=3072)
+    d_ff: Natural = hf(absent=3072)
 
     def check(c) -> None:
         check_heads_fill(c)

@@ -34,7 +34,7 @@ class GlmVision(Sizes):
     section: ClassVar[str | None] = "vision_config"
 
     d_model: Positive = hf(absent=1536)
-    n_layers: Positive = hf("num_hidden_layers", "depth", absent=24)
+    n_layers: Natural = hf("num_hidden_layers", "depth", absent=24)
     n_heads: Positive = hf("num_attention_heads", "num_heads", absent=12)
     d_head: Positive = derived(d_model_per_head)
     n_channels: Positive = hf("in_channels", absent=3)
@@ -88,7 +88,7 @@ class GlmOcrVision(GlmVision):
     defaults: ClassVar[Mapping[str, Any]] = {"d_model": 1024, "n_heads": 16, "attention_bias": True}
     unused_keys: ClassVar[tuple[str, ...]] = ("image_size",)
 
-    d_ff: Positive = hf(absent=4096)
+    d_ff: Natural = hf(absent=4096)
     d_out: Positive = hf("out_hidden_size", absent=1536)
     d_merger: Positive = derived(lambda js, c: c["d_out"] * c["n_channels"])
 

@@ -31,6 +31,7 @@ from paramcount.sizes import (
     FieldValues,
     Flag,
     Indices,
+    Natural,
     Positive,
     Widths,
     d_model_per_head,
@@ -107,11 +108,11 @@ class Mimi(SeaNet):
     rates: Widths = derived(find_rates)
     narrow: Indices = narrow_channels(slice(-1))
     d_last_conv: Positive = hf("last_kernel_size", absent=3)
-    n_layers: Positive = hf(absent=8)
+    n_layers: Natural = hf(absent=8)
     n_heads: Positive = hf(absent=8)
     n_kv_heads: Positive = hf(absent=8)
     d_head: Positive = hf(absent=d_model_per_head, null=d_model_per_head)
-    d_ff: Positive = hf(absent=2048)
+    d_ff: Natural = hf(absent=2048)
     attention_bias: Flag = hf(absent=False)
     n_codes: Positive = hf("codebook_size", absent=2048)
     d_code: Positive = hf("codebook_dim", absent=256)

@@ -30,7 +30,7 @@ from paramcount.flow import (
     split,
 )
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, Widths, derived, hf, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, Widths, derived, hf, setting
 from paramcount.sizes.derivations import floor_d_model_per_head
 
 
@@ -49,10 +49,10 @@ class ParakeetEars(Sizes):
     section = "audio_config"
     n_mels: Positive = hf("num_mel_bins", absent=80)
     d_model: Positive = hf(absent=1024)
-    n_layers: Positive = hf(absent=24)
+    n_layers: Natural = hf(absent=24)
     n_heads: Positive = hf(absent=8)
     d_head: Positive = hf("head_dim", absent=floor_d_model_per_head)
-    d_ff: Positive = hf(absent=4096)
+    d_ff: Natural = hf(absent=4096)
     attention_bias: Flag = hf("attention_bias", absent=True)
     conv_bias: Flag = hf("convolution_bias", absent=True)
     d_conv: Positive = hf("conv_kernel_size", absent=9)

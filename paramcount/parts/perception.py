@@ -161,9 +161,9 @@ class PerceptionEncoder(VisionEncoder):
     unused_keys: ClassVar = ("num_features", "num_classes")
 
     d_model: Positive = hf("model_args.embed_dim")
-    n_layers: Positive = hf("model_args.depth", absent=of_variant("n_layers"), null=ABSENT)
+    n_layers: Natural = hf("model_args.depth", absent=of_variant("n_layers"), null=ABSENT)
     n_heads: Positive = hf("model_args.num_heads", absent=of_variant("n_heads"), null=ABSENT)
-    d_ff: Positive = derived(d_ff)
+    d_ff: Natural = derived(d_ff)
     patch_size: Positive = derived(of_variant("patch_size"))
     n_positions: Natural = derived(n_positions)
     has_class_token: Flag = derived(of_variant("class_token"))

@@ -12,7 +12,7 @@ from paramcount.flow import Axes, Data, patch_places, rms_norm, rope_at
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.vision import States, VisionEncoder, embed_patches, select_states
-from paramcount.sizes import Positive, hf
+from paramcount.sizes import Natural, Positive, hf
 from paramcount.sizes.rotary_settings import rotary
 
 ROWS_AND_COLUMNS = Axes((1, 1), "alternating")
@@ -22,9 +22,9 @@ class PixtralVision(VisionEncoder):
     unused_keys: ClassVar[tuple[str, ...]] = ("head_dim", "image_size", "vocab_size")
 
     d_model: Positive = hf(absent=1024)
-    n_layers: Positive = hf(absent=24)
+    n_layers: Natural = hf(absent=24)
     n_heads: Positive = hf(absent=16)
-    d_ff: Positive = hf(absent=4096)
+    d_ff: Natural = hf(absent=4096)
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=16)
 

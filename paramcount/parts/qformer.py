@@ -23,7 +23,7 @@ from paramcount.flow import (
 )
 from paramcount.parts.classic import multi_head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Indices, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
 
@@ -37,10 +37,10 @@ class QFormer(Sizes):
     unused_keys: ClassVar[tuple[str, ...]] = ("vocab_size", "max_position_embeddings", "encoder_hidden_size")
 
     d_model: Positive = hf(absent=768)
-    n_layers: Positive = hf(absent=12)
+    n_layers: Natural = hf(absent=12)
     n_heads: Positive = hf(absent=12)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=3072)
+    d_ff: Natural = hf(absent=3072)
     cross_every: Positive = hf("cross_attention_frequency", absent=2)
     cross_layers: Indices = derived(lambda js, c: tuple(range(0, c["n_layers"], c["cross_every"])))
 

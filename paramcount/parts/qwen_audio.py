@@ -27,7 +27,7 @@ from paramcount.flow import (
 )
 from paramcount.parts.classic import Stack
 from paramcount.parts.whisper_encoder import WhisperStacks
-from paramcount.sizes import ConfigJson, FieldValues, Positive, d_model_per_head, derived, hf
+from paramcount.sizes import ConfigJson, FieldValues, Natural, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_heads_fill
 
 
@@ -38,10 +38,10 @@ class QwenEars(WhisperStacks):
     last_norm = "ln_post"
 
     d_model: Positive = hf("hidden_size", "d_model", absent=1280)
-    n_layers: Positive = hf("num_hidden_layers", "encoder_layers", absent=32)
+    n_layers: Natural = hf("num_hidden_layers", "encoder_layers", absent=32)
     n_heads: Positive = hf("num_attention_heads", "encoder_attention_heads", absent=20)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf("intermediate_size", "encoder_ffn_dim", absent=5120)
+    d_ff: Natural = hf("intermediate_size", "encoder_ffn_dim", absent=5120)
     n_mels: Positive = hf("num_mel_bins", absent=128)
     d_out: Positive = hf("output_dim", absent=3584)
 

@@ -58,7 +58,7 @@ class RadioVision(VisionEncoder):
 
     d_head: Positive = hf("head_dim", absent=floor_d_model_per_head)
     is_gated: Flag = hf("use_swiglu_ffn", absent=False)
-    d_ff: Positive = derived(mlp_size)
+    d_ff: Natural = derived(mlp_size)
     qkv_bias: Flag = hf("qkv_bias", absent=True)
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=16)

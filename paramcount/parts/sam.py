@@ -60,7 +60,7 @@ class SamVision(VisionEncoder):
     """`n_side`: how many patches the image is wide and high, `window_size` those of a window."""
 
     d_out: Positive = hf("output_channels", absent=256)
-    d_ff: Positive = hf("mlp_dim", absent=3072)
+    d_ff: Natural = hf("mlp_dim", absent=3072)
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=16)
     n_side: Positive = derived(side(1024))

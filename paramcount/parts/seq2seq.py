@@ -33,7 +33,7 @@ from paramcount.parts.classic import (
     unread_table,
 )
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per, d_model_per_head, derived, hf
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_inside, positions_after_padding
 from paramcount.sizes.rules import check_heads_fill, check_sinusoids, check_stack_heads
 from paramcount.sizes.setting_fields import setting
@@ -146,14 +146,14 @@ class Seq2Seq(Stacks):
 
     vocab_size: Positive = hf(absent=50265)
     d_model: Positive = hf("hidden_size", "d_model", absent=1024)
-    n_encoder_layers: Positive = hf("num_hidden_layers", "encoder_layers", absent=12)
-    n_decoder_layers: Positive = hf(absent=12)
+    n_encoder_layers: Natural = hf("num_hidden_layers", "encoder_layers", absent=12)
+    n_decoder_layers: Natural = hf(absent=12)
     n_encoder_heads: Positive = hf("num_attention_heads", "encoder_attention_heads", absent=16)
     n_decoder_heads: Positive = hf(absent=16)
     d_encoder_head: Positive = derived(d_model_per("n_encoder_heads"))
     d_decoder_head: Positive = derived(d_model_per("n_decoder_heads"))
-    d_encoder_ff: Positive = hf(absent=4096)
-    d_decoder_ff: Positive = hf(absent=4096)
+    d_encoder_ff: Natural = hf(absent=4096)
+    d_decoder_ff: Natural = hf(absent=4096)
     n_positions: Positive = hf("max_position_embeddings", absent=1024)
     tie_word_embeddings: Flag = hf(absent=True)
 
@@ -229,10 +229,10 @@ class UntiedDecoder(Stacks):
 
     vocab_size: Positive = hf(absent=50265)
     d_model: Positive = hf("hidden_size", "d_model", absent=1024)
-    n_layers: Positive = hf("decoder_layers", absent=12)
+    n_layers: Natural = hf("decoder_layers", absent=12)
     n_heads: Positive = hf("decoder_attention_heads", absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf("decoder_ffn_dim", absent=4096)
+    d_ff: Natural = hf("decoder_ffn_dim", absent=4096)
     n_positions: Positive = hf("max_position_embeddings", absent=1024)
 
     def forward(c, tokens: Data) -> Data:

@@ -29,7 +29,7 @@ from paramcount.flow import (
 )
 from paramcount.parts.ecapa import SpeakerEncoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Positive, hf, rotary, setting
+from paramcount.sizes import Natural, Positive, hf, rotary, setting
 
 D_TIME = 256  # sines and cosines of the time
 NEARBY = (0, 0)  # chunks before and after its own that a frame also sees
@@ -52,7 +52,7 @@ class SpeechDiT(SpeakerEncoder):
     unused_keys = ("repeats", "max_position_embeddings")
 
     d_model: Positive = hf(absent=1024)
-    n_layers: Positive = hf(absent=22)
+    n_layers: Natural = hf(absent=22)
     n_heads: Positive = hf(absent=16)
     d_head: Positive = hf(absent=64)
     n_ff_multiples: Positive = hf("ff_mult", absent=2)

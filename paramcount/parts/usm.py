@@ -156,7 +156,7 @@ class Gemma3nAudio(SpeechConformer):
     """Two convolutions over frames and bands, then the conformer, of whose output every fourth frame is kept."""
 
     d_model: Positive = hf(absent=1536)
-    n_layers: Positive = hf("conf_num_hidden_layers", absent=12)
+    n_layers: Natural = hf("conf_num_hidden_layers", absent=12)
     n_heads: Positive = hf("conf_num_attention_heads", absent=8)
     d_head: Positive = derived(d_model_per_head)
     n_mels: Positive = hf("input_feat_size", absent=128)
@@ -229,7 +229,7 @@ class Gemma4Audio(SpeechConformer):
     """
 
     d_model: Positive = hf(absent=1024)
-    n_layers: Positive = hf(absent=12)
+    n_layers: Natural = hf(absent=12)
     n_heads: Positive = hf(absent=8)
     d_head: Positive = derived(d_model_per_head)
     n_channels: Positive = read_pair("subsampling_conv_channels", (128, 32), 0)

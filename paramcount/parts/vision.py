@@ -27,7 +27,7 @@ from paramcount.flow import (
 from paramcount.flow.operations.linear import Linear
 from paramcount.parts.classic import multi_head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Positive, Tower, d_model_per_head, derived, hf
+from paramcount.sizes import Natural, Positive, Tower, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
 
@@ -38,10 +38,10 @@ class VisionEncoder(Tower):
     """An encoder of one image. A subclass adds `forward`, pixels to vectors [patches, d_model]."""
 
     d_model: Positive = hf(absent=768)
-    n_layers: Positive = hf(absent=12)
+    n_layers: Natural = hf(absent=12)
     n_heads: Positive = hf(absent=12)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=3072)
+    d_ff: Natural = hf(absent=3072)
 
     activation: ClassVar = setting("hidden_act", default="gelu")
     norm_eps: ClassVar = setting("layer_norm_eps", default=1e-6)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data, activate, convolve_frames, position_table
 from paramcount.parts.classic import Stack
 from paramcount.parts.seq2seq import Stacks, pre_norm_layer
-from paramcount.sizes import Positive, d_model_per_head, derived, hf
+from paramcount.sizes import Natural, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_heads_fill
 
 
@@ -30,10 +30,10 @@ class Ears(WhisperStacks):
     unused_keys: ClassVar[tuple[str, ...]] = ("vocab_size",)
 
     d_model: Positive = hf("d_model", absent=1280)
-    n_layers: Positive = hf("encoder_layers", absent=32)
+    n_layers: Natural = hf("encoder_layers", absent=32)
     n_heads: Positive = hf("encoder_attention_heads", absent=20)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf("encoder_ffn_dim", absent=5120)
+    d_ff: Natural = hf("encoder_ffn_dim", absent=5120)
     n_mels: Positive = hf("num_mel_bins", absent=128)
     n_frames: Positive = hf("max_source_positions", absent=1500)
 

@@ -63,8 +63,8 @@ def dense_by_type(otherwise: Derivation, *, checked: bool = True, read: Derivati
     def derive(js: ConfigJson, c: FieldValues) -> Sequence[int]:
         words = read(js, c)
         if words is None:
-            dense: Sequence[int] = otherwise(js, c)
-            return dense
+            n: int = c["n_layers"]
+            return tuple(i for i in otherwise(js, c) if i < n)
         strict = checked or js.get("layer_types") is not None
         if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
             raise ParamcountError(f"= {describe_value(words)}", where="mlp_layer_types", expected="one entry per layer")

@@ -42,7 +42,7 @@ def check_at_most(c: Sizes, small: str, large: str) -> None:
 def check_active_experts(c: Any, active: str, routed: str) -> None:
     """Active experts are at most all routed experts, if any layer has experts."""
     dense = c.n_dense_layers if hasattr(c, "n_dense_layers") else len(getattr(c, "dense_layers", ()))
-    if not dense or dense < c.n_layers:
+    if dense < getattr(c, "n_layers", 1):
         check_at_most(c, active, routed)
 
 
@@ -109,13 +109,11 @@ def check_rotated_in_two_directions(c: Any) -> None:
 
 
 def check_experts_exist(c: Any) -> None:
-    """Numbers of experts may be 0 only if all layers are dense."""
+    """The number of experts may be 0 only if all layers are dense."""
     dense = c.n_dense_layers if hasattr(c, "n_dense_layers") else len(c.dense_layers)
-    for field in ("n_routed_experts", "n_active_experts"):
-        if dense < c.n_layers and getattr(c, field) < 1:
-            raise ParamcountError(
-                "= 0, but some layers have experts", where=FieldName(field), expected="a positive integer"
-            )
+    if dense < c.n_layers and c.n_routed_experts < 1:
+        field = FieldName("n_routed_experts")
+        raise ParamcountError("= 0, but some layers have experts", where=field, expected="a positive integer")
 
 
 def check_layer_indices(c: Sizes, indices: str, limit: str) -> None:
