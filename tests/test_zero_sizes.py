@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from tests.conftest import Runner
+from tests.running import Runner
 
 # (config.json, parameters of the reference's class that the model type stands for)
 SMALL = {"vocab_size": 96, "hidden_size": 32, "num_attention_heads": 4}

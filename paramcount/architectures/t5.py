@@ -3,7 +3,7 @@
 The first layer owns the table and all layers read it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
@@ -114,16 +114,16 @@ class T5(Sizes):
         """Whether encoder and decoder have one token embedding."""
         return True
 
-    def encoder_layers(c) -> Iterable[tuple[str, Size]]:
+    def encoder_layers(c) -> Iterable[tuple[Hashable, Size]]:
         return first_differs(c.n_layers)
 
-    def decoder_layers(c) -> Iterable[tuple[str, Size]]:
+    def decoder_layers(c) -> Iterable[tuple[Hashable, Size]]:
         return first_differs(c.n_decoder_layers)
 
-    def stack(c, x: Data, prefix: str, kinds: Iterable[tuple[str, Size]], *memory: Data) -> Data:
+    def stack(c, x: Data, prefix: str, kinds: Iterable[tuple[Hashable, Size]], *memory: Data) -> Data:
         """The layers and the last norm; each layer passes on the bias of relative positions."""
 
-        def layer(kind: str, x: Data, *others: Data) -> Any:
+        def layer(kind: Any, x: Data, *others: Data) -> Any:
             memory, passed = others[:n_memory], others[n_memory:]
             is_owner = not c.shares_bias or kind.startswith("first")
             bias = c.relative_bias(x, causal=bool(memory)) if is_owner else passed[0]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Size, is_known, layer_norm, linear, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.symbolic.arrays import is_array
 
 
 def head(c: Any, x: Data, table: str, name: str = "lm_head", *, bias: bool = False) -> Data:
@@ -71,14 +73,24 @@ def typed_layers(words: Sequence[str], dense_layers: Sequence[int]) -> list[tupl
     return [((word, "dense" if i in dense else "moe"), 1) for i, word in enumerate(words)]
 
 
+def has_layers(n_layers: Size) -> bool:
+    """Whether a stack has layers at all. Those of an array either all have some or none."""
+    is_empty = n_layers == 0
+    if not is_array(is_empty):
+        return not is_empty
+    if is_empty.any() != is_empty.all():
+        raise ParamcountError("is 0 in some places only", where="the number of layers", expected="one structure")
+    return not is_empty.all()
+
+
 def first_differs(n_layers: Size, first: Hashable = "first", others: Hashable = "layer") -> list[tuple[Hashable, Size]]:
     """Kinds of a stack whose first layer differs from the others; none without layers."""
-    return [] if n_layers == 0 else [(first, 1), (others, n_layers - 1)]
+    return [(first, 1), (others, n_layers - 1)] if has_layers(n_layers) else []
 
 
 def last_differs(n_layers: Size, last: Hashable = "last", others: Hashable = "layer") -> list[tuple[Hashable, Size]]:
     """Kinds of a stack whose last layer differs from the others; none without layers."""
-    return [] if n_layers == 0 else [(others, n_layers - 1), (last, 1)]
+    return [(others, n_layers - 1), (last, 1)] if has_layers(n_layers) else []
 
 
 def layers_by_type(c: Any) -> list[tuple[Hashable, Size]]:
