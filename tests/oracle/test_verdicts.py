@@ -10,6 +10,7 @@ from paramcount.sizes.settings import DTYPES
 from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import build_model, find_differences, run_tokens, silence
 from tests.test_verdicts import COUNTED, REFUSED, vibe_voice
+from tests.test_zero_sizes import BUILT
 
 pytestmark = pytest.mark.oracle
 torch = pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
@@ -38,6 +39,14 @@ def test_the_reference_builds_and_runs_what_is_counted(name: str) -> None:
     silence()
     document = COUNTED[name]
     assert find_differences(document, MODEL_TYPES[document["model_type"]].cls) == []
+
+
+@pytest.mark.parametrize(("document", "total"), BUILT)
+def test_the_reference_builds_and_runs_models_without_layers(document: dict[str, Any], total: int) -> None:
+    silence()
+    cls = MODEL_TYPES[document["model_type"]].cls
+    assert find_differences(document, cls) == []
+    assert sum(p.numel() for p in build_model(document, cls).parameters()) == total
 
 
 @pytest.mark.parametrize("section", [None, {}, {"num_filters": 8}])
