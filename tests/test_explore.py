@@ -27,9 +27,9 @@ from paramcount.explore.conditions import NoConditionsError, Run, Symbol, derive
 from paramcount.explore.copies import export_config
 from paramcount.explore.drawings import (
     BROKEN_ROWS,
+    CONTEXT,
     ROLES,
     Drawings,
-    choose_context,
     find_steps,
     make_key,
     trace_decoding,
@@ -40,6 +40,7 @@ from paramcount.output.layer_kinds import describe_kind
 from paramcount.sizes import build_as_reference
 from paramcount.sizes.rules import check_consistent
 from paramcount.sweeping.validity import list_all_checks
+from paramcount.tracing.run import choose_length
 from paramcount.tracing.sentences import explain_step
 from paramcount.tracing.trace import Step
 from paramcount.zoo import Model, count_model, load_all
@@ -159,7 +160,7 @@ def test_a_drawing_has_all_steps_of_the_flow(id: str) -> None:
     model = pc.load(id)
     exported = export_structure(model, Packings())["flow"]
     flow = [make_key(step["text"], [scope[3] for scope in step["scopes"]]) for step in exported["steps"]]
-    steps = trace_decoding(model, choose_context(model)).steps
+    steps = trace_decoding(model, choose_length(model, CONTEXT)).steps
     drawings = Drawings()
     assert drawings.add(model, flow) == 0
     (drawing,), words = drawings.drawings.list_all(), drawings.words.list_all()

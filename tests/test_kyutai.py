@@ -52,6 +52,12 @@ def test_a_tied_lm_head_scores_the_rows_of_codes_too() -> None:
     assert count.components["embedding"] == (4001 + 32 * 2049 + 1) * 2048
 
 
+def test_norms_of_mimi_have_the_epsilon_that_its_section_states() -> None:
+    """Source: MimiTransformerLayer of the reference, eps=config.norm_eps."""
+    codec: Any = pc.load({**TYPE, "codec_config": {"norm_eps": 0.01}}).settled_sizes
+    assert codec.codec.norm_eps == 0.01
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [

@@ -14,6 +14,7 @@ import pytest
 
 import paramcount.zoo as zoo
 from paramcount.api import trace
+from paramcount.errors import ParamcountError
 from paramcount.flow.operation import Form
 from paramcount.tracing.render import build_table, with_every_layer
 from paramcount.zoo import count_model
@@ -214,6 +215,26 @@ def test_only_a_kv_cache_holds_tokens() -> None:
     """Mamba keeps a state of fixed size, arXiv:2312.00752, section 3."""
     assert build_table(trace({"model_type": "mamba"}, past=7)).above[0].endswith("1 token after 7 earlier tokens")
     assert build_table(trace({"model_type": "llama"}, past=7)).above[0].endswith("1 token after 7 cached tokens")
+
+
+@pytest.mark.parametrize(
+    ("document", "most"),
+    [
+        ({"model_type": "gpt_neox"}, None),  # rotary: only the masks of older files are as long
+        ({"model_type": "m2m_100"}, None),  # sinusoids, which the reference extends
+        ({"model_type": "tapas"}, None),  # later tokens have the last position
+        ({"model_type": "roberta"}, 62),  # the first token has the third row
+        ({"model_type": "opt"}, 64),  # which has two more rows
+    ],
+)
+def test_a_text_is_as_long_as_the_position_embedding_has_rows_for_it(
+    document: dict[str, str], most: int | None
+) -> None:
+    config = {**document, "max_position_embeddings": 64}
+    assert len(trace(config, tokens=most or 65).steps) > 0
+    if most:
+        with pytest.raises(ParamcountError, match=f"65 tokens exceed the {most} positions of the position embedding"):
+            trace(config, tokens=65)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ from paramcount.costs.weights import (
 )
 from paramcount.counting import SCHEMA_VERSION, Count
 from paramcount.counting.quantisation.storage import StoredTensor, find_plan, read_storage
+from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError, make_choice_error
+from paramcount.flow.positions import count_positions
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.model import is_quantised
 
@@ -328,7 +330,8 @@ def find_state_dtype(model: Model) -> KVDtype | None:
 
 def find_longest_context(model: Model) -> int | None:
     """The most tokens that a model takes: of its position embedding, or as published; None if unknown."""
-    limits = [getattr(model.sizes, "n_positions", None), model.context_length]
+    out, _ = next(iter(list_flows(model.settled_sizes, model.reading.head)))
+    limits = [count_positions(out), getattr(model.sizes, "n_positions", None), model.context_length]
     return min((n for n in limits if type(n) is int), default=None)
 
 

@@ -23,7 +23,7 @@ from paramcount.drawing.sections import (
 )
 from paramcount.drawing.shapes import Box, Drawing, Frame, Group, Text, snap
 from paramcount.errors import ParamcountError, describe_value, make_printable
-from paramcount.tracing.run import has_encoder_input, trace_model
+from paramcount.tracing.run import choose_length, has_encoder_input, trace_model
 from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Trace
 from paramcount.zoo import Model, count_model
@@ -97,7 +97,7 @@ def draw_body(trace: Trace, where: str, layer: int | None = None) -> DrawnTrace:
 
 def trace_drawn(model: Model, tokens: int | None) -> Trace:
     """The forward pass that a drawing shows."""
-    n = choose_tokens(model) if tokens is None else tokens
+    n = choose_length(model, DEFAULT_TOKENS) if tokens is None else tokens
     return trace_model(model, TraceOptions(n, source=n if has_encoder_input(model) else None))
 
 
@@ -117,12 +117,6 @@ def list_rows(trace: Trace, sections: Sequence[Section], selected: Sequence[Sect
         has_arrow = next_bands is not None and is_linked((section, bands), next_bands, trace.steps)
         ended.append((section, bands if has_arrow else end_with_data(bands, trace.steps)))
     return ended
-
-
-def choose_tokens(model: Model) -> int:
-    """The default number of tokens."""
-    limits = [getattr(model.sizes, "n_positions", None), model.context_length]
-    return min([DEFAULT_TOKENS, *(n for n in limits if type(n) is int and n > 0)])
 
 
 def choose_scale(rows: Rows) -> float:

@@ -20,7 +20,7 @@ from paramcount.explaining.why import Why, describe_difference, explain_figures,
 from paramcount.output.numbers import describe_verdict, format_count
 from paramcount.output.tables import Table, format_cells
 from paramcount.tracing.render import describe_scope, describe_step, list_footnotes
-from paramcount.tracing.run import trace_model
+from paramcount.tracing.run import choose_length, trace_model
 from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Scope, Step, Trace
 from paramcount.views.compare import Row, build_comparison_table, make_rows, select_columns
@@ -155,9 +155,7 @@ def make_chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Ch
     except ParamcountError as error:
         chapter = replace(chapter, drawing_error=f"No drawing: {error}")
     try:
-        n_positions = getattr(model.sizes, "n_positions", None)
-        tokens = min(TOKENS, n_positions) if type(n_positions) is int else TOKENS
-        return replace(chapter, trace=trace_model(model, TraceOptions(tokens)))
+        return replace(chapter, trace=trace_model(model, TraceOptions(choose_length(model, TOKENS))))
     except ParamcountError as error:
         return replace(chapter, trace_error=f"No trace: {error}")
 

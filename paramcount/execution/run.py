@@ -18,6 +18,7 @@ from paramcount.execution.memory import check_memory, estimate_memory
 from paramcount.execution.weights import StoredWeights, open_weights
 from paramcount.flow import Attention, Data, Fourier
 from paramcount.flow.operation import Array, Unknown
+from paramcount.flow.positions import count_positions
 from paramcount.flow.walk import list_steps, list_weights
 from paramcount.formats.files import expand_home, read_text
 from paramcount.formats.strict_json import parse_json
@@ -99,12 +100,12 @@ def sees_later_tokens(out: Data, *, cached: bool = True) -> bool:
 class Limits:
     """What a model accepts as tokens."""
 
-    def __init__(self, sizes: Sizes, where: str) -> None:
+    def __init__(self, out: Data, sizes: Sizes, where: str) -> None:
         self.where = where
         self.vocab_size: int | None = getattr(sizes, "vocab_size", None)
         if isinstance(self.vocab_size, int):
             self.vocab_size += getattr(sizes, "n_additional", 0)
-        self.n_positions: int | None = getattr(sizes, "n_positions", None)
+        self.n_positions = count_positions(out)
 
     def check_tokens(self, tokens: Sequence[int], n_past: int) -> Array:
         """Token ids as int64 [n].
@@ -116,7 +117,7 @@ class Limits:
             problem = "is not a list of integers" if ids.size else "is empty"
             expected = "a list of token ids" if ids.size else "at least one token id"
             raise ParamcountError(problem, where="tokens", expected=expected)
-        if isinstance(self.n_positions, int) and n_past + len(ids) > self.n_positions:
+        if self.n_positions is not None and n_past + len(ids) > self.n_positions:
             found = f"{n_past + len(ids):,} tokens exceed the {self.n_positions:,} positions of the position embedding"
             raise ParamcountError(found, where=self.where, expected=f"at most {self.n_positions:,}")
         if isinstance(self.vocab_size, int):
@@ -146,7 +147,7 @@ def run_model(
     """
     evaluation = prepare(sizes, weights, head=head, where=where, inputs=inputs)
     evaluation.report = report
-    return Run(evaluation, tokens, inputs, Limits(sizes, where), watch)
+    return Run(evaluation, tokens, inputs, Limits(evaluation.out, sizes, where), watch)
 
 
 def prepare(

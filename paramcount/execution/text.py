@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paramcount.checkpoints.folding import strip_indices
+from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError, describe_value, join_words, make_printable
 from paramcount.execution.evaluate import Value
 from paramcount.execution.run import Limits, Run, prepare, read_config_beside, settle_sizes
@@ -96,7 +97,8 @@ def run_text(
     Raises: ParamcountError as `paramcount.run` does, and for a text or a tokenizer.json that is invalid.
     """
     sizes, where = settle_sizes(model, weights), make_printable(model.id)
-    limits = Limits(sizes, where)
+    out, _ = next(iter(list_flows(sizes, model.reading.head)))
+    limits = Limits(out, sizes, where)
     most_words = limits.vocab_size or 1
     if type(top) is not int or not 1 <= top <= most_words:
         raise ParamcountError(f"= {describe_value(top)}", where="top", expected=f"an integer from 1 to {most_words}")

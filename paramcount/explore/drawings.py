@@ -13,7 +13,7 @@ from paramcount.errors import ParamcountError
 from paramcount.explore.flow import choose_options
 from paramcount.explore.pools import Pool
 from paramcount.output.layer_kinds import describe_kind
-from paramcount.tracing.run import trace_model
+from paramcount.tracing.run import choose_length, trace_model
 from paramcount.tracing.sentences import explain_step
 from paramcount.tracing.trace import Step, Trace
 from paramcount.zoo import Model
@@ -35,7 +35,7 @@ class Drawings:
 
     def add(self, model: Model, flow: Sequence[StepKey]) -> int | None:
         """The position of the model's drawing; None if it would be too large, or if the page does not have its flow."""
-        context = choose_context(model)
+        context = choose_length(model, CONTEXT)
         try:
             trace = trace_decoding(model, context)
             found = find_steps(trace.steps, flow)
@@ -136,12 +136,6 @@ def export_rectangle(r: Rectangle) -> list[int]:
     kind += BROKEN_ROWS * ("rows" in r.broken) + BROKEN_COLS * ("cols" in r.broken) + UNKNOWN * bool(r.unknown)
     stack = [r.cards, round(r.offset * (r.cards - 1))] if r.cards > 1 else []
     return [max(1, round(r.width)), max(1, round(r.height)), kind, *stack]
-
-
-def choose_context(model: Model) -> int:
-    """The number of tokens of the text: as many as the model accepts, but not more than in other drawings."""
-    limits = [getattr(model.sizes, "n_positions", None), model.context_length]
-    return min([CONTEXT, *(n for n in limits if type(n) is int and n > 0)])
 
 
 def trace_decoding(model: Model, context: int) -> Trace:

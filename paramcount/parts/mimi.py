@@ -124,7 +124,7 @@ class Mimi(SeaNet):
     d_group: Positive = derived(group_of)
 
     activation: ClassVar = setting("hidden_act", default="gelu")
-    norm_eps: ClassVar = setting(default=1e-5)
+    norm_eps: ClassVar = setting("norm_eps", default=1e-5)
     rope: ClassVar = rotary(positions=8000)
     window: ClassVar = setting("sliding_window", default=250)
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow.positions import count_positions
 from paramcount.tracing.shapes import Place, TraceOptions, outputs_tokens
 from paramcount.tracing.trace import Trace
 from paramcount.tracing.walk import Walk
 from paramcount.zoo import Model
 
 MAX_TOKENS = 10**9
+
+
+def choose_length(model: Model, most: int) -> int:
+    """The length of a text to show: `most` tokens, or as many as the model takes."""
+    out, _ = next(iter(list_flows(model.settled_sizes, model.reading.head)))
+    limits = [count_positions(out), model.context_length]
+    return min([most, *(n for n in limits if n is not None and n > 0)])
 
 
 def trace_model(model: Model, options: TraceOptions) -> Trace:
@@ -30,11 +38,11 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
         raise ParamcountError("pad cannot be combined with past, because decoding does not pad")
     sizes = model.settled_sizes
     last_position = padded_length + (options.past or 0)
-    n_positions = getattr(sizes, "n_positions", None)
-    if type(n_positions) is int and last_position > n_positions:
+    out, part = next(iter(list_flows(sizes, model.reading.head)))
+    n_positions = count_positions(out)
+    if n_positions is not None and last_position > n_positions:
         problem = f"{last_position:,} tokens exceed the {n_positions:,} positions of the position embedding"
         raise ParamcountError(problem, where=model.id, expected=f"at most {n_positions:,}")
-    out, part = next(iter(list_flows(sizes, model.reading.head)))
     walk = Walk(out, options)
     if options.past is not None and not walk.has_next_token:
         of = " of these tokens" if walk.has_encoder_input else ""

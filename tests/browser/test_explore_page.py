@@ -19,10 +19,11 @@ import paramcount as pc
 from paramcount.costs.gpus import list_gpus
 from paramcount.drawing.pictures import draw_body
 from paramcount.explore import build_page
-from paramcount.explore.drawings import choose_context, trace_decoding
+from paramcount.explore.drawings import CONTEXT, trace_decoding
 from paramcount.explore.packings import Packings
 from paramcount.explore.structures import export_structure
 from paramcount.formats.strict_yaml import parse_yaml
+from paramcount.tracing.run import choose_length
 from paramcount.zoo import Model, load_all
 from paramcount.zoo.what_if import change_sizes, get_size
 from tests.browser.chromium import Browser, run_browser
@@ -357,7 +358,7 @@ def test_the_steps_are_where_the_drawing_of_python_has_them(browser: Browser, fe
     for id in FEW:
         model = pc.load(id)
         go(browser, f"#inside/{id}")
-        group = draw_body(trace_decoding(model, choose_context(model)), id).group
+        group = draw_body(trace_decoding(model, choose_length(model, CONTEXT)), id).group
         left, top, *_ = group.box
         found = browser.value("""[...document.querySelectorAll(".drawing [role=button]")].map((step) => {
           const { x, y, width, height } = step.getBBox();

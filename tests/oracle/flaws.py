@@ -73,6 +73,7 @@ def poison(model: Any) -> None:
         poison_tensors(model)
 
 
+ANGLES_IN_A_TABLE = ("codegen",)  # the reference computes no angle of a position beyond the maximum
 UNMASKED_WITH_A_CACHE = ("fsmt",)  # with a cache, the reference masks no later tokens of a whole text
 
 

@@ -38,9 +38,10 @@ def test_a_prompt_of_gemma_that_sees_later_tokens_is_continued_as_in_the_referen
     with torch.no_grad():
         expected = logits.decode_reference(model, ids)
     loaded, tokens = load(document), ids[0].tolist()
-    run = run_model(loaded.settled_sizes, logits.save_weights(model), tokens[: logits.PROMPT])
+    prompt = logits.count_prompt(len(tokens))
+    run = run_model(loaded.settled_sizes, logits.save_weights(model), tokens[:prompt])
     parts = [run.logits]
-    for token in tokens[logits.PROMPT :]:
+    for token in tokens[prompt:]:
         run = run.append([token])
         parts.append(run.logits)
     assert np.abs(np.concatenate(parts) - expected).max() / np.abs(expected).max() < logits.TOLERANCE
