@@ -14,24 +14,37 @@ COMPONENTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("width", "headings"),
-    [
-        (60, ["model", "total", "active"]),
-        (80, ["model", "total", "active", "mlp", "experts"]),
-        (200, ["model", "total", "active", *COMPONENTS, "layers", "d_model"]),
-    ],
-)
-def test_a_terminal_leaves_out_sizes_first_and_then_the_smallest_components(
-    width: int, headings: list[str], run: Runner, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("width", "n_panels"), [(60, 4), (80, 3), (200, 1)])
+def test_a_terminal_shows_the_totals_and_all_components_and_then_sizes_as_far_as_there_is_space(
+    width: int, n_panels: int, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     lines = run("compare", *MODELS).out.splitlines()
-    assert re.split(r"  +", lines[0].strip()) == headings
+    panels = [re.split(r"  +", line.strip()) for line in lines if line.startswith("model  ")]
+    headings = [heading for panel in panels for heading in panel[1:]]
+    assert len(panels) == n_panels
+    assert headings[:12] == ["total", "active", *COMPONENTS]
+    assert headings[12] == "layers"
     assert max(map(len, lines)) <= width
-    note = " ".join(lines[6:])
+    note = " ".join(lines[lines.index(next(line for line in lines if line.startswith("note: "))) :])
     assert "not enough space for" in note
     assert "choose columns with --columns" in note
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_a_column_of_a_panel_has_the_same_numbers_as_the_table_in_one_piece(
+    width: int, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_cells(width: int) -> dict[str, list[str]]:
+        monkeypatch.setenv("COLUMNS", str(width))
+        rows = [re.split(r"  +", line.strip()) for line in run("compare", *MODELS).out.splitlines() if "  " in line]
+        starts = [i for i, row in enumerate(rows) if row[0] == "model"]
+        panels = [rows[start : start + 2 + len(MODELS)] for start in starts]
+        return {panel[0][i]: [row[i] for row in panel[2:]] for panel in panels for i in range(len(panel[0]))}
+
+    whole = read_cells(1000)
+    cells = read_cells(width)
+    assert cells == {heading: whole[heading] for heading in cells}
 
 
 @pytest.mark.parametrize(("format", "separator"), [("--markdown", " | "), ("--latex", " & ")])

@@ -52,6 +52,7 @@ class Table(NamedTuple):
     keys: Sequence[str] = ()  # the columns that tell the rows apart, repeated in each panel; by default the first one
     narrowest: int = 14  # columns; a last column with less space continues below its row
     drops: bool = False  # whether a narrow terminal shows fewer columns, with a note below
+    first: int = 1  # the number of columns, from the first one, that a narrow terminal shows nevertheless
     texts: Mapping[
         str, Callable[[int, bool, bool], str]
     ] = {}  # {format: render(width, colour, shortens)}, instead of rows

@@ -55,24 +55,26 @@ def render_text(table: Table, width: int, *, colour: bool = False, shortens: boo
 def drop_columns(
     columns: list[Column], cells: list[list[str]], table: Table, width: int
 ) -> tuple[list[Column], list[list[str]], Table]:
-    """The columns that fit the width, the first one at least, and the table with a note about the others.
+    """The columns that fit the width, and the table with a note about the others.
 
-    Optional columns are left out first, highest number first, and then the last ones.
+    The first `table.first` columns stay, in several panels if they need them; the last of the others are left out first.
     """
     widths = [max(map(measure_text, (c.label, *(row[i] for row in cells)))) for i, c in enumerate(columns)]
     if table.wraps:
         widths[-1] = min(widths[-1], table.narrowest)
-    shown = set(range(len(columns)))
-    for i in sorted(range(1, len(columns)), key=lambda i: (columns[i].optional, i), reverse=True):
-        if sum(widths[i] + 2 for i in shown) - 2 <= width:
+    n_panels, widest = measure_panels(widths[: table.first], width)
+    shown = len(columns)
+    while shown > table.first:
+        panels, columns_needed = measure_panels(widths[:shown], width)
+        if panels <= n_panels and columns_needed <= max(width, widest):
             break
-        shown.remove(i)
-    if len(shown) == len(columns):
+        shown -= 1
+    if shown == len(columns):
         return columns, cells, table
-    missing = [column.name for i, column in enumerate(columns) if i not in shown]
+    missing = [column.name for column in columns[shown:]]
     note = format_missing(missing, "choose columns with --columns, or a file format such as --csv")
     table = table._replace(below=[*table.below, note], wraps=False)
-    return [columns[i] for i in sorted(shown)], [[row[i] for i in sorted(shown)] for row in cells], table
+    return columns[:shown], [row[:shown] for row in cells], table
 
 
 def shorten_columns(
@@ -167,6 +169,12 @@ def split_panels(widths: list[int], width: int, keys: list[int]) -> list[list[in
             panels.append(panel)
         panel.append(i)
     return panels
+
+
+def measure_panels(widths: list[int], width: int) -> tuple[int, int]:
+    """(the number of panels of a table, the columns of a terminal that the widest one takes)."""
+    panels = split_panels(widths, width, [0])
+    return len(panels), max(measure_panel(widths, panel) for panel in panels)
 
 
 def measure_panel(widths: list[int], panel: list[int]) -> int:

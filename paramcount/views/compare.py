@@ -106,7 +106,7 @@ def build_comparison_table(
     Args:
         rows: From `make_rows`.
         columns: Column names, separated by commas. By default CSV and JSON have every column, other formats the
-            components of these models and the usual sizes, and a terminal as many of them as have space.
+            components of these models and the usual sizes, and a terminal as many sizes as have space.
         sort: A column; prefix with - for descending.
         limit: The most rows.
         transpose: One column per model.
@@ -122,10 +122,8 @@ def build_comparison_table(
     above, below, caption = describe_row_changes(rows), list_footnotes(rows), make_caption(rows)
     if not transpose:
         cells = [[row[name] if has_all else _mark_cell(row, name) for name in names] for row in rows]
-        if not columns:
-            optional = rank_columns(rows, names)
-            fields = [field._replace(optional=optional[name]) for name, field in zip(names, fields, strict=True)]
-        return Table(fields, cells, data, above=above, below=below, caption=caption, drops=not columns)
+        first = sum(name in (*TOTALS, *COMPONENTS) for name in names)
+        return Table(fields, cells, data, above=above, below=below, caption=caption, drops=not columns, first=first)
     headings = [Column("column", "", False), *(Column(row["id"], _mark_cell(row, "id")) for row in rows)]
     cells = []
     for name, field in zip(names, fields, strict=True):
@@ -134,18 +132,6 @@ def build_comparison_table(
         label = name if has_all else field.label
         cells.append([label, *(row[name] if has_all else field.show(_mark_cell(row, name)) for row in rows)])
     return Table(headings, cells, data, above=above, below=below, caption=caption)
-
-
-def rank_columns(rows: Sequence[Row], names: Sequence[str]) -> dict[str, int]:
-    """{column: its rank}; a terminal without enough space leaves out the columns with the highest ranks.
-
-    The totals have rank 0. Components come next, those with the largest share of any total first, and then sizes.
-    """
-    counted = [row for row in rows if row["total"]]
-    shares = {name: max((row[name] / row["total"] for row in counted), default=0) for name in COMPONENTS}
-    components = sorted((name for name in names if name in shares), key=lambda name: shares[name], reverse=True)
-    sizes = [name for name in names if name not in shares and name not in TOTALS]
-    return dict.fromkeys(TOTALS, 0) | {name: rank for rank, name in enumerate([*components, *sizes], 1)}
 
 
 def describe_row_changes(rows: Sequence[Row]) -> list[str]:
