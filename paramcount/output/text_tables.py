@@ -57,7 +57,8 @@ def drop_columns(
 ) -> tuple[list[Column], list[list[str]], Table]:
     """The columns that fit the width, and the table with a note about the others.
 
-    The first `table.first` columns stay, in several panels if they need them; the last of the others are left out first.
+    The first `table.first` columns stay, in several panels if they need them. The last of the others are left
+    out first.
     """
     widths = [max(map(measure_text, (c.label, *(row[i] for row in cells)))) for i, c in enumerate(columns)]
     if table.wraps:
