@@ -599,7 +599,13 @@ def lora(
     r: int = 16,
     *,
     targets: str | Iterable[str] | None = None,
+    target_pattern: str | None = None,
     target_parameters: str | Iterable[str] = (),
+    exclude_modules: str | Iterable[str] = (),
+    exclude_pattern: str | None = None,
+    layers_to_transform: int | Iterable[int] | None = None,
+    layers_pattern: str | Iterable[str] = (),
+    rank_pattern: Mapping[str, int] | None = None,
     method: Method = "lora",
     modules_to_save: Iterable[str] = (),
     bias: Bias = "none",
@@ -613,8 +619,12 @@ def lora(
     `targets` are `"all-linear"` (every linear layer except the LM head), names of modules (`"q_proj"`), or the groups
     attention, mlp, mixer, experts and router; several as a list or separated by commas. `target_parameters` are names
     of parameters, which LoRA can adapt too: `"mlp.experts.gate_up_proj"`. Default: all-linear and no parameters. A name
-    without a match has no effect, as in peft, and a warning says so. `method` is lora, rslora,
-    dora, ia3 or vera; IA³ has no rank `r`. `modules_to_save` are trained as a whole. `bias` trains no biases, those of
+    is a full one or its end (`"layers.0.self_attn.q_proj"`); one without a match has no effect, as in peft, and a
+    warning says so. `target_pattern` is a regular expression for full names instead (peft's `target_modules` if that is
+    a string). `exclude_modules` are names of modules that take no adapter, `exclude_pattern` a regular expression for
+    them. `layers_to_transform` are indices of layers, behind names that match one of `layers_pattern`. `rank_pattern`:
+    ranks by regular expressions for the ends of names. `method` is lora, rslora, dora, ia3 or vera; IA³ has no rank
+    `r`. `modules_to_save` are trained as a whole. `bias` trains no biases, those of
     the adapted layers (`"adapted"`), or all. `dtype` is that of the saved adapter: f32, f16 or bf16; peft keeps
     adapters in float32.
 
@@ -632,7 +642,13 @@ def lora(
         load(model, download=download, strict=strict, set=set),
         r=r,
         targets=targets,
+        target_pattern=target_pattern,
         target_parameters=target_parameters,
+        exclude_modules=exclude_modules,
+        exclude_pattern=exclude_pattern,
+        layers_to_transform=layers_to_transform,
+        layers_pattern=layers_pattern,
+        rank_pattern=rank_pattern or {},
         method=method,
         modules_to_save=modules_to_save,
         bias=bias,

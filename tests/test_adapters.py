@@ -275,7 +275,7 @@ def test_a_convolution_takes_one_with_the_same_kernel() -> None:
     [
         ({"r": 0}, r"r = 0 \(expected an integer from 1 to 1,000,000,000\)"),
         ({"targets": "q_porj"}, r"targets: no module is named 'q_porj' \(.*\); did you mean q_proj, v_proj or"),
-        ({"targets": "norm"}, "targets: norm is not a linear layer or an embedding"),
+        ({"targets": "norm"}, "targets: model.norm is not a linear layer or an embedding"),
         ({"targets": "experts"}, "targets: no linear layer belongs to experts"),
         ({"targets": ()}, "targets is empty"),
         ({"targets": 7}, r"targets = 7 \(expected names of modules\)"),
@@ -286,7 +286,7 @@ def test_a_convolution_takes_one_with_the_same_kernel() -> None:
         ({"modules_to_save": "lm_haed"}, "modules_to_save: no module is named 'lm_haed' .*did you mean lm_head"),
         ({"modules_to_save": "q_proj", "targets": "q_proj"}, "targets: q_proj is one of modules_to_save"),
         ({"dtype": "int4"}, "dtype = 'int4'"),
-        ({"targets": ["q_proj", "self_attn"]}, "targets: self_attn is not a linear layer or an embedding"),
+        ({"targets": ["q_proj", "self_attn"]}, "targets: model.layers.0.self_attn is not a linear"),
         ({"target_parameters": "q_proj"}, r"target_parameters: no parameter is named 'q_proj' \(.*attn.q_proj.wei"),
         ({"target_parameters": "norm.weight"}, r"target_parameters: model.norm.weight has 1 dimensions"),
         ({"target_parameters": "q_proj.weight", "targets": "q_proj"}, ".* belongs to a module that targets name"),
@@ -342,7 +342,7 @@ def test_the_json_has_the_modules_and_the_bytes(run: Runner) -> None:
 def test_errors_name_the_options_of_the_command_line(run: Runner) -> None:
     assert run("lora", "llama-3.1-8b", "-r", "0").err == "error: -r 0 (expected an integer from 1 to 1,000,000,000)\n"
     assert run("lora", "llama-3.1-8b", "--targets", "norm").err == (
-        "error: --targets: norm is not a linear layer or an embedding\n"
+        "error: --targets: model.norm is not a linear layer or an embedding\n"
     )
 
 

@@ -13,7 +13,6 @@ import pytest
 from paramcount.api import count
 from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.folding import strip_indices
-from paramcount.checkpoints.matching import iterate_names
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.checkpoints.writers.layout_tables import ALIASES
 from paramcount.checkpoints.writers.layouts import (
@@ -23,7 +22,7 @@ from paramcount.checkpoints.writers.layouts import (
     fuse_matrices,
     split_matrices,
 )
-from paramcount.counting.tensors import Tensor
+from paramcount.counting.tensors import Tensor, iterate_names
 from paramcount.flow import Repeat
 from paramcount.loading import load
 from tests.cases import load_cases as cases
@@ -389,7 +388,10 @@ def test_learned_positions_must_be_present() -> None:
 def declared_shapes(config: Mapping[str, object]) -> Shapes:
     """Every tensor of a declaration without tied copies."""
     return {
-        name: tensor.shape for tensor in count(config).tensors if not tensor.tied_to for name in iterate_names(tensor)
+        name: tensor.shape
+        for tensor in count(config).tensors
+        if not tensor.tied_to
+        for name in iterate_names(tensor.name, tensor.repeats)
     }
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
-from paramcount.counting.tensors import Tensor
+from paramcount.counting.tensors import Tensor, iterate_names
 from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
@@ -45,21 +44,11 @@ def expand_names(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
         raise ParamcountError(f"has {n:,} tensors", expected=f"at most {MOST_DECLARED:,}")
     by_name: dict[str, Tensor] = {}
     for tensor in tensors:
-        for name in iterate_names(tensor):
+        for name in iterate_names(tensor.name, tensor.repeats):
             # If a name is declared twice, prefer the tensor that is not tied.
             if name not in by_name or (by_name[name].tied_to and not tensor.tied_to):
                 by_name[name] = tensor
     return by_name
-
-
-def iterate_names(tensor: Tensor) -> Iterator[str]:
-    """The name of the tensor in each layer and expert."""
-    axes = [repeat.axis for repeat in tensor.repeats]
-    for indices in product(*(repeat.indices for repeat in tensor.repeats)):
-        name = tensor.name
-        for axis, index in zip(axes, indices):
-            name = name.replace(f"{{{axis}}}", str(index), 1)
-        yield name
 
 
 def match_tensors(

@@ -33,6 +33,24 @@ from paramcount.cli.options import (
     metavar="A,B,…",
     help="Adapt these parameters: mlp.experts.gate_up_proj, ….",
 )
+@click.option("--target-pattern", metavar="REGEX", help="Adapt the modules whose full names match, instead of targets.")
+@click.option(
+    "--exclude-modules", default="", metavar="A,B,…", help="Do not adapt these modules: lm_head, mlp.up_proj, …."
+)
+@click.option("--exclude-pattern", metavar="REGEX", help="Do not adapt modules whose full names match.")
+@click.option("--layers-to-transform", metavar="I,J,…", help="Adapt only these layers, by index from 0.")
+@click.option(
+    "--layers-pattern",
+    default="",
+    metavar="A,B,…",
+    help="Name before the index of --layers-to-transform: layers, h, ….",
+)
+@click.option(
+    "--rank-pattern",
+    multiple=True,
+    metavar="NAME=N",
+    help="Rank of the modules whose names end so; may be repeated.",
+)
 @click.option(
     "--method",
     type=Choice(["lora", "rslora", "dora", "ia3", "vera"]),
@@ -55,6 +73,12 @@ def command(
     r: int,
     targets: str | None,
     target_parameters: str,
+    target_pattern: str | None,
+    exclude_modules: str,
+    exclude_pattern: str | None,
+    layers_to_transform: str | None,
+    layers_pattern: str,
+    rank_pattern: tuple[str, ...],
     method: str,
     modules_to_save: str,
     bias: str,
@@ -74,7 +98,13 @@ def command(
         model,
         r=r,
         targets=targets,
+        target_pattern=target_pattern,
         target_parameters=target_parameters,
+        exclude_modules=exclude_modules,
+        exclude_pattern=exclude_pattern,
+        layers_to_transform=layers_to_transform,
+        layers_pattern=layers_pattern,
+        rank_pattern=rank_pattern,
         method=method,
         modules_to_save=modules_to_save,
         bias=bias,

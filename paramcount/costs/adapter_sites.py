@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -11,13 +10,14 @@ from paramcount.costs.reference_tensors import Modules, list_reference_tensors, 
 from paramcount.counting import Count, Tensor
 from paramcount.counting.quantisation.storage import MatrixFacts, merge_facts
 from paramcount.counting.sum_weights import list_flows
-from paramcount.counting.tensors import list_unreachable
+from paramcount.counting.tensors import iterate_names, list_unreachable
 from paramcount.errors import ParamcountError
-from paramcount.flow import given
+from paramcount.flow import Repeat, given
 from paramcount.flow.operations import Linear, Lookup
 from paramcount.flow.walk import list_steps, locate_weight
 
 MODULES = ("linear", "convolution", "embedding")  # kinds of sites that are modules of the reference
+MOST_DECLARED = 1_000_000  # tensors of a model
 # Components whose matrices are usually no linear layers of the reference.
 NOT_LINEAR = ("experts", "router")
 # The experts' matrices before transformers 5, if checkpoints do not have them one by one.
@@ -33,6 +33,7 @@ class Site(NamedTuple):
     shape: tuple[int, ...]  # of the weight; of stacked experts with their number first
     inputs: int
     outputs: int
+    repeats: tuple[Repeat, ...]  # whose indices the name has
     copies: int
     experts: int = 1  # that share one adapter
     former: tuple[str, ...] = ()  # names of the experts' matrices before they were stacked
@@ -52,15 +53,15 @@ class Site(NamedTuple):
     def leaf(self) -> str:
         return self.name.rpartition(".")[2]
 
-    def matches(self, target: str) -> bool:
-        """Whether a target is the name or its end."""
-        return ends_in(self.name, target)
+    def list_names(self) -> Iterator[str]:
+        """The full name of each copy."""
+        return iterate_names(self.name, self.repeats)
 
 
 def ends_in(name: str, target: str) -> bool:
     """Whether a target is a name or its end, in whole words.
 
-    >>> ends_in("layers.{layer}.mlp.gate", "mlp.gate"), ends_in("layers.{layer}.mlp.shared_gate", "gate")
+    >>> ends_in("layers.0.mlp.gate", "mlp.gate"), ends_in("layers.0.mlp.shared_gate", "gate")
     (True, False)
     """
     return f".{name}".endswith(f".{target}")
@@ -71,7 +72,6 @@ class Layers(NamedTuple):
 
     sites: tuple[Site, ...]  # experts come last
     parameters: tuple[Site, ...]  # all that the reference has, those of experts and routers as among the sites
-    modules: frozenset[str]  # names of all modules with parameters, inside or themselves
     refused: tuple[str, ...] = ()  # last names of modules that peft refuses
 
 
@@ -85,50 +85,70 @@ def list_layers(count: Count) -> Layers:
         raise ParamcountError(f"the linear layers of {count.sizes.reference} differ from its checkpoint's matrices")
     facts = rename_facts(facts)
     linear, tables = find_weights(count, facts.modules)
-    sites: dict[Site, int] = {}  # layers of different kinds may have the same modules
-    parameters: dict[Site, int] = {}
+    sites: list[Site] = []
+    parameters: list[Site] = []
     experts: dict[tuple[object, ...], list[Tensor]] = {}
     tensors = list(list_all_tensors(count))
-    n_uses = count_uses(tensors, facts.rebuilt_blocks)
+    if (n := sum(tensor.copies for tensor in tensors)) > MOST_DECLARED:
+        raise ParamcountError(f"has {n:,} tensors", expected=f"at most {MOST_DECLARED:,}")
+    uses = find_uses(tensors, facts.rebuilt_blocks)
     for tensor in tensors:
         kind = find_kind(tensor, facts, linear, tables)
-        n = next((n for block, n in n_uses.items() if tensor.name.startswith(block)), 1)
+        transposed = kind == "embedding" or linear.get(tensor.name, False)
+        tensor = spread_over_uses(tensor, uses)
         if kind == "experts":
             experts.setdefault(find_stack(tensor), []).append(tensor)
             continue
         parameter = make_parameter(tensor, "router" if kind == "router" else "parameter")
-        parameter = parameter._replace(copies=n * parameter.copies)
-        add_site(parameters, parameter)
+        parameters.append(parameter)
         if kind == "router":
-            add_site(sites, parameter)
+            sites.append(parameter)
         elif kind:
-            transposed = kind == "embedding" or linear.get(tensor.name, False)
             site = make_site(tensor, kind, transposed=transposed)
             is_head = tensor.component == "lm_head" and not tensor.name.endswith(facts.linear_heads)
-            add_site(sites, site._replace(is_head=is_head, copies=n * site.copies))
-    for stacked in experts.values():
-        site = stack_experts(stacked, facts.modules)
-        add_site(sites, site)
-        add_site(parameters, site)
-    names = [parameter.name.split(".") for parameter in parameters]
-    return Layers(
-        tuple(site._replace(copies=n) for site, n in sites.items()),
-        tuple(parameter._replace(copies=n) for parameter, n in parameters.items()),
-        frozenset(".".join(name[:n]) for name in names for n in range(1, len(name))),
-        count.sizes.not_adapted,
-    )
+            sites.append(site._replace(is_head=is_head))
+    stacks = [stack_experts(stacked, facts.modules) for stacked in experts.values()]
+    return Layers((*sites, *stacks), (*parameters, *stacks), count.sizes.not_adapted)
 
 
-def count_uses(tensors: Iterable[Tensor], blocks: Iterable[str]) -> dict[str, int]:
-    """{a block's first use, with a dot: how often the reference builds it}."""
+def list_modules(layers: Layers) -> dict[str, Site | None]:
+    """{full name: its site} of all modules with parameters, inside or themselves; None of those without an adapter."""
+    modules: dict[str, Site | None] = {}
+    for site in layers.sites:
+        if site.kind in MODULES:
+            modules |= dict.fromkeys(site.list_names(), site)
+    for parameter in layers.parameters:
+        for name in parameter.list_names():
+            while name := name.rpartition(".")[0]:
+                modules.setdefault(name, None)
+    return modules
+
+
+def find_uses(tensors: Iterable[Tensor], blocks: Iterable[str]) -> dict[str, tuple[str, Repeat]]:
+    """{a block's first use, with a dot: the same with {layer}, and the layers of all its uses}."""
     names = tuple(f".{block}." for block in blocks)
-    tied: Counter[tuple[str, str]] = Counter()
+    layers: dict[tuple[str, str], dict[int, None]] = {}
     for tensor in tensors:
         for name in names:
-            before, found, after = (tensor.tied_to or "").partition(name)
-            if found:
-                tied[before + found, after] += tensor.copies
-    return {block: 1 + n for (block, _), n in tied.items()}
+            before, found, _ = tensor.name.partition(name)
+            if not found or "{layer}" not in before:
+                continue
+            for i in tensor.repeats[0].indices:
+                use = before.replace("{layer}", str(i)) + found
+                first = tensor.tied_to.partition(name)[0] + found if tensor.tied_to else use
+                layers.setdefault((first, before + found), {})[i] = None
+    return {
+        first: (pattern, Repeat("layer", len(found), len(found), runs=tuple((i, 1) for i in found)))
+        for (first, pattern), found in layers.items()
+    }
+
+
+def spread_over_uses(tensor: Tensor, uses: Mapping[str, tuple[str, Repeat]]) -> Tensor:
+    """The tensor in all uses of its block, if checkpoints have it only in the first one."""
+    for first, (pattern, layers) in uses.items():
+        if tensor.name.startswith(first):
+            return tensor._replace(name=pattern + tensor.name.removeprefix(first), repeats=(layers,))
+    return tensor
 
 
 def rename_facts(facts: MatrixFacts) -> MatrixFacts:
@@ -142,12 +162,6 @@ def rename_facts(facts: MatrixFacts) -> MatrixFacts:
         linear_subclasses=rename(facts.linear_subclasses),
         linear_heads=rename(facts.linear_heads),
     )
-
-
-def add_site(copies: dict[Site, int], site: Site) -> None:
-    """Add the number of modules to that of modules which are alike."""
-    pattern = site._replace(copies=0)
-    copies[pattern] = copies.get(pattern, 0) + site.copies
 
 
 def list_all_tensors(count: Count) -> Iterator[Tensor]:
@@ -185,15 +199,6 @@ def find_stack(tensor: Tensor) -> tuple[object, ...]:
     return (tensor.component.endswith(".down"), tensor.name.partition("{expert}")[0], layers)
 
 
-def leave_out(layers: Layers, is_left_out: Callable[[str], bool]) -> Layers:
-    """The layers without modules and their parameters, which other words name."""
-    return layers._replace(
-        sites=tuple(site for site in layers.sites if not is_left_out(site.module)),
-        parameters=tuple(site for site in layers.parameters if not is_left_out(site.module)),
-        modules=frozenset(module for module in layers.modules if not is_left_out(module)),
-    )
-
-
 def find_weights(count: Count, modules: Modules) -> tuple[dict[str, bool], set[str]]:
     """The matrices of linear layers, each with whether it is stored [in, out], and the tables of lookups, by name."""
     linear: dict[str, bool] = {}
@@ -213,13 +218,15 @@ def find_weights(count: Count, modules: Modules) -> tuple[dict[str, bool], set[s
 def make_site(tensor: Tensor, kind: str, *, transposed: bool = False) -> Site:
     outputs, *inputs = reversed(tensor.shape) if transposed else tensor.shape
     name = tensor.name.removesuffix(".weight")
-    return Site(name, tensor.component, kind, tensor.shape, prod(inputs), outputs, tensor.copies)
+    return Site(name, tensor.component, kind, tensor.shape, prod(inputs), outputs, tensor.repeats, tensor.copies)
 
 
 def make_parameter(tensor: Tensor, kind: str) -> Site:
     """A parameter with its full name. peft takes one of three dimensions for experts, whatever it is."""
     *several, outputs, inputs = (1, 1, *tensor.shape)[-max(2, len(tensor.shape)) :]
-    return Site(tensor.name, tensor.component, kind, tensor.shape, inputs, outputs, tensor.copies, prod(several))
+    return Site(
+        tensor.name, tensor.component, kind, tensor.shape, inputs, outputs, tensor.repeats, tensor.copies, prod(several)
+    )
 
 
 def stack_experts(tensors: Sequence[Tensor], modules: Modules) -> Site:
@@ -231,13 +238,17 @@ def stack_experts(tensors: Sequence[Tensor], modules: Modules) -> Site:
         # A module of all experts has its matrices as parameters, a module of one projection has a weight.
         name = first.name.removesuffix(".weight") if first.name.endswith("_proj.weight") else first.name
         former = FORMER[:2] if name.endswith(".gate_up_proj") else tuple(rows)
-        return Site(name, first.component, "experts", first.shape, b, a, first.copies, prod(several), former)
+        return Site(
+            name, first.component, "experts", first.shape, b, a, first.repeats, first.copies, prod(several), former
+        )
     n = sum(repeat.count for tensor in tensors for repeat in tensor.repeats if repeat.axis == "expert") // len(rows)
-    copies = prod(repeat.count for repeat in first.repeats if repeat.axis != "expert")
+    layers = tuple(repeat for repeat in first.repeats if repeat.axis != "expert")
+    copies = prod(repeat.count for repeat in layers)
     outputs, inputs = sum(rows.values()), first.shape[1]
     leaf = "down_proj" if first.component.endswith(".down") else "gate_up_proj" if len(rows) > 1 else "up_proj"
     (name,) = name_in_reference(first.name.partition("{expert}")[0] + leaf, modules)
-    return Site(name, first.component, "experts", (n, outputs, inputs), inputs, outputs, copies, n, tuple(rows))
+    shape = (n, outputs, inputs)
+    return Site(name, first.component, "experts", shape, inputs, outputs, layers, copies, n, tuple(rows))
 
 
 def list_module_names(tensors: Iterable[Tensor]) -> tuple[str, ...]:

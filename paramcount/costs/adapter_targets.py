@@ -1,11 +1,12 @@
-"""Which layers and parameters of a model the targets of an adapter name."""
+"""Which layers and parameters of a model the targets of an adapter name, as peft reads them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
-from paramcount.costs.adapter_sites import FORMER, MODULES, Layers, Site, ends_in
+from paramcount.costs.adapter_sites import FORMER, MODULES, Layers, Site, ends_in, list_modules
 from paramcount.counting import Count
 from paramcount.errors import ParamcountError, find_nearest, join_words, quote
 
@@ -18,125 +19,268 @@ GROUPS = {
     "experts": ("experts",),
     "router": ("router",),
 }
+STACKED_GROUPS = ("experts", "router")  # of parameters, not of modules
+
+Modules = Mapping[str, Site | None]  # as of list_modules
+
+
+class Request(NamedTuple):
+    """What an adapter is asked to apply to. Source: check_target_module_exists of peft."""
+
+    names: tuple[str, ...] = ()  # of modules, or their ends, groups, all-linear
+    pattern: str = ""  # regular expression for full names of modules, instead of names
+    parameters: tuple[str, ...] = ()  # names, or their ends
+    excluded: tuple[str, ...] = ()  # names of modules, or their ends
+    excluded_pattern: str = ""  # regular expression for full names of modules, instead of names
+    saved: tuple[str, ...] = ()  # names of modules that are trained as a whole, or their ends
+    layers: frozenset[int] | None = None  # indices; None: all
+    layers_patterns: tuple[str, ...] = ()  # regular expressions for what precedes the index of a layer
+    rank: int = 1
+    ranks: tuple[tuple[str, int], ...] = ()  # (regular expression for the end of a name, rank): the first one counts
+
+    def excludes(self, module: str) -> bool:
+        """Whether a module is named among those to exclude."""
+        if self.excluded_pattern and re.fullmatch(self.excluded_pattern, module):
+            return True
+        return any(ends_in(module, word) for word in self.excluded)
+
+    def allows(self, module: str) -> bool:
+        """Whether a module may take an adapter if a target names it."""
+        return not self.excludes(module) and not is_inside(module, self.saved)
+
+    def matches(self, module: str, target: str) -> bool:
+        """Whether a target names a module. As in peft, its layer does not matter if the target is its full name."""
+        return module == target or (ends_in(module, target) and self.has_layer(module))
+
+    def has_layer(self, module: str) -> bool:
+        """Whether a module is inside one of the layers."""
+        if self.layers is None:
+            return True
+        patterns = [rf"(?:^|.*?\.){pattern}" for pattern in self.layers_patterns] or [r".*?\.[^.]*"]
+        found = (re.match(rf"{pattern}\.(?P<layer>\d+)\.", module) for pattern in patterns)
+        layer = next((int(match["layer"]) for match in found if match), None)
+        return layer in self.layers
+
+    def find_rank(self, name: str, factor: int = 1) -> int:
+        """The rank of the adapter of a module or parameter."""
+        return next((rank for pattern, rank in self.ranks if matches_end(name, pattern)), factor * self.rank)
 
 
 class Choice(NamedTuple):
     """The layers and parameters that targets name."""
 
-    ranks: dict[Site, int]  # factors of the rank
+    ranks: tuple[tuple[Site, int], ...]  # (layers, of which `copies` are chosen; rank)
+    modules: frozenset[str]  # full names of the adapted modules, and of those whose parameters are adapted
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def choose_sites(
-    count: Count, layers: Layers, targets: Sequence[str], parameters: Sequence[str], *, is_lora: bool
-) -> Choice:
+def is_inside(name: str, modules: Sequence[str]) -> bool:
+    """Whether a module is one of these or inside one. As in peft, the end of a name suffices.
+
+    >>> is_inside("model.layers.0.mlp.up_proj", ["mlp"]), is_inside("lm_head", ["embed_tokens"])
+    (True, False)
+    """
+    parts = name.split(".") if modules else ()
+    return any(".".join(parts[:n]).endswith(module) for n in range(1, len(parts) + 1) for module in modules)
+
+
+def matches_end(name: str, pattern: str) -> bool:
+    """Whether a regular expression matches a name or its end. Source: get_pattern_key of peft.
+
+    >>> matches_end("layers.0.mlp.gate", "gate"), matches_end("layers.0.mlp.shared_gate", "gate")
+    (True, False)
+    """
+    return re.match(rf"(.*\.)?({pattern})$", name) is not None
+
+
+def choose_sites(count: Count, layers: Layers, request: Request, *, is_lora: bool) -> Choice:
     """The layers and the parameters that the targets name. As in peft, a name that there is not has no effect.
 
     Raises: ParamcountError if no target names anything, and for modules that peft refuses.
     """
-    names_experts = is_lora and count.sizes.adapts_experts
-    sites, chosen = layers.sites, dict[Site, int]()
+    every = list_modules(layers)
+    modules = {name: site for name, site in every.items() if request.allows(name)}
+    old_names = {"gate", *(find_former(layers.sites) or FORMER)} if is_lora and count.sizes.adapts_experts else set()
     former: dict[str, None] = {}  # names of experts and router before transformers 5
-    old_names = {"gate", *(find_former(sites) or FORMER)} if names_experts else set()
-    unknown = []
+    chosen: dict[Site, dict[str, None]] = {}  # full names
+    unknown: list[str] = []
+    left_out: list[str] = []  # targets without any module but excluded ones
+
+    where = "target_pattern" if request.pattern else "targets"
+
+    def choose(names: Iterable[str]) -> None:
+        for name in names:
+            site = find_site(modules, name, where)
+            check_refused(layers, name, where, is_lora=is_lora)
+            chosen.setdefault(site, {})[name] = None
+
+    if request.pattern and not old_names:
+        choose(name for name in modules if re.fullmatch(request.pattern, name))
+    targets = list_leaves_of_pattern(layers, modules, request) if request.pattern and old_names else request.names
     for target in targets:
         if target.lower() == ALL_LINEAR:
-            linear = [site for site in sites if site.kind == "linear" and not site.is_head]
+            linear = [name for name, site in modules.items() if site and site.kind == "linear" and not site.is_head]
             former |= dict.fromkeys(sorted(old_names))
-            found = dict.fromkeys(find_by_leaf(layers, linear, old_names) if old_names else linear, 1)
+            found = find_by_leaf(modules, linear, old_names) if old_names else linear
+        elif target in STACKED_GROUPS:
+            stacked = choose_group(layers.sites, target, request)
+            chosen |= {site: dict.fromkeys(site.list_names()) for site in stacked}
+            continue
         elif target in GROUPS:
-            found = {site: 1 for site in sites if site.component.partition(".")[0] in GROUPS[target]}
-            if target != "experts" and target != "router":
-                found = {site: 1 for site in found if site.kind == "linear"}
-            if not found:
-                raise ParamcountError(f"no linear layer belongs to {target}", where="targets")
+            sites = choose_group(layers.sites, target, request)
+            found = [name for name, site in modules.items() if site in sites and request.has_layer(name)]
         elif target.rpartition(".")[2] in old_names:
             former[target.rpartition(".")[2]] = None
             continue
         else:
-            found = dict.fromkeys(find_named(layers, target), 1)
-        check_refused(layers, found, is_lora=is_lora)
-        unknown += [] if found else [target]
-        chosen |= found
-    adapted = {site.module for site in chosen}
+            found = [name for name in modules if request.matches(name, target)]
+        if not found and not request.pattern:
+            is_known = target.lower() == ALL_LINEAR or target in GROUPS or any(ends_in(name, target) for name in every)
+            (left_out if is_known else unknown).append(target)
+        choose(found)
+    adapted = {name for names in chosen.values() for name in names}
+    check_saved(every, left_out, request)
     missing = []
-    for parameter in parameters:
-        named = find_parameters(layers, parameter, adapted)
+    for parameter in request.parameters:
+        named = find_parameters(layers, parameter, adapted, request.saved)
         missing += [] if named else [parameter]
-        chosen |= dict.fromkeys(named, 1)
-    if former:
-        chosen |= choose_former(sites, tuple(former))
+        for site, names in named.items():
+            chosen.setdefault(site, {}).update(names)
+    factors = choose_former(layers.sites, tuple(former)) if former else {}
+    for site in factors:
+        chosen.setdefault(site, {}).update(dict.fromkeys(site.list_names()))
     if not chosen:
+        check_limits(every, left_out, request)
         raise_unknown(layers, unknown, missing)
-    warnings = [*warn_unknown(layers, unknown), *map(warn_missing, missing)]
-    notes = describe_former(sites, chosen, tuple(former)) if former else describe_experts(layers, chosen, targets)
-    return Choice(chosen, tuple(warnings), tuple(notes))
+    ranks = [pair for site, names in chosen.items() for pair in divide_by_rank(site, names, request, factors)]
+    warnings = [
+        *warn_unknown(layers, unknown),
+        *map(warn_missing, missing),
+        *warn_patterns(every, chosen, left_out, request),
+    ]
+    if former:
+        notes = describe_former(layers.sites, chosen, factors, tuple(former))
+    else:
+        notes = describe_experts(layers, chosen, targets)
+    names_of_modules = (
+        name if site.kind in MODULES else name.rpartition(".")[0] for site, names in chosen.items() for name in names
+    )
+    return Choice(tuple(ranks), frozenset(names_of_modules), tuple(warnings), tuple(notes))
 
 
-def find_named(layers: Layers, target: str) -> list[Site]:
-    """The layers that a name belongs to.
+def divide_by_rank(
+    site: Site, names: Iterable[str], request: Request, factors: Mapping[Site, int]
+) -> Iterator[tuple[Site, int]]:
+    """The chosen copies of a site with their rank."""
+    copies: dict[int, int] = {}
+    for name in names:
+        rank = request.find_rank(name, factors.get(site, 1))
+        copies[rank] = copies.get(rank, 0) + 1
+    return ((site._replace(copies=n), rank) for rank, n in copies.items())
 
-    Raises: ParamcountError if it also belongs to modules that are no such layers, which peft refuses.
+
+def find_site(modules: Modules, name: str, where: str) -> Site:
+    """The site of a module that a target names.
+
+    Raises: ParamcountError if it has none, which peft refuses.
     """
-    found = [site for site in layers.sites if site.kind in MODULES and site.matches(target)]
-    modules = {site.name for site in found}
-    if any(ends_in(module, target) and module not in modules for module in layers.modules):
-        raise ParamcountError(f"{target} is not a linear layer or an embedding", where="targets")
+    site = modules[name]
+    if not site:
+        raise ParamcountError(f"{name} is not a linear layer or an embedding", where=where)
+    return site
+
+
+def choose_group(sites: Iterable[Site], group: str, request: Request) -> list[Site]:
+    """The sites of a group's components.
+
+    Raises: ParamcountError if there are none, and for layers of experts and routers.
+    """
+    found = [site for site in sites if site.component.partition(".")[0] in GROUPS[group]]
+    if group not in STACKED_GROUPS:
+        found = [site for site in found if site.kind == "linear"]
+    elif request.layers is not None:
+        raise ParamcountError(
+            f"does not apply to {group}", where="layers_to_transform", expected="names of modules as targets"
+        )
+    if not found:
+        raise ParamcountError(f"no linear layer belongs to {group}", where="targets")
     return found
 
 
-def find_parameters(layers: Layers, target: str, adapted: Container[str]) -> list[Site]:
-    """The parameters that a name belongs to. `adapted`: modules with an adapter.
+def find_parameters(
+    layers: Layers, target: str, adapted: Container[str], saved: Sequence[str]
+) -> dict[Site, dict[str, None]]:
+    """The parameters that a name belongs to. `adapted`: modules with an adapter; `saved`: as in `Request`.
 
     Raises: ParamcountError for parameters that peft refuses.
     """
-    found = [site for site in layers.parameters if site.matches(target)]
-    for site in found:
-        reason = ""
-        if not site.module:
-            reason = "belongs to the model itself, not to a module"
-        elif len(site.shape) not in (2, 3):
-            reason = f"has {len(site.shape)} dimensions"
-        elif site.module in adapted:
-            reason = "belongs to a module that targets name"
-        elif site.module.rpartition(".")[2] in layers.refused:
-            reason = "belongs to a module that peft refuses for this model type"
-        if reason:
-            raise ParamcountError(
-                f"{site.name} {reason}", where="target_parameters", expected="a matrix, or matrices of experts"
-            )
+    found: dict[Site, dict[str, None]] = {}
+    for site in layers.parameters:
+        for name in site.list_names():
+            module = name.rpartition(".")[0]
+            if not ends_in(name, target) or is_inside(module, saved):
+                continue
+            reason = ""
+            if not module:
+                reason = "belongs to the model itself, not to a module"
+            elif len(site.shape) not in (2, 3):
+                reason = f"has {len(site.shape)} dimensions"
+            elif module in adapted:
+                reason = "belongs to a module that targets name"
+            elif module.rpartition(".")[2] in layers.refused:
+                reason = "belongs to a module that peft refuses for this model type"
+            if reason:
+                raise ParamcountError(
+                    f"{name} {reason}", where="target_parameters", expected="a matrix, or matrices of experts"
+                )
+            found.setdefault(site, {})[name] = None
     return found
 
 
-def check_refused(layers: Layers, sites: Iterable[Site], *, is_lora: bool) -> None:
+def check_refused(layers: Layers, name: str, where: str, *, is_lora: bool) -> None:
     """Raises: ParamcountError for modules that peft refuses."""
-    for site in sites:
-        if is_lora and site.module.rpartition(".")[2] in layers.refused:
-            raise ParamcountError(
-                f"peft 0.21 refuses {join_words(layers.refused, 'and')} for this model type: {site.module}",
-                where="targets",
-                expected="names of other modules",
-            )
+    if is_lora and name.rpartition(".")[2] in layers.refused:
+        raise ParamcountError(
+            f"peft 0.21 refuses {join_words(layers.refused, 'and')} for this model type: {name}",
+            where=where,
+            expected="names of other modules",
+        )
 
 
-def find_by_leaf(layers: Layers, linear: Iterable[Site], left_out: Container[str]) -> list[Site]:
-    """All layers whose last names are those of linear layers: how peft chooses them if it adapts experts as well.
+def find_by_leaf(modules: Modules, linear: Iterable[str], left_out: Container[str]) -> list[str]:
+    """All modules whose last names are those of linear layers: how peft chooses them if it adapts experts as well.
 
     Raises: ParamcountError if other modules have such names, which peft refuses.
     """
-    leaves = {site.leaf for site in linear if site.leaf not in left_out}
-    found = [site for site in layers.sites if site.kind in MODULES and site.leaf in leaves]
-    for module in sorted(layers.modules - {site.name for site in found}):
-        leaf = module.rpartition(".")[2]
-        clash = next((name for name in sorted(leaves) if name == leaf or (leaf == "{layer}" and name.isdigit())), None)
-        if clash:
+    leaves = {name.rpartition(".")[2] for name in linear} - set(left_out)
+    found = [name for name in modules if name.rpartition(".")[2] in leaves]
+    for name in found:
+        if not modules[name]:
             raise ParamcountError(
-                f"{clash} is the last name of linear layers and of {module}, so peft 0.21 refuses all-linear",
+                f"{name.rpartition('.')[2]} is the last name of linear layers and of {name}, so peft 0.21 refuses "
+                "all-linear",
                 where="targets",
                 expected="names of modules",
             )
     return found
+
+
+def list_leaves_of_pattern(layers: Layers, modules: Modules, request: Request) -> list[str]:
+    """The last names that peft makes of a pattern if it adapts experts by their names before transformers 5.
+
+    Source: _resolve_string_target_modules of peft.
+    """
+    parameters = [name for site in layers.parameters for name in site.list_names()]
+    former = [
+        f"{name.rpartition('.')[0]}.{leaf}"
+        for site in layers.sites
+        if site.kind == "experts"
+        for name in site.list_names()
+        for leaf in site.former
+    ]
+    names = (*modules, *filter(request.allows, (*parameters, *former)))
+    return list(dict.fromkeys(name.rpartition(".")[2] for name in names if re.fullmatch(request.pattern, name)))
 
 
 def find_former(sites: Sequence[Site]) -> tuple[str, ...]:
@@ -167,10 +311,12 @@ def choose_former(sites: Sequence[Site], names: Sequence[str]) -> dict[Site, int
     return found
 
 
-def describe_former(sites: Sequence[Site], chosen: Mapping[Site, int], names: Sequence[str]) -> Iterator[str]:
+def describe_former(
+    sites: Sequence[Site], chosen: Container[Site], factors: Mapping[Site, int], names: Sequence[str]
+) -> Iterator[str]:
     """Notes about what peft makes of names of experts and router."""
     yield f"as in peft 0.21, {join_words(names, 'and')} name the routed experts and the router"
-    fused = next((site for site, factor in chosen.items() if factor > 1), None)
+    fused = next((site for site, factor in factors.items() if factor > 1), None)
     if fused:
         yield f"{join_words(fused.former, 'and')} of the experts share one adapter of twice the rank"
     dense = [site.leaf for site in sites if site.kind == "linear" and site.leaf in names and site not in chosen]
@@ -198,6 +344,26 @@ def warn_unknown(layers: Layers, targets: Sequence[str]) -> Iterator[str]:
         yield f"no module is named {quote(target)}, so it has no effect, as in peft{hint}"
 
 
+def warn_patterns(
+    every: Modules, chosen: Mapping[Site, Iterable[str]], left_out: Iterable[str], request: Request
+) -> Iterator[str]:
+    """Warnings for options without effect, and for a pattern that may match modules without parameters."""
+    for target in left_out:
+        yield f"every module that is named {quote(target)} is left out, so it has no effect, as in peft"
+    excludes = any(request.excludes(name) for name in every)
+    if not excludes and (request.excluded or request.excluded_pattern):
+        yield "no module is named among those to exclude, so they have no effect, as in peft"
+    names = [name for chosen_names in chosen.values() for name in chosen_names]
+    for pattern, _ in request.ranks:
+        if not any(matches_end(name, pattern) for name in names):
+            yield f"no adapted module is named {quote(pattern)}, so its rank has no effect, as in peft"
+    parents = dict.fromkeys(name.rpartition(".")[0] for name in names) if request.pattern else {}
+    parent = next((name for name in parents if re.fullmatch(request.pattern, f"{name}.any_module")), None)
+    if parent:
+        reason = "peft refuses it if one of them has no parameters, such as an activation function"
+        yield f"the pattern matches every module inside {parent}; {reason}"
+
+
 def warn_missing(parameter: str) -> str:
     return f"no parameter is named {quote(parameter)}, so it has no effect, as in peft"
 
@@ -205,6 +371,32 @@ def warn_missing(parameter: str) -> str:
 def list_leaves(layers: Layers) -> tuple[str, ...]:
     """The last parts of the names of all layers that names of modules can choose."""
     return tuple(dict.fromkeys(site.leaf for site in layers.sites if site.kind in ("linear", "embedding")))
+
+
+def check_saved(every: Modules, left_out: Iterable[str], request: Request) -> None:
+    """Raises: ParamcountError for a target that is trained as a whole."""
+    for target in left_out:
+        names = [name for name in every if ends_in(name, target)]
+        if names and all(is_inside(name, request.saved) for name in names):
+            raise ParamcountError(f"{target} is one of modules_to_save", where="targets")
+
+
+def check_limits(every: Modules, left_out: Sequence[str], request: Request) -> None:
+    """Raises: ParamcountError if other options leave no module of the targets, or a pattern matches none."""
+    excluding = "exclude_modules" if request.excluded else "exclude_pattern"
+    for target in left_out:
+        is_allowed = any(ends_in(name, target) and request.allows(name) for name in every)
+        where = "layers_to_transform" if request.layers is not None and is_allowed else excluding
+        raise ParamcountError(f"leaves no module of {quote(target)}", where=where)
+    if request.pattern and any(site and re.fullmatch(request.pattern, name) for name, site in every.items()):
+        raise ParamcountError(f"leaves no module that {quote(request.pattern)} matches", where=excluding)
+    if request.pattern:
+        example = next(name for name, site in every.items() if site)
+        raise ParamcountError(
+            f"= {quote(request.pattern)} matches no module",
+            where="target_pattern",
+            expected=f"a regular expression for full names such as {example}",
+        )
 
 
 def raise_unknown(layers: Layers, targets: Sequence[str], parameters: Sequence[str]) -> NoReturn:

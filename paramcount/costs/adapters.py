@@ -6,17 +6,18 @@ adapter of each layer consists of: peft 0.21 with transformers 5.23.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
-from paramcount.costs.adapter_sites import Site, leave_out, list_all_tensors, list_layers, list_module_names
-from paramcount.costs.adapter_targets import ALL_LINEAR, choose_sites
+from paramcount.costs.adapter_sites import Site, list_all_tensors, list_layers, list_module_names
+from paramcount.costs.adapter_targets import ALL_LINEAR, Request, choose_sites, is_inside
 from paramcount.costs.devices import check_size
 from paramcount.costs.dtypes import PLAIN, PLAIN_LABELS
 from paramcount.counting import SCHEMA_VERSION, Tensor
 from paramcount.counting.quantisation.packing import Packing, compute_bytes
+from paramcount.counting.tensors import iterate_names
 from paramcount.errors import ParamcountError, describe_value, find_nearest, quote
 from paramcount.zoo import Model, count_model
 
@@ -54,7 +55,13 @@ class Lora:
     method: str
     r: int | None  # rank; None for IA³, which has none
     targets: tuple[str, ...]
+    target_pattern: str
     target_parameters: tuple[str, ...]
+    exclude_modules: tuple[str, ...]
+    exclude_pattern: str
+    layers_to_transform: tuple[int, ...] | None  # None: all
+    layers_pattern: tuple[str, ...]
+    rank_pattern: dict[str, int]
     modules_to_save: tuple[str, ...]
     bias: str
     dtype: str  # of the adapter
@@ -84,11 +91,15 @@ class Lora:
         """All fields as plain data for JSON."""
         names = ("id", "name", "method", "r", "bias", "dtype", "base", "trainable", "total", "trainable_percent",
                  "projection", "adapter_bytes")  # fmt: skip
-        lists = ("targets", "target_parameters", "modules_to_save", "warnings", "notes")
+        names += ("target_pattern", "exclude_pattern", "rank_pattern")
+        lists = ("targets", "target_parameters", "exclude_modules", "layers_pattern", "modules_to_save", "warnings",
+                 "notes")  # fmt: skip
+        layers = None if self.layers_to_transform is None else list(self.layers_to_transform)
         return {
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in names},
             **{name: list(getattr(self, name)) for name in lists},
+            "layers_to_transform": layers,
             "modules": [{**module._asdict(), "shape": list(module.shape)} for module in self.modules],
         }
 
@@ -105,7 +116,13 @@ def measure_adapter(
     *,
     r: object = 16,
     targets: object = None,
+    target_pattern: object = None,
     target_parameters: object = (),
+    exclude_modules: object = (),
+    exclude_pattern: object = None,
+    layers_to_transform: object = None,
+    layers_pattern: object = (),
+    rank_pattern: object = (),
     method: object = "lora",
     modules_to_save: object = (),
     bias: object = "none",
@@ -119,29 +136,35 @@ def measure_adapter(
     bias = check_word("bias", bias, get_args(Bias))
     rank = 1 if method == "ia3" else check_size("r", r)
     parameters = read_words("target_parameters", target_parameters)
-    words = read_words("targets", (() if parameters else ALL_LINEAR) if targets is None else targets)
-    saved_words = read_words("modules_to_save", modules_to_save)
-    if not words and not parameters:
-        raise ParamcountError("is empty", where="targets", expected='"all-linear", a group or names of modules')
-    if parameters and method not in ("lora", "rslora"):
-        raise ParamcountError(f"{NAMES[method]} does not apply to parameters", where="target_parameters")
+    pattern = read_pattern("target_pattern", target_pattern)
+    words = read_words("targets", (() if parameters or pattern else ALL_LINEAR) if targets is None else targets)
+    layers = read_layers(layers_to_transform)
+    request = Request(
+        names=words,
+        pattern=pattern,
+        parameters=parameters,
+        excluded=read_words("exclude_modules", exclude_modules),
+        excluded_pattern=read_pattern("exclude_pattern", exclude_pattern),
+        saved=read_words("modules_to_save", modules_to_save),
+        layers=None if layers is None else frozenset(layers),
+        layers_patterns=tuple(
+            read_pattern("layers_pattern", word) for word in read_words("layers_pattern", layers_pattern)
+        ),
+        rank=rank,
+        ranks=read_ranks(rank_pattern),
+    )
+    check_request(request, method)
     if bias != "none" and method == "ia3":
         raise ParamcountError(f"= {describe_value(bias)}", where="bias", expected='"none" for IA³')
     stored = check_word("dtype", dtype, PLAIN)
     count = count_model(model)
     tensors = list(list_all_tensors(count))
-    saved = find_saved(tensors, saved_words)
+    saved = find_saved(tensors, request.saved)
+    choice = choose_sites(count, list_layers(count), request, is_lora=method in ("lora", "rslora", "dora"))
+    modules = [make_adapter(site, method, rank) for site, rank in choice.ranks]
+    projection = count_projection([site for site, _ in choice.ranks], rank) if method == "vera" else 0
     taken = {module.name for module in saved}
-    every = list_layers(count)
-    layers = leave_out(every, partial(is_inside, modules=saved_words))
-    for word in words:
-        if any(site.matches(word) for site in every.sites) and not any(site.matches(word) for site in layers.sites):
-            raise ParamcountError(f"{word} is one of modules_to_save", where="targets")
-    choice = choose_sites(count, layers, words, parameters, is_lora=method in ("lora", "rslora", "dora"))
-    chosen = choice.ranks
-    modules = [make_adapter(site, method, rank * factor) for site, factor in chosen.items()]
-    projection = count_projection(list(chosen), rank) if method == "vera" else 0
-    trained = merge_modules((*modules, *saved, *find_biases(tensors, bias, chosen, taken)))
+    trained = merge_modules((*modules, *saved, *find_biases(tensors, bias, choice.modules, taken)))
     values = sum(module.parameters for module in trained) + projection
     packing = Packing("plain", PLAIN[stored])
     return Lora(
@@ -150,8 +173,14 @@ def measure_adapter(
         method=method,
         r=None if method == "ia3" else rank,
         targets=words,
+        target_pattern=pattern,
         target_parameters=parameters,
-        modules_to_save=saved_words,
+        exclude_modules=request.excluded,
+        exclude_pattern=request.excluded_pattern,
+        layers_to_transform=layers,
+        layers_pattern=request.layers_patterns,
+        rank_pattern=dict(request.ranks),
+        modules_to_save=request.saved,
         bias=bias,
         dtype=PLAIN_LABELS[packing.dtype],
         base=count.total,
@@ -201,6 +230,83 @@ def read_words(where: str, value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if word))
 
 
+def read_pattern(where: str, value: object) -> str:
+    """A regular expression; empty if there is none.
+
+    Raises: ParamcountError for anything else.
+    """
+    if value is None:
+        return ""
+    expected = "a regular expression"
+    if not isinstance(value, str) or not value:
+        raise ParamcountError(f"= {describe_value(value)}", where=where, expected=expected)
+    try:
+        re.compile(value)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ParamcountError(f"= {describe_value(value)}: {error}", where=where, expected=expected) from None
+    return value
+
+
+def read_layers(value: object) -> tuple[int, ...] | None:
+    """Indices of layers: one, several separated by commas, or a sequence of them; None for all.
+
+    >>> read_layers("0, 2"), read_layers(3), read_layers([])
+    ((0, 2), (3,), None)
+    """
+    items = [value] if isinstance(value, int) else [] if value is None else value
+    if isinstance(value, str):
+        items = [int(word) if word.strip().isdecimal() else word for word in value.split(",")]
+    is_list = isinstance(items, Sequence | set | frozenset | range)
+    if not is_list or not all(isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in items):
+        raise ParamcountError(
+            f"= {describe_value(value)}", where="layers_to_transform", expected="indices of layers, from 0"
+        )
+    return tuple(dict.fromkeys(items)) or None
+
+
+def read_ranks(value: object) -> tuple[tuple[str, int], ...]:
+    """Ranks by regular expressions for the ends of names: a mapping, or texts "NAME=RANK".
+
+    >>> read_ranks({"k_proj": 4}), read_ranks(["down_proj=8"])
+    ((('k_proj', 4),), (('down_proj', 8),))
+    """
+    where, expected = "rank_pattern", "a rank per name of modules, such as k_proj=4"
+    pairs: list[tuple[object, object]] = []
+    if isinstance(value, Mapping):
+        pairs = list(value.items())
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        words = [word.rpartition("=") if isinstance(word, str) else ("", "", "") for word in value]
+        pairs = [(name, int(rank) if rank.isdecimal() else "") for name, _, rank in words]
+    if len(pairs) != len(value if isinstance(value, Sequence | Mapping) else "-") or not all(map(all, pairs)):
+        raise ParamcountError(f"= {describe_value(value)}", where=where, expected=expected)
+    return tuple((read_pattern(where, name), check_size(where, rank)) for name, rank in pairs)
+
+
+def check_request(request: Request, method: str) -> None:
+    """Raises: ParamcountError for options that exclude each other, as in peft, and for those that a method lacks."""
+    name = NAMES[method]
+    if request.names and request.pattern:
+        raise ParamcountError("excludes targets", where="target_pattern")
+    if not request.names and not request.pattern and not request.parameters:
+        raise ParamcountError("is empty", where="targets", expected='"all-linear", a group or names of modules')
+    if request.excluded and request.excluded_pattern:
+        raise ParamcountError("excludes exclude_modules", where="exclude_pattern")
+    if request.parameters and method not in ("lora", "rslora"):
+        raise ParamcountError(f"{name} does not apply to parameters", where="target_parameters")
+    if request.layers is not None and (
+        method == "ia3" or request.pattern or ALL_LINEAR in map(str.lower, request.names)
+    ):
+        what = "IA³" if method == "ia3" else "target_pattern" if request.pattern else ALL_LINEAR
+        raise ParamcountError(f"does not apply to {what}", where="layers_to_transform", expected="names as targets")
+    if request.layers_patterns and request.layers is None:
+        raise ParamcountError("requires layers_to_transform", where="layers_pattern")
+    if method == "vera" and (request.excluded or request.excluded_pattern):
+        where = "exclude_modules" if request.excluded else "exclude_pattern"
+        raise ParamcountError("does not apply to VeRA", where=where)
+    if request.ranks and method in ("ia3", "vera"):
+        raise ParamcountError(f"does not apply to {name}", where="rank_pattern")
+
+
 def make_adapter(site: Site, method: str, rank: int) -> TrainedModule:
     """What a method trains for a layer, in all copies.
 
@@ -226,16 +332,6 @@ def make_adapter(site: Site, method: str, rank: int) -> TrainedModule:
 def count_projection(sites: Sequence[Site], rank: int) -> int:
     """Values of VeRA's shared matrices, which are as large as the largest layer needs."""
     return rank * (max(site.inputs for site in sites) + max(site.outputs for site in sites))
-
-
-def is_inside(name: str, modules: Sequence[str]) -> bool:
-    """Whether a module is one of these or inside one. As in peft, the end of a name suffices.
-
-    >>> is_inside("model.layers.{layer}.mlp.up_proj", ["mlp"]), is_inside("lm_head", ["embed_tokens"])
-    (True, False)
-    """
-    parts = name.split(".")
-    return any(".".join(parts[:n]).endswith(module) for n in range(1, len(parts) + 1) for module in modules)
 
 
 def find_owners(tensors: Iterable[Tensor]) -> dict[str, str]:
@@ -285,14 +381,19 @@ def find_saved(tensors: Sequence[Tensor], modules: Sequence[str]) -> list[Traine
     ]
 
 
-def find_biases(tensors: Sequence[Tensor], bias: str, adapted: Iterable[Site], saved: set[str]) -> list[TrainedModule]:
-    """The biases of the model that are trained as they are."""
-    if bias == "none":
-        return []
-    names, owners = {site.module for site in adapted}, find_owners(tensors)
-    return [
-        TrainedModule(tensor.name, tensor.component, "bias", tensor.shape, tensor.copies, None, tensor.parameters)
-        for tensor in tensors
-        if tensor.name.endswith(".bias") and tensor.parameters and tensor.part != "mtp"
-        if (module := owners[tensor.name]) not in saved and (bias == "all" or module in names)
-    ]
+def find_biases(
+    tensors: Sequence[Tensor], bias: str, adapted: Container[str], saved: Container[str]
+) -> Iterator[TrainedModule]:
+    """The biases of the model that are trained as they are. `adapted`: full names of modules with an adapter."""
+    owners = find_owners(tensors)
+    for tensor in tensors if bias != "none" else ():
+        module = owners[tensor.name]
+        is_bias = tensor.name.endswith(".bias") and tensor.parameters and tensor.part != "mtp"
+        if not is_bias or module in saved:
+            continue
+        copies = tensor.copies
+        if bias == "adapted":
+            copies = sum(name in adapted for name in iterate_names(module, tensor.repeats))
+        if copies:
+            per_copy = tensor.parameters // tensor.copies
+            yield TrainedModule(tensor.name, tensor.component, "bias", tensor.shape, copies, None, copies * per_copy)

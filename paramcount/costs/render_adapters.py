@@ -54,8 +54,14 @@ def describe_adapter(adapter: Lora) -> list[str]:
     """The lines above: the answer, and how large a saved adapter is."""
     rank = "" if adapter.r is None else f", rank {adapter.r:,}"
     share = f"{adapter.trainable_percent:.4f}% of {adapter.total:,}"
-    words = [f"{kind} {', '.join(names)}" for kind, names in (
-        ("targets", adapter.targets), ("parameters", adapter.target_parameters)) if names]  # fmt: skip
+    options = {
+        "targets": adapter.targets,
+        "pattern": adapter.target_pattern and (adapter.target_pattern,),
+        "parameters": adapter.target_parameters,
+        "without": adapter.exclude_modules or (adapter.exclude_pattern and (adapter.exclude_pattern,)),
+        "layers": [str(i) for i in adapter.layers_to_transform or ()],
+    }
+    words = [f"{kind} {', '.join(names)}" for kind, names in options.items() if names]
     lines = [
         f"{adapter.name}   {NAMES[adapter.method]}{rank}, {', '.join(words)}",
         f"trainable: {adapter.trainable:,} parameters, {share}",

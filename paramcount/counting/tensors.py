@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,6 +84,20 @@ def repeat_to_dict(repeat: Repeat) -> dict[str, Any]:
     """A repeat as plain data for JSON: `runs` are [first index, number] pairs."""
     runs = [list(run) for run in repeat.runs]
     return {"axis": repeat.axis, "count": repeat.count, "active": repeat.active, "kind": repeat.label, "runs": runs}
+
+
+def iterate_names(name: str, repeats: Sequence[Repeat]) -> Iterator[str]:
+    """A name in each layer and expert.
+
+    >>> list(iterate_names("layers.{layer}.q", [Repeat("layer", 3, 3, runs=((0, 2), (5, 1)))]))
+    ['layers.0.q', 'layers.1.q', 'layers.5.q']
+    """
+    axes = [repeat.axis for repeat in repeats]
+    for indices in product(*(repeat.indices for repeat in repeats)):
+        concrete = name
+        for axis, index in zip(axes, indices):
+            concrete = concrete.replace(f"{{{axis}}}", str(index), 1)
+        yield concrete
 
 
 def list_tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:

@@ -10,12 +10,11 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from paramcount.checkpoints.matching import iterate_names
 from paramcount.checkpoints.writers import gguf_tables as tables
 from paramcount.checkpoints.writers.gguf_shapes import write_shape
 from paramcount.checkpoints.writers.rewriting import fuse, split_ending, unstack
 from paramcount.counting.components import TOWERS
-from paramcount.counting.tensors import Tensor
+from paramcount.counting.tensors import Tensor, iterate_names
 from paramcount.errors import ParamcountError, find_nearest, quote
 from paramcount.sizes import Sizes
 from paramcount.sizes.fields import inner_configs
@@ -240,7 +239,7 @@ def unstack_experts(tensors: list[Tensor], names: Collection[str]) -> list[Tenso
 
 def use_file_shape(tensor: Tensor, file_tensors: Mapping[str, HasShape], layout: str, declared: str) -> Tensor:
     """The tensor in the file's shape, if that differs only in leading axes of 1 or in dropped padding rows."""
-    name = next((name for name in iterate_names(tensor) if name in file_tensors), None)
+    name = next((name for name in iterate_names(tensor.name, tensor.repeats) if name in file_tensors), None)
     shape = file_tensors[name].shape if name else None
     if not shape or shape == tensor.shape:
         return tensor
