@@ -298,6 +298,114 @@ def test_invalid_options(options: dict[str, object], message: str) -> None:
         pc.lora("llama-3.1-8b", **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("model_type", "options", "trainable"),
+    [
+        ("llama", {"target_pattern": r".*layers\.[01]\..*_proj"}, 624_640),
+        (
+            "llama",
+            {"target_pattern": r"model\.layers\.\d+\.self_attn\.(q|v)_proj", "exclude_pattern": r".*\.1\d\..*"},
+            1_441_792,
+        ),
+        ("llama", {"targets": ["layers.0.self_attn.q_proj", "model.layers.1.mlp.up_proj"]}, 93_184),
+        ("llama", {"targets": ["q_proj", "model.layers.7.mlp.up_proj"], "layers_to_transform": [0, 3]}, 125_952),
+        ("llama", {"targets": "q_proj", "layers_to_transform": 2, "layers_pattern": "layers"}, 32_768),
+        ("llama", {"exclude_modules": ["down_proj", "layers.0.self_attn.k_proj"]}, 8_028_160),
+        (
+            "llama",
+            {"targets": "q_proj,k_proj", "rank_pattern": {"k_proj": 2, r"layers\.0\.self_attn\.q_proj": 8}},
+            1_605_632,
+        ),
+        ("gpt2", {"target_pattern": r"transformer\.h\.\d+\.attn\.c_attn"}, 147_456),  # checkpoints begin with h
+        ("gpt2", {"targets": "c_attn", "layers_to_transform": [0, 1]}, 24_576),
+        ("gpt2", {"targets": "c_attn", "layers_to_transform": "0", "layers_pattern": ["h"]}, 12_288),
+        ("qwen2_5_vl", {"target_pattern": r"model\.language_model\..*q_proj"}, 5_242_880),
+        ("llava", {"target_pattern": r"model\.language_model\.layers\.\d+\.mlp\.up_proj"}, 1_933_312),
+        # peft makes names of a pattern if it adapts experts by their former names: those of all layers
+        ("qwen3_moe", {"target_pattern": r".*\.layers\.0\..*(q_proj|gate_proj|up_proj)"}, 88_473_600),
+        ("qwen3_moe", {"targets": "q_proj", "layers_to_transform": [1]}, 16_384),
+        ("mixtral", {"target_pattern": r".*self_attn.*_proj", "rank_pattern": {"q_proj": 1}}, 2_621_440),
+        ("gpt_oss", {"target_parameters": "layers.0.mlp.experts.down_proj"}, 2_949_120),
+        ("zamba2", {"target_pattern": r".*layers\.18\..*adapter_list\.0\.0"}, 10_752),
+    ],
+)  # fmt: skip
+def test_patterns_layers_and_full_names_choose_modules(
+    model_type: str, options: dict[str, object], trainable: int
+) -> None:
+    """Source: peft 0.21.2 with r=4 on the reference's default model; a pattern is a string in target_modules."""
+    assert pc.lora(default_document(model_type), r=4, **options).trainable == trainable  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target_pattern": "q_proj"}, "target_pattern = 'q_proj' matches no module .*such as model.embed_tokens"),
+        ({"target_pattern": r".*mlp.*"}, "target_pattern: model.layers.0.mlp is not a linear layer or an embedding"),
+        ({"target_pattern": "("}, r"target_pattern = '\(': missing \), .* \(expected a regular expression\)"),
+        ({"target_pattern": ".*", "targets": "q_proj"}, "target_pattern does not combine with targets"),
+        ({"target_pattern": ".*q_proj", "layers_to_transform": 0}, "layers_to_transform does not apply to target_pat"),
+        ({"layers_to_transform": 0}, "layers_to_transform does not apply to all-linear"),
+        ({"targets": "q_proj", "layers_to_transform": [99]}, "layers_to_transform: no module of 'q_proj' is left"),
+        ({"targets": "q_proj", "layers_to_transform": "a"}, r"layers_to_transform = 'a' \(expected indices of layers"),
+        ({"targets": "q_proj", "layers_pattern": "layers"}, "layers_pattern requires layers_to_transform"),
+        ({"targets": "q_proj", "exclude_modules": "q_proj"}, "exclude_modules: no module of 'q_proj' is left"),
+        ({"target_pattern": ".*q_proj", "exclude_pattern": ".*"}, "exclude_pattern: no module that '.*q_proj' match"),
+        ({"exclude_modules": "q_proj", "exclude_pattern": ".*"}, "exclude_pattern does not combine with exclude_m"),
+        ({"targets": "experts", "layers_to_transform": 0}, "layers_to_transform does not apply to experts"),
+        ({"targets": "q_proj", "rank_pattern": ["x"]}, r"rank_pattern = \['x'\] \(expected a rank per name of modules"),
+        ({"targets": "q_proj", "rank_pattern": {"q_proj": 0}}, "rank_pattern = .* .expected a rank per name"),
+        ({"method": "vera", "exclude_modules": "q_proj"}, "exclude_modules does not apply to VeRA"),
+        ({"method": "ia3", "targets": "q_proj", "layers_to_transform": 0}, "layers_to_transform does not apply to IA³"),
+        ({"method": "ia3", "rank_pattern": {"q_proj": 2}}, "rank_pattern does not apply to IA³"),
+    ],
+)  # fmt: skip
+def test_patterns_that_peft_refuses_are_an_error(options: dict[str, object], message: str) -> None:
+    with pytest.raises(pc.ParamcountError, match=message):
+        pc.lora("llama-3.1-8b", **options)  # type: ignore[arg-type]
+
+
+def test_a_layer_is_numbered_behind_a_name_and_a_dot_unless_a_pattern_says_so() -> None:
+    # The text model of Qwen2-VL has no module around its layers: check_target_module_exists of peft finds no index
+    model = default_document("qwen2_vl_text")
+    with pytest.raises(pc.ParamcountError, match="layers_to_transform: no module of 'q_proj' is left"):
+        pc.lora(model, targets="q_proj", layers_to_transform=0)
+    (module,) = pc.lora(model, targets="q_proj", layers_to_transform=0, layers_pattern="layers").modules
+    assert module.copies == 1
+
+
+def test_warnings_name_patterns_without_effect_and_those_that_may_match_an_activation() -> None:
+    llama = "llama-3.1-8b"
+    assert pc.lora(llama, targets="q_proj", rank_pattern={"x": 2}).warnings == (
+        "no adapted module is named 'x', so its rank has no effect, as in peft",
+    )
+    assert pc.lora(llama, targets="q_proj", exclude_modules="x").warnings == (
+        "no module is named among those to exclude, so they have no effect, as in peft",
+    )
+    assert pc.lora(llama, targets="q_proj,k_proj", exclude_modules="k_proj").warnings == (
+        "every module that is named 'k_proj' is left out, so it has no effect, as in peft",
+    )
+    (warning,) = pc.lora(llama, target_pattern=r".*\.mlp\..*").warnings
+    assert warning.startswith("the pattern matches every module inside model.layers.0.mlp; peft refuses it if")
+
+
+def test_the_command_line_takes_patterns(run: Runner) -> None:
+    options = [
+        "--layers-to-transform",
+        "0,3",
+        "--rank-pattern",
+        "k_proj=4",
+        "--exclude-modules",
+        "layers.3.self_attn.k_proj",
+    ]
+    result = run("lora", "llama-3.1-8b", "--targets", "q_proj,k_proj", *options, "--json")
+    rows = [(row["name"].rpartition(".")[2], row["copies"], row["rank"]) for row in json.loads(result.out)["modules"]]
+    assert rows == [("q_proj", 2, 16), ("k_proj", 1, 4)]
+    error = run("lora", "llama-3.1-8b", "--target-pattern", "q_proj").err
+    assert error.startswith(
+        "error: --target-pattern 'q_proj' matches no module (expected a regular expression for full"
+    )
+
+
 def test_the_experts_need_both_names_of_a_parameter() -> None:
     with pytest.raises(pc.ParamcountError, match="gate_proj of the experts requires up_proj"):
         pc.lora("qwen3-30b-a3b", targets="gate_proj")

@@ -6,7 +6,7 @@ from paramcount.architectures.idefics3 import Idefics3Vision
 from paramcount.architectures.llava import viewed_layers
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, attend, block, fused, layer_norm, learned_rows, linear
-from paramcount.parts.composite import Multimodal
+from paramcount.parts.composite import FORMER_PREFIXES, Multimodal
 from paramcount.sizes import ConfigJson, FieldValues, Positive, derived, setting
 
 IN_PROJECTION = "multi_modal_projector.cross_attn.multihead_attn."
@@ -28,6 +28,7 @@ class Aria(Multimodal):
     """Source: arXiv:2410.05993, section 2.2; modeling_aria.py of the reference."""
 
     reference = "AriaForConditionalGeneration"
+    reference_names = FORMER_PREFIXES
 
     vision: Idefics3Vision
     n_queries: Positive = derived(most_queries)

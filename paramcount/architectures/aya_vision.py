@@ -7,7 +7,7 @@ from pydantic import SerializeAsAny
 from paramcount.architectures.llava import viewed_layers
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, activate, layer_norm, linear, merge_squares, other_tokens, split
-from paramcount.parts.composite import Multimodal
+from paramcount.parts.composite import FORMER_PREFIXES, Multimodal
 from paramcount.sizes import Positive, Tower, derived, hf, setting
 from paramcount.sizes.conditions import one_of
 
@@ -46,6 +46,7 @@ class AyaVision(Cohere2Vision):
     """Source: arXiv:2505.08751, section 3; modeling_aya_vision.py of the reference."""
 
     reference = "AyaVisionForConditionalGeneration"
+    reference_names = FORMER_PREFIXES
     encoder_prefix = "vision_tower."
     projector_prefix = "multi_modal_projector."
     moved = None

@@ -45,6 +45,10 @@ class BailingHybrid(LatentDecoder):
     """Source: BailingHybridDecoderLayer of the reference. It ignores tie_word_embeddings: the head is never tied."""
 
     reference = "BailingHybridForCausalLM"
+    reference_names = {
+        ".attention.": ".self_attn.",
+        ".self_attn.f_proj.": ".self_attn.forget_gate.f_proj.",
+    }
     modules = {".attention.dense": (".self_attn.o_proj",), ".word_embeddings": (".embed_tokens",)}
     names = ("word_embeddings", "layers", "norm")
     routing_bias = "mlp.gate.expert_bias"

@@ -35,6 +35,15 @@ class Cosmos3Omni(Qwen3VL):
     """Source: modeling_cosmos3_omni.py of the reference."""
 
     reference = "Cosmos3OmniForConditionalGeneration"
+    reference_names = {
+        "blocks.": "model.visual.blocks.",
+        "deepstack_merger_list.": "model.visual.deepstack_merger_list.",
+        "merger.": "model.visual.merger.",
+        "patch_embed.": "model.visual.patch_embed.",
+        "pos_embed.": "model.visual.pos_embed.",
+        "lm_head.": "lm_head.",
+        "": "model.language_model.",
+    }
     encoder_prefix = ""
     moved = ("model.", "")
     renamed = ATTENTION_NAMES
@@ -66,6 +75,7 @@ class Cosmos3EdgeText(AttentionDecoder):
     """Source: Cosmos3EdgeTextModel of the reference."""
 
     reference = "Cosmos3EdgeForConditionalGeneration"
+    reference_names = {"model.": ""}
     modules = MODULES
     base_model = "Cosmos3EdgeTextModel"
     rotated = "d_head"
@@ -117,6 +127,7 @@ class Cosmos3Edge(PlacedImages):
     """Source: modeling_cosmos3_edge.py of the reference."""
 
     reference = "Cosmos3EdgeForConditionalGeneration"
+    reference_names = {"lm_head.": "lm_head.", "model.": "model.", "": "model.language_model."}
     modules = MODULES
     projector_prefix = "model.projector."
     moved = ("model.", "")

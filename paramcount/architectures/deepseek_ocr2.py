@@ -86,6 +86,15 @@ class DeepseekOcr2(OcrDecoder):
     """Source: modeling_deepseek_ocr2.py of the reference."""
 
     reference = "DeepseekOcr2ForConditionalGeneration"
+    reference_names = {
+        "model.sam_model.blocks.": "model.vision_tower.sam_encoder.layers.",
+        "model.sam_model.patch_embed.proj.": "model.vision_tower.sam_encoder.patch_embed.projection.",
+        "model.sam_model.neck.0.": "model.vision_tower.sam_encoder.neck.conv1.",
+        "model.sam_model.neck.2.": "model.vision_tower.sam_encoder.neck.conv2.",
+        "model.qwen2_model.model.model.": "model.vision_tower.vision_encoder.",
+        "model.multi_modal_projector.": "model.multi_modal_projector.",
+        "model.": "model.language_model.",
+    }
     base_model = "DeepseekOcr2Model"
     conditions = (padding_in_table(None), groups_by_method(None))
     defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 32, "n_heads": 32}

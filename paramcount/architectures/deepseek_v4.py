@@ -129,6 +129,7 @@ class DeepseekV4(Sizes):
     """
 
     reference = "DeepseekV4ForCausalLM"
+    reference_names = {".ffn.": ".mlp."}
     modules = {
         ".attn.wq_a": (".self_attn.q_a_proj",), ".attn.wq_b": (".self_attn.q_b_proj",),
         ".attn.wkv": (".self_attn.kv_proj",),

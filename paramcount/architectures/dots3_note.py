@@ -228,6 +228,15 @@ class Dots3Note(Multimodal):
     """Source: modeling_dots3_note.py of the reference. Names as in released files."""
 
     reference = "Dots3NoteForConditionalGeneration"
+    reference_names = {
+        "audio_encoder.dots_encoder.speech_encoder.conv_out.": "model.audio_tower.conv_stem.conv_out.",
+        "audio_encoder.dots_encoder.speech_encoder.": "model.audio_tower.",
+        "audio_encoder.dots_encoder.": "model.audio_tower.",
+        "audio_encoder.": "model.audio_tower.",
+        "vision_encoder.adapter.": "model.vision_tower.merger.",
+        "vision_encoder.": "model.vision_tower.",
+        "model.": "model.language_model.",
+    }
     base_model = "Dots3NoteModel"
     modules = {
         ".mlp.gate": (".mlp.gate",),

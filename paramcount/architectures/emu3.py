@@ -66,6 +66,7 @@ class Emu3(Emu3TextOf):
     """
 
     reference = "Emu3ForConditionalGeneration"
+    reference_names = {"text_model.model.": "model.text_model.", "text_model.lm_head.": "lm_head.", "": "model."}
     base_model = "Emu3Model"
     unused_keys = ()
     root_conditions = (words_are_known,)

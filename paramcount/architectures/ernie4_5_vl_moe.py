@@ -83,6 +83,7 @@ class Ernie45VLText(Ernie45Moe):
     """Source: ERNIE 4.5 technical report, section 2.1; Ernie4_5_VLMoeDecoderLayer of the reference."""
 
     reference = "Ernie4_5_VLMoeForConditionalGeneration"
+    reference_names = {"model.": ""}
     base_model = "Ernie4_5_VLMoeTextModel"
     adapts_experts = False
     conditions = (

@@ -62,6 +62,10 @@ class HyperClovaXVision(WithQwenVision):
     """Source: modeling_hyperclovax_vision_v2.py of the reference."""
 
     reference = "HyperCLOVAXVisionV2ForConditionalGeneration"
+    reference_names = {
+        "model.language_model.model.": "model.language_model.",
+        "model.language_model.lm_head.": "lm_head.",
+    }
     modules = {".vision_projector": (".projector",)}
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.vision_model.merger."

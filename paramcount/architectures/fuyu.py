@@ -6,7 +6,7 @@ from typing import Any
 from paramcount.architectures.persimmon import Persimmon
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, block, given, linear
-from paramcount.parts.composite import SeeingDecoder
+from paramcount.parts.composite import FORMER_PREFIXES, SeeingDecoder
 from paramcount.parts.decoders import head
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -48,6 +48,7 @@ class Fuyu(SeeingDecoder, Persimmon):
     """Source: modeling_fuyu.py of the reference."""
 
     reference = "FuyuForCausalLM"
+    reference_names = FORMER_PREFIXES
     prefix = "language_model.model."
     unused_keys = ("image_size",)
     conditions = (of_persimmon,)

@@ -9,7 +9,7 @@ from typing import Any
 from paramcount.architectures.gemma2 import Gemma2, score_scale
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, fused, is_known, mean_of_squares, rms_norm, soft_cap
-from paramcount.parts.composite import SeeingDecoder
+from paramcount.parts.composite import FORMER_PREFIXES, SeeingDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.siglip import SiglipVision
 from paramcount.sizes import (
@@ -86,6 +86,7 @@ class Gemma3(SeeingDecoder, Gemma3Text):
     """
 
     reference = "Gemma3ForConditionalGeneration"
+    reference_names = FORMER_PREFIXES
     prefix = "language_model.model."
     base_model = "Gemma3Model"
     section = "text_config"

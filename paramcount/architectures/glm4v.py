@@ -35,6 +35,7 @@ class Glm4vText(Glm4):
     """Source: arXiv:2507.01006, section 2."""
 
     reference = "Glm4vForConditionalGeneration"
+    reference_names = {"model.": ""}
     base_model = "Glm4vTextModel"
     conditions = (padding_in_table(None), sections_fill(8, 12, 12))
 
@@ -53,6 +54,7 @@ class Glm4vMoeText(Glm4Moe):
     """Source: arXiv:2507.01006, section 2; Glm4vMoeTextDecoderLayer of the reference."""
 
     reference = "Glm4vMoeForConditionalGeneration"
+    reference_names = {"model.": ""}
     adapts_experts = False
     base_model = "Glm4vMoeTextModel"
     conditions = (

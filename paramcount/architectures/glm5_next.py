@@ -85,6 +85,11 @@ class Glm5NextText(LatentDecoder):
     """Source: Glm5NextTextDecoderLayer of the reference. `n_chosen`: tokens of the blocks that a token looks at."""
 
     reference = "Glm5NextForConditionalGeneration"
+    reference_names = {
+        "model.": "",
+        ".self_attn.f_a_proj.": ".self_attn.forget_gate.f_a_proj.",
+        ".self_attn.f_b_proj.": ".self_attn.forget_gate.f_b_proj.",
+    }
     base_model = "Glm5NextTextModel"
     float32 = (
         "e_score_correction_bias", "conv1d", "dt_bias", "A_log", "attn_hc.base", "attn_hc.scale", "ffn_hc.base",
@@ -210,6 +215,10 @@ class Glm5Next(PlacedImages):
     """Source: modeling_glm5_next.py of the reference."""
 
     reference = "Glm5NextForConditionalGeneration"
+    reference_names = {
+        ".self_attn.f_a_proj.": ".self_attn.forget_gate.f_a_proj.",
+        ".self_attn.f_b_proj.": ".self_attn.forget_gate.f_b_proj.",
+    }
 
     vision: Glm5NextVision
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from paramcount.flow import Data, Reshape, activate, convolve_frames, layer_norm, layers, linear
 from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.composite import AudioLanguageModel
+from paramcount.parts.composite import FORMER_PREFIXES, AudioLanguageModel
 from paramcount.parts.vision import encoder_mlp
 from paramcount.sizes import Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import one_of
@@ -49,6 +49,7 @@ class GlmAsr(AudioLanguageModel):
     """Source: modeling_glmasr.py of the reference."""
 
     reference = "GlmAsrForConditionalGeneration"
+    reference_names = FORMER_PREFIXES
 
     audio: GlmAsrEars
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from paramcount.flow import Data, convolve_image, linear
-from paramcount.parts.composite import Multimodal
+from paramcount.parts.composite import FORMER_PREFIXES, Multimodal
 from paramcount.parts.sam import SamVision
 from paramcount.sizes import setting
 
@@ -12,6 +12,7 @@ class GotOcr2(Multimodal):
     """Source: arXiv:2409.01704, section 3.2; GotOcr2MultiModalProjector of the reference."""
 
     reference = "GotOcr2ForConditionalGeneration"
+    reference_names = FORMER_PREFIXES
     copied_modules = ("modeling_pp_chart2table",)
 
     vision: SamVision

@@ -74,6 +74,7 @@ class Granite4VisionText(Granite):
     """Source: Granite4VisionTextModel of the reference."""
 
     reference = "Granite4VisionForConditionalGeneration"
+    reference_names = {"model.": ""}
     base_model = "Granite4VisionTextModel"
     conditions = (padding_in_table(None),)
 

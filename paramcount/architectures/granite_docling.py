@@ -72,6 +72,7 @@ class GraniteDoclingText(Granite):
     """Source: GraniteDoclingTextModel of the reference."""
 
     reference = "GraniteDoclingForConditionalGeneration"
+    reference_names = {"model.": ""}
     base_model = "GraniteDoclingTextModel"
     conditions = (padding_in_table(100256),)
     defaults = {

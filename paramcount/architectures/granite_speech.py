@@ -28,7 +28,7 @@ from paramcount.flow import (
     split,
     to_every_head,
 )
-from paramcount.parts.composite import AudioLanguageModel
+from paramcount.parts.composite import FORMER_PREFIXES, AudioLanguageModel
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.qformer import QFormer, learned_queries
 from paramcount.sizes import ConfigJson, FieldValues, Indices, Natural, Positive, Sizes, derived, hf, setting
@@ -141,6 +141,7 @@ class GraniteSpeech(AudioLanguageModel):
     """Source: arXiv:2505.08699, section 3; modeling_granite_speech.py of the reference."""
 
     reference = "GraniteSpeechForConditionalGeneration"
+    reference_names = FORMER_PREFIXES
     conditions = (fitting_memory,)
 
     encoder_prefix = "encoder."

@@ -88,6 +88,7 @@ class HunYuanVLText(HunYuanDenseV1):
     """Source: HunYuanVLTextModel of the reference."""
 
     reference = "HunYuanVLForConditionalGeneration"
+    reference_names = {"model.": ""}
     base_model = "HunYuanVLTextModel"
     conditions = (padding_in_table(0, "pad_id"),)
 
@@ -143,6 +144,14 @@ class HunYuanVL(PlacedImages):
     """Source: modeling_hunyuan_vl.py of the reference."""
 
     reference = "HunYuanVLForConditionalGeneration"
+    reference_names = {
+        "model.": "model.language_model.",
+        "vit.perceive.proj.0.": "model.vision_tower.patch_merger.proj_conv.",
+        "vit.perceive.proj.2.": "model.vision_tower.patch_merger.proj_out.",
+        "vit.perceive.": "model.vision_tower.patch_merger.",
+        "vit.": "model.vision_tower.",
+        "lm_head.": "lm_head.",
+    }
     modules = {".mlp.dense_h_to_4h": (".mlp.fc1",), ".mlp.dense_4h_to_h": (".mlp.fc2",)}
     encoder_prefix = "vit."
     projector_prefix = "vit.perceive."

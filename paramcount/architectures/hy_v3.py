@@ -23,6 +23,7 @@ class HYV3(AttentionDecoder):
     """Source: HYV3DecoderLayer and HYV3TopKRouter of the reference, modeling_hy_v3.py."""
 
     reference = "HYV3ForCausalLM"
+    reference_names = {".shared_mlp.": ".shared_experts."}
     modules = {".router.gate": (".gate",)}
     rotated = "d_head"
     conditions = (padding_in_table(None),)

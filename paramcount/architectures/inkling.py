@@ -29,6 +29,11 @@ class Inkling(InklingText):
     """Source: modeling_inkling.py of the reference. Names as the reference saves them."""
 
     reference = "InklingForConditionalGeneration"
+    reference_names = {
+        "model.llm.lm_head.": "lm_head.",
+        "model.llm.": "model.language_model.",
+        "model.audio.encoder.": "model.audio_tower.embed_audio_tokens.embed_audio_tokens.",
+    }
     base_model = "InklingModel"
     prefix = "model.llm."
     names = Names(

@@ -77,6 +77,13 @@ class Inkling2(SeeingDecoder, Inkling2Text):
     """Source: modeling_inkling2.py of the reference. Names as the reference saves them."""
 
     reference = "Inkling2ForConditionalGeneration"
+    reference_names = {
+        "model.llm.lm_head.": "lm_head.",
+        "model.llm.": "model.language_model.",
+        "model.visual.backbone.": "model.vision_tower.",
+        ".attn.k_sconv.": ".self_attn.k_sconv.",
+        ".attn.v_sconv.": ".self_attn.v_sconv.",
+    }
     base_model = "Inkling2Model"
     section = "text_config"
     encoder_prefix = "model.visual.backbone."

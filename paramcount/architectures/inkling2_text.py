@@ -38,6 +38,12 @@ class Inkling2Text(InklingBody):
     """
 
     reference = "Inkling2ForCausalLM"
+    reference_names = {
+        "model.llm.lm_head.": "lm_head.",
+        "model.llm.": "model.",
+        ".attn.k_sconv.": ".self_attn.k_sconv.",
+        ".attn.v_sconv.": ".self_attn.v_sconv.",
+    }
     modules = {
         ".attn.wq_du": (".self_attn.q_proj",), ".attn.wk_dv": (".self_attn.k_proj",),
         ".attn.wv_dv": (".self_attn.v_proj",), ".attn.wr_du": (".self_attn.r_proj",),

@@ -9,7 +9,7 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import add_positions, attend, class_token, linear, merge_squares, multiply_vector, other_tokens
 from paramcount.flow.graph import Data, Undescribed, Weight
 from paramcount.flow.operations.elementwise import activate, layer_norm, rms_norm
-from paramcount.parts.composite import Multimodal
+from paramcount.parts.composite import FORMER_PREFIXES, Multimodal
 from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, setting
 from paramcount.sizes.conditions import one_of
@@ -104,6 +104,7 @@ class InternVL(Multimodal):
     """
 
     reference = "InternVLForConditionalGeneration"
+    reference_names = FORMER_PREFIXES
     projector: ClassVar[tuple[str, str, str]] = ("layer_norm", "linear_1", "linear_2")
 
     vision: InternVision

@@ -95,6 +95,14 @@ class QianfanOCR(InternVL):
     """Source: modeling_qianfan_ocr.py of the reference."""
 
     reference = "QianfanOCRForConditionalGeneration"
+    reference_names = {
+        "vision_model.embeddings.patch_embedding.": "model.vision_tower.embeddings.patch_embeddings.projection.",
+        "vision_model.encoder.": "model.vision_tower.",
+        "vision_model.": "model.vision_tower.",
+        "language_model.lm_head.": "lm_head.",
+        "language_model.model.": "model.language_model.",
+        "": "model.",
+    }
     encoder_prefix = "vision_model."
     projector_prefix = "mlp1."
     modules = {

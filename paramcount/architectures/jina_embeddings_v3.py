@@ -20,6 +20,7 @@ class JinaEmbeddingsV3(PositionlessEncoder):
     """
 
     reference = "JinaEmbeddingsV3ForMaskedLM"
+    reference_names = {"roberta.encoder.": "roberta."}
     rotated = "d_head"
     conditions = (padding_in_table(1),)
     prefix = "roberta."
@@ -67,6 +68,7 @@ class Gte(JinaEmbeddingsV3):
     """
 
     reference = "GteForMaskedLM"
+    reference_names = {"gte.encoder.layer.": "gte.layers."}
     prefix = "gte."
     modules = {
         ".attention.qkv_proj": SELF_ATTENTION,
@@ -109,6 +111,7 @@ class NomicBert(JinaEmbeddingsV3):
     """
 
     reference = "NomicBertForMaskedLM"
+    reference_names = {"nomic_bert.encoder.": "nomic_bert."}
     copied_modules = ("modeling_hf_nomic_bert",)
     conditions = (padding_inside(0),)
     prefix = "nomic_bert."

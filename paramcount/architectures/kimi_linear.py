@@ -51,6 +51,11 @@ class KimiLinear(LatentDecoder):
     """
 
     reference = "KimiLinearForCausalLM"
+    reference_names = {
+        ".block_sparse_moe.": ".mlp.",
+        ".self_attn.f_a_proj.": ".self_attn.forget_gate.f_a_proj.",
+        ".self_attn.f_b_proj.": ".self_attn.forget_gate.f_b_proj.",
+    }
     modules = {".block_sparse_moe.experts": (".mlp.experts",), ".block_sparse_moe.gate": (".mlp.gate",)}
     conditions = (padding_in_table(163839), latent_heads, grouped_routing(1, 1, ("num_expert_group", "n_group")))
     defaults = {"vocab_size": 163840, "d_model": 2304, "n_layers": 27}

@@ -56,6 +56,13 @@ class KimiK25(Kimi):
     """Source: modeling_kimi_k25.py of the reference. Frames of a video are averaged; an image is one."""
 
     reference = "Kimi_K25ForConditionalGeneration"
+    reference_names = {
+        "vision_tower.encoder.blocks.": "model.vision_tower.layers.",
+        "vision_tower.encoder.": "model.vision_tower.",
+        "language_model.lm_head.": "lm_head.",
+        "language_model.model.": "model.language_model.",
+        "": "model.",
+    }
     equivalent_classes = ("KimiK25ForConditionalGeneration",)
     projector_prefix = "mm_projector."
     modules = {

@@ -50,6 +50,10 @@ class KyutaiSpeechToText(Moshi):
     """
 
     reference = "KyutaiSpeechToTextForConditionalGeneration"
+    reference_names = {
+        "codec_model.encoder_transformer.": "codec_model.encoder.encoder_transformer.",
+        "codec_model.decoder_transformer.": "codec_model.decoder.decoder_transformer.",
+    }
     base_model = ""
     unused_keys = ("frame_size",)
     larger: ClassVar[tuple[str, ...]] = ()

@@ -19,7 +19,7 @@ from paramcount.flow import (
     reshape,
     rms_norm,
 )
-from paramcount.parts.composite import Multimodal
+from paramcount.parts.composite import FORMER_PREFIXES, Multimodal
 from paramcount.parts.vision import places_of_patches
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Tower, derived, hf, setting
 from paramcount.sizes.conditions import encoder_has_image_size
@@ -57,6 +57,7 @@ class Llava(Multimodal):
     """Source: arXiv:2304.08485, section 4.1; two matrices in the projector arXiv:2310.03744, section 3.2."""
 
     reference = "LlavaForConditionalGeneration"
+    reference_names = FORMER_PREFIXES
 
     vision: SerializeAsAny[Tower]
     n_views: Positive = n_views(-2)
@@ -103,6 +104,7 @@ class PaliGemma(Multimodal):
     """
 
     reference = "PaliGemmaForConditionalGeneration"
+    reference_names = FORMER_PREFIXES
     conditions = (encoder_has_image_size,)
     added_keys = {"language": {"use_bidirectional_attention": True}}
 
@@ -145,6 +147,7 @@ class LightOnOcr(Mistral3):
     """Source: arXiv:2601.14251, section 2; modeling_lighton_ocr.py of the reference."""
 
     reference = "LightOnOcrForConditionalGeneration"
+    reference_names = {}
     encoder_prefix = "model.vision_encoder."
     projector_prefix = "model.vision_projection."
     moved = ("model.", "model.language_model.")

@@ -81,6 +81,15 @@ class MiniMaxM3(SeeingDecoder, MiniMaxM3Text):
     """Source: MiniMaxM3SparseForConditionalGeneration of the reference, modeling_minimax_m3_vl.py."""
 
     reference = "MiniMaxM3SparseForConditionalGeneration"
+    reference_names = {
+        "vision_tower.vision_model.embeddings.patch_embedding.": "model.vision_tower.embeddings.proj.",
+        "vision_tower.vision_model.encoder.": "model.vision_tower.",
+        "vision_tower.vision_model.": "model.vision_tower.",
+        "language_model.lm_head.": "lm_head.",
+        "language_model.model.": "model.language_model.",
+        "": "model.",
+        ".block_sparse_moe.": ".mlp.",
+    }
     base_model = "MiniMaxM3VLModel"
     prefix = "language_model.model."
     modules = {

@@ -109,6 +109,7 @@ class MistralLarge4Text(LatentDecoder):
     """
 
     reference = "MistralLarge4ForConditionalGeneration"
+    reference_names = {"model.": ""}
     base_model = "MistralLarge4TextModel"
     rotated = "d_rope"
     float32 = ("rotary_emb", "mlp.gate.weight")
@@ -258,6 +259,7 @@ class MistralLarge4(Mistral3):
     """Source: modeling_mistral_large4.py of the reference."""
 
     reference = "MistralLarge4ForConditionalGeneration"
+    reference_names = {}
     encoder_prefix = "model.vision_tower."
     projector_prefix = "model.multi_modal_projector."
     moved = ("model.", "model.language_model.")

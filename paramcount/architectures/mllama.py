@@ -6,6 +6,7 @@ from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Weight, block, elementwise, given, layers, linear, lookup, multiply_vector, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.classic import multi_head
+from paramcount.parts.composite import FORMER_PREFIXES
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
@@ -132,6 +133,7 @@ class Mllama(MllamaTextOf):
     """The language model with the vision encoder whose images it attends to."""
 
     reference = "MllamaForConditionalGeneration"
+    reference_names = FORMER_PREFIXES
     base_model = "MllamaModel"
     prefix = "language_model.model."
 

@@ -68,6 +68,10 @@ class UltraVBert(ModernVBert):
     """Source: UltraVBertModel of the reference."""
 
     reference = "UltraVBertForMaskedLM"
+    reference_names = {
+        "head.decoder.": "lm_head.",
+        "head.": "projection_head.",
+    }
     text_prefix = "ultrabert."
     table = ultrabert.TABLE
     head_names = ("head.", "head.decoder")

@@ -163,6 +163,13 @@ class Molmo2(AttentionDecoder):
     """
 
     reference = "Molmo2ForConditionalGeneration"
+    reference_names = {
+        "model.transformer.blocks.": "model.language_model.layers.",
+        "model.transformer.": "model.language_model.",
+        "model.vision_backbone.image_vit.transformer.resblocks.": "model.vision_tower.layers.",
+        "model.vision_backbone.image_vit.": "model.vision_tower.",
+        "model.vision_backbone.": "model.multi_modal_projector.",
+    }
     section = "text_config"
     prefix = "model.transformer."
     names = ("wte.embedding", "blocks", "ln_f")

@@ -49,6 +49,7 @@ class NemotronH(Decoder):
     """Source: arXiv:2504.03624, section 2; NemotronHBlock of the reference."""
 
     reference = "NemotronHForCausalLM"
+    reference_names = {"backbone.": "model."}
     copied_modules = ("modeling_nemotron_h",)
     not_adapted = ("out_proj", "conv1d")
     prefix = "backbone."

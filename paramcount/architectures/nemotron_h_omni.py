@@ -64,6 +64,10 @@ class NemotronHOmni(Multimodal):
     """
 
     reference = "NemotronH_Omni_Reasoning_V3"
+    reference_names = {
+        "language_model.backbone.": "language_model.model.",
+        "vision_model.radio_model.model.blocks.": "vision_model.encoder.layer.",
+    }
     conditions = (same_frames, fitting_patches)
     linear_heads = ("lm_head.weight",)
     modules = {

@@ -22,6 +22,7 @@ class OpenAIGPT(Sizes):
     """Source: Radford et al. 2018, section 3.1."""
 
     reference = "OpenAIGPTLMHeadModel"
+    reference_names = {"": "transformer.", "lm_head.": "lm_head."}
 
     vocab_size: Positive = hf(absent=40478)
     n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=512)

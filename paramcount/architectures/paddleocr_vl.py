@@ -17,6 +17,7 @@ class PaddleOCRText(AttentionDecoder):
     """Source: arXiv:2510.14528, section 2; PaddleOCRTextModel of the reference."""
 
     reference = "PaddleOCRVLForConditionalGeneration"
+    reference_names = {"model.": ""}
     base_model = "PaddleOCRTextModel"
     rotated = "d_head"
     conditions = (padding_in_table(0), sections_fill(16, 24, 24))
@@ -55,6 +56,12 @@ class PaddleOCRVL(PlacedImages):
     """Source: arXiv:2510.14528, section 2; modeling_paddleocr_vl.py of the reference."""
 
     reference = "PaddleOCRVLForConditionalGeneration"
+    reference_names = {
+        "model.": "model.language_model.",
+        "mlp_AR.": "model.projector.",
+        "lm_head.": "lm_head.",
+        "": "model.",
+    }
     encoder_prefix = "visual.vision_model."
     projector_prefix = "mlp_AR."
     moved = ("model.", "model.")

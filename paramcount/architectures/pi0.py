@@ -78,6 +78,14 @@ class Pi0(Sizes):
     """
 
     reference = "PI0ForConditionalGeneration"
+    reference_names = {
+        "paligemma_with_expert.gemma_expert.model.": "model.dit.",
+        "paligemma_with_expert.paligemma.model.language_model.model.": "model.vlm.language_model.",
+        "paligemma_with_expert.paligemma.model.": "model.vlm.",
+        "action_": "embed_action_time.action_",
+        "action_out_proj.": "action_out_proj.",
+        "state_proj.": "embed_action_time.state_proj.",
+    }
     base_model = ""
     unused_keys = ("chunk_size", "num_inference_steps")
     named_parts: ClassVar[Mapping[str, NamedPart]] = {

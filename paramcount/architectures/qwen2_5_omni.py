@@ -46,6 +46,7 @@ class Qwen2_5OmniThinker(PlacedImages):
     """Source: arXiv:2503.20215, section 2; modeling_qwen2_5_omni.py of the reference."""
 
     reference = "Qwen2_5OmniThinkerForConditionalGeneration"
+    reference_names = {"model.": "model.language_model.", "lm_head.": "lm_head.", "": "model."}
     encoder_prefix = "visual."
     projector_prefix = "visual.merger."
     audio_prefix: ClassVar[str] = "audio_tower."
@@ -124,6 +125,11 @@ class Qwen2_5Omni(Speaking, Qwen2_5OmniThinker):
     """Source: arXiv:2503.20215, section 2; modeling_qwen2_5_omni.py of the reference."""
 
     reference = "Qwen2_5OmniForConditionalGeneration"
+    reference_names = {
+        "thinker.model.": "thinker.model.language_model.",
+        "thinker.lm_head.": "thinker.lm_head.",
+        "thinker.": "thinker.model.",
+    }
     equivalent_classes = ("Qwen2_5OmniModel",)  # its name in the published files, from before the reference had it
     encoder_prefix = "thinker.visual."
     projector_prefix = "thinker.visual.merger."

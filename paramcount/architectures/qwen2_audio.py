@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from paramcount.flow import Data, Reshape, activate, linear, mean_of_blocks
-from paramcount.parts.composite import AudioLanguageModel
+from paramcount.parts.composite import FORMER_PREFIXES, AudioLanguageModel
 from paramcount.parts.whisper_encoder import Ears
 from paramcount.sizes import Condition, Flag, Natural, Positive, hf, setting
 from paramcount.sizes.conditions import one_of
@@ -58,6 +58,7 @@ class Qwen2Audio(AudioLanguageModel):
     """Source: arXiv:2407.10759, section 2."""
 
     reference = "Qwen2AudioForConditionalGeneration"
+    reference_names = FORMER_PREFIXES
 
     audio: Qwen2AudioEars
 
@@ -74,6 +75,7 @@ class Voxtral(AudioLanguageModel):
     """
 
     reference = "VoxtralForConditionalGeneration"
+    reference_names = FORMER_PREFIXES
     float32 = ("embed_positions",)
 
     audio: VoxtralEars
@@ -91,6 +93,7 @@ class AudioFlamingo3(AudioLanguageModel):
     """Source: arXiv:2507.08128, section 3.1."""
 
     reference = "AudioFlamingo3ForConditionalGeneration"
+    reference_names = FORMER_PREFIXES
 
     audio: AudioFlamingo3Ears
     projector_bias: Flag = hf("projector_bias", absent=True)

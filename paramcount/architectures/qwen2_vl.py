@@ -35,6 +35,7 @@ class Qwen2VLText(Qwen2):
     """Source: arXiv:2409.12191, section 2.1. In text, the positions in time, height and width are equal."""
 
     reference = "Qwen2VLForConditionalGeneration"
+    reference_names = {"model.": ""}
     base_model = "Qwen2VLTextModel"
     conditions = (*Qwen2.conditions, sections_fill(16, 24, 24))
     defaults = {"vocab_size": 152064, "d_model": 8192, "n_layers": 80, "n_heads": 64, "n_kv_heads": 8, "d_ff": 29568}
@@ -143,6 +144,7 @@ class Qwen2VL(Sizes):
     """Source: arXiv:2409.12191, section 2.1."""
 
     reference = "Qwen2VLForConditionalGeneration"
+    reference_names = {"model.": "model.language_model.", "lm_head.": "lm_head.", "": "model."}
 
     language: SerializeAsAny[Sizes]
     vision: Qwen2VLVision

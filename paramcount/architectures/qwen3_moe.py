@@ -53,6 +53,7 @@ class Qwen3OmniMoeText(Qwen3MoE):
     """The language model of Qwen3-Omni's thinker. Source: arXiv:2509.17765, section 2."""
 
     reference = "Qwen3OmniMoeThinkerForConditionalGeneration"
+    reference_names = {"model.": ""}
     base_model = "Qwen3OmniMoeThinkerTextModel"
     defaults = {"vocab_size": 3584, "n_layers": 28, "n_heads": 28, "d_ff": 18944}
 

@@ -40,6 +40,7 @@ class Qwen3OmniMoeThinker(Qwen3VL):
     """Source: arXiv:2509.17765, section 2; modeling_qwen3_omni_moe.py of the reference."""
 
     reference = "Qwen3OmniMoeThinkerForConditionalGeneration"
+    reference_names = {"model.": "model.language_model.", "lm_head.": "lm_head.", "": "model."}
     adapts_experts = True
     encoder_prefix = "visual."
     audio_prefix: ClassVar[str] = "audio_tower."
@@ -182,6 +183,11 @@ class Qwen3OmniMoe(Speaking, Qwen3OmniMoeThinker):
     """Source: arXiv:2509.17765, section 2; modeling_qwen3_omni_moe.py of the reference."""
 
     reference = "Qwen3OmniMoeForConditionalGeneration"
+    reference_names = {
+        "thinker.model.": "thinker.model.language_model.",
+        "thinker.lm_head.": "thinker.lm_head.",
+        "thinker.": "thinker.model.",
+    }
     encoder_prefix = "thinker.visual."
     audio_prefix = "thinker.audio_tower."
     moved = ("", "thinker.")

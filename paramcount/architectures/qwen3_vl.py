@@ -50,6 +50,7 @@ class Qwen3VLText(Qwen3):
     height and width are equal."""
 
     reference = "Qwen3VLForConditionalGeneration"
+    reference_names = {"model.": ""}
     base_model = "Qwen3VLTextModel"
     conditions = (padding_in_table(None),)
 
@@ -72,6 +73,7 @@ class Qwen3VLMoEText(Qwen3MoE):
     """
 
     reference = "Qwen3VLMoeForConditionalGeneration"
+    reference_names = {"model.": ""}
     adapts_experts = False
     base_model = "Qwen3VLMoeTextModel"
     defaults = {

@@ -64,6 +64,15 @@ class Step37(SeeingDecoder, Step35):
     """Source: Step3p7ForConditionalGeneration of the reference, modeling_step3p7.py. Names as in released files."""
 
     reference = "Step3p7ForConditionalGeneration"
+    reference_names = {
+        "vision_model.conv1.": "model.vision_model.embeddings.patch_embedding.",
+        "vision_model.transformer.resblocks.": "model.vision_model.layers.",
+        "vision_model.": "model.vision_model.",
+        "multi_modal_projector.": "model.multi_modal_projector.",
+        "lm_head.": "lm_head.",
+        "model.": "model.language_model.",
+        ".shared_experts.": ".mlp.shared_experts.",
+    }
     base_model = "Step3p7Model"
     section = "text_config"
     encoder_prefix = "vision_model."

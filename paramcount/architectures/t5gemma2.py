@@ -100,6 +100,11 @@ class T5Gemma2(T5Gemma2Layers):
     """Source: arXiv:2512.14856, section 2; modeling_t5gemma2.py of the reference."""
 
     reference = "T5Gemma2ForConditionalGeneration"
+    reference_names = {
+        "model.encoder.": "model.encoder.text_model.",
+        "model.encoder.vision_tower.": "model.encoder.vision_tower.",
+        "model.encoder.multi": "model.encoder.multi",
+    }
     section = "decoder"
 
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True)

@@ -86,6 +86,7 @@ class UltraBert(PositionlessEncoder):
     """Source: UltrabertDecoderLayer of the reference."""
 
     reference = "UltrabertForMaskedLM"
+    reference_names = {"ultrabert.": "model.", "cls.": "head.decoder."}
     rotated = "d_head"
     conditions = (padding_in_table(0), bases_of_layers, one_of("classifier_pooling", ("cls", "mean"), "cls"))
     prefix = "ultrabert."

@@ -152,6 +152,15 @@ class UnlimitedOcr(OcrDecoder):
     """Source: modeling_unlimited_ocr.py of the reference."""
 
     reference = "UnlimitedOcrForConditionalGeneration"
+    reference_names = {
+        "model.sam_model.blocks.": "model.vision_tower.sam_encoder.layers.",
+        "model.sam_model.patch_embed.proj.": "model.vision_tower.sam_encoder.patch_embed.projection.",
+        "model.sam_model.neck.0.": "model.vision_tower.sam_encoder.neck.conv1.",
+        "model.sam_model.neck.2.": "model.vision_tower.sam_encoder.neck.conv2.",
+        "model.vision_model.transformer.": "model.vision_tower.vision_encoder.encoder.",
+        "model.multi_modal_projector.": "model.multi_modal_projector.",
+        "model.": "model.language_model.",
+    }
     base_model = "UnlimitedOcrModel"
     conditions = (
         padding_in_table(None),

@@ -14,7 +14,7 @@ from paramcount.flow import (
     multiply_vector,
     rms_norm,
 )
-from paramcount.parts.composite import AudioLanguageModel
+from paramcount.parts.composite import FORMER_PREFIXES, AudioLanguageModel
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Sizes, Widths, hf, setting
 from paramcount.sizes.conditions import one_of
@@ -104,6 +104,7 @@ class VibeVoiceAsr(AudioLanguageModel):
     """Source: arXiv:2601.18184, section 2; modeling_vibevoice_asr.py of the reference."""
 
     reference = "VibeVoiceAsrForConditionalGeneration"
+    reference_names = FORMER_PREFIXES
     conditions = (whole_latents,)
 
     acoustic: AcousticEncoder

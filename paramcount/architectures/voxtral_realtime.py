@@ -18,6 +18,7 @@ from paramcount.flow import (
     scale_by,
 )
 from paramcount.parts.attentions import attention
+from paramcount.parts.composite import FORMER_PREFIXES
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import (
@@ -101,6 +102,7 @@ class VoxtralRealtime(Sizes):
     """Source: arXiv:2602.11298, section 2; modeling_voxtral_realtime.py of the reference."""
 
     reference = "VoxtralRealtimeForConditionalGeneration"
+    reference_names = FORMER_PREFIXES
     unused_keys = ("audio_length_per_tok",)
 
     audio: VoxtralStreamEars

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
-from paramcount.costs.reference_tensors import Modules, list_reference_tensors, name_in_reference
+from paramcount.costs.reference_tensors import Modules, list_reference_tensors, name_in_reference, rename
 from paramcount.counting import Count, Tensor
 from paramcount.counting.quantisation.storage import MatrixFacts, merge_facts
 from paramcount.counting.sum_weights import list_flows
@@ -154,23 +154,24 @@ def spread_over_uses(tensor: Tensor, uses: Mapping[str, tuple[str, Repeat]]) -> 
 def rename_facts(facts: MatrixFacts) -> MatrixFacts:
     """The facts with the names of tensors that the reference has."""
 
-    def rename(names: Iterable[str]) -> tuple[str, ...]:
+    def rename_all(names: Iterable[str]) -> tuple[str, ...]:
         return tuple(new for name in names for new in name_in_reference(name, facts.modules))
 
     return facts._replace(
-        linear_routers=rename(facts.linear_routers),
-        linear_subclasses=rename(facts.linear_subclasses),
-        linear_heads=rename(facts.linear_heads),
+        linear_routers=rename_all(facts.linear_routers),
+        linear_subclasses=rename_all(facts.linear_subclasses),
+        linear_heads=rename_all(facts.linear_heads),
     )
 
 
 def list_all_tensors(count: Count) -> Iterator[Tensor]:
     """The parameters of all modules, those that are reused once, and those that no forward pass reads."""
-    for tensor in list_reference_tensors(count):
+    unreachable = (tensor for tensor, _ in list_unreachable(count.sizes, count.head))
+    for tensor in (*list_reference_tensors(count), *unreachable):
         is_reused = tensor.tied_to == tensor.name and tensor.component != "lm_head"
         if tensor.part != "mtp" and tensor.role == "parameter" and not is_reused:
-            yield tensor
-    yield from (tensor for tensor, _ in list_unreachable(count.sizes, count.head))
+            tied_to = rename(tensor.tied_to, count.sizes.reference_names) if tensor.tied_to else None
+            yield tensor._replace(name=rename(tensor.name, count.sizes.reference_names), tied_to=tied_to)
 
 
 def find_kind(tensor: Tensor, facts: MatrixFacts, linear: Container[str], tables: Container[str]) -> str:
@@ -208,10 +209,11 @@ def find_weights(count: Count, modules: Modules) -> tuple[dict[str, bool], set[s
         for data, prefix, repeats, where in list_steps(out, part):
             for weight in data.weights[:1]:
                 name = locate_weight(weight, prefix, repeats, where).name
+                names = [rename(new, count.sizes.reference_names) for new in name_in_reference(name, modules)]
                 if isinstance(data.operation, Linear):
-                    linear |= dict.fromkeys(name_in_reference(name, modules), data.operation.transposed)
+                    linear |= dict.fromkeys(names, data.operation.transposed)
                 elif isinstance(data.operation, Lookup):
-                    tables.update(name_in_reference(name, modules))
+                    tables.update(names)
     return linear, tables
 
 

@@ -253,7 +253,7 @@ def find_by_leaf(modules: Modules, linear: Iterable[str], left_out: Container[st
 
     Raises: ParamcountError if other modules have such names, which peft refuses.
     """
-    leaves = {name.rpartition(".")[2] for name in linear} - set(left_out)
+    leaves = {leaf for name in linear if (leaf := name.rpartition(".")[2]) not in left_out}
     found = [name for name in modules if name.rpartition(".")[2] in leaves]
     for name in found:
         if not modules[name]:
@@ -387,9 +387,9 @@ def check_limits(every: Modules, left_out: Sequence[str], request: Request) -> N
     for target in left_out:
         is_allowed = any(ends_in(name, target) and request.allows(name) for name in every)
         where = "layers_to_transform" if request.layers is not None and is_allowed else excluding
-        raise ParamcountError(f"leaves no module of {quote(target)}", where=where)
+        raise ParamcountError(f"no module of {quote(target)} is left", where=where)
     if request.pattern and any(site and re.fullmatch(request.pattern, name) for name, site in every.items()):
-        raise ParamcountError(f"leaves no module that {quote(request.pattern)} matches", where=excluding)
+        raise ParamcountError(f"no module that {quote(request.pattern)} matches is left", where=excluding)
     if request.pattern:
         example = next(name for name, site in every.items() if site)
         raise ParamcountError(

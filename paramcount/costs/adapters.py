@@ -89,9 +89,8 @@ class Lora:
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
-        names = ("id", "name", "method", "r", "bias", "dtype", "base", "trainable", "total", "trainable_percent",
-                 "projection", "adapter_bytes")  # fmt: skip
-        names += ("target_pattern", "exclude_pattern", "rank_pattern")
+        names = ("id", "name", "method", "r", "target_pattern", "exclude_pattern", "rank_pattern", "bias", "dtype",
+                 "base", "trainable", "total", "trainable_percent", "projection", "adapter_bytes")  # fmt: skip
         lists = ("targets", "target_parameters", "exclude_modules", "layers_pattern", "modules_to_save", "warnings",
                  "notes")  # fmt: skip
         layers = None if self.layers_to_transform is None else list(self.layers_to_transform)
@@ -253,15 +252,17 @@ def read_layers(value: object) -> tuple[int, ...] | None:
     >>> read_layers("0, 2"), read_layers(3), read_layers([])
     ((0, 2), (3,), None)
     """
-    items = [value] if isinstance(value, int) else [] if value is None else value
+    items: list[object] = []
     if isinstance(value, str):
         items = [int(word) if word.strip().isdecimal() else word for word in value.split(",")]
-    is_list = isinstance(items, Sequence | set | frozenset | range)
-    if not is_list or not all(isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in items):
+    elif value is not None:
+        items = list(value) if isinstance(value, Sequence | set | frozenset) else [value]
+    layers = [item for item in items if isinstance(item, int) and not isinstance(item, bool) and item >= 0]
+    if len(layers) < len(items):
         raise ParamcountError(
             f"= {describe_value(value)}", where="layers_to_transform", expected="indices of layers, from 0"
         )
-    return tuple(dict.fromkeys(items)) or None
+    return tuple(dict.fromkeys(layers)) or None
 
 
 def read_ranks(value: object) -> tuple[tuple[str, int], ...]:
@@ -286,11 +287,11 @@ def check_request(request: Request, method: str) -> None:
     """Raises: ParamcountError for options that exclude each other, as in peft, and for those that a method lacks."""
     name = NAMES[method]
     if request.names and request.pattern:
-        raise ParamcountError("excludes targets", where="target_pattern")
+        raise ParamcountError("does not combine with targets", where="target_pattern")
     if not request.names and not request.pattern and not request.parameters:
         raise ParamcountError("is empty", where="targets", expected='"all-linear", a group or names of modules')
     if request.excluded and request.excluded_pattern:
-        raise ParamcountError("excludes exclude_modules", where="exclude_pattern")
+        raise ParamcountError("does not combine with exclude_modules", where="exclude_pattern")
     if request.parameters and method not in ("lora", "rslora"):
         raise ParamcountError(f"{name} does not apply to parameters", where="target_parameters")
     if request.layers is not None and (

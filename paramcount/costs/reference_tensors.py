@@ -54,3 +54,18 @@ def name_in_reference(name: str, modules: Modules) -> tuple[str, ...]:
             if module.endswith(stored) and (stored[0] == "." or f".{module}".endswith(f".{stored}")):
                 return tuple(f"{module.removesuffix(stored)}{new}.{leaf}" for new in renamed)
     return (name,)
+
+
+def rename(name: str, renamed: Mapping[str, str]) -> str:
+    """A name in the reference. `renamed`: as in `Sizes`.
+
+    >>> rename("model.layers.0.ffn.up", {"model.": "model.language_model.", "": "model.", ".ffn.": ".mlp."})
+    'model.language_model.layers.0.mlp.up'
+    """
+    start = max((start for start in renamed if start[:1] != "." and name.startswith(start)), key=len, default=None)
+    if start is not None:
+        name = renamed[start] + name.removeprefix(start)
+    for part, new in renamed.items():
+        if part[:1] == ".":
+            name = name.replace(part, new)
+    return name

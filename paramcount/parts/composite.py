@@ -12,6 +12,13 @@ from paramcount.parts.decoder import Decoder
 from paramcount.sizes import Sizes
 from paramcount.sizes.fields import before_lm_head, find_lm_head
 
+# `Sizes.reference_names` of models that had the language model with its LM head inside when they were released.
+FORMER_PREFIXES = {
+    "language_model.model.": "model.language_model.",
+    "language_model.lm_head.": "lm_head.",
+    "": "model.",
+}
+
 
 def with_language(
     c: Any,

@@ -209,6 +209,9 @@ class Sizes(BaseModel):
     # {ending of a module's name in checkpoints: endings in the reference}, where it has other linear layers: several if
     # the checkpoint fuses them, the same one for modules that the reference fuses.
     modules: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    # {start of a name in checkpoints: start in the reference}, and the same of parts inside names, which begin with a
+    # dot. The longest start counts, and every part. Not those of nested models.
+    reference_names: ClassVar[Mapping[str, str]] = {}
     # Whether the components determine which matrices are linear layers in the reference.
     linear_by_component: ClassVar[bool] = True
     # Names of blocks that the reference builds anew for each use, with the parameters of the first one: each of them
