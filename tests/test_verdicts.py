@@ -23,6 +23,12 @@ FALCON = {
     "mamba_d_state": 8, "mamba_chunk_size": 8,
 }  # fmt: skip
 LLAMA = {"model_type": "llama", **SMALL}
+TINY = {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+ROPE = {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}
+YOUTU = {
+    **SMALL, "num_key_value_heads": 4,
+    "kv_lora_rank": 16, "q_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8, "v_head_dim": 8,
+}  # fmt: skip
 FACTORS = {"short_factor": [1.0] * 4, "long_factor": [1.0] * 4}
 SCALED = {"factor": 2.0, "original_max_position_embeddings": 16, **FACTORS}
 
@@ -88,6 +94,26 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"model_type": "gemma3", "text_config": {"dtype": "foo"}},
         "text_config.dtype = 'foo' (expected the name of a data type in torch, such as bfloat16)",
     ),
+    "one rotated value of pairs": (
+        {"model_type": "codegen", **TINY, "rotary_dim": 1},
+        "rotary_dim = 1 is odd, but rotary embedding rotates pairs (expected an even number)",
+    ),
+    "a table without positions": (
+        {"model_type": "ctrl", **TINY, "n_positions": 0},
+        "n_positions = 0 (expected an integer of at least 1)",
+    ),
+    "a range below zero": (
+        {"model_type": "xglm", **TINY, "d_model": 32, "attention_heads": 4, "max_position_embeddings": -5},
+        "max_position_embeddings = -5 (expected an integer of at least 0)",
+    ),
+    "one bucket": (
+        {"model_type": "prophetnet", **TINY, "num_decoder_attention_heads": 4, "num_buckets": 1},
+        "num_buckets = 1 leaves no bucket for near distances (expected an integer of at least 2)",
+    ),
+    "one channel of RWKV": (
+        {"model_type": "rwkv", **TINY, "attention_hidden_size": 1},
+        "attention_hidden_size = 1 (expected an integer of at least 2)",
+    ),
 }
 COUNTED: dict[str, dict[str, Any]] = {
     "phi3 longrope": phi(rope_type="longrope"),
@@ -103,6 +129,11 @@ COUNTED: dict[str, dict[str, Any]] = {
     "falcon_h1 without lists": {**FALCON, "mlp_multipliers": None, "ssm_multipliers": None},
     "dtype": {**LLAMA, "torch_dtype": "foo", "dtype": "float8_e4m3fn"},
     "positions below zero": {**LLAMA, "max_position_embeddings": -5},
+    "no positions of GLM-4": {
+        "model_type": "glm4", **SMALL, "head_dim": 8, "max_position_embeddings": 0, "rope_parameters": ROPE,
+    },
+    "groups of experts without experts": {"model_type": "youtu", **YOUTU, "n_group": "x", "topk_group": 0},
+    "an activation that RWKV does not read": {"model_type": "rwkv", **TINY, "hidden_act": "x"},
 }  # fmt: skip
 
 
@@ -118,11 +149,36 @@ def test_a_config_that_the_reference_builds_is_counted(name: str) -> None:
 
 
 @pytest.mark.parametrize(("model_type", "key"), [("llama", "hidden_act"), ("gpt2", "activation_function")])
-def test_an_activation_with_parameters_is_refused_for_what_it_is(model_type: str, key: str) -> None:
-    """XIELUActivation of transformers 5.23.0 has two parameters, and every model type takes it."""
-    assert model_error({"model_type": model_type, key: "xielu"}) == (
-        f"{key} = 'xielu' has parameters, which paramcount does not count for this model type (expected an activation "
-        "function without parameters)"
+@pytest.mark.parametrize("activation", ["xielu", "prelu"])
+def test_an_activation_with_parameters_is_refused_for_what_it_is(model_type: str, key: str, activation: str) -> None:
+    """Every model type of transformers 5.23.0 takes them: XIELUActivation has two parameters, torch's PReLU one."""
+    assert model_error({"model_type": model_type, key: activation}) == (
+        f"{key} = '{activation}' has parameters, which paramcount does not count for this model type (expected "
+        "an activation function without parameters)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "n_layers"),
+    [
+        ({"num_layers": 4, "num_hidden_layers": 1}, 1),
+        ({"encoder_layers": 2, "num_hidden_layers": 1}, 1),
+        ({"num_hidden_layers": 1, "encoder_layers": 2}, 2),
+        ({"decoder_layers": 3, "num_hidden_layers": 1, "encoder_layers": 2, "num_layers": 4}, 2),
+    ],
+)
+def test_the_last_of_several_aliases_counts(keys: dict[str, int], n_layers: int) -> None:
+    """Pix2StructTextConfig of transformers 5.23.0, attribute_map: each alias replaces the key when it is set."""
+    document = {"model_type": "pix2struct", "text_config": keys}
+    assert pc.load(document).sizes.model_dump()["text"]["n_layers"] == n_layers
+
+
+def test_bands_that_the_convolutions_of_a_sound_encoder_leave_are_those_that_its_linear_layer_reads() -> None:
+    """ParakeetEncoderSubsamplingConv2D of transformers 5.23.0: the layer reads 30 // 2 ** 3 bands, 4 are left."""
+    document = {"model_type": "nemotron_h_omni", "audio_config": {"num_mel_bins": 30}}
+    assert model_error(document) == (
+        "audio_config.num_mel_bins = 30 leaves 4 bands, but the linear layer behind the convolutions reads 3 "
+        "(expected a multiple of 8)"
     )
 
 

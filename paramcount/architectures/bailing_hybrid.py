@@ -7,7 +7,7 @@ from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Size, Weight, activate, linear, scale
 from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import shared_mixture
-from paramcount.parts.latent_decoder import LatentDecoder
+from paramcount.parts.latent_decoder import RoutedLatentDecoder
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
 from paramcount.parts.mla import Latent, latent_attention, rotate_pairs
 from paramcount.sizes import Flag, Indices, Natural, Positive, Words, equal_to, per_layer, rotary, setting
@@ -41,7 +41,7 @@ def read_decay_floor(config: Mapping[str, Any], c: Any) -> float | None:
     return config.get("kda_lower_bound", -5.0) if config.get("kda_safe_gate", True) else None
 
 
-class BailingHybrid(LatentDecoder):
+class BailingHybrid(RoutedLatentDecoder):
     """Source: BailingHybridDecoderLayer of the reference. It ignores tie_word_embeddings: the head is never tied."""
 
     reference = "BailingHybridForCausalLM"

@@ -6,6 +6,7 @@ from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf, setting
+from paramcount.sizes.conditions import positions_from
 from paramcount.sizes.rules import check_heads_fill
 
 
@@ -13,6 +14,7 @@ class CTRL(Decoder):
     """Source: arXiv:1909.05858; EncoderLayer in modeling_ctrl.py of the reference."""
 
     reference = "CTRLLMHeadModel"
+    conditions = (positions_from(1, "n_positions", "max_position_embeddings"),)
     defaults = {"vocab_size": 246534}
 
     d_model: Positive = hf("hidden_size", "n_embd", absent=1280)

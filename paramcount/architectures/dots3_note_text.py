@@ -11,7 +11,7 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Rope, Unknown, is_known, rope
 from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.parts.latent_decoder import LatentDecoder
+from paramcount.parts.latent_decoder import RoutedLatentDecoder
 from paramcount.parts.mla import Latent, index_tokens, latent_attention, query_latent, rescale
 from paramcount.sizes import ABSENT, ConfigJson, Derivation, FieldValues, derived, hf, per_layer, setting
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
@@ -120,7 +120,7 @@ def read_ropes(config: Mapping[str, Any], c: Any) -> dict[str, Rope]:
     return ropes
 
 
-class Dots3NoteText(LatentDecoder):
+class Dots3NoteText(RoutedLatentDecoder):
     """Source: modeling_dots3_note.py of the reference, Dots3NoteTextDecoderLayer.
 
     Sizes with `sliding` in their names belong to layers with a window. A config.json gives them in keys that begin with

@@ -15,7 +15,7 @@ from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.glm_vision import Glm5NextVision
 from paramcount.parts.hyper_connections import connect_all
-from paramcount.parts.latent_decoder import LatentDecoder
+from paramcount.parts.latent_decoder import RoutedLatentDecoder
 from paramcount.parts.linear_attention import kimi_delta_attention
 from paramcount.parts.mla import latent_attention, query_latent
 from paramcount.parts.qwen_vision import PlacedImages
@@ -81,7 +81,7 @@ def read_decay_floor(config: Mapping[str, Any], c: Any) -> float | None:
     return -5.0 if floor is None and given.get("safe_gate", True) else floor
 
 
-class Glm5NextText(LatentDecoder):
+class Glm5NextText(RoutedLatentDecoder):
     """Source: Glm5NextTextDecoderLayer of the reference. `n_chosen`: tokens of the blocks that a token looks at."""
 
     reference = "Glm5NextForConditionalGeneration"

@@ -7,13 +7,15 @@ from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Buffers, Flag, Natural, Positive, d_model_per_head, derived, hf, setting
-from paramcount.sizes.rules import check_at_most, check_heads_fill
+from paramcount.sizes.conditions import positions_from
+from paramcount.sizes.rules import check_at_most, check_heads_fill, check_rotated_in_pairs
 
 
 class GPTJ(Decoder):
     """Source: modeling_gptj.py of the reference, GPTJBlock."""
 
     reference = "GPTJForCausalLM"
+    conditions = (positions_from(1, "n_positions", "max_position_embeddings"),)
     rotated = "d_rope"
     defaults = {"vocab_size": 50400}
 
@@ -50,6 +52,7 @@ class GPTJ(Decoder):
 
     def check(c) -> None:
         check_heads_fill(c)
+        check_rotated_in_pairs(c, "d_rope")
         check_at_most(c, "d_rope", "d_head")
 
 

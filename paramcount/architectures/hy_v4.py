@@ -9,7 +9,7 @@ from paramcount.flow import Data, activate, clip, experts, fused, layers, linear
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.hyper_connections import collapse_streams, connect_apart
-from paramcount.parts.latent_decoder import LatentDecoder
+from paramcount.parts.latent_decoder import RoutedLatentDecoder
 from paramcount.parts.mla import index_tokens, latent_attention, query_latent
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
@@ -33,7 +33,7 @@ def reusing(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return tuple(i for i in per_layer(c) if words[i] == "shared")
 
 
-class HYV4(LatentDecoder):
+class HYV4(RoutedLatentDecoder):
     """Source: modeling_hy_v4.py of the reference, HYV4DecoderLayer."""
 
     reference = "HYV4ForCausalLM"

@@ -6,8 +6,20 @@ from paramcount.flow import Data, Unknown, Unreachable
 from paramcount.parts.classic import second_bias
 from paramcount.parts.encoders import ROBERTA_HEAD, PositionlessEncoder, embed_tokens, masked_head, rotary_attention
 from paramcount.parts.feed_forward import fused_gated_mlp, gated_mlp, plain_mlp
-from paramcount.sizes import Flag, Natural, Positive, Sizes, class_ends, d_model_per_head, derived, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table, padding_inside
+from paramcount.sizes import (
+    Condition,
+    Flag,
+    Natural,
+    Positive,
+    Sizes,
+    class_ends,
+    d_model_per_head,
+    derived,
+    hf,
+    rotary,
+    setting,
+)
+from paramcount.sizes.conditions import padding_in_table, padding_inside, positions_from
 from paramcount.sizes.rules import check_flag
 
 SELF_ATTENTION = (".self_attn.q_proj", ".self_attn.k_proj", ".self_attn.v_proj")
@@ -22,7 +34,7 @@ class JinaEmbeddingsV3(PositionlessEncoder):
     reference = "JinaEmbeddingsV3ForMaskedLM"
     reference_names = {"roberta.encoder.": "roberta."}
     rotated = "d_head"
-    conditions = (padding_in_table(1),)
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(1), positions_from(0))
     prefix = "roberta."
     modules = {".mixer.Wqkv": SELF_ATTENTION, ".mixer.out_proj": (".self_attn.o_proj",)}
     layers_name = "encoder.layers"
@@ -69,6 +81,7 @@ class Gte(JinaEmbeddingsV3):
 
     reference = "GteForMaskedLM"
     reference_names = {"gte.encoder.layer.": "gte.layers."}
+    conditions = (padding_in_table(1),)
     prefix = "gte."
     modules = {
         ".attention.qkv_proj": SELF_ATTENTION,
@@ -113,7 +126,7 @@ class NomicBert(JinaEmbeddingsV3):
     reference = "NomicBertForMaskedLM"
     reference_names = {"nomic_bert.encoder.": "nomic_bert."}
     copied_modules = ("modeling_hf_nomic_bert",)
-    conditions = (padding_inside(0),)
+    conditions = (padding_inside(0), positions_from(0))
     prefix = "nomic_bert."
     modules = {
         ".attn.Wqkv": SELF_ATTENTION,

@@ -7,7 +7,7 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data
 from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import shared_mixture
-from paramcount.parts.latent_decoder import LatentDecoder
+from paramcount.parts.latent_decoder import RoutedLatentDecoder
 from paramcount.parts.linear_attention import kimi_delta_attention
 from paramcount.parts.mla import latent_attention
 from paramcount.sizes import Flag, Indices, Natural, Positive, Words, per_layer, setting
@@ -44,7 +44,7 @@ def latent_heads(js: ConfigJson, c: FieldValues) -> None:
         latent_heads_stay_whole(32)(js, c)
 
 
-class KimiLinear(LatentDecoder):
+class KimiLinear(RoutedLatentDecoder):
     """Source: arXiv:2510.26692, section 4; KimiLinearDecoderLayer.
 
     The released names of the MLP in the first layer differ from those that the reference saves.

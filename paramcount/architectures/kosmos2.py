@@ -41,7 +41,7 @@ from paramcount.sizes import (
     setting,
     tied_anywhere,
 )
-from paramcount.sizes.conditions import padding_inside
+from paramcount.sizes.conditions import padding_inside, positions_from
 from paramcount.sizes.fields import before_lm_head
 from paramcount.sizes.rules import check_heads_fill, check_sinusoids
 
@@ -56,7 +56,7 @@ class KosmosText(Decoder):
     """The decoder: norms before attention and MLP, and inside both."""
 
     section = "text_config"
-    conditions: ClassVar[tuple[Condition, ...]] = (counts_from_padding, padding_inside(1))
+    conditions: ClassVar[tuple[Condition, ...]] = (counts_from_padding, padding_inside(1), positions_from(0))
     unused_keys = ("max_position_embeddings",)
 
     vocab_size: Positive = hf(absent=65037)

@@ -9,7 +9,7 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, Weight, bundle, experts, given, is_known, layers, route, scale_by_root
 from paramcount.flow.operations.linear import add_vector, linear
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.latent_decoder import LatentDecoder
+from paramcount.parts.latent_decoder import RoutedLatentDecoder
 from paramcount.parts.mla import latent_attention, queries
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
@@ -54,7 +54,7 @@ def heads_are_rotated_whole(js: ConfigJson, c: FieldValues) -> None:
             raise ParamcountError(f"= {describe_value(value)}", where=key, expected=f"{fits}")
 
 
-class LongcatFlash(LatentDecoder):
+class LongcatFlash(RoutedLatentDecoder):
     """Source: arXiv:2509.01322, section 2; LongcatFlashDecoderLayer."""
 
     reference = "LongcatFlashForCausalLM"

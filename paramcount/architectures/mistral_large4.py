@@ -24,7 +24,7 @@ from paramcount.flow import (
     to_every_head,
 )
 from paramcount.parts.decoder import Kinds
-from paramcount.parts.latent_decoder import LatentDecoder
+from paramcount.parts.latent_decoder import RoutedLatentDecoder
 from paramcount.parts.mla import LATENT_EPS
 from paramcount.sizes import (
     ConfigJson,
@@ -103,7 +103,7 @@ class Kind(NamedTuple):
     mlp: str
 
 
-class MistralLarge4Text(LatentDecoder):
+class MistralLarge4Text(RoutedLatentDecoder):
     """Source: modeling_mistral_large4.py of the reference. `reusing_layers`: those without an indexer of their own;
     `borrowing_layers`: those that read the latent of an earlier layer.
     """

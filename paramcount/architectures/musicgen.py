@@ -30,7 +30,7 @@ from paramcount.sizes import (
     derived,
     hf,
 )
-from paramcount.sizes.conditions import make_key_error
+from paramcount.sizes.conditions import make_key_error, positions_from
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill, check_sinusoids
 
@@ -47,7 +47,7 @@ class MusicGenMelody(Stacks):
 
     reference = "MusicgenMelodyForCausalLM"
     linear_heads = (".weight",)
-    conditions = (mono_or_stereo,)
+    conditions = (mono_or_stereo, positions_from(1))
 
     vocab_size: Positive = hf(absent=2048)
     d_model: Positive = hf(absent=1024)

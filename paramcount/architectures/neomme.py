@@ -53,7 +53,7 @@ from paramcount.sizes import (
     per_layer,
     setting,
 )
-from paramcount.sizes.conditions import one_of
+from paramcount.sizes.conditions import one_of, positions_from
 from paramcount.sizes.rules import check_divides, check_layer_types
 
 LONG = 1024  # tokens that every second layer with a window sees on either side
@@ -115,7 +115,7 @@ class NeoMME(PositionlessEncoder):
 
     reference = "NeoMMEForMaskedLM"
     unused_keys = ("embedding_dim",)  # of the retrieval head
-    conditions = (small_residual, one_of("hidden_act", ("relu2",), "relu2"))
+    conditions = (small_residual, positions_from(1), one_of("hidden_act", ("relu2",), "relu2"))
     prefix = "model."
     layers_name = "layers"
     layered: ClassVar = {word: {"sliding_window": ""} for word in SLIDING}

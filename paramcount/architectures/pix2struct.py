@@ -75,9 +75,11 @@ class PatchReader(Sizes):
 
     vocab_size: Positive = hf(absent=50244)
     d_model: Positive = hf(absent=768)
-    n_layers: Natural = hf("num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", absent=12)
+    n_layers: Natural = hf(
+        "num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", absent=12, n_aliases=3
+    )
     n_bias_heads: Positive = hf(
-        "num_attention_heads", "decoder_attention_heads", "encoder_attention_heads", "num_heads", absent=12
+        "num_attention_heads", "decoder_attention_heads", "encoder_attention_heads", "num_heads", absent=12, n_aliases=3
     )
     d_head: Positive = hf("d_kv", absent=64)
     n_heads: Positive = derived(heads_of_size)

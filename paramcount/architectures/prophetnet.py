@@ -44,7 +44,15 @@ def layers_by_stack(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
-CONDITIONS = (padding_inside(0, places=3), layers_by_stack)  # the streams look one place further than the text
+def has_near_buckets(js: ConfigJson, c: FieldValues) -> None:
+    """Half of the buckets of relative positions are for near distances."""
+    if c["n_buckets"] < 2:
+        found = f"= {c['n_buckets']} leaves no bucket for near distances"
+        raise ParamcountError(found, where="num_buckets", expected="an integer of at least 2")
+
+
+# The streams look one place further than the text.
+CONDITIONS = (has_near_buckets, padding_inside(0, places=3), layers_by_stack)
 
 
 class ProphetNet(Sizes):

@@ -3,7 +3,7 @@
 Both also read the previous token.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, GatedRecurrence, Weight, activate, is_known, layer_norm, recur, scale_by, token_before
@@ -31,6 +31,7 @@ class Rwkv(Decoder):
 
     prefix = "rwkv."
     names = ("embeddings", "blocks", "ln_out")
+    activation: ClassVar[str] = "relu2"
     norm_eps = setting("layer_norm_epsilon", default=1e-5)
     rescale_every = setting("rescale_every", default=6, kind=NATURAL)
 
@@ -62,6 +63,8 @@ class Rwkv(Decoder):
         return head(c, x, "rwkv.embeddings.weight", "head")
 
     def check(c) -> None:
+        if c.d_inner == 1 and c.n_layers:  # its place among d_inner - 1 decides how a channel is initialised
+            raise ParamcountError("= 1", where=FieldName("d_inner"), expected="an integer of at least 2")
         if c.n_layers == 1:  # how much each layer mixes is initialised by its depth over n_layers - 1
             raise ParamcountError(
                 "= 1, which the reference cannot initialise",
@@ -95,6 +98,6 @@ def channel_mixing(c: Any, x: Data, prefix: str) -> Data:
     difference = x + scale_by(before, -1.0, "negate")
     k = mix(difference, before, prefix + "time_mix_key", "mlp.mix")
     r = mix(difference, before, prefix + "time_mix_receptance", "mlp.mix")
-    k = activate(linear(k, prefix + "key", "mlp.up", c.d_ff), "relu2")
+    k = activate(linear(k, prefix + "key", "mlp.up", c.d_ff), c.activation)
     r = activate(linear(r, prefix + "receptance", "mlp.gate", x.shape[-1]), "sigmoid")
     return r * linear(k, prefix + "value", "mlp.down", x.shape[-1])

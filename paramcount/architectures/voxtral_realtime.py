@@ -49,7 +49,9 @@ class VoxtralStreamEars(Sizes):
 
     d_model: Positive = hf("d_model", "hidden_size", absent=1280)
     n_layers: Natural = hf("encoder_layers", "num_hidden_layers", absent=32)
-    n_heads: Positive = hf("encoder_attention_heads", "num_key_value_heads", "num_attention_heads", absent=32)
+    n_heads: Positive = hf(
+        "encoder_attention_heads", "num_key_value_heads", "num_attention_heads", absent=32, n_aliases=2
+    )
     d_head: Positive = hf(absent=64)
     d_ff: Natural = hf("encoder_ffn_dim", "intermediate_size", absent=5120)
     n_mels: Positive = hf("num_mel_bins", absent=128)

@@ -8,7 +8,7 @@ from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import padding_in_table, positions_from
 from paramcount.sizes.rules import check_heads_fill, check_sinusoids
 
 
@@ -16,7 +16,7 @@ class XGLM(Decoder):
     """Source: arXiv:2112.10668; XGLMDecoderLayer of the reference."""
 
     reference = "XGLMForCausalLM"
-    conditions = (padding_in_table(1),)
+    conditions = (padding_in_table(1), positions_from(0))
     defaults = {"vocab_size": 256008}
 
     d_model: Positive = hf("hidden_size", "d_model", absent=1024)

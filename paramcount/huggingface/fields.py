@@ -144,6 +144,7 @@ class ConfigField(NamedTuple):
     optional: bool = False  # may be None
     at_root: bool = False  # derived from keys outside the architecture's section
     is_core: bool = False  # every model has it
+    n_aliases: int = 0  # how many of the first spellings are aliases of one key
 
 
 def get_limits(info: FieldInfo) -> Iterable[Any]:
@@ -178,6 +179,7 @@ def list_fields(architecture: type[Sizes]) -> tuple[ConfigField, ...]:
             least=minimums[0] if minimums else None,
             optional=is_optional,
             at_root=key.at_root,
+            n_aliases=key.n_aliases,
             is_core=not is_optional and (any(minimums) or name in MAY_BE_ZERO),
         )
         fields.append(field)
@@ -317,7 +319,9 @@ def read_field(
 
     Raises: ParamcountError for a missing required key, a value of the wrong type, or a failing derivation.
     """
-    name, spellings, absent, null, at_most, least, _, optional, at_root, _ = field
+    name, spellings, absent, null, at_most, least, _, optional, at_root, _, n_aliases = field
+    if n_aliases:
+        spellings = (*sort_aliases(spellings[:n_aliases], config), *spellings[n_aliases:])
     used: list[str] = []
     hides_others = False  # a null that a derivation replaces hides the other spellings, as a value does
     for key, is_plain, is_outside, path, origin in spellings:
@@ -348,6 +352,13 @@ def read_field(
     accessed = [source_prefix + key for key in source.accessed] if source_prefix else source.accessed
     present = [path for path, key in zip(accessed, source.accessed) if dict.__contains__(source, key)]
     return value, Origin("derived", tuple(dict.fromkeys(present))), (*used, *accessed)
+
+
+def sort_aliases(aliases: Iterable[Spelling], config: Mapping[str, Any]) -> list[Spelling]:
+    """The aliases of one key that a section has, the last one first: each replaces the value of those before it."""
+    places = {key: place for place, key in enumerate(config)}
+    present = [alias for alias in aliases if alias.name in places]
+    return sorted(present, key=lambda alias: places[alias.name], reverse=True)
 
 
 def rename_layer_types(words: Iterable[Any]) -> list[Any]:

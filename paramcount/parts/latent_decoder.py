@@ -17,12 +17,17 @@ def read_pairing(config: Mapping[str, Any], c: Any) -> str:
 
 
 class LatentDecoder(Decoder):
-    """A decoder with the settings of DeepSeek-V3, whose defaults each model has its own of."""
-
-    routing_bias: ClassVar[str] = "mlp.gate.e_score_correction_bias"
+    """A decoder with the settings of DeepSeek-V3's attention."""
 
     pairing: ClassVar = setting(default=read_pairing)
     attention_scale: ClassVar = setting(default=scale_with_yarn)
+
+
+class RoutedLatentDecoder(LatentDecoder):
+    """A decoder with the settings of DeepSeek-V3's attention and experts, whose defaults each model has its own of."""
+
+    routing_bias: ClassVar[str] = "mlp.gate.e_score_correction_bias"
+
     norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
     routed_scale: ClassVar = setting("routed_scaling_factor", default=2.5)
     n_groups: ClassVar = setting("n_group", default=1)
@@ -44,7 +49,7 @@ class LatentDecoder(Decoder):
         )
 
 
-class LatentMixture(LatentDecoder):
+class LatentMixture(RoutedLatentDecoder):
     """A decoder with the layers of DeepSeek-V3. Source: arXiv:2412.19437, section 2."""
 
     def layer(c, x: Data, kind: str) -> Data:

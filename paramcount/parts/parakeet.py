@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import log2
 from typing import Any, ClassVar
 
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
     Data,
     activate,
@@ -35,11 +36,18 @@ from paramcount.sizes.derivations import floor_d_model_per_head
 
 
 def bands_left(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
-    """How many bands each convolution leaves."""
+    """How many bands each convolution leaves.
+
+    Raises: ParamcountError if the linear layer behind them, whose size is the quotient, does not fit.
+    """
     width, stride = c["d_kernel"], c["stride"]
     found = [c["n_mels"]]
     for _ in range(max(1, int(log2(js.get("subsampling_factor", 8))))):
         found.append((found[-1] + (width - 1) // 2 * 2 - width) // stride + 1)
+    divisor = stride ** (len(found) - 1)
+    if found[-1] != (read := c["n_mels"] // divisor):
+        problem = f"= {c['n_mels']} leaves {found[-1]} bands, but the linear layer behind the convolutions reads {read}"
+        raise ParamcountError(problem, where=FieldName("n_mels"), expected=f"a multiple of {divisor}")
     return tuple(found[1:])
 
 

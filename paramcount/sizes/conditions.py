@@ -168,6 +168,20 @@ def padding_in_table(absent: int | None, *keys: str, more: int = 0) -> Condition
     return condition
 
 
+def positions_from(least: int, *keys: str) -> Condition:
+    """The number of positions, with whose table or range the reference begins, is at least `least`.
+
+    `keys`: names of one key, of which the last one present counts. Default: max_position_embeddings.
+    """
+
+    def condition(js: ConfigJson, c: FieldValues) -> None:
+        present = [key for key in keys or ("max_position_embeddings",) if key in js]
+        if present and type(n := js[present[-1]]) is int and n < least:
+            raise ParamcountError(f"= {n}", where=present[-1], expected=f"an integer of at least {least}")
+
+    return condition
+
+
 def sliding_layers_have_a_window(js: ConfigJson, c: FieldValues) -> None:
     """No layer uses sliding attention without a window. Qwen has one only if use_sliding_window is true."""
     window = js.get("sliding_window", 4096) if js.get("use_sliding_window", False) else None

@@ -96,6 +96,7 @@ class Key(NamedTuple):
     at_most: str | None = None  # the field that limits it, because the reference reads no further
     at_root: bool = False  # a derivation reads the whole config.json instead of the architecture's section
     fixed: Any = ABSENT  # the value that the reference sets whatever a config.json says; ABSENT if it reads one
+    n_aliases: int = 0  # how many of the names are aliases of one key: the last one in a config.json is read
 
     def spellings(self, field: str) -> tuple[str, ...]:
         return () if self.names is None else self.names or (USUAL[field],)
@@ -108,6 +109,7 @@ def hf(
     at_most: str | None = None,
     unstated: Any = REQUIRED,
     at_root: bool = False,
+    n_aliases: int = 0,
 ) -> Any:
     """A field and its config.json keys.
 
@@ -121,9 +123,11 @@ def hf(
         at_most: The field that limits this one, because the reference reads no further.
         unstated: The value in a zoo entry without the field. Default: an entry must state it.
         at_root: Whether the derivation of a missing key reads the whole config.json.
+        n_aliases: How many of the first names are aliases of one key, of which the last one present is read.
     """
     default = ... if unstated is REQUIRED else unstated
-    return Field(default, json_schema_extra={"hf": Key(names, absent, null, at_most, at_root)})  # type: ignore[dict-item]
+    key = Key(names, absent, null, at_most, at_root, n_aliases=n_aliases)
+    return Field(default, json_schema_extra={"hf": key})  # type: ignore[dict-item]
 
 
 def derived(absent: Derivation, *, at_root: bool = False) -> Any:

@@ -101,14 +101,15 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
     (
         INTEGER,
         "audio_bos_token_id audio_pad_token_id audio_token_id audio_token_index eoi_token_index image_token_id"
-        " image_token_index img_context_token_id mask_token_id max_relative_positions max_window_layers pad_token_id"
+        " image_token_index img_context_token_id mask_token_id max_position_embeddings max_relative_positions"
+        " max_window_layers pad_token_id"
         " position_buckets sliding_window sound_context_token_id spatial_vision_layer video_token_id video_token_index",
     ),
     (NATURAL, "attention_context_right index_local_blocks num_random_blocks sparse_local_block"),
     (
         POSITIVE,
         "attention_chunk_size attention_context_left base_seqlen block_per_row block_size hash_code_len hidden_size"
-        " indexer_kv_heads max_position_embeddings n_group original_max_position_embeddings pooling_kernel_size"
+        " indexer_kv_heads n_group original_max_position_embeddings pooling_kernel_size"
         " seq_length topk_group training_seqlen unpadded_vocab_size",
     ),
     (either(INTEGER, INTEGERS), "vision_feature_layer vision_feature_layers vit_layers"),

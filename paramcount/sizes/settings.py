@@ -31,7 +31,8 @@ ACTIVATIONS = (  # of transformers.activations.ACT2CLS, those without weights
     "gelu_accurate", "hardswish", "laplace", "leaky_relu", "linear", "mish", "quick_gelu", "relu", "relu2", "relu6",
     "sigmoid", "silu", "sqrtsoftplus", "swish", "tanh",
 )  # fmt: skip
-WEIGHTED_ACTIVATION = "xielu"  # the one with weights
+WEIGHTED_ACTIVATIONS = ("xielu", "prelu")  # those with weights
+COUNTED_ACTIVATION = "xielu"  # the one whose weights an architecture declares
 # {kind of rotary positions: its required keys}, as RotaryEmbeddingConfigMixin checks them. Other keys have defaults.
 ROPE_KEYS: dict[str, tuple[str, ...]] = {
     "default": (), "proportional": (), "linear": ("factor",), "dynamic": ("factor",), "yarn": ("factor",),
@@ -92,7 +93,7 @@ def get_settings(name: str) -> Settings:
         types={key: frozenset(TYPES[letter] for letter in word.rstrip("ax")) for key, word in letters.items()},
         letters=letters,
         activations={
-            key: (*ACTIVATIONS, WEIGHTED_ACTIVATION) if word.endswith("x") else ACTIVATIONS
+            key: (*ACTIVATIONS, COUNTED_ACTIVATION) if word.endswith("x") else ACTIVATIONS
             for key, word in letters.items()
             if word.endswith(("a", "x"))
         },
@@ -119,7 +120,7 @@ def check_class(config: Mapping[str, Any], settings: Settings) -> None:
     check_dtype(config)
     for key, activations in settings.activations.items():
         value = config.get(key)
-        if value == WEIGHTED_ACTIVATION and value not in activations:
+        if value in WEIGHTED_ACTIVATIONS and value not in activations:
             problem = f"= {describe_value(value)} has parameters, which paramcount does not count for this model type"
             raise ParamcountError(problem, where=key, expected="an activation function without parameters")
         if isinstance(value, str) and value not in activations:

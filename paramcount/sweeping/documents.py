@@ -150,6 +150,8 @@ class DocumentReader:
 
     def find_plain_key(self, field: ConfigField) -> str:
         """The key whose integers `read_field` returns as they are; empty if a field is read in any other way."""
+        if field.n_aliases:
+            return ""
         first = next(
             (s for s in field.spellings if not s.is_plain or s.name in self.keys or s.name in self.document), None
         )
