@@ -269,3 +269,13 @@ def test_layers_that_are_only_listed_are_divided_among_stages() -> None:
     assert pc.memory("reformer-enwik8", gpu="h100", pp=4).fit is not None
     with pytest.raises(pc.ParamcountError, match="pp = 13, but there are 12 layers"):
         pc.memory("reformer-enwik8", gpu="h100", pp=13)
+
+
+@pytest.mark.parametrize(("model_type", "n_layers"), [("llava_next_video", 24), ("nemotron_h_omni", 32)])
+def test_an_encoder_of_images_and_videos_keeps_the_activations_of_both(model_type: str, n_layers: int) -> None:
+    # modeling_llava_next_video.py and modeling_nemotron_h_omni.py: get_image_features and get_video_features each call
+    # the same encoder; the defaults are a CLIP-L of 24 layers and a RADIO-H of 32
+    with pytest.warns(pc.ConfigWarning):
+        model = pc.load({"model_type": model_type})
+    encoders = [layer for layer in pc.training(model).layers if layer.part == "vision"]
+    assert [layer.repeat.count for layer in encoders] == [n_layers, n_layers]

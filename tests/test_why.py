@@ -19,7 +19,7 @@ from paramcount.explaining.why import Account, Why, format_causes
 from paramcount.output.numbers import match_figure, parse_figure
 from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
-from tests.refusing import command_error
+from tests.refusing import command_error, error_of
 from tests.running import Runner
 from tests.structures import keep_every, pick_structures
 
@@ -812,3 +812,17 @@ def test_no_model_rounds_to_nothing(text: str) -> None:
 def test_other_texts_are_no_figures(text: str) -> None:
     with pytest.raises(pc.ParamcountError, match="is not a parameter count"):
         parse_figure(text)
+
+
+def test_an_error_about_quantised_modules_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    quantisation = {
+        "quant_method": "fp8",
+        "weight_block_size": [128, 128],
+        "modules_to_not_convert": ["model.layers.3"],
+    }
+    path.write_text(json.dumps({**TINY, "num_hidden_layers": 100_000, "quantization_config": quantisation}))
+    error = error_of(pc.why, path, "5B")
+    assert error == (
+        f"{path}: quantization_config: may select modules by name in 100,000 layers (expected at most 10,000 layers)"
+    )

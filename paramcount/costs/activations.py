@@ -196,9 +196,12 @@ class Walk:
             if not isinstance(data.operation, Layers):
                 continue
             for body in data.bodies:
-                if not any(repeat.axis == "layer" for repeat in self.place[id(data)][0]):
-                    key = id(body.repeat)
-                    stacks[key] = body.repeat, data.part or self.place[id(data)][1]
+                repeat = find_layer(
+                    self.place[id(body.out)][0]
+                )  # of a reused encoder, not the one that `body` declares
+                if repeat is not None and find_layer(self.place[id(data)][0]) is None:
+                    key = id(repeat)
+                    stacks[key] = repeat, data.part or self.place[id(data)][1]
                     saved[key] = scores[key] = 0
                     carried = (body.inputs[0], *body.inputs[len(data.inputs) - data.operation.n_others :])
                     inputs[key] = self.options.value_bytes * sum(map(self.count_elements, carried))

@@ -191,7 +191,10 @@ def find_causes(model: Model, count: Count, base: str, *, files: bool) -> list[C
     is_whole = model.reading.head and model.reading.scope == "model"
     classes = find_base_class(count.tensors, model.sizes) if is_whole else ()
     scheme = get_scheme(model.release.quantisation if model.release else None, model.reading.unread)
-    return [*find_candidates(count.tensors, scheme, files=files), *classes]
+    try:
+        return [*find_candidates(count.tensors, scheme, files=files), *classes]
+    except ParamcountError as error:  # of modules that it selects by name
+        raise error.add_location(f"{model.id}: quantization_config") from None
 
 
 class Sum(NamedTuple):

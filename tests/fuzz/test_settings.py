@@ -22,6 +22,7 @@ COMMANDS: tuple[Callable[[pc.Model], object], ...] = (
     lambda model: str(pc.trace(model)),
     pc.flops,
     pc.memory,
+    pc.training,
     pc.lora,
 )
 SLOW: tuple[Callable[[pc.Model], object], ...] = (
