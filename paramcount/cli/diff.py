@@ -117,7 +117,8 @@ def add_brackets(arithmetic: str) -> str:
 
 
 def list_footnotes(diff: Difference) -> list[str]:
-    """The lines below the table: no difference, active parameters, and parameters that the total does not include."""
+    """The lines below the table: no difference, active parameters, what the total does not include, and totals of the
+    reference implementation."""
     lines = []
     if not diff.components:
         lines.append("the parameter counts are the same" if diff.sizes else "no differences")
@@ -131,4 +132,4 @@ def list_footnotes(diff: Difference) -> list[str]:
         known = a is not None and b is not None
         text = format_sum(a, b) if known else " → ".join("unknown" if n is None else f"{n:,}" for n in (a, b))
         lines.append(f"not included in the total: {name.replace('mtp', 'MTP')} {text}")
-    return lines
+    return [*lines, *diff.release_differences]

@@ -21,6 +21,7 @@ from paramcount.explore.structures import Data, encode_integer, export_structure
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size, to_json
 from paramcount.zoo import Model, count_model
+from paramcount.zoo.checks import describe_release_difference
 from paramcount.zoo.entries import Published
 from paramcount.zoo.what_if import change_sizes, get_size, list_paths
 
@@ -120,6 +121,8 @@ def export_model(model: Model, structures: Structures) -> Data:
         "own": model.is_own,
         "scope": count.scope,
         "total": encode_integer(count.total),
+        "reference_total": encode_integer(count.reference_total),
+        "release_difference": describe_release_difference(count),
         "active": encode_integer(count.active),
         "active_min": encode_integer(count.active_min),
         "structure": structure,

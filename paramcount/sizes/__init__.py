@@ -47,6 +47,7 @@ from paramcount.sizes.fields import (
     hf,
     inner_configs,
     list_fixed_fields,
+    list_fixed_paths,
 )  # fmt: skip
 from paramcount.sizes.rotary_settings import filled_rotary, rotary, rotary_of
 from paramcount.sizes.setting_fields import setting
@@ -95,6 +96,7 @@ __all__ = [
     "hf",
     "inner_configs",
     "list_fixed_fields",
+    "list_fixed_paths",
     "part_of",
     "per_layer",
     "rotary",

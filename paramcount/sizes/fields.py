@@ -342,6 +342,15 @@ def list_fixed_fields(architecture: type[Sizes]) -> dict[str, Any]:
     return {name: key.fixed for name, key in keys.items() if key.fixed is not ABSENT}
 
 
+def list_fixed_paths(sizes: Sizes, prefix: str = "") -> dict[str, Any]:
+    """{path: the value that the reference sets whatever the config.json says}, those of inner configs included."""
+    paths = {prefix + name: value for name, value in list_fixed_fields(type(sizes)).items()}
+    for name in inner_configs(type(sizes)):
+        if isinstance(part := getattr(sizes, name), Sizes):
+            paths |= list_fixed_paths(part, f"{prefix}{name}.")
+    return paths
+
+
 def build_as_reference(sizes: Sizes) -> Sizes:
     """The sizes that the reference builds for a model whose released files differ; the same object if none differ."""
     values = list_fixed_fields(type(sizes))

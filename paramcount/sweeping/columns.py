@@ -13,7 +13,7 @@ from paramcount.counting import COMPONENTS
 from paramcount.counting.count import build_count
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, sum_weights
 from paramcount.errors import ParamcountError
-from paramcount.sizes import Sizes, inner_configs
+from paramcount.sizes import Sizes, inner_configs, list_fixed_paths
 from paramcount.sizes.reading import Reading, get_part_document, read_settings
 from paramcount.sweeping.evaluate import evaluate_polynomial
 from paramcount.sweeping.partial import split_sizes
@@ -22,9 +22,10 @@ from paramcount.zoo import Model
 from paramcount.zoo.aliases import find_column
 from paramcount.zoo.what_if import list_paths, resolve_path
 
+REFERENCE_TOTAL = "reference_total"
 COUNTS = (
-    "total", "active", "active_min", "non_embedding", "active_non_embedding", "active_without_input_embedding",
-    "language_model", "buffers", "mtp", "mtp_buffers", "bytes_fp32", "bytes_bf16",
+    "total", REFERENCE_TOTAL, "active", "active_min", "non_embedding", "active_non_embedding",
+    "active_without_input_embedding", "language_model", "buffers", "mtp", "mtp_buffers", "bytes_fp32", "bytes_bf16",
 )  # fmt: skip
 CACHES = {"kv_per_token": count_growth, "state": count_states}
 COLUMNS = (*COUNTS, *COMPONENTS, *CACHES)
@@ -122,13 +123,17 @@ class Counter:
     def derive_formulas(self, numbers: Mapping[str, int]) -> Formulas:
         """The columns as polynomials in the varying sizes that are not in `numbers`."""
         symbols = {path: make_symbols(path)[0] for path in self.varying if path not in numbers}
-        sizes, _ = split_sizes(self.sizes, {**self.values, **numbers, **symbols}, ())
+        values = {**self.values, **numbers, **symbols}
+        sizes, _ = split_sizes(self.sizes, values, ())
         head = self.reading.head
         formulas: dict[str, Any] = {}
+        if REFERENCE_TOTAL in self.columns:
+            built, _ = split_sizes(self.sizes, values | list_fixed_paths(self.sizes), ())
+            formulas[REFERENCE_TOTAL] = sum(sum_weights(built, head).components.values())
         if any(name not in CACHES for name in self.columns):
             count = build_count(sum_weights(sizes, head), NO_LEGACY, "", head)  # type: ignore[arg-type]
             for name in self.columns:
-                if name not in CACHES:
+                if name not in CACHES and name != REFERENCE_TOTAL:
                     formulas[name] = count.components[name] if name in COMPONENTS else getattr(count, name)
         if any(name in CACHES for name in self.columns):
             self.add_settings(sizes, self.sizes, self.reading.document)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from paramcount.counting.count import Count
 from paramcount.sizes import Sizes
 from paramcount.sizes.values import format_size, to_json
 from paramcount.zoo import Model, count_model
+from paramcount.zoo.checks import describe_release_difference
 
 NOT_INCLUDED = ("buffers", "mtp")  # counts that are not part of the total
 
@@ -53,9 +55,12 @@ class Difference:
     active_a: int
     active_b: int
     active_difference: int
+    reference_total_a: int  # of the reference implementation; differs from the total of some released files
+    reference_total_b: int
     sizes: tuple[SizeDifference, ...]  # in the order of the configs
     components: tuple[ComponentDifference, ...]  # largest absolute difference first
     beside: tuple[SizeDifference, ...]  # not included in the total: buffers, MTP layers
+    release_differences: tuple[str, ...]  # each model whose total is not that of the reference, and why
 
     def _repr_html_(self) -> str:
         """The sizes and components that differ as a table, for notebooks."""
@@ -73,7 +78,9 @@ class Difference:
         ]
         components = [[part.component, part.a, part.b, part.difference] for part in self.components]
         total = ["total", self.total_a, self.total_b, self.difference]
-        return render_html_fragment(Table(columns, [*sizes, *components, total], None, above=[f"{self.a} → {self.b}"]))
+        rows = [*sizes, *components, total]
+        above, below = [f"{self.a} → {self.b}"], self.release_differences
+        return render_html_fragment(Table(columns, rows, None, above=above, below=below))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON. A size that a model does not have is missing."""
@@ -108,10 +115,20 @@ def diff_models(a: Model, b: Model) -> Difference:
         active_a=count_a.active,
         active_b=count_b.active,
         active_difference=count_b.active - count_a.active,
+        reference_total_a=count_a.reference_total,
+        reference_total_b=count_b.reference_total,
         sizes=tuple(find_differences(sizes_a, sizes_b)),
         components=tuple(sorted(components, key=lambda c: (-abs(c.difference), -abs(c.active_difference)))),
         beside=tuple(find_differences(extras_a, extras_b)),
+        release_differences=tuple(list_release_differences(count_a, count_b)),
     )
+
+
+def list_release_differences(*counts: Count) -> Iterator[str]:
+    """A line for each model whose total is not that of the reference."""
+    for count in counts:
+        if text := describe_release_difference(count):
+            yield f"{count.id}: {text}"
 
 
 def list_facts(model: Model) -> dict[str, Any]:

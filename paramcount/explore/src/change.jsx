@@ -36,6 +36,7 @@ export function Change({ data, state, go }) {
     set(path, value === variant.values[i].toString() ? undefined : value);
   };
   const changed = structure.sizes.flatMap(([path], i) => (values[i] === variant.values[i] ? [] : [[path, values[i]]]));
+  const difference = changed.length || variant !== model.variants[0] ? "" : model.release_difference;
   return (
     <>
       <h1>{model.name}{changed.length > 0 && ", changed"}</h1>
@@ -94,12 +95,13 @@ export function Change({ data, state, go }) {
               data={data}
               structure={structure}
               values={values}
+              difference={difference}
               context={context}
               gpu={options.gpu}
               chooseGpu={(name) => set("gpu", name)}
             />
           )}
-          <Copies model={model} variant={variant} changed={changed} />
+          <Copies model={model} variant={variant} changed={changed} difference={difference} />
         </section>
       </div>
     </>
@@ -152,7 +154,7 @@ function findStep(value) {
   return step;
 }
 
-function Results({ data, structure, values, context, gpu, chooseGpu }) {
+function Results({ data, structure, values, difference, context, gpu, chooseGpu }) {
   const counted = count(structure, values, data.components);
   const sizes = Object.fromEntries(structure.sizes.map(([path], i) => [path, values[i]]));
   const present = data.components.filter((name) => counted.components[name] > 0n);
@@ -164,6 +166,7 @@ function Results({ data, structure, values, context, gpu, chooseGpu }) {
         <b>{formatCount(counted.total)}</b> parameters ({formatShort(counted.total)})
         {counted.active !== counted.total && <>, of which <b>{formatCount(counted.active)}</b> are active for one token</>}
       </p>
+      {difference && <p>As released; {difference}.</p>}
       <Bar data={data} counted={counted} />
       <div class="scroll" tabindex="0" role="group" aria-label="Parameters by component">
         <table>
@@ -248,7 +251,7 @@ function Fits({ data, structure, values, context, chosen, choose }) {
   );
 }
 
-function Copies({ model, variant, changed }) {
+function Copies({ model, variant, changed, difference }) {
   const [message, setMessage] = useState("");
   const config = useMemo(() => formatConfig(model, variant, changed), [model, variant, JSON.stringify(changed.map(String))]);
   const copies = [
@@ -274,6 +277,14 @@ function Copies({ model, variant, changed }) {
         <span role="status">{message}</span>
       </p>
       {config.reason && <p><small>No config.json: {config.reason}.</small></p>}
+      {config.text && model.release_difference && (
+        <p>
+          <small>
+            The config.json is for what {model.reference} builds, which is not what the released files contain
+            {difference && `: ${difference}`}.
+          </small>
+        </p>
+      )}
     </>
   );
 }

@@ -114,6 +114,9 @@ function Charts({ data, models, counts, present }) {
 function Numbers({ data, models, counts, present }) {
   const rows = [
     ["total", (i) => formatCount(counts[i].total)],
+    ...(models.some((model) => model.release_difference)
+      ? [["total of the reference", (i) => formatCount(models[i].reference_total)]]
+      : []),
     ["active", (i) => formatCount(counts[i].active)],
     ...present.map((name) => [
       name,

@@ -71,6 +71,7 @@ function prepareModel(model, { structures, drawings }) {
     values: variants[0].values,
     drawing: model.drawing === null ? null : drawings[model.drawing],
     total: BigInt(model.total),
+    reference_total: BigInt(model.reference_total),
     active: BigInt(model.active),
   };
 }

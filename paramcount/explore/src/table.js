@@ -19,6 +19,7 @@ export const COLUMNS = {
   name: { heading: "Model", ...text("name") },
   id: { heading: "Id", ...text("id") },
   total: { heading: "Total", ...number((model) => model.total) },
+  reference: { heading: "Reference total", ...number((model) => model.reference_total) },
   active: { heading: "Active", ...number((model) => model.active) },
   released: { heading: "Released", ...text("released") },
   family: { heading: "Family", ...text("family") },

@@ -2,7 +2,8 @@
 
 /**
  * {label, key, parameters, children | shape, component, count}; parameters of a group are those of its children.
- * A key is that of one child only; labels repeat, for stacks of equally many layers.
+ * A key is that of one child only. Stacks of equally many layers have their path in the label. Layers that differ in some tensors,
+ * as the first one of T5 does, are one stack, whose label has the number of all of them.
  */
 export function groupTensors(tensors, name) {
   const root = { label: name, key: "", parameters: 0n, count: 1n, children: [] };
@@ -10,26 +11,56 @@ export function groupTensors(tensors, name) {
   for (const tensor of tensors) {
     const levels = [
       ...(parts.size > 1 ? [{ label: tensor.part }] : []),
-      ...(tensor.stack ? [{ label: `${tensor.kind ? tensor.kind + " " : ""}layers × ${tensor.layers}`, key: tensor.stack }] : []),
+      ...(tensor.stack ? [{ label: "", key: tensor.stack, kind: tensor.kind, layers: new Map() }] : []),
       { label: tensor.component },
     ];
     let group = root;
     group.parameters += tensor.parameters;
-    for (const { label, key = label } of levels) {
+    for (const level of levels) {
+      const key = level.key ?? level.label;
       let child = group.children.find((other) => other.key === key);
       if (!child) {
-        child = { label, key, parameters: 0n, count: 1n, children: [] };
+        child = { ...level, key, parameters: 0n, count: 1n, children: [] };
         group.children.push(child);
       }
       child.parameters += tensor.parameters;
+      if (child.layers) addLayers(child, tensor);
       group = child;
     }
-    group.children.push({
-      label: tensor.name, key: tensor.name, component: tensor.component, shape: tensor.shape, count: tensor.copies,
-      parameters: tensor.parameters,
-    });
+    addTensor(group, tensor);
   }
+  nameAlike(root);
   return root;
+}
+
+/** Stacks with the label of another one beside them have their path in it: "model.H_module.layers × 16". */
+function nameAlike({ children = [] }) {
+  const labels = children.map(({ label }) => label);
+  children.forEach((child, i) => {
+    if (child.layers && labels.indexOf(labels[i]) !== labels.lastIndexOf(labels[i])) {
+      child.label = labels[i].replace("layers", () => child.key.split(".|")[0]);
+    }
+    nameAlike(child);
+  });
+}
+
+/** The layers of a stack are those of the tensor that most of them have. */
+function addLayers(stack, { name, layers }) {
+  stack.layers.set(name, (stack.layers.get(name) ?? 0n) + layers);
+  const most = [...stack.layers.values()].reduce((a, b) => (a > b ? a : b));
+  stack.label = `${stack.kind ? stack.kind + " " : ""}layers × ${most}`;
+}
+
+/** A tensor is one rectangle, with the copies of all layers in which it has the same shape. */
+function addTensor(group, { name, component, shape, copies, parameters }) {
+  const key = `${name} ${shape}`;
+  const same = group.children.find((other) => other.key === key);
+  if (same) {
+    same.count += copies;
+    same.parameters += parameters;
+  } else {
+    group.children.push({ label: name, key, component, shape, count: copies, parameters });
+  }
 }
 
 /** The group at a path of keys, as far as it exists, and the groups on the way. */

@@ -19,11 +19,32 @@ test("groups have the parameters of their tensors", () => {
   assert.deepEqual([node.label, node.parameters, trail.length], ["qkv", 18n, 3]);
 });
 
-test("groups with the same label are found by their keys", () => {
+test("stacks of equally many layers have labels and keys of their own", () => {
   const stack = (name, parameters) => tensor(`${name}.{layer}.q`, "qkv", parameters, { stack: `${name}.|`, layers: 3n, copies: 3n });
   const tree = groupTensors([stack("h", 6n), stack("l", 9n)], "m");
-  assert.deepEqual(tree.children.map(({ label }) => label), ["layers × 3", "layers × 3"]);
+  assert.deepEqual(tree.children.map(({ label }) => label), ["h × 3", "l × 3"]);
   assert.deepEqual(tree.children.map(({ key }) => findNode(tree, [key]).node.parameters), [6n, 9n]);
+});
+
+test("layers of one stack that differ in some tensors are one group with the number of all of them", () => {
+  const stack = { stack: "block.|" };
+  const tree = groupTensors(
+    [
+      tensor("block.{layer}.norm", "norm", 2n, { ...stack, shape: [2n], layers: 1n, copies: 1n }),
+      tensor("block.{layer}.bias", "qkv", 7n, { ...stack, shape: [7n], layers: 1n, copies: 1n }),
+      tensor("block.{layer}.norm", "norm", 46n, { ...stack, shape: [2n], layers: 23n, copies: 23n }),
+    ],
+    "m",
+  );
+  assert.deepEqual(tree.children.map(({ label, parameters }) => [label, parameters]), [["layers × 24", 55n]]);
+  const [norm, bias] = tree.children[0].children.flatMap(({ children }) => children);
+  assert.deepEqual([norm.count, norm.parameters, bias.count], [24n, 48n, 1n]);
+});
+
+test("tensors of one name with other shapes are two rectangles with keys of their own", () => {
+  const layer = (n) => tensor("block.{layer}.mlp", "mlp", n, { stack: "block.|", shape: [n], layers: 1n, copies: 1n });
+  const [group] = groupTensors([layer(2n), layer(3n)], "m").children[0].children;
+  assert.equal(new Set(group.children.map(({ key }) => key)).size, 2);
 });
 
 test("a grid has a cell of equal area for each copy", () => {
