@@ -223,6 +223,31 @@ def test_a_module_that_several_layers_use_has_one_adapter() -> None:
     assert [(module.copies, module.parameters) for module in result.modules] == [(1, 2 * 4096)]
 
 
+@pytest.mark.parametrize(
+    ("model_type", "targets", "trainable"),
+    [
+        ("bart", "embed_tokens", 410_312),  # of encoder and decoder, which have the table of model.shared
+        ("florence2", "embed_tokens", 410_312),
+        ("fsmt", "embed_tokens", 344_384),
+        ("pi0", "embed_tokens", 2_069_504),
+        ("prophetnet.ProphetNetForCausalLM", "word_embeddings", 252_368),
+        ("seamless_m4t", "embed_tokens", 2_057_008),
+        ("t5", "embed_tokens", 261_120),
+        ("t5", "shared", 130_560),
+        ("t5.T5EncoderModel", "embed_tokens", 130_560),
+        ("bert", "position_embeddings,token_type_embeddings", 8_200),
+        ("gpt2", "wpe", 7_168),
+        ("llava", "position_embedding", 6_404),
+        ("prophetnet", "word_embeddings,ngram_embeddings", 382_656),
+        ("t5", "relative_attention_bias", 320),
+        ("whisper", "embed_positions", 10_864),
+    ],
+)
+def test_every_embedding_of_the_reference_takes_an_adapter(model_type: str, targets: str, trainable: int) -> None:
+    """Source: peft 0.21.2 with r=4 on the reference's default model."""
+    assert pc.lora(default_document(model_type), r=4, targets=targets).trainable == trainable
+
+
 def test_layers_that_checkpoints_fuse_have_an_adapter_each_under_their_names_in_the_reference() -> None:
     # GteAttention has q, k and v of 768², GteMLP gate and up of 3,072 × 768; the released files fuse both
     modules = {module.name.rpartition(".")[2]: module for module in pc.lora({"model_type": "gte"}, r=1).modules}

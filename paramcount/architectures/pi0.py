@@ -80,6 +80,7 @@ class Pi0(Sizes):
     reference = "PI0ForConditionalGeneration"
     reference_names = {
         "paligemma_with_expert.gemma_expert.model.": "model.dit.",
+        "paligemma_with_expert.gemma_expert.lm_head.": "model.dit.embed_tokens.",
         "paligemma_with_expert.paligemma.model.language_model.model.": "model.vlm.language_model.",
         "paligemma_with_expert.paligemma.model.": "model.vlm.",
         "action_": "embed_action_time.action_",

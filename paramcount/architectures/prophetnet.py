@@ -59,6 +59,7 @@ class ProphetNet(Sizes):
     """Source: arXiv:2001.04063, section 3."""
 
     reference = "ProphetNetForConditionalGeneration"
+    table_copies = {"word_embeddings": "encoder.word_embeddings"}
     linear_by_component = False
     conditions = (*CONDITIONS, looks_at_the_encoder)
 
@@ -110,6 +111,7 @@ class ProphetNetDecoder(Sizes):
     """Source: arXiv:2001.04063, section 3."""
 
     reference = "ProphetNetForCausalLM"
+    table_copies = {"word_embeddings": "decoder.word_embeddings"}
     linear_by_component = False
     conditions = CONDITIONS
 

@@ -24,6 +24,7 @@ class SeamlessM4T(SinusoidalSeq2Seq):
     """Source: arXiv:2308.11596, section 4.2; modeling_seamless_m4t.py of the reference."""
 
     reference = "SeamlessM4TForTextToText"
+    table_copies = {"shared": "text_encoder.embed_tokens"}
     base_model = ""
     unused_keys = OTHER_PARTS
     conditions = (padding_inside(0), positions_after_padding(0))

@@ -67,6 +67,7 @@ class T5(Sizes):
     """
 
     reference = "T5ForConditionalGeneration"
+    table_copies = {"shared": "encoder.embed_tokens"}
     conditions = BUCKETS
     float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
     shares_bias: ClassVar[bool] = True  # all layers of a stack read the first one's table of relative positions

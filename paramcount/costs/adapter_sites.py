@@ -20,6 +20,8 @@ MODULES = ("linear", "convolution", "embedding")  # kinds of sites that are modu
 MOST_DECLARED = 1_000_000  # tensors of a model
 # Components whose matrices are usually no linear layers of the reference.
 NOT_LINEAR = ("experts", "router")
+# Components of other tables, if their names end in ".weight": of tokens, segments and positions.
+OTHER_TABLES = ("other_embedding", "position")
 # The experts' matrices before transformers 5, if checkpoints do not have them one by one.
 FORMER = ("gate_proj", "up_proj", "down_proj")
 
@@ -166,12 +168,31 @@ def rename_facts(facts: MatrixFacts) -> MatrixFacts:
 
 def list_all_tensors(count: Count) -> Iterator[Tensor]:
     """The parameters of all modules, those that are reused once, and those that no forward pass reads."""
-    unreachable = (tensor for tensor, _ in list_unreachable(count.sizes, count.head))
-    for tensor in (*list_reference_tensors(count), *unreachable):
+    tensors = [*list_reference_tensors(count), *(tensor for tensor, _ in list_unreachable(count.sizes, count.head))]
+    names = {tensor.name for tensor in tensors}
+    copies = merge_facts(count.sizes).table_copies
+    tables = [tensor for tensor in tensors if tensor.component == "embedding" and not tensor.tied_to]
+    copied = (
+        table._replace(name=name, tied_to=table.name)
+        for table in tables
+        if (name := name_copy(table.name, copies)) and name not in names
+    )
+    for tensor in (*tensors, *copied):
         is_reused = tensor.tied_to == tensor.name and tensor.component != "lm_head"
         if tensor.part != "mtp" and tensor.role == "parameter" and not is_reused:
             tied_to = rename(tensor.tied_to, count.sizes.reference_names) if tensor.tied_to else None
             yield tensor._replace(name=rename(tensor.name, count.sizes.reference_names), tied_to=tied_to)
+
+
+def name_copy(table: str, copies: Mapping[str, str]) -> str:
+    """The name of the module with the same token embedding; empty if there is none. `copies`: as in `Sizes`.
+
+    >>> name_copy("model.shared.weight", {"shared": "encoder.embed_tokens"})
+    'model.encoder.embed_tokens.weight'
+    """
+    module, _, leaf = table.rpartition(".")
+    found = (f"{module.removesuffix(end)}{copy}.{leaf}" for end, copy in copies.items() if ends_in(module, end))
+    return next(found, "")
 
 
 def find_kind(tensor: Tensor, facts: MatrixFacts, linear: Container[str], tables: Container[str]) -> str:
@@ -186,7 +207,7 @@ def find_kind(tensor: Tensor, facts: MatrixFacts, linear: Container[str], tables
         return "convolution"
     if is_matrix and component == "router":
         return "router"
-    if is_matrix and is_table and name not in linear:
+    if is_matrix and (is_table or component in OTHER_TABLES) and name not in linear:
         return "embedding"
     is_expert = component == "experts" and len(tensor.shape) > 1 and not name.endswith("bias")
     return "experts" if is_expert else ""
@@ -204,6 +225,7 @@ def find_weights(count: Count, modules: Modules) -> tuple[dict[str, bool], set[s
     """The matrices of linear layers, each with whether it is stored [in, out], and the tables of lookups, by name."""
     linear: dict[str, bool] = {}
     tables: set[str] = set()
+    copies = merge_facts(count.sizes).table_copies
     unreachable = [(group.flow, "decoder") for group in count.sizes.unreachable(given("tokens", "tokens"))]
     for out, part in (*list_flows(count.sizes, count.head), *unreachable):
         for data, prefix, repeats, where in list_steps(out, part):
@@ -213,7 +235,7 @@ def find_weights(count: Count, modules: Modules) -> tuple[dict[str, bool], set[s
                 if isinstance(data.operation, Linear):
                     linear |= dict.fromkeys(names, data.operation.transposed)
                 elif isinstance(data.operation, Lookup):
-                    tables.update(names)
+                    tables.update(names, filter(None, (name_copy(table, copies) for table in names)))
     return linear, tables
 
 

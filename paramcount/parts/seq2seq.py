@@ -5,7 +5,7 @@ Decoder layers have cross-attention to the encoder's output.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -139,6 +139,7 @@ def pre_norm_layer(c: Stacks, s: Stack, x: Data, *memory: Data) -> Data:
 class Seq2Seq(Stacks):
     """An encoder and a decoder."""
 
+    table_copies: ClassVar[Mapping[str, str]] = {"shared": "encoder.embed_tokens"}
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1),)
     has_logits_bias: ClassVar[bool] = True  # kept but not learned
     # Names of the stacks, and of the token embedding that they share.

@@ -216,6 +216,9 @@ class Sizes(BaseModel):
     # {start of a name in checkpoints: start in the reference}, and the same of parts inside names, which begin with a
     # dot. The longest start counts, and every part. Not those of nested models.
     reference_names: ClassVar[Mapping[str, str]] = {}
+    # {ending of the name of a token embedding: ending of another module of the reference that has the same table}, if
+    # neither checkpoints nor a forward pass name it.
+    table_copies: ClassVar[Mapping[str, str]] = {}
     # Whether the components determine which matrices are linear layers in the reference.
     linear_by_component: ClassVar[bool] = True
     # Names of blocks that the reference builds anew for each use, with the parameters of the first one: each of them

@@ -287,3 +287,19 @@ def test_other_methods_do_not_apply_to_stacked_experts(method: str) -> None:
 @pytest.mark.parametrize("name", [name for name in sorted(MODEL_TYPES)[::12] if can_be_built(name)])
 def test_patterns_indices_and_full_names_choose_the_modules_that_peft_adapts(name: str) -> None:
     assert list(find_differences(name)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "targets"),
+    [
+        ("bart", ["embed_tokens", "embed_positions"]),
+        ("bert", ["position_embeddings", "token_type_embeddings"]),
+        ("florence2", ["embed_tokens"]),
+        ("pi0", ["embed_tokens"]),
+        ("prophetnet", ["word_embeddings", "ngram_embeddings"]),
+        ("seamless_m4t", ["embed_tokens", "shared"]),
+        ("t5", ["embed_tokens", "shared", "relative_attention_bias"]),
+    ],
+)
+def test_every_embedding_takes_an_adapter(name: str, targets: list[str]) -> None:
+    compare_or_refuse(default_document(name), lora_config(r=4, target_modules=targets), r=4, targets=targets)

@@ -61,6 +61,7 @@ class MatrixFacts(NamedTuple):
     linear_heads: tuple[str, ...]
     rebuilt_blocks: tuple[str, ...]
     modules: Mapping[str, tuple[str, ...]]
+    table_copies: Mapping[str, str]
     linear_by_component: bool
     has_other_linear_layers: bool
 
@@ -177,11 +178,12 @@ def merge_facts(sizes: Sizes) -> MatrixFacts:
 def _merge_facts(parts: tuple[type[Sizes], ...]) -> MatrixFacts:
     names = {
         fact: tuple(dict.fromkeys(name for part in parts for name in getattr(part, fact)))
-        for fact in MatrixFacts._fields[:-3]
+        for fact in MatrixFacts._fields[:-4]
     }
     return MatrixFacts(
         **names,
         modules={stored: names for part in parts for stored, names in part.modules.items()},
+        table_copies={table: copy for part in parts for table, copy in part.table_copies.items()},
         linear_by_component=all(part.linear_by_component for part in parts),
         has_other_linear_layers=any(part.has_other_linear_layers for part in parts),
     )
