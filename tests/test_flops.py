@@ -137,7 +137,7 @@ def test_other_attention_has_one_way_to_decode(model: object) -> None:
 def test_keys_of_an_indexer_are_no_latents() -> None:
     # DeepSeek-V3.2: beside the latents of 512 and the rotated keys of 64, an indexer caches keys of 128
     longer, shorter = (pc.flops("deepseek-v3.2", context=n).by_component["attention"] for n in (1001, 1000))
-    scores = 2 * 61 * 64 * (128 + 1)  # of the indexer: 64 heads of 128, each with a weight
+    scores = 2 * 61 * 64 * (128 + 1)  # 64 heads of 128; DeepseekV32Indexer sums them by weights @ scores
     assert longer - shorter == 2 * 61 * 128 * (512 + 64 + 512) + scores
 
 
