@@ -94,6 +94,22 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"model_type": "gemma3", "text_config": {"dtype": "foo"}},
         "text_config.dtype = 'foo' (expected the name of a data type in torch, such as bfloat16)",
     ),
+    "a null epsilon of Falcon": (
+        {"model_type": "falcon", **TINY, "layer_norm_epsilon": None},
+        "layer_norm_epsilon = null (expected a value, or no such key)",
+    ),
+    "a null epsilon of Cohere": (
+        {"model_type": "cohere", **TINY, "layer_norm_eps": None},
+        "layer_norm_eps = null (expected a value, or no such key)",
+    ),
+    "a null factor of Granite": (
+        {"model_type": "granitemoe", **SMALL, "residual_multiplier": None},
+        "residual_multiplier = null (expected a value, or no such key)",
+    ),
+    "a null activation of BART": (
+        {"model_type": "bart", **TINY, "encoder_layers": 1, "decoder_layers": 1, "activation_function": None},
+        "activation_function = null (expected a value, or no such key)",
+    ),
     "one rotated value of pairs": (
         {"model_type": "codegen", **TINY, "rotary_dim": 1},
         "rotary_dim = 1 is odd, but rotary embedding rotates pairs (expected an even number)",

@@ -1,6 +1,7 @@
 """BART: an encoder-decoder with learned positions, post-norm, one token embedding for encoder, decoder and LM head."""
 
 from paramcount.parts.seq2seq import Seq2Seq, Stacks, TiedDecoder, post_norm_layer, scale_embedding
+from paramcount.sizes.conditions import not_null
 
 
 class BartStacks(Stacks):
@@ -11,16 +12,21 @@ class BartStacks(Stacks):
     norms_embedding = True
 
 
+ASKED = not_null("activation_function", "activation_dropout", "dropout", "init_std")
+
+
 class Bart(BartStacks, Seq2Seq):
     """Source: arXiv:1910.13461, section 2.1; order of operations: BartModel."""
 
     reference = "BartForConditionalGeneration"
+    conditions = (*Seq2Seq.conditions, ASKED)
 
 
 class BartDecoder(BartStacks, TiedDecoder):
     """Source: arXiv:1910.13461, section 2.1; order of operations: BartDecoder."""
 
     reference = "BartForCausalLM"
+    conditions = (*TiedDecoder.conditions, ASKED)
 
 
 class PLBart(Bart):

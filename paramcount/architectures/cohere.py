@@ -15,7 +15,7 @@ class Cohere(AttentionDecoder):
 
     reference = "CohereForCausalLM"
     rotated = "d_head"
-    conditions = (padding_in_table(0), not_null("logit_scale"))
+    conditions = (padding_in_table(0), not_null("logit_scale", "layer_norm_eps"))
     defaults = {"vocab_size": 256000, "d_model": 8192, "n_layers": 40, "n_heads": 64}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)

@@ -30,7 +30,7 @@ from paramcount.sizes import (
     hf,
     setting,
 )
-from paramcount.sizes.conditions import angles_fit_heads, memory_needs_a_decoder, padding_inside
+from paramcount.sizes.conditions import angles_fit_heads, memory_needs_a_decoder, not_null, padding_inside
 from paramcount.sizes.rules import check_even
 
 TABLE = "esm.embeddings.word_embeddings.weight"
@@ -60,6 +60,7 @@ class Esm(Encoder):
 
     reference = "EsmForMaskedLM"
     conditions: ClassVar[tuple[Condition, ...]] = (
+        not_null("layer_norm_eps", "hidden_dropout_prob"),
         memory_needs_a_decoder,
         padding_is_known,
         mask_is_known,

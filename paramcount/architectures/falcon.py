@@ -110,7 +110,9 @@ class Falcon(FalconLayers):
     reference = "FalconForCausalLM"
     copied_modules = ("modeling_falcon",)
     linear_by_component = False
-    conditions: ClassVar[tuple[Condition, ...]] = (not_null("hidden_size"),)
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        not_null("hidden_size", "layer_norm_epsilon", "activation", "attention_dropout", "hidden_dropout"),
+    )
     defaults = {"vocab_size": 65024, "n_layers": 32}
 
     d_model: Positive = hf("n_embed", "hidden_size", absent=4544, null=ABSENT)

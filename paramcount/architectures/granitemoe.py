@@ -10,8 +10,8 @@ from paramcount.flow import Data, linear, route, scale_by
 from paramcount.parts.decoder import AttentionDecoder, Decoder
 from paramcount.parts.settings import get_setting
 from paramcount.parts.stacked import packed_mlp, stacked_experts
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, equal_to, hf, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, equal_to, hf, setting
+from paramcount.sizes.conditions import not_null, padding_in_table
 
 RELEASED = ("router.layer", "input_linear.weight", "output_linear.weight")  # router, gate and up, down
 SHARED = ("shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight")
@@ -31,7 +31,10 @@ class GraniteMoe(AttentionDecoder):
         ".router.layer": (".router",),
     }
     rotated = "d_head"
-    conditions = (padding_in_table(None),)
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        padding_in_table(None),
+        not_null("embedding_multiplier", "residual_multiplier", "logits_scaling"),
+    )
     moe_names: ClassVar[tuple[str, str, str]] = RELEASED
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 

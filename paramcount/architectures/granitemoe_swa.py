@@ -8,6 +8,7 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Rope, rope, scale_by
 from paramcount.parts.decoder import Kinds
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Indices, Positive, Words, derived, hf, per_layer, setting
+from paramcount.sizes.conditions import not_null
 from paramcount.sizes.rules import check_layer_indices, check_layer_types
 
 KINDS = ("full_attention", "sliding_attention", "attention")  # the last is the older word for the first
@@ -36,6 +37,7 @@ class GraniteMoeSWA(GraniteMoeShared):
     """Source: GraniteMoeSWAAttention and GraniteMoeSWADecoderLayer of the reference, modeling_granitemoe_swa.py."""
 
     reference = "GraniteMoeSWAForCausalLM"
+    conditions = (*GraniteMoeShared.conditions, not_null("attention_multiplier"))
     moe_names = NAMES
 
     layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[i % 4 > 0] for i in per_layer(c)), null=ABSENT)

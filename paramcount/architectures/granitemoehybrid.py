@@ -10,7 +10,7 @@ from paramcount.parts.decoders import layers_by_type
 from paramcount.parts.stacked import packed_mlp
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Word, Words, derived, hf
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
 from paramcount.sizes.mixers import (
     check_mamba_heads,
@@ -39,7 +39,12 @@ class GraniteMoeHybrid(Decoder):
     modules = GraniteMoe.modules
     rotated = "d_head"
     own_layer_types = True  # it has another name that counts before it
-    conditions = (padding_in_table(None), check_mamba_heads, null_counts("layers_block_type"))
+    conditions = (
+        padding_in_table(None),
+        check_mamba_heads,
+        null_counts("layers_block_type"),
+        not_null("embedding_multiplier", "residual_multiplier", "logits_scaling"),
+    )
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
 
     layer_types: Words = hf("layers_block_type", "layer_types", absent=all_mamba, null=ABSENT)
