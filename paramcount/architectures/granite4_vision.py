@@ -139,7 +139,12 @@ def layer_pairs(js: ConfigJson) -> list[tuple[int, int]]:
 
 def corner_layers(js: ConfigJson) -> tuple[int, ...]:
     found = js.get("spatial_target_layers")
-    return tuple((12, 15, 18, 21) if found is None else found)[:N_CORNERS]
+    layers: tuple[int, ...] = tuple((12, 15, 18, 21) if found is None else found)
+    if len(layers) > N_CORNERS:  # Granite4VisionModel has as many spatial_projectors and indexes them
+        raise ParamcountError(
+            f"= {describe_value(found)}", where="spatial_target_layers", expected=f"at most {N_CORNERS} layers"
+        )
+    return layers
 
 
 def target_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
@@ -329,3 +334,7 @@ class Granite4Vision(Sizes):
         if not c.target_layers:
             expected = "a layer, or one in deepstack_layer_map"
             raise ParamcountError("= []", where="spatial_target_layers", expected=expected)
+        n = len(c.target_layers)
+        if not n - N_CORNERS <= c.n_views <= n:
+            expected = f"a number from {max(0, n - N_CORNERS)} to {n}, because target_layers has {n} layers"
+            raise ParamcountError(f"= {c.n_views}", where=FieldName("n_views"), expected=expected)
