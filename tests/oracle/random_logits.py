@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import math
 import random
-import sys
 import warnings
 from collections.abc import Iterator
 from copy import deepcopy
@@ -278,4 +277,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
