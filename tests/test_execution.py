@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import paramcount as pc
+from paramcount.counting.sum_weights import list_flows
 from paramcount.execution import memory, run_model
+from paramcount.flow import HiddenStates, list_steps
 from paramcount.flow.operation import Array
 from tests.gpt2_files import write_weights
 from tests.small_models import GPT2, LLAMA, MIXTRAL, TOKENS, make_arrays, write_model
@@ -421,3 +423,30 @@ def test_decoding_behind_an_encoder_gives_the_logits_of_the_whole_text() -> None
 def test_an_encoder_without_input_says_which_is_missing() -> None:
     with pytest.raises(pc.ParamcountError, match="source_tokens"):
         pc.run(T5, make_arrays(T5), TOKENS)
+
+
+PERCEIVER = {
+    "model_type": "perceiver", "vocab_size": 23, "d_model": 16, "d_latents": 12, "num_latents": 5,
+    "num_self_attention_heads": 2, "num_cross_attention_heads": 2, "max_position_embeddings": 11,
+}  # fmt: skip
+
+
+def test_blocks_that_run_again_compute_as_many_layers_with_the_same_weights() -> None:
+    """Source: PerceiverEncoder of the reference applies its self_attends num_blocks times."""
+    again = {**PERCEIVER, "num_self_attends_per_block": 1, "num_blocks": 4}
+    arrays = make_arrays(again)
+    copies = {name.replace("self_attends.0.", f"self_attends.{i}."): a for name, a in arrays.items() for i in range(4)}
+    expected = pc.run({**PERCEIVER, "num_self_attends_per_block": 4, "num_blocks": 1}, copies, TOKENS).logits
+    np.testing.assert_allclose(pc.run(again, arrays, TOKENS).logits, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_internvl_projects_the_states_of_the_layer_that_its_config_names() -> None:
+    """Source: InternVLModel.get_image_features of the reference: the last layer has another path than the others."""
+    found = {}
+    for layer in (None, -1, -2):
+        stated = {} if layer is None else {"vision_feature_layer": layer}
+        with pytest.warns(pc.ConfigWarning):
+            out, _ = next(iter(list_flows(pc.load({"model_type": "internvl", **stated}).settled_sizes)))
+        operations = [data.operation for data, *_ in list_steps(out)]
+        found[layer] = [operation.of for operation in operations if isinstance(operation, HiddenStates)]
+    assert found == {None: [], -1: [], -2: [(-2,)]}

@@ -5,12 +5,13 @@ Squares of patches become one vector.
 
 from typing import Any, ClassVar
 
+from paramcount.architectures.llava import viewed_layers
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import add_positions, attend, class_token, linear, merge_squares, multiply_vector, other_tokens
 from paramcount.flow.graph import Data, Undescribed, Weight
 from paramcount.flow.operations.elementwise import activate, layer_norm, rms_norm
 from paramcount.parts.composite import FORMER_PREFIXES, Multimodal
-from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
+from paramcount.parts.vision import States, VisionEncoder, embed_patches, encoder_mlp, select_states
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, setting
 from paramcount.sizes.conditions import one_of
 
@@ -73,9 +74,11 @@ class InternVision(InternVisionLayers):
     mask_token: Flag = hf("use_mask_token", absent=False)
     absolute_positions: Flag = hf("use_absolute_position_embeddings", absent=True)
 
-    def forward(c, pixels: Data) -> Data:
-        """One image to vectors of the class token and the patches."""
+    def forward(c, pixels: Data, states: States | None = None) -> Data:
+        """One image to vectors of the class token and the patches. `states`: those of some layers instead."""
         x = c.encode(c.embed(pixels), name=c.layers_name)
+        if states is not None:
+            return select_states(x, states)
         return layer_norm(x, "layernorm", c.norm_eps) if c.last_norm else x
 
     def embed(c, pixels: Data) -> Data:
@@ -111,7 +114,12 @@ class InternVL(Multimodal):
     n_merged: Positive = derived(lambda js, c: int(1 / js.get("downsample_ratio", 0.5)) ** 2)
 
     image_token = setting("image_token_id", default=151667)
+    views: ClassVar = viewed_layers(-1)
     activation: ClassVar = setting("projector_hidden_act", default="gelu")
+
+    def encode(c: Any, pixels: Data) -> Data:
+        encoded: Data = c.vision.forward(pixels) if c.views == (-1,) else c.vision.forward(pixels, (c.views, 1))
+        return encoded
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         """Squares of patches to vectors of the language model's size."""

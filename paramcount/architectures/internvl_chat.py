@@ -61,6 +61,7 @@ class InternVLChat(InternVL):
     vision: InternViT  # type: ignore[assignment]
 
     image_token = Unknown("image_token")  # not in config.json: the tokenizer names it
+    views = (-1,)  # of all releases
     activation = "gelu"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, NamedTuple, Protocol, cast
@@ -318,16 +318,24 @@ def find_kept(out: Data) -> set[int]:
 def locate(weight: Weight, scope: Scope) -> tuple[str, int | None]:
     """(tensor name in the checkpoint, index of the expert in it if all experts are stored as one tensor)."""
     record = locate_weight(weight, scope.prefix, scope.repeats, scope.part)
-    name, expert = record.tied_to or record.name, None
-    indexed = [repeat for repeat in scope.repeats if repeat.axis != "use"]
-    for i, (repeat, index) in enumerate(zip(indexed, scope.indices, strict=True)):
-        place = f"{{{repeat.axis}}}"
-        inner = sum(other.axis == repeat.axis for other in indexed[i + 1 :])
+    expert, places = None, []
+    repeats = (repeat for repeat in scope.repeats if repeat.axis != "use")
+    for repeat, index in zip(repeats, scope.indices, strict=True):
         if repeat is record.stacked:
             expert = index - int(repeat.runs[0][0])
-        elif name.count(place) > inner:  # else it runs the layers inside it again
-            name = name.replace(place, str(index), 1)
-    return name, expert
+        else:
+            places.append((repeat.axis, index))
+    return fill_indices(record.tied_to or record.name, places), expert
+
+
+def fill_indices(name: str, places: Sequence[tuple[str, int]]) -> str:
+    """The name of a tensor with indices in it. `places`: (axis, index), outermost first; if the name has fewer, then
+    layers inside others run again, and the inner ones give the index.
+    """
+    for i, (axis, index) in enumerate(places):
+        if name.count(f"{{{axis}}}") > sum(inner == axis for inner, _ in places[i + 1 :]):
+            name = name.replace(f"{{{axis}}}", str(index), 1)
+    return name
 
 
 def count_layers(out: Data) -> int:

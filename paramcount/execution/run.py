@@ -12,7 +12,7 @@ import numpy as np
 from paramcount.counting.sum_weights import list_flows
 from paramcount.counting.tensors import list_tensors
 from paramcount.errors import ParamcountError, join_words, make_printable
-from paramcount.execution.evaluate import Evaluation, Observer, Value, Weights
+from paramcount.execution.evaluate import Evaluation, Observer, Value, Weights, fill_indices
 from paramcount.execution.inputs import check_inputs, omit_missing
 from paramcount.execution.memory import check_memory, estimate_memory
 from paramcount.execution.weights import StoredWeights, open_weights
@@ -244,9 +244,7 @@ def list_reads(out: Data, part: str) -> Iterator[tuple[str, tuple[int, ...], int
         name, shape = record.tied_to or record.name, tuple(int(n) for n in record.weight.shape)
         repeats = [repeat for repeat in record.repeats if repeat.axis != "use" and repeat is not record.stacked]
         for indices in product(*(repeat.indices for repeat in repeats)):
-            full = name
-            for repeat, index in zip(repeats, indices):
-                full = full.replace(f"{{{repeat.axis}}}", str(index), 1)
+            full = fill_indices(name, [(repeat.axis, index) for repeat, index in zip(repeats, indices)])
             if full not in seen and 0 not in shape:
                 seen.add(full)
                 yield full, shape, 0 if record.stacked else None

@@ -351,6 +351,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": QWEN2, "vision_config": {**VISION, "image_size": [16, 16], "patch_size": [4, 4]}, **PLACEHOLDER,
         "projector_hidden_act": "silu",
     },
+    "internvl, earlier layer": {
+        "text_config": QWEN2, "vision_config": {**VISION, "image_size": [16, 16], "patch_size": [4, 4]}, **PLACEHOLDER,
+        "vision_feature_layer": -2,
+    },
     "internvl, RMS norms": {
         "text_config": QWEN2, **PLACEHOLDER,
         "vision_config": {

@@ -1445,6 +1445,12 @@ LOGITS_ONLY: dict[str, dict[str, Any]] = {
         "num_blocks": 2, "self_attention_widening_factor": 3, "cross_attention_widening_factor": 2,
         "hidden_act": "relu", "use_query_residual": False,
     },
+    "perceiver, one layer again": {
+        "vocab_size": 96, "d_model": 32, "d_latents": 24, "num_latents": 7, "num_self_attends_per_block": 1,
+        "num_self_attention_heads": 4, "num_cross_attention_heads": 2, "max_position_embeddings": 11,
+        "num_blocks": 4, "self_attention_widening_factor": 3, "cross_attention_widening_factor": 2,
+        "hidden_act": "relu", "use_query_residual": False,
+    },
     "longformer": {**BERT, "attention_window": 4, "layer_norm_eps": 1e-2},
     "longformer, windows": {
         **BERT, "attention_window": [4, 8], "hidden_act": "relu", "pad_token_id": 0, "tie_word_embeddings": False,
