@@ -45,9 +45,9 @@ class Reader(NamedTuple):
     added: dict[str, Any]  # keys beside those of `find_document`
     by_function: bool  # whether a function reads the key, rather than the setting itself
 
-    def make_document(self, value: Any) -> dict[str, Any]:
-        """The config.json with this value."""
-        document = copy.deepcopy({**find_document(self.name), **self.added})
+    def make_document(self, value: Any, base: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The config.json with this value. `base`: another one of the model type."""
+        document = copy.deepcopy({**(find_document(self.name) if base is None else base), **self.added})
         place = document
         for step in self.path[:-1]:
             place[step] = place.get(step) or {}

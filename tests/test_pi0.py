@@ -11,6 +11,7 @@ from paramcount.flow.operations import Sinusoids
 from paramcount.huggingface.config import read_config
 from tests.oracle.differential import set_path
 from tests.oracle.images import CONFIGS
+from tests.small_models import make_arrays
 
 
 def change(path: str, value: object) -> dict[str, Any]:
@@ -70,6 +71,13 @@ def test_actions_are_denoised_and_no_token_is_decoded() -> None:
         pc.trace(config, past=3)
     flops = pc.flops(config, context=7)
     assert (flops.flops_per_token, flops.by_component) == (None, {})
+
+
+def test_without_an_image_and_actions_nothing_runs() -> None:
+    # modeling_pi0.py: without pixel_values, nothing embeds the prompt; the actions are read with its cache alone
+    config = {"model_type": "pi0", **CONFIGS["pi0"]}
+    with pytest.raises(pc.ParamcountError, match=r"^the input pixels is missing \(expected pixels=…\)$"):
+        pc.run(config, make_arrays(config), [3, 1, 4])
 
 
 def test_sines_and_cosines_of_the_time() -> None:

@@ -19,6 +19,10 @@ from tests.settings import list_readers
 from tests.small_models import LLAMA
 
 YARN = {"rope_type": "yarn", "factor": 2.0}
+LLAMA3 = {
+    "rope_type": "llama3", "factor": 2.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}  # fmt: skip
 INF, NAN = float("inf"), float("nan")
 BASE = "a positive number"
 WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (  # (model type, keys, error)
@@ -36,6 +40,23 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (  # (model type, keys, err
     ("llama", {"rope_scaling": {**YARN, "factor": "2"}}, f"rope_scaling.factor = '2' (expected {BASE})"),
     ("llama", {"rope_scaling": {**YARN, "truncate": 1}}, "rope_scaling.truncate = 1 (expected true or false)"),
     ("llama", {"rope_parameters": {"rope_theta": "x"}}, f"rope_parameters.rope_theta = 'x' (expected {BASE})"),
+    # modeling_rope_utils.py divides original_max_position_embeddings by both
+    (
+        "llama",
+        {"rope_scaling": {**LLAMA3, "high_freq_factor": 0}},
+        "rope_scaling.high_freq_factor = 0 (expected a number",
+    ),
+    (
+        "llama",
+        {"rope_scaling": {**LLAMA3, "low_freq_factor": 0.0}},
+        "rope_scaling.low_freq_factor = 0.0 (expected a num",
+    ),
+    # its validation asks for each key of the kind, which no null states
+    (
+        "llama",
+        {"rope_scaling": {**LLAMA3, "high_freq_factor": None}},
+        "rope_scaling.high_freq_factor = null (expected a number",
+    ),
     ("baichuan", {"rms_norm_eps": "1e-6"}, "rms_norm_eps = '1e-6' (expected a non-negative number)"),
     (
         "baichuan",

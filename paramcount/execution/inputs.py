@@ -57,6 +57,8 @@ class Omission:
             return inputs[1]
         if any(value is None for value in inputs[:needed]):
             return None
+        if isinstance(operation, Layers) and None in inputs[len(inputs) - operation.n_others :]:
+            return None  # every layer returns another second value
         if isinstance(operation, Insert) and None in inputs:
             return inputs[0]
         if isinstance(operation, Tuple) and not any(inputs[1:]):

@@ -77,6 +77,7 @@ NATURAL, POSITIVE = integer_from(0), integer_from(1)
 NUMBER = Kind("a number", is_number)
 LEAST_ZERO = Kind("a non-negative number", lambda value: is_number(value) and value >= 0)
 ABOVE_ZERO = Kind("a positive number", lambda value: is_number(value) and value > 0)
+NOT_ZERO = Kind("a number other than 0", lambda value: is_number(value) and value != 0, takes_null=False)
 WORD = Kind("a string", lambda value: isinstance(value, str))
 OBJECT = Kind("a JSON object", lambda value: isinstance(value, Mapping))
 INTEGERS, NUMBERS = list_of(INTEGER, "integers"), list_of(NUMBER, "numbers")
@@ -117,12 +118,13 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
     (
         NUMBER,
         "alpha attention_factor attention_logit_cap attention_multiplier attention_value_scale attn_scale clip_qkv"
-        " dim_model_base embedding_scale final_logit_softcapping floor_scale gate_lower_bound high_freq_factor"
+        " dim_model_base embedding_scale final_logit_softcapping floor_scale gate_lower_bound"
         " kda_lower_bound linear_lower_bound llama_4_scaling_beta log_scaling_n_floor logits_scaling long_mscale"
-        " low_freq_factor mamba_dt_min moe_eval_capacity_token_fraction moe_normalize_expert_weights"
+        " mamba_dt_min moe_eval_capacity_token_fraction moe_normalize_expert_weights"
         " moe_router_logit_softcapping moe_token_dropout mscale mscale_all_dim residual_multiplier rope_ratio"
         " routed_scaling_factor scale_depth short_mscale softmax_scale time_step_min",
     ),
+    (NOT_ZERO, "high_freq_factor low_freq_factor"),  # the reference divides the context by them
     (LEAST_ZERO, "layer_norm_eps partial_rotary_factor rms_norm_eps rotary_dim rotary_pct"),
     (
         ABOVE_ZERO,
@@ -134,7 +136,8 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
         "base compress_rope_theta global_rope_theta local_rope_theta rope_local_base_freq rope_theta rotary_emb_base"
         " swa_rope_theta",
     ),
-    (NUMBERS, "layer_rope_theta long_factor short_factor xdrope_section"),
+    (NUMBERS, "layer_rope_theta xdrope_section"),
+    (NUMBERS._replace(takes_null=False), "long_factor short_factor"),
     (list_of(INTEGERS, "lists of integers"), "resblock_dilation_sizes"),
     (either(NUMBER, NUMBERS), "activation_sparsity_pattern"),
     (list_of(BOUND, "2 numbers", 2), "time_step_limit"),

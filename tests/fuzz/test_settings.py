@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from itertools import product
 from typing import Any
 
 import pytest
 
 import paramcount as pc
+from tests.cases import load_cases
 from tests.fuzz.frame import EXAMPLES, call_or_refuse
 from tests.settings import ODD_VALUES, Reader, list_readers
+from tests.small_models import make_arrays
 
 pytestmark = pytest.mark.fuzz
 
@@ -33,16 +36,20 @@ SLOW: tuple[Callable[[pc.Model], object], ...] = (
 EVERY_SLOW = 20  # of so many accepted values one is drawn, too
 
 
-def list_examples() -> list[tuple[Reader, Any]]:
+LARGEST_RUN = 10**6  # parameters of a model that is run
+TOKENS = [3, 1, 4]
+
+
+def list_examples(readers: Iterable[Reader], most: int) -> list[tuple[Reader, Any]]:
     """Readers and values in a fixed random order. EXAMPLES=20000 tries them all."""
-    examples = list(product(list_readers(), ODD_VALUES))
+    examples = list(product(readers, ODD_VALUES))
     random.Random(0).shuffle(examples)  # noqa: S311 not for secrets
-    return examples[: 10 * EXAMPLES]
+    return examples[:most]
 
 
 def test_every_command_answers_or_refuses_an_odd_setting() -> None:
     verdicts = {"read": 0, "refused": 0}
-    for reader, value in list_examples():
+    for reader, value in list_examples(list_readers(), 10 * EXAMPLES):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -54,4 +61,52 @@ def test_every_command_answers_or_refuses_an_odd_setting() -> None:
         except Exception as error:
             error.add_note(f"{reader}: {str(value)[:100]}")
             raise
+    assert verdicts["refused"] > verdicts["read"] > 0
+
+
+@cache
+def find_small() -> Mapping[str, Mapping[str, Any]]:
+    """{model type: its smallest config.json that the reference builds}, if it is run in a moment."""
+    found = {}
+    for name, cases in load_cases().items():
+        built = [case for case in cases if case.get("total", LARGEST_RUN) < LARGEST_RUN]
+        if built:
+            found[name] = min(built, key=lambda case: case["total"])["config"]
+    return found
+
+
+@cache
+def make_weights(name: str) -> Mapping[str, Any]:
+    return make_arrays(find_small()[name])
+
+
+@cache
+def list_inputs(name: str) -> Mapping[str, Any]:
+    """What the model reads besides its tokens, as far as these are tokens too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            pc.run(find_small()[name], make_weights(name), TOKENS)
+        except pc.ParamcountError as error:
+            return {"source_tokens": TOKENS} if "source_tokens" in str(error) else {}
+    return {}
+
+
+def run_model(name: str, document: Mapping[str, Any]) -> object:
+    return pc.run(document, make_weights(name), TOKENS, **list_inputs(name))
+
+
+def test_run_computes_or_refuses_an_odd_setting() -> None:
+    verdicts = {"read": 0, "refused": 0}
+    readers = [reader for reader in list_readers() if reader.name in find_small()]
+    for reader, value in list_examples(readers, EXAMPLES):
+        document = reader.make_document(value, find_small()[reader.name])
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = call_or_refuse(lambda: run_model(reader.name, document))  # noqa: B023 called here
+        except Exception as error:
+            error.add_note(f"{reader}: {str(value)[:100]}")
+            raise
+        verdicts["read" if result else "refused"] += 1
     assert verdicts["refused"] > verdicts["read"] > 0
