@@ -1,4 +1,4 @@
-"""`verify` of a released T5 v1.1, whose LM head is a tensor of its own, against its entry and against its config.json."""
+"""`verify` of a released T5 v1.1, whose LM head is a tensor of its own, against its entry and its config.json."""
 
 from __future__ import annotations
 
