@@ -7,7 +7,16 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.llava import viewed_layers
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import add_positions, attend, class_token, linear, merge_squares, multiply_vector, other_tokens
+from paramcount.flow import (
+    add_positions,
+    attend,
+    bundle,
+    class_token,
+    linear,
+    merge_squares,
+    multiply_vector,
+    other_tokens,
+)
 from paramcount.flow.graph import Data, Undescribed, Weight
 from paramcount.flow.operations.elementwise import activate, layer_norm, rms_norm
 from paramcount.parts.composite import FORMER_PREFIXES, Multimodal
@@ -77,9 +86,8 @@ class InternVision(InternVisionLayers):
     def forward(c, pixels: Data, states: States | None = None) -> Data:
         """One image to vectors of the class token and the patches. `states`: those of some layers instead."""
         x = c.encode(c.embed(pixels), name=c.layers_name)
-        if states is not None:
-            return select_states(x, states)
-        return layer_norm(x, "layernorm", c.norm_eps) if c.last_norm else x
+        last = layer_norm(x, "layernorm", c.norm_eps) if c.last_norm else x
+        return last if states is None else bundle(select_states(x, states), last)
 
     def embed(c, pixels: Data) -> Data:
         patches, token, positions = c.table_names
