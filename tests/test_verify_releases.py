@@ -21,7 +21,7 @@ COPIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")  # older
 
 def list_tensors() -> Tensors:
     """The tensors of the release: T5 with gated MLPs and an LM head. Source: modeling_t5.py of the reference."""
-    shapes = {"shared.weight": (32128, 512), "lm_head.weight": (32128, 512)}
+    shapes: dict[str, tuple[int, ...]] = {"shared.weight": (32128, 512), "lm_head.weight": (32128, 512)}
     attention = {"q": (384, 512), "k": (384, 512), "v": (384, 512), "o": (512, 384)}
     mlp = {
         "DenseReluDense.wi_0.weight": (1024, 512),
