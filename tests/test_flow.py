@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from sys import getrecursionlimit
+
 import pytest
 
+import paramcount as pc
 from paramcount.errors import ParamcountError
 from paramcount.flow import (
     Data,
@@ -180,3 +183,17 @@ def test_the_same_declaration_yields_its_formula() -> None:
         given("x", "tokens", d), "h.", [("layer", n)], lambda kind, x: linear(x, "w", "mlp", x.shape[-1], bias=True)
     )
     assert sum_parameters(out) == n * (d * d + d)
+
+
+def test_a_flow_may_be_deeper_than_calls_can_be_nested() -> None:
+    x = given("tokens", "tokens", 8)
+    for _ in range(2 * getrecursionlimit()):
+        x = x + x
+    assert len(list_steps(x)) == 1 + 2 * getrecursionlimit()  # the input and every sum
+
+
+def test_a_declaration_of_hundreds_of_steps_in_a_row_is_counted_and_traced() -> None:
+    # MiniCPM-V 4.6: each further merge adds the same number of parameters
+    totals = [pc.count({"model_type": "minicpmv4_6"}, set={"n_merges": n}).total for n in (1, 2, 3, 400)]
+    assert totals[3] - totals[1] == 398 * (totals[2] - totals[1])
+    assert pc.trace({"model_type": "minicpmv4_6"}, set={"n_merges": 400}).steps

@@ -13,6 +13,9 @@ from paramcount.flow.graph import Data, Repeat, Size, Weight, multiply
 
 Step: TypeAlias = tuple[Data, str, tuple[Repeat, ...], str]  # an operation, its name prefix, enclosing repeats, part
 
+# Of `list_steps`: an input, which may be found already; the output of a body; a step whose inputs are found.
+INPUT, OUTPUT, READY = range(3)
+
 
 class WeightRecord(NamedTuple):
     """One weight of a model. Sizes are ints, int64 arrays or polynomials, as the declaration was given."""
@@ -99,21 +102,26 @@ def list_steps(out: Data, part: str = "decoder") -> list[Step]:
     """
     found: list[Step] = []
     seen: set[int] = set()
-
-    def visit(data: Data, prefix: str, repeats: tuple[Repeat, ...], part: str, inputs: tuple[Data, ...] | None) -> None:
-        seen.add(id(data))
-        for before in data.inputs:
-            if id(before) not in seen:
-                visit(before, prefix, repeats, part, inputs)
+    # (a step; the inputs of its body, if any; what is next): a list, because flows are deeper than calls can be nested.
+    pending: list[tuple[Step, tuple[Data, ...] | None, int]] = [((out, "", (), part), None, OUTPUT)]
+    while pending:
+        step, inputs, stage = pending.pop()
+        data, prefix, repeats, part = step
+        if stage != READY:
+            if stage == OUTPUT or id(data) not in seen:
+                seen.add(id(data))
+                pending.append((step, inputs, READY))
+                pending += [((before, prefix, repeats, part), inputs, INPUT) for before in reversed(data.inputs)]
+            continue
         if inputs is not None and not (data.inputs or data.weights) and data not in inputs:
             raise ParamcountError(
                 f"a body uses {data!r} from outside", expected="what it takes through `reads` or `carry`"
             )
-        found.append((data, prefix, repeats, part))
-        for repeat, inner, body in data.bodies:
-            visit(body, *enter_body(data, repeat, prefix, repeats), data.part or part, inner)
-
-    visit(out, "", (), part, None)
+        found.append(step)
+        pending += [
+            ((body, *enter_body(data, repeat, prefix, repeats), data.part or part), inner, OUTPUT)
+            for repeat, inner, body in reversed(data.bodies)
+        ]
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from paramcount.flow import (
@@ -64,17 +64,27 @@ class Walk(Shapes):
 
     def visit(self, data: Data, place: Place) -> None:
         """Add the steps that data depend on, then its own."""
+        pending = [self.enter(data, place)]  # a list, because flows are deeper than calls can be nested
+        while pending:
+            needed = next(pending[-1], None)
+            if needed:
+                pending.append(self.enter(*needed))
+            else:
+                pending.pop()
+
+    def enter(self, data: Data, place: Place) -> Iterator[tuple[Data, Place]]:
+        """What has to be visited before each step of data, which are added in between."""
         if id(data) in self.step_of:
             return
         if self.is_precomputed(data):
             return
         if data.operation.of_prompt and self.options.past is not None:
-            self.visit(data.inputs[0], place)
+            yield data.inputs[0], place
             self.pass_on(data, data.inputs[0])
             return
         is_step = not data.bodies and not isinstance(data.operation, Tuple)
         for source in data.inputs:
-            self.visit(source, place)
+            yield source, place
             if is_step and self.is_precomputed(source) and self.find_source(source) is None:
                 stage = KV_CACHE._replace(note="computed once, before decoding")
                 self.add_step(source, place, stage, inputs=(), reads=())
@@ -82,7 +92,7 @@ class Walk(Shapes):
             return
         self.add_padding(data.inputs, place)
         if data.bodies:
-            self.visit_bodies(data, place)
+            yield from self.visit_bodies(data, place)
         elif isinstance(data.operation, Attention):
             self.add_attention(data, data.operation, place)
         elif not is_silent(data):
@@ -103,13 +113,13 @@ class Walk(Shapes):
             self.token_dependent[id(data)] = has_tokens or any(map(self.depends_on_tokens, sources))
         return self.token_dependent[id(data)]
 
-    def visit_bodies(self, data: Data, place: Place) -> None:
+    def visit_bodies(self, data: Data, place: Place) -> Iterator[tuple[Data, Place]]:
         """Add the steps inside layers, experts or a named block."""
         if isinstance(data.operation, Layers) and self.options.pad is not None and data.shape[0] == "tokens":
             self.n_rows = self.options.pad
             self.add_padding(data.inputs, place)
         for body in data.bodies:
-            self.visit(body.out, place.inside(data, body.repeat))
+            yield body.out, place.inside(data, body.repeat)
         if isinstance(data.operation, Experts):
             (body,) = data.bodies
             router_weights = data.inputs[1]
