@@ -182,6 +182,34 @@ def test_the_tokens_of_a_prompt_of_paligemma_see_later_ones(flag: bool | None, s
     assert bool(np.abs(run.logits[0] - other.logits[0]).max() > 1e-3) is sees_later
 
 
+@pytest.mark.parametrize("config", [LLAMA, GPT2, {**GEMMA, "model_type": "gemma3_text", "sliding_window": 2}])
+@pytest.mark.parametrize("flag", [True, False, None])
+def test_tokens_see_later_ones_if_is_causal_is_false(config: dict[str, Any], flag: bool | None) -> None:
+    # create_causal_mask of transformers.masking_utils: if not getattr(config, "is_causal", True)
+    config = {**config, "is_causal": flag}
+    run, other = (run_arrays(config, [*TOKENS[:-1], last]) for last in (3, 4))
+    assert bool(np.abs(run.logits[-2] - other.logits[-2]).max() > 1e-4) is (flag is not True)
+
+
+@pytest.mark.parametrize(("flag", "seen"), [(True, 7 * 8 // 2), (False, 7 * 7), (None, 7 * 7)])
+def test_a_trace_counts_the_later_tokens_that_is_causal_shows(flag: bool | None, seen: int) -> None:
+    trace = pc.trace({**LLAMA, "is_causal": flag}, tokens=7)
+    weighted = {step.visible_multiply_adds for step in trace.steps if step.op == "QKᵀ"}
+    heads, d_head = LLAMA["num_attention_heads"], LLAMA["hidden_size"] // LLAMA["num_attention_heads"]
+    assert weighted == {seen * heads * d_head}
+
+
+def test_gpt_neo_has_a_mask_that_is_causal_leaves_alone() -> None:
+    # GPTNeoSelfAttention masks with its own lower triangle
+    config = {
+        "model_type": "gpt_neo", "vocab_size": 23, "hidden_size": 16, "num_layers": 2, "num_heads": 2,
+        "attention_types": [[["global", "local"], 1]], "window_size": 4, "max_position_embeddings": 32,
+        "is_causal": False,
+    }  # fmt: skip
+    run, other = (run_arrays(config, [*TOKENS[:-1], last]) for last in (3, 4))
+    assert np.abs(run.logits[-2] - other.logits[-2]).max() == 0
+
+
 def test_names_may_have_another_prefix_and_lack_the_tied_original() -> None:
     config = GPT2 | {"tie_word_embeddings": True}
     arrays = make_arrays(config)
@@ -368,7 +396,7 @@ def test_an_entry_runs_with_the_settings_that_it_states() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"rms_norm_epsilon": 1e-5}, "settings: unknown key 'rms_norm_epsilon' (expected hidden_act, rms_norm_eps, "),
+        ({"rms_norm_epsilon": 1e-5}, "settings: unknown key 'rms_norm_epsilon' (expected rms_norm_eps, is_causal, "),
         ({"vocab_size": 9}, "settings: unknown key 'vocab_size' (expected "),
         (
             {"rope_scaling": {"rope_type": "linear", "factor": 2.0, "factors": 2.0}},

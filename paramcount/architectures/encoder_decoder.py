@@ -58,6 +58,8 @@ DECODER = NamedPart({"model_type": "bert", "is_decoder": True, "add_cross_attent
 class EncoderDecoder(Sizes):
     """Source: arXiv:1907.12461, section 2; modeling_encoder_decoder.py of the reference."""
 
+    is_causal: ClassVar[Any] = True  # the decoder reads its own section
+
     reference = "EncoderDecoderModel"
     base_model = ""
     named_parts: ClassVar[Mapping[str, NamedPart]] = {

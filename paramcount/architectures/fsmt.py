@@ -1,6 +1,6 @@
 """FSMT, the translators of WMT 2019: post-norm, a token embedding per language, a frozen table of sinusoids."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, linear, lookup
@@ -26,6 +26,8 @@ def padding_has_rows(js: ConfigJson, c: FieldValues) -> None:
 
 class FSMT(Seq2Seq):
     """Source: arXiv:1907.06616, section 3; modeling_fsmt.py of the reference."""
+
+    is_causal: ClassVar[Any] = True  # its attention has a mask of its own
 
     reference = "FSMTForConditionalGeneration"
     linear_heads = (".output_projection.weight",)

@@ -1,6 +1,6 @@
 """GPT-Neo: GPT-2 with every second layer looking back over a window, and no bias on q, k and v."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, attend, linear, lookup
@@ -31,6 +31,8 @@ def expanded(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
 
 class GPTNeo(Decoder):
     """Source: modeling_gpt_neo.py of the reference, GPTNeoBlock."""
+
+    is_causal: ClassVar[Any] = True  # its attention has a mask of its own
 
     reference = "GPTNeoForCausalLM"
     defaults = {"vocab_size": 50257, "d_model": 2048}

@@ -55,6 +55,8 @@ def counts_from_padding(js: ConfigJson, c: FieldValues) -> None:
 class KosmosText(Decoder):
     """The decoder: norms before attention and MLP, and inside both."""
 
+    is_causal: ClassVar[Any] = True  # its attention has a mask of its own
+
     section = "text_config"
     conditions: ClassVar[tuple[Condition, ...]] = (counts_from_padding, padding_inside(1), positions_from(0))
     unused_keys = ("max_position_embeddings",)
@@ -146,6 +148,8 @@ class Kosmos25Vision(PatchEncoder):
 
 class Kosmos2(Sizes):
     """Source: arXiv:2306.14824, section 2; the layer of the decoder: arXiv:2210.06423, section 2.3."""
+
+    is_causal: ClassVar[Any] = True  # its attention has a mask of its own
 
     reference = "Kosmos2ForConditionalGeneration"
 

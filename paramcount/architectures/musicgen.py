@@ -159,6 +159,8 @@ def memory_is_projected(js: ConfigJson, c: FieldValues) -> None:
 class WithTextAndCodec(Sizes):
     """A text, encoded, conditions a decoder; a codec makes codes of a sound, and a sound of codes."""
 
+    is_causal: ClassVar[Any] = True  # the decoder reads its own section
+
     base_model = ""
     named_parts: ClassVar[Mapping[str, NamedPart]] = {
         "text_encoder": NamedPart({"model_type": "t5"}, is_text_encoder, "EncoderModel")

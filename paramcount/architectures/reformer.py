@@ -1,6 +1,6 @@
 """Reformer: two streams that layers read in turns, attention inside chunks or among tokens with equal hashes."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
@@ -80,6 +80,8 @@ def chunks_have_lengths(js: ConfigJson, c: FieldValues) -> None:
 
 class Reformer(Sizes):
     """Source: arXiv:2001.04451, sections 2 and 3; ReformerModelWithLMHead and ReformerForMaskedLM."""
+
+    is_causal: ClassVar[Any] = True  # its attention has a mask of its own
 
     reference = "ReformerForMaskedLM"
     equivalent_classes = ("ReformerModelWithLMHead",)

@@ -3,6 +3,8 @@
 The positions are sinusoids with a key matrix of their own.
 """
 
+from typing import Any, ClassVar
+
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Linear, Weight, add_vector, layers, lookup, scale_by_root, score_keys
 from paramcount.flow.operations.attention import attend
@@ -27,6 +29,8 @@ def without_limit(js: ConfigJson, c: FieldValues) -> None:
 
 class XLNet(Sizes):
     """Source: arXiv:1906.08237, section 2; relative positions arXiv:1901.02860, section 3.3."""
+
+    is_causal: ClassVar[Any] = True  # its attention has a mask of its own
 
     reference = "XLNetLMHeadModel"
     conditions = (without_limit, one_of("attn_type", ("bi", "uni"), "bi"))

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.counting.components import locate_component
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Repeat, Size, given, list_weights
+from paramcount.flow import Data, Repeat, Size, given, list_steps, list_weights
+from paramcount.flow.operations import Attention, ChooseTokens
 from paramcount.flow.walk import count_copies
 from paramcount.sizes import Sizes, inner_configs
 
@@ -47,10 +48,26 @@ def list_flows(sizes: Sizes, head: bool = True) -> Iterator[tuple[Data, str]]:
     `head`: include the LM head.
     """
     tokens = given("tokens", "tokens")
-    yield sizes.task_forward(tokens) if head else sizes.body(tokens), "decoder"
+    out = sizes.task_forward(tokens) if head else sizes.body(tokens)
+    if getattr(sizes, "language", sizes).is_causal in (False, None):
+        show_later_tokens(out)
+    yield out, "decoder"
     mtp = sizes.mtp(tokens)
     if mtp is not None:
         yield mtp, "mtp"
+
+
+def show_later_tokens(out: Data) -> None:
+    """Let queries attend to later tokens, unless they attend to chunks: the reference masks those in any case.
+
+    Source: create_causal_mask, create_sliding_window_causal_mask and create_chunked_causal_mask of the reference.
+    """
+    for data, _, _, part in list_steps(out):
+        operation = data.operation
+        if part != "decoder" or (isinstance(operation, Attention) and operation.chunk is not None):
+            continue
+        if isinstance(operation, Attention | ChooseTokens) and operation.causal:
+            data.operation = operation.with_changes(causal=False)
 
 
 def sum_weights(sizes: Sizes, head: bool) -> Sums:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypeVar, dataclass_transform
 
 from paramcount.errors import ParamcountError
 
@@ -148,6 +148,10 @@ class Operation:
         if not self.required <= named.keys() <= set(self.fields) or len(values) > len(self.fields):
             raise TypeError(f"{type(self).__name__} takes {', '.join(self.fields)}")
         self.__dict__.update(named)
+
+    def with_changes(self, **changes: Any) -> Self:
+        """The same operation with these parameters."""
+        return type(self)(**{**vars(self), **changes})
 
     @property
     def label(self) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from paramcount.sizes.setting_fields import Setting
+from paramcount.sizes.setting_fields import Setting, setting
 
 if TYPE_CHECKING:
     from paramcount.flow import Data, Unreachable
@@ -249,6 +249,9 @@ class Sizes(BaseModel):
     added_keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     conditions: ClassVar[tuple[Condition, ...]] = ()  # checks of config.json keys that no weight depends on
     root_conditions: ClassVar[tuple[Condition, ...]] = ()  # of keys outside of the architecture's section
+
+    # False or None: tokens attend to later ones. Every mask of a decoder in the reference reads it.
+    is_causal: ClassVar[Any] = setting("is_causal", default=True, nullable=True)
 
     @property
     def settings(self) -> Mapping[str, Any]:

@@ -47,6 +47,18 @@ def test_a_prompt_of_gemma_that_sees_later_tokens_is_continued_as_in_the_referen
     assert np.abs(np.concatenate(parts) - expected).max() / np.abs(expected).max() < logits.TOLERANCE
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["llama", "gpt2", "gemma2", "gemma3_text", "gemma4_text", "gpt_neo", "bart", "t5", "llama4_text", "gpt_oss",
+     "qwen3_next", "deepseek_v4", "xlnet", "musicgen", "kosmos-2", "voxtral_realtime", "deepseek_v32"],
+)  # fmt: skip
+def test_tokens_see_later_ones_if_is_causal_is_false_as_in_the_reference(name: str) -> None:
+    document = {**passes.make_document(name), "is_causal": False}
+    if "text_config" in document:
+        document["text_config"] = {**document["text_config"], "is_causal": False}
+    assert max(logits.compare_logits(document, passes.find_class(name))) < logits.TOLERANCE
+
+
 @pytest.mark.parametrize("head_dim", [1])
 @pytest.mark.parametrize("name", ["gemma2", "llama", "gemma3_text"])
 def test_heads_of_one_value_are_rotated_as_in_the_reference(name: str, head_dim: int) -> None:

@@ -392,6 +392,7 @@ class ChooseTokens(Operation):
     block: Size = 1  # tokens per block
     n_local: int | Unknown = 0  # blocks of keys that are always chosen: that of the query and those before it
     tail: bool = False
+    causal: bool = True  # whether a token sees no later tokens, if `of` is "tokens"
 
     @property
     def label(self) -> str:
@@ -411,7 +412,8 @@ class ChooseTokens(Operation):
     def visible_multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape, end: int) -> int:
         (n, heads, d), (m, *_) = inputs[:2]
         queries, has_ended = range(end - n, end), self.of in ("blocks", "tokens of blocks")
-        pairs = count_ended(queries, int(self.block), m) if has_ended else Reach(after=0).count_pairs(queries, range(m))
+        reach = Reach(after=0) if self.causal else Reach()
+        pairs = count_ended(queries, int(self.block), m) if has_ended else reach.count_pairs(queries, range(m))
         return heads * pairs * (d + int(self.of != "blocks of keys"))
 
     def count_chosen(self, queries: range) -> int:
@@ -426,7 +428,8 @@ class ChooseTokens(Operation):
         if self.of == "blocks of keys" and self.n_local != 0:  # its own block, which may not have ended, is among them
             begun = range(queries.start + block - 1, queries.stop + block - 1)
             return earlier - block * (count_ended(begun, block) - count_ended(begun, block, most))
-        return Reach(after=0, most=most * block).count_pairs(queries, text)
+        reach = Reach(after=0, most=most * block) if self.causal else Reach(most=most * block)
+        return reach.count_pairs(queries, text)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, *of_heads = inputs
@@ -437,7 +440,11 @@ class ChooseTokens(Operation):
             return self.choose_blocks(np.where((keys <= positions)[:, None], products, -np.inf), positions)
         similar = np.maximum(products / np.float32(sqrt(d)), 0)
         scores = ((of_heads[0] / np.float32(sqrt(heads)))[:, None] @ similar)[:, 0]
-        is_seen = keys <= positions if self.of == "tokens" else keys < (positions + 1) // int(self.block)
+        is_seen = (
+            keys <= (positions if self.causal else len(k))
+            if self.of == "tokens"
+            else keys < (positions + 1) // int(self.block)
+        )
         scores = np.where(is_seen, scores, -np.inf)
         if self.of == "tokens of blocks":
             return self.list_tokens(scores, positions)
