@@ -166,6 +166,7 @@ def test_a_name_without_a_match_has_no_effect_and_a_warning_says_so() -> None:
     ("model_type", "parameters", "trainable"),
     [
         ("aria_text", "mlp.experts.gate_up_proj,mlp.experts.down_proj", 20_971_520),
+        ("deepseek_v4", "ffn_hc.fn", 2_822_176),  # hc_ffn_fn in checkpoints
         ("gpt_oss", "experts.gate_up_proj", 159_252_480),
         ("gpt_oss", "experts.down_proj_bias", 433_152),
         ("granitemoe", "block_sparse_moe.experts.gate_up_proj", 26_738_688),

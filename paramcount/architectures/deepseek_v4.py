@@ -129,7 +129,11 @@ class DeepseekV4(Sizes):
     """
 
     reference = "DeepseekV4ForCausalLM"
-    reference_names = {".ffn.": ".mlp."}
+    reference_names = {
+        ".ffn.": ".mlp.",
+        ".hc_attn_": ".attn_hc.",
+        ".hc_ffn_": ".ffn_hc.",
+    }
     modules = {
         ".attn.wq_a": (".self_attn.q_a_proj",), ".attn.wq_b": (".self_attn.q_b_proj",),
         ".attn.wkv": (".self_attn.kv_proj",),

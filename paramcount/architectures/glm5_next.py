@@ -89,6 +89,8 @@ class Glm5NextText(RoutedLatentDecoder):
         "model.": "",
         ".self_attn.f_a_proj.": ".self_attn.forget_gate.f_a_proj.",
         ".self_attn.f_b_proj.": ".self_attn.forget_gate.f_b_proj.",
+        ".hc_attn_": ".attn_hc.",
+        ".hc_ffn_": ".ffn_hc.",
     }
     base_model = "Glm5NextTextModel"
     float32 = (
@@ -218,6 +220,8 @@ class Glm5Next(PlacedImages):
     reference_names = {
         ".self_attn.f_a_proj.": ".self_attn.forget_gate.f_a_proj.",
         ".self_attn.f_b_proj.": ".self_attn.forget_gate.f_b_proj.",
+        ".hc_attn_": ".attn_hc.",
+        ".hc_ffn_": ".ffn_hc.",
     }
 
     vision: Glm5NextVision
