@@ -742,7 +742,7 @@ def test_keys_shows_where_every_size_comes_from(tmp_path: Path, capsys: pytest.C
         "value": None,
         "derived_from": [],
     }
-    settings = {"activation", "norm_eps", "rope"}
+    settings = {"is_causal", "activation", "norm_eps", "rope"}
     assert set(rows) == {*type(pc.load(document).sizes).model_fields, *settings, "num_key_value_heads", "rope_theta"}
     out, _ = read_lines(capsys, str(path), "--keys")
     assert "read as LlamaForCausalLM, architecture llama" in out
