@@ -10,9 +10,12 @@ import pytest
 
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.formats.strict_yaml import parse_yaml
 from paramcount.sizes.setting_fields import list_settings
 from paramcount.sizes.setting_kinds import KEY_KINDS
+from paramcount.zoo.adding import make_entry
 from paramcount.zoo.entries import parse_entry
+from paramcount.zoo.writing import format_entry
 from tests.model_types import MODEL_TYPES, default_document
 from tests.refusing import assert_one_line, command_error
 from tests.settings import list_readers
@@ -132,6 +135,22 @@ ENTRY = {
 def test_a_wrong_setting_of_a_zoo_entry_is_an_error_that_names_its_key(settings: dict[str, Any], error: str) -> None:
     with pytest.raises(pc.ParamcountError) as refused:
         parse_entry({**ENTRY, "settings": settings})
+    assert str(refused.value).startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("section", "keys", "error"),
+    [
+        ("dit_config", {"enc_dilations": [1, 2]}, "settings.enc_dilations = [1, 2] (expected 5 entries)"),
+        ("bigvgan_config", {"resblock_dilation_sizes": [[1]]}, "settings.resblock_dilation_sizes = [[…]] (expected 3"),
+    ],
+)
+def test_a_zoo_entry_has_as_many_dilations_as_its_sizes_ask_for(section: str, keys: dict[str, Any], error: str) -> None:
+    # Qwen2_5OmniDiTConfig has 5 enc_channels, Qwen2_5OmniBigVGANConfig 3 resblock_kernel_sizes
+    model = pc.load({"model_type": "qwen2_5_omni"})
+    entry = parse_yaml(format_entry(make_entry(model, "own-model", source="a test")))
+    with pytest.raises(pc.ParamcountError) as refused:
+        parse_entry({**entry, "settings": {"token2wav_config": {section: keys}}})
     assert str(refused.value).startswith(error)
 
 

@@ -5,6 +5,7 @@ Source: arXiv:2206.04658, section 3; Qwen2_5OmniToken2WavBigVGANModel of the ref
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from math import log
 from typing import Any, ClassVar
@@ -43,7 +44,7 @@ class BigVgan(Sizes):
     channels: Indices = derived(halved_channels)
     block_kernels: Widths = hf("resblock_kernel_sizes", absent=(3, 7, 11))
 
-    dilations: ClassVar = setting("resblock_dilation_sizes", default=((1, 3, 5),) * 3)
+    dilations: ClassVar = setting(default=lambda config, c: read_dilations(config, len(c.block_kernels)))
 
     def forward(c, mels: Data) -> Data:
         """Mel frames, the logarithms of amplitudes, to samples between -1 and 1, [samples, 1]."""
@@ -86,9 +87,15 @@ def check_vocoder(c: Any) -> None:
 
 
 def blocks_are_dilated(js: ConfigJson, c: FieldValues) -> None:
-    """As many dilations as a block has pairs of convolutions, for every block."""
-    n, key = len(c["block_kernels"]), "resblock_dilation_sizes"
-    found = js.get(key, ((1, 3, 5),) * 3)
+    read_dilations(js, len(c["block_kernels"]))
+
+
+def read_dilations(js: ConfigJson, n: int) -> Sequence[Sequence[int]]:
+    """As many dilations as a block has pairs of convolutions, for each of n blocks."""
+    key = "resblock_dilation_sizes"
+    given = js.get(key)
+    found: Sequence[Sequence[int]] = ((1, 3, 5),) * 3 if given is None else given
     if len(found) < n or any(len(pairs) < len(PAIRS) for pairs in found[:n]):
         expected = f"{n} lists of {len(PAIRS)} dilations, one for each of resblock_kernel_sizes"
         raise ParamcountError(f"= {describe_value(found)}", where=key, expected=expected)
+    return found

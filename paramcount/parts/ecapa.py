@@ -5,6 +5,7 @@ Source: arXiv:2005.07143, section 3; ECAPA_TimeDelayNet in modeling_qwen2_5_omni
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any, ClassVar
 
@@ -51,7 +52,7 @@ class SpeakerEncoder(Sizes):
     d_scores: Positive = hf("enc_attention_channels", absent=64)
     d_squeezed: Positive = hf("enc_se_channels", absent=64)
 
-    dilations: ClassVar = setting("enc_dilations", default=(1, 2, 3, 4, 1))
+    dilations: ClassVar = setting(default=lambda config, c: read_dilations(config, len(c.channels)))
 
     def encode_speaker(c, mels: Data) -> Data:
         """Mel frames [frames, n_mels] to a vector [1, d_speaker]."""
@@ -114,7 +115,13 @@ def check_speaker_encoder(c: Any) -> None:
 
 
 def steps_are_dilated(js: ConfigJson, c: FieldValues) -> None:
+    read_dilations(js, len(c["channels"]))
+
+
+def read_dilations(js: ConfigJson, n: int) -> Sequence[int]:
     """As many dilations as steps."""
-    found, n = js.get("enc_dilations", (1, 2, 3, 4, 1)), len(c["channels"])
+    given = js.get("enc_dilations")
+    found: Sequence[int] = (1, 2, 3, 4, 1) if given is None else given
     if len(found) != n:
         raise ParamcountError(f"= {describe_value(found)}", where="enc_dilations", expected=f"{n} entries")
+    return found

@@ -114,7 +114,10 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
         " seq_length topk_group training_seqlen unpadded_vocab_size",
     ),
     (either(INTEGER, INTEGERS), "vision_feature_layer vision_feature_layers vit_layers"),
-    (INTEGERS, "global_attn_indexes look_ahead_layers look_backward_layers mrope_section rope_scaling_layers"),
+    (
+        INTEGERS,
+        "enc_dilations global_attn_indexes look_ahead_layers look_backward_layers mrope_section rope_scaling_layers",
+    ),
     (
         NUMBER,
         "alpha attention_factor attention_logit_cap attention_multiplier attention_value_scale attn_scale clip_qkv"

@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from paramcount.formats.strict_yaml import parse_yaml
+from paramcount.zoo.adding import make_entry
+from paramcount.zoo.writing import format_entry
 from tests.cases import load_cases
 from tests.fuzz.frame import EXAMPLES, call_or_refuse
-from tests.settings import ODD_VALUES, Reader, list_readers
+from tests.settings import ODD_VALUES, Reader, find_document, list_readers
 from tests.small_models import make_arrays
 
 pytestmark = pytest.mark.fuzz
@@ -96,6 +99,16 @@ def run_model(name: str, document: Mapping[str, Any]) -> object:
     return pc.run(document, make_weights(name), TOKENS, **list_inputs(name))
 
 
+@cache
+def make_yaml(name: str) -> Mapping[str, Any]:
+    """A zoo entry of a model type as YAML holds it; empty if it cannot be one."""
+    try:
+        entry = make_entry(pc.load(find_document(name)), f"own-{name.replace('_', '-')}", source="fuzz")
+    except pc.ParamcountError:
+        return {}
+    return parse_yaml(format_entry(entry))
+
+
 def test_run_computes_or_refuses_an_odd_setting() -> None:
     verdicts = {"read": 0, "refused": 0}
     readers = [reader for reader in list_readers() if reader.name in find_small()]
@@ -109,4 +122,22 @@ def test_run_computes_or_refuses_an_odd_setting() -> None:
             error.add_note(f"{reader}: {str(value)[:100]}")
             raise
         verdicts["read" if result else "refused"] += 1
+    assert verdicts["refused"] > verdicts["read"] > 0
+
+
+def test_an_entry_with_an_odd_setting_is_read_or_refused() -> None:
+    verdicts = {"read": 0, "refused": 0}
+    for reader, value in list_examples(list_readers(), 2 * EXAMPLES):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            entry = make_yaml(reader.name)
+            settings = reader.make_document(value, entry.get("settings") or {})
+            try:
+                model: Any = call_or_refuse(lambda: pc.load({**entry, "settings": settings})) if entry else None  # noqa: B023 called here
+                for ask in COMMANDS if model else ():
+                    call_or_refuse(lambda: ask(model))  # noqa: B023
+            except Exception as error:
+                error.add_note(f"{reader}: {str(value)[:100]}")
+                raise
+        verdicts["read" if model else "refused"] += 1
     assert verdicts["refused"] > verdicts["read"] > 0
