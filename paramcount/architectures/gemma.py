@@ -19,8 +19,8 @@ def with_tanh(config: Mapping[str, Any], c: Any) -> str:
 class Gemma(AttentionDecoder):
     """Source: arXiv:2403.08295, section 2; norms and embeddings modeling_gemma.py of the reference.
 
-    With `sees_later`, the tokens of a prompt attend to all of it, as in GemmaAttention with the reference's default
-    implementation of attention.
+    With use_bidirectional_attention, the tokens of a prompt attend to all of it, as in GemmaAttention with the
+    reference's default implementation of attention.
     """
 
     reference = "GemmaForCausalLM"
@@ -33,15 +33,14 @@ class Gemma(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=True)
 
     activation = setting(default=with_tanh)
-    sees_later = setting("use_bidirectional_attention", default=False)
+    is_causal = setting("is_causal", default=lambda config, c: config.get("use_bidirectional_attention") is not True)
     rope = rotary(positions=8192)
 
     def embed(c, tokens: Data) -> Data:
         return enlarge(super().embed(tokens))
 
     def layer(c, x: Data) -> Data:
-        causal = False if c.sees_later is True else None
-        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, causal=causal)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         return x + gelu_mlp(c, c.norm(x, "post_attention_layernorm"))
 
     def norm(c, x: Data, name: str) -> Data:

@@ -5,7 +5,7 @@ layer ends with a stored scale.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge
 from paramcount.architectures.gemma3n import padding_in_both
@@ -20,6 +20,7 @@ from paramcount.parts.shared_kv import OWN, SHARED, sharing_attention
 from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes import (
     ConfigJson,
+    Derivation,
     FieldValues,
     Flag,
     Indices,
@@ -63,10 +64,20 @@ def known_attention(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
-def attention_scale(config: Mapping[str, Any], c: Any) -> float:
-    if config.get("use_bidirectional_attention") == "all":
-        raise ValueError("tokens see later ones, which is not described")
-    return 1.0
+def sees_no_later(config: Mapping[str, Any], c: Any) -> bool:
+    return config.get("is_causal", True) and config.get("use_bidirectional_attention") != "all"
+
+
+def visible_tokens(absent: int) -> Derivation:
+    """The tokens that a token sees, itself included; if it sees later ones: on either side, half of them and one."""
+
+    def derive(js: ConfigJson, c: FieldValues) -> int:
+        n = js.get("sliding_window", absent)
+        if type(n) is not int or n < 1:
+            raise ParamcountError(f"= {describe_value(n)}", where="sliding_window", expected="a positive integer")
+        return n // 2 + 1 if js.get("use_bidirectional_attention") == "all" else n
+
+    return derive
 
 
 def padding_fits(js: ConfigJson, c: FieldValues) -> None:
@@ -106,7 +117,7 @@ class Gemma4UnifiedText(AttentionDecoder):
     d_global_head: Positive = hf("global_head_dim", absent=512)
     d_ff: Natural = hf(absent=9216)
     layer_types: Words = derived(full_at_the_end)
-    window: Positive = hf(absent=1024)
+    window: Positive = derived(visible_tokens(1024))
     kv_sharing_layers: Indices = derived(sharing_layers(0))
     double_wide: Flag = hf("use_double_wide_mlp", absent=False)
     attention_bias: Flag = hf(absent=False)
@@ -115,7 +126,8 @@ class Gemma4UnifiedText(AttentionDecoder):
     activation = setting("hidden_activation", default="gelu_pytorch_tanh")
     rope = rotary_of(FULL, ROPES, 131072)
     local_rope = rotary_of("sliding_attention", ROPES, 131072)
-    attention_scale = setting(default=attention_scale)
+    attention_scale: ClassVar[float] = 1.0
+    is_causal = setting(default=sees_no_later)
     logit_cap = setting("final_logit_softcapping", default=None)
 
     def forward(c, tokens: Data) -> Data:
@@ -184,9 +196,9 @@ class Gemma4Text(Gemma4UnifiedText):
     reference = "Gemma4ForCausalLM"
     linear_routers = (".router.proj.weight",)
     base_model = "Gemma4TextModel"
-    defaults = {"window": 512}
     conditions = (padding_fits, known_attention, rotary_of_each_kind)
 
+    window: Positive = derived(visible_tokens(512))
     n_per_layer_rows: Positive = hf("vocab_size_per_layer_input", absent=262144)
     d_per_layer: Natural = hf("hidden_size_per_layer_input", absent=256)
     own_vectors: Flag = derived(lambda js, c: c["d_per_layer"] > 0)

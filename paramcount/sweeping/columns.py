@@ -136,24 +136,25 @@ class Counter:
                 if name not in CACHES and name != REFERENCE_TOTAL:
                     formulas[name] = count.components[name] if name in COMPONENTS else getattr(count, name)
         if any(name in CACHES for name in self.columns):
-            self.add_settings(sizes, self.sizes, self.reading.document)
+            self.add_settings(sizes, self.sizes, self.reading.document, has_symbols=bool(symbols))
             groups = merge_groups(list_flow_groups(sizes, head))
             formulas |= {name: CACHES[name](groups, BF16) for name in self.columns if name in CACHES}
         return formulas
 
-    def add_settings(self, symbolic: Any, sizes: Sizes, document: Mapping[str, Any]) -> None:
+    def add_settings(self, symbolic: Any, sizes: Sizes, document: Mapping[str, Any], *, has_symbols: bool) -> None:
         """Give symbolic sizes the settings of a changed model, those of inner configs included.
 
         Raises: ParamcountError if a setting depends on the value of a symbol.
         """
         values = read_settings(type(sizes), symbolic, document)
-        if values.keys() != read_settings(type(sizes), sizes, document).keys():
+        if has_symbols and values.keys() != read_settings(type(sizes), sizes, document).keys():
             raise ParamcountError("a setting depends on a size")
         symbolic.__dict__["settings"] = values
         for name in inner_configs(type(sizes)):
             part = getattr(sizes, name)
             if isinstance(part, Sizes):
-                self.add_settings(getattr(symbolic, name), part, get_part_document(type(sizes), name, document))
+                inner = get_part_document(type(sizes), name, document)
+                self.add_settings(getattr(symbolic, name), part, inner, has_symbols=has_symbols)
 
     def split_rows(self, key: tuple[int, ...], values: Mapping[str, Any], n: int) -> Iterator[tuple[Any, Formulas]]:
         """(which rows, their columns) for the rows with these values of the sizes in `concrete`.

@@ -59,6 +59,12 @@ def test_tokens_see_later_ones_if_is_causal_is_false_as_in_the_reference(name: s
     assert max(logits.compare_logits(document, passes.find_class(name))) < logits.TOLERANCE
 
 
+@pytest.mark.parametrize("name", ["gemma4_text", "gemma4_unified_text"])
+def test_tokens_of_gemma_4_see_later_ones_as_in_the_reference(name: str) -> None:
+    document = {**passes.make_document(name), "use_bidirectional_attention": "all"}
+    assert max(logits.compare_logits(document, passes.find_class(name))) < logits.TOLERANCE
+
+
 @pytest.mark.parametrize("head_dim", [1])
 @pytest.mark.parametrize("name", ["gemma2", "llama", "gemma3_text"])
 def test_heads_of_one_value_are_rotated_as_in_the_reference(name: str, head_dim: int) -> None:
