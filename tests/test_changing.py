@@ -321,7 +321,7 @@ def test_a_size_that_would_be_derived_differently_is_a_note() -> None:
         ("llama-3.2-11b-vision", {"vision.d_model": 640},
          "llama-3.2-11b-vision: vision.n_heads × d_head = 16 × 80 = 1280 is not d_model = 640 (expected 640, "
          "for example vision.d_model=640 and vision.n_heads=8)"),
-        ("llama-3.1-8b", {"n_layers": 0}, "llama-3.1-8b: n_layers = 0 (expected a positive integer)"),
+        ("llama-3.1-8b", {"d_model": 0}, "llama-3.1-8b: d_model = 0 (expected a positive integer)"),
         ("llama-3.1-8b", {"n_layers": 2**31 + 1},
          "llama-3.1-8b: n_layers = 2147483649 (expected an integer of at most 2,147,483,648)"),
         ("llama-3.1-8b", {"n_layers": 10**30},

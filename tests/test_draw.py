@@ -746,8 +746,8 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
         ),
         (["gpt2-small", "gpt2-xl", "-o", "x.svg"], "unexpected argument 'gpt2-xl'; run `paramcount draw --help`"),
         (
-            ["gpt2-small", "-o", "x.svg", "--set", "n_layers=0"],
-            "gpt2-small: n_layers = 0 (expected a positive integer)",
+            ["gpt2-small", "-o", "x.svg", "--set", "n_heads=0"],
+            "gpt2-small: n_heads = 0 (expected a positive integer)",
         ),
     ],
 )  # fmt: skip
