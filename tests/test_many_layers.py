@@ -15,7 +15,7 @@ MANY = 2**31  # the largest valid number of layers is above it
 
 COMMANDS = [
     "", "memory", "memory --gpu h100", "memory --gpu 4xh100 --pp 2", "training", "training --gpu 8xh100 --pp 4",
-    "flops", "trace", "explain", "lora", "map -o x.svg", "draw -o x.svg",
+    "flops", "trace", "explain", "map -o x.svg", "draw -o x.svg",
 ]  # fmt: skip
 
 
@@ -38,6 +38,12 @@ def test_no_command_lists_the_layers_one_by_one(
     done = run(*filter(None, [command]), "gpt2-small", *options, "--set", f"n_layers={MANY - 1}")
     assert done.code in (0, 1), done.err
     assert [n for n in listed if n > MOST_LAYERS] == []
+
+
+def test_modules_of_too_many_layers_have_no_names_to_choose_adapters_by(run: Runner) -> None:
+    done = run("lora", "gpt2-small", "--set", f"n_layers={MANY - 1}")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "error: gpt2-small has 25,769,803,769 tensors (expected at most 1,000,000)\n"
 
 
 def test_a_mix_lists_the_layers_once(monkeypatch: pytest.MonkeyPatch) -> None:

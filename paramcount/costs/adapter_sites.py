@@ -92,7 +92,7 @@ def list_layers(count: Count) -> Layers:
     experts: dict[tuple[object, ...], list[Tensor]] = {}
     tensors = list(list_all_tensors(count))
     if (n := sum(tensor.copies for tensor in tensors)) > MOST_DECLARED:
-        raise ParamcountError(f"has {n:,} tensors", expected=f"at most {MOST_DECLARED:,}")
+        raise ParamcountError(f"has {n:,} tensors", where=count.id, expected=f"at most {MOST_DECLARED:,}")
     uses = find_uses(tensors, facts.rebuilt_blocks)
     for tensor in tensors:
         kind = find_kind(tensor, facts, linear, tables)
