@@ -334,7 +334,7 @@ def test_a_problem_in_the_directory_itself_names_its_config(run: Runner) -> None
     done = run("scan", ".", "--columns", "total", "--csv")
     assert (done.code, done.out) == (1, "id,total\na,124439808\n")
     assert done.err.splitlines() == [
-        "error: config.json: n_layer = '12' (expected a positive integer)",
+        "error: config.json: n_layer = '12' (expected a non-negative integer)",
         "error: 1 of 2 configs cannot be counted",
     ]
 

@@ -71,7 +71,7 @@ class HunYuan(Decoder):
     d_head: Positive = derived(d_model_per_head)
     d_expert: Natural = hf("intermediate_size", absent=11008)
     n_routed_experts: Positive = hf("num_experts", absent=1)
-    n_active_experts: Natural = hf("moe_topk", absent=1)
+    n_active_experts: Positive = hf("moe_topk", absent=1)
     n_shared_experts: Positive = hf("num_shared_expert", absent=1)
     moe: Flag = derived(lambda js, c: c["n_routed_experts"] > 1)
     shared_mlp: Flag = hf("use_mixed_mlp_moe", absent=False)

@@ -56,7 +56,7 @@ class MiniCPM(AttentionDecoder):
     d_head: Positive = derived(d_model_per_head)
     d_ff: Natural = hf(absent=11008)
     n_routed_experts: Positive | None = derived(n_experts)
-    n_active_experts: Natural | None = hf(absent=n_active)
+    n_active_experts: Positive | None = hf(absent=n_active)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 

@@ -71,7 +71,7 @@ def list_setting_origins(sizes: Sizes, document: Mapping[str, Any], path: str = 
     """Every known setting, inner configs included.
 
     >>> from paramcount.api import load
-    >>> [origin[:3] for origin in list_setting_origins(load("gpt2-small").sizes, {"layer_norm_epsilon": 1e-6})][:2]
+    >>> [origin[:3] for origin in list_setting_origins(load("gpt2-small").sizes, {"layer_norm_epsilon": 1e-6})][1:3]
     [('activation', 'default', ()), ('norm_eps', 'read', ('layer_norm_epsilon',))]
     """
     for name, setting in list_settings(type(sizes)).items():

@@ -93,7 +93,7 @@ BASES = either(BASE, list_of(ABOVE_ZERO, "positive numbers"))  # of all layers, 
 KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
     (
         FLAG,
-        "gelu_activation kda_safe_gate norm_topk_prob quant_mode rescale_embeddings rope_interleave safe_gate"
+        "gelu_activation is_causal kda_safe_gate norm_topk_prob quant_mode rescale_embeddings rope_interleave safe_gate"
         " scale_attn_by_inverse_layer_idx scale_attn_weights scale_embedding token_dropout truncate use_causal_conv"
         " use_dynamic_ntk use_expectation use_logn_attn use_sliding_window",
     ),
