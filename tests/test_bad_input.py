@@ -48,7 +48,7 @@ NEVER_ZERO = {  # the reference refuses it, cannot run it, or takes it for a mis
         "nemotron_h", "nemotron_h_omni.language", "qwen4_exp.language",
     },
     "n_active_experts": {
-        "qwen4_exp.language",
+        "minicpm", "qwen4_exp.language",
     },
     "d_expert": {
         "qwen4_exp.language",
