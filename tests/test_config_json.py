@@ -16,6 +16,7 @@ from paramcount.architectures.llama import Llama
 from paramcount.cli import main
 from paramcount.huggingface.fields import list_fields
 from paramcount.sizes import Positive, find_default, get_key, hf, setting
+from paramcount.sizes.reading import add_settings
 from tests.batches import in_batches
 from tests.refusing import error_of, model_error
 from tests.test_config_files import QWEN, TOTAL
@@ -815,6 +816,65 @@ def test_keys_shows_where_every_setting_comes_from(tmp_path: Path, capsys: pytes
     lines = [line.split() for line in read_lines(capsys, str(path), "--keys")[0].splitlines()]
     assert ["rms_norm_eps", "read", "norm_eps", "1e-05"] in lines
     assert ["activation", "default", '"silu"'] in lines
+
+
+def test_keys_shows_the_settings_of_each_part_with_their_section(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config.json"
+    sections = {"text_config": {"rms_norm_eps": 0.001, "rope_theta": 5e5}, "vision_config": {"layer_norm_eps": 0.5}}
+    path.write_text(json.dumps({"model_type": "llava", **sections}), encoding="utf-8")
+    table = [line.split(",") for line in read_lines(capsys, str(path), "--keys", "--csv")[0].splitlines()]
+    assert ["text_config.rms_norm_eps", "read", "", "language.norm_eps", "0.001", ""] in table
+    assert ["text_config.rope_theta", "used", "", "", "500000.0", ""] in table
+    assert ["vision_config.layer_norm_eps", "read", "", "vision.norm_eps", "0.5", ""] in table
+    assert not [row for row in table if row[1] == "ignored"]
+
+
+def test_keys_shows_what_a_config_class_adds_to_a_section_as_a_default(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """VoxtralConfig has other defaults for its language model than LlamaConfig."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "voxtral", "text_config": {"num_hidden_layers": 2}}), encoding="utf-8")
+    table = [line.split(",") for line in read_lines(capsys, str(path), "--keys", "--csv")[0].splitlines()]
+    assert ["", "default", "", "language.norm_eps", "1e-05", ""] in table
+
+
+@pytest.mark.parametrize(  # the init_kwargs of the language model in sub_configs_defaults of each config class
+    ("model_type", "eps", "base"),
+    [
+        ("glmasr", 1e-5, 10000),
+        ("got_ocr2", 1e-6, 1e6),
+        ("idefics2", 1e-5, 10000),
+        ("idefics3", 1e-5, 10000),
+        ("lighton_ocr", 1e-6, 1e6),
+        ("mistral3", 1e-5, 1e9),
+        ("moss_transcribe_diarize", 1e-6, 1e6),
+        ("smolvlm", 1e-5, 10000),
+        ("voxtral", 1e-5, 1e8),
+    ],
+)
+def test_a_missing_section_has_the_settings_that_the_config_class_gives_it(
+    model_type: str, eps: float, base: float
+) -> None:
+    document = {
+        "model_type": model_type,
+        "rms_norm_eps": 0.5,
+        "rope_theta": 7.0,
+    }  # at the top level, nothing reads them
+    settings = add_settings(pc.load(document).sizes, document).language.settings  # type: ignore[attr-defined]
+    assert (settings["norm_eps"], settings["rope"].base) == (eps, base)
+
+
+@pytest.mark.parametrize(("model_type", "eps", "base"), [("glmasr", 1e-5, 10000), ("voxtral", 1e-5, 1e8)])
+def test_a_partial_section_has_the_other_settings_from_the_config_class(
+    model_type: str, eps: float, base: float
+) -> None:
+    """VoxtralConfig.__post_init__ and GlmAsrConfig.__post_init__ put their defaults under the section's keys."""
+    document = {"model_type": model_type, "text_config": {"model_type": "llama", "num_hidden_layers": 2}}
+    settings = add_settings(pc.load(document).sizes, document).language.settings  # type: ignore[attr-defined]
+    assert (settings["norm_eps"], settings["rope"].base) == (eps, base)
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,13 @@ class GlmAsr(AudioLanguageModel):
 
     reference = "GlmAsrForConditionalGeneration"
     reference_names = FORMER_PREFIXES
+    added_keys = {
+        "language": {
+            "rms_norm_eps": 1e-5,
+            "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"},
+            "max_position_embeddings": 8192,
+        }
+    }
 
     audio: GlmAsrEars
 

@@ -13,6 +13,7 @@ class GotOcr2(Multimodal):
 
     reference = "GotOcr2ForConditionalGeneration"
     reference_names = FORMER_PREFIXES
+    absent_sections = {"language": {"rope_theta": 1e6}}
     copied_modules = ("modeling_pp_chart2table",)
 
     vision: SamVision

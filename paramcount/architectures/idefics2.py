@@ -51,6 +51,7 @@ class Idefics2(Multimodal):
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.connector."
     moved = ("model.", "model.text_model.")
+    absent_sections = {"language": {"rms_norm_eps": 1e-5}}
 
     vision: Idefics2Vision
     perceiver: Idefics2Perceiver

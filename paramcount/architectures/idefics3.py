@@ -27,6 +27,7 @@ class Idefics3(Multimodal):
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.connector."
     moved = ("model.", "model.text_model.")
+    absent_sections = {"language": {"rms_norm_eps": 1e-5}}
     unused_keys = ("/text_config.perceiver_config",)  # SmolVLM's releases kept it from Idefics 2
 
     vision: Idefics3Vision

@@ -121,6 +121,7 @@ class Mistral3(Llava):
     """Squares of merge_size patches a side become one. Source: modeling_mistral3.py of the reference."""
 
     reference = "Mistral3ForConditionalGeneration"
+    absent_sections = {"language": {"rms_norm_eps": 1e-5, "rope_theta": 1e9, "sliding_window": None}}
     places = places_of_patches
     defaults = {"projector_bias": False}
 
@@ -148,6 +149,7 @@ class LightOnOcr(Mistral3):
 
     reference = "LightOnOcrForConditionalGeneration"
     reference_names = {}
+    absent_sections = {"language": {"rope_theta": 1e6}}
     encoder_prefix = "model.vision_encoder."
     projector_prefix = "model.vision_projection."
     moved = ("model.", "model.language_model.")

@@ -27,6 +27,7 @@ class MossTranscribeDiarize(AudioLanguageModel):
     encoder_prefix = "model.audio_tower."
     projector_prefix = "model.multi_modal_projector."
     moved = ("model.", "model.language_model.")
+    absent_sections = {"language": {"rope_theta": 1e6}}
 
     audio: MossAudio
     n_merged: Positive = hf("audio_merge_size", absent=4)

@@ -76,6 +76,7 @@ class Voxtral(AudioLanguageModel):
 
     reference = "VoxtralForConditionalGeneration"
     reference_names = FORMER_PREFIXES
+    added_keys = {"language": {"rms_norm_eps": 1e-5, "rope_theta": 1e8, "max_position_embeddings": 131072}}
     float32 = ("embed_positions",)
 
     audio: VoxtralEars

@@ -147,11 +147,22 @@ def find_part_place(architecture: type[Sizes], name: str, document: Mapping[str,
 
 def get_part_document(architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the settings of a part are read from: its section if it can be any model, else the whole config.json."""
+    section = get_stated_section(architecture, name, document)
     if part := architecture.named_parts.get(name):
-        return get_section(document, part.section or name) or part.default
-    section = get_language_section(document) if name == "language" else document
+        return section or part.default
+    if section is None:
+        section = architecture.absent_sections.get(name, {})
     added = {key: value for key, value in architecture.added_keys.get(name, {}).items() if section.get(key) is None}
     return {**section, **added} if added else section
+
+
+def get_stated_section(architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What a config.json itself says of a part; None if it has no section for it and nothing else counts instead."""
+    if part := architecture.named_parts.get(name):
+        return get_section(document, part.section or name)
+    section = get_language_section(document) if name == "language" else document
+    has_own_defaults = name in architecture.absent_sections or name in architecture.added_keys
+    return None if section is document and has_own_defaults else section
 
 
 def get_language_section(document: Mapping[str, Any]) -> Mapping[str, Any]:

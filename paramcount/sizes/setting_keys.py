@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 from paramcount.errors import ParamcountError, find_nearest, list_names, quote
 from paramcount.flow import is_known
 from paramcount.sizes import Sizes, inner_configs
-from paramcount.sizes.reading import add_settings, get_section, read_setting
+from paramcount.sizes.reading import (
+    add_settings,
+    find_part_place,
+    get_part_document,
+    get_section,
+    get_stated_section,
+    read_setting,
+)
 from paramcount.sizes.setting_fields import list_settings
 
 # {config.json key: field of a zoo entry that states it}
@@ -67,24 +74,37 @@ class SettingOrigin(NamedTuple):
     value: Any
 
 
-def list_setting_origins(sizes: Sizes, document: Mapping[str, Any], path: str = "") -> Iterator[SettingOrigin]:
+def list_setting_origins(
+    sizes: Sizes, document: Mapping[str, Any], path: str = "", stated: Mapping[str, Any] | None = None, place: str = ""
+) -> Iterator[SettingOrigin]:
     """Every known setting, inner configs included.
+
+    Of a part, `document` is its section with what the reference adds to it, `stated` the section in the config.json,
+    and `place` the path to it.
 
     >>> from paramcount.api import load
     >>> [origin[:3] for origin in list_setting_origins(load("gpt2-small").sizes, {"layer_norm_epsilon": 1e-6})][1:3]
     [('activation', 'default', ()), ('norm_eps', 'read', ('layer_norm_epsilon',))]
     """
+    stated = document if stated is None else stated
     for name, setting in list_settings(type(sizes)).items():
-        place = None if setting.is_outside else type(sizes).section
-        section = Section(get_section(document, place))
+        inner_place = "" if setting.is_outside else type(sizes).section or ""
+        section, stated_section = Section(get_section(document, inner_place)), get_section(stated, inner_place)
         value = read_setting(setting, sizes, section)
-        keys = [key for key, given in section.select_read().items() if given is not None]
+        keys = [key for key in section.select_read() if stated_section.get(key) is not None]
         kind = "default" if not keys else "read" if keys[0] in setting.names else "derived"
+        prefix = "".join(f"{step}." for step in (place, inner_place) if step)
         if is_known(value):
-            yield SettingOrigin(path + name, kind, tuple(f"{place}.{key}" if place else key for key in keys), value)
+            yield SettingOrigin(path + name, kind, tuple(prefix + key for key in keys), value)
     for name in inner_configs(type(sizes)):
         if isinstance(part := getattr(sizes, name), Sizes):
-            yield from list_setting_origins(part, document, f"{path}{name}.")
+            yield from list_setting_origins(
+                part,
+                get_part_document(type(sizes), name, document),
+                f"{path}{name}.",
+                get_stated_section(type(sizes), name, stated) or {},
+                ".".join(filter(None, (place, find_part_place(type(sizes), name, stated)))),
+            )
 
 
 def select_entry_settings(sizes: Sizes, document: Mapping[str, Any]) -> dict[str, Any]:

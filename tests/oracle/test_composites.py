@@ -18,6 +18,7 @@ from paramcount.counting.components import TOWERS as OTHER_PARTS
 from paramcount.counting.tensors import list_unreachable
 from paramcount.huggingface.config import read_config
 from paramcount.huggingface.multimodal import COMPOSITES, LANGUAGE_MODEL_TYPES
+from paramcount.sizes.reading import add_settings
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential, flaws
 
@@ -175,6 +176,29 @@ def test_a_section_without_a_model_type_is_of_the_usual_one(model_type: str) -> 
             pc.count(document)
     else:
         assert_same_shapes(document)
+
+
+@pytest.mark.parametrize("section", [None, {"num_hidden_layers": 2}], ids=["missing", "partial"])
+@pytest.mark.parametrize("model_type", SHIPPED)
+def test_a_missing_or_partial_section_has_the_settings_of_the_reference(
+    model_type: str, section: dict[str, Any] | None
+) -> None:
+    """They are those of the section as the reference completes it."""
+    composite = COMPOSITES[model_type]
+    given = {} if section is None else {composite.section: section | {"model_type": composite.default_type}}
+    document = complete({"model_type": model_type, **AROUND.get(model_type, {}), **given})
+    try:
+        config = differential.make_config(document, find_class(model_type))
+        ours = read_language_settings(document)
+    except (pc.ParamcountError, ValueError) as error:
+        pytest.skip(f"cannot be read: {str(error)[:80]}")
+    whole = getattr(config, composite.section).to_dict()
+    assert ours == read_language_settings({**document, composite.section: whole})
+
+
+def read_language_settings(document: dict[str, Any]) -> dict[str, Any]:
+    sizes = add_settings(pc.load(document).sizes, document)
+    return dict(getattr(sizes, "language", sizes).settings)
 
 
 @pytest.mark.parametrize(
