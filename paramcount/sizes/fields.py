@@ -247,7 +247,7 @@ class Sizes(BaseModel):
     named_parts: ClassVar[Mapping[str, NamedPart]] = {}  # {field: its section}, for parts of any model type
     # {field of a part: keys that the config class of the whole sets in its section if they are missing or null}
     added_keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    # {field of a part: the settings that the config class of the whole gives it if the config.json has no section for it}
+    # {field of a part: the settings that the config class of the whole gives it if there is no section for it}
     absent_sections: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     conditions: ClassVar[tuple[Condition, ...]] = ()  # checks of config.json keys that no weight depends on
     root_conditions: ClassVar[tuple[Condition, ...]] = ()  # of keys outside of the architecture's section
