@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paramcount.costs.memory import ContextCost, Memory
+from paramcount.costs.render_memory import inline_label
 from paramcount.drawing.figures import Format, escape_missing_letters, save_figure
 from paramcount.errors import make_printable
 from paramcount.output.numbers import format_bytes
@@ -39,7 +40,7 @@ def make_figure(memory: Memory, costs: list[ContextCost]) -> Figure:
     if memory.state_bytes:
         areas["state"] = [cost.state_bytes / GB for cost in costs]
     names = [name for name in ("weights", "state", "KV cache") if name in areas]
-    labels = {"weights": f"weights ({memory.dtype})", "KV cache": f"KV cache ({memory.kv_dtype})", "state": "state"}
+    labels = {"weights": f"weights ({inline_label(memory.dtype)})", "KV cache": f"KV cache ({memory.kv_dtype})", "state": "state"}
     axes.stackplot(
         contexts,
         *(areas[name] for name in names),

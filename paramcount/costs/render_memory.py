@@ -97,6 +97,15 @@ def describe_cache(memory: Memory) -> str:
     return f"KV cache ({memory.kv_dtype}): {text}; total with {weights} weights"
 
 
+def inline_label(label: str) -> str:
+    """The label of a format without its own parentheses, to stand in others.
+
+    >>> inline_label("MXFP4 (as stored)")
+    'MXFP4, as stored'
+    """
+    return label.replace(" (", ", ").replace(")", "")
+
+
 def describe_mmproj(memory: Memory) -> str:
     return " + mmproj" if memory.mmproj_bytes else ""
 
@@ -108,7 +117,7 @@ def describe_fit(memory: Memory) -> list[str]:
         return []
     devices = f"{fit.devices} × {fit.device}" + (f" ({fit.parallelism})" if fit.parallelism else "")
     fullest = find_fullest(fit.shares)
-    terms = [f"{format_bytes(fullest.weights_bytes)} weights ({memory.dtype}{describe_mmproj(memory)})"]
+    terms = [f"{format_bytes(fullest.weights_bytes)} weights ({inline_label(memory.dtype)}{describe_mmproj(memory)})"]
     if fullest.kv_cache_bytes:
         terms.append(f"{format_bytes(fullest.kv_cache_bytes)} KV cache ({memory.context:,} tokens)")
     if fullest.state_bytes:
