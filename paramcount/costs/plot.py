@@ -40,7 +40,11 @@ def make_figure(memory: Memory, costs: list[ContextCost]) -> Figure:
     if memory.state_bytes:
         areas["state"] = [cost.state_bytes / GB for cost in costs]
     names = [name for name in ("weights", "state", "KV cache") if name in areas]
-    labels = {"weights": f"weights ({inline_label(memory.dtype)})", "KV cache": f"KV cache ({memory.kv_dtype})", "state": "state"}
+    labels = {
+        "weights": f"weights ({inline_label(memory.dtype)})",
+        "KV cache": f"KV cache ({memory.kv_dtype})",
+        "state": "state",
+    }
     axes.stackplot(
         contexts,
         *(areas[name] for name in names),
