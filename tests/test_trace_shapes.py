@@ -286,10 +286,80 @@ def test_biases_are_added_to_the_scores_before_the_mask() -> None:
     assert table == "decoder.block.{layer}.layer.0.SelfAttention.relative_attention_bias"
 
 
-def test_a_window_that_is_not_described_causes_a_warning() -> None:
-    warning = "trace ignores use_sliding_window = true: every layer is shown with full attention"
-    assert trace({"model_type": "qwen2", "use_sliding_window": True}).warnings == (warning,)
-    assert trace({"model_type": "qwen2"}).warnings == trace("mistral-7b-v0.1").warnings == ()
+SMALL_QWEN = {
+    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "head_dim": 8, "intermediate_size": 44, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 3,
+    "shared_expert_intermediate_size": 18, "use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 300.0, "mrope_section": [2, 1, 1]},
+}  # fmt: skip
+ALTERNATE = ["full_attention", "sliding_attention", "full_attention"]
+
+
+@pytest.mark.parametrize(
+    ("model_type", "keys", "kept"),
+    [
+        ("qwen2", {}, (10, 4, 4)),
+        ("qwen2", {"layer_types": ALTERNATE}, (10, 4, 10)),
+        ("qwen2", {"use_sliding_window": False, "sliding_window": 0}, (10, 10, 10)),
+        ("qwen3", {"max_window_layers": 2}, (10, 10, 4)),
+        ("qwen2_moe", {"max_window_layers": 3}, (4, 10, 4)),
+        ("qwen2_moe", {}, (4, 10, 10)),
+        ("qwen2_moe", {"layer_types": ALTERNATE}, (10, 4, 10)),
+        ("qwen2_moe", {"layer_types": ["full_attention"] * 3}, (10, 10, 10)),
+        ("qwen2_moe", {"use_sliding_window": False, "sliding_window": 0}, (10, 10, 10)),
+        ("qwen2_moe", {"mlp_only_layers": [0], "max_window_layers": 3}, (4, 10, 4)),
+        ("qwen3_moe", {}, (4, 4, 4)),
+        ("qwen3_moe", {"mlp_only_layers": [1]}, (4, 4, 4)),
+        ("qwen3_moe", {"sliding_window": None}, (10, 10, 10)),
+        ("qwen3_moe", {"use_sliding_window": False}, (10, 10, 10)),
+        ("qwen2_vl_text", {}, (10, 4, 4)),
+        ("qwen3_vl_moe_text", {}, (10, 10, 10)),
+        ("qwen3_omni_moe_text", {}, (10, 10, 10)),
+    ],
+)
+def test_layers_of_qwen_keep_the_tokens_of_their_window(
+    model_type: str, keys: dict[str, Any], kept: tuple[int, ...]
+) -> None:
+    """`kept`: by each layer, of 10 tokens; a window of 5 includes the next token.
+
+    Source: the configuration and modeling files of these types in transformers. Qwen3-MoE has one mask for all layers.
+    """
+    found = trace({"model_type": model_type, **SMALL_QWEN, **keys}, tokens=10)
+    assert found.cached_elements == 2 * 2 * 8 * sum(kept)
+    assert found.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("model_type", "key", "usual"),
+    [
+        ("qwen2", "sliding_window", 4096),
+        ("qwen2_5_omni_text", "sliding_window", 32768),
+        ("qwen2", "max_window_layers", 28),
+        ("qwen2_vl_text", "max_window_layers", 80),
+        ("qwen2_5_vl_text", "max_window_layers", 80),
+    ],
+)
+def test_a_window_of_qwen_that_is_not_stated_is_the_default(model_type: str, key: str, usual: int) -> None:
+    """Source: the configuration files of these types in transformers."""
+    config = {"model_type": model_type, **SMALL_QWEN, "num_hidden_layers": 82}
+    others = {name: value for name, value in config.items() if name != key}
+    unstated = trace(others, past=40_000).cached_elements
+    assert trace({**others, key: usual}, past=40_000).cached_elements == unstated
+    assert trace({**others, key: usual - 1}, past=40_000).cached_elements != unstated
+
+
+@pytest.mark.parametrize(
+    ("model_type", "keys", "error"),
+    [
+        ("qwen2_moe", {"sliding_window": None}, "sliding_window = null with use_sliding_window = true"),
+        ("qwen2_moe", {"sliding_window": 0}, "sliding_window = 0"),
+        ("qwen2_moe", {"use_sliding_window": False, "layer_types": ALTERNATE}, "no window is set"),
+        ("qwen3_moe", {"sliding_window": -1}, "sliding_window = -1"),
+    ],
+)
+def test_a_window_that_the_reference_cannot_run_is_an_error(model_type: str, keys: dict[str, Any], error: str) -> None:
+    with pytest.raises(ParamcountError, match=error):
+        trace({"model_type": model_type, **SMALL_QWEN, **keys})
 
 
 def test_grouped_queries_share_keys_when_decoding() -> None:

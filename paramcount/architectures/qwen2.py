@@ -7,7 +7,7 @@ from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_setting
 from paramcount.sizes import Condition, Flag, Natural, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import attention_words, padding_in_table, sliding_layers_have_a_window
-from paramcount.sizes.layer_types import sliding_types
+from paramcount.sizes.layer_types import sliding_types, used_window
 
 
 class Qwen2(AttentionDecoder):
@@ -27,8 +27,8 @@ class Qwen2(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     rope = rotary(positions=32768)
-    layer_types = setting(default=sliding_types)
-    window = setting("sliding_window", default=4096)
+    layer_types = setting(default=sliding_types())
+    window = setting(default=used_window(4096))
     kinds = layers_by_setting
 
     def layer(c, x: Data, kind: str = "full_attention") -> Data:

@@ -16,6 +16,7 @@ from paramcount.parts.qwen_audio import Qwen2_5OmniEars, insert_sound
 from paramcount.parts.qwen_vision import PlacedImages
 from paramcount.parts.speech_dit import SpeechDiT, read_codes
 from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
+from paramcount.sizes.layer_types import used_window
 from paramcount.sizes.rotary_sizes import sections_fill
 
 
@@ -33,6 +34,8 @@ class Qwen2_5OmniText(Qwen2_5VLText):
     tie_word_embeddings: Flag = hf(absent=True)
 
     norm_eps = setting("rms_norm_eps", default=1e-6)
+    layer_types = Qwen2.layer_types
+    window = setting(default=used_window(32768))
 
     def check(c) -> None:
         """Heads need not fill d_model."""
@@ -98,7 +101,7 @@ class Qwen2_5OmniTalker(AttentionDecoder):
 
     rope = rotary(1_000_000, 32768)
     layer_types = Qwen2.layer_types
-    window = Qwen2.window
+    window = Qwen2_5OmniText.window
 
     kinds = Qwen2.kinds
     layer = Qwen2VLText.layer

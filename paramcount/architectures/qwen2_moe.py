@@ -5,17 +5,24 @@ from typing import Any
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, activate, linear, route, scale
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import layers_by_mlp
+from paramcount.parts.decoders import layers_by_setting_and_mlp
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.settings import get_setting
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf, rotary, setting
-from paramcount.sizes.conditions import attention_words, padding_in_table
+from paramcount.sizes.conditions import attention_words, padding_in_table, sliding_layers_have_a_window
 from paramcount.sizes.derivations import scattered_dense_layers
+from paramcount.sizes.layer_types import sliding_types, used_window
 
 
 def window_is_given(js: ConfigJson, c: FieldValues) -> None:
+    """The reference builds the mask of a window that is used even if no layer has it."""
     if js.get("use_sliding_window", False) and js.get("sliding_window", 4096) is None:
         raise ParamcountError("= null with use_sliding_window = true", where="sliding_window", expected="an integer")
+
+
+def slides(i: int, limit: int) -> bool:
+    """Every other layer before max_window_layers. Source: configuration_qwen2_moe.py of the reference."""
+    return i % 2 == 0 and i < limit
 
 
 class Qwen2MoE(AttentionDecoder):
@@ -27,7 +34,12 @@ class Qwen2MoE(AttentionDecoder):
     reference = "Qwen2MoeForCausalLM"
     linear_routers = (".shared_expert_gate.weight",)
     rotated = "d_head"
-    conditions = (attention_words("full_attention", "sliding_attention"), window_is_given, padding_in_table(None))
+    conditions = (
+        attention_words("full_attention", "sliding_attention"),
+        window_is_given,
+        sliding_layers_have_a_window,
+        padding_in_table(None),
+    )
     defaults = {"vocab_size": 151936, "d_model": 2048, "n_layers": 24, "n_heads": 16, "n_kv_heads": 16}
 
     d_ff: Natural = hf(absent=5632)
@@ -41,12 +53,16 @@ class Qwen2MoE(AttentionDecoder):
 
     norm_topk_prob = setting("norm_topk_prob", default=False)
     rope = rotary(positions=32768)
-    kinds = layers_by_mlp
+    layer_types = setting(default=sliding_types(slides=slides))
+    window = setting(default=used_window(4096))
+    kinds = layers_by_setting_and_mlp
 
-    def layer(c, x: Data, kind: str) -> Data:
-        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.qkv_bias, o_bias=False)
+    def layer(c, x: Data, kind: str | tuple[str, str]) -> Data:
+        word, mlp = kind if isinstance(kind, tuple) else ("full_attention", kind)
+        window = c.window if word == "sliding_attention" else None
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), window=window, bias=c.qkv_bias, o_bias=False)
         h = c.norm(x, "post_attention_layernorm")
-        return x + (moe(c, h) if kind == "moe" else c.gated_mlp(h))
+        return x + (moe(c, h) if mlp == "moe" else c.gated_mlp(h))
 
 
 def moe(c: Any, x: Data) -> Data:

@@ -26,7 +26,7 @@ from paramcount.parts.qwen_vision import (
 )
 from paramcount.parts.vision import encoder_mlp
 from paramcount.sizes import Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, rotary, setting
-from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.layer_types import check_no_types, sliding_types
 from paramcount.sizes.rotary_sizes import sections_fill
 from paramcount.sizes.rules import check_heads_fill
 
@@ -46,6 +46,7 @@ class Qwen2VLText(Qwen2):
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(1_000_000, 32768)
+    layer_types = setting(default=sliding_types(80))
 
     axes = mrope_axes("sections", 16, 24, 24)
 

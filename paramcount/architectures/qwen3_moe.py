@@ -2,13 +2,14 @@
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, route
+from paramcount.flow import Data, is_known, route
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_mlp
 from paramcount.parts.feed_forward import mixture
 from paramcount.parts.qwen_vision import mrope_axes, rotation
 from paramcount.sizes import Flag, Indices, Natural, Positive, derived, hf, rotary, scattered_dense_layers, setting
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.layer_types import used_window
 
 
 class Qwen3MoE(AttentionDecoder):
@@ -30,13 +31,15 @@ class Qwen3MoE(AttentionDecoder):
 
     norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
     rope = rotary(positions=32768)
+    window: ClassVar = setting(default=used_window(4096))  # of every layer
     kinds = layers_by_mlp
 
     def layer(c, x: Data, *reads: Any) -> Data:
         """`reads`: the places of the tokens, if there may be images, and the kind of layer."""
         *places, kind = reads
         h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True, rotate=rotation(c, *places))
+        window, rotate = c.window if is_known(c.window) else None, rotation(c, *places)
+        x = x + c.self_attention(h, window=window, bias=c.attention_bias, qk_norm=True, rotate=rotate)
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
             return x + c.mixture(h)
@@ -62,4 +65,5 @@ class Qwen3OmniMoeText(Qwen3MoE):
 
     norm_topk_prob = setting("norm_topk_prob", default=True)
     rope = rotary(1_000_000, 32768)
+    window = None
     axes = mrope_axes("interleaved", 24, 20, 20)

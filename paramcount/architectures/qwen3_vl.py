@@ -84,6 +84,7 @@ class Qwen3VLMoEText(Qwen3MoE):
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
 
     rope = rotary(500_000, 128_000)
+    window = None
     norm_topk_prob = True
 
     axes = mrope_axes("interleaved", 24, 20, 20)

@@ -223,7 +223,6 @@ def measure_memory(
             f"the cache of {kind} is not included: its length is the number of {x}, which --source gives"
             for x, kind in streams.items()
         ]
-    warnings += [f"memory ignores {name}: every layer caches all tokens" for name in model.reading.untraced]
     memory = Memory(
         id=model.id,
         name=model.name,

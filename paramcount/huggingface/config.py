@@ -312,7 +312,6 @@ def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     warnings += warn_fixed_fields(sizes, document, readers, reference, head=has_head)
     warnings += warn_other_class(document, reference)
     warnings += warn_own_code(document, architecture, reference)
-    has_untraced_window = document.get("use_sliding_window") is True and "window" not in architecture.model_fields
     reading = Reading(
         reference,
         has_head,
@@ -322,7 +321,6 @@ def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
         document=document,
         used=used,
         unread=unread,
-        untraced=("use_sliding_window = true",) if has_untraced_window else (),
     )
     return sizes, reading, name
 

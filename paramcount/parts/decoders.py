@@ -113,6 +113,13 @@ def layers_by_type_and_mlp(c: Any) -> list[tuple[Hashable, Size]]:
     return typed_layers(c.layer_types, c.dense_layers)
 
 
+def layers_by_setting_and_mlp(c: Any) -> list[tuple[Hashable, Size]]:
+    """`kinds` of a decoder with dense_layers whose layer_types are a setting: (word, "dense" or "moe"), or only the
+    second if the layers differ in nothing else.
+    """
+    return layers_by_type_and_mlp(c) if layers_by_setting(c) else [*layers_by_mlp(c)]
+
+
 def use_layer_norm(c: Any, x: Data, name: str) -> Data:
     """`norm` of a decoder with LayerNorms."""
     return layer_norm(x, name, c.norm_eps)

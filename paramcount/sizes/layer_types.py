@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value, make_choice_error
@@ -118,17 +118,48 @@ def unused(js: ConfigJson, c: FieldValues) -> int:
     return 1
 
 
-def sliding_types(config: Mapping[str, Any], c: Any) -> tuple[str, ...] | None:
-    """The attention of each layer in Qwen 2 and 3; None if no layer has a window.
+def used_window(absent: int) -> Callable[[Mapping[str, Any], Any], int | None]:
+    """The setting of Qwen 2 and 3: the window of the layers with sliding attention; None if no layer may have one.
 
-    Source: configuration_qwen2.py of the reference: without layer_types, layers from max_window_layers on.
+    `absent`: the reference's default of sliding_window, which counts only if use_sliding_window is true.
     """
-    if not config.get("use_sliding_window") or config.get("sliding_window", 4096) is None:
-        return None
-    words = config.get("layer_types")
-    if words is None:
-        words = [SLIDING[i < config.get("max_window_layers", 28)] for i in range(c.n_layers)]
-    return tuple(words) if SLIDING[0] in words else None
+
+    def find(config: Mapping[str, Any], c: Any) -> int | None:
+        window: int | None = config.get("sliding_window", absent)
+        if not config.get("use_sliding_window", False) or window is None:
+            return None
+        if window < 1:
+            raise ParamcountError(f"= {window}", where="sliding_window", expected="a positive integer")
+        return window
+
+    return find
+
+
+def slides_from(i: int, limit: int) -> bool:
+    """Qwen 2 and 3: layers from max_window_layers on. Source: configuration_qwen2.py of the reference."""
+    return i >= limit
+
+
+def sliding_types(
+    absent: int = 28, *, slides: Callable[[int, int], bool] = slides_from
+) -> Callable[[Mapping[str, Any], Any], tuple[str, ...] | None]:
+    """The setting of Qwen 2 and 3: the attention of each layer; None if no layer has a window.
+
+    Args:
+        absent: The default of max_window_layers.
+        slides: Whether layer i has a window if there is no layer_types, from i and max_window_layers.
+    """
+
+    def find(config: Mapping[str, Any], c: Any) -> tuple[str, ...] | None:
+        if not config.get("use_sliding_window", False) or config.get("sliding_window", 1) is None:
+            return None
+        words = config.get("layer_types")
+        if words is None:
+            limit = config.get("max_window_layers", absent)
+            words = [SLIDING[not slides(i, limit)] for i in range(c.n_layers)]
+        return tuple(words) if SLIDING[0] in words else None
+
+    return find
 
 
 def sharing_layers(absent: int) -> Derivation:

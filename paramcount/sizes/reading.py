@@ -31,7 +31,6 @@ class Reading(NamedTuple):
     used: Set[str] = frozenset()  # keys that sizes were read or derived from, or that were checked
     unread: Mapping[str, Any] = {}  # {key: value} of the other keys
     context_key: str = ""  # of the unread keys, the one that states the longest context
-    untraced: tuple[str, ...] = ()  # settings of the forward pass that no field has
 
 
 def add_settings(sizes: Sizes, document: Mapping[str, Any]) -> Sizes:

@@ -58,7 +58,6 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
     warnings = []
     if model.context_length is not None and last_position > model.context_length:
         warnings.append(f"{last_position:,} tokens exceed the published context length of {model.context_length:,}")
-    warnings += [f"trace ignores {name}: every layer is shown with full attention" for name in model.reading.untraced]
     counts = walk.score_counts
     return Trace(
         id=model.id,

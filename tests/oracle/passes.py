@@ -171,6 +171,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "qwen2_moe": {**MOE, "shared_expert_intermediate_size": 18, "decoder_sparse_step": 1, "mlp_only_layers": [0]},
     "qwen3": USUAL,
     "qwen3_moe": {**MOE, "mlp_only_layers": [1]},
+    "qwen2_moe, sliding": {
+        **MOE, "shared_expert_intermediate_size": 18, "num_hidden_layers": 4, "mlp_only_layers": [0],
+        "use_sliding_window": True, "sliding_window": 5, "max_window_layers": 3,
+    },
+    "qwen3_moe, sliding": {
+        **MOE, "num_hidden_layers": 3, "mlp_only_layers": [1], "use_sliding_window": True, "sliding_window": 5,
+    },
     "qwen2, sliding": {
         **USUAL, "num_hidden_layers": 3, "use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1,
         "hidden_act": "gelu", "rms_norm_eps": 0.01, "rope_theta": 300.0,
@@ -1550,7 +1557,7 @@ LOGITS_ONLY: dict[str, dict[str, Any]] = {
 CASES = cases.load_cases()
 # Of an architecture that is no key of CONFIGS, a config without these keys is taken: the declaration does not know of
 # them.
-UNTRACED = ("'use_bidirectional_attention': 'all'", "'use_sliding_window': True")
+UNTRACED = ("'use_bidirectional_attention': 'all'",)
 LARGEST = 1_000_000  # parameters
 
 
