@@ -82,6 +82,7 @@ MAY_BE_ZERO = {
     "n_frequencies": {"esm", "evolla.protein"},
     "n_token_types": {"deberta", "deberta-v2", "gte"},
     "d_conv": {"deberta-v2"},
+    "memory_length": {"xlnet"},
     "window": {
         "gemma3", "gemma3.Gemma3ForCausalLM", "gemma3_text", "modernbert", "modernbert-decoder",
     },  # of Gemma 3 if tokens see later ones

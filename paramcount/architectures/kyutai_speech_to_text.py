@@ -63,6 +63,7 @@ class KyutaiSpeechToText(Moshi):
     names = ("embed_tokens.embed_tokens", "layers", "norm")
 
     d_ff: Natural = derived(half_of(11264))
+    window: Positive = hf(absent=375)
     n_codes: Positive = hf("codebook_vocab_size", absent=2049)
     tie_word_embeddings: Flag = hf(absent=False)
     codec: Mimi

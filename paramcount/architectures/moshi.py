@@ -57,6 +57,7 @@ class Moshi(AttentionDecoder):
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_ff: Natural = derived(half_of(22528))
+    window: Positive = hf(absent=3000)  # of the KV cache: no mask hides what is outside of it
 
     norm_eps = setting("rms_norm_eps", default=1e-8)
     rope = rotary(positions=3000)
@@ -73,7 +74,7 @@ class Moshi(AttentionDecoder):
         q = linear(x, prefix + "q_proj.linear", "qkv.q", (c.n_heads, c.d_head))
         k = linear(x, prefix + "k_proj.linear", "qkv.k", (c.n_kv_heads, c.d_head))
         v = linear(x, prefix + "v_proj.linear", "qkv.v", (c.n_kv_heads, c.d_head))
-        a = attend(rope(q, c.rope), rope(k, c.rope), v)
+        a = attend(rope(q, c.rope), rope(k, c.rope), v, kept=c.window)
         return linear(a, prefix + "o_proj.linear", "output_projection", c.d_model)
 
     def check(c) -> None:

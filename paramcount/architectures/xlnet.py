@@ -42,6 +42,7 @@ class XLNet(Sizes):
     # worked out before an alias overrides the keys that it is worked out from
     d_head: Positive = hf("d_head", absent=lambda js, c: js.get("d_model", 1024) // js.get("n_head", 16), null=ABSENT)
     d_ff: Natural = hf("d_inner", absent=4096)
+    memory_length: Natural | None = hf("mem_len", absent=512)  # tokens that are kept; null or 0: all
     causal: Flag = derived(lambda js, c: js.get("attn_type") == "uni")
     tie_word_embeddings: Flag = hf(absent=True)
 
@@ -74,9 +75,11 @@ class XLNet(Sizes):
         r = c.project(distance_sinusoids(seen, causal=c.causal, farthest=c.clamp), "r", "qkv.k")
         at_content, at_distance, at_segment = (c.add_bias(q, name) for name in "wrs")
         segments = Weight("rel_attn.seg_embed", "other_embedding", (2, c.n_heads, c.d_head))
-        by_distance = select_by_pair(index_distances(x), score_keys(at_distance, r), axis=2)
+        by_distance = select_by_pair(index_distances(x, seen), score_keys(at_distance, r), axis=2)
         by_segment = select_by_pair(same, score_keys(at_segment, segments), axis=2)
-        a = attend(at_content, k, v, by_distance, by_segment, cached=(seen,), causal=c.causal, scale=1.0)
+        kept = c.memory_length + 1 if c.memory_length else None  # the newest is not among those that are kept
+        biases = (by_distance, by_segment)
+        a = attend(at_content, k, v, *biases, cached=(seen,), causal=c.causal, scale=1.0, kept=kept)
         o = Weight("rel_attn.o", "output_projection", (c.d_model, c.n_heads, c.d_head))
         return Data(Linear(), (a,), x.shape, (o,))
 

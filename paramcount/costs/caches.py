@@ -32,11 +32,17 @@ class CacheGroup(NamedTuple):
     block: int = 1  # tokens that share a row of the cache
     decays_per_channel: bool = False  # of a state
     in_float32: bool = False  # of a state: whether the reference keeps it in float32, whatever the model's dtype
+    front: tuple[int | str, ...] = ()  # rows that stand in front of the tokens; "source": as many as an encoder reads
 
     @property
     def is_state(self) -> bool:
         """Whether its size does not depend on the number of tokens."""
         return not self.stream
+
+    @property
+    def reads_source(self) -> bool:
+        """Whether its length depends on another input than the tokens."""
+        return self.stream not in ("tokens", "") or "source" in self.front
 
     @property
     def is_convolution(self) -> bool:
@@ -53,6 +59,7 @@ class CacheGroup(NamedTuple):
         if self.is_state:
             return 1
         n = context // self.block if self.stream == "tokens" else source or 0
+        n += sum(rows if isinstance(rows, int) else source or 0 for rows in self.front)
         return n if self.longest is None else min(n, self.longest)
 
     @property
@@ -149,7 +156,9 @@ def make_groups(cached: Cached) -> list[CacheGroup]:
         state = CacheGroup(cached.what, cached.kind, cached.layers, cached.shapes, "")
         return [state._replace(decays_per_channel=cached.decays_per_channel, in_float32=cached.in_float32)]
     stream = str(cached.shapes[0][0])
-    whole = CacheGroup(cached.what, cached.kind, cached.layers, (), stream, cached.longest, cached.expanded)
+    whole = CacheGroup(
+        cached.what, cached.kind, cached.layers, (), stream, cached.longest, cached.expanded, front=cached.front
+    )
     own, others = (
         tuple(shape[1:] for shape in cached.shapes if (shape[0] == stream) == is_own) for is_own in (True, False)
     )

@@ -191,9 +191,9 @@ def measure_memory(
         config_state_dtype=find_state_dtype(model),
         options=check_options(str(engine), rules, engine_options or {}),
     )
-    if source is not None and not any(group.stream not in ("tokens", "") for group in groups):
+    if source is not None and not any(group.reads_source for group in groups):
         raise ParamcountError(f"= {source}, but {model.id} has no encoder whose output it caches", where="source")
-    if request.source is None and any(group.stream == "source" for group in groups):
+    if request.source is None and any("source" in (group.stream, *group.front) for group in groups):
         request = request._replace(source=length)
     inside, mmproj_bytes = split_files(weights, format)
     allocation = rules.allocate(groups, request)

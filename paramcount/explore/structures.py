@@ -179,10 +179,12 @@ def export_packings(record: WeightRecord, encode: Encoder, packings: Packings, s
 
 
 def export_caches(symbolic: Iterable[Sizes], head: bool, encode: Encoder) -> list[Data] | None:
-    """What layers keep for later tokens, from the first sizes with which it is a polynomial; None if there are none."""
+    """What layers keep for later tokens, from the first sizes with which it is a polynomial; None if there are none, or
+    if rows in front of the tokens are kept with them."""
     for sizes in symbolic:
         with suppress(*STRUCTURE_ERRORS):
-            return [export_cache(group, encode) for group in merge_groups(list_flow_groups(sizes, head))]
+            groups = merge_groups(list_flow_groups(sizes, head))
+            return None if any(group.front for group in groups) else [export_cache(group, encode) for group in groups]
     return None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from paramcount.flow.graph import Data, Repeat, Size, multiply
-from paramcount.flow.operations import Attention, Convolve, DeltaRule
+from paramcount.flow.operations import Attention, Convolve, DeltaRule, Join
 from paramcount.flow.walk import list_steps
 
 KEYS_AND_VALUES, LATENT, STATE, LAST_INPUTS = "keys and values", "compressed KV latent", "state", "last inputs"
@@ -26,6 +26,7 @@ class Cached(NamedTuple):
     block: Size = 1  # tokens per row of the shapes that do not begin with "tokens"
     decays_per_channel: bool = False  # of a state
     in_float32: bool = False  # of a state: whether the reference keeps it in float32, whatever the model's dtype
+    front: tuple[Size | str, ...] = ()  # rows kept in front of the tokens; "source": as many as an encoder reads
 
     @property
     def is_state(self) -> bool:
@@ -75,11 +76,24 @@ def describe_kind(operation: Attention, q: Data, k: Data, longest: Size | None) 
     return SLIDING_WINDOW if operation.chunk is None else CHUNK
 
 
+def list_rows_in_front(out: Data) -> tuple[Size | str, ...]:
+    """How many rows the first part of a text gets in front of its tokens: a prompt, an encoder's output."""
+    return tuple(
+        data.inputs[0].shape[0]
+        for data, *_ in list_steps(out)
+        if isinstance(data.operation, Join) and data.operation.once and len(data.shape) > 1  # vectors, not what ids say
+    )
+
+
 def list_cached(out: Data, part: str = "decoder") -> Iterator[Cached]:
     """What the operations that `out` depends on keep for later tokens, in execution order."""
+    # The patches of an image are as many as its size says, and a text may have none.
+    front = tuple(n for n in list_rows_in_front(out) if not isinstance(n, str) or n == "source")
     for data, _, repeats, _ in list_steps(out, part):
         for cached in find_cached(data):
             layers = [repeat for repeat in repeats if repeat.axis == "layer"]
+            if not cached.is_state and cached.shapes[0][0] == "tokens":
+                cached = cached._replace(front=front)
             yield cached._replace(
                 layers=multiply(repeat.count for repeat in layers), stack=layers[-1] if layers else None
             )

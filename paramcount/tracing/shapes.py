@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from paramcount.flow import Attention, Body, Data, Fourier, Join, Layers, Lookup, Repeat, Size, list_steps
 from paramcount.flow import multiply as product_of
+from paramcount.flow.caches import list_rows_in_front
 from paramcount.flow.operations.relations import Relations
 from paramcount.flow.operations.shapes import Pool
 from paramcount.flow.walk import enter_body
@@ -69,9 +70,11 @@ class Shapes:
         self.options = options
         self.n_rows = options.tokens
         self.is_after_selection = False  # after "last row" one position is left, without an axis
-        self.front_rows: dict[int, int] = {}  # memo of count_front
+        self.front_rows: dict[tuple[int, bool], int] = {}  # memo of count_front
         flow = [data for data, *_ in list_steps(out)]
-        self.has_prompt = any(isinstance(data.operation, Join) and data.operation.once for data in flow)
+        prompt = [options.source if n == "source" else n for n in list_rows_in_front(out)]
+        self.has_unknown_prompt = not all(isinstance(n, int) for n in prompt)
+        self.n_prompt = 0 if self.has_unknown_prompt else sum(n for n in prompt if isinstance(n, int))
         self.has_encoder_input = any("source" in data.shape for data in flow)
         attending = [(data.operation, data.shape[0]) for data in flow if isinstance(data.operation, Attention)]
         # A prompt that an encoder reads is there as a whole, also if its tokens attend to earlier ones alone
@@ -81,7 +84,10 @@ class Shapes:
         is_mixed = bool(attending) or any(isinstance(data.operation, Fourier) for data in flow)
         self.causal = is_recurrent or any(map(continues_text, attentions)) or not is_mixed
         self.cached_rows = {
-            id(data): self.count_visible_keys(attention) for attention in attentions for data in attention.cached
+            id(data): self.count_visible_keys(attention)
+            for attention in attentions
+            for data in attention.cached
+            if data.shape[0] == "tokens"
         }
         self.outer = {id(inner): sources for data in flow for inner, sources in match_inputs(data)}
         self.decoded_rows: dict[int, int] = {}  # memo of count_decoded_rows
@@ -133,23 +139,25 @@ class Shapes:
         rows = self.count_rows(data)
         return rows if isinstance(rows, str) else rows - self.count_front(data)
 
-    def count_front(self, data: Data) -> int:
-        """How many rows stand in front of the sequence, such as global tokens or the keys of another text."""
-        if self.has_prompt or not isinstance(data.shape[0], str):
+    def count_front(self, data: Data, *, has_prompt: bool = False) -> int:
+        """How many rows stand in front of the sequence, such as global tokens or the keys of another text. Those of a
+        prompt stand there in a first pass, then among what is cached. `has_prompt`: whether `data` are of either."""
+        if self.has_unknown_prompt or not isinstance(data.shape[0], str):
             return 0
-        if id(data) not in self.front_rows:
-            self.front_rows[id(data)] = 0  # the state passed between layers may lead back here
-            self.front_rows[id(data)] = self.find_front(data)
-        return self.front_rows[id(data)]
+        key = id(data), has_prompt or self.options.past is None or id(data) in self.cached_rows
+        if key not in self.front_rows:
+            self.front_rows[key] = 0  # the state passed between layers may lead back here
+            self.front_rows[key] = self.find_front(data, key[1])
+        return self.front_rows[key]
 
-    def find_front(self, data: Data) -> int:
+    def find_front(self, data: Data, has_prompt: bool) -> int:
         operation = data.operation
         if isinstance(operation, Join) and operation.axis == 0 and len(data.inputs) == 2:
             first, rest = data.inputs
-            rows = self.count_rows(first)
-            return self.count_front(rest) + (0 if isinstance(rows, str) else rows)
+            rows = self.count_rows(first) if has_prompt or not operation.once else 0
+            return self.count_front(rest, has_prompt=has_prompt) + (0 if isinstance(rows, str) else rows)
         sources = [source for source in self.outer.get(id(data), data.inputs) if source.shape[:1] == data.shape[:1]]
-        n = self.count_front(sources[0]) if sources else 0
+        n = self.count_front(sources[0], has_prompt=has_prompt) if sources else 0
         if isinstance(operation, Pool):
             return max(n - 1, 0) if operation.of == "other tokens" else 0
         return n
@@ -159,8 +167,13 @@ class Shapes:
         if size == "source" and self.options.source is not None:
             return self.options.source
         if size == "tokens":  # not on the first axis: the tokens that are attended to
-            return self.n_rows if self.options.past is None else self.options.tokens + self.options.past
+            return self.n_prompt + (self.n_rows if self.options.past is None else self.count_seen())
         return 1 if size == "text" else size
+
+    def count_seen(self) -> int:
+        """Tokens that are attended to when decoding: fewer than all if every layer caches equally many at most."""
+        lengths = set(self.cached_rows.values())
+        return lengths.pop() if len(lengths) == 1 else self.options.tokens + (self.options.past or 0)
 
     def resolve_keys(self, data: Data, visited: tuple[Data, ...] = ()) -> tuple[int | str, ...]:
         """The sizes behind the rows; blocks of keys, and what stands in front of the keys, are counted if they are
@@ -235,7 +248,8 @@ class Shapes:
         if data.shape[:1] == ("blocks",) and self.options.past is not None and isinstance(shape[0], int):
             return (shape[0] - self.count_earlier_blocks(data), *shape[1:])
         if id(data) in self.cached_rows and data.shape[0] == "tokens":
-            return (self.options.tokens if self.options.past is not None else self.n_rows, *shape[1:])
+            n = self.options.tokens if self.options.past is not None else self.n_rows + self.n_prompt
+            return (n, *shape[1:])
         return shape
 
     def full_shape(self, data: Data, place: Place) -> tuple[Any, ...]:

@@ -213,7 +213,7 @@ class Walk(Shapes):
         """Multiply-adds of an operation's matrix products in one layer, or the elements that it computes without them;
         None if they are unknown."""
         operation = data.operation
-        if isinstance(operation, Undescribed) or self.has_prompt:  # whose rows are not among those of the tokens
+        if isinstance(operation, Undescribed) or self.has_unknown_prompt:  # whose rows have no number
             return {"multiply_adds": None, "visible_multiply_adds": None}
         if type(operation).multiply_adds is Operation.multiply_adds:
             return {"elementwise_operations": 0 if operation.only_moves else self.count_elements(data, place)}
@@ -296,7 +296,8 @@ class Walk(Shapes):
         if chosen:
             inputs = (scores, self.shape_of(chosen))
             self.add_next(data, place, Attention.selection, inputs=inputs, others=(chosen,), **fields)
-        if (n != 1 and attention.causal) or attention.window != (None if n != 1 else attention.trimmed_to):
+        has_window = attention.window is not None and (n != 1 or attention.window != attention.trimmed_to)
+        if (n != 1 and attention.causal) or has_window:
             mask = Mask(attention.causal, attention.window)
             self.add_next(data, place, Attention.mask, inputs=(scores,), note=describe_mask(mask), mask=mask, **fields)
         uses = tuple(self.use_weight(weight, data, place) for weight in data.weights)
@@ -339,7 +340,7 @@ class Walk(Shapes):
         """Append what an operation keeps for later tokens, with its size after this pass."""
         total = self.options.tokens + (self.options.past or 0)
         for cached in find_cached(data):
-            kept = total if cached.longest is None else min(total, cached.longest)
+            kept = self.n_prompt + total if cached.longest is None else min(self.n_prompt + total, cached.longest)
             shapes = cached.shapes
             if not cached.is_state:
                 shapes = tuple((kept if n == "tokens" else self.resolve_size(n), *others) for n, *others in shapes)
@@ -398,7 +399,8 @@ class Walk(Shapes):
             step = self.steps[self.step_of[id(data)]]
             product = step.product and narrow_product(step.product, self.options.tokens)
             self.steps[self.step_of[id(data)]] = step._replace(out=new, product=product)
-            old = self.add_batch_axis((self.cached_rows[id(data)] - self.options.tokens, *data.shape[1:]))
+            n = self.cached_rows[id(data)] - self.options.tokens + self.n_prompt
+            old = self.add_batch_axis((n, *data.shape[1:]))
             self.add_next(data, place, KV_CACHE, inputs=(old, new))
 
     def add_padding(self, inputs: tuple[Data, ...], place: Place) -> None:

@@ -21,7 +21,7 @@ from paramcount.api import load
 from paramcount.counting.sum_weights import list_flows
 from paramcount.execution import run_model
 from paramcount.execution.run import sees_later_tokens
-from paramcount.flow import Input, list_steps
+from paramcount.flow import Attention, Input, list_steps
 from paramcount.flow.positions import count_positions
 from paramcount.parts.whisper_encoder import WhisperStacks
 from paramcount.zoo import Model
@@ -261,7 +261,7 @@ def expect_logits(model: Any, document: dict[str, Any], cls_name: str, sizes: An
         given["use_cache"] = False
     codes = given.pop("codes", None)
     is_whole = codes is not None or sees_later_tokens(next(iter(list_flows(sizes)))[0])
-    varies = "dynamic" in str(document.get("rope_scaling")) or "is_moe" in document
+    varies = "dynamic" in str(document.get("rope_scaling")) or "is_moe" in document or forgets_visible(sizes, ids.shape[1])
     with torch.no_grad(), choose_earlier():
         stepwise = decode_reference(model, ids) if varies else None  # first, as longer texts leave their angles behind
         name = (
@@ -335,16 +335,24 @@ def compare_scores(model_type: str, ending: str) -> float:
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 
+def forgets_visible(sizes: Any, n: int) -> bool:
+    """Whether a cache is shorter than what a mask shows in n tokens, so that a prompt sees more than what follows."""
+    operations = (data.operation for data, *_ in list_steps(next(iter(list_flows(sizes)))[0]))
+    kept = (operation.kept for operation in operations if isinstance(operation, Attention))
+    return any(isinstance(most, int) and most < n for most in kept)
+
+
 def decode_reference(model: Any, ids: Any) -> Any:
-    """The reference's logits with its own cache: dynamic scaling rotates earlier and later keys by other angles, and
-    Doge's mixture routes a token by the logits of others.
+    """The reference's logits with its own cache: dynamic scaling rotates earlier and later keys by other angles, Doge's
+    mixture routes a token by the logits of others, and a cache may be shorter than what a mask shows.
     """
     import numpy as np
 
     parts, past, prompt = [], None, count_prompt(ids.shape[1])
+    name, option = ("mems", "use_mems") if model.config.model_type == "xlnet" else ("past_key_values", "use_cache")
     for part in (ids[:, :prompt], *ids[:, prompt:].split(1, dim=1)):
-        output = model(input_ids=part, past_key_values=past, use_cache=True)
-        past = output.past_key_values
+        output = model(input_ids=part, **{name: past, option: True})
+        past = output[name]
         parts.append(output.logits[0].float().numpy())
     return np.concatenate(parts)
 

@@ -1073,6 +1073,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "xlstm, other settings": {
         **XLSTM, "use_bias": True, "norm_eps": 0.01, "eps": 0.1, "gate_soft_cap": 2.0, "output_logit_soft_cap": 3.0,
     },
+    "moshi, a short window": {**USUAL, "ffn_dim": 44, "sliding_window": 6},
+    "xlnet, a short memory": {
+        "n_layer": 2, "d_model": 32, "n_head": 2, "d_inner": 24, "n_token": 96, "attn_type": "uni", "mem_len": 4,
+    },
     "moshi, other settings": {
         **USUAL, "ffn_dim": 44, "hidden_act": "gelu", "rms_norm_eps": 0.01, "rope_theta": 300.0, "num_codebooks": 1,
     },

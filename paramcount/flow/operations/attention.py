@@ -72,6 +72,9 @@ class Attention(Operation):
     itself_last: bool = False  # a token sees itself only if it sees no other
     has_key_groups: bool = False  # the input behind the groups: those of the keys, if they differ from the queries'
     front_in_order: bool = False  # rows in front of the text are seen by later rows alone, not by all
+    # Tokens that the KV cache keeps at most, the newest included, if not as many as the window: a token of a prompt sees
+    # more than one that is decoded then.
+    kept: Size | None = None
 
     def describe(self) -> str:
         if self.weighs == "collisions":
@@ -94,6 +97,8 @@ class Attention(Operation):
     @property
     def trimmed_to(self) -> Size | None:
         """Tokens that the KV cache keeps at most, the newest included; None for all."""
+        if self.kept is not None:
+            return self.kept
         return None if self.keeps_all else self.window
 
     @property
@@ -181,7 +186,7 @@ class Attention(Operation):
             biases = [self.find_biases_in(bias, places[:, axis]) for axis, bias in enumerate(biases)]
         if self.by_distance == "in tokens":
             biases = [self.find_biases(bias, run.positions, m) for bias in biases]
-        for bias in biases:
+        for bias in (bias[:, -m:] for bias in biases):  # without those of keys that the cache no longer has
             scores = scores + (bias.transpose(2, 0, 1) if bias.ndim == 3 else bias)
         if cap is not None and self.caps_biases:
             scores = np.tanh(scores / np.float32(cap)) * np.float32(cap)
@@ -313,6 +318,7 @@ def attend(
     more_chunks: tuple[int, int] = (0, 0),
     itself_last: bool = False,
     front_in_order: bool = False,
+    kept: Size | None = None,
 ) -> Data:
     """softmax(QKᵀ)·V as one operation.
 
@@ -328,7 +334,7 @@ def attend(
     `chunk_offset` tokens are missing from the first one; `more_chunks`: as in `Attention`. `behind`: without `causal`,
     tokens seen before the query, if not as many as the `window` after it. `caps_biases`: the soft cap comes after the
     biases.
-    `itself_last`: a token sees itself only if it sees no other. `front_in_order`: as in `Attention`.
+    `itself_last`: a token sees itself only if it sees no other. `front_in_order`, `kept`: as in `Attention`.
     `others`: queries for the keys after the first ones, and what has as many rows as there are first ones.
     `weighs`, `exponent`: as in `Attention`.
     `marked`: 1 for each key that all queries see, whatever the window is, else 0.
@@ -340,7 +346,7 @@ def attend(
         window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest,
         by_key, by_distance, n_kept, blocks[1] if blocks else None, chosen_block,
         within is not None, except_in, own is not None, chunk_offset, weighs, exponent, marked is not None, behind,
-        caps_biases, others is not None, more_chunks, itself_last, isinstance(within, tuple), front_in_order,
+        caps_biases, others is not None, more_chunks, itself_last, isinstance(within, tuple), front_in_order, kept,
     )  # fmt: skip
     groups = within if isinstance(within, tuple) else (within,)
     more = (places, blocks[0] if blocks else None, chosen, *groups, marked, *(others or ()))

@@ -114,10 +114,11 @@ class Relations(Operation):
         if self.block is not None:
             n_keys = n_keys // require(self.block)
             queries = np.minimum(queries // require(self.block), n_keys - 1)  # the last one takes what is left
-        distances = queries[:, None] + self.ahead - np.arange(n_keys)
+        first = n_keys - len(inputs[1]) if len(inputs) > 1 else 0
+        distances = queries[:, None] + self.ahead - np.arange(first, n_keys)
         if self.of == "signed distances":
             return self.find_signed(distances)
-        return n_keys - distances if self.of == "distances" else self.find_sides(distances)
+        return n_keys - first - distances if self.of == "distances" else self.find_sides(distances)
 
     def index_places(self, places: Array) -> Array:
         """[n, 2] to the row of each pair of patches. Behind all distances are the rows of pairs of class token and
@@ -172,9 +173,11 @@ def bucket_distances(
     return Data(operation, (x,), (x.shape[0], keys))
 
 
-def index_distances(x: Data) -> Data:
-    """For all pairs of tokens, the row of their distance in `distance_sinusoids`, [n, m]."""
-    return Data(Relations("distances"), (x,), (x.shape[0], x.shape[0]))
+def index_distances(x: Data, *keys: Data) -> Data:
+    """For all pairs of tokens, the row of their distance in `distance_sinusoids`, [n, m]. `keys`: those that a cache
+    holds, if it may hold fewer than all.
+    """
+    return Data(Relations("distances"), (x, *keys), (x.shape[0], x.shape[0]))
 
 
 def index_signed_distances(x: Data, rows: Size, farthest: int | Unknown = 0) -> Data:
