@@ -261,7 +261,8 @@ def expect_logits(model: Any, document: dict[str, Any], cls_name: str, sizes: An
         given["use_cache"] = False
     codes = given.pop("codes", None)
     is_whole = codes is not None or sees_later_tokens(next(iter(list_flows(sizes)))[0])
-    varies = "dynamic" in str(document.get("rope_scaling")) or "is_moe" in document or forgets_visible(sizes, ids.shape[1])
+    varies = "dynamic" in str(document.get("rope_scaling")) or "is_moe" in document
+    varies = varies or forgets_visible(sizes, ids.shape[1])
     with torch.no_grad(), choose_earlier():
         stepwise = decode_reference(model, ids) if varies else None  # first, as longer texts leave their angles behind
         name = (

@@ -72,8 +72,8 @@ class Attention(Operation):
     itself_last: bool = False  # a token sees itself only if it sees no other
     has_key_groups: bool = False  # the input behind the groups: those of the keys, if they differ from the queries'
     front_in_order: bool = False  # rows in front of the text are seen by later rows alone, not by all
-    # Tokens that the KV cache keeps at most, the newest included, if not as many as the window: a token of a prompt sees
-    # more than one that is decoded then.
+    # Tokens that the KV cache keeps at most, the newest included, if not as many as the window: then a prompt's token
+    # sees more than one that is decoded.
     kept: Size | None = None
 
     def describe(self) -> str:
