@@ -111,3 +111,87 @@ def test_the_context_before_scaling_is_that_outside_of_the_parameters_if_both_ar
     scaling = {"rope_type": "yarn", "factor": 3.0, "original_max_position_embeddings": 8}
     document = {"model_type": "llama", "rope_scaling": scaling, "original_max_position_embeddings": 16}
     assert read_ropes(document)["rope"].original_positions == 16
+
+
+YARN = {"rope_type": "yarn", "factor": 3.0, "original_max_position_embeddings": 100, "rope_theta": 555.0}
+
+
+def test_yarn_of_a_kind_of_layer_rounds_unless_a_key_beside_the_blocks_says_otherwise() -> None:
+    """Source: _compute_yarn_parameters of the reference looks `truncate` up in rope_parameters, not in the block."""
+    document = {"model_type": "mellum", "layer_types": LAYERS, "sliding_window": 8}
+    inside = {word: {**YARN, "truncate": False} for word in LAYERS}
+    assert read_ropes({**document, "rope_parameters": inside})["rope"].truncate is True
+    assert read_ropes({**document, "rope_parameters": {**inside, "truncate": False}})["rope"].truncate is False
+    assert read_ropes({"model_type": "llama", "rope_parameters": {**YARN, "truncate": False}})["rope"].truncate is False
+
+
+@pytest.mark.parametrize(
+    ("model_type", "words", "keys", "share"),
+    [("laguna", LAYERS, "rope_parameters", 1.0),
+     ("laguna", LAYERS, "rope_scaling", 1.0),
+     ("zaya", ["hybrid", "hybrid_sliding"], "rope_scaling", 1.0),
+     ("mimo_v2_flash", LAYERS, "rope_scaling", 1.0)],
+)  # fmt: skip
+def test_scaled_blocks_that_state_no_share_rotate_whole_heads(
+    model_type: str, words: list[str], keys: str, share: float
+) -> None:
+    """Source: _compute_linear_scaling_rope_parameters of the reference, whose default share is 1."""
+    block = {"rope_type": "linear", "factor": 3.0, "rope_theta": 555.0}
+    document = {"model_type": model_type, **SMALL, "layer_types": words, "sliding_window": 8}
+    sizes: Any = load({**document, keys: dict.fromkeys(words, block)}).settled_sizes
+    assert (sizes.d_rope, sizes.d_rope_sliding) == (10, 10)
+
+
+def test_unscaled_blocks_of_mimo_that_state_no_share_rotate_a_third_of_a_head() -> None:
+    """Source: compute_default_rope_parameters in modeling_mimo_v2_flash.py of transformers: int(10 * 0.334), in pairs."""
+    document = {"model_type": "mimo_v2_flash", **SMALL, "layer_types": LAYERS, "sliding_window": 8}
+    sizes: Any = load({**document, "rope_parameters": dict.fromkeys(LAYERS, BLOCK)}).settled_sizes
+    assert (sizes.d_rope, sizes.d_rope_sliding) == (4, 4)
+
+
+@pytest.mark.parametrize(("model_type", "width"), [("glm", 10), ("glm4", 10), ("qwen3_next", 10)])
+def test_a_null_share_beside_the_parameters_is_that_of_whole_heads(model_type: str, width: int) -> None:
+    """Source: convert_rope_params_to_dict of the reference copies no null, and the angles' default share is 1."""
+    document = {"model_type": model_type, **SMALL, "pad_token_id": 0, "partial_rotary_factor": None}
+    sizes: Any = load(document).settled_sizes
+    assert sizes.d_rope == width
+
+
+PROPORTIONAL = {"rope_type": "proportional", "rope_theta": 100.0, "partial_rotary_factor": 0.5}
+FLAT_ROPES = {"rope_type": "default", "rope_theta": 555.0}
+HALF = {"rope_theta": 1.0, "partial_rotary_factor": 0.5}
+NO_GROWTH = {**YARN, "original_max_position_embeddings": 16}
+
+
+@pytest.mark.parametrize(
+    ("document", "error"),
+    [({"model_type": "modernbert", "rope_parameters": FLAT_ROPES}, "a key of rope_parameters = 'rope_type'"),
+     ({"model_type": "modernbert-decoder", "rope_parameters": FLAT_ROPES}, "a key of rope_parameters = 'rope_type'"),
+     ({"model_type": "modernbert", "rope_parameters": {"full_attention": None}}, "rope_parameters.full_attention = "),
+     ({"model_type": "ministral3", "rope_parameters": NO_GROWTH}, "rope_parameters.llama_4_scaling_beta is missing"),
+     ({"model_type": "ministral3", "rope_parameters": {"rope_theta": 1.0, "llama_4_scaling_beta": 0.1}},
+      "rope_parameters.original_max_position_embeddings is missing"),
+     ({"model_type": "mistral4", "rope_parameters": {}}, "rope_parameters.llama_4_scaling_beta is missing"),
+     ({"model_type": "mellum", "layer_types": LAYERS,
+       "rope_parameters": dict.fromkeys(LAYERS, HALF)},
+      "partial_rotary_factor = 0.5, but the layers rotate whole heads"),
+     ({"model_type": "gpt_neox_japanese", "rope_parameters": PROPORTIONAL}, "proportional, but 0.5 of a head rotates"),
+     ({"model_type": "phi", "rope_parameters": PROPORTIONAL}, "proportional, but 0.5 of a head rotates"),
+     ({"model_type": "stablelm", "rope_parameters": PROPORTIONAL}, "proportional, but 0.5 of a head rotates"),
+     ({"model_type": "persimmon", "rope_parameters": PROPORTIONAL}, "proportional, but 0.5 of a head rotates"),
+     ({"model_type": "fuyu", "text_config": {"model_type": "persimmon", **NEOX, "rope_parameters": PROPORTIONAL}},
+      "proportional, but 0.5 of a head rotates"),
+     ({"model_type": "llama", "head_dim": 2, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
+      "dynamic for a rotary dimension of 2"),
+     ({"model_type": "qwen3_next", "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
+      "dynamic for a rotary dimension of 2"),
+     ({"model_type": "recurrent_gemma", "rope_scaling": LINEAR}, "rope_scaling.type = 'linear'"),
+     ],
+)  # fmt: skip
+def test_rotary_positions_that_the_reference_cannot_build_or_run_are_an_error(
+    document: dict[str, Any], error: str
+) -> None:
+    usual = NEOX if document["model_type"] in ("gpt_neox_japanese", "phi", "stablelm", "persimmon", "fuyu") else SMALL
+    with pytest.raises(pc.ParamcountError) as caught:
+        pc.count({**usual, "pad_token_id": 0, **document})
+    assert error in str(caught.value)

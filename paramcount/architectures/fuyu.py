@@ -9,7 +9,6 @@ from paramcount.flow import Data, block, given, linear
 from paramcount.parts.composite import FORMER_PREFIXES, SeeingDecoder
 from paramcount.parts.decoders import head
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, setting
-from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import rotary_part
 from paramcount.sizes.setting_fields import list_settings
 
@@ -31,7 +30,8 @@ def of_persimmon(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError(
             f"= {describe_value(found)} is not supported", where="text_config.model_type", expected="persimmon"
         )
-    padding_in_table(None)(section, c)
+    for condition in Persimmon.conditions:
+        condition(section, c)
 
 
 def inner(name: str) -> Any:

@@ -6,15 +6,10 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Natural, derived, hf, rotary, setting
+from paramcount.sizes import Condition, Flag, Natural, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import rotary_part
+from paramcount.sizes.rotary_sizes import rotary_width
 from paramcount.sizes.rules import check_at_most
-
-
-def whole_pairs(js: ConfigJson, c: FieldValues) -> int:
-    width: int = rotary_part(0.5)(js, c)
-    return width + width % 2
 
 
 class Glm(AttentionDecoder):
@@ -24,7 +19,7 @@ class Glm(AttentionDecoder):
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(151329),)
     defaults = {"vocab_size": 151552, "d_model": 4096, "n_layers": 40, "n_heads": 32, "n_kv_heads": 2, "d_head": 128}
 
-    d_rope: Natural = derived(whole_pairs)
+    d_rope: Natural = derived(rotary_width(0.5))
     d_ff: Natural = hf(absent=13696)
     qkv_bias: Flag = hf("attention_bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)

@@ -7,6 +7,7 @@ from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import head, last_differs, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf, rotary, setting
+from paramcount.sizes.conditions import rotates_stated_share
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill
 
@@ -15,6 +16,7 @@ class GPTNeoXJapanese(Decoder):
     """Source: modeling_gpt_neox_japanese.py of the reference, GPTNeoXJapaneseLayer."""
 
     reference = "GPTNeoXJapaneseForCausalLM"
+    conditions = (rotates_stated_share(1.0, "rotary_pct"),)
     defaults = {"vocab_size": 32000, "d_model": 2560, "n_layers": 32}
 
     n_heads: Positive = hf(absent=32)

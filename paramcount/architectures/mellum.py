@@ -45,8 +45,8 @@ class Mellum(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     norm_topk_prob = setting("norm_topk_prob", default=True)
-    rope = rotary_of(SLIDING[1], ROPES, 131072)
-    local_rope = rotary_of(SLIDING[0], ROPES, 131072)
+    rope = rotary_of(SLIDING[1], ROPES, 131072, reads_share=True)
+    local_rope = rotary_of(SLIDING[0], ROPES, 131072, reads_share=True)
     kinds = layers_by_type_and_mlp
     check = check_sliding_or_full
 

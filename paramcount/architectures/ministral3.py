@@ -4,38 +4,69 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.architectures.mistral import Mistral
+from paramcount.errors import ParamcountError
 from paramcount.flow import Data, rope, scale_by_position
-from paramcount.sizes import Positive, hf, rotary, setting
+from paramcount.sizes import Condition, ConfigJson, FieldValues, Positive, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.rotary_settings import FROM_ORIGINAL, ORIGINAL, find_kind, find_parameters
 
+BETA = "llama_4_scaling_beta"
 SCALED = {  # the reference's default of rope_parameters
     "rope_type": "yarn", "rope_theta": 1_000_000.0, "factor": 16.0, "original_max_position_embeddings": 16384,
     "beta_fast": 32.0, "beta_slow": 1.0, "mscale_all_dim": 1.0, "mscale": 1.0, "llama_4_scaling_beta": 0.1,
 }  # fmt: skip
 
 
-def read_rope_parameter(name: str, absent: Mapping[str, Any] = SCALED) -> Any:
-    """The setting of a key of rope_parameters, whose default is `absent`."""
+def growth(absent: Mapping[str, Any] = SCALED) -> Any:
+    """The setting of how fast queries grow. `absent`: the default of rope_parameters."""
+    return setting(default=lambda config, c: find_parameters(config, absent)[BETA])
+
+
+def growth_step(positions: int, absent: Mapping[str, Any] = SCALED) -> Any:
+    """The setting of the number of positions after which queries grow.
+
+    `positions`: the default of max_position_embeddings.
+    """
 
     def read(config: Mapping[str, Any], c: Any) -> Any:
-        return (config.get("rope_scaling") or config.get("rope_parameters") or absent)[name]
+        block = find_parameters(config, absent)
+        if find_kind(block) not in FROM_ORIGINAL:
+            return block[ORIGINAL]
+        inner, usual = block.get(ORIGINAL), config.get("max_position_embeddings", positions)
+        return config.get(ORIGINAL) or inner or usual
 
     return setting(default=read)
+
+
+def growth_is_stated(absent: Mapping[str, Any] = SCALED) -> Condition:
+    """rope_parameters that are stated have no defaults for the growth of queries."""
+
+    def condition(js: ConfigJson, c: FieldValues) -> None:
+        block = find_parameters(js, absent)
+        if not isinstance(block, Mapping) or not c["n_layers"]:
+            return
+        for key in (BETA, ORIGINAL):
+            is_filled = key == ORIGINAL and find_kind(block) in FROM_ORIGINAL
+            if block.get(key) is None and not is_filled:
+                where = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
+                raise ParamcountError("is missing", where=f"{where}.{key}", expected="a number")
+
+    return condition
 
 
 class Ministral3(Mistral):
     """Source: modeling_ministral3.py of the reference."""
 
     reference = "Ministral3ForCausalLM"
-    conditions = (padding_in_table(11),)
+    conditions = (padding_in_table(11), growth_is_stated())
     defaults = {"vocab_size": 131072, "n_layers": 34, "window": None}
 
     d_head: Positive = hf(absent=128)
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=262144, absent=SCALED)
-    beta = read_rope_parameter("llama_4_scaling_beta")
-    original_length = read_rope_parameter("original_max_position_embeddings")
+    beta = growth()
+    original_length = growth_step(262144)
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), window=c.window, prepare=c.prepare)

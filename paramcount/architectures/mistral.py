@@ -1,8 +1,10 @@
 """Mistral: the Llama layout without biases, every layer looking back over a window where one is set."""
 
+from typing import ClassVar
+
 from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, hf, rotary
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, d_model_per_head, hf, rotary
 from paramcount.sizes.conditions import padding_in_table
 
 
@@ -11,7 +13,7 @@ class Mistral(AttentionDecoder):
 
     reference = "MistralForCausalLM"
     rotated = "d_head"
-    conditions = (padding_in_table(None),)
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)

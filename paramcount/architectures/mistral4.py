@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paramcount.architectures.ministral3 import read_rope_parameter
+from paramcount.architectures.ministral3 import growth, growth_is_stated, growth_step
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, linear, route, scale_by_position
 from paramcount.parts.decoders import dense_first
@@ -14,6 +14,7 @@ from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, hf, rotary, setting, unvisited
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
 from paramcount.sizes.derivations import part_of
+from paramcount.sizes.rotary_settings import find_kind, find_parameters
 from paramcount.sizes.rules import check_rotated_in_pairs
 from paramcount.sizes.setting_fields import scale_with_yarn
 
@@ -24,16 +25,9 @@ SCALED = {  # the reference's default of rope_parameters
 
 
 def angles_fill(js: ConfigJson, c: FieldValues) -> None:
-    """The angles are those of the rotated part of a head, and rope_parameters says how queries grow.
-
-    Without scaling, the reference computes angles for a whole head.
-    """
-    rope = js.get("rope_scaling") or js.get("rope_parameters") or SCALED
-    kind = rope.get("rope_type", rope.get("type", "default"))
-    for key in ("llama_4_scaling_beta", "original_max_position_embeddings"):
-        is_filled = key.startswith("original") and kind in ("yarn", "longrope", "llama3")
-        if rope.get(key) is None and not is_filled:
-            raise ParamcountError("is missing", where=f"rope_parameters.{key}", expected="a number")
+    """The angles are those of the rotated part of a head. Unscaled ones the reference computes for a whole head."""
+    rope = find_parameters(js, SCALED)
+    kind = find_kind(rope)
     d_head = c["d_nope"] + c["d_rope"]
     share = 1.0 if kind == "default" else rope.get("partial_rotary_factor", c["d_rope"] / d_head)
     n_pairs = (part_of(js.get("head_dim", d_head), share) + 1) // 2
@@ -57,7 +51,13 @@ class Mistral4(LatentMixture):
     reference = "Mistral4ForCausalLM"
     adapts_experts = False
     rotated = "d_rope"
-    conditions = (grouped_routing(1, 1), latent_heads_stay_whole(32), padding_in_table(11), angles_fill)
+    conditions = (
+        grouped_routing(1, 1),
+        latent_heads_stay_whole(32),
+        padding_in_table(11),
+        growth_is_stated(SCALED),
+        angles_fill,
+    )
     defaults = {"vocab_size": 131072, "d_model": 4096, "n_layers": 36}
 
     n_heads: Positive = hf(absent=32)
@@ -78,8 +78,8 @@ class Mistral4(LatentMixture):
     rope = rotary(positions=1_048_576, absent=SCALED, checked=False)
     attention_scale = setting(default=read_scale)
     routed_scale = setting("routed_scaling_factor", default=1.0)
-    beta = read_rope_parameter("llama_4_scaling_beta", SCALED)
-    original_length = read_rope_parameter("original_max_position_embeddings", SCALED)
+    beta = growth(SCALED)
+    original_length = growth_step(1_048_576, SCALED)
     kinds = dense_first
 
     def attend(c, x: Data) -> Data:

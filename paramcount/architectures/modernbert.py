@@ -26,7 +26,7 @@ from paramcount.sizes import (
     hf,
     setting,
 )
-from paramcount.sizes.conditions import angles_fit_heads, padding_in_table
+from paramcount.sizes.conditions import angles_fit_heads, padding_in_table, ropes_of_kinds_alone
 
 TABLE = "model.embeddings.tok_embeddings.weight"
 
@@ -45,7 +45,7 @@ class ModernBert(PositionlessEncoder):
 
     reference = "ModernBertForMaskedLM"
     rotated = "d_head"
-    conditions = (padding_in_table(50283), angles_fit_heads)
+    conditions = (padding_in_table(50283), ropes_of_kinds_alone, angles_fit_heads)
     prefix = "model."
     layers_name = "layers"
     last_norm = "final_norm"

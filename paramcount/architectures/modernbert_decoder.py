@@ -21,7 +21,7 @@ from paramcount.sizes import (
     per_layer,
     setting,
 )
-from paramcount.sizes.conditions import not_null, padding_in_table
+from paramcount.sizes.conditions import not_null, padding_in_table, ropes_of_kinds_alone
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.rules import check_heads_fill, check_layer_types
 
@@ -56,7 +56,7 @@ class ModernBertDecoder(Decoder):
 
     reference = "ModernBertDecoderForCausalLM"
     rotated = "d_head"
-    conditions = (padding_in_table(50283), not_null("pad_token_id"))
+    conditions = (padding_in_table(50283), ropes_of_kinds_alone, not_null("pad_token_id"))
     defaults = {"vocab_size": 50368, "d_model": 768, "n_layers": 22}
 
     n_layers: Positive = hf()  # the reference needs one

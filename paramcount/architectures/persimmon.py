@@ -12,7 +12,7 @@ from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import padding_in_table, rotates_stated_share
 from paramcount.sizes.derivations import d_model_per_head, rotary_part
 from paramcount.sizes.rules import check_at_most, check_heads_fill
 
@@ -23,7 +23,7 @@ class Persimmon(Decoder):
     reference = "PersimmonForCausalLM"
     names = ("embed_tokens", "layers", "final_layernorm")
     rotated = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), rotates_stated_share(0.5))
     defaults = {"vocab_size": 262144, "d_model": 4096, "n_layers": 36}
 
     n_heads: Positive = hf(absent=64)

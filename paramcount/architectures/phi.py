@@ -13,7 +13,7 @@ from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Flag, Natural, Positive, derived, equal_to, hf, rotary, rotary_part, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import padding_in_table, rotates_stated_share
 from paramcount.sizes.rules import check_at_most
 
 
@@ -23,7 +23,7 @@ class Phi(AttentionDecoder):
     reference = "PhiForCausalLM"
     names = ("embed_tokens", "layers", "final_layernorm")
     rotated = "d_rope"
-    conditions = (padding_in_table(None),)
+    conditions = (padding_in_table(None), rotates_stated_share(0.5))
     defaults = {"vocab_size": 51200, "d_model": 2048, "n_layers": 24, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)

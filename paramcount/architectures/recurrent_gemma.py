@@ -1,6 +1,6 @@
 """RecurrentGemma, Griffin's descendant: two layers of a gated linear recurrence to one of attention over a window."""
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.flow import Data, Weight, activate, linear, linear_by_head, rms_norm, scale_by_root, soft_cap, to_heads
 from paramcount.flow.operations.convolutions import convolve
 from paramcount.flow.operations.recurrence import GatedRecurrence, recur
@@ -41,12 +41,21 @@ def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     return tuple("recurrent" if words[i % len(words)] == "recurrent" else "attention" for i in per_layer(c))
 
 
+def rope_is_unscaled(js: ConfigJson, c: FieldValues) -> None:
+    """The reference has no other rotary positions than the usual ones."""
+    where = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
+    block = js.get(where) or {}
+    key = "rope_type" if "rope_type" in block else "type"
+    if (kind := block.get(key, "default")) != "default":
+        raise make_choice_error(kind, ("default",), where=f"{where}.{key}")
+
+
 class RecurrentGemma(Decoder):
     """Source: arXiv:2404.07839, section 2; arXiv:2402.19427, section 2."""
 
     reference = "RecurrentGemmaForCausalLM"
     names = ("embed_tokens", "layers", "final_norm")
-    conditions = (padding_in_table(0), no_key("layer_types", "layers_block_type"))
+    conditions = (padding_in_table(0), no_key("layer_types", "layers_block_type"), rope_is_unscaled)
     defaults = {"vocab_size": 256000, "d_model": 2560, "n_layers": 26}
 
     n_layers: Positive = hf()  # the reference needs one

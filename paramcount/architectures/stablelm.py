@@ -8,7 +8,7 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import use_layer_norm
 from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf, rotary, rotary_part, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import padding_in_table, rotates_stated_share
 from paramcount.sizes.rules import check_at_most, check_heads_fill
 
 
@@ -17,7 +17,7 @@ class StableLm(AttentionDecoder):
 
     reference = "StableLmForCausalLM"
     rotated = "d_rope"
-    conditions = (padding_in_table(None),)
+    conditions = (padding_in_table(None), rotates_stated_share(0.25))
     defaults = {"vocab_size": 50304, "d_model": 2560, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32}
 
     d_head: Positive = derived(d_model_per_head)

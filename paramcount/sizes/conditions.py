@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
-from paramcount.sizes import Condition, ConfigJson, FieldValues
+from paramcount.sizes import SLIDING, Condition, ConfigJson, FieldValues
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.layer_types import count_dense
 from paramcount.sizes.settings import ROPE_KEYS, check_rope_block
@@ -24,6 +24,37 @@ def rotary_of_each_kind(js: ConfigJson, c: FieldValues) -> None:
     for word in sorted(set(c["layer_types"])) if rope is not None else ():
         if not isinstance(rope, Mapping) or rope.get(word) is None:
             raise ParamcountError(f"has no {word}", where=key, expected="an object for each of layer_types")
+
+
+def rotates_stated_share(absent: float, key: str = "partial_rotary_factor") -> Condition:
+    """The reference cuts the rotated share of a head off, for which proportional angles are too many.
+
+    Args:
+        absent: The default share.
+        key: The key of the share outside of rope_parameters.
+    """
+
+    def condition(js: ConfigJson, c: FieldValues) -> None:
+        block = js.get("rope_scaling") or js.get("rope_parameters") or {}
+        share = block.get("partial_rotary_factor", js.get(key, absent))
+        is_proportional = block.get("rope_type", block.get("type")) == "proportional"
+        if is_proportional and part_of(c["d_head"], share) != c["d_head"]:
+            where = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
+            found = f"= proportional, but {describe_value(share)} of a head rotates"
+            raise ParamcountError(found, where=f"{where}.rope_type", expected="another type, or a share of 1")
+
+    return condition
+
+
+def ropes_of_kinds_alone(js: ConfigJson, c: FieldValues) -> None:
+    """rope_parameters, if it is stated, has an object for kinds of layers, and nothing else."""
+    for key, block in (js.get("rope_parameters") or {}).items():
+        if key not in SLIDING:
+            raise make_choice_error(key, SLIDING, where="a key of rope_parameters")
+        if not isinstance(block, Mapping):
+            raise ParamcountError(
+                f"= {describe_value(block)}", where=f"rope_parameters.{key}", expected="a JSON object, or no such key"
+            )
 
 
 def known_ropes(

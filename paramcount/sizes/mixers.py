@@ -98,7 +98,7 @@ def rotated_share(absent: float, *, key: bool = True) -> Derivation:
 
     def derive(js: ConfigJson, c: FieldValues) -> int:
         default = js.get("partial_rotary_factor", absent) if key else absent
-        return in_pairs(c["d_head"], find_share(js, default))
+        return in_pairs(c["d_head"], find_share(js, 1.0 if default is None else default))
 
     return derive
 

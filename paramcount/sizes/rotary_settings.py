@@ -72,6 +72,7 @@ def rotary(
             if word in block:
                 raise ParamcountError(f"has a block for {word}", where=where, expected="one for all layers")
         check_base(block, f"{where}.{THETA}" if THETA in find_parameters(config, absent) else key)
+        check_dynamic(block, c, where, of_head=share is not None)
         if share is None:
             check_whole(block, c, where)
         elif find_kind(block) == "yarn" and part_of(c["d_head"], block[SHARE]) % 2:
@@ -89,6 +90,7 @@ def rotary_of(
     base: float | None = None,
     share: float | None = None,
     optional: bool = False,
+    reads_share: bool = False,
 ) -> Any:
     """The setting of rotary positions of one kind of layers, which have a block of rope_parameters.
 
@@ -100,6 +102,7 @@ def rotary_of(
             replaces rope_parameters even if it is null.
         share: The default of partial_rotary_factor in a block; None if heads rotate as a whole.
         optional: Whether the layers do not rotate if their block is null.
+        reads_share: Whether unscaled angles are computed for a share of the head, too, though it rotates as a whole.
     """
 
     def find_blocks(config: Config) -> Any:
@@ -114,8 +117,9 @@ def rotary_of(
         block = find_block(config)
         if block is None:
             raise LookupError(word)
-        rope = read_layer_block(block, config, positions)
-        return rope if share is None else mark_odd(rope, sizes, block.get(SHARE, share))
+        rope = read_layer_block(block, find_blocks(config), config, positions)
+        absent_share = share if find_kind(block) == "default" else 1.0
+        return rope if share is None else mark_odd(rope, sizes, block.get(SHARE, absent_share))
 
     def check(config: Config, c: FieldValues) -> None:
         if word not in c["layer_types"]:
@@ -127,8 +131,9 @@ def rotary_of(
         if block is None:
             raise ParamcountError(f"has no {word}", where=where, expected="an object for each of layer_types")
         check_base(block, f"{where}.{word}.{THETA}")
+        check_dynamic(block, c, f"{where}.{word}", of_head=share is not None)
         if share is None:
-            check_whole(block, c, f"{where}.{word}")
+            check_whole(block, c, f"{where}.{word}", unscaled=reads_share)
         for name in UNFILLED_ROPE_KEYS.get(find_kind(block), ()) if base is None else ():
             if name not in block:
                 raise ParamcountError("is missing", where=f"{where}.{word}.{name}", expected="a number")
@@ -156,7 +161,7 @@ def filled_rotary(word: str, base: float, positions: int = 2048, *, key: str = T
         return overlay(stated, find_base(stated, config, key, base))
 
     def read(config: Config, sizes: Any) -> Rope:
-        return read_layer_block(find_block(config), config, positions)
+        return read_layer_block(find_block(config), config.get("rope_parameters"), config, positions)
 
     def check(config: Config, c: FieldValues) -> None:
         given = config.get("rope_parameters")
@@ -166,6 +171,7 @@ def filled_rotary(word: str, base: float, positions: int = 2048, *, key: str = T
         if word in c["layer_types"]:
             block = find_block(config)
             check_base(block, key)
+            check_dynamic(block, c, f"rope_parameters.{word}")
             outside = {} if config.get(SHARE) is None else {SHARE: config[SHARE]}
             check_whole(overlay(block, outside), c, f"rope_parameters.{word}")
 
@@ -200,10 +206,14 @@ def find_kind(block: Config) -> str:
     return str(block.get("rope_type", block.get("type", "default")))
 
 
-def read_layer_block(block: Config, config: Config, positions: int) -> Rope:
-    """The rotary positions that the block of a kind of layers describes."""
-    others = overlay({ORIGINAL: None}, config)  # the reference does not copy it into blocks
-    return make_rope(find_kind(block), block[THETA], block, others, positions)
+def read_layer_block(block: Config, parameters: Config | None, config: Config, positions: int) -> Rope:
+    """The rotary positions that the block of a kind of layers describes. `parameters`: all of rope_parameters.
+
+    The reference looks up `truncate` beside the blocks, and does not copy the original context length into them.
+    """
+    others = overlay({ORIGINAL: None}, config)
+    rounds = {"truncate": True if parameters is None else parameters.get("truncate", True)}
+    return make_rope(find_kind(block), block[THETA], overlay(rounds, block), others, positions)
 
 
 def mark_odd(rope: Rope, sizes: Any, share: float) -> Rope:
@@ -216,11 +226,27 @@ def check_base(block: Config, where: str) -> None:
         raise ParamcountError("= null" if THETA in block else "is missing", where=where, expected="a positive number")
 
 
-def check_whole(block: Config, c: FieldValues, where: str) -> None:
-    """The reference computes scaled angles for a share of the head that its layers do not rotate alone."""
+def check_dynamic(block: Config, c: FieldValues, where: str, *, of_head: bool = False) -> None:
+    """The reference divides by the rotary dimension minus 2 when it scales with the length of the text.
+
+    `of_head`: whether that dimension is a share of a head, even if a field has it.
+    """
+    d = c.get("d_head") if of_head else c.get("d_rope", c.get("d_head"))
+    share = block.get(SHARE, 1.0)
+    if find_kind(block) == "dynamic" and isinstance(d, int) and part_of(d, share) == 2:
+        found = "= dynamic for a rotary dimension of 2"
+        raise ParamcountError(found, where=f"{where}.rope_type", expected="another type, or a larger rotary dimension")
+
+
+def check_whole(block: Config, c: FieldValues, where: str, *, unscaled: bool = False) -> None:
+    """The reference computes scaled angles for a share of the head that its layers do not rotate alone.
+
+    `unscaled`: whether it does so for other angles, too.
+    """
     share, d = block.get(SHARE, 1.0), c.get("d_rope", c.get("d_head"))
-    is_scaled = find_kind(block) in ROPE_KEYS and find_kind(block) not in ("default", "proportional")
-    if not is_scaled or not isinstance(share, (int, float)) or not isinstance(d, int):
+    kind = find_kind(block)
+    is_shared = kind in ROPE_KEYS and kind != "proportional" and (unscaled or kind != "default")
+    if not is_shared or not isinstance(share, (int, float)) or not isinstance(d, int):
         return
     n = int(d * share)
     if n + n % 2 != d + d % 2:

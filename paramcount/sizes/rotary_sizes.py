@@ -31,11 +31,12 @@ def rotary_width_of(word: str, absent: float, otherwise: float) -> Derivation:
     Args:
         word: The kind of layer.
         absent: The share of the head if rope_parameters is missing.
-        otherwise: The share of the head if the block has no partial_rotary_factor.
+        otherwise: The share of the head if the block has no partial_rotary_factor, unless its angles are scaled.
     """
 
     def derive(js: ConfigJson, c: FieldValues) -> int:
-        blocks = js.get("rope_parameters")
+        key = "rope_scaling" if "rope_scaling" in js else "rope_parameters"  # which the first replaces, even by null
+        blocks = js.get(key)
         if blocks is None:
             return in_pairs(c["d_head"], absent)
         if word not in c["layer_types"]:
@@ -44,10 +45,11 @@ def rotary_width_of(word: str, absent: float, otherwise: float) -> Derivation:
         if not isinstance(block, Mapping):
             raise ParamcountError(
                 f"= {describe_value(block)}",
-                where=f"rope_parameters.{word}",
+                where=f"{key}.{word}",
                 expected=f"a JSON object, because layer_types contains {word}",
             )
-        return in_pairs(c["d_head"], find_share({"rope_parameters": block}, otherwise))
+        is_scaled = block.get("rope_type", block.get("type", "default")) != "default"
+        return in_pairs(c["d_head"], find_share({"rope_parameters": block}, 1.0 if is_scaled else otherwise))
 
     return derive
 

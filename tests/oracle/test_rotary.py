@@ -12,7 +12,10 @@ from tests.oracle.differential import silence
 
 pytestmark = pytest.mark.oracle
 # One type for each way in which the reference reads them.
-TYPES = ("apertus", "cwm", "beam", "olmo3", "ultrabert", "gpt_neox", "minimax_m2", "nemotron", "llama")
+TYPES = (
+    "apertus", "cwm", "beam", "olmo3", "ultrabert", "gpt_neox", "minimax_m2", "nemotron", "llama", "modernbert",
+    "ministral3", "mimo_v2_flash", "laguna", "mellum", "glm", "qwen3_next", "persimmon", "gpt_neox_japanese",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TYPES)
