@@ -143,7 +143,7 @@ def test_scaled_blocks_that_state_no_share_rotate_whole_heads(
 
 
 def test_unscaled_blocks_of_mimo_that_state_no_share_rotate_a_third_of_a_head() -> None:
-    """Source: compute_default_rope_parameters in modeling_mimo_v2_flash.py of transformers: int(10 * 0.334), in pairs."""
+    """Source: compute_default_rope_parameters in modeling_mimo_v2_flash.py: int(10 * 0.334), in pairs."""
     document = {"model_type": "mimo_v2_flash", **SMALL, "layer_types": LAYERS, "sliding_window": 8}
     sizes: Any = load({**document, "rope_parameters": dict.fromkeys(LAYERS, BLOCK)}).settled_sizes
     assert (sizes.d_rope, sizes.d_rope_sliding) == (4, 4)

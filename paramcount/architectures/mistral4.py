@@ -25,7 +25,7 @@ SCALED = {  # the reference's default of rope_parameters
 
 
 def angles_fill(js: ConfigJson, c: FieldValues) -> None:
-    """The angles are those of the rotated part of a head. Unscaled ones the reference computes for a whole head."""
+    """The angles fill the rotated part of a head. The reference computes unscaled ones for the whole head."""
     rope = find_parameters(js, SCALED)
     kind = find_kind(rope)
     d_head = c["d_nope"] + c["d_rope"]
