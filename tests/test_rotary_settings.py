@@ -195,3 +195,12 @@ def test_rotary_positions_that_the_reference_cannot_build_or_run_are_an_error(
     with pytest.raises(pc.ParamcountError) as caught:
         pc.count({**usual, "pad_token_id": 0, **document})
     assert error in str(caught.value)
+
+
+def test_longrope_has_one_factor_or_one_for_each_pair() -> None:
+    """LlamaRotaryEmbedding cannot be built with other lists: its frequencies are divided by them, one by one."""
+    scaling = {"rope_type": "longrope", "factor": 2.0, "short_factor": [4.0], "long_factor": [1.0, 2.0, 3.0]}
+    rope = read_ropes({"model_type": "llama", "rope_scaling": scaling, "max_position_embeddings": 64})["rope"]
+    assert rope.frequencies(10, 1)[0] == 0.25
+    with pytest.raises(pc.ParamcountError, match=r"^LongRoPE with 3 factors for 5 pairs \(expected one factor, or one"):
+        rope.frequencies(10, 65)

@@ -154,6 +154,14 @@ def test_a_zoo_entry_has_as_many_dilations_as_its_sizes_ask_for(section: str, ke
     assert str(refused.value).startswith(error)
 
 
+def test_a_zoo_entry_with_experts_names_one_of_the_functions_of_its_router() -> None:
+    """Cohere2MoeTopKRouter: softmax or sigmoid."""
+    entry = parse_yaml(format_entry(make_entry(pc.load({"model_type": "cohere2_moe"}), "own-model", source="a test")))
+    parse_entry({**entry, "settings": {"expert_selection_fn": "sigmoid"}})
+    with pytest.raises(pc.ParamcountError, match=r"^settings.expert_selection_fn = '' \(expected softmax or sigmoid\)"):
+        parse_entry({**entry, "settings": {"expert_selection_fn": ""}})
+
+
 def test_every_setting_with_a_key_has_a_kind() -> None:
     missing = {
         (cls.__name__, name)

@@ -59,10 +59,17 @@ def read_rope(config: Mapping[str, Any], c: Any) -> Rope:
 
 
 def words_are_known(js: ConfigJson, c: FieldValues) -> None:
+    read_scoring(js, has_experts=len(c["dense_layers"]) < c["n_layers"])
+
+
+def read_scoring(js: ConfigJson, *, has_experts: bool) -> str:
     """The router's function is one of two, where a layer has a router."""
-    word, known = js.get("expert_selection_fn", "softmax"), ("softmax", "sigmoid")
-    if word not in known and len(c["dense_layers"]) < c["n_layers"]:
-        raise make_choice_error(word, known, where="expert_selection_fn")
+    key, known = "expert_selection_fn", ("softmax", "sigmoid")
+    given = js.get(key)
+    word: str = "softmax" if given is None else given
+    if has_experts and word not in known:
+        raise make_choice_error(word, known, where=key)
+    return word
 
 
 class Cohere2Moe(AttentionDecoder):
@@ -94,7 +101,7 @@ class Cohere2Moe(AttentionDecoder):
     rope = setting(default=read_rope)
     norm_kind = setting(default=lambda config, c: "layer" if config.get("rms_norm_eps") is None else "rms")
     norm_eps = setting("rms_norm_eps", "layer_norm_eps", default=1e-5)
-    scoring = setting("expert_selection_fn", default="softmax")
+    scoring = setting(default=lambda config, c: read_scoring(config, has_experts=len(c.dense_layers) < c.n_layers))
     norm_topk_prob = setting("norm_topk_prob", default=True)
     logit_scale = setting("logit_scale", default=0.0625)
     kinds = layers_by_type_and_mlp

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import ceil, log, log2, pi, sqrt
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, count_noun
 from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is_known, np, require
 
@@ -55,7 +55,11 @@ class Rope(NamedTuple):
             rotated = int(self.share * d // 2)
             return np.where(np.arange(d // 2) < rotated, plain, 0) / self.factor
         if self.kind == "longrope":
-            return plain / np.array(self.long if n_tokens > self.original_positions else self.short)
+            factors = self.long if n_tokens > self.original_positions else self.short
+            if len(factors) not in (1, len(plain)):
+                problem = f"LongRoPE with {count_noun(len(factors), 'factor')} for {count_noun(len(plain), 'pair')}"
+                raise ParamcountError(problem, expected="one factor, or one for each pair of values")
+            return plain / np.array(factors)
         if self.kind == "llama3":
             wavelength = 2 * pi / plain
             smooth = (self.original_positions / wavelength - self.low) / (self.high - self.low)
