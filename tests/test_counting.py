@@ -410,3 +410,48 @@ def test_a_second_use_of_a_tensor_is_a_row_that_is_tied_to_it() -> None:
         ("cpmant.input_embedding.weight", False),
         (None, True),
     ]
+
+
+STEP = ["full_attention", *["sliding_attention"] * 3] * 12  # of Step 3.5 Flash: 45 layers and three MTP layers
+
+
+def test_the_mtp_layers_of_step_fill_the_release() -> None:
+    """The Hub's safetensors total of stepfun-ai/Step-3.5-Flash is 199,384,301,376 (github sammcj/llmfit@9e7ac95666a4:
+    llmfit-core/data/hf_models.json). The names are those that Step3p5MTP of vLLM loads."""
+    count = pc.count("step-3.7-flash")
+    language = count.total - count.parts["vision"] - count.parts["projector"]
+    assert language + count.buffers + (count.mtp or 0) == 199_384_301_376
+    names = {tensor.name.removeprefix("model.layers.{layer}.") for tensor in count.tensors if tensor.part == "mtp"}
+    attention = [f"self_attn.{name}" for name in ("q_proj", "k_proj", "v_proj", "o_proj", "g_proj", "q_norm", "k_norm")]
+    other = ["enorm", "hnorm", "eh_proj", "input_layernorm", "post_attention_layernorm"]
+    head = ["transformer.shared_head.norm", "transformer.shared_head.output"]
+    mlp = ["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"]
+    assert names == {f"{name}.weight" for name in (*attention, *other, *head, *mlp)}
+
+
+@pytest.mark.parametrize(
+    ("words", "mtp"),
+    [
+        (STEP, 2_428_171_008),
+        # 32 heads fewer, each with queries, outputs and a gate
+        ([*STEP[:45], *["attention"] * 3], 2_428_171_008 - 3 * 32 * (2 * 4096 * 128 + 4096)),
+        (None, 2_428_171_008 - 3 * 32 * (2 * 4096 * 128 + 4096)),
+        (STEP[:45], None),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
+def test_the_types_of_mtp_layers_stand_behind_those_of_the_model(words: list[str] | None, mtp: int | None) -> None:
+    """As Step3p7TextConfig of the reference splits them off."""
+    text = {
+        "sliding_window": 512, "num_nextn_predict_layers": 3, "layer_types": words, "vocab_size": 128896,
+        "num_attention_groups": 8, "attention_other_setting": {"num_attention_heads": 96},
+    }  # fmt: skip
+    assert pc.count({"model_type": "step3p7", "text_config": text}).mtp == mtp
+
+
+@pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
+def test_of_two_names_of_zamba2s_head_size_the_last_one_is_read() -> None:
+    """Zamba2Config has a field for neither: each sets the same attribute."""
+    sizes = [("head_dim", 32), ("attention_head_dim", 8)]
+    found = [pc.load({"model_type": "zamba2", **dict(pair)}).settled_sizes for pair in (sizes, sizes[::-1])]
+    assert [sizes.d_head for sizes in found] == [8, 32]

@@ -2,12 +2,28 @@
 shared one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from paramcount.architectures.bailing_hybrid import head_gate
 from paramcount.errors import ParamcountError, count_noun, describe_value
-from paramcount.flow import Data, Rope, Size, Unknown, activate, clip, experts, is_known, linear, rms_norm, route
+from paramcount.flow import (
+    Data,
+    Rope,
+    Size,
+    Unknown,
+    activate,
+    bundle,
+    clip,
+    experts,
+    given,
+    is_known,
+    join,
+    layers,
+    linear,
+    rms_norm,
+    route,
+)
 from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import routing_bias
@@ -16,7 +32,7 @@ from paramcount.sizes.conditions import known_ropes, padding_in_table
 from paramcount.sizes.fields import ABSENT, ConfigJson, Derivation, FieldValues, derived, hf
 from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rotary_sizes import in_pairs
-from paramcount.sizes.rules import check_at_most, check_divides, check_sliding_or_full
+from paramcount.sizes.rules import check_at_most, check_divides, check_layer_types, check_sliding_or_full
 from paramcount.sizes.setting_fields import make_rope
 from paramcount.sizes.setting_kinds import BASES
 
@@ -34,14 +50,42 @@ def layer_words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     return tuple(SLIDING[1] if word == "attention" else word for word in words)
 
 
+def mtp_mlps(js: ConfigJson, n_layers: int, n: int) -> list[str]:
+    """What mlp_layer_types or moe_layers_enum say of the layers behind those of the model."""
+    words = js.get("mlp_layer_types")
+    if words is None:
+        return ["sparse" for i in list_moe_layers(js) if n_layers <= i < n_layers + n]
+    is_longer = isinstance(words, list) and len(words) == n_layers + n
+    found: list[str] = words[n_layers:] if is_longer else js.get("mtp_mlp_layer_types") or []
+    return found
+
+
+def mtp_words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+    """The types of the MTP layers: `layer_types` may list them behind those of the model; none if nothing says them, or
+    if the layers have experts, which no release has there."""
+    words, n = js.get("layer_types"), js.get("num_nextn_predict_layers", 0)
+    if not n or "sparse" in mtp_mlps(js, c["n_layers"], n):
+        return ()
+    if words is None:
+        return (SLIDING[1],) * n
+    is_longer = isinstance(words, list) and len(words) == c["n_layers"] + n
+    found: Sequence[str] | None = words[c["n_layers"] :] if is_longer else js.get("mtp_layer_types")
+    return tuple(SLIDING[1] if word == "attention" else word for word in found or ())
+
+
 def without_experts(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
-    """`moe_layers_enum` lists the others, as a list or as a string with commas."""
-    listed = js.get("moe_layers_enum")
-    if listed is None:
+    """`moe_layers_enum` lists the others."""
+    if js.get("moe_layers_enum") is None:
         return tuple(per_layer(c)[:3])
-    items = listed.split(",") if isinstance(listed, str) else listed
-    moe = {int(item) for item in items if str(item).strip()}
+    moe = list_moe_layers(js)
     return tuple(i for i in per_layer(c) if i not in moe)
+
+
+def list_moe_layers(js: ConfigJson) -> set[int]:
+    """Those of `moe_layers_enum`, a list or a string with commas."""
+    listed = js.get("moe_layers_enum") or ()
+    items = listed.split(",") if isinstance(listed, str) else listed
+    return {int(item) for item in items if str(item).strip()}
 
 
 def heads_in_window(js: ConfigJson, c: FieldValues) -> Any:
@@ -177,6 +221,7 @@ class Step35(AttentionDecoder):
     mlp_bias: Flag = hf(absent=False)
     bidirectional: Flag = hf("use_bidirectional_attention", absent=False, null=False, unstated=False)
     n_mtp_layers: Natural = hf("num_nextn_predict_layers", absent=0)
+    mtp_layer_types: Words = derived(mtp_words)
 
     activation: ClassVar = "silu"
     norm_eps = setting("rms_norm_eps", default=1e-5)
@@ -247,11 +292,29 @@ class Step35(AttentionDecoder):
             gate, up = clip(gate, None, limit), clip(up, -limit, limit)
         return linear(gate * up, prefix + "down_proj", component + ".down", c.d_model, bias=bias)
 
+    def mtp(c, tokens: Data) -> Data | None:
+        """Layers without experts, each with an LM head of its own. Source: Step3p5MTP of vLLM, step3p5_mtp.py."""
+        if not c.mtp_layer_types:
+            return None
+        hidden, token = given("hidden", "tokens", c.d_model), given("next token", "tokens", c.d_model)
+        kinds = [(word, 1) for word in c.mtp_layer_types]
+        predict = lambda word, x, t: c.predict(x, t, word)  # noqa: E731
+        return layers(hidden, "model.layers.{layer}.", kinds, predict, reads=(token,), first=c.n_layers)
+
+    def predict(c, x: Data, token: Data, word: str) -> Data:
+        both = join(c.norm(token, "enorm"), c.norm(x, "hnorm"))
+        x = c.layer(linear(both, "eh_proj", "other", c.d_model), (word, "dense", None, None))
+        h = c.norm(x, "transformer.shared_head.norm")
+        return bundle(x, linear(h, "transformer.shared_head.output", "lm_head", c.vocab_size))
+
     def has_unknown_mtp(c) -> bool:
-        return c.n_mtp_layers > 0
+        """The types of its layers say how many heads they have."""
+        return c.n_mtp_layers > 0 and not c.mtp_layer_types
 
     def check(c) -> None:
         check_sliding_or_full(c)
+        if c.mtp_layer_types:
+            check_layer_types(c, "mtp_layer_types", "n_mtp_layers", SLIDING)
         if SLIDING[0] in c.layer_types:
             check_divides(c, "n_kv_heads", "n_sliding_heads")
             check_at_most(c, "d_rope_sliding", "d_head")

@@ -103,7 +103,7 @@ class Zamba2(SharedBlockDecoder):
     n_adapter_places: Natural = derived(lambda js, c: len(hybrid_ids(js)) if isinstance(hybrid_ids(js), list) else 0)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf("head_dim", "attention_head_dim", absent=doubled_per_head, null=if_no_hybrid)
+    d_head: Positive = hf("head_dim", "attention_head_dim", absent=doubled_per_head, null=if_no_hybrid, n_aliases=2)
     d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     d_adapter: Positive = hf("adapter_rank", absent=128)
     attention_adapters: Flag = hf("use_shared_attention_adapter", absent=False)

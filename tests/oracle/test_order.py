@@ -86,7 +86,6 @@ REPEATED = {
 OTHER_SHAPES = {
     "kosmos-2.5": "without an image, one row of an embedding is added to all tokens",
     "musicgen_melody": "its layers read a text and a melody in front of the tokens",
-    "musicgen_melody, other settings": "likewise",
     "cpmant": "the prompt, which the module gets as ids in front of the text, is looked up on its own",
     "cpmant, other settings": "likewise",
     "fsmt, tied": "the encoder looks up its tokens in the decoder's table",
