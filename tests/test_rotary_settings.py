@@ -204,3 +204,24 @@ def test_longrope_has_one_factor_or_one_for_each_pair() -> None:
     assert rope.frequencies(10, 1)[0] == 0.25
     with pytest.raises(pc.ParamcountError, match=r"^LongRoPE with 3 factors for 5 pairs \(expected one factor, or one"):
         rope.frequencies(10, 65)
+
+
+def test_an_odd_part_of_a_head_is_rounded_up_by_what_rotates_and_not_in_the_angles() -> None:
+    """Source: `dim` in compute_default_rope_parameters of the reference, for base ** -(0, 2, ...) / dim."""
+    sections = {"rope_theta": 100.0, "rope_type": "default", "mrope_section": [2, 1, 1], "partial_rotary_factor": 0.5}
+    glm4v: Any = load(
+        {"model_type": "glm4v_text", **SMALL, "head_dim": 14, "pad_token_id": 0, "rope_parameters": sections}
+    ).settled_sizes  # whose angles are for heads of 14, though they are 32 / 4
+    assert glm4v.settings["rope"].frequencies(8, 1).tolist() == pytest.approx([100.0 ** (-i / 7) for i in (0, 2, 4, 6)])
+    deepseek: Any = load({"model_type": "deepseek_v4", "head_dim": 24}).settled_sizes  # an eighth of 24
+    assert deepseek.d_rope == 4
+    assert deepseek.settings["rope"].frequencies(4, 1).tolist() == pytest.approx([1, 10_000.0 ** (-2 / 3)])
+    assert deepseek.settings["far_rope"].frequencies(4, 1).tolist() == pytest.approx([1, 160_000.0 ** (-2 / 3)])
+    text = {**SMALL, "rope_theta": 100.0, "layer_types": LAYERS, "sliding_window": 8, "pad_token_id": 0}
+    document = {"model_type": "step3p7", "text_config": {**text, "partial_rotary_factors": [0.3, 0.7]}}
+    step: Any = load(document).settled_sizes
+    ropes = step.settings["ropes"]
+    assert ropes["full_attention"].frequencies(8, 1).tolist() == pytest.approx(
+        [100.0 ** (-i / 7) for i in (0, 2, 4, 6)]
+    )
+    assert ropes["sliding_attention"].frequencies(4, 1).tolist() == pytest.approx([1, 100.0 ** (-2 / 3)])

@@ -17,10 +17,10 @@ from paramcount.parts.feed_forward import gated_mlp, routing_bias
 from paramcount.parts.hyper_connections import collapse_streams, connect_all
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Sizes, derived, hf, per_layer, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.derivations import part_of
 from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.rotary_settings import mark_odd, read_layer_block
+from paramcount.sizes.rotary_sizes import in_pairs
 from paramcount.sizes.rules import check_at_most, check_layer_types
-from paramcount.sizes.setting_fields import make_rope
 from paramcount.sizes.setting_kinds import NATURAL
 from paramcount.sizes.types import Flag, Indices, Natural, Positive, Words
 
@@ -84,23 +84,23 @@ def block_size(word: str, key: str, absent: int) -> Derivation:
     return found
 
 
+def find_share(js: ConfigJson, d_head: int, label: str) -> Any:
+    """The part of a head that rotates. `label`: of the angles, those of layers with or without compression."""
+    share, width, rope = (
+        js.get("partial_rotary_factor"),
+        js.get("qk_rope_head_dim"),
+        js.get("rope_scaling") or js.get("rope_parameters") or {},
+    )
+    if all(isinstance(rope.get(name), Mapping) for name in ("main", "compress")):
+        return rope[label].get("partial_rotary_factor", 1.0 if share is None else share)
+    if share is None:
+        return 0.125 if width is None else width / d_head
+    return share
+
+
 def turned(label: str) -> Derivation:
-    """How much of a head is rotated, in pairs. `label`: of the angles, those of layers with or without compression."""
-
-    def found(js: ConfigJson, c: FieldValues) -> int:
-        share, width, rope = (
-            js.get("partial_rotary_factor"),
-            js.get("qk_rope_head_dim"),
-            js.get("rope_scaling") or js.get("rope_parameters") or {},
-        )
-        if all(isinstance(rope.get(name), Mapping) for name in ("main", "compress")):
-            share = rope[label].get("partial_rotary_factor", 1.0 if share is None else share)
-        elif share is None:
-            share = 0.125 if width is None else width / c["d_head"]
-        n = part_of(c["d_head"], share)
-        return n + n % 2
-
-    return found
+    """How much of a head is rotated, in pairs. `label`: as in `find_share`."""
+    return lambda js, c: in_pairs(c["d_head"], find_share(js, c["d_head"], label))
 
 
 def read_rope(config: Mapping[str, Any], c: Any) -> Rope:
@@ -108,7 +108,8 @@ def read_rope(config: Mapping[str, Any], c: Any) -> Rope:
     given = config.get("rope_scaling") or config.get("rope_parameters") or {}
     main = given.get("main", {})
     base = main.get("rope_theta", config.get("rope_theta", 10_000.0))
-    return make_rope(main.get("rope_type", "default"), base, main, config, 1048576)
+    turned = read_layer_block({**main, "rope_theta": base}, None, config, 1048576)
+    return mark_odd(turned, c.d_head, find_share(config, c.d_head, "main"))
 
 
 def read_far_rope(config: Mapping[str, Any], c: Any) -> Rope:
@@ -120,7 +121,8 @@ def read_far_rope(config: Mapping[str, Any], c: Any) -> Rope:
         theta = own.get("rope_theta", theta)
     else:
         own = {"attention_factor": 1.0, **given}
-    return make_rope(own.get("rope_type", own.get("type", "default")), theta, own, config, 1048576)
+    turned = read_layer_block({**own, "rope_theta": theta}, None, config, 1048576)
+    return mark_odd(turned, c.d_head, find_share(config, c.d_head, "compress"))
 
 
 class DeepseekV4(Sizes):

@@ -46,7 +46,7 @@ class Glm4vText(Glm4):
     tie_word_embeddings: Flag = hf(absent=False, null=False)
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=32768, share=1.0)
+    rope = rotary(positions=32768, share=1.0, head_key="head_dim")
     axes = mrope_axes("sections", 8, 12, 12)
 
 

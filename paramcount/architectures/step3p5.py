@@ -31,9 +31,9 @@ from paramcount.sizes import SLIDING, Flag, Indices, Natural, Positive, Words, p
 from paramcount.sizes.conditions import known_ropes, padding_in_table
 from paramcount.sizes.fields import ABSENT, ConfigJson, Derivation, FieldValues, derived, hf
 from paramcount.sizes.layer_types import dense_by_type, unused
+from paramcount.sizes.rotary_settings import mark_odd, read_layer_block
 from paramcount.sizes.rotary_sizes import in_pairs
 from paramcount.sizes.rules import check_at_most, check_divides, check_layer_types, check_sliding_or_full
-from paramcount.sizes.setting_fields import make_rope
 from paramcount.sizes.setting_kinds import BASES
 
 
@@ -98,23 +98,22 @@ def blocks_by_type(js: ConfigJson, words: tuple[str, ...]) -> Mapping[str, Mappi
     return blocks if all(isinstance(blocks.get(word), Mapping) for word in words) else {}
 
 
+def find_share(js: ConfigJson, words: tuple[str, ...], word: str) -> Any:
+    """The part of a head that rotates in layers of one type: a list has the share for each layer."""
+    if word not in words:
+        return 1.0
+    outside = js.get("partial_rotary_factor")
+    share = 1.0 if outside is None else outside
+    if blocks := blocks_by_type(js, words):
+        return blocks[word].get("partial_rotary_factor", share)
+    if shares := js.get("partial_rotary_factors"):
+        share = shares[words.index(word)]
+    return (js.get("rope_scaling") or {}).get("partial_rotary_factor", share) if word == SLIDING[1] else share
+
+
 def rotary_width(word: str) -> Derivation:
-    """The rotary dimension of heads in layers of one type: a list has the share for each layer."""
-
-    def derive(js: ConfigJson, c: FieldValues) -> int:
-        words, share = c["layer_types"], 1.0
-        if word not in words:
-            return in_pairs(c["d_head"], share)
-        blocks, shares = blocks_by_type(js, words), js.get("partial_rotary_factors")
-        if blocks:
-            share = blocks[word].get("partial_rotary_factor", share)
-        elif shares:
-            share = shares[words.index(word)]
-        if not blocks and word == SLIDING[1]:
-            share = (js.get("rope_scaling") or {}).get("partial_rotary_factor", share)
-        return in_pairs(c["d_head"], share)
-
-    return derive
+    """The rotary dimension of heads in layers of one type."""
+    return lambda js, c: in_pairs(c["d_head"], find_share(js, c["layer_types"], word))
 
 
 def rope_blocks(js: ConfigJson, c: FieldValues) -> dict[str, Any]:
@@ -136,7 +135,9 @@ def read_ropes(config: Mapping[str, Any], c: Any) -> dict[str, Rope]:
         base = theta[c.layer_types.index(word)] if isinstance(theta, list) else theta
         block = blocks.get(word, (config.get("rope_scaling") or {}) if word == SLIDING[1] else {})
         kind = block.get("rope_type", blocks.get(word, {}).get("type", "default"))
-        ropes[word] = make_rope(kind, block.get("rope_theta", base), block, config, 128000)
+        base = block.get("rope_theta", 10_000.0 if blocks else base)  # blocks do not read the one beside them
+        rope = read_layer_block({**block, "rope_type": kind, "rope_theta": base}, None, config, 128000)
+        ropes[word] = mark_odd(rope, c.d_head, find_share(config, c.layer_types, word))
     return ropes
 
 

@@ -34,6 +34,7 @@ def rotary(
     scaled: bool = True,
     checked: bool = True,
     kinds: Mapping[str, Kind] = USUAL_KINDS,
+    head_key: str = "",
 ) -> Any:
     """The setting of rotary positions that are the same in all layers.
 
@@ -47,6 +48,7 @@ def rotary(
         scaled: Whether rope_parameters is read at all.
         checked: Whether every model rotates by them, so that the reference refuses a missing base.
         kinds: Kinds of keys that are not those in KEY_KINDS.
+        head_key: The key of the head size whose share the angles are for, if heads have another size.
     """
 
     def find_block(config: Config) -> Config:
@@ -63,7 +65,7 @@ def rotary(
     def read(config: Config, sizes: Any) -> Rope:
         block = find_block(config)
         rope = make_rope(find_kind(block), block[THETA], block, config, positions)
-        return rope if share is None else mark_odd(rope, sizes, block[SHARE])
+        return rope if share is None else mark_odd(rope, config.get(head_key) or sizes.d_head, block[SHARE])
 
     def check(config: Config, c: FieldValues) -> None:
         block = find_block(config)
@@ -119,7 +121,7 @@ def rotary_of(
             raise LookupError(word)
         rope = read_layer_block(block, find_blocks(config), config, positions)
         absent_share = share if find_kind(block) == "default" else 1.0
-        return rope if share is None else mark_odd(rope, sizes, block.get(SHARE, absent_share))
+        return rope if share is None else mark_odd(rope, sizes.d_head, block.get(SHARE, absent_share))
 
     def check(config: Config, c: FieldValues) -> None:
         if word not in c["layer_types"]:
@@ -216,9 +218,9 @@ def read_layer_block(block: Config, parameters: Config | None, config: Config, p
     return make_rope(find_kind(block), block[THETA], overlay(rounds, block), others, positions)
 
 
-def mark_odd(rope: Rope, sizes: Any, share: float) -> Rope:
+def mark_odd(rope: Rope, d_head: int, share: float) -> Rope:
     """The same rotary positions, if need be of an odd number of values in each head."""
-    return rope if rope.kind == "proportional" else rope._replace(is_odd=part_of(sizes.d_head, share) % 2 == 1)
+    return rope if rope.kind == "proportional" else rope._replace(is_odd=part_of(d_head, share) % 2 == 1)
 
 
 def check_base(block: Config, where: str) -> None:

@@ -106,7 +106,7 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
         " max_window_layers pad_token_id"
         " position_buckets sliding_window sound_context_token_id spatial_vision_layer video_token_id video_token_index",
     ),
-    (NATURAL, "attention_context_right index_local_blocks num_random_blocks sparse_local_block"),
+    (NATURAL, "attention_context_right index_local_blocks num_random_blocks qk_rope_head_dim sparse_local_block"),
     (
         POSITIVE,
         "attention_chunk_size attention_context_left base_seqlen block_per_row block_size hash_code_len hidden_size"
@@ -139,7 +139,7 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
         "base compress_rope_theta global_rope_theta local_rope_theta rope_local_base_freq rope_theta rotary_emb_base"
         " swa_rope_theta",
     ),
-    (NUMBERS, "layer_rope_theta xdrope_section"),
+    (NUMBERS, "layer_rope_theta partial_rotary_factors xdrope_section"),
     (NUMBERS._replace(takes_null=False), "long_factor short_factor"),
     (list_of(INTEGERS, "lists of integers"), "resblock_dilation_sizes"),
     (either(NUMBER, NUMBERS), "activation_sparsity_pattern"),
