@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 from pydantic import SerializeAsAny
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Unreachable, block, given, layers, linear
+from paramcount.flow import Data, Unreachable, block, given, linear
 from paramcount.parts.blip_vision import BlipVision
 from paramcount.parts.composite import with_language
-from paramcount.parts.qformer import QFormer, TextQFormer, fill_queries
+from paramcount.parts.qformer import Blip2QFormer, TextQFormer, fill_queries
 from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Positive, Sizes, hf, setting
 
 
@@ -33,12 +33,6 @@ class Blip2Vision(BlipVision):
     qkv_bias: Flag = hf("qkv_bias", absent=True)
 
     norm_eps = setting("layer_norm_eps", default=1e-6)
-
-
-class Blip2QFormer(QFormer):
-    """The second MLP of a layer is for text, which this model has none of."""
-
-    has_text_mlp: Flag = hf("use_qformer_text_input", absent=False)
 
 
 class Blip2(Sizes):
@@ -88,13 +82,7 @@ class Blip2(Sizes):
         if not c.qformer.has_text_mlp:
             return ()
         x = given("queries", c.n_queries, c.qformer.d_model)
-        name, kinds = "qformer.encoder.layer.{layer}.", [("layer", c.qformer.n_layers)]
-        idle = block(
-            x,
-            "",
-            lambda x: layers(x, name, kinds, lambda kind, x: c.qformer.feed_forward(x, "")),
-            part="projector",
-        )
+        idle = block(x, "qformer.", c.qformer.read_text, part="projector")
         return (Unreachable(idle, "the Q-Former reads no text"),)
 
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import SerializeAsAny
 
-from paramcount.architectures.blip_2 import Blip2QFormer
 from paramcount.architectures.encoders import find_part
 from paramcount.architectures.granite import Granite
 from paramcount.errors import FieldName, ParamcountError, describe_value
@@ -42,7 +41,7 @@ from paramcount.flow import (
     split,
 )
 from paramcount.parts.classic import multi_head
-from paramcount.parts.qformer import NAMES
+from paramcount.parts.qformer import NAMES, Blip2QFormer
 from paramcount.sizes import (
     ConfigJson,
     FieldValues,
@@ -188,11 +187,6 @@ class WindowQFormer(Blip2QFormer):
         if kind == "cross":
             x = block(x, "crossattention.", c.ask, reads=(memory, of_queries, of_patches))
         return c.feed_forward(x, "_query")
-
-    def read_text(c, x: Data) -> Data:
-        """The MLPs for text, which no forward pass reads."""
-        kinds = [("layer", c.n_layers)]
-        return layers(x, "encoder.layer.{layer}.", kinds, lambda kind, x: c.feed_forward(x, ""))
 
     def ask(c, x: Data, memory: Data, of_queries: Data, of_patches: Data) -> Data:
         h = multi_head(c, x, "", NAMES, memory=memory, cached=False, within=(of_queries, of_patches))

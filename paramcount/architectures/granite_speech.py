@@ -30,7 +30,7 @@ from paramcount.flow import (
 )
 from paramcount.parts.composite import FORMER_PREFIXES, AudioLanguageModel
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.parts.qformer import QFormer, learned_queries
+from paramcount.parts.qformer import Blip2QFormer, learned_queries
 from paramcount.sizes import ConfigJson, FieldValues, Indices, Natural, Positive, Sizes, derived, hf, setting
 from paramcount.sizes.derivations import floor_d_model_per_head
 
@@ -130,11 +130,10 @@ class GraniteEars(Sizes):
             raise ParamcountError(f"= {c.chunk}", where="context_size", expected=f"at most max_pos_emb = {c.farthest}")
 
 
-class GraniteQFormer(QFormer):
+class GraniteQFormer(Blip2QFormer):
     """Queries meet a sound."""
 
     section = "projector_config"
-    unused_keys = ("vocab_size", "max_position_embeddings")
 
 
 class GraniteSpeech(AudioLanguageModel):
@@ -167,11 +166,16 @@ class GraniteSpeech(AudioLanguageModel):
         return linear(filled, "linear", "projector", c.language.d_model, bias=True)
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        if c.audio.middle:
-            return ()
-        x = given("states", "frames", c.audio.d_model)
-        idle = block(x, c.encoder_prefix, lambda x: c.audio.expect(x), part="audio")
-        return (Unreachable(idle, "the encoder has no layer in its first half"),)
+        found = []
+        if not c.audio.middle:
+            x = given("states", "frames", c.audio.d_model)
+            idle = block(x, c.encoder_prefix, lambda x: c.audio.expect(x), part="audio")
+            found.append(Unreachable(idle, "the encoder has no layer in its first half"))
+        if c.qformer.has_text_mlp:
+            x = given("queries", c.n_queries, c.qformer.d_model)
+            idle = block(x, f"{c.projector_prefix}qformer.", c.qformer.read_text, part="projector")
+            found.append(Unreachable(idle, "the Q-Former reads no text"))
+        return tuple(found)
 
 
 class GranitePlusEars(GraniteEars):

@@ -102,10 +102,11 @@ def _find_problems(
 
 
 def _list_unreachable_shapes(count: Count) -> dict[str, Shape]:
-    """{name, with and without the model's prefix: shape} of tensors that the reference allocates but never uses."""
+    """{name, also without and with a prefix of the model: shape} of what the reference allocates but never uses."""
     tensors = expand_names(tensor for tensor, _ in list_unreachable(count.sizes, count.head))
     without_prefix = {name.partition(".")[2]: tensor.shape for name, tensor in tensors.items()}
-    return without_prefix | {name: tensor.shape for name, tensor in tensors.items()}
+    with_prefix = {f"model.{name}": tensor.shape for name, tensor in tensors.items()}
+    return without_prefix | with_prefix | {name: tensor.shape for name, tensor in tensors.items()}
 
 
 def _classify_unexpected(

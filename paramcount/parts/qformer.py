@@ -23,7 +23,7 @@ from paramcount.flow import (
 )
 from paramcount.parts.classic import multi_head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
 
@@ -89,6 +89,16 @@ class QFormer(Sizes):
 
     def check(c) -> None:
         check_heads_fill(c)
+
+
+class Blip2QFormer(QFormer):
+    """Queries alone, though the layers may also have the MLPs for a text, which nothing reads."""
+
+    has_text_mlp: Flag = hf("use_qformer_text_input", absent=False)
+
+    def read_text(c, x: Data) -> Data:
+        kinds = [("layer", c.n_layers)]
+        return layers(x, "encoder.layer.{layer}.", kinds, lambda kind, x: c.feed_forward(x, ""))
 
 
 class TextQFormer(QFormer):

@@ -556,7 +556,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "granite_speech, one layer": {
         "text_config": QWEN2, **GRANITE_SPEECH, "encoder_config": {**GRANITE_EARS, "num_layers": 1},
-        "projector_config": {**GRANITE_QFORMER, "encoder_hidden_size": 16},
+        "projector_config": {**GRANITE_QFORMER, "encoder_hidden_size": 16, "use_qformer_text_input": True},
     },
     "granite_speech_plus": {
         "text_config": LLAMA, **GRANITE_SPEECH, "encoder_config": {**GRANITE_EARS, "cat_hidden_layers": [2, 0, 3]},
