@@ -354,6 +354,15 @@ def test_a_window_of_qwen_that_is_not_stated_is_the_default(model_type: str, key
         ("qwen2_moe", {"sliding_window": 0}, "sliding_window = 0"),
         ("qwen2_moe", {"use_sliding_window": False, "layer_types": ALTERNATE}, "no window is set"),
         ("qwen3_moe", {"sliding_window": -1}, "sliding_window = -1"),
+        ("qwen3_moe", {"layer_types": ALTERNATE}, "all layers have one mask"),
+        ("qwen3_moe", {"use_sliding_window": False, "layer_types": ALTERNATE}, "layer_types.1 = 'sliding_attention'"),
+        ("mistral", {"layer_types": ALTERNATE}, "all layers have one mask"),
+        ("mistral", {"sliding_window": None, "layer_types": ["sliding_attention"] * 3}, "layer_types.0 = 'sliding"),
+        ("mixtral", {"layer_types": ALTERNATE}, "all layers have one mask"),
+        ("phi3", {"layer_types": ALTERNATE, "pad_token_id": 0}, "all layers have one mask"),
+        ("phimoe", {"layer_types": ALTERNATE}, "all layers have one mask"),
+        ("starcoder2", {"layer_types": ALTERNATE}, "all layers have one mask"),
+        ("ministral3", {"layer_types": ["chunked_attention"] * 3, "pad_token_id": 0}, "layer_types.0 = 'chunked"),
     ],
 )
 def test_a_window_that_the_reference_cannot_run_is_an_error(model_type: str, keys: dict[str, Any], error: str) -> None:

@@ -4,6 +4,7 @@ from paramcount.architectures.mistral import Mistral
 from paramcount.flow import Data
 from paramcount.parts.decoders import layers_by_type
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Positive, Words, hf, per_layer
+from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_sliding_or_full
 
 
@@ -15,6 +16,7 @@ class Ministral(Mistral):
     """Source: modeling_ministral.py of the reference, which needs head_dim and a window whatever the layers are."""
 
     reference = "MinistralForCausalLM"
+    conditions = (padding_in_table(None),)
 
     d_head: Positive = hf()
     window: Positive = hf(absent=4096)

@@ -7,7 +7,7 @@ from paramcount.architectures.mistral import Mistral
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, rope, scale_by_position
 from paramcount.sizes import Condition, ConfigJson, FieldValues, Positive, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import one_mask, padding_in_table
 from paramcount.sizes.rotary_settings import FROM_ORIGINAL, ORIGINAL, find_kind, find_parameters
 
 BETA = "llama_4_scaling_beta"
@@ -58,7 +58,7 @@ class Ministral3(Mistral):
     """Source: modeling_ministral3.py of the reference."""
 
     reference = "Ministral3ForCausalLM"
-    conditions = (padding_in_table(11), growth_is_stated())
+    conditions = (padding_in_table(11), one_mask(), growth_is_stated())
     defaults = {"vocab_size": 131072, "n_layers": 34, "window": None}
 
     d_head: Positive = hf(absent=128)

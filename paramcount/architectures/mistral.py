@@ -5,7 +5,7 @@ from typing import ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, d_model_per_head, hf, rotary
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import one_mask, padding_in_table
 
 
 class Mistral(AttentionDecoder):
@@ -13,7 +13,7 @@ class Mistral(AttentionDecoder):
 
     reference = "MistralForCausalLM"
     rotated = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), one_mask())
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)

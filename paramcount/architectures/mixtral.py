@@ -4,7 +4,7 @@ from paramcount.flow import Data, route
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import mixture
 from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import one_mask, padding_in_table
 
 
 class Mixtral(AttentionDecoder):
@@ -14,7 +14,7 @@ class Mixtral(AttentionDecoder):
     modules = {".block_sparse_moe.experts": (".mlp.experts",), ".block_sparse_moe.gate": (".mlp.gate",)}
     adapts_experts = True
     rotated = "d_head"
-    conditions = (padding_in_table(None),)
+    conditions = (padding_in_table(None), one_mask())
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)

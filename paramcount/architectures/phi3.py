@@ -9,7 +9,7 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.sizes import Flag, Natural, Positive, equal_to, rotary, rotary_part, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import one_mask, padding_in_table
 from paramcount.sizes.fields import ABSENT, Condition, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.rules import check_at_most
 
@@ -52,7 +52,7 @@ class Phi3(AttentionDecoder):
     """Source: arXiv:2404.14219, section 2."""
 
     reference = "Phi3ForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(32000), long_rope)
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(32000), one_mask(), long_rope)
     defaults = {"vocab_size": 32064, "d_model": 3072, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)

@@ -15,7 +15,7 @@ from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.parts.siglip import SiglipVision
 from paramcount.parts.vision import insert
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Sizes, derived, hf
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import one_mask, padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, equal_to
 from paramcount.sizes.layer_types import check_no_types
 
@@ -88,7 +88,7 @@ class Phi4Multimodal(Phi3):
     """Source: arXiv:2503.01743, section 2."""
 
     reference = "Phi4MultimodalForCausalLM"
-    conditions = (padding_in_table(199999), long_rope)
+    conditions = (padding_in_table(199999), one_mask(), long_rope)
     defaults = {"vocab_size": 200064}
 
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))

@@ -9,7 +9,7 @@ from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import mixture
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import one_mask, padding_in_table
 from paramcount.sizes.setting_fields import make_rope
 
 
@@ -57,7 +57,7 @@ class Phimoe(AttentionDecoder):
     modules = {".block_sparse_moe.gate": (".mlp.router",), ".block_sparse_moe.experts": (".mlp.experts",)}
     linear_subclasses = (".block_sparse_moe.gate.weight",)
     rotated = "d_head"
-    conditions = (padding_in_table(None), scaled_rope_has_magnitudes)
+    conditions = (padding_in_table(None), one_mask(), scaled_rope_has_magnitudes)
     defaults = {"vocab_size": 32064, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
     d_expert: Natural = hf("intermediate_size", absent=6400)

@@ -8,7 +8,7 @@ from paramcount.parts.decoders import layers_by_mlp
 from paramcount.parts.feed_forward import mixture
 from paramcount.parts.qwen_vision import mrope_axes, rotation
 from paramcount.sizes import Flag, Indices, Natural, Positive, derived, hf, rotary, scattered_dense_layers, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import one_mask, padding_in_table
 from paramcount.sizes.layer_types import used_window
 
 
@@ -18,7 +18,7 @@ class Qwen3MoE(AttentionDecoder):
     reference = "Qwen3MoeForCausalLM"
     adapts_experts = True
     rotated = "d_head"
-    conditions = (padding_in_table(None),)
+    conditions = (padding_in_table(None), one_mask(used_window(4096)))
     defaults = {"vocab_size": 151936, "d_model": 2048, "n_layers": 24, "n_heads": 32, "n_kv_heads": 4}
 
     d_ff: Natural = hf(absent=6144)

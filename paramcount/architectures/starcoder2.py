@@ -5,7 +5,7 @@ from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import one_mask, padding_in_table
 
 
 class Starcoder2(AttentionDecoder):
@@ -13,7 +13,7 @@ class Starcoder2(AttentionDecoder):
 
     reference = "Starcoder2ForCausalLM"
     rotated = "d_head"
-    conditions = (padding_in_table(None),)
+    conditions = (padding_in_table(None), one_mask())
     defaults = {"vocab_size": 49152, "d_model": 3072, "n_layers": 30, "n_heads": 24, "n_kv_heads": 2}
 
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
-from paramcount.sizes import SLIDING, Condition, ConfigJson, FieldValues
+from paramcount.sizes import SLIDING, Condition, ConfigJson, Derivation, FieldValues
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.layer_types import count_dense
 from paramcount.sizes.settings import ROPE_KEYS, check_rope_block
@@ -121,6 +121,28 @@ def attention_words(*choices: str) -> Condition:
         for i, word in enumerate(js.get("layer_types") or ()):
             if word not in choices and word != "attention":  # the old name of full_attention
                 raise make_choice_error(word, choices, where=f"layer_types.{i}")
+
+    return condition
+
+
+def one_mask(find_window: Derivation = lambda js, c: c["window"]) -> Condition:
+    """All layers have one mask: layer_types, which only the reference's cache reads, names one kind that fits it.
+
+    `find_window`: the window of all layers; None without one.
+    """
+
+    def condition(js: ConfigJson, c: FieldValues) -> None:
+        words = ["full_attention" if word == "attention" else word for word in js.get("layer_types") or ()]
+        choices = ("full_attention",) if find_window(js, c) is None else ("full_attention", "sliding_attention")
+        for i, word in enumerate(words):
+            if word not in choices:
+                raise make_choice_error(word, choices, where=f"layer_types.{i}")
+        if len(set(words)) > 1:
+            raise ParamcountError(
+                "has full_attention and sliding_attention, but all layers have one mask",
+                where="layer_types",
+                expected="one of them for every layer, or no such key",
+            )
 
     return condition
 
