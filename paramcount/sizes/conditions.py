@@ -126,23 +126,14 @@ def attention_words(*choices: str) -> Condition:
 
 
 def one_mask(find_window: Derivation = lambda js, c: c["window"]) -> Condition:
-    """All layers have one mask: layer_types, which only the reference's cache reads, names one kind that fits it.
+    """All layers have one mask, whatever layer_types says; the reference's cache reads it and needs a window, too.
 
     `find_window`: the window of all layers; None without one.
     """
 
     def condition(js: ConfigJson, c: FieldValues) -> None:
-        words = ["full_attention" if word == "attention" else word for word in js.get("layer_types") or ()]
-        choices = ("full_attention",) if find_window(js, c) is None else ("full_attention", "sliding_attention")
-        for i, word in enumerate(words):
-            if word not in choices:
-                raise make_choice_error(word, choices, where=f"layer_types.{i}")
-        if len(set(words)) > 1:
-            raise ParamcountError(
-                "has full_attention and sliding_attention, but all layers have one mask",
-                where="layer_types",
-                expected="one of them for every layer, or no such key",
-            )
+        choices = SLIDING if find_window(js, c) is not None else SLIDING[1:]
+        attention_words(*choices)(js, c)
 
     return condition
 
