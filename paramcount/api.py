@@ -431,8 +431,8 @@ def run(
     reads besides its tokens: `source_tokens`, the ids that an encoder reads, or `encoder_output` [m, d_model]; for a
     multimodal model `pixels`, one image as its processor normalizes it (GIT's shows it in every frame), `image_patches`
     (Fuyu), `log_mel_frames`, or `samples` of a sound (Gemma 4 12B). The tokens hold one placeholder per vector that the
-    encoder returns; GIT needs none. Without an image, the model reads the text alone. Tokens of an image see earlier
-    tokens alone, as in the reference without token_type_ids.
+    encoder returns; GIT needs none. Without an image, or without an encoder's output, the model reads the text alone.
+    Tokens of an image see earlier tokens alone, as in the reference without token_type_ids.
 
     Shapes: `pixels` [channels, height, width]; `image_patches` [patches, height · width · channels] of a patch;
     `log_mel_frames` [frames, mel bands]; `samples` [frames, samples per frame]; `logits` float32 [n, vocab_size] for n

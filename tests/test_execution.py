@@ -448,6 +448,22 @@ def test_decoding_behind_an_encoder_gives_the_logits_of_the_whole_text() -> None
     assert not np.allclose(pc.run(T5, make_arrays(T5), TOKENS, source_tokens=[5, 9]).logits, whole, atol=1e-2)
 
 
+def test_a_decoder_of_its_own_reads_the_text_alone_without_an_encoders_output() -> None:
+    """BartDecoderLayer leaves its cross-attention out, residual and norm included, if encoder_hidden_states is None."""
+    config = {
+        "model_type": "bart", "architectures": ["BartForCausalLM"], "vocab_size": 50, "d_model": 16,
+        "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 24, "max_position_embeddings": 32,
+    }  # fmt: skip
+    weights = make_arrays(config)
+    alone = pc.run(config, weights, TOKENS).logits
+    beside = pc.run(config, weights, TOKENS, encoder_output=np.ones((3, 16))).logits
+    assert not np.allclose(alone, beside, atol=1e-2)
+    for name in weights:
+        if "encoder_attn" in name:
+            weights[name] = np.full_like(weights[name], np.nan)
+    assert np.array_equal(pc.run(config, weights, TOKENS).logits, alone)
+
+
 def test_an_encoder_without_input_says_which_is_missing() -> None:
     with pytest.raises(pc.ParamcountError, match="source_tokens"):
         pc.run(T5, make_arrays(T5), TOKENS)

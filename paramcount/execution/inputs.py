@@ -8,21 +8,23 @@ from copy import copy
 from paramcount.errors import ParamcountError, find_nearest, list_names, quote
 from paramcount.flow import Attention, Body, Data, Input, Insert, Join, Layers, Tuple, list_steps
 
+ENCODER_OUTPUT = "encoder_output"
+
 
 def omit_missing(out: Data, given: Collection[str]) -> Data:
     """The forward pass with these inputs alone, by `name_input`.
 
-    A step that does not need a missing input goes without it, and so do layers that only read an image. If the output
-    needs it, the pass stays as it is.
+    A step that does not need a missing input goes without it, and so do layers that only read an image. A decoder that
+    is a model of its own goes without the looks at an encoder's output. If the output needs a missing input, the pass
+    stays as it is.
     """
-    found = Omission(given).visit(out, {})
+    found = Omission(given, looks_away=ENCODER_OUTPUT in list_inputs(out) - set(given)).visit(out, {})
     return out if found is None else found
 
 
 def check_inputs(out: Data, given: Collection[str]) -> None:
     """Raises: ParamcountError for an input that the forward pass does not have."""
-    names = {name_input(data.operation.what) for data, *_ in list_steps(out) if isinstance(data.operation, Input)}
-    names -= {"input", "tokens"}
+    names = list_inputs(out) - {"input", "tokens"}
     for name in given:
         if name not in names:
             raise ParamcountError(
@@ -32,11 +34,17 @@ def check_inputs(out: Data, given: Collection[str]) -> None:
             )
 
 
+def list_inputs(out: Data) -> set[str]:
+    """The names of what the forward pass is given."""
+    return {name_input(data.operation.what) for data, *_ in list_steps(out) if isinstance(data.operation, Input)}
+
+
 class Omission:
     """A walk over a forward pass that leaves out what depends on missing inputs."""
 
-    def __init__(self, given: Collection[str]) -> None:
+    def __init__(self, given: Collection[str], looks_away: bool) -> None:
         self.given = given
+        self.looks_away = looks_away  # without cross-attention: there is nothing to look at
 
     def visit(self, data: Data, done: dict[int, Data | None]) -> Data | None:
         """The value without missing inputs; None if it needs one. `done`: by id, inside one body."""
@@ -53,6 +61,8 @@ class Omission:
         needed = len(inputs) if operation.needs is None else operation.needs
         if data.bodies or isinstance(operation, Tuple):
             needed = 1
+        if self.looks_away and data.part == "cross_attention" and None in inputs:
+            return inputs[0]
         if isinstance(operation, Join) and operation.once and inputs[0] is None:
             return inputs[1]
         if any(value is None for value in inputs[:needed]):

@@ -143,7 +143,8 @@ def run_model(
 
     `inputs`: further inputs by name: `source_tokens`, the ids that an encoder reads; `encoder_output`; of a multimodal
     model `pixels`, one normalised image [channels, height, width], for which the tokens hold as many placeholders as
-    its encoder returns vectors. Without an image, the model reads the text alone.
+    its encoder returns vectors. Without an image, the model reads the text alone, and so does a decoder
+    such as BartForCausalLM without an encoder's output.
     """
     evaluation = prepare(sizes, weights, head=head, where=where, inputs=inputs)
     evaluation.report = report

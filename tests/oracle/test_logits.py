@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,6 +77,28 @@ def test_heads_of_one_value_are_rotated_as_in_the_reference(name: str, head_dim:
 @pytest.mark.parametrize("name", READS_TEXT_ALONE)
 def test_a_text_without_an_image_has_the_logits_of_the_reference(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images, "IMAGES", {})
+    difference = logits.compare(name)
+    assert difference.whole < logits.TOLERANCE
+    assert difference.decoded < logits.TOLERANCE
+
+
+@pytest.mark.parametrize(
+    "name", ["bart.BartForCausalLM", "bigbird_pegasus.BigBirdPegasusForCausalLM", "blenderbot.BlenderbotForCausalLM",
+             "blenderbot-small.BlenderbotSmallForCausalLM", "gpt2, cross-attention", "marian.MarianForCausalLM",
+             "mbart.MBartForCausalLM", "musicgen.MusicgenForCausalLM", "musicgen_decoder", "mvp.MvpForCausalLM",
+             "pegasus.PegasusForCausalLM", "plbart.PLBartForCausalLM", "prophetnet.ProphetNetForCausalLM, one head",
+             "trocr, fixed positions", "trocr, learned positions", "whisper.WhisperForCausalLM, small"]
+)  # fmt: skip
+def test_a_decoder_without_an_encoders_output_has_the_logits_of_the_reference(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make_inputs(*arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        given, inputs = make_all(*arguments)
+        del inputs["encoder_output"]
+        return {key: given[key] for key in given if key not in ("encoder_hidden_states", "encoder_outputs")}, inputs
+
+    make_all = logits.make_inputs
+    monkeypatch.setattr(logits, "make_inputs", make_inputs)
     difference = logits.compare(name)
     assert difference.whole < logits.TOLERANCE
     assert difference.decoded < logits.TOLERANCE
