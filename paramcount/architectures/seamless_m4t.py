@@ -1,42 +1,41 @@
-"""SeamlessM4T, both versions, from text to text: NLLB's dense layers, without the parts that hear and speak."""
+"""SeamlessM4T, both versions, from text or speech to text: NLLB's dense layers, and a Conformer."""
 
-from paramcount.flow import Data
+from __future__ import annotations
+
+from typing import ClassVar
+
+from paramcount.flow import Data, block, given, lookup
 from paramcount.parts.classic import Stack, crossing, multi_head
+from paramcount.parts.conformer import CausalSpeechEncoder, RelativeSpeechEncoder, SpeechEncoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.parts.seq2seq import SinusoidalSeq2Seq, first_after_padding
-from paramcount.sizes import Natural, Positive, hf
+from paramcount.parts.seq2seq import Sinusoidal, SinusoidalSeq2Seq, first_after_padding
+from paramcount.sizes import Condition, Flag, Natural, Positive, d_model_per, derived, hf
 from paramcount.sizes.conditions import padding_inside, positions_after_padding
+from paramcount.sizes.rules import check_heads_fill
 
-OTHER_PARTS = (  # keys of the parts that hear and speak
-    "adaptor_kernel_size", "char_vocab_size", "conv_depthwise_kernel_size", "feature_projection_input_dim",
-    "lang_embed_dim", "layer_norm_eps", "num_adapter_layers", "num_conv_pos_embedding_groups",
-    "num_conv_pos_embeddings", "output_hidden_states", "resblock_kernel_sizes", "speech_encoder_attention_heads",
-    "speech_encoder_intermediate_size", "speech_encoder_layers", "spkr_embed_dim", "t2u_decoder_attention_heads",
+SPEECH_KEYS = (  # of the parts that hear
+    "adaptor_kernel_size", "conv_depthwise_kernel_size", "feature_projection_input_dim", "layer_norm_eps",
+    "left_max_position_embeddings", "num_adapter_layers", "right_max_position_embeddings",
+    "speech_encoder_attention_heads", "speech_encoder_chunk_size", "speech_encoder_intermediate_size",
+    "speech_encoder_layers",
+)  # fmt: skip
+VOICE_KEYS = (  # of the parts that speak, and of positions that no class builds
+    "char_vocab_size", "lang_embed_dim", "num_conv_pos_embedding_groups", "num_conv_pos_embeddings",
+    "output_hidden_states", "resblock_kernel_sizes", "spkr_embed_dim", "t2u_decoder_attention_heads",
     "t2u_decoder_ffn_dim", "t2u_decoder_layers", "t2u_encoder_attention_heads", "t2u_encoder_ffn_dim",
     "t2u_encoder_layers", "t2u_variance_predictor_embed_dim", "t2u_variance_predictor_hidden_dim",
     "t2u_variance_predictor_kernel_size", "t2u_vocab_size", "unit_embed_dim", "unit_hifi_gan_vocab_size",
     "upsample_initial_channel", "upsample_kernel_sizes", "variance_predictor_kernel_size", "vocoder_num_langs",
     "vocoder_num_spkrs",
 )  # fmt: skip
+TEXT_KEYS = ("encoder_layers", "encoder_attention_heads", "encoder_ffn_dim")  # of the part that reads
 
 
-class SeamlessM4T(SinusoidalSeq2Seq):
-    """Source: arXiv:2308.11596, section 4.2; modeling_seamless_m4t.py of the reference."""
+class SeamlessLayers(Sinusoidal):
+    """The layers of the stacks of text."""
 
-    reference = "SeamlessM4TForTextToText"
-    table_copies = {"shared": "text_encoder.embed_tokens"}
     base_model = ""
-    unused_keys = OTHER_PARTS
-    conditions = (padding_inside(0), positions_after_padding(0))
-    defaults = {"vocab_size": 256102}
-
-    d_model: Positive = hf(absent=1024)
-    n_encoder_layers: Natural = hf("encoder_layers", absent=24)
-    n_decoder_layers: Natural = hf("num_hidden_layers", "decoder_layers", absent=24)
-    n_encoder_heads: Positive = hf("encoder_attention_heads", absent=16)
-    n_decoder_heads: Positive = hf("num_attention_heads", "decoder_attention_heads", absent=16)
-    d_encoder_ff: Natural = hf(absent=8192)
-    d_decoder_ff: Natural = hf(absent=8192)
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0), positions_after_padding(0))
 
     stack_names = ("text_encoder.", "text_decoder.", "shared.weight")
     first_position = first_after_padding(0)
@@ -52,8 +51,72 @@ class SeamlessM4T(SinusoidalSeq2Seq):
         return multi_head(s, x, "cross_attention.", memory=memory)
 
 
+class SeamlessM4T(SeamlessLayers, SinusoidalSeq2Seq):
+    """Source: arXiv:2308.11596, section 4.2; modeling_seamless_m4t.py of the reference."""
+
+    reference = "SeamlessM4TForTextToText"
+    table_copies = {"shared": "text_encoder.embed_tokens"}
+    unused_keys = (*SPEECH_KEYS, *VOICE_KEYS)
+    defaults = {"vocab_size": 256102}
+
+    d_model: Positive = hf(absent=1024)
+    n_encoder_layers: Natural = hf("encoder_layers", absent=24)
+    n_decoder_layers: Natural = hf("num_hidden_layers", "decoder_layers", absent=24)
+    n_encoder_heads: Positive = hf("encoder_attention_heads", absent=16)
+    n_decoder_heads: Positive = hf("num_attention_heads", "decoder_attention_heads", absent=16)
+    d_encoder_ff: Natural = hf(absent=8192)
+    d_decoder_ff: Natural = hf(absent=8192)
+
+
 class SeamlessM4Tv2(SeamlessM4T):
     """Source: arXiv:2312.05187, section 3.1; modeling_seamless_m4t_v2.py of the reference."""
 
     reference = "SeamlessM4Tv2ForTextToText"
+    defaults = {"n_positions": 4096}
+
+
+class SpeechToText(SeamlessLayers, SpeechEncoder):
+    """A decoder of text that reads what a speech encoder heard."""
+
+    unused_keys = (*TEXT_KEYS, *VOICE_KEYS)
+
+    vocab_size: Positive = hf(absent=256102)
+    n_decoder_layers: Natural = hf("num_hidden_layers", "decoder_layers", absent=24)
+    n_decoder_heads: Positive = hf("num_attention_heads", "decoder_attention_heads", absent=16)
+    d_decoder_head: Positive = derived(d_model_per("n_decoder_heads"))
+    d_decoder_ff: Natural = hf(absent=8192)
+    n_positions: Positive = hf("max_position_embeddings", absent=1024)
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        frames = given("log-mel frames", "frames", c.n_mels)
+        x = c.decode(tokens, block(frames, "speech_encoder.", c.listen, part="encoder"))
+        return c.logits(x) if head else x
+
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, head=False)
+
+    def embed_target(c, tokens: Data) -> Data:
+        prefix, shared = c.stack_names[1], c.tables().shared
+        name = shared or prefix + "embed_tokens.weight"
+        return c.embed(lookup(tokens, name, "embedding", c.vocab_size, c.d_model), tokens, prefix)
+
+    def check(c) -> None:
+        super().check()
+        check_heads_fill(c, "n_decoder_heads", "d_decoder_head")
+        c.check_speech()
+
+
+class SeamlessM4TSpeechToText(SpeechToText, RelativeSpeechEncoder):
+    """Source: arXiv:2308.11596, section 4.1; modeling_seamless_m4t.py of the reference."""
+
+    reference = "SeamlessM4TForSpeechToText"
+    table_copies = {"shared": "text_decoder.embed_tokens"}
+
+
+class SeamlessM4Tv2SpeechToText(SpeechToText, CausalSpeechEncoder):
+    """Source: arXiv:2312.05187, section 3.1; modeling_seamless_m4t_v2.py of the reference."""
+
+    reference = "SeamlessM4Tv2ForSpeechToText"
+    table_copies = {"shared": "text_decoder.embed_tokens"}
     defaults = {"n_positions": 4096}

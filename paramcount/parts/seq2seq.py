@@ -136,14 +136,44 @@ def pre_norm_layer(c: Stacks, s: Stack, x: Data, *memory: Data) -> Data:
     return x + c.feed_forward(s, c.norm(x, "final_layer_norm"))
 
 
-class Seq2Seq(Stacks):
+class TargetStack(Stacks):
+    """The decoder beside an encoder of any kind, and the LM head. A subclass adds the sizes of the decoder."""
+
+    has_logits_bias: ClassVar[bool] = True  # kept but not learned
+    # Names of the stacks, and of the token embedding that they share.
+    stack_names: ClassVar[tuple[str, str, str]] = ("model.encoder.", DECODER, "model.shared.weight")
+    if TYPE_CHECKING:  # fields of the subclasses
+        vocab_size: Positive
+        tie_word_embeddings: Flag
+
+    def decode(c, tokens: Data, memory: Data) -> Data:
+        return c.stack(decoder_stack(c), c.embed_target(tokens), c.stack_names[1], memory)
+
+    def embed_target(c, tokens: Data) -> Data:
+        """What the decoder's layers start from."""
+        t, prefix = c.tables(), c.stack_names[1]
+        rows, component = (t.source, "embedding") if t.shared else (t.target, "other_embedding")
+        x = lookup(tokens, prefix + "embed_tokens.weight", component, rows, c.d_model, tied_to=t.shared)
+        return c.embed(x, tokens, prefix)
+
+    def logits(c, x: Data) -> Data:
+        t = c.tables()
+        x = linear(x, "lm_head", "lm_head", t.head, tied_to=t.head_tied_to)
+        return add_vector(x, "final_logits_bias", "lm_head", 1, t.head, role="buffer") if c.has_logits_bias else x
+
+    def tables(c) -> Tables:
+        shared = c.stack_names[2] if c.tie_word_embeddings else None
+        return Tables(c.vocab_size, c.vocab_size, c.vocab_size, shared, shared)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return () if c.tie_word_embeddings else unread_table(c, tokens, c.stack_names[2], c.vocab_size)
+
+
+class Seq2Seq(TargetStack):
     """An encoder and a decoder."""
 
     table_copies: ClassVar[Mapping[str, str]] = {"shared": "encoder.embed_tokens"}
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1),)
-    has_logits_bias: ClassVar[bool] = True  # kept but not learned
-    # Names of the stacks, and of the token embedding that they share.
-    stack_names: ClassVar[tuple[str, str, str]] = ("model.encoder.", DECODER, "model.shared.weight")
 
     vocab_size: Positive = hf(absent=50265)
     d_model: Positive = hf("hidden_size", "d_model", absent=1024)
@@ -175,34 +205,12 @@ class Seq2Seq(Stacks):
 
         return block(tokens, c.stack_names[0], encoder, part="encoder")
 
-    def decode(c, tokens: Data, memory: Data) -> Data:
-        return c.stack(decoder_stack(c), c.embed_target(tokens), c.stack_names[1], memory)
-
-    def embed_target(c, tokens: Data) -> Data:
-        """What the decoder's layers start from."""
-        t, prefix = c.tables(), c.stack_names[1]
-        rows, component = (t.source, "embedding") if t.shared else (t.target, "other_embedding")
-        x = lookup(tokens, prefix + "embed_tokens.weight", component, rows, c.d_model, tied_to=t.shared)
-        return c.embed(x, tokens, prefix)
-
-    def logits(c, x: Data) -> Data:
-        t = c.tables()
-        x = linear(x, "lm_head", "lm_head", t.head, tied_to=t.head_tied_to)
-        return add_vector(x, "final_logits_bias", "lm_head", 1, t.head, role="buffer") if c.has_logits_bias else x
-
-    def tables(c) -> Tables:
-        shared = c.stack_names[2] if c.tie_word_embeddings else None
-        return Tables(c.vocab_size, c.vocab_size, c.vocab_size, shared, shared)
-
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return () if c.tie_word_embeddings else unread_table(c, tokens, c.stack_names[2], c.vocab_size)
-
     def check(c) -> None:
         check_stack_heads(c)
 
 
-class SinusoidalSeq2Seq(Seq2Seq):
-    """An encoder and a decoder with sines and cosines that no file stores, numbered from behind the padding token."""
+class Sinusoidal(TargetStack):
+    """Sines and cosines that no file stores, numbered from behind the padding token."""
 
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1), positions_after_padding(1))
     has_logits_bias = False
@@ -219,6 +227,10 @@ class SinusoidalSeq2Seq(Seq2Seq):
     def check(c) -> None:
         super().check()
         check_sinusoids(c)
+
+
+class SinusoidalSeq2Seq(Sinusoidal, Seq2Seq):
+    """An encoder and a decoder with such positions."""
 
 
 class UntiedDecoder(Stacks):

@@ -469,7 +469,9 @@ def run_tokens(
         if cls_name in ("LongformerForQuestionAnswering", "LongformerForMultipleChoice"):
             ids[..., 1::2] = model.config.sep_token_id  # three of them tell a question from its text
         inputs = {model.main_input_name: ids}
-        if model.main_input_name == "input_features":
+        if model.main_input_name == "input_features" and hasattr(model.config, "feature_projection_input_dim"):
+            inputs = {"input_features": torch.zeros((1, 20, model.config.feature_projection_input_dim))}
+        elif model.main_input_name == "input_features":
             inputs = {
                 "input_features": torch.zeros((1, model.config.num_mel_bins, 2 * model.config.max_source_positions))
             }

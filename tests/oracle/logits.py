@@ -23,6 +23,7 @@ from paramcount.execution import run_model
 from paramcount.execution.run import sees_later_tokens
 from paramcount.flow import Attention, Input, list_steps
 from paramcount.flow.positions import count_positions
+from paramcount.parts.conformer import SpeechEncoder
 from paramcount.parts.whisper_encoder import WhisperStacks
 from paramcount.zoo import Model
 from tests.oracle import flaws, images, passes, remote
@@ -53,6 +54,8 @@ def build_reference(document: dict[str, Any], cls_name: str) -> Any:
     text_config = getattr(model.config, "text_config", model.config)
     if getattr(text_config, "use_bidirectional_attention", None) is True and model._supports_sdpa:
         model.set_attn_implementation("sdpa")  # the default; another one reads the mask, which is causal
+    if hasattr(model.config, "speech_encoder_left_chunk_num"):
+        model.set_attn_implementation("sdpa")  # the default; another one adds true and false to the scores
     return model
 
 
@@ -155,6 +158,9 @@ def make_inputs(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], di
             if isinstance(sizes, WhisperStacks):
                 return {"encoder_outputs": (states,)}, {"encoder_output": states[0].numpy()}
             return {"encoder_hidden_states": states}, {"encoder_output": states[0].numpy()}
+        if "log-mel frames" in shapes and isinstance(sizes, SpeechEncoder):
+            frames = torch.randn(1, 23, sizes.n_mels)
+            return {"input_features": frames}, {"log_mel_frames": frames[0].numpy()}
         if "log-mel frames" in shapes and hasattr(sizes, "n_mels"):
             frames = torch.randn(1, sizes.n_mels, 2 * sizes.n_frames)
             return {"input_features": frames}, {"log_mel_frames": frames[0].T.numpy()}

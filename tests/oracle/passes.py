@@ -134,6 +134,10 @@ MUSICGEN = {
     "num_codebooks": 3,
 }  # fmt: skip
 SEAMLESS = {**{key: size for key, size in BART.items() if key != "d_model"}, "hidden_size": 32}
+HEARS = {
+    **SEAMLESS, "speech_encoder_layers": 2, "speech_encoder_attention_heads": 4, "speech_encoder_intermediate_size": 24,
+    "feature_projection_input_dim": 12, "conv_depthwise_kernel_size": 5, "adaptor_kernel_size": 4, "adaptor_stride": 4,
+}  # fmt: skip
 TROCR = {
     "vocab_size": 96,
     "d_model": 32,
@@ -931,6 +935,25 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "seamless_m4t_v2": {
         **SEAMLESS, "scale_embedding": False, "activation_function": "gelu", "pad_token_id": 2,
         "tie_word_embeddings": False,
+    },
+    "seamless_m4t.SeamlessM4TForSpeechToText": HEARS,
+    "seamless_m4t.SeamlessM4TForSpeechToText, rotary": {
+        **HEARS, "position_embeddings_type": "rotary", "rotary_embedding_base": 50, "speech_encoder_hidden_act": "gelu",
+        "num_adapter_layers": 2, "adaptor_stride": 2, "adaptor_kernel_size": 3, "layer_norm_eps": 0.01,
+    },
+    "seamless_m4t.SeamlessM4TForSpeechToText, without positions": {
+        **HEARS, "position_embeddings_type": "", "add_adapter": False, "tie_word_embeddings": False,
+    },
+    "seamless_m4t_v2.SeamlessM4Tv2ForSpeechToText": {
+        **HEARS, "left_max_position_embeddings": 5, "right_max_position_embeddings": 2,
+    },
+    "seamless_m4t_v2.SeamlessM4Tv2ForSpeechToText, chunks": {
+        **HEARS, "speech_encoder_chunk_size": 4, "speech_encoder_left_chunk_num": 1, "adaptor_stride": 3,
+        "position_embeddings_type": "", "tie_word_embeddings": False,
+    },
+    "seamless_m4t_v2.SeamlessM4Tv2ForSpeechToText, chunks to the left": {
+        **HEARS, "speech_encoder_chunk_size": 4, "speech_encoder_left_chunk_num": -1,
+        "left_max_position_embeddings": 3, "right_max_position_embeddings": 9,
     },
     "pegasus, scaled": {**BART, "scale_embedding": True, "activation_function": "relu"},
     "pegasus_x": {**BART, "num_global_tokens": 3, "block_size": 4},

@@ -18,6 +18,7 @@ from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
 from paramcount.counting.sum_weights import list_flows
 from paramcount.execution.run import sees_later_tokens
+from paramcount.parts.conformer import SpeechEncoder
 from tests.oracle import differential, images, logits, passes, remote
 from tests.oracle.renamed import STAND_INS
 
@@ -102,6 +103,13 @@ def count_seen(encoder: Any) -> int:
     return int(encoder.n_patches + encoder.n_tokens)
 
 
+def count_heard(sizes: SpeechEncoder, frames: int) -> int:
+    """The vectors of a sound that a decoder attends to. Source: torch.nn.Conv1d."""
+    for _ in range(int(sizes.n_adapter_layers) if sizes.has_adapter else 0):
+        frames = (frames + 2 * (sizes.adapter_stride // 2) - sizes.d_adapter_conv) // sizes.adapter_stride + 1
+    return frames
+
+
 def run_reference(model: Any, sizes: Any, cls: str, n: int) -> tuple[int, int, int]:
     """(bytes that it keeps, tokens, encoder input length) after n tokens, images included."""
     import torch
@@ -110,6 +118,8 @@ def run_reference(model: Any, sizes: Any, cls: str, n: int) -> tuple[int, int, i
     ids = images.insert_placeholders(passes.make_token_ids(n, 1), cls)
     given, _ = logits.make_inputs(sizes, cls, ids)
     frames = given["input_features"].shape[-1] // 2 if "input_features" in given else logits.SOURCE  # two per row
+    if isinstance(sizes, SpeechEncoder):
+        frames = count_heard(sizes, given["input_features"].shape[1])
     frames = given["input_ids"].shape[1] if "input_ids" in given else frames
     frames = given["flattened_patches"].shape[1] if "flattened_patches" in given else frames
     frames = 4 if cls.startswith("PPFormulaNet") else frames  # patches that are left of the image

@@ -109,6 +109,8 @@ DIFFERENT = {
     "prophetnet.ProphetNetForCausalLM": "streams",
     "mvp": "prompts stand before keys and values",
     "t5gemma2": "one matrix reads the text, then the encoder's output",
+    "seamless_m4t.SeamlessM4TForSpeechToText": "sounds go in",
+    "seamless_m4t_v2.SeamlessM4Tv2ForSpeechToText": "likewise",
     "whisper": "sounds go in",
     "whisper.WhisperForCausalLM": "its encoder's output is that of sounds",
     "unlimited_ocr": "the reference keeps the prompt apart from what is written after it",

@@ -50,7 +50,8 @@ class Convolve(Operation):
     # frames, on either side, or before them, so that no later frame is seen. "filled": and behind them as many as the
     # last step needs. "halves": of what a step reads beyond its stride, half before them, rounded up, and half behind.
     zeros: Zeros | Unknown = "around"
-    n_zeros: Size | Unknown | None = None  # around an image; None: (width − 1) // 2
+    # Around an image: (width − 1) // 2 if None. Around frames: half of those that a step reads besides its own if None.
+    n_zeros: Size | Unknown | None = None
     dilation: int | Unknown = 1  # frames from one that it reads to the next
     edges: Edges | Unknown = "zeros"  # what stands beyond frames: instead of zeros, mirrored ones, or the outermost one
     # Each of the first axis of the kernel is stored as its direction, and as its length, which is the last weight.
@@ -131,6 +132,8 @@ class Convolve(Operation):
         """Frames with what stands before and behind them. `reach`: from the first to the last one that a step reads."""
         zeros, edges = require(self.zeros), require(self.edges)
         before, behind = -(-reach // 2), reach // 2
+        if self.n_zeros is not None:
+            before = behind = int(require(self.n_zeros))
         if zeros != "around":
             beyond = reach + 1 - self.stride
             behind = beyond // 2 if zeros == "halves, filled" else 0
@@ -309,9 +312,10 @@ def convolve_frames(
     edges: Edges | Unknown = "zeros",
     bias: bool = True,
     by_length: bool = False,
+    n_zeros: Size | None = None,
 ) -> Data:
     """All channels, or each group of so many, over `width` neighbouring frames. With a stride, only of some frames.
-    `zeros`, `dilation`, `edges`, `by_length`: as in `Convolve`.
+    `zeros`, `dilation`, `edges`, `by_length`, `n_zeros`: as in `Convolve`.
     """
     shape = (channels, x.shape[-1] if group is None else group, width)
     operation = Convolve(
@@ -322,6 +326,7 @@ def convolve_frames(
         dilation=dilation,
         edges=edges,
         by_length=by_length,
+        n_zeros=n_zeros,
     )
     weights = store_kernel(name, shape, channels if bias else None, by_length)
     return Data(operation, (x,), (x.shape[0], channels), weights)

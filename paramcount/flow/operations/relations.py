@@ -45,7 +45,8 @@ class Relations(Operation):
 
     "distance buckets": of distances, exact if near, on a log scale if far, then one for all. "distances": the row of
     `Sinusoids` of distances. "signed distances": of the query's position minus the key's, from the middle of n_buckets
-    rows on either side, exact if near, on a log scale if far and `farthest` is not 0. "segments": 0 if both tokens are
+    rows on either side, exact if near, on a log scale if far and `farthest` is not 0. "clipped distances": of the key's
+    position minus the query's, at most `reach` tokens before it and after it. "segments": 0 if both tokens are
     in one segment, else 1. "distance buckets or segments": the bucket if both are in one segment, else, behind the
     buckets, one for each pair of segments. "cells": not of pairs, but of each token to the first one with the same
     values in all inputs behind the first: how many tokens stand between, [n], at most `farthest`.
@@ -58,7 +59,7 @@ class Relations(Operation):
     name: ClassVar[str] = "relative positions"
     of: Literal[
         "distance buckets", "distances", "signed distances", "segments", "distance buckets or segments", "cells",
-        "places",
+        "places", "clipped distances",
     ]  # fmt: skip
     n_buckets: Size = 0
     farthest: int | Unknown = 0  # from this distance on there is one bucket
@@ -66,7 +67,8 @@ class Relations(Operation):
     block: int | Unknown | None = None  # keys are blocks of so many tokens, counted from the block of the query
     n_segments: Size = 1
     ahead: int = 0  # how many positions the query stands behind its row
-    reach: tuple[Size, Size] = (1, 1)  # of places: the distances in rows and in columns are less
+    # Of places: the distances in rows and in columns are less. Of clipped distances: most tokens before and after.
+    reach: tuple[Size, Size] = (1, 1)
     has_class: bool = False  # of places: one more token stands in front of the patches
 
     @property
@@ -90,6 +92,9 @@ class Relations(Operation):
             return "distance between each pair of tokens"
         if self.of == "signed distances" and not self.farthest:
             return f"distance between each pair of tokens, in {self.n_buckets:,} rows"
+        if self.of == "clipped distances":
+            before, after = self.reach
+            return f"distance between each pair of tokens, at most {before:,} before and {after:,} after"
         sides = "" if self.causal else ", half per direction"
         pair = "each pair of tokens" if self.block is None else "token and block"
         more = ", or the pair of their segments" if self.of == "distance buckets or segments" else ""
@@ -118,6 +123,9 @@ class Relations(Operation):
         distances = queries[:, None] + self.ahead - np.arange(first, n_keys)
         if self.of == "signed distances":
             return self.find_signed(distances)
+        if self.of == "clipped distances":
+            before, after = (int(n) for n in self.reach)
+            return np.clip(-distances, -before, after) + before
         return n_keys - first - distances if self.of == "distances" else self.find_sides(distances)
 
     def index_places(self, places: Array) -> Array:
@@ -185,6 +193,14 @@ def index_signed_distances(x: Data, rows: Size, farthest: int | Unknown = 0) -> 
     are on a log scale, which the last one ends.
     """
     return Data(Relations("signed distances", rows, farthest), (x,), (x.shape[0], x.shape[0]))
+
+
+def index_clipped_distances(x: Data, before: Size, after: Size) -> Data:
+    """For all pairs of tokens, the row of their distance in a table whose first row is for keys `before` tokens before
+    the query and more, and whose last row is for keys `after` tokens after it and more, [n, m].
+    """
+    operation = Relations("clipped distances", before + after + 1, reach=(before, after))
+    return Data(operation, (x,), (x.shape[0], x.shape[0]))
 
 
 def index_places(places: Data, rows: Size, columns: Size, *, has_class: bool = False) -> Data:
