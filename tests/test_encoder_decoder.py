@@ -226,3 +226,18 @@ def test_stages_that_do_not_fit_are_errors_at_their_key(encoder: dict[str, Any],
 def test_a_vision_encoder_without_a_section_is_none_of_a_multimodal_model() -> None:
     config = {"model_type": "llava", "vision_config": {"model_type": "vit"}, "text_config": {"model_type": "llama"}}
     assert pc.count(config).not_counted == ("vision_config", "projector")
+
+
+@pytest.mark.parametrize(
+    ("model_type", "cls"),
+    [
+        ("t5", "T5EncoderModel"),
+        ("mt5", "MT5EncoderModel"),
+        ("umt5", "UMT5EncoderModel"),
+        ("longt5", "LongT5EncoderModel"),
+    ],
+)
+def test_an_encoder_alone_is_no_decoder(model_type: str, cls: str) -> None:
+    """With is_decoder = true the reference gives its layers cross-attention that nothing reads."""
+    config = {"model_type": model_type, "architectures": [cls], "is_decoder": True}
+    assert error_of(pc.count, config) == "is_decoder = true, but the class is an encoder (expected false)"

@@ -63,6 +63,22 @@ def test_a_prompt_sees_more_than_a_decoded_token_if_the_cache_alone_has_a_window
     assert not any(step.op == "mask" for step in decoded.steps)
 
 
+@pytest.mark.parametrize("config", [{}, {"sliding_window": None}, {"model_type": "mistral", "sliding_window": 6}])
+@pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
+def test_a_window_that_is_read_or_absent_needs_no_warning(config: dict[str, object]) -> None:
+    assert not pc.memory({"model_type": "llama", **config}).warnings
+
+
+@pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
+def test_a_window_that_no_layer_reads_is_told() -> None:
+    """get_layer_types_and_kwargs of transformers' cache_utils.py gives every layer a DynamicSlidingWindowLayer."""
+    result = pc.memory({"model_type": "llama", "sliding_window": 4096})
+    assert result.warnings == (
+        "ignored sliding_window = 4,096: every layer of LlamaForCausalLM sees all tokens, but the KV cache of "
+        "transformers may keep only 4,095 tokens",
+    )
+
+
 def test_a_state_does_not_depend_on_the_context() -> None:
     # Mamba layers of Jamba: 28 × 8,192 channels × (16 states + 3 inputs of the convolution)
     short, long = (pc.memory("jamba-v0.1", context=n) for n in (16, 100_000))

@@ -28,7 +28,7 @@ from paramcount.flow.operations.convolutions import Convolve, Shift
 from paramcount.flow.operations.elementwise import Activation, Norm, Scale, ScaleByPosition
 from paramcount.flow.operations.images import Insert, Patches
 from paramcount.flow.operations.linear import HeadLinear, Linear, Lookup
-from paramcount.flow.operations.positions import Rope, Rotary
+from paramcount.flow.operations.positions import Axes, Rope, Rotary
 from paramcount.flow.operations.recurrence import (
     DeltaRule,
     Fourier,
@@ -265,6 +265,12 @@ def test_a_router_weighs_the_chosen_experts() -> None:
     assert chosen == pytest.approx([1 / 2, 0, 0])
 
 
+def test_a_value_that_two_axes_would_share_does_not_rotate() -> None:
+    """VisionRotaryEmbedding of the reference has head_dim // 2 = 0 frequencies, and a product of no values is 0."""
+    axes = Axes((0, 0), "in turns")
+    assert compute(Rotary(Rope(10_000.0), axes=axes), [[3.0], [2.0]], [[0, 0], [0, 1]]).ravel().tolist() == [0, 0]
+
+
 def test_a_convolution_sees_the_last_tokens_of_the_text_so_far() -> None:
     weights = ([[[1.0, 10.0]]], [0.5])
     operation = Convolve(2, channels=1)
@@ -286,6 +292,13 @@ def test_a_convolution_of_frames_sees_both_neighbours() -> None:
 def test_an_even_convolution_over_frames_reaches_further_back_than_ahead() -> None:
     frames = [[1.0], [2.0], [3.0]]
     assert compute(Convolve(2), frames, weights=([[[10.0, 100.0]]],)).ravel().tolist() == [100, 210, 320]
+
+
+def test_an_even_convolution_may_reach_further_ahead_than_back() -> None:
+    """FunAsrNanoFSMN pads (width − 1) // 2 frames on the left and the others on the right."""
+    frames, kernel = [[1.0], [2.0], [3.0]], [[[10.0, 100.0]]]
+    found = compute(Convolve(2, zeros="around, fewer before"), frames, weights=(kernel,))
+    assert found.ravel().tolist() == [210, 320, 30]
 
 
 def test_a_convolution_of_the_past_sees_no_later_frame() -> None:

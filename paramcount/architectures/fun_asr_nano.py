@@ -104,7 +104,9 @@ class FunAsrEncoder(FunAsrLayers):
         v = linear(x, "self_attn.v_proj", "qkv.v", c.d_model, bias=True)
         a = attend(q, k, to_heads(v, c.n_heads, c.d_head), cached=())
         a = linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=True)
-        near = convolve_tokens(v, "self_attn.fsmn.conv", c.d_model, c.d_conv, group=1, bias=False)
+        near = convolve_tokens(
+            v, "self_attn.fsmn.conv", c.d_model, c.d_conv, group=1, bias=False, zeros="around, fewer before"
+        )
         return a + (near + v)
 
     def check(c) -> None:

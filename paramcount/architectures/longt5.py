@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, QKVO, T5, relative_bias
+from paramcount.architectures.t5 import OF_AN_ENCODER, QKVO, T5, relative_bias
 from paramcount.errors import FieldName, make_choice_error
 from paramcount.flow import Data, attend, linear, put_in_front, sum_blocks
 from paramcount.sizes import Flag, Positive, Word, derived, flag, hf, setting
@@ -52,7 +52,7 @@ class LongT5Encoder(LongT5):
     """The encoder alone."""
 
     reference = "LongT5EncoderModel"
-    conditions = BUCKETS_OF_AN_ENCODER
+    conditions = OF_AN_ENCODER
 
     def forward(c, tokens: Data) -> Data:
         return c.encode(tokens)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder_layers, dense_activation, gated
+from paramcount.architectures.t5 import OF_AN_ENCODER, T5, decoder_layers, dense_activation, gated
 from paramcount.flow import Data, Size
 from paramcount.sizes import ABSENT, Flag, Natural, derived, fixed, flag, hf, setting
 
@@ -26,7 +26,7 @@ class MT5Encoder(MT5):
     """The encoder alone."""
 
     reference = "MT5EncoderModel"
-    conditions = BUCKETS_OF_AN_ENCODER
+    conditions = OF_AN_ENCODER
     float32_if_float16 = ("wo",)
 
     def forward(c, tokens: Data) -> Data:
@@ -57,7 +57,7 @@ class UMT5Encoder(UMT5):
     """The encoder alone."""
 
     reference = "UMT5EncoderModel"
-    conditions = BUCKETS_OF_AN_ENCODER
+    conditions = OF_AN_ENCODER
     float32_if_float16 = ("wo",)
 
     def forward(c, tokens: Data) -> Data:

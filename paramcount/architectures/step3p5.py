@@ -67,7 +67,7 @@ def mtp_words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     if not n or "sparse" in mtp_mlps(js, c["n_layers"], n):
         return ()
     if words is None:
-        return (SLIDING[1],) * n
+        return (SLIDING[1],) * int(n)
     is_longer = isinstance(words, list) and len(words) == c["n_layers"] + n
     found: Sequence[str] | None = words[c["n_layers"] :] if is_longer else js.get("mtp_layer_types")
     return tuple(SLIDING[1] if word == "attention" else word for word in found or ())

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder_layers
+from paramcount.architectures.t5 import OF_AN_ENCODER, T5, decoder_layers
 from paramcount.flow import Data, Unreachable, experts, linear, route
 from paramcount.parts.classic import unread_table
 from paramcount.parts.feed_forward import plain_mlp
@@ -104,7 +104,7 @@ class SwitchTransformersEncoder(SwitchTransformers):
     """The encoder alone."""
 
     reference = "SwitchTransformersEncoderModel"
-    conditions = BUCKETS_OF_AN_ENCODER
+    conditions = OF_AN_ENCODER
 
     def forward(c, tokens: Data) -> Data:
         return c.encode(tokens)

@@ -13,6 +13,7 @@ from paramcount.parts.decoders import first_differs, head
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.sizes import (
     ABSENT,
+    Condition,
     ConfigJson,
     FieldValues,
     Flag,
@@ -28,8 +29,18 @@ from paramcount.sizes.conditions import buckets_reach
 
 QKVO = ("q", "k", "v", "o")
 KEYS = ("relative_attention_num_buckets", "relative_attention_max_distance")
-BUCKETS = (buckets_reach(*KEYS, 128, one_sided=True),)
-BUCKETS_OF_AN_ENCODER = (buckets_reach(*KEYS, 128, one_sided=False),)
+BUCKETS: tuple[Condition, ...] = (buckets_reach(*KEYS, 128, one_sided=True),)
+
+
+def is_no_decoder(js: ConfigJson, c: FieldValues) -> None:
+    """The reference would give the layers of an encoder a causal mask, and cross-attention that nothing reads."""
+    if js.get("is_decoder", False) is not False:
+        raise ParamcountError(
+            f"= {describe_value(js['is_decoder'])}, but the class is an encoder", where="is_decoder", expected="false"
+        )
+
+
+OF_AN_ENCODER: tuple[Condition, ...] = (buckets_reach(*KEYS, 128, one_sided=False), is_no_decoder)
 
 
 def gated(js: ConfigJson, c: FieldValues, absent: str = "relu") -> bool:
@@ -167,7 +178,7 @@ class T5(Sizes):
 class T5Encoder(T5):
     """The encoder alone."""
 
-    conditions = BUCKETS_OF_AN_ENCODER
+    conditions = OF_AN_ENCODER
     reference = "T5EncoderModel"
     float32_if_float16 = ("wo",)
 

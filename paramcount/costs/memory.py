@@ -26,8 +26,9 @@ from paramcount.costs.weights import (
 from paramcount.counting import SCHEMA_VERSION, Count
 from paramcount.counting.quantisation.storage import StoredTensor, find_plan, read_storage
 from paramcount.counting.sum_weights import list_flows
-from paramcount.errors import ParamcountError, make_choice_error
+from paramcount.errors import ParamcountError, count_noun, make_choice_error, make_printable
 from paramcount.flow.positions import count_positions
+from paramcount.sizes.setting_fields import list_settings
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.model import is_quantised
 
@@ -223,6 +224,7 @@ def measure_memory(
             f"the cache of {kind} is not included: its length is the number of {x}, which --source gives"
             for x, kind in streams.items()
         ]
+    warnings += warn_ignored_window(model, groups)
     memory = Memory(
         id=model.id,
         name=model.name,
@@ -253,6 +255,22 @@ def measure_memory(
         notes=(*allocation.notes, *list_storage_notes(stored, format), *list_mtp_notes(count)),
     )
     return replace(memory, contexts=tuple(memory.at(n) for n in list_contexts(length, limit)))
+
+
+def warn_ignored_window(model: Model, groups: tuple[CacheGroup, ...]) -> list[str]:
+    """A warning if a config.json states a window that the model does not read: DynamicCache of transformers reads it
+    unless the config has types of layers, and then forgets tokens that the masks show."""
+    section = type(model.sizes).section
+    key = f"{section}.sliding_window" if section else "sliding_window"
+    n = model.reading.unread.get(key)
+    is_read = any("sliding_window" in setting.names for setting in list_settings(type(model.sizes)).values())
+    caches_all = any(group.grows for group in groups) and not any(group.longest for group in groups)
+    if type(n) is not int or n < 1 or is_read or not caches_all:
+        return []
+    kept = f"the KV cache of transformers may keep only {count_noun(n - 1, 'token')}"
+    return [
+        f"ignored {make_printable(key)} = {n:,}: every layer of {model.reading.reference} sees all tokens, but {kept}"
+    ]
 
 
 def store_model(model: Model, format: WeightFormat, overrides: Mapping[str, WeightFormat]) -> list[StoredTensor]:

@@ -9,7 +9,7 @@ from paramcount.flow.graph import Data, Size, Weight, multiply
 from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, np, require
 
 Zeros: TypeAlias = Literal[
-    "around", "behind", "least", "later rows", "before", "before, filled", "halves, filled"
+    "around", "around, fewer before", "behind", "least", "later rows", "before", "before, filled", "halves, filled"
 ]  # fmt: skip
 Edges: TypeAlias = Literal["zeros", "mirrored", "repeated"]
 MODES: dict[str, Literal["constant", "reflect", "edge"]] = {
@@ -47,7 +47,8 @@ class Convolve(Operation):
     rows: Literal["frames", "tokens"] = "frames"  # what is adjacent
     # Where zeros are: of an image, as many on either side; only behind its rows and columns; or as few as leave a value
     # for each step, on either side; or as many behind its rows as reach, and as many on either side of its columns. Of
-    # frames, on either side, or before them, so that no later frame is seen. "filled": and behind them as many as the
+    # frames, on either side, of an odd number one more before them or, "fewer before", behind; or before them, so that
+    # no later frame is seen. "filled": and behind them as many as the
     # last step needs. "halves": of what a step reads beyond its stride, half before them, rounded up, and half behind.
     zeros: Zeros | Unknown = "around"
     # Around an image: (width − 1) // 2 if None. Around frames: half of those that a step reads besides its own if None.
@@ -134,7 +135,9 @@ class Convolve(Operation):
         before, behind = -(-reach // 2), reach // 2
         if self.n_zeros is not None:
             before = behind = int(require(self.n_zeros))
-        if zeros != "around":
+        if zeros == "around, fewer before":
+            before, behind = behind, before
+        elif zeros != "around":
             beyond = reach + 1 - self.stride
             behind = beyond // 2 if zeros == "halves, filled" else 0
             before = beyond - behind
@@ -401,11 +404,13 @@ def convolve_tokens(
     group: Size | None = None,
     component: str = "mixer",
     bias: bool = True,
+    zeros: Zeros = "around",
 ) -> Data:
-    """All channels, or each group of so many, over `width` neighbouring tokens on both sides: [n, in] to [n, out]."""
+    """All channels, or each group of so many, over `width` neighbouring tokens on both sides: [n, in] to [n, out].
+    `zeros`: as in `Convolve`."""
     kernel = Weight(name + ".weight", component, (channels, x.shape[-1] if group is None else group, width))
     weights = (kernel, Weight(name + ".bias", component, (channels,))) if bias else (kernel,)
-    operation = Convolve(width, grouped=group is not None, rows="tokens")
+    operation = Convolve(width, grouped=group is not None, rows="tokens", zeros=zeros)
     return Data(operation, (x,), (x.shape[0], channels), weights)
 
 

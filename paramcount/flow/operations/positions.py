@@ -100,6 +100,11 @@ class Axes(NamedTuple):
         "across halves",
     ]  # fmt: skip
 
+    @property
+    def divides_values(self) -> bool:
+        """Whether each axis has frequencies for its share of the values, rather than some of those of all values."""
+        return self.order in ("in turns", "restarted", "apart")
+
     def find_angles(self, places: Array, rope: Rope, d: int, n_tokens: int) -> Array:
         """Angles [n, d / 2] of places [n, axes]."""
         half, n = d // 2, len(self.sections)
@@ -107,7 +112,7 @@ class Axes(NamedTuple):
             return (places[:, None, ::-1] * rope.frequencies(d // n, n_tokens)[:, None]).reshape(len(places), -1)
         if self.order == "apart":
             places = places[:, ::-1]
-        if self.order in ("restarted", "apart"):
+        if self.divides_values:
             frequencies = np.tile(rope.frequencies(d // n, n_tokens), n)
         else:
             frequencies = rope.frequencies(d, n_tokens)
@@ -168,7 +173,7 @@ class Rotary(Operation):
         if axes is not None and axes.order == "across halves" and rope is not None:
             return self.rotate_across(x, axes, rope, table[0])
         if x.shape[-1] == 1:
-            return self.rotate_single(x, run)
+            return self.rotate_single(x, run, *table)
         d, rows = x.shape[-1], (len(x), *(1,) * (x.ndim - 2), x.shape[-1] // 2)
         if rope is None:
             sin, cos = (half.reshape(*rows[:-1], -1) for half in np.split(table[0], 2, axis=-1))
@@ -192,11 +197,15 @@ class Rotary(Operation):
         a, b = x[..., ::2], x[..., 1::2]
         return np.stack((a * cos - b * sin, b * cos + a * sin), axis=-1).reshape(x.shape)
 
-    def rotate_single(self, x: Array, run: Pass) -> Array:
+    def rotate_single(self, x: Array, run: Pass, *table: Array) -> Array:
         """Heads of one value: the reference takes that as both halves and gets two equal values, which count twice in a
-        product of a query and a key."""
+        product of a query and a key. If the value is to be shared by several axes, none has a frequency: the reference
+        is left with no values, whose product is 0."""
+        axes = require(self.axes)
+        if axes is not None and axes.divides_values:
+            return np.zeros_like(x)
         pair = Rotary(self.rope, self.pairing, self.axes, self.stride, self.power, continues=self.continues)
-        turned = pair.compute(run, [np.concatenate((x, x), axis=-1)], (), (*x.shape[:-1], 2))
+        turned = pair.compute(run, [np.concatenate((x, x), axis=-1), *table], (), (*x.shape[:-1], 2))
         return turned[..., :1] * np.float32(sqrt(2))
 
     def rotate_apart(self, x: Array, axes: Axes, rope: Rope, places: Array) -> Array:
