@@ -185,6 +185,10 @@ NO_GROWTH = {**YARN, "original_max_position_embeddings": 16}
       "dynamic for a rotary dimension of 2"),
      ({"model_type": "qwen3_next", "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
       "dynamic for a rotary dimension of 2"),
+     ({"model_type": "qwen2", "rope_parameters": {"full_attention": FLAT_ROPES}}, "has a block for full_attention"),
+     ({"model_type": "qwen3", "rope_scaling": {"full_attention": FLAT_ROPES}}, "has a block for full_attention"),
+     ({"model_type": "qwen2_moe", "layer_types": LAYERS, "use_sliding_window": True,
+       "rope_parameters": {"sliding_attention": FLAT_ROPES}}, "has a block for sliding_attention"),
      ({"model_type": "recurrent_gemma", "rope_scaling": LINEAR}, "rope_scaling.type = 'linear'"),
      ],
 )  # fmt: skip

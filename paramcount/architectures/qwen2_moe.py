@@ -9,7 +9,7 @@ from paramcount.parts.decoders import layers_by_setting_and_mlp
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.settings import get_setting
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf, rotary, setting
-from paramcount.sizes.conditions import attention_words, padding_in_table, sliding_layers_have_a_window
+from paramcount.sizes.conditions import attention_words, one_rope, padding_in_table, sliding_layers_have_a_window
 from paramcount.sizes.derivations import scattered_dense_layers
 from paramcount.sizes.layer_types import sliding_types, used_window
 
@@ -38,6 +38,7 @@ class Qwen2MoE(AttentionDecoder):
         attention_words("full_attention", "sliding_attention"),
         window_is_given,
         sliding_layers_have_a_window,
+        one_rope,
         padding_in_table(None),
     )
     defaults = {"vocab_size": 151936, "d_model": 2048, "n_layers": 24, "n_heads": 16, "n_kv_heads": 16}

@@ -6,7 +6,7 @@ from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_setting
 from paramcount.sizes import Condition, Flag, Natural, Positive, equal_to, hf, rotary, setting
-from paramcount.sizes.conditions import attention_words, padding_in_table, sliding_layers_have_a_window
+from paramcount.sizes.conditions import attention_words, one_rope, padding_in_table, sliding_layers_have_a_window
 from paramcount.sizes.layer_types import sliding_types, used_window
 
 
@@ -18,6 +18,7 @@ class Qwen3(AttentionDecoder):
     conditions: ClassVar[tuple[Condition, ...]] = (
         attention_words("full_attention", "sliding_attention"),
         sliding_layers_have_a_window,
+        one_rope,
         padding_in_table(None),
     )
     defaults = {"vocab_size": 151936, "d_model": 4096, "n_layers": 32, "n_heads": 32, "d_head": 128}

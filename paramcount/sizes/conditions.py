@@ -226,6 +226,15 @@ def positions_from(least: int, *keys: str) -> Condition:
     return condition
 
 
+def one_rope(js: ConfigJson, c: FieldValues) -> None:
+    """The rotary positions are stated once, not for each kind of layer that Qwen 2 and 3 have."""
+    key = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
+    words = js.get("layer_types") or (SLIDING if js.get("use_sliding_window", False) else SLIDING[1:])
+    for word in words if c["n_layers"] else ():
+        if word in (js.get(key) or {}):
+            raise ParamcountError(f"has a block for {word}", where=key, expected="one for all layers")
+
+
 def sliding_layers_have_a_window(js: ConfigJson, c: FieldValues) -> None:
     """No layer uses sliding attention without a window. Qwen has one only if use_sliding_window is true."""
     window = js.get("sliding_window", 4096) if js.get("use_sliding_window", False) else None
