@@ -60,6 +60,37 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (  # (model type, keys, err
         {"rope_scaling": {**LLAMA3, "high_freq_factor": None}},
         "rope_scaling.high_freq_factor = null (expected a number",
     ),
+    # the reference computes with these nulls: its validation of YaRN and Llama 3, and the angles of the others
+    (
+        "llama",
+        {"rope_scaling": {**YARN, "original_max_position_embeddings": None}},
+        "rope_scaling.original_max_position_embeddings = null for rope_type = yarn (expected a number)",
+    ),
+    (
+        "llama",
+        {"rope_scaling": {**LLAMA3, "original_max_position_embeddings": None}},
+        "rope_scaling.original_max_position_embeddings = null for rope_type = llama3 (expected a number)",
+    ),
+    (
+        "llama",
+        {"rope_scaling": {"rope_type": "proportional", "partial_rotary_factor": None}},
+        "rope_scaling.partial_rotary_factor = null for rope_type = proportional (expected a number)",
+    ),
+    ("afmoe", {"route_scale": None}, "route_scale = null (expected a number)"),
+    ("inkling2_text", {"routed_scaling_factor": None}, "routed_scaling_factor = null (expected a number)"),
+    (
+        "inkling_mm_model",
+        {"text_config": {"embedding_multiplier": None}},
+        "text_config.embedding_multiplier = null (ex",
+    ),
+    ("bamba", {"time_step_limit": None}, "time_step_limit = null (expected a list of 2 numbers)"),
+    ("granitemoehybrid", {"time_step_limit": None}, "time_step_limit = null (expected a list of 2 numbers)"),
+    ("falcon_h1", {"time_step_limit": None}, "time_step_limit = null (expected a list of 2 numbers)"),
+    (
+        "evolla",
+        {"protein_encoder_config": {"token_dropout": None}},
+        "protein_encoder_config.token_dropout = null (expected true or false)",
+    ),
     ("baichuan", {"rms_norm_eps": "1e-6"}, "rms_norm_eps = '1e-6' (expected a non-negative number)"),
     (
         "baichuan",
@@ -79,6 +110,8 @@ RIGHT: tuple[tuple[str, dict[str, Any]], ...] = (  # what the reference builds a
     ("llama", {"rms_norm_eps": 0.0}),
     ("llama", {"rope_theta": None, "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}),
     ("mamba2", {"time_step_limit": [0.0, INF]}),
+    ("llama", {"rope_scaling": {"rope_type": "linear", "factor": 2.0, "original_max_position_embeddings": None}}),
+    ("bert", {"rope_scaling": {"rope_type": "proportional", "partial_rotary_factor": None, "rope_theta": 1.0}}),
     ("xlnet", {"clamp_len": -1}),
     ("llava", {"image_token_index": -200}),
 )

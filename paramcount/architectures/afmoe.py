@@ -13,6 +13,7 @@ from paramcount.sizes.conditions import even_where_rotated, padding_in_table
 from paramcount.sizes.derivations import SLIDING, equal_to
 from paramcount.sizes.layer_types import first_dense, full_every_key, needed
 from paramcount.sizes.rules import check_experts_exist, check_layer_types
+from paramcount.sizes.setting_kinds import FACTOR
 
 
 class Afmoe(AttentionDecoder):
@@ -52,7 +53,7 @@ class Afmoe(AttentionDecoder):
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=16384)
-    routed_scale = setting("route_scale", default=1.0)
+    routed_scale = setting("route_scale", default=1.0, kind=FACTOR)
     kinds = layers_by_type_and_mlp
 
     def to_first_layer(c, x: Data, tokens: Data) -> Data:

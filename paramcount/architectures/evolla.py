@@ -43,6 +43,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_layer_indices
+from paramcount.sizes.setting_kinds import FLAG
 
 SECTION = "protein_encoder_config"
 PROTEIN = "model.protein_encoder."
@@ -92,7 +93,10 @@ class SaProt(Esm):
 
     norm_eps = setting("layer_norm_eps", default=1e-5)
     first_position = setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
-    masked_id = setting(default=lambda js, c: js.get("mask_token_id", 4) if js.get("token_dropout", True) else None)
+    masked_id = setting(
+        default=lambda js, c: js.get("mask_token_id", 4) if js.get("token_dropout", True) else None,
+        kinds={"token_dropout": FLAG._replace(takes_null=False)},
+    )
 
     def look_up(c, tokens: Data) -> Data:
         table = "esm.embeddings.word_embeddings.weight"

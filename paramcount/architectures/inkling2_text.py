@@ -15,6 +15,7 @@ from paramcount.parts.feed_forward import routing_bias
 from paramcount.sizes import ConfigJson, FieldValues, Indices, Natural, Positive, derived, hf, per_layer, setting
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_layer_indices
+from paramcount.sizes.setting_kinds import FACTOR
 
 
 def opening(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
@@ -80,7 +81,7 @@ class Inkling2Text(InklingBody):
 
     norm_eps = setting("rms_norm_eps", default=1e-6)
     scoring = setting("scoring_func", default="sigmoid")
-    route_scale = setting("routed_scaling_factor", "route_scale", default=8.0)
+    route_scale = setting("routed_scaling_factor", "route_scale", default=8.0, kind=FACTOR)
     gate_cap = setting("mlp_gate_softcap", default=4.0)
     up_cap = setting("mlp_up_softcap", default=25.0)
     soft_cap = setting("final_logit_softcapping", default=30.0)

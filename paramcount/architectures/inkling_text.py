@@ -17,7 +17,7 @@ from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Sizes, derived, hf
 from paramcount.sizes.conditions import not_null, padding_in_table, unused_rope_fits_heads
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, unused
 from paramcount.sizes.rules import check_divides, check_layer_types
-from paramcount.sizes.setting_kinds import ABOVE_ZERO
+from paramcount.sizes.setting_kinds import DIVISOR
 from paramcount.sizes.types import Indices, Natural, Positive, Words
 
 KINDS = ("hybrid", "hybrid_sliding")
@@ -105,7 +105,7 @@ class InklingText(InklingBody):
     scaling_floor = setting("log_scaling_n_floor", default=None)
     scaling_alpha = setting("log_scaling_alpha", default=0.1)
     route_scale = setting("route_scale", default=8.0)
-    width_multiplier = setting("logits_mup_width_multiplier", "embedding_multiplier", default=24.0, kind=ABOVE_ZERO)
+    width_multiplier = setting("logits_mup_width_multiplier", "embedding_multiplier", default=24.0, kind=DIVISOR)
     unpadded_vocab_size = setting("unpadded_vocab_size", default=None)
 
     def forward(c, tokens: Data) -> Data:

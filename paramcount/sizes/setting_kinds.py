@@ -83,6 +83,8 @@ OBJECT = Kind("a JSON object", lambda value: isinstance(value, Mapping))
 INTEGERS, NUMBERS = list_of(INTEGER, "integers"), list_of(NUMBER, "numbers")
 # How a config.json states a number that may be infinite; {"__float__": "Infinity"} is the reference's spelling.
 BOUND = Kind("a number", lambda value: is_number(value) or value in (inf, {"__float__": "Infinity"}))
+DIVISOR = ABOVE_ZERO._replace(takes_null=False)
+FACTOR = NUMBER._replace(takes_null=False)  # the reference multiplies by it as it is, as it divides by the other
 NUMBER_OR_NULL = Kind("a number or null", lambda value: value is None or is_number(value))
 ACTIVATION = choice(*ACTIVATIONS, "xielu")
 
@@ -143,7 +145,7 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
     (NUMBERS._replace(takes_null=False), "long_factor short_factor"),
     (list_of(INTEGERS, "lists of integers"), "resblock_dilation_sizes"),
     (either(NUMBER, NUMBERS), "activation_sparsity_pattern"),
-    (list_of(BOUND, "2 numbers", 2), "time_step_limit"),
+    (list_of(BOUND, "2 numbers", 2)._replace(takes_null=False), "time_step_limit"),
     (list_of(NUMBER_OR_NULL, "numbers"), "swiglu_limits swiglu_limits_shared"),
     (
         WORD,

@@ -46,6 +46,15 @@ UNFILLED_ROPE_KEYS: dict[str, tuple[str, ...]] = {
     "llama3": ("original_max_position_embeddings", "rope_theta"),
 }  # fmt: skip
 
+# {kind: keys that may be missing, but not null}: the first ones because of the checks, the others because rotary
+# positions are computed with them.
+NO_NULL_ROPE_KEYS: dict[str, tuple[str, ...]] = {
+    "yarn": ("original_max_position_embeddings",), "llama3": ("original_max_position_embeddings",),
+}  # fmt: skip
+NO_NULL_COMPUTED_ROPE_KEYS: dict[str, tuple[str, ...]] = {
+    "longrope": ("original_max_position_embeddings",), "proportional": ("partial_rotary_factor",),
+}  # fmt: skip
+
 # The names of data types that torch has.
 DTYPES = frozenset((
     "bfloat16", "bit", "bits16", "bits1x8", "bits2x4", "bits4x2", "bits8", "bool", "cdouble", "cfloat", "chalf",
@@ -212,3 +221,7 @@ def check_rope_block(rope: Mapping[str, Any], kinds: tuple[str, ...] | None, key
         if name not in rope:
             expected = "a list" if name in ("short_factor", "long_factor") else "a number"
             raise ParamcountError(f"is missing for rope_type = {kind}", where=f"{key}.{name}", expected=expected)
+    computed_keys = () if kinds is None else NO_NULL_COMPUTED_ROPE_KEYS.get(str(kind), ())
+    for name in (*NO_NULL_ROPE_KEYS.get(str(kind), ()), *computed_keys):
+        if rope.get(name, 1) is None:
+            raise ParamcountError(f"= null for rope_type = {kind}", where=f"{key}.{name}", expected="a number")
