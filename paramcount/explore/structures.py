@@ -179,12 +179,10 @@ def export_packings(record: WeightRecord, encode: Encoder, packings: Packings, s
 
 
 def export_caches(symbolic: Iterable[Sizes], head: bool, encode: Encoder) -> list[Data] | None:
-    """What layers keep for later tokens, from the first sizes with which it is a polynomial; None if there are none, or
-    if rows in front of the tokens are kept with them."""
+    """What layers keep for later tokens, from the first sizes with which it is a polynomial; None if there are none."""
     for sizes in symbolic:
         with suppress(*STRUCTURE_ERRORS):
-            groups = merge_groups(list_flow_groups(sizes, head))
-            return None if any(group.front for group in groups) else [export_cache(group, encode) for group in groups]
+            return [export_cache(group, encode) for group in merge_groups(list_flow_groups(sizes, head))]
     return None
 
 
@@ -198,6 +196,7 @@ def export_cache(group: CacheGroup, encode: Encoder) -> Data:
         "stream": group.stream,
         "longest": None if group.longest is None else encode(group.longest),
         "block": encode(group.block),
+        "front": [rows if isinstance(rows, str) else encode(rows) for rows in group.front],
     }
 
 

@@ -82,13 +82,17 @@ export function countCache(structure, values, context) {
     }
     if (group.stream !== "tokens" && group.stream !== "source") return null;
     const block = evaluate(group.block, values);
-    const tokens = group.stream === "tokens" ? context / block : context;
+    const tokens = (group.stream === "tokens" ? context / block : context) + countFront(group, values, context);
     const longest = group.longest === null ? null : evaluate(group.longest, values);
     result.bytes += row * (longest === null ? tokens : least(tokens, longest));
     if (longest === null && group.stream === "tokens") result.perToken += row / block;
   }
   return result;
 }
+
+/** Rows that are kept in front of the tokens; an encoder reads as many as the context. */
+export const countFront = (group, values, context) =>
+  group.front.reduce((sum, rows) => sum + (rows === "source" ? context : evaluate(rows, values)), 0n);
 
 /** The values of the names in a flow: the sizes, the context, and what windows leave of it. */
 function listFlowValues(structure, values, context) {

@@ -1,6 +1,7 @@
 // Bytes of weights, and the fewest GPUs that hold them with the KV cache of one sequence.
 
 import { calculate, decide, evaluate, least, multiply } from "./arithmetic.js";
+import { countFront } from "./count.js";
 
 /** Formats of the weights: bytes of each value, or the position of its packing. */
 export const DTYPES = [
@@ -69,7 +70,8 @@ function shareCache(structure, sharing, values, context, gpus) {
       .map((shape) => shape.map((n) => evaluate(n, values)))
       .map(([first, ...others], i) => [group.divided[i] ? choose(sharing.cache, { first, gpus }) : first, ...others])
       .reduce((bytes, shape) => bytes + BF16.bytes * multiply(shape), 0n);
-    const rows = group.stream === "tokens" ? context / evaluate(group.block, values) : context;
+    const length = group.stream === "tokens" ? context / evaluate(group.block, values) : context;
+    const rows = length + countFront(group, values, context);
     const longest = group.longest === null ? rows : evaluate(group.longest, values);
     sum += evaluate(group.layers, values) * row * (group.stream === "" ? 1n : least(rows, longest));
   }

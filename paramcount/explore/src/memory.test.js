@@ -10,7 +10,7 @@ const SHARING = {
 const make = (name, part = {}) => ({
   tensors: [{ part: "decoder", copies: 1, shape: [1000], shares: [["", name, 1000]], ...part }],
   heads: { n_heads: { number: 6 }, n_kv_heads: { number: 2 } },
-  caches: [{ shapes: [[2, 50], [4]], divided: [true, false], stream: "tokens", block: 1, longest: null, layers: 1 }],
+  caches: [{ shapes: [[2, 50], [4]], divided: [true, false], stream: "tokens", block: 1, longest: null, layers: 1, front: [] }],
 });
 
 test("numbers of GPUs that do not divide the heads are left out", () => {
@@ -28,4 +28,12 @@ test("heads of the cache are divided, latents are not", () => {
   assert.equal(fitGpus(make("mlp"), SHARING, [], 10n, 2000n + 2080n), 1n);
   assert.equal(fitGpus(make("mlp"), SHARING, [], 10n, 1000n + 1080n), 2n);
   assert.equal(fitGpus(make("mlp"), SHARING, [], 10n, 1000n + 1079n), 3n);
+});
+
+test("rows in front of the tokens are cached with them", () => {
+  // 10 tokens and 3 rows of 2 · (2 · 50 + 4) bytes, beside the 2,000 bytes of weights
+  const model = make("mlp");
+  model.caches = model.caches.map((group) => ({ ...group, front: [3] }));
+  assert.equal(fitGpus(model, SHARING, [], 10n, 2000n + 2704n), 1n);
+  assert.equal(fitGpus(model, SHARING, [], 10n, 2000n + 2703n), 2n);
 });
