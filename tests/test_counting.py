@@ -49,6 +49,7 @@ def is_mixture(sizes: Any) -> bool:
     """Whether some layer routes tokens to experts."""
     language = getattr(sizes, "language", sizes)
     kinds = getattr(language, "layer_types", None)
+    kinds = kinds if isinstance(kinds, tuple) else None  # a setting of Qwen2 MoE, which says nothing of experts
     # Nemotron-H and Doge have the sizes of experts even if they have only dense MLPs.
     if not getattr(language, "moe", True):
         return False
