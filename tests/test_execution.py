@@ -464,6 +464,23 @@ def test_a_decoder_of_its_own_reads_the_text_alone_without_an_encoders_output() 
     assert np.array_equal(pc.run(config, weights, TOKENS).logits, alone)
 
 
+def test_every_layer_of_minicpm_v_4_7_reads_a_text_alone() -> None:
+    """Places on the canvas of an image are not computed; those of a text are its positions."""
+    text = {
+        "vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 4,
+        "layer_types": ["linear_attention", "full_attention"] * 2, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "intermediate_size": 24,
+        "linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": 4, "linear_value_head_dim": 4,
+        "max_position_embeddings": 32,
+    }  # fmt: skip
+    vision = {"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 8}
+    config = {"model_type": "minicpmv4_7", "text_config": text, "vision_config": vision}
+    weights = make_arrays(config)
+    assert np.isfinite(pc.run(config, weights, TOKENS).logits).all()
+    for part in ("linear_attn", "self_attn"):
+        name = next(name for name in weights if "language_model" in name and part in name)
+        assert np.isnan(pc.run(config, {**weights, name: np.full_like(weights[name], np.nan)}, TOKENS).logits).any()
+
+
 def test_an_encoder_without_input_says_which_is_missing() -> None:
     with pytest.raises(pc.ParamcountError, match="source_tokens"):
         pc.run(T5, make_arrays(T5), TOKENS)

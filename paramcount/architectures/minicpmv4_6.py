@@ -7,6 +7,7 @@ from typing import Any
 
 from paramcount.flow import (
     Data,
+    Undescribed,
     Unreachable,
     activate,
     attend,
@@ -21,6 +22,7 @@ from paramcount.flow import (
     merge_squares,
     patch_places,
     patch_windows,
+    text_places,
 )
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.vision import VisionEncoder, embed_patches
@@ -138,7 +140,8 @@ class MiniCPMV47(MiniCPMV46):
         image = block(pixels, c.encoder_prefix, c.encode, part="vision")
         image = block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
         x = insert(block(tokens, "", c.language.embed, moved=c.moved), tokens, image, c.image_token)
-        places = Data("places on a canvas", (tokens, pixels), (tokens.shape[0], 3))
+        places = text_places(tokens)
+        places = Data(Undescribed("places on a canvas", of_prompt=True), (places, pixels), places.shape)
         x = block(x, "", c.language.transform, reads=(places,), moved=c.moved)
         return block(x, "", c.language.head, moved=c.moved) if head else x
 

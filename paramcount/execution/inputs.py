@@ -6,7 +6,7 @@ from collections.abc import Collection
 from copy import copy
 
 from paramcount.errors import ParamcountError, find_nearest, list_names, quote
-from paramcount.flow import Attention, Body, Data, Input, Insert, Join, Layers, Tuple, list_steps
+from paramcount.flow import Attention, Body, Data, Input, Join, Layers, Tuple, list_steps
 
 ENCODER_OUTPUT = "encoder_output"
 
@@ -63,14 +63,14 @@ class Omission:
             needed = 1
         if self.looks_away and data.part == "cross_attention" and None in inputs:
             return inputs[0]
+        if operation.of_prompt and inputs[0] is not None and None in inputs:
+            return inputs[0]
         if isinstance(operation, Join) and operation.once and inputs[0] is None:
             return inputs[1]
         if any(value is None for value in inputs[:needed]):
             return None
         if isinstance(operation, Layers) and None in inputs[len(inputs) - operation.n_others :]:
             return None  # every layer returns another second value
-        if isinstance(operation, Insert) and None in inputs:
-            return inputs[0]
         if isinstance(operation, Tuple) and not any(inputs[1:]):
             return inputs[0]
         if all(value is before for value, before in zip(inputs, data.inputs)):

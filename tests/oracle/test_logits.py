@@ -17,10 +17,16 @@ from paramcount.counting.tensors import list_tensors  # noqa: E402
 from paramcount.execution import run_model  # noqa: E402
 from paramcount.execution.evaluate import Evaluation  # noqa: E402
 from paramcount.execution.weights import open_weights  # noqa: E402
+from tests.cases import load_cases  # noqa: E402
 from tests.oracle import images, logits, passes  # noqa: E402
 
 pytestmark = pytest.mark.oracle
 RUNNING = (Path(__file__).parents[1] / "data" / "running.txt").read_text(encoding="utf-8").splitlines()
+
+
+def read_cases(name: str) -> list[dict[str, Any]]:
+    return [case for case in load_cases()[name] if "refused" not in case]
+
 
 READS_TEXT_ALONE = sorted(name for name in images.CONFIGS if passes.find_class(name) not in images.ALWAYS_SEE)
 
@@ -78,6 +84,23 @@ def test_heads_of_one_value_are_rotated_as_in_the_reference(name: str, head_dim:
 def test_a_text_without_an_image_has_the_logits_of_the_reference(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images, "IMAGES", {})
     difference = logits.compare(name)
+    assert difference.whole < logits.TOLERANCE
+    assert difference.decoded < logits.TOLERANCE
+
+
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("minicpmv4_7", images.CONFIGS["minicpmv4_6"]),
+        ("phi4_multimodal", min(read_cases("phi4_multimodal"), key=lambda case: case["total"])["config"]),
+    ],
+    ids=["minicpmv4_7", "phi4_multimodal"],
+)
+def test_a_text_has_the_logits_of_the_reference_even_where_images_are_not_read(
+    name: str, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(images, "IMAGES", {})
+    difference = logits.compare_logits({**document, "model_type": name}, passes.find_class(name))
     assert difference.whole < logits.TOLERANCE
     assert difference.decoded < logits.TOLERANCE
 

@@ -75,6 +75,7 @@ from paramcount.flow.operations.images import (
     patch_places,
     patch_windows,
     places_in_windows,
+    text_places,
     token_places,
     tokens_in_rows,
 )
@@ -404,6 +405,7 @@ __all__ = [
     "sum_of_layers",
     "sum_of_streams",
     "text_alone",
+    "text_places",
     "time_sinusoids",
     "to_every_head",
     "to_every_stream",

@@ -281,6 +281,11 @@ def places_in_windows(image: Data, size: Size, window: int | Unknown, *, rows: s
     return Data(Patches("places in windows", size, size, window=window), (image,), (rows,))
 
 
+def text_places(tokens: Data) -> Data:
+    """The position of each token of a text, as time, row and column, [n, 3]."""
+    return Data(Patches("places of tokens", 1, 1), (tokens,), (tokens.shape[0], 3))
+
+
 def token_places(tokens: Data, image: Data, height: Size, width: Size, token: int | Unknown) -> Data:
     """The positions of each token in time, row and column, [n, 3]. `height`, `width`: of a merged patch."""
     return Data(Patches("places of tokens", height, width, token=token), (tokens, image), (tokens.shape[0], 3))
