@@ -91,6 +91,11 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (  # (model type, keys, err
         {"protein_encoder_config": {"token_dropout": None}},
         "protein_encoder_config.token_dropout = null (expected true or false)",
     ),
+    # torch takes no other probability for its dropout, which some models are built with and others call
+    ("gpt2", {"resid_pdrop": 1.5}, "resid_pdrop = 1.5 (expected a probability from 0 to 1)"),
+    ("bert", {"hidden_dropout_prob": -0.1}, "hidden_dropout_prob = -0.1 (expected a probability from 0 to 1)"),
+    ("bart", {"dropout": 1.5}, "dropout = 1.5 (expected a probability from 0 to 1)"),
+    ("t5", {"dropout_rate": 2}, "dropout_rate = 2 (expected a probability from 0 to 1)"),
     ("baichuan", {"rms_norm_eps": "1e-6"}, "rms_norm_eps = '1e-6' (expected a non-negative number)"),
     (
         "baichuan",
@@ -112,6 +117,9 @@ RIGHT: tuple[tuple[str, dict[str, Any]], ...] = (  # what the reference builds a
     ("mamba2", {"time_step_limit": [0.0, INF]}),
     ("llama", {"rope_scaling": {"rope_type": "linear", "factor": 2.0, "original_max_position_embeddings": None}}),
     ("bert", {"rope_scaling": {"rope_type": "proportional", "partial_rotary_factor": None, "rope_theta": 1.0}}),
+    ("llama", {"attention_dropout": 1.5}),
+    ("qwen2", {"attention_dropout": -1.0}),
+    ("gpt2", {"resid_pdrop": 1.0}),
     ("xlnet", {"clamp_len": -1}),
     ("llava", {"image_token_index": -200}),
 )

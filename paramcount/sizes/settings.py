@@ -84,6 +84,7 @@ class Settings(NamedTuple):
     rope: tuple[str, ...] | None  # the valid kinds of rotary positions; None for all
     ignores_rope: bool = False
     fills_rope: bool = True  # whether it copies missing keys of rotary positions from the rest of the config
+    probabilities: tuple[str, ...] = ()  # keys of dropout that a model is built or run with: torch checks their range
 
 
 @cache
@@ -110,6 +111,7 @@ def get_settings(name: str) -> Settings:
         rope=None if kinds is None else ("default", AXIAL) if kinds == AXIAL else (*ROPE_KEYS, *kinds),
         ignores_rope=name in IGNORE_ROPE,
         fills_rope=has_rope or name in PASS_ROPE_ON or "rope_parameters" in letters,
+        probabilities=tuple(table["probabilities"].get(name, "").split()),
     )
 
 
@@ -127,6 +129,10 @@ def check_class(config: Mapping[str, Any], settings: Settings) -> None:
         if types is not None and type(value) not in types:
             check_type(value, key, settings.letters[key])
     check_dtype(config)
+    for key in settings.probabilities:
+        value = config.get(key)
+        if isinstance(value, (int, float)) and (value < 0 or value > 1):
+            raise ParamcountError(f"= {describe_value(value)}", where=key, expected="a probability from 0 to 1")
     for key, activations in settings.activations.items():
         value = config.get(key)
         if value in WEIGHTED_ACTIVATIONS and value not in activations:

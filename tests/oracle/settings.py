@@ -21,7 +21,7 @@ from paramcount.huggingface.multimodal import COMPOSITES
 from paramcount.sizes.settings import AUTO, AXIAL, TABLE
 from tests.cases import load_cases
 from tests.model_types import MODEL_TYPES
-from tests.oracle.differential import build_model, can_be_built, make_config, set_path, silence
+from tests.oracle.differential import build_model, can_be_built, make_config, run_tokens, set_path, silence
 
 # {letter of the table: values of that type}
 SAMPLES: dict[str, list[Any]] = {
@@ -154,6 +154,44 @@ def classify_activation(small: Small, path: str) -> str:
         return ""
     document, cls = change_config(small, path, "xielu")
     return "x" if count_reference(document, cls) == count_sizes(read_whole_model(document)[0]).total else "a"
+
+
+def list_dropout_keys(cls: Any, document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[Any, str, str]]:
+    """(class, where it stands, key) of what is named like a probability of dropout, in the sections too."""
+    for field in fields(cls):
+        if "drop" in field.name and "f" in list_letters(cls, field.name):
+            yield cls, prefix, field.name
+    for key in list_sections(cls):
+        if section := find_section_class(cls, key, document):
+            yield from list_dropout_keys(section, document.get(key) or {}, f"{prefix}{key}.")
+
+
+def needs_probability(small: Small, path: str) -> bool:
+    """Whether a model can be built and run with 0.5 under a key, but not with 1.5."""
+
+    def runs(value: float) -> bool:
+        changed = change_config(small, path, value)
+        return count_reference(*changed) is not None and run_tokens(*changed) is None
+
+    return not runs(1.5) and runs(0.5)
+
+
+def list_probabilities() -> dict[str, list[str]]:
+    """{class: keys that need a probability, for each model type that reads them}."""
+    found: dict[tuple[str, str], bool] = {}
+    for model_type in MODEL_TYPES:
+        if "." in model_type or not can_be_built(model_type):
+            continue
+        small = make_small(model_type)
+        for holder, prefix, key in list_dropout_keys(config_class(model_type), small[0]):
+            place = holder.__name__, key
+            if found.get(place, True):  # not refuted by an earlier model type
+                found[place] = needs_probability(small, prefix + key)
+    probabilities: dict[str, list[str]] = {}
+    for (name, key), is_needed in sorted(found.items()):
+        if is_needed:
+            probabilities.setdefault(name, []).append(key)
+    return probabilities
 
 
 def find_section_class(cls: Any, key: str, document: Mapping[str, Any]) -> Any:
@@ -296,6 +334,7 @@ def make_table() -> dict[str, Any]:
         "sections": {name: inside for name, cls in sorted(found.items()) if (inside := list_sections(cls))},
         "keys": {name: group_keys(held) for name, held in sorted(checked.items())},
         "rope": dict(sorted(ropes.items())),
+        "probabilities": {name: " ".join(held) for name, held in list_probabilities().items()},
     }
 
 

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from paramcount.sizes.settings import ACTIVATIONS, ROPE_KEYS, get_settings
-from tests.oracle.settings import list_classes, list_letters, list_sections
+from tests.oracle.settings import (
+    config_class,
+    list_classes,
+    list_dropout_keys,
+    list_letters,
+    list_sections,
+    make_small,
+    needs_probability,
+)
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
@@ -33,3 +41,10 @@ def test_a_config_class_takes_the_types_that_the_table_says(name: str, cls: Any)
         key: types.rstrip("ax") for key, types in settings.letters.items()
     }
     assert settings.sections == list_sections(cls)
+
+
+@pytest.mark.parametrize("model_type", ["bart", "bert", "falcon", "gpt2", "llama", "llava", "mpt", "qwen2", "t5"])
+def test_a_model_needs_the_probabilities_of_dropout_that_the_table_says(model_type: str) -> None:
+    small = make_small(model_type)
+    for holder, prefix, key in list_dropout_keys(config_class(model_type), small[0]):
+        assert needs_probability(small, prefix + key) == (key in get_settings(holder.__name__).probabilities), key
