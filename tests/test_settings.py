@@ -120,6 +120,8 @@ RIGHT: tuple[tuple[str, dict[str, Any]], ...] = (  # what the reference builds a
     ("llama", {"attention_dropout": 1.5}),
     ("qwen2", {"attention_dropout": -1.0}),
     ("gpt2", {"resid_pdrop": 1.0}),
+    ("m2m_100", {"max_position_embeddings": 0}),
+    ("seamless_m4t", {"max_position_embeddings": 0}),
     ("xlnet", {"clamp_len": -1}),
     ("llava", {"image_token_index": -200}),
 )

@@ -85,7 +85,7 @@ class SpeechToText(SeamlessLayers, SpeechEncoder):
     n_decoder_heads: Positive = hf("num_attention_heads", "decoder_attention_heads", absent=16)
     d_decoder_head: Positive = derived(d_model_per("n_decoder_heads"))
     d_decoder_ff: Natural = hf(absent=8192)
-    n_positions: Positive = hf("max_position_embeddings", absent=1024)
+    n_positions: Natural = hf("max_position_embeddings", absent=1024)
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data, head: bool = True) -> Data:

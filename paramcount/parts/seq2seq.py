@@ -74,7 +74,7 @@ class Stacks(Sizes):
     embedding_scale: ClassVar = scale_embedding(default=False)
     if TYPE_CHECKING:  # fields of the subclasses
         d_model: Positive
-        n_positions: Positive
+        n_positions: Natural
 
     norm_eps: ClassVar[float] = 1e-5  # of torch.nn.LayerNorm: no config.json states it
 
@@ -230,7 +230,9 @@ class Sinusoidal(TargetStack):
 
 
 class SinusoidalSeq2Seq(Sinusoidal, Seq2Seq):
-    """An encoder and a decoder with such positions."""
+    """An encoder and a decoder with such positions, which no table ends: the reference makes more of them."""
+
+    n_positions: Natural = hf("max_position_embeddings", absent=1024)
 
 
 class UntiedDecoder(Stacks):
