@@ -5,7 +5,7 @@ The positions are sinusoids with a key matrix of their own.
 
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Linear, Weight, add_vector, layers, lookup, scale_by_root, score_keys
 from paramcount.flow.operations.attention import attend
 from paramcount.flow.operations.positions import distance_sinusoids
@@ -27,6 +27,14 @@ def without_limit(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
+def kept_tokens(js: ConfigJson, c: FieldValues) -> int | None:
+    """How many tokens the cache keeps; 0 and null stand for all."""
+    n = js.get("mem_len", 512)
+    if n is not None and (type(n) is not int or n < 0):
+        raise ParamcountError(f"= {describe_value(n)}", where="mem_len", expected="null or a non-negative integer")
+    return n or None
+
+
 class XLNet(Sizes):
     """Source: arXiv:1906.08237, section 2; relative positions arXiv:1901.02860, section 3.3."""
 
@@ -42,7 +50,7 @@ class XLNet(Sizes):
     # worked out before an alias overrides the keys that it is worked out from
     d_head: Positive = hf("d_head", absent=lambda js, c: js.get("d_model", 1024) // js.get("n_head", 16), null=ABSENT)
     d_ff: Natural = hf("d_inner", absent=4096)
-    memory_length: Natural | None = hf("mem_len", absent=512)  # tokens that are kept; null or 0: all
+    memory_length: Positive | None = derived(kept_tokens)
     causal: Flag = derived(lambda js, c: js.get("attn_type") == "uni")
     tie_word_embeddings: Flag = hf(absent=True)
 
@@ -77,7 +85,7 @@ class XLNet(Sizes):
         segments = Weight("rel_attn.seg_embed", "other_embedding", (2, c.n_heads, c.d_head))
         by_distance = select_by_pair(index_distances(x, seen), score_keys(at_distance, r), axis=2)
         by_segment = select_by_pair(same, score_keys(at_segment, segments), axis=2)
-        kept = c.memory_length + 1 if c.memory_length else None  # the newest is not among those that are kept
+        kept = None if c.memory_length is None else c.memory_length + 1  # the newest is not among those that are kept
         biases = (by_distance, by_segment)
         a = attend(at_content, k, v, *biases, cached=(seen,), causal=c.causal, scale=1.0, kept=kept)
         o = Weight("rel_attn.o", "output_projection", (c.d_model, c.n_heads, c.d_head))

@@ -209,13 +209,13 @@ class CausalSpeechEncoder(SpeechEncoder):
     """The second version: convolutions over earlier frames, and a learned vector per distance."""
 
     has_distances: Flag = derived(positions_are("relative_key", "relative_key"))
-    n_before: Natural = hf("left_max_position_embeddings", absent=64)
-    n_after: Natural = hf("right_max_position_embeddings", absent=8)
+    n_preceding: Natural = hf("left_max_position_embeddings", absent=64)
+    n_following: Natural = hf("right_max_position_embeddings", absent=8)
     speech_chunk: Positive = hf("speech_encoder_chunk_size", absent=20000)
     n_left_chunks: Natural = derived(read_left_chunks)
 
     def share_positions(c, x: Data) -> tuple[Data, ...]:
-        return (index_clipped_distances(x, c.n_before, c.n_after),) if c.has_distances else ()
+        return (index_clipped_distances(x, c.n_preceding, c.n_following),) if c.has_distances else ()
 
     def attend_speech(c, x: Data, *shared: Data) -> Data:
         """Queries also meet a vector per distance. Source: arXiv:1803.02155."""
@@ -223,7 +223,7 @@ class CausalSpeechEncoder(SpeechEncoder):
         if not c.has_distances:
             return c.attend_plainly(x, **options)
         q, k, v = (c.project_speech(x, name) for name in "qkv")
-        rows = c.n_before + c.n_after + 1
+        rows = c.n_preceding + c.n_following + 1
         table = learned_rows("self_attn.distance_embedding.weight", "position", rows, c.d_speech_head)
         scores = select_by_pair(shared[0], score_keys(q, to_every_head(table, c.n_speech_heads)), axis=2)
         scores = scale_by_root(scores, c.d_speech_head, "over √d_head", inverse=True)
