@@ -82,7 +82,6 @@ MAY_BE_ZERO = {
     "n_frequencies": {"esm", "evolla.protein"},
     "n_token_types": {"deberta", "deberta-v2", "gte"},
     "d_conv": {"deberta-v2"},
-    "memory_length": {"xlnet"},
     "window": {
         "gemma3", "gemma3.Gemma3ForCausalLM", "gemma3_text", "modernbert", "modernbert-decoder",
     },  # of Gemma 3 if tokens see later ones
@@ -107,7 +106,9 @@ MAY_BE_ZERO = {
         "t5gemma2.vision", "unlimited_ocr.vision", "video_llava.vision", "vipllava.vision",
     },
     "n_layers_before": {"minicpmv4_6.vision"},
-    "n_positions": {"nemotron_h_omni.vision", "perception_lm.vision"},
+    "n_positions": {
+        "m2m_100", "nllb-moe", "nemotron_h_omni.vision", "perception_lm.vision",  # without a table
+    },
     "n_class_tokens": {"nemotron_h_omni.vision"},
     "n_registers": {"nemotron_h_omni.vision"},
     "n_summaries": {"nemotron_h_omni.vision"},
