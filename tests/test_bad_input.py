@@ -48,7 +48,7 @@ NEVER_ZERO = {  # the reference refuses it, cannot run it, or takes it for a mis
         "nemotron_h", "nemotron_h_omni.language", "qwen4_exp.language",
     },
     "n_active_experts": {
-        "minicpm", "qwen4_exp.language",
+        "hunyuan", "minicpm", "qwen4_exp.language",
     },
     "d_expert": {
         "qwen4_exp.language",
@@ -107,7 +107,7 @@ MAY_BE_ZERO = {
     },
     "n_layers_before": {"minicpmv4_6.vision"},
     "n_positions": {
-        "m2m_100", "nllb-moe", "nemotron_h_omni.vision", "perception_lm.vision",  # without a table
+        "m2m_100", "nllb-moe", "nemotron_h_omni.vision", "perception_lm.vision", "seamless_m4t", "seamless_m4t_v2",
     },
     "n_class_tokens": {"nemotron_h_omni.vision"},
     "n_registers": {"nemotron_h_omni.vision"},

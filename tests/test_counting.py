@@ -454,5 +454,5 @@ def test_the_types_of_mtp_layers_stand_behind_those_of_the_model(words: list[str
 def test_of_two_names_of_zamba2s_head_size_the_last_one_is_read() -> None:
     """Zamba2Config has a field for neither: each sets the same attribute."""
     sizes = [("head_dim", 32), ("attention_head_dim", 8)]
-    found = [pc.load({"model_type": "zamba2", **dict(pair)}).settled_sizes for pair in (sizes, sizes[::-1])]
+    found: list[Any] = [pc.load({"model_type": "zamba2", **dict(pair)}).settled_sizes for pair in (sizes, sizes[::-1])]
     assert [sizes.d_head for sizes in found] == [8, 32]

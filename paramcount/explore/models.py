@@ -10,7 +10,7 @@ from itertools import islice
 from paramcount.costs.devices import MARGIN_DIVISOR, Device
 from paramcount.costs.gpus import list_gpus
 from paramcount.counting.components import COMPONENTS
-from paramcount.counting.sum_weights import get_structure
+from paramcount.counting.sum_weights import get_structure, list_flows
 from paramcount.errors import ParamcountError
 from paramcount.explore.copies import export_config, export_yaml
 from paramcount.explore.drawings import ROLES, Drawings, StepKey, make_key
@@ -18,6 +18,7 @@ from paramcount.explore.packings import Packings
 from paramcount.explore.pools import Pool
 from paramcount.explore.sharing import export_sharing
 from paramcount.explore.structures import Data, encode_integer, export_structure, is_shared
+from paramcount.flow.positions import count_positions
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size, to_json
 from paramcount.zoo import Model, count_model
@@ -116,7 +117,7 @@ def export_model(model: Model, structures: Structures) -> Data:
         "aliases": list(model.aliases),
         "architecture": model.architecture or count.architecture,
         "reference": count.reference,
-        "context": model.context_length,
+        "context": find_limit(model),
         "unverified": model.checked == "unverified",
         "own": model.is_own,
         "scope": count.scope,
@@ -136,6 +137,14 @@ def export_model(model: Model, structures: Structures) -> Data:
         "notes": [*model.notes, *count.notes],
         "warnings": list(count.warnings),
     }
+
+
+def find_limit(model: Model) -> int | None:
+    """The longest text that a model reads: as published, or else as long as it has positions for."""
+    if model.context_length is not None:
+        return model.context_length
+    out, _ = next(iter(list_flows(model.settled_sizes, model.reading.head)))
+    return count_positions(out)
 
 
 def export_published(figure: Published) -> Data:

@@ -157,7 +157,10 @@ class Polynomial:
 
     def __hash__(self) -> int:
         constant = self.terms.get((), 0)
-        return hash(constant) if set(self.terms) <= {()} else hash(frozenset(self.terms.items()))
+        if set(self.terms) <= {()}:
+            return hash(constant)
+        # -1 and -2 have the same hash in Python, and a dictionary compares what has the same hash.
+        return hash(frozenset((monomial, 2 * coefficient + 1) for monomial, coefficient in self.terms.items()))
 
     def _refuse(self, *_: object) -> NoReturn:
         raise ParamcountError(f"{self} is symbolic, so code cannot depend on its value", expected="+, - and *")

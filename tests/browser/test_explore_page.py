@@ -17,11 +17,13 @@ import pytest
 
 import paramcount as pc
 from paramcount.costs.gpus import list_gpus
+from paramcount.counting.sum_weights import list_flows
 from paramcount.drawing.pictures import draw_body
 from paramcount.explore import build_page
 from paramcount.explore.drawings import CONTEXT, trace_decoding
 from paramcount.explore.packings import Packings
 from paramcount.explore.structures import export_structure
+from paramcount.flow.positions import count_positions
 from paramcount.formats.strict_yaml import parse_yaml
 from paramcount.tracing.run import choose_length
 from paramcount.zoo import Model, load_all
@@ -159,7 +161,8 @@ def list_reasons(model: Model, sizes: dict[str, int]) -> Iterator[str]:
 def test_every_number_of_every_model_is_that_of_python(page: Browser, models: list[Model]) -> None:
     wrong = []
     for model in models:
-        context = min(8192, model.context_length or 8192, getattr(model.sizes, "n_positions", None) or 8192)
+        limits = model.context_length, count_positions(next(iter(list_flows(model.settled_sizes)))[0])
+        context = min(8192, *(n for n in limits if n is not None))
         wrong += [f"{model.id}: {text}" for text in compare(measure(page, model, {}, context), model, context)]
     assert wrong == []
 

@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="the oracle tests need torch: pip install to
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
 from paramcount.architectures.llama import Llama
-from paramcount.flow import Attention, Data, Rotary, Route
+from paramcount.flow import Attention, Data, Rotary, Route, is_known
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes.setting_fields import Setting
@@ -33,7 +33,7 @@ def change_setting(name: str, change: Callable[[Any], Any]) -> Callable[[Patch],
 
     def get(self: Setting, c: Any, owner: type | None = None) -> Any:
         value = original(self, c, owner)
-        return change(value) if c is not None and self.name == name else value
+        return change(value) if c is not None and self.name == name and is_known(value) else value
 
     return lambda patch: patch.setattr(Setting, "__get__", get)
 

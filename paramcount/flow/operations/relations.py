@@ -119,8 +119,8 @@ class Relations(Operation):
         if self.block is not None:
             n_keys = n_keys // require(self.block)
             queries = np.minimum(queries // require(self.block), n_keys - 1)  # the last one takes what is left
-        first = n_keys - len(inputs[1]) if len(inputs) > 1 else 0
-        distances = queries[:, None] + self.ahead - np.arange(first, n_keys)
+        first_key = n_keys - len(inputs[1]) if len(inputs) > 1 else 0
+        distances = queries[:, None] + self.ahead - np.arange(first_key, n_keys)
         if self.of == "signed distances":
             return self.find_signed(distances)
         if self.of == "clipped distances":
