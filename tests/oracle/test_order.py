@@ -102,6 +102,7 @@ OTHER_SHAPES = {
     "longt5.LongT5EncoderModel": "biases are those of blocks",
     "longt5, nearby": "likewise",
     "longt5, tied": "likewise",
+    "perceiver, one layer again": "it answers queries for all positions, whatever the text is",
     "pegasus_x": "blocks of tokens, with global ones in front",
     "pegasus_x, other settings": "likewise",
     "t5gemma2": "one matrix reads the text, then the encoder's output",
