@@ -162,7 +162,7 @@ def test_every_number_of_every_model_is_that_of_python(page: Browser, models: li
     wrong = []
     for model in models:
         limits = model.context_length, count_positions(next(iter(list_flows(model.settled_sizes)))[0])
-        context = min(8192, *(n for n in limits if n is not None))
+        context = min([8192, *(n for n in limits if n is not None)])
         wrong += [f"{model.id}: {text}" for text in compare(measure(page, model, {}, context), model, context)]
     assert wrong == []
 
