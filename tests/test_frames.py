@@ -164,7 +164,7 @@ def test_an_unknown_column_or_architecture_is_an_error(columns: list[str], optio
 
 def make_many_rows() -> pandas.DataFrame:
     """Rows of two structures, some invalid."""
-    layers = [i % 7 for i in range(400)]
+    layers = [i % 7 or -1 for i in range(400)]
     return pandas.DataFrame({"n_layers": layers, "hidden_size": [64 * (1 + i % 5) for i in range(400)], "n_heads": 4})
 
 

@@ -126,7 +126,7 @@ class Relations(Operation):
         if self.of == "clipped distances":
             before, after = (int(n) for n in self.reach)
             return np.clip(-distances, -before, after) + before
-        return n_keys - first - distances if self.of == "distances" else self.find_sides(distances)
+        return n_keys - first_key - distances if self.of == "distances" else self.find_sides(distances)
 
     def index_places(self, places: Array) -> Array:
         """[n, 2] to the row of each pair of patches. Behind all distances are the rows of pairs of class token and
