@@ -184,7 +184,7 @@ def collect(inputs: Path, output: Path) -> None:
             found: dict[str, Any] = {}
             for aspect in aspects:
                 seen = observe(value, aspect, model)
-                found[aspect] = hashlib.sha256(seen.encode()).hexdigest()[:16] if aspect != "logits" else seen
+                found[aspect] = hashlib.sha256(seen.encode()).hexdigest()[:16] if isinstance(seen, str) else seen
             file.write(json.dumps([key, found]) + "\n")
 
 
@@ -238,13 +238,13 @@ def show(base: Path, new: Path, inputs: Sequence[Input], key: str, aspect: str) 
     value = next((value for other, value, _ in inputs if other == key), None)
     if value is None:
         sys.exit(f"unknown input {key}")
-    texts = []
+    texts: list[list[str]] = []
     with tempfile.TemporaryDirectory() as scratch:
         for checkout in (base, new):
             file = Path(scratch) / "seen"
             start(checkout, "--observe", json.dumps([key, value, aspect]), str(file)).wait()
             texts.append(file.read_text(encoding="utf-8").splitlines())
-    print("\n".join(difflib.unified_diff(*texts, "base", "new", lineterm="", n=2)))
+    print("\n".join(difflib.unified_diff(texts[0], texts[1], "base", "new", lineterm="", n=2)))
 
 
 def main() -> None:

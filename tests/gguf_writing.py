@@ -185,6 +185,7 @@ def list_layouts() -> dict[str, Layout]:
 
 
 LAYOUTS = list_layouts()
+ROBERTA = ("roberta", "xlm-roberta", "camembert")  # whose position embedding has two padding rows, which are dropped
 
 
 def write_gguf(

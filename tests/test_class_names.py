@@ -8,7 +8,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
-from paramcount.architectures.classes import SHARED, model_types
+from paramcount.architectures.classes import model_types
 from tests.model_types import MODEL_TYPES
 from tests.refusing import model_error
 
@@ -90,4 +90,3 @@ def test_every_declared_class_has_one_model_type() -> None:
         for cls in (architecture(name).reference.partition(" of ")[0], *architecture(name).equivalent_classes)
     }
     assert named <= set(model_types())
-    assert set(SHARED) <= named

@@ -18,9 +18,10 @@ import pytest
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount import __version__
-from paramcount.architectures import ARCHITECTURES, architecture, split_name
+from paramcount.architectures import split_name
 from paramcount.cli.commands import COMMANDS
 from paramcount.cli.docs import render_markdown
+from tests import refresh_index
 from tests.batches import in_batches
 from tests.few_models import use_models
 from tests.running import Run, Runner
@@ -427,10 +428,8 @@ def test_a_guide_is_rendered_as_plain_text_that_fits_the_width() -> None:
 # ---- architectures
 
 
-def test_the_table_has_the_reference_classes_of_the_architectures() -> None:
-    path = Path(pc.__file__).parent / "architectures" / "references.json"
-    found = {name: architecture(name).reference for name in ARCHITECTURES}
-    assert json.loads(path.read_text(encoding="utf-8")) == found, f"write json.dumps(…, indent=1) of this to {path}"
+def test_the_index_has_what_the_classes_state() -> None:
+    assert refresh_index.INDEX.read_text(encoding="utf-8") == refresh_index.format_index()
 
 
 def test_a_model_type_may_have_a_dot() -> None:
@@ -445,7 +444,7 @@ def test_the_table_of_architectures_imports_none_of_them() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = [name for name in done.stdout.split() if name.startswith("paramcount.architectures.")]
-    assert loaded == ["paramcount.architectures.encoders"]  # the names of the encoders, and no declaration
+    assert loaded == []
 
 
 def test_a_fused_tensor_is_shown_under_the_component_of_all_its_parts(run: Runner) -> None:

@@ -15,18 +15,17 @@ from gguf.tensor_mapping import TensorNameMap
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.api import count
-from paramcount.architectures import ARCHITECTURES, split_name
+from paramcount.architectures import INDEX, split_name
 from paramcount.checkpoints.matching import expand_names
 from paramcount.checkpoints.writers.gguf_names import find_layout, get_gguf_name, list_gguf_tensors, list_mmproj_parts
-from paramcount.checkpoints.writers.gguf_tables import LAYOUTS as KNOWN
-from paramcount.checkpoints.writers.gguf_tables import ROBERTA, ROPE_FACTORS, WITHOUT_PADDING
+from paramcount.checkpoints.writers.gguf_tables import ROPE_FACTORS, WITHOUT_PADDING
 from paramcount.counting.components import TOWERS
 from paramcount.counting.count import Count
 from paramcount.counting.tensors import Tensor
 from paramcount.loading import load
 from paramcount.zoo import count_model
 from tests.batches import in_batches
-from tests.gguf_writing import LAYOUTS, Layout, Shapes
+from tests.gguf_writing import LAYOUTS, ROBERTA, Layout, Shapes
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line
 
@@ -87,11 +86,11 @@ def test_popular_architectures_are_supported() -> None:
         "stablelm cohere cohere2 mamba mamba2 jamba t5 bert granite granitemoe exaone4 internlm2 llama4 smollm3 bloom "
         "mpt"
     )
-    assert set(popular.split()) <= set(KNOWN) <= set(ARCHITECTURES)
-    assert len(KNOWN) > 120
+    assert set(popular.split()) <= INDEX["gguf"].keys()
+    assert len(INDEX["gguf"]) > 120
 
 
-@in_batches("name", KNOWN, size=80)
+@in_batches("name", INDEX["gguf"], size=80)
 def test_every_architecture_is_compared_with_the_converter_or_shares_names_with_one_that_is(name: str) -> None:
     """An architecture may share the modules of another, or differ in its head; some are by hand, because today's
     converter fails.
@@ -180,7 +179,7 @@ LEFT_OUT = ("deepseek2",)  # whose MTP layers are not written: DeepseekV2Model.s
 def list_configs() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every supported architecture with its defaults, or a small config if it has none."""
     small = {layout.config["model_type"]: layout.config for layout in LAYOUTS.values()}
-    for name in KNOWN:
+    for name in INDEX["gguf"]:
         if name in MODEL_TYPES:
             yield (
                 name,
@@ -219,7 +218,7 @@ def test_names_match_the_package_s_own_table(name: str, config: dict[str, Any]) 
     tensors = [
         tensor for tensor in count(config).tensors if tensor.part not in TOWERS and tensor.role != "legacy_buffer"
     ]
-    usual, *others = [layout for layout in KNOWN[name].split() if layout in gguf.MODEL_ARCH_NAMES.values()] or [
+    usual, *others = [layout for layout in INDEX["gguf"][name].split() if layout in gguf.MODEL_ARCH_NAMES.values()] or [
         ""
     ]  # newer than the package
     for declared, ours, theirs in find_disagreements(tensors, usual) if usual else ():
@@ -331,7 +330,7 @@ def sum_values(tensors: Iterable[Tensor]) -> int:
 
 
 def test_every_parameter_of_every_zoo_model_is_in_its_gguf_file() -> None:
-    models = [one for id in zoo.list_ids() if (one := load(id)).architecture in KNOWN]
+    models = [one for id in zoo.list_ids() if (one := load(id)).architecture in INDEX["gguf"]]
     counts = [count_model(model) for model in models]
     assert len(counts) > 140
     for model in counts:

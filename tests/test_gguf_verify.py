@@ -15,11 +15,11 @@ import paramcount as pc
 from paramcount.api import verify
 from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
-from paramcount.checkpoints.writers.gguf_tables import ROBERTA, ROPE_FACTORS, WITHOUT_PADDING
+from paramcount.checkpoints.writers.gguf_tables import ROPE_FACTORS, WITHOUT_PADDING
 from paramcount.loading import load
 from tests.batches import in_batches
 from tests.damaging import DAMAGES, DamagedCheckpoint, Finding, list_complaints, list_findings, sample_names
-from tests.gguf_writing import LAYOUTS, Layout, Shapes, write_gguf
+from tests.gguf_writing import LAYOUTS, ROBERTA, Layout, Shapes, write_gguf
 from tests.refusing import command_error
 
 MANY = bool(os.environ.get("EXAMPLES"))

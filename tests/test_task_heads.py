@@ -12,7 +12,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.architectures import split_name
-from paramcount.architectures.task_heads import DECLARED, task_heads
+from paramcount.architectures.task_heads import list_headed_types, list_task_heads
 from tests.batches import in_batches
 from tests.cases import hash_shapes
 from tests.oracle.differential import count_document
@@ -22,7 +22,7 @@ from tests.task_heads import load_task_heads
 from tests.test_config_json import read_lines
 
 CASES = load_task_heads()
-NAMES = sorted(f"{model_type}.{cls}" for model_type in DECLARED for cls in task_heads(model_type))
+NAMES = sorted(f"{model_type}.{cls}" for model_type in list_headed_types() for cls in list_task_heads(model_type))
 LLAMA = {
     "model_type": "llama", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
         "intermediate_size": 40,
@@ -78,7 +78,9 @@ def test_a_class_with_another_head_is_counted_as_the_reference_built_it(name: st
 
 
 ONE_OF_EACH_HEAD = {
-    (head.build, head.moved): f"{kind}.{cls}" for kind in DECLARED for cls, head in task_heads(kind).items()
+    (head.build, head.moved): f"{kind}.{cls}"
+    for kind in list_headed_types()
+    for cls, head in list_task_heads(kind).items()
 }
 
 

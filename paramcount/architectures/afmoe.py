@@ -23,6 +23,8 @@ class Afmoe(AttentionDecoder):
     """
 
     reference = "AfmoeForCausalLM"
+    gguf = "afmoe"
+    is_section_type = True
     adapts_experts = True
     linear_routers = (".router.gate.weight",)
     float32_if_float16 = (

@@ -5,10 +5,12 @@ from typing import Any, ClassVar
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, block, given, layers, linear
+from paramcount.parts import task_heads as heads
 from paramcount.parts.classic import first_pooled, multi_head, second_bias
 from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.encoders import embed_tokens, masked_head
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.parts.tasks import BERT, LABELS, TaskHead
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Sizes, derived, hf, setting
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.derivations import class_ends, d_model_per_head, per_layer
@@ -42,6 +44,7 @@ class Albert(Sizes):
     """Source: arXiv:1909.11942, section 3; AlbertLayer of the reference."""
 
     reference = "AlbertForMaskedLM"
+    task_heads = BERT | {"ForPreTraining": TaskHead(heads.order_pooled, LABELS, beside_lm_head=True)}
     conditions = (padding_inside(0),)
 
     vocab_size: Positive = hf(absent=30000)

@@ -32,6 +32,9 @@ class Apertus(AttentionDecoder):
     """Source: modeling_apertus.py of the reference; the activation arXiv:2411.13010."""
 
     reference = "ApertusForCausalLM"
+    gguf = "apertus"
+    is_section_type = True
+    task_heads = "SCORED_TOKENS"
     rotated = "d_head"
     conditions = (padding_in_table(3),)
     defaults = {"vocab_size": 131072, "d_model": 4096, "n_layers": 32, "n_heads": 32}

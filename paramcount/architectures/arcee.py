@@ -11,6 +11,9 @@ class Arcee(Llama):
     """Source: modeling_arcee.py of the reference."""
 
     reference = "ArceeForCausalLM"
+    gguf = "arcee"
+    is_section_type = True
+    task_heads = "GENERIC_MOVED"
     defaults = {"d_model": 2560, "d_ff": 18432}
 
     activation = setting("hidden_act", default="relu2")
@@ -27,6 +30,9 @@ class Jais2(Arcee):
     """Jais 2: the layout of AFM with LayerNorms and biases. Source: modeling_jais2.py of the reference."""
 
     reference = "Jais2ForCausalLM"
+    model_types = ("jais2",)
+    gguf = "jais2"
+    is_section_type = True
     defaults = {
         "vocab_size": 150272,
         "d_model": 3328,

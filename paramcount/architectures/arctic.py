@@ -35,6 +35,7 @@ class Arctic(Decoder):
     """
 
     reference = "ArcticForCausalLM of Snowflake/snowflake-arctic-instruct"
+    gguf = "arctic"
     rotated = "d_head"
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
 

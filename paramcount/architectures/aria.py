@@ -8,6 +8,7 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, attend, block, fused, layer_norm, learned_rows, linear
 from paramcount.parts.composite import FORMER_PREFIXES, Multimodal
 from paramcount.sizes import ConfigJson, FieldValues, Positive, derived, setting
+from paramcount.sizes.sections import Sections
 
 IN_PROJECTION = "multi_modal_projector.cross_attn.multihead_attn."
 
@@ -28,6 +29,9 @@ class Aria(Multimodal):
     """Source: arXiv:2410.05993, section 2.2; modeling_aria.py of the reference."""
 
     reference = "AriaForConditionalGeneration"
+    sections = Sections(
+        "aria_text", ignores_model_type=True, default_encoder="idefics3_vision", encoders=("idefics3_vision",)
+    )
     reference_names = FORMER_PREFIXES
 
     vision: Idefics3Vision

@@ -12,6 +12,7 @@ class AriaText(AttentionDecoder):
     """Source: arXiv:2410.05993; AriaTextDecoderLayer and AriaTextMoELayer of the reference."""
 
     reference = "AriaTextForCausalLM"
+    is_section_type = True
     modules = {".experts.fc1": (".experts.gate_up_proj",), ".experts.fc2": (".experts.down_proj",)}
     rotated = "d_head"
     conditions = (padding_in_table(2),)

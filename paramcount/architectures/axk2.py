@@ -35,6 +35,8 @@ class AXK2(DeepseekV32):
     """Source: modeling_axk2.py of the reference, AXK2DecoderLayer. `d_norm_gate`: the waist of a norm's gate."""
 
     reference = "AXK2ForCausalLM"
+    is_section_type = True
+    task_heads = "GENERIC"
     modules = {
         ".self_attn.q_b_proj": (".self_attn.q_gate_proj",), ".W_down": (".mlp.fc1",), ".W_up": (".mlp.fc2",),
     }  # fmt: skip

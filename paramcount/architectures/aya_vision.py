@@ -8,14 +8,28 @@ from paramcount.architectures.llava import viewed_layers
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, activate, layer_norm, linear, merge_squares, other_tokens, split
 from paramcount.parts.composite import FORMER_PREFIXES, Multimodal
+from paramcount.parts.siglip import SIGLIP
 from paramcount.sizes import Positive, Tower, derived, hf, setting
 from paramcount.sizes.conditions import one_of
+from paramcount.sizes.sections import Sections
+
+COHERE_SIGLIP = {
+    "hidden_size": 1152,
+    "intermediate_size": 3072,
+    "image_size": 512,
+    "num_hidden_layers": 27,
+    "num_attention_heads": 12,
+}
 
 
 class Cohere2Vision(Multimodal):
     """Source: arXiv:2504.00698, section 3; modeling_cohere2_vision.py of the reference."""
 
     reference = "Cohere2VisionForConditionalGeneration"
+    model_types = ("cohere2_vision",)
+    sections = Sections(
+        "cohere2", default_tie=True, default_encoder="siglip_vision_model", default_encoder_section=COHERE_SIGLIP
+    )
     encoder_prefix = "model.vision_tower."
     projector_prefix = "model.multi_modal_projector."
     moved: ClassVar[tuple[str, str] | None] = ("model.", "model.language_model.")
@@ -46,6 +60,12 @@ class AyaVision(Cohere2Vision):
     """Source: arXiv:2505.08751, section 3; modeling_aya_vision.py of the reference."""
 
     reference = "AyaVisionForConditionalGeneration"
+    sections = Sections(
+        "cohere2",
+        default_tie=True,
+        default_encoder="siglip_vision_model",
+        default_encoder_section=SIGLIP | {"num_attention_heads": 14},
+    )
     reference_names = FORMER_PREFIXES
     encoder_prefix = "vision_tower."
     projector_prefix = "multi_modal_projector."

@@ -17,6 +17,7 @@ class Baichuan(Decoder):
     """
 
     reference = "BaichuanForCausalLM of baichuan-inc/Baichuan2-13B-Chat"
+    gguf = "baichuan"
     equivalent_classes = ("BaiChuanForCausalLM",)
 
     n_heads: Positive = hf()

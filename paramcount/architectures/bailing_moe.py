@@ -101,6 +101,7 @@ class BailingMoeV2(BailingMoe):
     """
 
     reference = "BailingMoeV2ForCausalLM of inclusionAI/Ling-mini-2.0"
+    model_types = ("bailing_moe_v2",)
     conditions = (padding_in_table(156892), grouped_routing(8, 4), without_mtp)
     defaults = {
         "vocab_size": 157184, "d_model": 2048, "n_layers": 20, "n_kv_heads": 4, "d_ff": 5120, "n_dense_layers": 1,

@@ -34,6 +34,8 @@ class Bamba(Decoder):
     """Source: modeling_bamba.py of the reference."""
 
     reference = "BambaForCausalLM"
+    gguf = "granitehybrid"
+    is_section_type = True
     names = ("embed_tokens", "layers", "final_layernorm")
     conditions = (padding_in_table(0), no_key("layer_types", "layers_block_type"), check_mamba_heads)
     defaults = {"vocab_size": 128000, "d_model": 4096, "n_layers": 32}

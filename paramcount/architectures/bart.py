@@ -1,7 +1,11 @@
 """BART: an encoder-decoder with learned positions, post-norm, one token embedding for encoder, decoder and LM head."""
 
+from typing import ClassVar
+
 from paramcount.parts.seq2seq import Seq2Seq, Stacks, TiedDecoder, post_norm_layer, scale_embedding
+from paramcount.parts.tasks import BART, END, OF_BART, labels
 from paramcount.sizes.conditions import not_null
+from paramcount.sizes.fields import TaskHeads
 
 
 class BartStacks(Stacks):
@@ -19,6 +23,7 @@ class Bart(BartStacks, Seq2Seq):
     """Source: arXiv:1910.13461, section 2.1; order of operations: BartModel."""
 
     reference = "BartForConditionalGeneration"
+    task_heads: ClassVar[TaskHeads] = BART | {"ForSequenceClassification": END._replace(fields=labels(OF_BART))}
     conditions = (*Seq2Seq.conditions, ASKED)
 
 
@@ -26,6 +31,7 @@ class BartDecoder(BartStacks, TiedDecoder):
     """Source: arXiv:1910.13461, section 2.1; order of operations: BartDecoder."""
 
     reference = "BartForCausalLM"
+    model_types = ("bart.BartForCausalLM",)
     conditions = (*TiedDecoder.conditions, ASKED)
 
 
@@ -33,6 +39,8 @@ class PLBart(Bart):
     """BART for programs, which it equals but for its sizes. Source: arXiv:2103.06333, section 2."""
 
     reference = "PLBartForConditionalGeneration"
+    model_types = ("plbart",)
+    task_heads = {"ForSequenceClassification": END}
     defaults = {
         "vocab_size": 50005,
         "d_model": 768,
@@ -51,6 +59,7 @@ class PLBartDecoder(BartDecoder):
     """Source: arXiv:2103.06333, section 2."""
 
     reference = "PLBartForCausalLM"
+    model_types = ("plbart.PLBartForCausalLM",)
     defaults = {"vocab_size": 50005, "d_model": 768, "n_layers": 6, "n_heads": 12, "d_ff": 3072}
 
     embedding_scale = scale_embedding(default=True)

@@ -44,6 +44,7 @@ class Beam(AttentionDecoder):
     """Source: BeamDecoderLayer of the reference."""
 
     reference = "BeamForCausalLM"
+    is_section_type = True
     adapts_experts = True
     float32 = ("e_score_correction_bias", "mlp.gate.weight")
     conditions = (grouped_routing(8, 4), padding_in_table(None))

@@ -9,6 +9,7 @@ from paramcount.flow import Data, Unknown, Unreachable, lookup
 from paramcount.parts.classic import second_bias
 from paramcount.parts.encoders import Encoder, embed_tokens, post_norm_layer, pre_norm_layer
 from paramcount.sizes import Flag, Positive, class_ends, derived, hf
+from paramcount.sizes.fields import TaskHeads
 
 # What the pooler stands under; a class named first in `architectures` decides whether it is there.
 POOLED = ("Model", "ForMultipleChoice", "ForNextSentencePrediction", "ForPreTraining", "ForSequenceClassification")
@@ -18,6 +19,8 @@ class Bert(Encoder):
     """Source: arXiv:1810.04805, section 3; BertLayer of the reference."""
 
     reference = "BertForMaskedLM"
+    gguf = "bert"
+    task_heads: ClassVar[TaskHeads] = "BERT_SENTENCES"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("BertLMHeadModel",)
 
     n_token_types: Positive = hf(absent=2)
@@ -38,6 +41,8 @@ class MegatronBert(Bert):
     """
 
     reference = "MegatronBertForMaskedLM"
+    model_types = ("megatron-bert",)
+    task_heads = "BERT_SENTENCES"
     equivalent_classes = ("MegatronBertForCausalLM",)
     last_norm = "encoder.ln"
     defaults = {"vocab_size": 29056, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
@@ -56,6 +61,8 @@ class Ernie(Bert):
     """
 
     reference = "ErnieForMaskedLM"
+    model_types = ("ernie",)
+    task_heads = "BERT_SENTENCES"
     equivalent_classes = ("ErnieForCausalLM",)
     prefix = "ernie."
 

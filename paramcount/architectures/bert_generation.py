@@ -10,6 +10,7 @@ class BertGeneration(Encoder):
     """Source: arXiv:1907.12461, section 2; BertGenerationLayer of the reference."""
 
     reference = "BertGenerationDecoder"
+    model_types = ("bert-generation",)
     base_model = "BertGenerationEncoder"
     defaults = {"vocab_size": 50358, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 

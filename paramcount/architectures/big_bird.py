@@ -6,10 +6,21 @@ Its pooler is there for every head.
 from math import sqrt
 
 from paramcount.architectures.bert import Bert
+from paramcount.errors import ParamcountError
 from paramcount.flow import Data, lookup, scale_by
+from paramcount.parts import task_heads as heads
 from paramcount.parts.encoders import post_norm_layer
+from paramcount.parts.tasks import PRE_TRAINING, ROBERTA, TaskHead
 from paramcount.sizes import ConfigJson, FieldValues, Flag, class_ends, derived, hf, setting
 from paramcount.sizes.conditions import memory_needs_a_decoder, one_of, padding_inside
+
+
+def two_segments(js: ConfigJson, c: FieldValues) -> None:
+    """The class itself tells the question from its text."""
+    if c["n_token_types"] < 2:
+        raise ParamcountError(
+            f"= {c['n_token_types']}, but the class uses two token types", where="type_vocab_size", expected="2 or more"
+        )
 
 
 def pooled(js: ConfigJson, c: FieldValues) -> bool:
@@ -22,6 +33,10 @@ class BigBird(Bert):
     """
 
     reference = "BigBirdForMaskedLM"
+    task_heads = ROBERTA | {
+        "ForPreTraining": PRE_TRAINING,
+        "ForQuestionAnswering": TaskHead(heads.classify_bigbird_span, {}, (two_segments,)),
+    }
     unused_keys = ("block_size", "num_random_blocks")
     equivalent_classes = ("BigBirdForCausalLM",)
     conditions = (

@@ -49,6 +49,7 @@ class BigBirdPegasus(BigBirdPegasusStacks, Seq2Seq):
     """Source: arXiv:2007.14062, section 4; modeling_bigbird_pegasus.py of the reference."""
 
     reference = "BigBirdPegasusForConditionalGeneration"
+    task_heads = "BART"
     unused_keys = ("block_size", "num_random_blocks")
     conditions = (padding_inside(0), ATTENTION)
     defaults = {"vocab_size": 96103, "n_encoder_layers": 16, "n_decoder_layers": 16, "n_positions": 4096}
@@ -60,6 +61,7 @@ class BigBirdPegasusDecoder(BigBirdPegasusStacks, UntiedDecoder):
     """Source: arXiv:2007.14062, section 4."""
 
     reference = "BigBirdPegasusForCausalLM"
+    model_types = ("bigbird_pegasus.BigBirdPegasusForCausalLM",)
     conditions = (padding_inside(0),)
     defaults = {"vocab_size": 96103, "n_layers": 16, "n_positions": 4096}
 

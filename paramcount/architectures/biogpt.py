@@ -16,6 +16,8 @@ class BioGPT(Decoder):
     """Source: arXiv:2210.10341; BioGptDecoderLayer of the reference."""
 
     reference = "BioGptForCausalLM"
+    is_section_type = True
+    task_heads = "GPT"
     conditions = (padding_in_table(1),)
     defaults = {"vocab_size": 42384, "d_model": 1024, "n_layers": 24}
 

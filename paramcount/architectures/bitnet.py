@@ -11,6 +11,8 @@ class BitNet(AttentionDecoder):
     """Source: arXiv:2504.12285, section 2."""
 
     reference = "BitNetForCausalLM"
+    gguf = "bitnet bitnet-b1.58"
+    is_section_type = True
     rotated = "d_head"
     conditions = (padding_in_table(None),)
     defaults = {"vocab_size": 128256, "d_model": 2560, "n_layers": 30, "n_heads": 20}

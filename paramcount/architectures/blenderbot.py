@@ -31,5 +31,6 @@ class BlenderbotDecoder(BlenderbotStacks, TiedDecoder):
     """Source: arXiv:2004.13637, section 2.2; order of operations: BlenderbotModel."""
 
     reference = "BlenderbotForCausalLM"
+    model_types = ("blenderbot.BlenderbotForCausalLM",)
     conditions = (padding_inside(0),)
     defaults = {"vocab_size": 8008, "d_model": 2560, "n_layers": 24, "n_heads": 32, "d_ff": 10240, "n_positions": 128}

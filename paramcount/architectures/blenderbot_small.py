@@ -20,6 +20,7 @@ class BlenderbotSmall(BlenderbotSmallStacks, Seq2Seq):
     """Source: arXiv:2004.13637, section 2.2; order of operations: BlenderbotSmallModel."""
 
     reference = "BlenderbotSmallForConditionalGeneration"
+    model_types = ("blenderbot-small",)
     conditions = (padding_inside(0),)
     defaults = {
         "d_model": 512,
@@ -35,5 +36,6 @@ class BlenderbotSmallDecoder(BlenderbotSmallStacks, TiedDecoder):
     """Source: arXiv:2004.13637, section 2.2; order of operations: BlenderbotSmallModel."""
 
     reference = "BlenderbotSmallForCausalLM"
+    model_types = ("blenderbot-small.BlenderbotSmallForCausalLM",)
     conditions = (padding_inside(0),)
     defaults = {"d_model": 512, "n_layers": 8, "d_ff": 2048, "n_positions": 512}

@@ -10,6 +10,9 @@ from paramcount.parts.blip_vision import BlipVision
 from paramcount.parts.composite import with_language
 from paramcount.parts.qformer import Blip2QFormer, TextQFormer, fill_queries
 from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Positive, Sizes, hf, setting
+from paramcount.sizes.sections import Sections
+
+BLIP_LANGUAGES = ("llama", "opt", "t5")
 
 
 def token_given(*keys: str) -> Condition:
@@ -39,6 +42,8 @@ class Blip2(Sizes):
     """Source: arXiv:2301.12597, section 3."""
 
     reference = "Blip2ForConditionalGeneration"
+    model_types = ("blip-2",)
+    sections = Sections("opt", tie_rule="text", supported_types=BLIP_LANGUAGES)
     base_model: ClassVar[str | None] = ""  # Blip2Model has the LM head, too
     conditions: ClassVar[tuple[Condition, ...]] = (token_given("image_token_id", "image_token_index"),)
     float32_if_float16: ClassVar[tuple[str, ...]] = ("query_tokens", "qformer")
@@ -90,6 +95,8 @@ class InstructBlip(Blip2):
     """The Q-Former reads the instruction too. Source: arXiv:2305.06500, section 2.3."""
 
     reference = "InstructBlipForConditionalGeneration"
+    model_types = ("instructblip",)
+    sections = Sections("opt", tie_rule="text", supported_types=BLIP_LANGUAGES)
     base_model = None
     float32_if_float16 = ("query_tokens",)
 
@@ -105,6 +112,8 @@ class InstructBlipVideo(InstructBlip):
     """Each frame of a video is an image. Source: modeling_instructblipvideo.py of the reference."""
 
     reference = "InstructBlipVideoForConditionalGeneration"
+    model_types = ("instructblipvideo",)
+    sections = Sections("opt", tie_rule="text", supported_types=BLIP_LANGUAGES)
     conditions = (token_given("video_token_id", "video_token_index"),)
 
     image_token = setting("video_token_id", "video_token_index", default=None)

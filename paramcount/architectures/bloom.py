@@ -14,6 +14,8 @@ class Bloom(Decoder):
     """Source: arXiv:2211.05100, section 3.2; BloomBlock of the reference."""
 
     reference = "BloomForCausalLM"
+    gguf = "bloom"
+    task_heads = "GPT_SPAN"
     conditions = (not_null("hidden_size"),)
     defaults = {"vocab_size": 250880}
 

@@ -55,6 +55,7 @@ class ChatGLM(Decoder):
     """
 
     reference = "ChatGLMForConditionalGeneration of THUDM/chatglm2-6b"
+    gguf = "chatglm"
     equivalent_classes = ("ChatGLMModel",)
     conditions = (not_another_glm,)
     defaults = {"d_model": 4096}

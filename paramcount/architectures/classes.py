@@ -2,51 +2,12 @@
 
 from functools import cache
 
-from paramcount.architectures import ARCHITECTURES, architecture, split_name
+from paramcount.architectures import INDEX
 from paramcount.sizes import Sizes
 
 REFERENCE_ENDINGS = (
     "ForCausalLM", "ForConditionalGeneration", "WithLMHeadModel", "LMHeadModel", "ForMaskedLM", "Decoder", "MTModel",
 )  # fmt: skip
-
-# {class: its model type in the reference} of classes that declarations of several model types name, or one of a part
-# alone.
-SHARED = {
-    "Cosmos3EdgeForConditionalGeneration": "cosmos3_edge",
-    "Emu3ForCausalLM": "emu3_text_model",
-    "Ernie4_5_VLMoeForConditionalGeneration": "ernie4_5_vl_moe",
-    "GPT2LMHeadModel": "gpt2",
-    "Gemma3ForCausalLM": "gemma3_text",
-    "Gemma3nForCausalLM": "gemma3n_text",
-    "Gemma4ForCausalLM": "gemma4_text",
-    "Gemma4UnifiedForCausalLM": "gemma4_unified_text",
-    "Glm46VForConditionalGeneration": "glm46v",
-    "Glm4vForConditionalGeneration": "glm4v",
-    "Glm4vMoeForConditionalGeneration": "glm4v_moe",
-    "Glm5NextForConditionalGeneration": "glm5_next",
-    "GlmOcrForConditionalGeneration": "glm_ocr",
-    "GotOcr2ForConditionalGeneration": "got_ocr2",
-    "Granite4VisionForConditionalGeneration": "granite4_vision",
-    "GraniteDoclingForConditionalGeneration": "granite_docling",
-    "HunYuanVLForConditionalGeneration": "hunyuan_vl",
-    "Llama4ForCausalLM": "llama4_text",
-    "LlamaForCausalLM": "llama",
-    "MistralLarge4ForConditionalGeneration": "mistral_large4",
-    "MllamaForCausalLM": "mllama_text_model",
-    "MusicgenForCausalLM": "musicgen_decoder",
-    "MusicgenMelodyForCausalLM": "musicgen_melody_decoder",
-    "PaddleOCRVLForConditionalGeneration": "paddleocr_vl",
-    "Qwen2VLForConditionalGeneration": "qwen2_vl",
-    "Qwen2_5OmniThinkerForConditionalGeneration": "qwen2_5_omni_thinker",
-    "Qwen2_5_VLForConditionalGeneration": "qwen2_5_vl",
-    "Qwen3OmniMoeThinkerForConditionalGeneration": "qwen3_omni_moe_thinker",
-    "Qwen3VLForConditionalGeneration": "qwen3_vl",
-    "Qwen3VLMoeForConditionalGeneration": "qwen3_vl_moe",
-    "Qwen3_5ForCausalLM": "qwen3_5_text",
-    "Qwen3_5MoeForCausalLM": "qwen3_5_moe_text",
-    "Qwen4ExpForCausalLM": "qwen4_exp_text",
-    "RWForCausalLM": "RefinedWebModel",  # which refuses the keys of RefinedWeb
-}
 
 
 def strip_class_ending(name: str) -> str:
@@ -79,25 +40,14 @@ def has_lm_head(architecture: type[Sizes], cls: str) -> bool:
     return cls in with_head or cls != get_base_class(architecture)
 
 
-@cache
 def model_types() -> dict[str, str]:
     """{class: its model type} for every class that a declaration names.
 
-    Imports all declarations.
-
-    A class of a library comes before the same name in a publisher's own code. A class of several model types that
-    SHARED does not resolve is left out.
+    A class of several model types is the one whose own reference it is, the whole rather than a part of it. A class of
+    a library comes before the same name in a publisher's own code.
     """
-    library: dict[str, set[str]] = {}
-    remote: dict[str, set[str]] = {}
-    for name in ARCHITECTURES:
-        declared = architecture(name)
-        own, _, publisher = declared.reference.partition(" of ")
-        found = remote if publisher else library
-        for cls in (own, *declared.equivalent_classes):
-            found.setdefault(cls, set()).add(split_name(name)[0])
-    known = {cls: next(iter(types)) for cls, types in (remote | library).items() if len(types) == 1}
-    return known | SHARED
+    found: dict[str, str] = INDEX["classes"]
+    return found
 
 
 @cache

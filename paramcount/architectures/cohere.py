@@ -14,6 +14,8 @@ class Cohere(AttentionDecoder):
     """Source: modeling_cohere.py of the reference."""
 
     reference = "CohereForCausalLM"
+    gguf = "command-r"
+    is_section_type = True
     rotated = "d_head"
     conditions = (padding_in_table(0), not_null("logit_scale", "layer_norm_eps"))
     defaults = {"vocab_size": 256000, "d_model": 8192, "n_layers": 40, "n_heads": 64}

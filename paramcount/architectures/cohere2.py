@@ -17,6 +17,8 @@ class Cohere2(AttentionDecoder):
     """Source: modeling_cohere2.py of the reference; layers without positions arXiv:2501.18795."""
 
     reference = "Cohere2ForCausalLM"
+    gguf = "cohere2"
+    is_section_type = True
     rotated = "d_head"
     conditions = (padding_in_table(0),)
     defaults = {"vocab_size": 256000, "d_model": 8192, "n_layers": 40, "n_heads": 64}

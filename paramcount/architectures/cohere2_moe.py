@@ -79,6 +79,8 @@ class Cohere2Moe(AttentionDecoder):
     """
 
     reference = "Cohere2MoeForCausalLM"
+    gguf = "cohere2moe"
+    is_section_type = True
     adapts_experts = True
     conditions = (words_are_known, known_ropes(rope_blocks, filled=False), padding_in_table(0))
     defaults = {"vocab_size": 256000, "d_model": 8192, "n_layers": 40, "n_heads": 64, "d_head": 128}

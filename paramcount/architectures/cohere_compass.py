@@ -9,10 +9,19 @@ from paramcount.architectures.cohere2 import Cohere2
 from paramcount.architectures.qwen3_vl import Qwen3VL
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Axes, Data, Rope, rope, rope_at
+from paramcount.parts import task_heads as heads
+from paramcount.parts.tasks import LABELS, TaskHead
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Words, derived, hf, per_layer
+from paramcount.sizes.sections import Sections
 from paramcount.sizes.setting_fields import make_rope, setting
 
 SECTIONS = (24, 20, 20)
+
+
+def known_pooling(js: ConfigJson, c: FieldValues) -> None:
+    """Cohere Compass has three ways to pool scores; without one, those of the last token count."""
+    if (found := js.get("pooling") or "eos") not in ("bos", "eos", "mean"):
+        raise ParamcountError(f"= {describe_value(found)}", where="pooling", expected="bos, eos, mean or null")
 
 
 def all_full(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
@@ -54,6 +63,10 @@ class CohereCompassText(Cohere2):
     """Source: CohereCompassDecoderLayer of the reference. In text, positions in time, height and width are equal."""
 
     reference = "CohereCompassForCausalLM"
+    model_types = ("cohere_compass_text",)
+    is_section_type = True
+    task_head_prefix = "CohereCompassText"
+    task_heads = {"ForSequenceClassification": TaskHead(heads.score_as_set, LABELS, (known_pooling,))}
     base_model = "CohereCompassTextModel"
 
     layer_types: Words = hf(absent=all_full, null=ABSENT)
@@ -82,5 +95,6 @@ class CohereCompass(Qwen3VL):
     """Source: modeling_cohere_compass.py of the reference."""
 
     reference = "CohereCompassForConditionalGeneration"
+    sections = Sections("cohere_compass_text", ignores_model_type=True)
 
     image_token = setting("image_token_id", default=255031)

@@ -23,7 +23,9 @@ from paramcount.flow import (
     reshape,
 )
 from paramcount.flow.graph import Size
+from paramcount.parts import task_heads as heads
 from paramcount.parts.encoders import MaskedEncoder, bert_mlp, embed_tokens, masked_head
+from paramcount.parts.tasks import LABELS, OF_D_MODEL, SPAN_OF_LABELS, TOKENS, TaskHead, summarised
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
 from paramcount.sizes.rules import check_divides, check_projection
@@ -41,6 +43,14 @@ class ConvBert(MaskedEncoder):
     """Source: arXiv:2008.02496, section 4; ConvBertLayer of the reference."""
 
     reference = "ConvBertForMaskedLM"
+    task_heads = {
+        "ForSequenceClassification": TaskHead(heads.classify_first_activated, LABELS),
+        "ForMultipleChoice": TaskHead(
+            heads.summarise_then("classifier", lambda c: 1), LABELS | summarised(projected=False), OF_D_MODEL
+        ),
+        "ForTokenClassification": TOKENS,
+        "ForQuestionAnswering": SPAN_OF_LABELS,
+    }
     conditions = (memory_needs_a_decoder, padding_inside(1))
     prefix = "convbert."
 

@@ -21,6 +21,7 @@ from paramcount.sizes import (
     setting,
 )
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.sections import Sections
 
 ATTENTION_NAMES = (
     *((f".self_attn.{name}_proj.", f".self_attn.to_{name}.") for name in "qkv"),
@@ -35,6 +36,8 @@ class Cosmos3Omni(Qwen3VL):
     """Source: modeling_cosmos3_omni.py of the reference."""
 
     reference = "Cosmos3OmniForConditionalGeneration"
+    model_types = ("cosmos3_omni",)
+    sections = Sections("qwen3_vl_text", supported_types=("qwen3_vl_text",))
     reference_names = {
         "blocks.": "model.visual.blocks.",
         "deepstack_merger_list.": "model.visual.deepstack_merger_list.",
@@ -75,6 +78,7 @@ class Cosmos3EdgeText(AttentionDecoder):
     """Source: Cosmos3EdgeTextModel of the reference."""
 
     reference = "Cosmos3EdgeForConditionalGeneration"
+    model_types = ("cosmos3_edge_text",)
     reference_names = {"model.": ""}
     modules = MODULES
     base_model = "Cosmos3EdgeTextModel"
@@ -127,6 +131,8 @@ class Cosmos3Edge(PlacedImages):
     """Source: modeling_cosmos3_edge.py of the reference."""
 
     reference = "Cosmos3EdgeForConditionalGeneration"
+    model_types = ("cosmos3_edge",)
+    sections = Sections("cosmos3_edge_text", tie_rule="never", ignores_model_type=True)
     reference_names = {"lm_head.": "lm_head.", "model.": "model.", "": "model.language_model."}
     modules = MODULES
     projector_prefix = "model.projector."

@@ -1,10 +1,12 @@
 """CTRL: sinusoidal positions, norms first, biases everywhere, the tied head's too."""
 
 from paramcount.flow import Data, layer_norm, scale_by_root, sinusoids
+from paramcount.parts import task_heads as heads
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.parts.tasks import LABELS, TaskHead
 from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.conditions import positions_from
 from paramcount.sizes.rules import check_heads_fill
@@ -14,6 +16,7 @@ class CTRL(Decoder):
     """Source: arXiv:1909.05858; EncoderLayer in modeling_ctrl.py of the reference."""
 
     reference = "CTRLLMHeadModel"
+    task_heads = {"ForSequenceClassification": TaskHead(heads.score_last_unnamed_bias, LABELS)}
     conditions = (positions_from(1, "n_positions", "max_position_embeddings"),)
     defaults = {"vocab_size": 246534}
 

@@ -26,6 +26,7 @@ class CWM(AttentionDecoder):
     """Source: modeling_cwm.py of the reference."""
 
     reference = "CwmForCausalLM"
+    is_section_type = True
     rotated = "d_head"
     conditions = (padding_in_table(None),)
     defaults = {"vocab_size": 128256, "d_model": 6144, "n_layers": 64, "n_heads": 48, "n_kv_heads": 8, "d_head": 128}

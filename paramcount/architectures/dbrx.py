@@ -49,6 +49,7 @@ class Dbrx(Decoder):
     """Source: DbrxBlock of the reference, modeling_dbrx.py."""
 
     reference = "DbrxForCausalLM"
+    gguf = "dbrx"
     linear_routers = (".router.layer.weight",)
     rotated = "d_head"
     conditions = (can_run,)

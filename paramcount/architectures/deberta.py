@@ -36,6 +36,7 @@ from paramcount.sizes import (
     setting,
 )
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import TaskHeads
 from paramcount.sizes.rules import check_flag, check_heads_fill, check_projection
 
 TABLE = "deberta.embeddings.word_embeddings.weight"
@@ -76,6 +77,7 @@ class Deberta(MaskedEncoder):
     """Source: arXiv:2006.03654, section 3; DebertaLayer of the reference."""
 
     reference = "DebertaForMaskedLM"
+    task_heads: ClassVar[TaskHeads] = "DEBERTA"
     conditions = (padding_in_table(0), no_talking_heads)
     prefix = "deberta."
     defaults = {"vocab_size": 50265}

@@ -9,6 +9,8 @@ from typing import Any
 from paramcount.architectures.deberta import TO_CONTENT, TO_POSITION, Deberta, farthest_position, read_integer
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.flow import Data, Unreachable, activate, block, convolve_tokens, given, layers, linear
+from paramcount.parts import task_heads as heads
+from paramcount.parts.tasks import DEBERTA, TaskHead
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head
@@ -18,6 +20,16 @@ from paramcount.sizes.settings import ACTIVATIONS
 
 LAYERS = "deberta.encoder.layer.{layer}."
 NORM = "deberta.encoder.LayerNorm"  # of the vectors of distances
+
+
+def pooler_fits(js: ConfigJson, c: FieldValues) -> None:
+    """DeBERTa's pooler takes the first token's vector and gives as many values to the classifier."""
+    size = js.get("pooler_hidden_size", c["d_model"])
+    if size != c["d_model"]:
+        raise ParamcountError(f"= {describe_value(size)}", where="pooler_hidden_size", expected=f"{c['d_model']}")
+    name = js.get("pooler_hidden_act", "gelu")
+    if name not in ACTIVATIONS:
+        raise make_choice_error(name, ACTIVATIONS, where="pooler_hidden_act")
 
 
 def rows_of_distances(js: ConfigJson, c: FieldValues) -> int:
@@ -59,6 +71,8 @@ class DebertaV2(Deberta):
     """Source: arXiv:2111.09543, section 2; DebertaV2Layer of the reference."""
 
     reference = "DebertaV2ForMaskedLM"
+    model_types = ("deberta-v2",)
+    task_heads = DEBERTA | {"ForMultipleChoice": TaskHead(heads.classify_by_pooler(lambda c: 1), {}, (pooler_fits,))}
     conditions = (padding_in_table(0), activation_behind_convolution)
     defaults = {"vocab_size": 128100, "d_model": 1536, "n_layers": 24, "n_heads": 24, "d_ff": 6144}
 

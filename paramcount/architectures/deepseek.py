@@ -14,6 +14,7 @@ class DeepseekMoE(AttentionDecoder):
     """
 
     reference = "DeepseekForCausalLM of deepseek-ai/deepseek-moe-16b-base"
+    gguf = "deepseek"
     rotated = "d_head"
     defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 30, "n_heads": 32}
 

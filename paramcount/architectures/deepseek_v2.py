@@ -21,6 +21,9 @@ class DeepseekV2(LatentMixture):
     """Source: arXiv:2405.04434, section 2; DeepseekV2DecoderLayer. `d_q_lora` is null if queries have no latent."""
 
     reference = "DeepseekV2ForCausalLM"
+    gguf = "deepseek2"
+    is_section_type = True
+    task_heads = "SCORED"
     copied_modules = ("modeling_deepseek",)
     adapts_experts = True
     rotated = "d_rope"

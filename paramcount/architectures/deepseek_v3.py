@@ -21,6 +21,9 @@ class DeepseekV3(LatentMixture):
     """Source: arXiv:2412.19437, section 2."""
 
     reference = "DeepseekV3ForCausalLM"
+    gguf = "deepseek2"
+    is_section_type = True
+    task_heads = "GENERIC"
     copied_modules = ("modeling_deepseek",)
     adapts_experts = True
     rotated = "d_rope"
@@ -77,6 +80,8 @@ class KimiK2(DeepseekV3):
     """
 
     reference = "DeepseekV3ForCausalLM of moonshotai/Kimi-K2-Instruct"
+    model_types = ("kimi_k2",)
+    gguf = "deepseek2"
     conditions = (
         grouped_routing(8, 4), one_of("topk_method", ("noaux_tc",), "noaux_tc"), experts_in_every_layer,
         latent_heads_stay_whole(None),

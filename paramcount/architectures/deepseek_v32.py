@@ -15,6 +15,8 @@ class DeepseekV32(LatentMixture):
     """Source: arXiv:2512.02556, section 2.1; DeepseekV32DecoderLayer. `n_chosen`: how many tokens a token looks at."""
 
     reference = "DeepseekV32ForCausalLM"
+    gguf = "deepseek32"
+    is_section_type = True
     adapts_experts = True
     float32_if_float16 = ("indexer.weights_proj",)
     rotated = "d_rope"

@@ -131,6 +131,7 @@ class DeepseekV4(Sizes):
     """
 
     reference = "DeepseekV4ForCausalLM"
+    is_section_type = True
     reference_names = {
         ".ffn.": ".mlp.",
         ".hc_attn_": ".attn_hc.",

@@ -26,12 +26,14 @@ from paramcount.parts.siglip import tower_named
 from paramcount.sizes import ConfigJson, FieldValues, Natural, Positive, Tower, derived, hf, setting
 from paramcount.sizes.conditions import encoder_has_image_size
 from paramcount.sizes.derivations import times_mlp_ratio
+from paramcount.sizes.sections import Sections
 
 
 class DeepseekVL(Multimodal):
     """Source: arXiv:2403.05525, section 3.1; modeling_deepseek_vl.py of the reference."""
 
     reference = "DeepseekVLForConditionalGeneration"
+    sections = Sections("llama", default_tie=True, default_encoder="siglip_vision_model")
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.aligner."
     moved = ("model.", "model.language_model.")
@@ -70,6 +72,13 @@ class DeepseekVLHybrid(DeepseekVL):
     """Source: arXiv:2403.05525, section 3.1; modeling_deepseek_vl_hybrid.py of the reference."""
 
     reference = "DeepseekVLHybridForConditionalGeneration"
+    model_types = ("deepseek_vl_hybrid",)
+    sections = Sections(
+        "llama",
+        default_tie=True,
+        other_sections=("vision_config", "high_res_vision_config"),
+        default_encoder="siglip_vision_model",
+    )
     conditions = (encoder_has_image_size,)
 
     high_res_vision: HighResolutionSam

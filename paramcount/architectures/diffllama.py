@@ -30,6 +30,8 @@ class DiffLlama(AttentionDecoder):
     """Source: arXiv:2410.05258, section 2.1; DiffLlamaDecoderLayer of the reference."""
 
     reference = "DiffLlamaForCausalLM"
+    is_section_type = True
+    task_heads = "GENERIC_MOVED"
     rotated = "d_head"
     conditions = (nothing_is_dropped, padding_in_table(None))
     defaults = {"vocab_size": 32000, "d_model": 2048, "n_layers": 16, "n_heads": 32}

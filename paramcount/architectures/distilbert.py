@@ -3,10 +3,12 @@
 from typing import ClassVar
 
 from paramcount.flow import Data, block, layers
+from paramcount.parts import task_heads as heads
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.encoders import embed_tokens, masked_head
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.parts.tasks import BERT, LABELS, TaskHead
 from paramcount.sizes import Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, setting
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_heads_fill
@@ -19,6 +21,11 @@ class DistilBert(Sizes):
     """Source: arXiv:1910.01108, section 3; TransformerBlock in modeling_distilbert.py of the reference."""
 
     reference = "DistilBertForMaskedLM"
+    gguf = "bert"
+    task_heads = BERT | {
+        "ForSequenceClassification": TaskHead(heads.preclassified(lambda c: c.n_labels), LABELS),
+        "ForMultipleChoice": TaskHead(heads.preclassified(lambda c: 1), {}),
+    }
     conditions = (padding_inside(0),)
 
     vocab_size: Positive = hf(absent=30522)

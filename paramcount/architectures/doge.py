@@ -22,6 +22,8 @@ class Doge(AttentionDecoder):
     """Source: DogeDecoderLayer of the reference. `n_keys`: side of the square grid of experts."""
 
     reference = "DogeForCausalLM"
+    is_section_type = True
+    task_heads = "SCORED"
     linear_routers = (".router_gate.weight",)
     rotated = "d_head"
     conditions = (padding_in_table(None),)

@@ -21,6 +21,8 @@ class Dots1(AttentionDecoder):
     """Source: Dots1DecoderLayer and Dots1TopkRouter of the reference, modeling_dots1.py."""
 
     reference = "Dots1ForCausalLM"
+    gguf = "dots1"
+    is_section_type = True
     adapts_experts = True
     rotated = "d_head"
     conditions = (grouped_routing(1, 1), padding_in_table(None))

@@ -44,6 +44,7 @@ from paramcount.sizes import (
 from paramcount.sizes.rotary_settings import rotary
 from paramcount.sizes.rotary_sizes import rotary_width
 from paramcount.sizes.rules import check_equal, check_heads_fill, check_rotated_in_two_directions
+from paramcount.sizes.sections import Sections
 from paramcount.sizes.setting_fields import axial_rope
 from paramcount.sizes.single_layers import NOTHING, PER_LAYER, of_single_layers
 
@@ -228,6 +229,9 @@ class Dots3Note(Multimodal):
     """Source: modeling_dots3_note.py of the reference. Names as in released files."""
 
     reference = "Dots3NoteForConditionalGeneration"
+    sections = Sections(
+        "dots3_note_text", ignores_model_type=True, is_flat=True, other_sections=("vision_config", "audio_config")
+    )
     reference_names = {
         "audio_encoder.dots_encoder.speech_encoder.conv_out.": "model.audio_tower.conv_stem.conv_out.",
         "audio_encoder.dots_encoder.speech_encoder.": "model.audio_tower.",

@@ -128,6 +128,7 @@ class Dots3NoteText(RoutedLatentDecoder):
     """
 
     reference = "Dots3NoteForCausalLM"
+    is_section_type = True
     linear_by_component = False
     base_model = "Dots3NoteTextModel"
     layered = {

@@ -4,7 +4,9 @@ Counted with the generator's head; the discriminator has none.
 """
 
 from paramcount.flow import Data, linear
+from paramcount.parts import task_heads as heads
 from paramcount.parts.encoders import Encoder, embed_tokens, masked_head, post_norm_layer
+from paramcount.parts.tasks import OF_D_MODEL, ROBERTA, SUMMARISED, TaskHead
 from paramcount.sizes import Flag, Positive, derived, hf
 from paramcount.sizes.rules import check_projection
 
@@ -15,6 +17,10 @@ class Electra(Encoder):
     """Source: arXiv:2003.10555, section 2; ElectraLayer of the reference."""
 
     reference = "ElectraForMaskedLM"
+    task_heads = ROBERTA | {
+        "ForMultipleChoice": TaskHead(heads.summarise_then("classifier", lambda c: 1), SUMMARISED, OF_D_MODEL),
+        "ForPreTraining": TaskHead(heads.detect_replaced, {}),
+    }
     equivalent_classes = ("ElectraForCausalLM",)
     prefix = "electra."
     defaults = {"d_model": 256, "n_heads": 4, "d_ff": 1024}

@@ -32,6 +32,7 @@ class Emu3Text(AttentionDecoder):
     """Source: Emu3DecoderLayer of the reference, modeling_emu3.py; arXiv:2409.18869."""
 
     reference = "Emu3ForCausalLM"
+    model_types = ("emu3_text_model",)
     base_model = "Emu3TextModel"
     rotated = "d_head"
     conditions = (padding_in_table(151643), not_null("pad_token_id"))
@@ -52,6 +53,8 @@ class Emu3Text(AttentionDecoder):
 
 class Emu3TextOf(Emu3Text):
     """The language model of a config that says how images become tokens too."""
+
+    model_types = ("emu3.Emu3ForCausalLM",)
 
     base_model = ""
     section = "text_config"

@@ -61,6 +61,7 @@ class EncoderDecoder(Sizes):
     is_causal: ClassVar[Any] = True  # the decoder reads its own section
 
     reference = "EncoderDecoderModel"
+    model_types = ("encoder-decoder",)
     base_model = ""
     named_parts: ClassVar[Mapping[str, NamedPart]] = {
         "encoder": NamedPart({"model_type": "bert", "architectures": ["BertModel"]}, is_encoder),
@@ -145,6 +146,7 @@ class VisionEncoderDecoder(EncoderDecoder):
     """Source: arXiv:2109.10282, section 2; modeling_vision_encoder_decoder.py of the reference."""
 
     reference = "VisionEncoderDecoderModel"
+    model_types = ("vision-encoder-decoder",)
     named_parts: ClassVar[Mapping[str, NamedPart]] = {
         "encoder": NamedPart({"model_type": "vit"}, is_image_encoder),
         "decoder": DECODER,

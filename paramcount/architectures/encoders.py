@@ -6,25 +6,13 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from paramcount.architectures import architecture
+from paramcount.architectures import INDEX, architecture
 from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names
 from paramcount.sizes import Sizes
 
-# {model type of a vision encoder: (module of paramcount.parts, class)}. Those of multimodal models have a section.
-SECTION_ENCODERS = {
-    "clip_vision_model": ("clip", "ClipVision"),
-    "pixtral": ("pixtral", "PixtralVision"),
-    "siglip2_vision_model": ("siglip", "Siglip2Vision"),
-    "siglip_vision_model": ("siglip", "SiglipVision"),
-}
-ENCODERS = {
-    **SECTION_ENCODERS,
-    "beit": ("beit", "Beit"),
-    "deit": ("vit", "DeiT"),
-    "donut-swin": ("swin", "DonutSwin"),
-    "swin": ("swin", "Swin"),
-    "vit": ("vit", "ViT"),
-}
+# {model type of a vision encoder: (module of paramcount.parts, class)}
+ENCODERS: dict[str, tuple[str, str]] = {name: tuple(place) for name, place in INDEX["encoders"].items()}
+SECTION_ENCODERS: tuple[str, ...] = tuple(INDEX["section_encoders"])  # those that a section may have
 
 
 def load_encoder(name: str) -> type[Sizes]:

@@ -11,6 +11,8 @@ class Ernie45(AttentionDecoder):
     """Source: modeling_ernie4_5.py of the reference."""
 
     reference = "Ernie4_5ForCausalLM"
+    gguf = "ernie4_5"
+    is_section_type = True
     rotated = "d_head"
     conditions = (padding_in_table(0),)
     defaults = {"vocab_size": 103424, "d_model": 1024, "n_layers": 18, "n_heads": 16}

@@ -43,6 +43,8 @@ class Ernie45Moe(AttentionDecoder):
     """Source: Ernie4_5_MoeDecoderLayer and Ernie4_5_MoeTopKRouter of the reference, modeling_ernie4_5_moe.py."""
 
     reference = "Ernie4_5_MoeForCausalLM"
+    gguf = "ernie4_5-moe"
+    is_section_type = True
     adapts_experts = True
     float32 = ("gate.weight", "moe_statics")
     rotated = "d_head"

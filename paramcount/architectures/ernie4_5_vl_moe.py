@@ -33,6 +33,7 @@ from paramcount.sizes import ConfigJson, FieldValues, Indices, Natural, Positive
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, needed
 from paramcount.sizes.rotary_sizes import sections_fill
+from paramcount.sizes.sections import Sections
 
 SECTIONS = (22, 22, 20)  # the reference's default of mrope_section: pairs of height, width and time
 
@@ -83,6 +84,7 @@ class Ernie45VLText(Ernie45Moe):
     """Source: ERNIE 4.5 technical report, section 2.1; Ernie4_5_VLMoeDecoderLayer of the reference."""
 
     reference = "Ernie4_5_VLMoeForConditionalGeneration"
+    model_types = ("ernie4_5_vl_moe_text",)
     reference_names = {"model.": ""}
     base_model = "Ernie4_5_VLMoeTextModel"
     adapts_experts = False
@@ -159,6 +161,7 @@ class Ernie45VL(PlacedImages):
     """
 
     reference = "Ernie4_5_VLMoeForConditionalGeneration"
+    sections = Sections("ernie4_5_vl_moe_text", default_tie=True, ignores_model_type=True)
     equivalent_classes = ("Ernie4_5_VL_MoeForConditionalGeneration",)
     encoder_prefix = "model.vision_tower."
     projector_prefix = "model.resampler_model."

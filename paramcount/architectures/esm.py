@@ -18,6 +18,7 @@ from paramcount.flow import (
 from paramcount.parts.classic import crossing
 from paramcount.parts.decoders import head
 from paramcount.parts.encoders import Encoder, bert_attention, bert_mlp, embed_tokens
+from paramcount.parts.tasks import FIRST, TOKENS
 from paramcount.sizes import (
     Condition,
     ConfigJson,
@@ -59,6 +60,7 @@ class Esm(Encoder):
     """Source: doi:10.1126/science.ade2574, supplementary section 1.2; EsmLayer of the reference."""
 
     reference = "EsmForMaskedLM"
+    task_heads = {"ForSequenceClassification": FIRST, "ForTokenClassification": TOKENS}
     conditions: ClassVar[tuple[Condition, ...]] = (
         not_null("layer_norm_eps", "hidden_dropout_prob"),
         memory_needs_a_decoder,

@@ -5,6 +5,7 @@ from paramcount.flow import Data, layer_norm, lookup, rope, scale_by_root
 from paramcount.parts.attentions import attention
 from paramcount.parts.encoders import PositionlessEncoder, masked_head
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.tasks import FIRST, TOKEN_SCORES
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, d_model_per_head, hf, rotary, setting
 from paramcount.sizes.rules import check_heads_fill
 
@@ -22,6 +23,7 @@ class Esmc(PositionlessEncoder):
     """Source: EsmcLayer of the reference, modeling_esmc.py."""
 
     reference = "EsmcForMaskedLM"
+    task_heads = {"ForSequenceClassification": FIRST, "ForTokenClassification": TOKEN_SCORES}
     rotated = "d_head"
     conditions = (as_many_kv_heads,)
     prefix = "esmc."

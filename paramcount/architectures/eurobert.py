@@ -1,12 +1,14 @@
 """EuroBERT: Llama's layers, in which all tokens see one another."""
 
 from paramcount.flow import Data, lookup, rms_norm
+from paramcount.parts import task_heads as heads
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head
 from paramcount.parts.encoders import PositionlessEncoder
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.tasks import LABELS, TOKENS, TaskHead
 from paramcount.sizes import Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import one_of, padding_in_table
 from paramcount.sizes.rules import check_divides
 
 TABLE = "model.embed_tokens.weight"
@@ -16,6 +18,12 @@ class EuroBert(PositionlessEncoder):
     """Source: arXiv:2503.05500, section 2; EuroBertDecoderLayer of the reference."""
 
     reference = "EuroBertForMaskedLM"
+    task_heads = {
+        "ForSequenceClassification": TaskHead(
+            heads.classify_before_mean, LABELS, (one_of("classifier_pooling", ("bos", "mean", "late"), "late"),)
+        ),
+        "ForTokenClassification": TOKENS,
+    }
     rotated = "d_head"
     conditions = (padding_in_table(128001),)
     prefix = "model."

@@ -36,6 +36,9 @@ class Exaone4(AttentionDecoder):
     """Source: arXiv:2507.11407, section 2.1."""
 
     reference = "Exaone4ForCausalLM"
+    gguf = "exaone4"
+    is_section_type = True
+    task_heads = "GENERIC_MOVED"
     rotated = "d_head"
     conditions = (padding_in_table(None),)
     defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32}

@@ -9,6 +9,18 @@ from paramcount.parts.composite import Multimodal
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.qwen_vision import ROWS_AND_COLUMNS, image_of
 from paramcount.sizes import Positive, hf, setting
+from paramcount.sizes.sections import Sections
+
+SCALED_LOGITS = (
+    "granite",
+    "granite_swa",
+    "granitemoe",
+    "granitemoe_swa",
+    "granitemoehybrid",
+    "granitemoeshared",
+    "hyperclovax",
+    "minicpm3",
+)
 
 
 class Exaone45Vision(Qwen2_5VLVision):
@@ -42,6 +54,7 @@ class Exaone45(WithQwenVision):
     """Source: modeling_exaone4_5.py of the reference."""
 
     reference = "Exaone4_5_ForConditionalGeneration"
+    sections = Sections("exaone4", old_type="exaone4_5_text", needs_model_type=True)
     encoder_prefix = "model.visual."
     projector_prefix = "model.visual.merger."
     moved = ("model.", "model.language_model.")
@@ -62,6 +75,14 @@ class HyperClovaXVision(WithQwenVision):
     """Source: modeling_hyperclovax_vision_v2.py of the reference."""
 
     reference = "HyperCLOVAXVisionV2ForConditionalGeneration"
+    model_types = ("hyperclovax_vision_v2",)
+    sections = Sections(
+        "hyperclovax",
+        default_tie=True,
+        default_encoder="qwen2_5_vl_vision",
+        encoders=("qwen2_5_vl_vision", "qwen2_5_vl"),
+        supported_types=SCALED_LOGITS,
+    )
     reference_names = {
         "model.language_model.model.": "model.language_model.",
         "model.language_model.lm_head.": "lm_head.",

@@ -14,6 +14,8 @@ class ExaoneMoe(AttentionDecoder):
     """Source: ExaoneMoeAttention and ExaoneMoeTopkRouter of the reference, modeling_exaone_moe.py."""
 
     reference = "ExaoneMoeForCausalLM"
+    gguf = "exaone-moe"
+    is_section_type = True
     adapts_experts = True
     conditions = (
         grouped_routing(1, 1),

@@ -108,6 +108,8 @@ class Falcon(FalconLayers):
     """Source: arXiv:2311.16867."""
 
     reference = "FalconForCausalLM"
+    gguf = "falcon"
+    task_heads = "GPT_SPAN"
     copied_modules = ("modeling_falcon",)
     linear_by_component = False
     conditions: ClassVar[tuple[Condition, ...]] = (

@@ -15,6 +15,8 @@ class FalconH1(AttentionDecoder):
     """Source: arXiv:2507.22448, section 2; FalconH1DecoderLayer of the reference. Its multipliers are no weights."""
 
     reference = "FalconH1ForCausalLM"
+    gguf = "falcon-h1"
+    is_section_type = True
     not_adapted = ("out_proj", "conv1d")
     names = ("embed_tokens", "layers", "final_layernorm")
     rotated = "d_head"

@@ -7,6 +7,16 @@ from paramcount.flow import Data, Linear, Weight, activate, linear
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.fastvit import FastViT
 from paramcount.sizes import ConfigJson, FieldValues, Flag, hf, setting
+from paramcount.sizes.sections import Sections
+
+FAST_VLM = {
+    "hidden_size": 3584,
+    "vocab_size": 152128,
+    "intermediate_size": 18944,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "num_hidden_layers": 28,
+}
 
 
 def last_layer_is_whole(js: ConfigJson, c: FieldValues) -> None:
@@ -19,6 +29,7 @@ class FastVlm(Multimodal):
     """Source: arXiv:2412.13303, section 3; modeling_fast_vlm.py of the reference."""
 
     reference = "FastVlmForConditionalGeneration"
+    sections = Sections("qwen2", tie_rule="either", default_section=FAST_VLM)
     conditions = (last_layer_is_whole,)
     required_keys = ("vision_config.model_args.inference_mode",)
     encoder_prefix = "model.vision_tower.timm_model."

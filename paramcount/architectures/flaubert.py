@@ -16,4 +16,5 @@ class Flaubert(XLM):
     """Source: arXiv:1912.05372, section 3; FlaubertModel of the reference."""
 
     reference = "FlaubertWithLMHeadModel"
+    task_heads = "XLM"
     conditions = (plain_encoder, norms_after, not_null("pad_token_id"), padding_in_table(2))

@@ -11,6 +11,7 @@ class FlexOlmo(AttentionDecoder):
     """Source: arXiv:2507.07024; FlexOlmoDecoderLayer of the reference."""
 
     reference = "FlexOlmoForCausalLM"
+    is_section_type = True
     adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(100277),)

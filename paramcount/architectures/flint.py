@@ -30,6 +30,7 @@ class Flint(AttentionDecoder):
     """Source: FlintDecoderLayer and FlintTopKRouter of the reference, modeling_flint.py."""
 
     reference = "FlintForCausalLM"
+    is_section_type = True
     float32 = ("gate.weight", "sinks", "softmax_offset")  # the last as saved
     conditions = (padding_in_table(None), even_where_rotated("sliding_attention", named=True))
     defaults = {"vocab_size": 150144, "d_model": 2048, "n_layers": 49, "n_heads": 32, "n_kv_heads": 4, "d_head": 128}

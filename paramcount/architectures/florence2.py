@@ -52,6 +52,7 @@ from paramcount.sizes import (
     setting,
 )
 from paramcount.sizes.derivations import part_of
+from paramcount.sizes.sections import Sections
 
 SHARED = "model.shared.weight"
 
@@ -173,6 +174,7 @@ class Florence2(Sizes):
     """Source: arXiv:2311.06242, section 4; modeling_florence2.py of the reference."""
 
     reference = "Florence2ForConditionalGeneration"
+    sections = Sections("bart", tie_rule="text", supported_types=("bart",))
     conditions = (weights_have_a_spread,)
 
     vision: DaViT

@@ -13,6 +13,7 @@ class FNet(EncoderFlow):
     """Source: arXiv:2105.03824, section 3; FNetLayer of the reference."""
 
     reference = "FNetForMaskedLM"
+    task_heads = "BERT_SENTENCES"
     conditions = (padding_inside(3),)
     prefix = "fnet."
     pooled: ClassVar[bool] = True  # for every head

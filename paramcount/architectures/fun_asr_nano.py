@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from paramcount.architectures.qwen3 import SMALL_QWEN_3
 from paramcount.errors import ParamcountError
 from paramcount.flow import (
     Data,
@@ -34,6 +35,7 @@ from paramcount.sizes import (
     setting,
 )
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.sections import Sections
 
 QKVO = ("q_proj", "k_proj", "v_proj", "o_proj")
 
@@ -144,6 +146,12 @@ class FunAsrNano(AudioLanguageModel):
     """Source: arXiv:2509.12508, section 2."""
 
     reference = "FunAsrNanoForConditionalGeneration"
+    sections = Sections(
+        "qwen3",
+        default_tie=True,
+        default_section=SMALL_QWEN_3 | {"tie_word_embeddings": True},
+        other_sections=("audio_config", "adaptor_config"),
+    )
 
     encoder_prefix = "model.audio_tower."
     projector_prefix = "model.multi_modal_projector."

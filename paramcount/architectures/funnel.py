@@ -3,6 +3,8 @@
 The positions are sinusoids with a key matrix of their own, as in XLNet.
 """
 
+from typing import Any
+
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Linear, Unreachable, Weight, add_vector, block, layers, linear, lookup, scale_by_root
 from paramcount.flow.operations.attention import attend
@@ -10,8 +12,10 @@ from paramcount.flow.operations.linear import score_keys
 from paramcount.flow.operations.positions import distance_sinusoids
 from paramcount.flow.operations.relations import compare_segments, index_distances
 from paramcount.flow.operations.shapes import given, select_by_pair
+from paramcount.parts import task_heads as heads
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.parts.tasks import LABELS, SPAN_OF_LABELS, TOKENS, TaskHead
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Sizes, hf, setting
 from paramcount.sizes.conditions import one_of, padding_in_table
 from paramcount.sizes.rules import check_even
@@ -19,6 +23,12 @@ from paramcount.sizes.rules import check_even
 TABLE = "funnel.embeddings.word_embeddings.weight"
 BLOCK = "funnel.encoder.blocks.{}."
 MOST_REPEATS = 256  # each is walked
+
+
+def shortest_text(c: Any, tokens: Data) -> Data:
+    """Funnel's blocks without its decoder."""
+    states: Data = c.pooled_body(tokens)
+    return states
 
 
 def no_number_of_layers(js: ConfigJson, c: FieldValues) -> None:
@@ -39,6 +49,15 @@ class Funnel(Sizes):
     """
 
     reference = "FunnelForMaskedLM"
+    task_heads = {
+        "ForPreTraining": TaskHead(heads.detect_replaced_as_activated, {}),
+        "ForSequenceClassification": TaskHead(
+            heads.classify_first_hidden(lambda c: c.n_labels), LABELS, body=shortest_text
+        ),
+        "ForMultipleChoice": TaskHead(heads.classify_first_hidden(lambda c: 1), {}, body=shortest_text),
+        "ForTokenClassification": TOKENS,
+        "ForQuestionAnswering": SPAN_OF_LABELS,
+    }
     conditions = (
         no_number_of_layers,
         padding_in_table(None),

@@ -24,6 +24,9 @@ class Gemma(AttentionDecoder):
     """
 
     reference = "GemmaForCausalLM"
+    gguf = "gemma"
+    is_section_type = True
+    task_heads = "GENERIC"
     rotated = "d_head"
     conditions = (padding_in_table(0),)
     defaults = {"vocab_size": 256000, "d_model": 3072, "n_layers": 28, "n_heads": 16, "n_kv_heads": 16, "d_head": 256}

@@ -49,6 +49,9 @@ class Gemma2(Gemma2Layers):
     """Source: arXiv:2408.00118, section 2."""
 
     reference = "Gemma2ForCausalLM"
+    gguf = "gemma2"
+    is_section_type = True
+    task_heads = "GENERIC"
 
     tie_word_embeddings: Flag = hf(absent=True)
 
@@ -82,6 +85,8 @@ class VaultGemma(Gemma2):
     """
 
     reference = "VaultGemmaForCausalLM"
+    model_types = ("vaultgemma",)
+    is_section_type = True
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.attend(c.norm(x, "input_layernorm"), kind)

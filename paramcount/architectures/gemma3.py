@@ -41,6 +41,11 @@ class Gemma3Text(Gemma2):
     """Source: arXiv:2503.19786, section 2; for EmbeddingGemma, whose tokens see later ones, arXiv:2509.20354."""
 
     reference = "Gemma3ForCausalLM"
+    model_types = ("gemma3_text",)
+    gguf = "gemma3 gemma-embedding"
+    is_section_type = True
+    task_head_prefix = "Gemma3Text"
+    task_heads = "SCORED"
     base_model = "Gemma3TextModel"
     defaults = {"vocab_size": 262208}
 
@@ -70,6 +75,9 @@ class Gemma3Text(Gemma2):
 class Gemma3TextOf(Gemma3Text):
     """The language model of a config that has a tower too."""
 
+    model_types = ("gemma3.Gemma3ForCausalLM",)
+    gguf = "gemma3"
+
     section = "text_config"
 
 
@@ -86,6 +94,8 @@ class Gemma3(SeeingDecoder, Gemma3Text):
     """
 
     reference = "Gemma3ForConditionalGeneration"
+    gguf = "gemma3"
+    task_heads = "SCORED"
     reference_names = FORMER_PREFIXES
     prefix = "language_model.model."
     base_model = "Gemma3Model"

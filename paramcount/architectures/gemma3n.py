@@ -94,6 +94,9 @@ class Gemma3nText(AttentionDecoder):
     arXiv:2411.07501."""
 
     reference = "Gemma3nForCausalLM"
+    model_types = ("gemma3n_text",)
+    gguf = "gemma3n"
+    is_section_type = True
     linear_by_component = False
     base_model = "Gemma3nTextModel"
     rotated = "d_head"
@@ -200,6 +203,8 @@ class Gemma3nText(AttentionDecoder):
 class Gemma3nTextOf(Gemma3nText):
     """The language model of a config that has other inputs too."""
 
+    model_types = ("gemma3n.Gemma3nForCausalLM",)
+
     section = "text_config"
 
 
@@ -210,6 +215,7 @@ class Gemma3n(Gemma3nText):
     """
 
     reference = "Gemma3nForConditionalGeneration"
+    gguf = "gemma3n"
     base_model = "Gemma3nModel"
     prefix = "model.language_model."
     section = "text_config"

@@ -95,6 +95,9 @@ class Gemma4Vision(VisionEncoder):
 class Gemma4TextOf(Gemma4Text):
     """The language model of a config that has towers too."""
 
+    model_types = ("gemma4.Gemma4ForCausalLM",)
+    gguf = "gemma4"
+
     section = "text_config"
 
 
@@ -102,6 +105,7 @@ class Gemma4(Gemma4Text):
     """Source: modeling_gemma4.py of the reference."""
 
     reference = "Gemma4ForConditionalGeneration"
+    gguf = "gemma4"
     base_model = "Gemma4Model"
     prefix = "model.language_model."
     section = "text_config"
@@ -193,6 +197,8 @@ class Gemma4Samples(Sizes):
 class Gemma4UnifiedTextOf(Gemma4UnifiedText):
     """The language model of a config that has other inputs too."""
 
+    model_types = ("gemma4_unified.Gemma4UnifiedForCausalLM",)
+
     section = "text_config"
 
 
@@ -200,6 +206,8 @@ class Gemma4Unified(Gemma4UnifiedText):
     """Source: modeling_gemma4_unified.py of the reference."""
 
     reference = "Gemma4UnifiedForConditionalGeneration"
+    model_types = ("gemma4_unified",)
+    gguf = "gemma4"
     base_model = "Gemma4UnifiedModel"
     prefix = "model.language_model."
     section = "text_config"

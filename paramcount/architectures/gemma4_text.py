@@ -104,6 +104,8 @@ class Gemma4UnifiedText(AttentionDecoder):
     """
 
     reference = "Gemma4UnifiedForCausalLM"
+    model_types = ("gemma4_unified_text",)
+    is_section_type = True
     base_model = "Gemma4UnifiedTextModel"
     layered = {
         FULL: {"head_dim": "d_global_head", "num_key_value_heads": "n_global_kv_heads"},
@@ -194,6 +196,8 @@ class Gemma4Text(Gemma4UnifiedText):
     """Source: Gemma4TextDecoderLayer of the reference, modeling_gemma4.py."""
 
     reference = "Gemma4ForCausalLM"
+    gguf = "gemma4"
+    is_section_type = True
     linear_routers = (".router.proj.weight",)
     base_model = "Gemma4TextModel"
     conditions = (padding_fits, known_attention, rotary_of_each_kind)

@@ -16,6 +16,9 @@ class Glm(AttentionDecoder):
     """Source: arXiv:2406.12793, section 2."""
 
     reference = "GlmForCausalLM"
+    gguf = "chatglm"
+    is_section_type = True
+    task_heads = "GENERIC"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(151329),)
     defaults = {"vocab_size": 151552, "d_model": 4096, "n_layers": 40, "n_heads": 32, "n_kv_heads": 2, "d_head": 128}
 
@@ -50,6 +53,10 @@ class Glm4(Glm):
     """GLM-4-0414: norms behind attention and MLP too. Source: modeling_glm4.py of the reference."""
 
     reference = "Glm4ForCausalLM"
+    model_types = ("glm4",)
+    gguf = "glm4"
+    is_section_type = True
+    task_heads = "GENERIC"
 
     def layer(c, x: Data, *places: Data) -> Data:
         x = x + c.norm(c.attend(c.norm(x, "input_layernorm"), *places), "post_self_attn_layernorm")

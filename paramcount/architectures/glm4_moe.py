@@ -28,6 +28,8 @@ class Glm4Moe(AttentionDecoder):
     """Source: arXiv:2508.06471; Glm4MoeAttention and Glm4MoeTopkRouter of the reference."""
 
     reference = "Glm4MoeForCausalLM"
+    gguf = "glm4moe"
+    is_section_type = True
     adapts_experts = True
     conditions: ClassVar[tuple[Condition, ...]] = (
         grouped_routing(1, 1),

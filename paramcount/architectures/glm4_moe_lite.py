@@ -14,6 +14,8 @@ class Glm4MoeLite(LatentMixture):
     """Source: modeling_glm4_moe_lite.py of the reference, Glm4MoeLiteDecoderLayer."""
 
     reference = "Glm4MoeLiteForCausalLM"
+    gguf = "deepseek2"
+    is_section_type = True
     adapts_experts = True
     rotated = "d_rope"
     conditions: ClassVar[tuple[Condition, ...]] = (

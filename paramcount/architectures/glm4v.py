@@ -16,6 +16,7 @@ from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Natural,
 from paramcount.sizes.conditions import grouped_routing, not_null, one_of, padding_in_table
 from paramcount.sizes.derivations import class_ends, d_model_per_head, equal_to, find_share
 from paramcount.sizes.rotary_sizes import in_pairs, sections_fill
+from paramcount.sizes.sections import Sections
 
 
 def rotated(absent: float) -> Derivation:
@@ -35,6 +36,8 @@ class Glm4vText(Glm4):
     """Source: arXiv:2507.01006, section 2."""
 
     reference = "Glm4vForConditionalGeneration"
+    model_types = ("glm4v_text",)
+    gguf = "glm4"
     reference_names = {"model.": ""}
     base_model = "Glm4vTextModel"
     conditions = (padding_in_table(None), sections_fill(8, 12, 12))
@@ -54,6 +57,8 @@ class Glm4vMoeText(Glm4Moe):
     """Source: arXiv:2507.01006, section 2; Glm4vMoeTextDecoderLayer of the reference."""
 
     reference = "Glm4vMoeForConditionalGeneration"
+    model_types = ("glm4v_moe_text",)
+    gguf = "glm4moe"
     reference_names = {"model.": ""}
     adapts_experts = False
     base_model = "Glm4vMoeTextModel"
@@ -88,6 +93,8 @@ class GlmOcrText(Glm4vText):
     """Source: GlmOcrTextModel of the reference."""
 
     reference = "GlmOcrForConditionalGeneration"
+    model_types = ("glm_ocr_text",)
+    gguf = "glm4"
     base_model = "GlmOcrTextModel"
     defaults = {
         "vocab_size": 59392, "d_model": 1024, "n_layers": 16, "n_heads": 16, "d_ff": 4096,
@@ -104,6 +111,8 @@ class Glm4v(PlacedImages):
     """Source: arXiv:2507.01006, section 2; modeling_glm4v.py of the reference."""
 
     reference = "Glm4vForConditionalGeneration"
+    gguf = "glm4"
+    sections = Sections("glm4v_text", tie_rule="either", ignores_model_type=True)
 
     vision: Glm4vVision
 
@@ -114,6 +123,9 @@ class Glm4vMoe(Glm4v):
     """The same around experts. Source: modeling_glm4v_moe.py of the reference."""
 
     reference = "Glm4vMoeForConditionalGeneration"
+    model_types = ("glm4v_moe",)
+    gguf = "glm4moe"
+    sections = Sections("glm4v_moe_text", tie_rule="either", ignores_model_type=True)
     adapts_experts = True
 
 
@@ -125,6 +137,8 @@ class Glm46V(Glm4v):
     """The same encoder before a language model of any type. Source: modeling_glm46v.py of the reference."""
 
     reference = "Glm46VForConditionalGeneration"
+    model_types = ("glm46v", "glmga")
+    sections = Sections("glm4v_text")
 
     vision: Glm46VVision
 
@@ -133,6 +147,9 @@ class GlmOcr(PlacedImages):
     """Source: modeling_glm_ocr.py of the reference."""
 
     reference = "GlmOcrForConditionalGeneration"
+    model_types = ("glm_ocr",)
+    gguf = "glm4"
+    sections = Sections("glm_ocr_text", tie_rule="either", ignores_model_type=True)
 
     vision: GlmOcrVision
 

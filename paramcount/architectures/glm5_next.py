@@ -35,6 +35,7 @@ from paramcount.sizes import (
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, read_indexer_types, unused
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.sections import Sections
 from paramcount.sizes.setting_kinds import NATURAL
 
 LINEAR, INDEXED, SHARED = "linear_attention", "indexed_attention", "shared"
@@ -85,6 +86,7 @@ class Glm5NextText(RoutedLatentDecoder):
     """Source: Glm5NextTextDecoderLayer of the reference. `n_chosen`: tokens of the blocks that a token looks at."""
 
     reference = "Glm5NextForConditionalGeneration"
+    model_types = ("glm5_next_text",)
     reference_names = {
         "model.": "",
         ".self_attn.f_a_proj.": ".self_attn.forget_gate.f_a_proj.",
@@ -217,6 +219,7 @@ class Glm5Next(PlacedImages):
     """Source: modeling_glm5_next.py of the reference."""
 
     reference = "Glm5NextForConditionalGeneration"
+    sections = Sections("glm5_next_text", ignores_model_type=True, is_flat=True)
     reference_names = {
         ".self_attn.f_a_proj.": ".self_attn.forget_gate.f_a_proj.",
         ".self_attn.f_b_proj.": ".self_attn.forget_gate.f_b_proj.",

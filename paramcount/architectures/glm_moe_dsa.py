@@ -24,6 +24,8 @@ class GlmMoeDsa(DeepseekV32):
     """Source: arXiv:2602.15763; GlmMoeDsaDecoderLayer. `reusing_layers`: those without an indexer of their own."""
 
     reference = "GlmMoeDsaForCausalLM"
+    gguf = "glm-dsa"
+    is_section_type = True
     float32_if_float16 = ("indexer.weights_proj",)
     conditions = routed_sparse_attention(1, 1, 64)
     defaults = {

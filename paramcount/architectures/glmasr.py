@@ -9,6 +9,16 @@ from paramcount.parts.vision import encoder_mlp
 from paramcount.sizes import Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import one_of
 from paramcount.sizes.rotary_sizes import rotary_width
+from paramcount.sizes.sections import Sections
+
+GLM_ASR = {
+    "vocab_size": 59264,
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 4,
+}
 
 
 class GlmAsrEars(Sizes):
@@ -49,6 +59,9 @@ class GlmAsr(AudioLanguageModel):
     """Source: modeling_glmasr.py of the reference."""
 
     reference = "GlmAsrForConditionalGeneration"
+    sections = Sections(
+        "llama", default_tie=True, default_section=GLM_ASR, fills_missing_keys=True, other_sections=("audio_config",)
+    )
     reference_names = FORMER_PREFIXES
     added_keys = {
         "language": {

@@ -17,6 +17,9 @@ class GPT2(Sizes):
     """Source: Radford et al. 2019, section 2.3; for GPT-3 arXiv:2005.14165, section 2.1."""
 
     reference = "GPT2LMHeadModel"
+    model_types = ("gpt2", "gpt-sw3")
+    gguf = "gpt2"
+    task_heads = "GPT2_HEADS"
     reference_names = {"": "transformer.", "lm_head.": "lm_head."}
     prefix: ClassVar[str] = "transformer."  # inside a pair; the released files of GPT-2 itself have none
     # Source: karpathy/nanoGPT, model.py, `from_pretrained`; ml-explore/mlx-lm, models/gpt2.py, `sanitize`.

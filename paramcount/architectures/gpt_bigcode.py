@@ -34,6 +34,8 @@ class GPTBigCode(Decoder):
     """Source: arXiv:2305.06161; GPTBigCodeBlock of the reference."""
 
     reference = "GPTBigCodeForCausalLM"
+    gguf = "starcoder"
+    task_heads = "GPT"
     conditions = (self_attention_only,)
     defaults = {"vocab_size": 50257}
 

@@ -35,6 +35,7 @@ class GPTNeo(Decoder):
     is_causal: ClassVar[Any] = True  # its attention has a mask of its own
 
     reference = "GPTNeoForCausalLM"
+    task_heads = "GPT_SPAN"
     defaults = {"vocab_size": 50257, "d_model": 2048}
 
     n_positions: Positive = hf("max_position_embeddings", absent=2048)

@@ -36,6 +36,8 @@ class GPTNeoX(Decoder):
     """Source: arXiv:2204.06745, section 2.1; GPTNeoXLayer of the reference."""
 
     reference = "GPTNeoXForCausalLM"
+    gguf = "gptneox"
+    task_heads = "GPT_SPAN"
     modules = {"embed_out": ("lm_head",)}
     defaults = {"vocab_size": 50432, "d_model": 6144, "n_layers": 44}
 

@@ -18,6 +18,9 @@ class GptOss(AttentionDecoder):
     """Source: arXiv:2508.10925, section 2; GptOssAttention and GptOssExperts of the reference."""
 
     reference = "GptOssForCausalLM"
+    gguf = "gpt-oss"
+    is_section_type = True
+    task_heads = "GENERIC"
     float32_if_float16 = ("post_attention_layernorm", "input_layernorm", "norm")
     rotated = "d_head"
     conditions = (padding_in_table(None),)

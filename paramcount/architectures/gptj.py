@@ -6,6 +6,7 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.parts.tasks import SCORED, SPAN_OF_LABELS
 from paramcount.sizes import ABSENT, Buffers, Flag, Natural, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.conditions import positions_from
 from paramcount.sizes.rules import check_at_most, check_heads_fill, check_rotated_in_pairs
@@ -15,6 +16,7 @@ class GPTJ(Decoder):
     """Source: modeling_gptj.py of the reference, GPTJBlock."""
 
     reference = "GPTJForCausalLM"
+    task_heads = SCORED | {"ForQuestionAnswering": SPAN_OF_LABELS}
     conditions = (positions_from(1, "n_positions", "max_position_embeddings"),)
     rotated = "d_rope"
     defaults = {"vocab_size": 50400}
@@ -63,6 +65,7 @@ class CodeGen(GPTJ):
     """
 
     reference = "CodeGenForCausalLM"
+    model_types = ("codegen",)
 
     n_positions: Positive = hf(
         "max_position_embeddings", "n_positions", absent=2048

@@ -32,6 +32,8 @@ class Granite(AttentionDecoder):
     """Source: modeling_granite.py of the reference."""
 
     reference = "GraniteForCausalLM"
+    gguf = "granite"
+    is_section_type = True
     rotated = "d_head"
     conditions = (padding_in_table(None),)
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
@@ -69,6 +71,9 @@ class GraniteSWA(Granite):
     """Source: modeling_granite_swa.py of the reference."""
 
     reference = "GraniteSWAForCausalLM"
+    model_types = ("granite_swa",)
+    gguf = "granite_swa"
+    is_section_type = True
     defaults = {
         "vocab_size": 100352,
         "d_model": 2560,

@@ -57,6 +57,7 @@ from paramcount.sizes import (
     setting,
 )
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.sections import Sections
 
 QFORMER = "blip_2_qformer"
 N_CORNERS = 4  # of a square of 2 × 2 patches, each of which has a projector of its own
@@ -73,6 +74,7 @@ class Granite4VisionText(Granite):
     """Source: Granite4VisionTextModel of the reference."""
 
     reference = "Granite4VisionForConditionalGeneration"
+    model_types = ("granite4_vision_text",)
     reference_names = {"model.": ""}
     base_model = "Granite4VisionTextModel"
     conditions = (padding_in_table(None),)
@@ -201,6 +203,12 @@ class Granite4Vision(Sizes):
     """
 
     reference = "Granite4VisionForConditionalGeneration"
+    sections = Sections(
+        "granite4_vision_text",
+        ignores_model_type=True,
+        default_encoder="clip_vision_model",
+        other_sections=("vision_config", "qformer_config"),
+    )
     conditions = (sized_image,)
     moved: ClassVar[tuple[str, str]] = ("model.", "model.language_model.")
 

@@ -50,6 +50,7 @@ from paramcount.sizes import (
     setting,
 )
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.sections import Sections
 
 VISION = "model.vision_model."
 CONNECTOR = VISION + "connector."
@@ -72,6 +73,7 @@ class GraniteDoclingText(Granite):
     """Source: GraniteDoclingTextModel of the reference."""
 
     reference = "GraniteDoclingForConditionalGeneration"
+    model_types = ("granite_docling_text",)
     reference_names = {"model.": ""}
     base_model = "GraniteDoclingTextModel"
     conditions = (padding_in_table(100256),)
@@ -155,6 +157,7 @@ class GraniteDocling(Sizes):
     """
 
     reference = "GraniteDoclingForConditionalGeneration"
+    sections = Sections("granite_docling_text", default_tie=True, ignores_model_type=True)
     conditions = (fitting_tokens, routed_to_fine)
     moved: ClassVar[tuple[str, str]] = ("model.", "model.text_model.")
 

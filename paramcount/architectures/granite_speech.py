@@ -33,6 +33,7 @@ from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.qformer import Blip2QFormer, learned_queries
 from paramcount.sizes import ConfigJson, FieldValues, Indices, Natural, Positive, Sizes, derived, hf, setting
 from paramcount.sizes.derivations import floor_d_model_per_head
+from paramcount.sizes.sections import Sections
 
 QFORMER = "blip_2_qformer"
 
@@ -140,6 +141,7 @@ class GraniteSpeech(AudioLanguageModel):
     """Source: arXiv:2505.08699, section 3; modeling_granite_speech.py of the reference."""
 
     reference = "GraniteSpeechForConditionalGeneration"
+    sections = Sections("granite", default_tie=True, other_sections=("encoder_config", "projector_config"))
     reference_names = FORMER_PREFIXES
     conditions = (fitting_memory,)
 
@@ -194,5 +196,7 @@ class GraniteSpeechPlus(GraniteSpeech):
     """Source: modeling_granite_speech_plus.py of the reference."""
 
     reference = "GraniteSpeechPlusForConditionalGeneration"
+    model_types = ("granite_speech_plus",)
+    sections = Sections("granite", default_tie=True, other_sections=("encoder_config", "projector_config"))
 
     audio: GranitePlusEars

@@ -25,6 +25,8 @@ class GraniteMoe(AttentionDecoder):
     """Source: GraniteMoeDecoderLayer of the reference, modeling_granitemoe.py."""
 
     reference = "GraniteMoeForCausalLM"
+    gguf = "granitemoe"
+    is_section_type = True
     modules = {
         ".block_sparse_moe.input_linear": (".block_sparse_moe.experts.gate_up_proj",),
         ".block_sparse_moe.output_linear": (".block_sparse_moe.experts.down_proj",),
@@ -72,6 +74,9 @@ class GraniteMoeShared(GraniteMoe):
     """
 
     reference = "GraniteMoeSharedForCausalLM"
+    model_types = ("granitemoeshared",)
+    gguf = "granitemoe"
+    is_section_type = True
 
     d_shared_expert: Natural = hf("shared_intermediate_size", absent=0)
 

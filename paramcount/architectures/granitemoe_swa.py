@@ -37,6 +37,8 @@ class GraniteMoeSWA(GraniteMoeShared):
     """Source: GraniteMoeSWAAttention and GraniteMoeSWADecoderLayer of the reference, modeling_granitemoe_swa.py."""
 
     reference = "GraniteMoeSWAForCausalLM"
+    gguf = "granite_swa"
+    is_section_type = True
     conditions = (*GraniteMoeShared.conditions, not_null("attention_multiplier"))
     moe_names = NAMES
 

@@ -36,6 +36,8 @@ class GraniteMoeHybrid(Decoder):
     """Source: GraniteMoeHybridDecoderLayer of the reference."""
 
     reference = "GraniteMoeHybridForCausalLM"
+    gguf = "granitehybrid granitemoe granite"
+    is_section_type = True
     modules = GraniteMoe.modules
     rotated = "d_head"
     own_layer_types = True  # it has another name that counts before it

@@ -11,6 +11,7 @@ class Grok1(AttentionDecoder):
     """Source: model.py and run.py of xai-org/grok-1; modeling_grok1.py of hpcai-tech/grok-1, whose names these are."""
 
     reference = "Grok1ModelForCausalLM of hpcai-tech/grok-1"
+    model_types = ("grok-1",)
     base_model = "Grok1Model"
     rotated = "d_head"
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}

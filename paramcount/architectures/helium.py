@@ -11,6 +11,8 @@ class Helium(AttentionDecoder):
     """Source: modeling_helium.py of the reference."""
 
     reference = "HeliumForCausalLM"
+    is_section_type = True
+    task_heads = "GENERIC"
     rotated = "d_head"
     conditions = (padding_in_table(3),)
     defaults = {"vocab_size": 48000, "d_model": 2560, "n_layers": 24, "n_heads": 20, "n_kv_heads": 20, "d_head": 128}

@@ -36,6 +36,7 @@ class HrmText(Decoder):
     """Source: HrmTextModel and HrmTextStack of the reference; arXiv:2506.21734, section 2. `n_layers`: of one stack."""
 
     reference = "HrmTextForCausalLM"
+    is_section_type = True
     modules = {
         ".attn.gqkv_proj": tuple(f".self_attn.{name}_proj" for name in ("gate", "q", "k", "v")),
         ".attn.o_proj": (".self_attn.o_proj",),

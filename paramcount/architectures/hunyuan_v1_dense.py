@@ -24,6 +24,9 @@ class HunYuanDenseV1(AttentionDecoder):
     """Source: modeling_hunyuan_v1_dense.py of the reference."""
 
     reference = "HunYuanDenseV1ForCausalLM"
+    gguf = "hunyuan-dense"
+    is_section_type = True
+    task_heads = "SCORED"
     rotated = "d_head"
     conditions = (padding_in_table(0),)
     required_keys = ("rope_scaling.factor",)  # of dynamic scaling

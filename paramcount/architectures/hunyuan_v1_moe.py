@@ -56,6 +56,9 @@ class HunYuanMoEV1(AttentionDecoder):
     """Source: HunYuanMoEV1Attention and HunYuanMoEV1Gate of the reference, modeling_hunyuan_v1_moe.py."""
 
     reference = "HunYuanMoEV1ForCausalLM"
+    gguf = "hunyuan-moe"
+    is_section_type = True
+    task_heads = "SCORED"
     adapts_experts = True
     linear_routers = (".gate.wg.weight",)
     rotated = "d_head"

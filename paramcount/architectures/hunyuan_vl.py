@@ -34,6 +34,7 @@ from paramcount.parts.qwen_vision import PlacedImages
 from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp, places_of_patches
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.sections import Sections
 
 QKVO = ("q_proj", "k_proj", "v_proj", "o_proj")
 
@@ -88,6 +89,7 @@ class HunYuanVLText(HunYuanDenseV1):
     """Source: HunYuanVLTextModel of the reference."""
 
     reference = "HunYuanVLForConditionalGeneration"
+    model_types = ("hunyuan_vl_text",)
     reference_names = {"model.": ""}
     base_model = "HunYuanVLTextModel"
     conditions = (padding_in_table(0, "pad_id"),)
@@ -144,6 +146,7 @@ class HunYuanVL(PlacedImages):
     """Source: modeling_hunyuan_vl.py of the reference."""
 
     reference = "HunYuanVLForConditionalGeneration"
+    sections = Sections("hunyuan_vl_text", tie_rule="either", default_tie=True, ignores_model_type=True, is_flat=True)
     reference_names = {
         "model.": "model.language_model.",
         "vit.perceive.proj.0.": "model.vision_tower.patch_merger.proj_conv.",

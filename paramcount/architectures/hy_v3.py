@@ -23,6 +23,8 @@ class HYV3(AttentionDecoder):
     """Source: HYV3DecoderLayer and HYV3TopKRouter of the reference, modeling_hy_v3.py."""
 
     reference = "HYV3ForCausalLM"
+    gguf = "hy_v3"
+    is_section_type = True
     reference_names = {".shared_mlp.": ".shared_experts."}
     modules = {".router.gate": (".gate",)}
     rotated = "d_head"

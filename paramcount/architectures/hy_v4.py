@@ -37,6 +37,7 @@ class HYV4(RoutedLatentDecoder):
     """Source: modeling_hy_v4.py of the reference, HYV4DecoderLayer."""
 
     reference = "HYV4ForCausalLM"
+    is_section_type = True
     modules = {".linear_gate": (".gate_proj",)}
     float32 = (
         "e_score_correction_bias",

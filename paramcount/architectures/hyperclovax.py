@@ -16,6 +16,7 @@ class HyperClovaX(Llama):
     """Source: modeling_hyperclovax.py of the reference."""
 
     reference = "HyperCLOVAXForCausalLM"
+    is_section_type = True
 
     post_norm: Flag = hf("use_post_norm", absent=True)
 

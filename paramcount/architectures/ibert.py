@@ -34,6 +34,7 @@ class IBert(MaskedEncoder):
     """Source: arXiv:2101.01321, sections 3 and 4; modeling_ibert.py of the reference."""
 
     reference = "IBertForMaskedLM"
+    task_heads = "ROBERTA"
     conditions = (padding_inside(1, places=2), one_of("hidden_act", ("gelu",), "gelu"))
     prefix = "ibert."
     has_other_linear_layers = True  # QuantLinear is no linear layer to those who look for these

@@ -10,6 +10,7 @@ from paramcount.parts.attentions import Heads, attention
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ConfigJson, FieldValues, Natural, Positive, Sizes, hf, setting
+from paramcount.sizes.sections import Sections
 
 
 def has_enough_heads(js: ConfigJson, c: FieldValues) -> None:
@@ -48,6 +49,7 @@ class Idefics2(Multimodal):
     """Source: arXiv:2405.02246, section 3; modeling_idefics2.py of the reference. Images are of the largest size."""
 
     reference = "Idefics2ForConditionalGeneration"
+    sections = Sections("mistral", other_sections=("vision_config", "perceiver_config"))
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.connector."
     moved = ("model.", "model.text_model.")

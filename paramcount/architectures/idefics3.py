@@ -9,6 +9,7 @@ from paramcount.flow import Data, linear, merge_squares
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.siglip import SiglipVision
 from paramcount.sizes import Flag, Positive, derived, hf, setting
+from paramcount.sizes.sections import Sections
 
 
 class Idefics3Vision(SiglipVision):
@@ -24,6 +25,8 @@ class Idefics3(Multimodal):
     """Source: arXiv:2408.12637, section 4.1."""
 
     reference = "Idefics3ForConditionalGeneration"
+    gguf = "llama"
+    sections = Sections("llama")
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.connector."
     moved = ("model.", "model.text_model.")
@@ -44,3 +47,6 @@ class SmolVLM(Idefics3):
     """Source: arXiv:2504.05299, section 2."""
 
     reference = "SmolVLMForConditionalGeneration"
+    model_types = ("smolvlm",)
+    gguf = "llama"
+    sections = Sections("llama")

@@ -29,6 +29,7 @@ class Inkling(InklingText):
     """Source: modeling_inkling.py of the reference. Names as the reference saves them."""
 
     reference = "InklingForConditionalGeneration"
+    model_types = ("inkling_mm_model",)
     reference_names = {
         "model.llm.lm_head.": "lm_head.",
         "model.llm.": "model.language_model.",

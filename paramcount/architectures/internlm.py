@@ -22,6 +22,7 @@ class InternLM(Decoder):
     """Source: modeling_internlm.py of internlm/internlm-7b."""
 
     reference = "InternLMForCausalLM of internlm/internlm-7b"
+    gguf = "llama"
     rotated = "d_head"
     defaults = {"vocab_size": 103168, "d_model": 4096, "n_layers": 32}
 

@@ -14,6 +14,7 @@ class InternLM2(AttentionDecoder):
     """Source: arXiv:2403.17297, section 2.2; modeling_internlm2.py of internlm/internlm2-7b."""
 
     reference = "InternLM2ForCausalLM of internlm/internlm2-7b"
+    gguf = "internlm2"
     names = ("tok_embeddings", "layers", "norm")
     rotated = "d_head"
     defaults = {"vocab_size": 103168, "d_model": 4096, "n_layers": 32, "n_heads": 32}

@@ -9,6 +9,10 @@ from paramcount.sizes.conditions import padding_in_table
 class InternLM3(Llama):
     """Source: configuration_internlm3.py of the reference, which builds a LlamaForCausalLM."""
 
+    model_types = ("internlm3",)
+    gguf = "llama"
+    is_section_type = True
+
     conditions = (padding_in_table(2),)
     defaults = {"vocab_size": 128512, "n_layers": 48, "d_ff": 10240}
 

@@ -23,6 +23,7 @@ from paramcount.parts.composite import FORMER_PREFIXES, Multimodal
 from paramcount.parts.vision import States, VisionEncoder, embed_patches, encoder_mlp, select_states
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, setting
 from paramcount.sizes.conditions import one_of
+from paramcount.sizes.sections import Sections
 
 
 def sides(js: ConfigJson, key: str, absent: int) -> tuple[int, int]:
@@ -115,6 +116,8 @@ class InternVL(Multimodal):
     """
 
     reference = "InternVLForConditionalGeneration"
+    gguf = "qwen2 qwen3 qwen3moe internlm2 llama gpt-oss"
+    sections = Sections("qwen2", default_tie=True)
     reference_names = FORMER_PREFIXES
     projector: ClassVar[tuple[str, str, str]] = ("layer_norm", "linear_1", "linear_2")
 

@@ -10,6 +10,18 @@ from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.vision import embed_patches
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.conditions import one_of
+from paramcount.sizes.sections import Sections
+
+INTERNVL_LANGUAGES = {
+    "GptOssForCausalLM": "gpt_oss",
+    "InternLM2ForCausalLM": "internlm2",
+    "LlamaForCausalLM": "llama",
+    "Phi3ForCausalLM": "phi3",
+    "Qwen2ForCausalLM": "qwen2",
+    "Qwen3ForCausalLM": "qwen3",
+    "Qwen3MoeForCausalLM": "qwen3_moe",
+}
+H2OVL_LANGUAGES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "mistral"}
 
 
 def no_adapters(js: ConfigJson, c: FieldValues) -> None:
@@ -53,6 +65,7 @@ class InternVLChat(InternVL):
     """
 
     reference = "InternVLChatModel of OpenGVLab/InternVL2-8B"
+    sections = Sections("qwen2", section="llm_config", tie_rule="never", classes=INTERNVL_LANGUAGES)
     conditions = (no_adapters,)
     encoder_prefix = "vision_model."
     projector_prefix = "mlp1."
@@ -69,12 +82,16 @@ class H2OVLChat(InternVLChat):
     """Source: modeling_h2ovl_chat.py of h2oai/h2ovl-mississippi-2b: InternVL's layers around H2O Danube."""
 
     reference = "H2OVLChatModel of h2oai/h2ovl-mississippi-2b"
+    model_types = ("h2ovl_chat",)
+    sections = Sections("llama", section="llm_config", tie_rule="never", classes=H2OVL_LANGUAGES)
 
 
 class SkyworkChat(InternVLChat):
     """Source: arXiv:2504.05599; modeling_skywork_chat.py of Skywork/Skywork-R1V-38B: InternVL's layers."""
 
     reference = "SkyworkChatModel of Skywork/Skywork-R1V-38B"
+    model_types = ("skywork_chat",)
+    sections = Sections("qwen2", section="llm_config", tie_rule="never", classes={"Qwen2ForCausalLM": "qwen2"})
 
 
 class QianfanOCRVision(InternVision):
@@ -96,6 +113,8 @@ class QianfanOCR(InternVL):
     """Source: modeling_qianfan_ocr.py of the reference."""
 
     reference = "QianfanOCRForConditionalGeneration"
+    model_types = ("qianfan_ocr",)
+    sections = Sections("qwen3")
     reference_names = {
         "vision_model.embeddings.patch_embedding.": "model.vision_tower.embeddings.patch_embeddings.projection.",
         "vision_model.encoder.": "model.vision_tower.",

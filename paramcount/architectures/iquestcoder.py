@@ -17,6 +17,10 @@ def plain_attention(js: ConfigJson, c: FieldValues) -> None:
 class IQuestCoder(Llama):
     """Source: configuration_iquestcoder.py of the reference, which builds a LlamaForCausalLM."""
 
+    model_types = ("iquestcoder",)
+    gguf = "llama"
+    is_section_type = True
+
     conditions = (plain_attention, padding_in_table(None))
     defaults = {"vocab_size": 76800, "d_model": 5120, "n_layers": 80, "n_heads": 40, "d_ff": 27648}
 

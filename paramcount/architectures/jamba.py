@@ -57,6 +57,9 @@ class Jamba(Decoder):
     """Source: arXiv:2403.19887, section 3."""
 
     reference = "JambaForCausalLM"
+    gguf = "jamba"
+    is_section_type = True
+    task_heads = "SCORED"
     copied_modules = ("modeling_jamba",)
     names = ("embed_tokens", "layers", "final_layernorm")
     conditions = (

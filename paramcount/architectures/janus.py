@@ -23,6 +23,7 @@ from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
 from paramcount.parts.vq_vae import VqGan
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf, setting
 from paramcount.sizes.derivations import times_mlp_ratio
+from paramcount.sizes.sections import Sections
 
 
 def hidden_matrices(key: str) -> Any:
@@ -87,6 +88,8 @@ class Janus(Multimodal):
     """Source: modeling_janus.py of the reference. A text is read without what writes images."""
 
     reference = "JanusForConditionalGeneration"
+    gguf = "llama"
+    sections = Sections("llama", default_tie=True, other_sections=("vision_config", "vq_config"))
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.aligner."
     moved = ("model.", "model.language_model.")

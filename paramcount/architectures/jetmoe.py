@@ -12,6 +12,8 @@ class JetMoe(Decoder):
     """Source: arXiv:2404.07413, section 2. Each attention expert has n_kv_heads query heads."""
 
     reference = "JetMoeForCausalLM"
+    is_section_type = True
+    task_heads = "SCORED"
     linear_routers = (".router.layer.weight",)
     linear_by_component = False
     unused_keys = ("num_attention_heads",)

@@ -6,6 +6,7 @@ from paramcount.flow import Data, Unknown, Unreachable
 from paramcount.parts.classic import second_bias
 from paramcount.parts.encoders import ROBERTA_HEAD, PositionlessEncoder, embed_tokens, masked_head, rotary_attention
 from paramcount.parts.feed_forward import fused_gated_mlp, gated_mlp, plain_mlp
+from paramcount.parts.tasks import FIRST, POOLED, SPAN_OF_LABELS, TOKENS
 from paramcount.sizes import (
     Condition,
     Flag,
@@ -32,6 +33,11 @@ class JinaEmbeddingsV3(PositionlessEncoder):
     """
 
     reference = "JinaEmbeddingsV3ForMaskedLM"
+    task_heads = {
+        "ForSequenceClassification": FIRST,
+        "ForTokenClassification": TOKENS,
+        "ForQuestionAnswering": SPAN_OF_LABELS,
+    }
     reference_names = {"roberta.encoder.": "roberta."}
     rotated = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(1), positions_from(0))
@@ -80,6 +86,8 @@ class Gte(JinaEmbeddingsV3):
     """
 
     reference = "GteForMaskedLM"
+    model_types = ("gte",)
+    task_heads = {"ForSequenceClassification": POOLED, "ForTokenClassification": TOKENS}
     reference_names = {"gte.encoder.layer.": "gte.layers."}
     conditions = (padding_in_table(1),)
     prefix = "gte."
@@ -124,6 +132,8 @@ class NomicBert(JinaEmbeddingsV3):
     """
 
     reference = "NomicBertForMaskedLM"
+    model_types = ("nomic_bert",)
+    task_heads = {"ForSequenceClassification": POOLED, "ForTokenClassification": TOKENS}
     reference_names = {"nomic_bert.encoder.": "nomic_bert."}
     copied_modules = ("modeling_hf_nomic_bert",)
     conditions = (padding_inside(0), positions_from(0))

@@ -51,6 +51,7 @@ class KimiLinear(RoutedLatentDecoder):
     """
 
     reference = "KimiLinearForCausalLM"
+    gguf = "kimi-linear"
     reference_names = {
         ".block_sparse_moe.": ".mlp.",
         ".self_attn.f_a_proj.": ".self_attn.forget_gate.f_a_proj.",

@@ -10,6 +10,7 @@ from paramcount.parts.composite import Multimodal
 from paramcount.parts.moonvit import MoonViT
 from paramcount.parts.vision import places_of_patches
 from paramcount.sizes import Positive, hf, setting
+from paramcount.sizes.sections import Sections
 
 
 class KimiVLVision(MoonViT):
@@ -45,6 +46,7 @@ class KimiVL(Kimi):
     """
 
     reference = "KimiVLForConditionalGeneration of moonshotai/Kimi-VL-A3B-Instruct"
+    sections = Sections("deepseek_v3", tie_rule="text", ignores_model_type=True)
     projector = ("linear_1", "linear_2")
 
     vision: KimiVLVision
@@ -56,6 +58,8 @@ class KimiK25(Kimi):
     """Source: modeling_kimi_k25.py of the reference. Frames of a video are averaged; an image is one."""
 
     reference = "Kimi_K25ForConditionalGeneration"
+    model_types = ("kimi_k25",)
+    sections = Sections("deepseek_v3", default_tie=True, old_type="kimi_k2")
     reference_names = {
         "vision_tower.encoder.blocks.": "model.vision_tower.layers.",
         "vision_tower.encoder.": "model.vision_tower.",

@@ -16,6 +16,7 @@ class Kolibri1(AttentionDecoder):
     """Source: Kolibri1DecoderLayer and Kolibri1TopKRouter of the reference, modeling_kolibri1.py."""
 
     reference = "Kolibri1ForCausalLM"
+    is_section_type = True
     rotated = "d_head"
     conditions = (padding_in_table(None),)
     defaults = {"vocab_size": 128000, "d_model": 2560, "n_layers": 50, "n_heads": 48, "n_kv_heads": 4, "d_head": 128}

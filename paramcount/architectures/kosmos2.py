@@ -152,6 +152,7 @@ class Kosmos2(Sizes):
     is_causal: ClassVar[Any] = True  # its attention has a mask of its own
 
     reference = "Kosmos2ForConditionalGeneration"
+    model_types = ("kosmos-2",)
 
     vision: Kosmos2Vision
     text: Kosmos2Text
@@ -202,6 +203,7 @@ class Kosmos25(Kosmos2):
     """Source: arXiv:2309.11419, section 2.1."""
 
     reference = "Kosmos2_5ForConditionalGeneration"
+    model_types = ("kosmos-2.5",)
 
     vision: Kosmos25Vision  # type: ignore[assignment]
     text: Kosmos25Text  # type: ignore[assignment]

@@ -58,6 +58,8 @@ class Laguna(Decoder):
     """Source: LagunaAttention and LagunaTopKRouter of the reference, modeling_laguna.py."""
 
     reference = "LagunaForCausalLM"
+    gguf = "laguna"
+    is_section_type = True
     reference_names = {".shared_expert.": ".shared_experts."}
     conditions = (weighs_outputs, padding_in_table(None))
     defaults = {"vocab_size": 100352, "d_model": 2048, "n_layers": 40}

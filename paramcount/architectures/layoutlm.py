@@ -5,6 +5,7 @@ from typing import ClassVar
 from paramcount.flow import Data, Unreachable, lookup
 from paramcount.parts.classic import second_bias
 from paramcount.parts.encoders import MaskedEncoder, embed_tokens, post_norm_layer
+from paramcount.parts.tasks import POOLED, SPAN_OF_LABELS, TOKENS
 from paramcount.sizes import Flag, Positive, hf
 
 # {what is looked up: its table}; edges of one axis share theirs
@@ -15,6 +16,11 @@ class LayoutLM(MaskedEncoder):
     """Source: arXiv:1912.13318, section 2.2; LayoutLMEmbeddings of the reference."""
 
     reference = "LayoutLMForMaskedLM"
+    task_heads = {
+        "ForSequenceClassification": POOLED,
+        "ForTokenClassification": TOKENS,
+        "ForQuestionAnswering": SPAN_OF_LABELS,
+    }
     prefix = "layoutlm."
     pooled: ClassVar[bool] = True
 

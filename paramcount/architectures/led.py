@@ -9,6 +9,7 @@ from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Unreachable, block, given, layers, linear, lookup
 from paramcount.parts.classic import encoder_stack, unread_table
 from paramcount.parts.seq2seq import Seq2Seq, post_norm_layer
+from paramcount.parts.tasks import SPAN
 from paramcount.sizes import Positive, Widths, hf
 from paramcount.sizes.conditions import padding_inside
 
@@ -17,6 +18,7 @@ class LED(Seq2Seq):
     """Source: arXiv:2004.05150, section 7; LEDEncoderLayer and LEDDecoderLayer of the reference."""
 
     reference = "LEDForConditionalGeneration"
+    task_heads = {"ForQuestionAnswering": SPAN}
     conditions = (padding_inside(1), windows_fill_the_text("attention_window"))
     layer = post_norm_layer
     norms_embedding = True

@@ -48,6 +48,8 @@ class Lfm2(Decoder):
     """Source: Lfm2DecoderLayer of the reference."""
 
     reference = "Lfm2ForCausalLM"
+    gguf = "lfm2"
+    is_section_type = True
     names = ("embed_tokens", "layers", "embedding_norm")
     choose: ClassVar[Callable[..., Data]]  # router logits to the weights of the experts, if there are any
     unused_keys = ("block_dim", "conv_dim", "conv_dim_out")
@@ -98,6 +100,9 @@ class Lfm2MoE(Lfm2):
     """Source: Lfm2MoeDecoderLayer of the reference. There is no default for the kinds of layers."""
 
     reference = "Lfm2MoeForCausalLM"
+    model_types = ("lfm2_moe",)
+    gguf = "lfm2moe"
+    is_section_type = True
     defaults = {"d_model": 2048}
 
     layer_types: Words = hf()

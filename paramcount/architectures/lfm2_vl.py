@@ -8,12 +8,14 @@ from paramcount.flow import Data, activate, layer_norm, linear, merge_squares
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.vision import places_of_patches
 from paramcount.sizes import Flag, Positive, Tower, hf, setting
+from paramcount.sizes.sections import Sections
 
 
 class Lfm2VL(Multimodal):
     """Source: modeling_lfm2_vl.py of the reference."""
 
     reference = "Lfm2VlForConditionalGeneration"
+    sections = Sections("lfm2", default_tie=True, has_old_tie_key=True, default_encoder="siglip2_vision_model")
     places = places_of_patches
     encoder_prefix = "model.vision_tower."
     projector_prefix = "model.multi_modal_projector."

@@ -38,6 +38,7 @@ class Lfm3(Decoder):
     """Source: Lfm3DecoderLayer of the reference."""
 
     reference = "Lfm3ForCausalLM"
+    is_section_type = True
     modules = {".self_attn.gate_proj": (".self_attn.g_proj",)}
     names = ("embed_tokens", "layers", "embedding_norm")
     rotated = "d_head"

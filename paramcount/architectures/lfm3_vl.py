@@ -24,6 +24,7 @@ from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.vision import VisionEncoder
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Words, derived, hf, per_layer, setting
 from paramcount.sizes.rotary_settings import rotary
+from paramcount.sizes.sections import Sections
 
 ROWS_AND_COLUMNS = Axes((1, 1), "restarted")
 
@@ -88,6 +89,7 @@ class Lfm3VL(Multimodal):
     """Source: modeling_lfm3_vl.py of the reference."""
 
     reference = "Lfm3VlForConditionalGeneration"
+    sections = Sections("lfm3", default_tie=True)
     modules = {".patchifier": (".patch_embed",)}
     encoder_prefix = "model.vision_tower."
     projector_prefix = "model.multi_modal_projector."

@@ -13,6 +13,9 @@ class Llama(AttentionDecoder):
     """Source: arXiv:2302.13971, section 2.2; grouped-query attention arXiv:2307.09288, section 2.2."""
 
     reference = "LlamaForCausalLM"
+    gguf = "llama"
+    is_section_type = True
+    task_heads = "GENERIC_MOVED"
     rotated = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}

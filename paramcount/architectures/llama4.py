@@ -68,6 +68,9 @@ class Llama4Text(AttentionDecoder):
     """Source: Llama4TextAttention and Llama4TextMoe of the reference, modeling_llama4.py."""
 
     reference = "Llama4ForCausalLM"
+    model_types = ("llama4_text",)
+    gguf = "llama4"
+    is_section_type = True
     linear_subclasses = (".feed_forward.router.weight",)
     base_model = "Llama4TextModel"
     rotated = "d_head"
@@ -132,6 +135,9 @@ class Llama4Text(AttentionDecoder):
 class Llama4TextOf(Llama4Text):
     """The language model of a config that has a tower too."""
 
+    model_types = ("llama4.Llama4ForCausalLM",)
+    gguf = "llama4"
+
     section = "text_config"
 
 
@@ -184,6 +190,7 @@ class Llama4(SeeingDecoder, Llama4TextOf):
     """Source: modeling_llama4.py of the reference."""
 
     reference = "Llama4ForConditionalGeneration"
+    gguf = "llama4"
     base_model = ""
     prefix = "language_model.model."
     encoder_prefix = "vision_model."

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
+from paramcount.architectures.qwen3 import SMALL_QWEN_3
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import (
     Data,
@@ -19,12 +20,45 @@ from paramcount.flow import (
     reshape,
     rms_norm,
 )
+from paramcount.parts.clip import CLIP
 from paramcount.parts.composite import FORMER_PREFIXES, Multimodal
+from paramcount.parts.pixtral import PIXTRAL
 from paramcount.parts.vision import places_of_patches
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Tower, derived, hf, setting
 from paramcount.sizes.conditions import encoder_has_image_size
+from paramcount.sizes.sections import Sections
 
 VIEWS = ("vision_feature_layer",)  # the keys of the layers that are looked at; the first that is there counts
+
+
+MISTRAL_3 = {
+    "head_dim": 128,
+    "hidden_size": 5120,
+    "intermediate_size": 32768,
+    "num_attention_heads": 32,
+    "num_hidden_layers": 40,
+    "num_key_value_heads": 8,
+    "sliding_window": None,
+    "vocab_size": 131072,
+}
+LIGHTON = SMALL_QWEN_3 | {"head_dim": 128, "sliding_window": None, "vocab_size": 151936}
+PALIGEMMA = {
+    "hidden_size": 2048,
+    "num_hidden_layers": 18,
+    "intermediate_size": 16384,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 1,
+    "vocab_size": 257152,
+}
+PALIGEMMA_VISION = {
+    "hidden_size": 1152,
+    "intermediate_size": 4096,
+    "patch_size": 14,
+    "image_size": 224,
+    "num_hidden_layers": 27,
+    "num_attention_heads": 16,
+    "vision_use_head": False,
+}
 
 
 def n_views(absent: int | tuple[int, ...], keys: tuple[str, ...] = VIEWS) -> Any:
@@ -57,6 +91,8 @@ class Llava(Multimodal):
     """Source: arXiv:2304.08485, section 4.1; two matrices in the projector arXiv:2310.03744, section 3.2."""
 
     reference = "LlavaForConditionalGeneration"
+    gguf = "llama qwen2 mistral3 gemma"
+    sections = Sections("llama", tie_rule="either", default_encoder="clip_vision_model", default_encoder_section=CLIP)
     reference_names = FORMER_PREFIXES
 
     vision: SerializeAsAny[Tower]
@@ -85,6 +121,8 @@ class VipLlava(Llava):
     """Several layers are looked at, and normalized. Source: arXiv:2312.00784, section 3.1."""
 
     reference = "VipLlavaForConditionalGeneration"
+    model_types = ("vipllava",)
+    sections = Sections("llama", default_encoder="clip_vision_model", default_encoder_section=CLIP)
 
     n_views: Positive = n_views((-2, -5, -8, -11, 6), ("vision_feature_layers", *VIEWS))
     projector_bias: Flag = derived(lambda js, c: True)
@@ -104,6 +142,15 @@ class PaliGemma(Multimodal):
     """
 
     reference = "PaliGemmaForConditionalGeneration"
+    model_types = ("paligemma",)
+    sections = Sections(
+        "gemma",
+        default_tie=True,
+        default_section=PALIGEMMA,
+        supported_types=("gemma", "gemma2", "gemma3_text"),
+        default_encoder="siglip_vision_model",
+        default_encoder_section=PALIGEMMA_VISION,
+    )
     reference_names = FORMER_PREFIXES
     conditions = (encoder_has_image_size,)
     added_keys = {"language": {"use_bidirectional_attention": True}}
@@ -121,6 +168,15 @@ class Mistral3(Llava):
     """Squares of merge_size patches a side become one. Source: modeling_mistral3.py of the reference."""
 
     reference = "Mistral3ForConditionalGeneration"
+    model_types = ("mistral3",)
+    gguf = "mistral3 mistral4 llama"
+    sections = Sections(
+        "mistral",
+        default_tie=True,
+        default_section=MISTRAL_3,
+        default_encoder="pixtral",
+        default_encoder_section=PIXTRAL,
+    )
     absent_sections = {"language": {"rms_norm_eps": 1e-5, "rope_theta": 1e9, "sliding_window": None}}
     places = places_of_patches
     defaults = {"projector_bias": False}
@@ -148,6 +204,10 @@ class LightOnOcr(Mistral3):
     """Source: arXiv:2601.14251, section 2; modeling_lighton_ocr.py of the reference."""
 
     reference = "LightOnOcrForConditionalGeneration"
+    model_types = ("lighton_ocr",)
+    sections = Sections(
+        "qwen3", default_tie=True, default_section=LIGHTON, default_encoder="pixtral", default_encoder_section=PIXTRAL
+    )
     reference_names = {}
     absent_sections = {"language": {"rope_theta": 1e6}}
     encoder_prefix = "model.vision_encoder."

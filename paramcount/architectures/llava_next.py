@@ -21,17 +21,24 @@ from paramcount.flow import (
     other_tokens,
     patch_places,
 )
+from paramcount.parts.clip import CLIP
 from paramcount.parts.composite import Multimodal
+from paramcount.parts.siglip import SIGLIP
 from paramcount.sizes import Flag, Positive, derived, hf, setting
 from paramcount.sizes.conditions import encoder_has_image_size, one_of
+from paramcount.sizes.sections import Sections
 
 POOLS = ("average", "max", "conv")
+
+
+SMALL_CLIP = CLIP | {"image_size": 224}
 
 
 class LlavaNext(Llava):
     """Source: modeling_llava_next.py of the reference."""
 
     reference = "LlavaNextForConditionalGeneration"
+    sections = Sections("llama", default_encoder="clip_vision_model", default_encoder_section=CLIP)
 
     def see(c: Any) -> Data:
         def end(x: Data) -> Data:
@@ -47,6 +54,8 @@ class LlavaNextVideo(LlavaNext):
     """
 
     reference = "LlavaNextVideoForConditionalGeneration"
+    model_types = ("llava_next_video",)
+    sections = Sections("llama", tie_rule="either", default_encoder="clip_vision_model", default_encoder_section=CLIP)
     conditions = (one_of("spatial_pool_mode", POOLS, "average"), encoder_has_image_size)
 
     is_convolved: Flag = derived(lambda js, c: js.get("spatial_pool_mode", "average") == "conv")
@@ -83,6 +92,10 @@ class LlavaOneVision(LlavaNext):
     """Source: arXiv:2408.03326, section 3."""
 
     reference = "LlavaOnevisionForConditionalGeneration"
+    model_types = ("llava_onevision",)
+    sections = Sections(
+        "qwen2", tie_rule="either", default_encoder="siglip_vision_model", default_encoder_section=SIGLIP
+    )
 
     n_views: Positive = n_views(-1)
 
@@ -95,6 +108,8 @@ class VideoLlava(Llava):
     """Source: arXiv:2311.10122, section 3.1."""
 
     reference = "VideoLlavaForConditionalGeneration"
+    model_types = ("video_llava",)
+    sections = Sections("llama", default_encoder="clip_vision_model", default_encoder_section=SMALL_CLIP)
     encoder_prefix = "image_tower."
 
     video_token = setting("video_token_index", "video_token_id", default=32001)

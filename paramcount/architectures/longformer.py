@@ -74,6 +74,7 @@ class Longformer(MaskedEncoder):
     """Source: arXiv:2004.05150, section 3; LongformerSelfAttention of the reference."""
 
     reference = "LongformerForMaskedLM"
+    task_heads = "ROBERTA"
     conditions = (padding_inside(1, places=2), windows_fill_the_text("attention_window"))
     prefix = "longformer."
 

@@ -52,6 +52,7 @@ class LongT5Encoder(LongT5):
     """The encoder alone."""
 
     reference = "LongT5EncoderModel"
+    model_types = ("longt5.LongT5EncoderModel",)
     conditions = OF_AN_ENCODER
 
     def forward(c, tokens: Data) -> Data:

@@ -3,6 +3,8 @@
 An entity has the mean of the positions of its words. The LM head is not tied; that of entities is.
 """
 
+from typing import Any
+
 from paramcount.flow import (
     Data,
     Unreachable,
@@ -21,16 +23,27 @@ from paramcount.flow import (
 )
 from paramcount.parts.classic import first_pooled
 from paramcount.parts.encoders import MaskedEncoder, bert_mlp, embed_tokens
+from paramcount.parts.tasks import BERT, SPAN_OF_LABELS, TOKENS
 from paramcount.sizes import Flag, Positive, hf, setting
 from paramcount.sizes.conditions import padding_inside
 
 QUERIES = (("query", "w2e_query"), ("e2w_query", "e2e_query"))  # of words and of entities: for words, for entities
 
 
+def words_of_luke(c: Any, tokens: Data) -> Data:
+    """LUKE without its pooler, which the class for language modelling has."""
+    words: Data = c.forward(tokens, head=False, pooler=False)
+    return words
+
+
 class Luke(MaskedEncoder):
     """Source: arXiv:2010.01057, section 3; modeling_luke.py of the reference."""
 
     reference = "LukeForMaskedLM"
+    task_heads = BERT | {
+        "ForTokenClassification": TOKENS._replace(body=words_of_luke),
+        "ForQuestionAnswering": SPAN_OF_LABELS._replace(body=words_of_luke),
+    }
     conditions = (padding_inside(1, places=2),)
     prefix = "luke."
     defaults = {"vocab_size": 50267}

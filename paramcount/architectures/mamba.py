@@ -11,6 +11,7 @@ class Mamba(Decoder):
     """Source: arXiv:2312.00752, section 3.4."""
 
     reference = "MambaForCausalLM"
+    gguf = "mamba"
     not_adapted = ("out_proj", "conv1d")
     prefix = "backbone."
     names = ("embeddings", "layers", "norm_f")
@@ -37,6 +38,8 @@ class FalconMamba(Mamba):
     """Mamba with norms, which have no weights, on step, B and C. Source: arXiv:2410.05355, section 2."""
 
     reference = "FalconMambaForCausalLM"
+    model_types = ("falcon_mamba",)
+    gguf = "mamba"
 
     mixer_norm_eps = setting("mixer_rms_eps", default=1e-6)
 

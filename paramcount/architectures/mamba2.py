@@ -11,6 +11,7 @@ class Mamba2(Decoder):
     """Source: arXiv:2405.21060, section 7."""
 
     reference = "Mamba2ForCausalLM"
+    gguf = "mamba2"
     not_adapted = ("out_proj", "conv1d")
     prefix = "backbone."
     names = ("embeddings", "layers", "norm_f")

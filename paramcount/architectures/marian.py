@@ -44,6 +44,7 @@ class MarianDecoder(TiedDecoder):
     """Source: arXiv:1804.00344; modeling_marian.py of the reference."""
 
     reference = "MarianForCausalLM"
+    model_types = ("marian.MarianForCausalLM",)
     conditions = (padding_inside(58100, "target_vocab_size"),)
     defaults = {"vocab_size": 58101}
 

@@ -14,9 +14,11 @@ class MBart(MBartStacks, Seq2Seq):
     """Source: arXiv:2001.08210, section 2.2; order of operations: MBartModel."""
 
     reference = "MBartForConditionalGeneration"
+    task_heads = "BART"
 
 
 class MBartDecoder(MBartStacks, TiedDecoder):
     """Source: arXiv:2001.08210, section 2.2; order of operations: MBartModel."""
 
     reference = "MBartForCausalLM"
+    model_types = ("mbart.MBartForCausalLM",)

@@ -29,6 +29,8 @@ class Mellum(AttentionDecoder):
     """Source: modeling_mellum.py of the reference."""
 
     reference = "MellumForCausalLM"
+    gguf = "mellum"
+    is_section_type = True
     adapts_experts = True
     rotated = "d_head"
     conditions = (one_mtp_layer, not_null("num_experts"), padding_in_table(None))

@@ -47,6 +47,8 @@ class MiMoV2Flash(AttentionDecoder):
     """Source: arXiv:2601.02780, section 2; MiMoV2FlashAttention and MiMoV2FlashTopkRouter of the reference."""
 
     reference = "MiMoV2FlashForCausalLM"
+    gguf = "mimo2"
+    is_section_type = True
     conditions = (grouped_routing(1, 1), not_null("n_routed_experts"), padding_in_table(None))
     defaults = {"vocab_size": 152576, "d_model": 4096, "n_layers": 48, "n_heads": 64, "d_head": 192}
 

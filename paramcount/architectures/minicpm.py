@@ -49,6 +49,7 @@ class MiniCPM(AttentionDecoder):
     """Source: modeling_minicpm.py of openbmb/MiniCPM-2B-sft-bf16 and openbmb/MiniCPM-MoE-8x2B."""
 
     reference = "MiniCPMForCausalLM of openbmb/MiniCPM-2B-sft-bf16"
+    gguf = "minicpm"
     rotated = "d_head"
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 

@@ -28,6 +28,9 @@ class MiniCPM3(LatentDecoder):
     """Source: modeling_minicpm3.py of the reference, MiniCPM3DecoderLayer; the scales arXiv:2404.06395."""
 
     reference = "MiniCPM3ForCausalLM"
+    gguf = "minicpm3"
+    is_section_type = True
+    task_heads = "SCORED"
     rotated = "d_rope"
     conditions = (latent_heads_stay_whole(40), padding_in_table(None))
     defaults = {"vocab_size": 73448, "d_model": 2560, "n_layers": 62}

@@ -14,6 +14,9 @@ from paramcount.parts.composite import with_language
 from paramcount.parts.siglip import SiglipVision
 from paramcount.parts.vision import States
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes.sections import Sections
+
+MINICPM_V = {"2.5": "llama", "2.6": "qwen2", "4.0": "llama", "4.5": "qwen3"}
 
 
 def vision_is_given(js: ConfigJson, c: FieldValues) -> None:
@@ -40,6 +43,7 @@ class MiniCPMV(Sizes):
     """
 
     reference = "MiniCPMV of openbmb/MiniCPM-V-2_6"
+    sections = Sections("qwen2", is_flat=True, versions=MINICPM_V)
     conditions = (vision_is_given,)
 
     language: SerializeAsAny[Sizes]

@@ -27,6 +27,7 @@ from paramcount.flow import (
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.vision import VisionEncoder, embed_patches
 from paramcount.sizes import ConfigJson, FieldValues, Natural, Positive, derived, hf, setting
+from paramcount.sizes.sections import Sections
 
 
 def layers_before(js: ConfigJson, c: FieldValues) -> int:
@@ -84,6 +85,7 @@ class MiniCPMV46(Multimodal):
     """Source: modeling_minicpmv4_6.py of the reference."""
 
     reference = "MiniCPMV4_6ForConditionalGeneration"
+    sections = Sections("qwen3_5_text")
     unused_keys = ("image_size", "merge_kernel_size")
     encoder_prefix = "model.vision_tower."
     projector_prefix = "model.merger."
@@ -132,6 +134,8 @@ class MiniCPMV47(MiniCPMV46):
     """
 
     reference = "MiniCPMV4_7ForConditionalGeneration"
+    model_types = ("minicpmv4_7",)
+    sections = Sections("qwen3_5_text")
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         if not hasattr(c.language, "axes"):
@@ -150,3 +154,5 @@ class MiniCPMOcr(MiniCPMV46):
     """Source: modeling_minicpm_ocr.py of the reference."""
 
     reference = "MiniCPMOcrForConditionalGeneration"
+    model_types = ("minicpm_ocr",)
+    sections = Sections("qwen3_5_text", default_tie=True)

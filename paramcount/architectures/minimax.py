@@ -25,6 +25,8 @@ class MiniMax(Decoder):
     """Source: arXiv:2501.08313, section 2; MiniMaxDecoderLayer of the reference."""
 
     reference = "MiniMaxForCausalLM"
+    is_section_type = True
+    task_heads = "GENERIC_SPAN"
     modules = {".block_sparse_moe.experts": (".mlp.experts",), ".block_sparse_moe.gate": (".mlp.gate",)}
     adapts_experts = True
     rotated = "d_head"

@@ -37,6 +37,8 @@ class MiniMaxM2(AttentionDecoder):
     """
 
     reference = "MiniMaxM2ForCausalLM"
+    gguf = "minimax-m2"
+    is_section_type = True
     copied_modules = ("modeling_minimax_m2",)
     modules = {".block_sparse_moe.experts": (".mlp.experts",), ".block_sparse_moe.gate": (".mlp.gate",)}
     adapts_experts = True

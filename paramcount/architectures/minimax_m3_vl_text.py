@@ -53,6 +53,7 @@ class MiniMaxM3Text(AttentionDecoder):
     """Source: MiniMaxM3VLDecoderLayer and MiniMaxM3VLIndexer of the reference."""
 
     reference = "MiniMaxM3VLForCausalLM"
+    is_section_type = True
     base_model = "MiniMaxM3VLTextModel"
     indexer: ClassVar[str] = "indexer."  # in front of the names of its matrices
     unused_keys: ClassVar[tuple[str, ...]] = ("rotary_dim",)

@@ -111,3 +111,4 @@ class MiniMaxM1(MiniMaxText01):
     """Source: arXiv:2506.13585; modeling_minimax_m1.py of MiniMaxAI/MiniMax-M1-80k: the same layers."""
 
     reference = "MiniMaxM1ForCausalLM of MiniMaxAI/MiniMax-M1-80k"
+    model_types = ("minimax_m1",)

@@ -16,6 +16,8 @@ class Ministral(Mistral):
     """Source: modeling_ministral.py of the reference, which needs head_dim and a window whatever the layers are."""
 
     reference = "MinistralForCausalLM"
+    is_section_type = True
+    task_heads = "GENERIC_MOVED"
     conditions = (padding_in_table(None),)
 
     d_head: Positive = hf()

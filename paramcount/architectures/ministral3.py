@@ -58,6 +58,9 @@ class Ministral3(Mistral):
     """Source: modeling_ministral3.py of the reference."""
 
     reference = "Ministral3ForCausalLM"
+    gguf = "mistral3 llama"
+    is_section_type = True
+    task_heads = "GENERIC_SPAN"
     conditions = (padding_in_table(11), one_mask(), growth_is_stated())
     defaults = {"vocab_size": 131072, "n_layers": 34, "window": None}
 

@@ -12,6 +12,9 @@ class Mistral(AttentionDecoder):
     """Source: arXiv:2310.06825, section 2."""
 
     reference = "MistralForCausalLM"
+    gguf = "llama mistral3"
+    is_section_type = True
+    task_heads = "GENERIC_SPAN"
     rotated = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), one_mask())
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}

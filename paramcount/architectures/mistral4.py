@@ -49,6 +49,9 @@ class Mistral4(LatentMixture):
     """Source: modeling_mistral4.py of the reference."""
 
     reference = "Mistral4ForCausalLM"
+    gguf = "mistral4"
+    is_section_type = True
+    task_heads = "GENERIC"
     adapts_experts = False
     rotated = "d_rope"
     conditions = (

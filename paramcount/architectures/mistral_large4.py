@@ -43,12 +43,23 @@ from paramcount.sizes.conditions import routed_sparse_attention
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.layer_types import dense_by_type, first_dense
 from paramcount.sizes.rules import check_at_most, check_layer_indices, check_rotated_in_pairs
+from paramcount.sizes.sections import Sections
 
 SCALED = {  # the reference's default of rope_parameters
     "rope_type": "yarn", "rope_theta": 10_000.0, "factor": 2048.0, "original_max_position_embeddings": 512,
     "beta_fast": 32.0, "beta_slow": 1.0, "attention_factor": 1.0,
 }  # fmt: skip
 OWN, LENT, BORROWED = "own", "lent", "borrowed"
+
+
+LARGE_PIXTRAL = {
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "patch_size": 14,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 16,
+    "hidden_act": "silu",
+}
 
 
 def sources(js: ConfigJson, c: FieldValues) -> list[int]:
@@ -109,6 +120,7 @@ class MistralLarge4Text(RoutedLatentDecoder):
     """
 
     reference = "MistralLarge4ForConditionalGeneration"
+    model_types = ("mistral_large4_text",)
     reference_names = {"model.": ""}
     base_model = "MistralLarge4TextModel"
     rotated = "d_rope"
@@ -259,6 +271,12 @@ class MistralLarge4(Mistral3):
     """Source: modeling_mistral_large4.py of the reference."""
 
     reference = "MistralLarge4ForConditionalGeneration"
+    sections = Sections(
+        "mistral_large4_text",
+        ignores_model_type=True,
+        default_encoder="pixtral",
+        default_encoder_section=LARGE_PIXTRAL,
+    )
     reference_names = {}
     encoder_prefix = "model.vision_tower."
     projector_prefix = "model.multi_modal_projector."

@@ -11,6 +11,9 @@ class Mixtral(AttentionDecoder):
     """Source: arXiv:2401.04088, section 2. In the released files w1 is the gate, w3 up and w2 down."""
 
     reference = "MixtralForCausalLM"
+    gguf = "llama"
+    is_section_type = True
+    task_heads = "GENERIC_SPAN"
     modules = {".block_sparse_moe.experts": (".mlp.experts",), ".block_sparse_moe.gate": (".mlp.gate",)}
     adapts_experts = True
     rotated = "d_head"

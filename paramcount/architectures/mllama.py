@@ -79,6 +79,7 @@ class MllamaText(AttentionDecoder):
     """
 
     reference = "MllamaForCausalLM"
+    model_types = ("mllama_text_model",)
     base_model = "MllamaTextModel"
     rotated = "d_head"
     conditions = (padding_in_table(128004, more=8),)
@@ -125,6 +126,8 @@ class MllamaText(AttentionDecoder):
 
 class MllamaTextOf(MllamaText):
     """The language model of a config that has a vision encoder too."""
+
+    model_types = ("mllama.MllamaForCausalLM",)
 
     section = "text_config"
 

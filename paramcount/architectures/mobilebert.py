@@ -64,6 +64,7 @@ class MobileBert(MaskedEncoder):
     """Source: arXiv:2004.02984, section 3; MobileBertLayer of the reference."""
 
     reference = "MobileBertForMaskedLM"
+    task_heads = "BERT_SENTENCES"
     conditions = (padding_inside(0), one_of("normalization_type", ("no_norm", "layer_norm"), "no_norm"))
     prefix = "mobilebert."
     linear_heads = ("cls.predictions.dense.weight",)

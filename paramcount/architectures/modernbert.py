@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 from paramcount.architectures.modernbert_decoder import ModernBertDecoder, full_first, transform_states
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, lookup
+from paramcount.parts import task_heads as heads
 from paramcount.parts.decoders import head
 from paramcount.parts.encoders import PositionlessEncoder, rotary_attention
 from paramcount.parts.feed_forward import fused_gated_mlp
+from paramcount.parts.tasks import LABELS, TaskHead, two_labels
 from paramcount.sizes import (
     ABSENT,
     SLIDING,
@@ -44,6 +46,14 @@ class ModernBert(PositionlessEncoder):
     """Source: arXiv:2412.13663, section 2.1; ModernBertEncoderLayer of the reference."""
 
     reference = "ModernBertForMaskedLM"
+    task_heads = {
+        "ForSequenceClassification": TaskHead(heads.transform_then(lambda c: c.n_labels, is_pooled=True), LABELS),
+        "ForTokenClassification": TaskHead(heads.transform_then(lambda c: c.n_labels, is_pooled=False), LABELS),
+        "ForQuestionAnswering": TaskHead(
+            heads.transform_then(lambda c: c.n_labels, is_pooled=False), LABELS, (two_labels,)
+        ),
+        "ForMultipleChoice": TaskHead(heads.transform_then(lambda c: 1, is_pooled=True), {}),
+    }
     rotated = "d_head"
     conditions = (padding_in_table(50283), ropes_of_kinds_alone, angles_fit_heads)
     prefix = "model."

@@ -7,9 +7,11 @@ from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, layer_norm, linear
+from paramcount.parts import task_heads as heads
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import fused_gated_mlp
+from paramcount.parts.tasks import LABELS, TaskHead
 from paramcount.sizes import (
     SLIDING,
     Flag,
@@ -55,6 +57,8 @@ class ModernBertDecoder(Decoder):
     """
 
     reference = "ModernBertDecoderForCausalLM"
+    model_types = ("modernbert-decoder",)
+    task_heads = {"ForSequenceClassification": TaskHead(heads.classify_normed, LABELS)}
     rotated = "d_head"
     conditions = (padding_in_table(50283), ropes_of_kinds_alone, not_null("pad_token_id"))
     defaults = {"vocab_size": 50368, "d_model": 768, "n_layers": 22}

@@ -6,16 +6,24 @@ from typing import Any, ClassVar
 
 from paramcount.architectures import modernbert, ultrabert
 from paramcount.flow import Data, block, insert, linear, merge_squares, rms_norm
+from paramcount.parts import task_heads as heads
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.siglip import SiglipVision
+from paramcount.parts.tasks import LABELS, TOKENS, TaskHead
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf, setting
 from paramcount.sizes.conditions import one_of
+from paramcount.sizes.sections import Sections
 
 
 class ModernVBert(Multimodal):
     """Source: arXiv:2510.01149, section 3; ModernVBertModel of the reference."""
 
     reference = "ModernVBertForMaskedLM"
+    sections = Sections("modernbert", supported_types=("modernbert",))
+    task_heads = {
+        "ForSequenceClassification": TaskHead(heads.classify_transformed(is_pooled=True), LABELS),
+        "ForTokenClassification": TaskHead(heads.classify_transformed(is_pooled=False), LABELS),
+    }
     conditions = (one_of("classifier_pooling", ("cls", "mean"), "cls"),)
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.connector."
@@ -68,6 +76,12 @@ class UltraVBert(ModernVBert):
     """Source: UltraVBertModel of the reference."""
 
     reference = "UltraVBertForMaskedLM"
+    model_types = ("ultravbert",)
+    sections = Sections("ultrabert", supported_types=("ultrabert",))
+    task_heads = {
+        "ForSequenceClassification": TaskHead(heads.classify_pooled_as_set, LABELS),
+        "ForTokenClassification": TOKENS,
+    }
     reference_names = {
         "head.decoder.": "lm_head.",
         "head.": "projection_head.",

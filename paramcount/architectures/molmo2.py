@@ -163,6 +163,7 @@ class Molmo2(AttentionDecoder):
     """
 
     reference = "Molmo2ForConditionalGeneration"
+    older_sections = {"vit_config": "vision_config"}
     reference_names = {
         "model.transformer.blocks.": "model.language_model.layers.",
         "model.transformer.": "model.language_model.",

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from paramcount.architectures.qwen3 import SMALL_QWEN_3
 from paramcount.flow import Data, activate, layer_norm, linear, merge_rows
 from paramcount.parts.composite import AudioLanguageModel
 from paramcount.parts.whisper_encoder import Ears
 from paramcount.sizes import Flag, Natural, Positive, hf, setting
+from paramcount.sizes.sections import Sections
 
 
 class MossAudio(Ears):
@@ -23,6 +25,7 @@ class MossTranscribeDiarize(AudioLanguageModel):
     """Source: modeling_moss_transcribe_diarize.py of the reference."""
 
     reference = "MossTranscribeDiarizeForConditionalGeneration"
+    sections = Sections("qwen3", default_tie=True, default_section=SMALL_QWEN_3, other_sections=("audio_config",))
 
     encoder_prefix = "model.audio_tower."
     projector_prefix = "model.multi_modal_projector."

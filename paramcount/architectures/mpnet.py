@@ -25,6 +25,7 @@ class MPNet(MaskedEncoder):
     """Source: arXiv:2004.09297, section 3; MPNetLayer of the reference."""
 
     reference = "MPNetForMaskedLM"
+    task_heads = "ROBERTA"
     conditions = (padding_is_1, buckets_in_table)
     prefix = "mpnet."
     defaults = {"vocab_size": 30527}

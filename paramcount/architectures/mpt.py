@@ -21,6 +21,8 @@ class MPT(Decoder):
     """Source: modeling_mpt.py of the reference, which reads neither learned_pos_emb nor no_bias nor expansion_ratio."""
 
     reference = "MptForCausalLM"
+    gguf = "mpt"
+    task_heads = "GPT_SPAN"
     conditions = (known_attention,)
     defaults = {"vocab_size": 50368}
 

@@ -13,6 +13,7 @@ class Mra(OffsetEncoder):
     """Source: arXiv:2207.10284, section 4; MraSelfAttention of the reference: in short texts, all blocks are exact."""
 
     reference = "MraForMaskedLM"
+    task_heads = "APPROXIMATE"
     prefix = "mra."
     defaults = {"vocab_size": 50265}
 

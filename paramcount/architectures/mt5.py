@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from paramcount.architectures.t5 import OF_AN_ENCODER, T5, decoder_layers, dense_activation, gated
 from paramcount.flow import Data, Size
+from paramcount.parts.tasks import t5
 from paramcount.sizes import ABSENT, Flag, Natural, derived, fixed, flag, hf, setting
 
 
@@ -11,6 +12,8 @@ class MT5(T5):
     """Source: arXiv:2010.11934, section 3.2. As with T5, the released files hold a head of its own."""
 
     reference = "MT5ForConditionalGeneration"
+    gguf = "t5"
+    task_heads = t5("mt5.MT5EncoderModel")
     float32_if_float16 = ("wo",)
     defaults = {"vocab_size": 250112, "n_layers": 8, "n_heads": 6, "d_ff": 1024}
 
@@ -26,6 +29,7 @@ class MT5Encoder(MT5):
     """The encoder alone."""
 
     reference = "MT5EncoderModel"
+    model_types = ("mt5.MT5EncoderModel",)
     conditions = OF_AN_ENCODER
     float32_if_float16 = ("wo",)
 
@@ -40,6 +44,9 @@ class UMT5(MT5):
     """
 
     reference = "UMT5ForConditionalGeneration"
+    model_types = ("umt5",)
+    gguf = "t5"
+    task_heads = t5("umt5.UMT5EncoderModel")
     float32_if_float16 = ("wo",)
     shares_bias = False
 
@@ -57,6 +64,7 @@ class UMT5Encoder(UMT5):
     """The encoder alone."""
 
     reference = "UMT5EncoderModel"
+    model_types = ("umt5.UMT5EncoderModel",)
     conditions = OF_AN_ENCODER
     float32_if_float16 = ("wo",)
 

@@ -9,6 +9,7 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Rope, join, rope, split
 from paramcount.sizes import ConfigJson, FieldValues, Natural, derived, setting
 from paramcount.sizes.derivations import part_of
+from paramcount.sizes.sections import Sections
 
 NAMES = ("audioflamingo3_encoder", "musicflamingo_encoder", None)
 BASE, SHARE = 1200.0, 0.2
@@ -53,6 +54,7 @@ class MusicFlamingo(AudioFlamingo3):
     """Source: arXiv:2511.10289, section 3."""
 
     reference = "MusicFlamingoForConditionalGeneration"
+    sections = Sections("qwen2", tie_rule="never", other_sections=("audio_config",))
     unused_keys = ("head_dim",)  # the reference replaces it with the hidden size of the encoder
     conditions = (encoder_named,)
 

@@ -46,6 +46,7 @@ class MusicGenMelody(Stacks):
     """
 
     reference = "MusicgenMelodyForCausalLM"
+    model_types = ("musicgen_melody_decoder",)
     linear_heads = (".weight",)
     conditions = (mono_or_stereo, positions_from(1))
 
@@ -108,6 +109,7 @@ class MusicGen(MusicGenMelody):
     """Every layer looks at the text's encoding. Source: modeling_musicgen.py of the reference."""
 
     reference = "MusicgenForCausalLM"
+    model_types = ("musicgen_decoder",)
 
     def memory(c) -> tuple[Data, ...]:
         return (source_states(c.d_model),)
@@ -119,12 +121,16 @@ OTHER_PARTS = ("/audio_encoder", "/text_encoder")
 class MusicGenOf(MusicGen):
     """The decoder of a config that has a text encoder and a codec too."""
 
+    model_types = ("musicgen.MusicgenForCausalLM",)
+
     section = "decoder"
     unused_keys = OTHER_PARTS
 
 
 class MusicGenMelodyOf(MusicGenMelody):
     """The decoder of a config that has a text encoder and a codec too."""
+
+    model_types = ("musicgen_melody.MusicgenMelodyForCausalLM",)
 
     section = "decoder"
     unused_keys = (*OTHER_PARTS, "/num_chroma", "/chroma_length")
@@ -220,6 +226,7 @@ class ConditionedMusicGenMelody(WithTextAndCodec):
     """
 
     reference = "MusicgenMelodyForConditionalGeneration"
+    model_types = ("musicgen_melody",)
 
     decoder: MusicGenMelodyDecoder
     projected: Flag = derived(is_projected)

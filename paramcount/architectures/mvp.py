@@ -11,6 +11,7 @@ class Mvp(Bart):
     """Source: arXiv:2206.12131, section 3; the prompts: modeling_mvp.py of the reference."""
 
     reference = "MvpForConditionalGeneration"
+    task_heads = "BART"
     defaults = {"vocab_size": 50267}
 
     prompted: Flag = hf("use_prompt", absent=False)
@@ -53,4 +54,5 @@ class MvpDecoder(BartDecoder):
     """Alone it has no prompts. Source: arXiv:2206.12131, section 3."""
 
     reference = "MvpForCausalLM"
+    model_types = ("mvp.MvpForCausalLM",)
     defaults = {"vocab_size": 50267}

@@ -11,6 +11,7 @@ class NanoChat(AttentionDecoder):
     """Source: modeling_nanochat.py of the reference."""
 
     reference = "NanoChatForCausalLM"
+    is_section_type = True
     linear_by_component = False
     rotated = "d_head"
     conditions = (padding_in_table(1),)

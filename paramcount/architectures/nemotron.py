@@ -27,6 +27,9 @@ class Nemotron(AttentionDecoder):
     """Source: arXiv:2402.16819, section 2; modeling_nemotron.py of the reference."""
 
     reference = "NemotronForCausalLM"
+    gguf = "nemotron"
+    is_section_type = True
+    task_heads = "GENERIC_MOVED"
     conditions = (padding_in_table(None),)
     defaults = {"vocab_size": 256000, "d_model": 6144, "n_layers": 32, "n_heads": 48}
 

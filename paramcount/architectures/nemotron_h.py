@@ -49,6 +49,8 @@ class NemotronH(Decoder):
     """Source: arXiv:2504.03624, section 2; NemotronHBlock of the reference."""
 
     reference = "NemotronHForCausalLM"
+    state_dtype = "float32"
+    gguf = "nemotron_h_moe nemotron_h"
     reference_names = {"backbone.": "model."}
     copied_modules = ("modeling_nemotron_h",)
     not_adapted = ("out_proj", "conv1d")

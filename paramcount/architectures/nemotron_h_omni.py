@@ -23,6 +23,7 @@ from paramcount.parts.composite import Multimodal
 from paramcount.parts.parakeet import ParakeetEars
 from paramcount.parts.radio import VIDEO, RadioVision
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf, setting
+from paramcount.sizes.sections import Sections
 
 FRAMES = "video_temporal_patch_size"
 
@@ -64,6 +65,13 @@ class NemotronHOmni(Multimodal):
     """
 
     reference = "NemotronH_Omni_Reasoning_V3"
+    sections = Sections(
+        "nemotron_h",
+        tie_rule="text",
+        other_sections=("vision_config", "audio_config"),
+        supported_types=("nemotron_h",),
+    )
+    older_sections = {"llm_config": "text_config", "sound_config": "audio_config"}
     reference_names = {
         "language_model.backbone.": "language_model.model.",
         "vision_model.radio_model.model.blocks.": "vision_model.encoder.layer.",

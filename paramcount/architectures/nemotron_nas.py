@@ -105,6 +105,8 @@ class NemotronNAS(Decoder):
     """
 
     reference = "DeciLMForCausalLM of nvidia/Llama-3_3-Nemotron-Super-49B-v1"
+    model_types = ("nemotron-nas",)
+    gguf = "deci"
     rotated = "d_head"
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
 

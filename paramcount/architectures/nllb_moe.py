@@ -38,6 +38,7 @@ class NllbMoe(SinusoidalSeq2Seq):
     """Source: arXiv:2207.04672, section 6.2; modeling_nllb_moe.py of the reference."""
 
     reference = "NllbMoeForConditionalGeneration"
+    model_types = ("nllb-moe",)
     linear_routers = (".router.classifier.weight", ".fc1.weight", ".fc2.weight")
     conditions = (*SinusoidalSeq2Seq.conditions, one_of("router_dtype", ROUTER_DTYPES, "float32"))
     defaults = {"vocab_size": 128112}

@@ -38,6 +38,7 @@ class Nystromformer(OffsetEncoder):
     """
 
     reference = "NystromformerForMaskedLM"
+    task_heads = "APPROXIMATE"
     conditions = (padding_inside(1), landmarks_part_the_text, one_beginning, odd_filter)
     prefix = "nystromformer."
     defaults = {"vocab_size": 30000, "n_positions": 510, "n_token_types": 2}

@@ -15,6 +15,9 @@ class Olmo(AttentionDecoder):
     """Source: arXiv:2402.00838, section 2.1."""
 
     reference = "OlmoForCausalLM"
+    gguf = "olmo"
+    is_section_type = True
+    task_heads = "SCORED"
     linear_by_component = False
     rotated = "d_head"
     conditions = (padding_in_table(1),)

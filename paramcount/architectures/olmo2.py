@@ -16,6 +16,9 @@ class Olmo2(Olmo):
     """Source: arXiv:2501.00656, section 2."""
 
     reference = "Olmo2ForCausalLM"
+    gguf = "olmo2"
+    is_section_type = True
+    task_heads = "SCORED"
     linear_by_component = True
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
@@ -36,6 +39,10 @@ class Olmo3(Olmo2):
     """Source: modeling_olmo3.py of the reference."""
 
     reference = "Olmo3ForCausalLM"
+    model_types = ("olmo3",)
+    gguf = "olmo2"
+    is_section_type = True
+    task_heads = "SCORED"
 
     layer_types: Words = hf(absent=full_every(4), null=ABSENT)
     window: Positive = hf(absent=4096)  # the reference refuses null even if no layer uses it

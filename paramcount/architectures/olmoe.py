@@ -12,6 +12,8 @@ class Olmoe(AttentionDecoder):
     """Source: arXiv:2409.02060, section 2; OlmoeAttention of the reference."""
 
     reference = "OlmoeForCausalLM"
+    gguf = "olmoe"
+    is_section_type = True
     adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(1),)

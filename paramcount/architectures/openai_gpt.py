@@ -22,6 +22,8 @@ class OpenAIGPT(Sizes):
     """Source: Radford et al. 2018, section 3.1."""
 
     reference = "OpenAIGPTLMHeadModel"
+    model_types = ("openai-gpt",)
+    task_heads = "GPT_HEADS"
     reference_names = {"": "transformer.", "lm_head.": "lm_head."}
 
     vocab_size: Positive = hf(absent=40478)

@@ -7,6 +7,7 @@ from paramcount.flow import Data, layer_norm, linear, lookup, plain_norm
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.parts.tasks import SCORED, SPAN
 from paramcount.sizes import (
     ConfigJson,
     FieldValues,
@@ -33,6 +34,7 @@ class OPT(Decoder):
     """Source: arXiv:2205.01068, section 2.1; OPTDecoderLayer of the reference."""
 
     reference = "OPTForCausalLM"
+    task_heads = SCORED | {"ForQuestionAnswering": SPAN}
     conditions = (padding_in_table(1),)
     defaults = {"vocab_size": 50272, "d_model": 768, "n_layers": 12}
 

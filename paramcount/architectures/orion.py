@@ -12,6 +12,7 @@ class Orion(AttentionDecoder):
     """Source: modeling_orion.py of OrionStarAI/Orion-14B-Base."""
 
     reference = "OrionForCausalLM of OrionStarAI/Orion-14B-Base"
+    gguf = "orion"
     rotated = "d_head"
     conditions = (without_experts,)
     defaults = {"vocab_size": 84608, "d_model": 4096, "n_layers": 40, "n_heads": 40}

@@ -8,6 +8,7 @@ from paramcount.parts.composite import Multimodal
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.vision import VisionEncoder, embed_patches
 from paramcount.sizes import Flag, Natural, Positive, derived, hf, setting
+from paramcount.sizes.sections import Sections
 
 
 class Ovis2Vision(VisionEncoder):
@@ -54,6 +55,7 @@ class Ovis2(Multimodal):
     """Source: arXiv:2405.20797, section 3; modeling_ovis2.py of the reference."""
 
     reference = "Ovis2ForConditionalGeneration"
+    sections = Sections("qwen2", tie_rule="outside", default_tie=True)
     unused_keys = ("vocab_size",)  # of the head, which is tied
     encoder_prefix = "model.vision_tower."
     projector_prefix = "model."

@@ -11,12 +11,14 @@ from paramcount.sizes import Flag, Natural, Positive, derived, hf, rotary, setti
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, equal_to
 from paramcount.sizes.rotary_sizes import sections_fill
+from paramcount.sizes.sections import Sections
 
 
 class PaddleOCRText(AttentionDecoder):
     """Source: arXiv:2510.14528, section 2; PaddleOCRTextModel of the reference."""
 
     reference = "PaddleOCRVLForConditionalGeneration"
+    model_types = ("paddleocr_vl_text",)
     reference_names = {"model.": ""}
     base_model = "PaddleOCRTextModel"
     rotated = "d_head"
@@ -56,6 +58,7 @@ class PaddleOCRVL(PlacedImages):
     """Source: arXiv:2510.14528, section 2; modeling_paddleocr_vl.py of the reference."""
 
     reference = "PaddleOCRVLForConditionalGeneration"
+    sections = Sections("paddleocr_vl_text", tie_rule="either", default_tie=True, ignores_model_type=True, is_flat=True)
     reference_names = {
         "model.": "model.language_model.",
         "mlp_AR.": "model.projector.",

@@ -21,4 +21,5 @@ class PegasusDecoder(PegasusStacks, TiedDecoder):
     """Source: arXiv:1912.08777; modeling_pegasus.py of the reference."""
 
     reference = "PegasusForCausalLM"
+    model_types = ("pegasus.PegasusForCausalLM",)
     conditions = (padding_inside(0),)

@@ -17,6 +17,7 @@ from paramcount.flow import (
     lookup,
 )
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.parts.tasks import LABELS, TaskHead
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, derived, hf, setting
 
 TABLE = "perceiver.input_preprocessor.embeddings.weight"
@@ -81,6 +82,7 @@ class Perceiver(Sizes):
     """Source: arXiv:2107.14795, section 3; PerceiverForMaskedLM of the reference."""
 
     reference = "PerceiverForMaskedLM"
+    task_heads = {"ForSequenceClassification": TaskHead(lambda c, x: c.classify(x), LABELS)}
     # Of the other inputs and outputs.
     unused_keys = ("_label_trainable_num_channels", "image_size", "num_frames", "output_num_channels", "train_size")
     base_model = ""  # it has no embeddings of its own

@@ -7,6 +7,7 @@ from paramcount.parts.composite import Multimodal
 from paramcount.parts.perception import PerceptionEncoder
 from paramcount.parts.vision import places_of_patches
 from paramcount.sizes import setting
+from paramcount.sizes.sections import Sections
 
 
 class PerceptionLM(Multimodal):
@@ -15,6 +16,7 @@ class PerceptionLM(Multimodal):
     """
 
     reference = "PerceptionLMForConditionalGeneration"
+    sections = Sections("llama", tie_rule="text unless top")
     places = places_of_patches
     encoder_prefix = "model.vision_tower.timm_model."
     projector_prefix = "model.multi_modal_projector."

@@ -21,6 +21,8 @@ class Persimmon(Decoder):
     """Source: modeling_persimmon.py of the reference."""
 
     reference = "PersimmonForCausalLM"
+    is_section_type = True
+    task_heads = "GENERIC"
     names = ("embed_tokens", "layers", "final_layernorm")
     rotated = "d_rope"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), rotates_stated_share(0.5))

@@ -21,6 +21,8 @@ class Phi(AttentionDecoder):
     """Source: arXiv:2309.05463, section 2.1; modeling_phi.py of the reference."""
 
     reference = "PhiForCausalLM"
+    gguf = "phi2"
+    task_heads = "GENERIC"
     names = ("embed_tokens", "layers", "final_layernorm")
     rotated = "d_rope"
     conditions = (padding_in_table(None), rotates_stated_share(0.5))

@@ -52,6 +52,9 @@ class Phi3(AttentionDecoder):
     """Source: arXiv:2404.14219, section 2."""
 
     reference = "Phi3ForCausalLM"
+    gguf = "phi3"
+    is_section_type = True
+    task_heads = "GENERIC"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(32000), one_mask(), long_rope)
     defaults = {"vocab_size": 32064, "d_model": 3072, "n_layers": 32, "n_heads": 32}
 

@@ -53,6 +53,9 @@ class Phimoe(AttentionDecoder):
     """
 
     reference = "PhimoeForCausalLM"
+    gguf = "phimoe"
+    is_section_type = True
+    task_heads = "SCORED"
     copied_modules = ("modeling_slimmoe",)
     modules = {".block_sparse_moe.gate": (".mlp.router",), ".block_sparse_moe.experts": (".mlp.experts",)}
     linear_subclasses = (".block_sparse_moe.gate.weight",)

@@ -111,6 +111,7 @@ class ProphetNetDecoder(Sizes):
     """Source: arXiv:2001.04063, section 3."""
 
     reference = "ProphetNetForCausalLM"
+    model_types = ("prophetnet.ProphetNetForCausalLM",)
     table_copies = {"word_embeddings": "decoder.word_embeddings"}
     linear_by_component = False
     conditions = CONDITIONS

@@ -30,6 +30,7 @@ class Qwen(Decoder):
     """
 
     reference = "QWenLMHeadModel of Qwen/Qwen-7B"
+    gguf = "qwen"
     prefix = "transformer."
     names = ("wte", "h", "ln_f")
     rotated = "d_head"

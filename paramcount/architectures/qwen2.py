@@ -14,6 +14,9 @@ class Qwen2(AttentionDecoder):
     """Source: arXiv:2407.10671, section 2.2.1."""
 
     reference = "Qwen2ForCausalLM"
+    gguf = "qwen2"
+    is_section_type = True
+    task_heads = "GENERIC_MOVED"
     rotated = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (
         attention_words("full_attention", "sliding_attention"),
@@ -46,6 +49,7 @@ class MiMo(Qwen2):
     """
 
     reference = "MiMoForCausalLM of XiaomiMiMo/MiMo-7B-Base"
+    model_types = ("mimo",)
 
     n_mtp_layers: Natural = hf("num_nextn_predict_layers", absent=0)
 

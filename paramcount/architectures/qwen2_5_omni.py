@@ -18,12 +18,14 @@ from paramcount.parts.speech_dit import SpeechDiT, read_codes
 from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.layer_types import used_window
 from paramcount.sizes.rotary_sizes import sections_fill
+from paramcount.sizes.sections import Sections
 
 
 class Qwen2_5OmniText(Qwen2_5VLText):
     """Source: arXiv:2503.20215, section 2.2; Qwen2_5OmniThinkerTextModel of the reference."""
 
     reference = "Qwen2_5OmniThinkerForConditionalGeneration"
+    model_types = ("qwen2_5_omni_text",)
     base_model = "Qwen2_5OmniThinkerTextModel"
     conditions = (*Qwen2.conditions, sections_fill(16, 24, 24))
     defaults = {"d_model": 3584, "n_layers": 28, "n_heads": 28, "d_ff": 18944}
@@ -49,6 +51,8 @@ class Qwen2_5OmniThinker(PlacedImages):
     """Source: arXiv:2503.20215, section 2; modeling_qwen2_5_omni.py of the reference."""
 
     reference = "Qwen2_5OmniThinkerForConditionalGeneration"
+    model_types = ("qwen2_5_omni_thinker",)
+    sections = Sections("qwen2_5_omni_text", ignores_model_type=True)
     reference_names = {"model.": "model.language_model.", "lm_head.": "lm_head.", "": "model."}
     encoder_prefix = "visual."
     projector_prefix = "visual.merger."

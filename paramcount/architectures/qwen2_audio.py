@@ -7,6 +7,16 @@ from paramcount.parts.composite import FORMER_PREFIXES, AudioLanguageModel
 from paramcount.parts.whisper_encoder import Ears
 from paramcount.sizes import Condition, Flag, Natural, Positive, hf, setting
 from paramcount.sizes.conditions import one_of
+from paramcount.sizes.sections import Sections
+
+VOXTRAL = {
+    "vocab_size": 131072,
+    "hidden_size": 3072,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 30,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+}
 
 
 class Qwen2AudioEars(Ears):
@@ -58,6 +68,8 @@ class Qwen2Audio(AudioLanguageModel):
     """Source: arXiv:2407.10759, section 2."""
 
     reference = "Qwen2AudioForConditionalGeneration"
+    gguf = "qwen2"
+    sections = Sections("qwen2", tie_rule="never", other_sections=("audio_config",))
     reference_names = FORMER_PREFIXES
 
     audio: Qwen2AudioEars
@@ -75,6 +87,11 @@ class Voxtral(AudioLanguageModel):
     """
 
     reference = "VoxtralForConditionalGeneration"
+    model_types = ("voxtral",)
+    gguf = "llama"
+    sections = Sections(
+        "llama", tie_rule="never", default_section=VOXTRAL, fills_missing_keys=True, other_sections=("audio_config",)
+    )
     reference_names = FORMER_PREFIXES
     added_keys = {"language": {"rms_norm_eps": 1e-5, "rope_theta": 1e8, "max_position_embeddings": 131072}}
     float32 = ("embed_positions",)
@@ -94,6 +111,9 @@ class AudioFlamingo3(AudioLanguageModel):
     """Source: arXiv:2507.08128, section 3.1."""
 
     reference = "AudioFlamingo3ForConditionalGeneration"
+    model_types = ("audioflamingo3",)
+    gguf = "qwen2"
+    sections = Sections("qwen2", tie_rule="never", other_sections=("audio_config",))
     reference_names = FORMER_PREFIXES
 
     audio: AudioFlamingo3Ears

@@ -32,6 +32,9 @@ class Qwen2MoE(AttentionDecoder):
     """
 
     reference = "Qwen2MoeForCausalLM"
+    gguf = "qwen2moe"
+    is_section_type = True
+    task_heads = "GENERIC_SPAN"
     linear_routers = (".shared_expert_gate.weight",)
     rotated = "d_head"
     conditions = (

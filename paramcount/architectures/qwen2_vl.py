@@ -29,12 +29,15 @@ from paramcount.sizes import Flag, Natural, Positive, Sizes, d_model_per_head, d
 from paramcount.sizes.layer_types import check_no_types, sliding_types
 from paramcount.sizes.rotary_sizes import sections_fill
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.sections import Sections
 
 
 class Qwen2VLText(Qwen2):
     """Source: arXiv:2409.12191, section 2.1. In text, the positions in time, height and width are equal."""
 
     reference = "Qwen2VLForConditionalGeneration"
+    model_types = ("qwen2_vl_text",)
+    gguf = "qwen2vl"
     reference_names = {"model.": ""}
     base_model = "Qwen2VLTextModel"
     conditions = (*Qwen2.conditions, sections_fill(16, 24, 24))
@@ -74,6 +77,8 @@ class Qwen2_5VLText(Qwen2VLText):
     """Source: arXiv:2502.13923, section 2.1."""
 
     reference = "Qwen2_5_VLForConditionalGeneration"
+    model_types = ("qwen2_5_vl_text",)
+    gguf = "qwen2vl"
     base_model = "Qwen2_5_VLTextModel"
 
 
@@ -145,6 +150,8 @@ class Qwen2VL(Sizes):
     """Source: arXiv:2409.12191, section 2.1."""
 
     reference = "Qwen2VLForConditionalGeneration"
+    gguf = "qwen2vl"
+    sections = Sections("qwen2_vl_text", tie_rule="either", ignores_model_type=True, is_flat=True)
     reference_names = {"model.": "model.language_model.", "lm_head.": "lm_head.", "": "model."}
 
     language: SerializeAsAny[Sizes]
@@ -166,5 +173,8 @@ class Qwen2_5VL(Qwen2VL):
     """Source: arXiv:2502.13923, section 2.1."""
 
     reference = "Qwen2_5_VLForConditionalGeneration"
+    model_types = ("qwen2_5_vl",)
+    gguf = "qwen2vl"
+    sections = Sections("qwen2_5_vl_text", tie_rule="either", ignores_model_type=True, is_flat=True)
 
     vision: Qwen2_5VLVision

@@ -9,11 +9,22 @@ from paramcount.sizes import Condition, Flag, Natural, Positive, equal_to, hf, r
 from paramcount.sizes.conditions import attention_words, one_rope, padding_in_table, sliding_layers_have_a_window
 from paramcount.sizes.layer_types import sliding_types, used_window
 
+SMALL_QWEN_3 = {
+    "hidden_size": 1024,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+}
+
 
 class Qwen3(AttentionDecoder):
     """Source: arXiv:2505.09388, section 2."""
 
     reference = "Qwen3ForCausalLM"
+    gguf = "qwen3"
+    is_section_type = True
+    task_heads = "GENERIC_MOVED"
     rotated = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (
         attention_words("full_attention", "sliding_attention"),

@@ -9,12 +9,18 @@ from paramcount.flow import Data, Norm, Weight
 from paramcount.parts.decoder import Kinds
 from paramcount.parts.qwen_vision import PlacedImages, merge, mrope_axes, widen
 from paramcount.sizes import Natural, Positive, hf, setting
+from paramcount.sizes.sections import Sections
 
 
 class Qwen35(GatedDeltaHybrid):
     """Source: modeling_qwen3_5.py of the reference."""
 
     reference = "Qwen3_5ForCausalLM"
+    model_types = ("qwen3_5_text",)
+    gguf = "qwen35"
+    is_section_type = True
+    task_head_prefix = "Qwen3_5Text"
+    task_heads = "SCORED"
     base_model = "Qwen3_5TextModel"
 
     d_ff: Natural = hf(absent=12288)
@@ -29,6 +35,9 @@ class Qwen35MoE(GatedDeltaHybrid):
     """Source: modeling_qwen3_5_moe.py of the reference."""
 
     reference = "Qwen3_5MoeForCausalLM"
+    model_types = ("qwen3_5_moe_text",)
+    gguf = "qwen35moe"
+    is_section_type = True
     base_model = "Qwen3_5MoeTextModel"
     defaults = {"d_model": 2048, "n_layers": 40, "n_kv_heads": 2}
 
@@ -47,11 +56,17 @@ class Qwen35MoE(GatedDeltaHybrid):
 class Qwen35TextOf(Qwen35):
     """The language model of a config that has a tower too."""
 
+    model_types = ("qwen3_5.Qwen3_5ForCausalLM",)
+    gguf = "qwen35"
+
     section = "text_config"
 
 
 class Qwen35MoETextOf(Qwen35MoE):
     """The language model of a config that has a tower too."""
+
+    model_types = ("qwen3_5_moe.Qwen3_5MoeForCausalLM",)
+    gguf = "qwen35moe"
 
     section = "text_config"
 
@@ -68,6 +83,9 @@ class Qwen35VL(PlacedImages):
     """Source: modeling_qwen3_5.py of the reference."""
 
     reference = "Qwen3_5ForConditionalGeneration"
+    gguf = "qwen35"
+    sections = Sections("qwen3_5_text", ignores_model_type=True)
+    task_heads = "GENERIC"
 
     vision: Qwen35Vision
 
@@ -78,3 +96,6 @@ class Qwen35MoEVL(Qwen35VL):
     """The same around experts. Source: modeling_qwen3_5_moe.py of the reference."""
 
     reference = "Qwen3_5MoeForConditionalGeneration"
+    model_types = ("qwen3_5_moe",)
+    gguf = "qwen35moe"
+    sections = Sections("qwen3_5_moe_text", ignores_model_type=True)

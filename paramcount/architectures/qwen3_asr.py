@@ -2,11 +2,15 @@
 
 from typing import Any
 
+from paramcount.architectures.qwen3 import SMALL_QWEN_3
 from paramcount.flow import Data, activate, linear
 from paramcount.parts.composite import AudioLanguageModel
 from paramcount.parts.qwen_audio import Qwen3Ears
 from paramcount.sizes import setting
 from paramcount.sizes.conditions import one_of
+from paramcount.sizes.sections import Sections
+
+ASR_QWEN_3 = SMALL_QWEN_3 | {"hidden_size": 2048, "intermediate_size": 6144, "head_dim": 128}
 
 
 class Qwen3ASREars(Qwen3Ears):
@@ -18,6 +22,12 @@ class Qwen3ASR(AudioLanguageModel):
     """Source: modeling_qwen3_asr.py of the reference."""
 
     reference = "Qwen3ASRForConditionalGeneration"
+    sections = Sections(
+        "qwen3",
+        default_tie=True,
+        default_section=ASR_QWEN_3 | {"tie_word_embeddings": True},
+        other_sections=("audio_config",),
+    )
     encoder_prefix = "model.audio_tower."
     projector_prefix = "model.multi_modal_projector."
     moved = ("model.", "model.language_model.")

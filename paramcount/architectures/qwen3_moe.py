@@ -16,6 +16,9 @@ class Qwen3MoE(AttentionDecoder):
     """Source: arXiv:2505.09388, section 2."""
 
     reference = "Qwen3MoeForCausalLM"
+    gguf = "qwen3moe"
+    is_section_type = True
+    task_heads = "GENERIC_MOVED"
     adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(None), one_mask(used_window(4096)))
@@ -56,6 +59,7 @@ class Qwen3OmniMoeText(Qwen3MoE):
     """The language model of Qwen3-Omni's thinker. Source: arXiv:2509.17765, section 2."""
 
     reference = "Qwen3OmniMoeThinkerForConditionalGeneration"
+    model_types = ("qwen3_omni_moe_text",)
     reference_names = {"model.": ""}
     base_model = "Qwen3OmniMoeThinkerTextModel"
     defaults = {"vocab_size": 3584, "n_layers": 28, "n_heads": 28, "d_ff": 18944}

@@ -124,6 +124,9 @@ class Qwen3Next(GatedDeltaHybrid):
     """Source: Qwen3NextDecoderLayer of the reference."""
 
     reference = "Qwen3NextForCausalLM"
+    gguf = "qwen3next"
+    is_section_type = True
+    task_heads = "GENERIC_MOVED"
     adapts_experts = True
     defaults = {"vocab_size": 151936, "d_model": 2048, "n_layers": 48, "n_kv_heads": 2}
     stores_together = True

@@ -29,6 +29,7 @@ from paramcount.sizes import (
     setting,
 )
 from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.sections import Sections
 
 
 class Qwen3OmniVision(Qwen3VLVision):
@@ -40,6 +41,10 @@ class Qwen3OmniMoeThinker(Qwen3VL):
     """Source: arXiv:2509.17765, section 2; modeling_qwen3_omni_moe.py of the reference."""
 
     reference = "Qwen3OmniMoeThinkerForConditionalGeneration"
+    model_types = ("qwen3_omni_moe_thinker",)
+    sections = Sections(
+        "qwen3_omni_moe_text", ignores_model_type=True, other_sections=("vision_config", "audio_config")
+    )
     reference_names = {"model.": "model.language_model.", "lm_head.": "lm_head.", "": "model."}
     adapts_experts = True
     encoder_prefix = "visual."

@@ -43,6 +43,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.sections import Sections
 
 
 class Qwen3VLText(Qwen3):
@@ -50,6 +51,8 @@ class Qwen3VLText(Qwen3):
     height and width are equal."""
 
     reference = "Qwen3VLForConditionalGeneration"
+    model_types = ("qwen3_vl_text",)
+    gguf = "qwen3vl"
     reference_names = {"model.": ""}
     base_model = "Qwen3VLTextModel"
     conditions = (padding_in_table(None),)
@@ -73,6 +76,8 @@ class Qwen3VLMoEText(Qwen3MoE):
     """
 
     reference = "Qwen3VLMoeForConditionalGeneration"
+    model_types = ("qwen3_vl_moe_text",)
+    gguf = "qwen3vlmoe"
     reference_names = {"model.": ""}
     adapts_experts = False
     base_model = "Qwen3VLMoeTextModel"
@@ -165,6 +170,8 @@ class Qwen3VL(Sizes):
     """
 
     reference = "Qwen3VLForConditionalGeneration"
+    gguf = "qwen3vl"
+    sections = Sections("qwen3_vl_text", ignores_model_type=True)
     encoder_prefix: ClassVar[str] = "model.visual."
     moved: ClassVar[tuple[str, str]] = NAMES  # prefixes of the language model: in its declaration, in files
     renamed: ClassVar[tuple[tuple[str, str], ...]] = ()  # parts of names of the language model: the same
@@ -216,6 +223,9 @@ class Qwen3VLMoE(Qwen3VL):
     """The same around experts, whose matrices released files hold the other way round."""
 
     reference = "Qwen3VLMoeForConditionalGeneration"
+    model_types = ("qwen3_vl_moe",)
+    gguf = "qwen3vlmoe"
+    sections = Sections("qwen3_vl_moe_text", ignores_model_type=True)
     transposable = (".mlp.experts.gate_up_proj", ".mlp.experts.down_proj")  # conversion_mapping.py: check_dims
 
 

@@ -46,6 +46,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.mixers import rotated_share
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.sections import Sections
 
 LINEAR, INDEXED = "linear_attention", "indexed_attention"
 INDEXER = ("indexer_n_heads", "indexer_kv_heads", "indexer_head_dim", "indexer_budget", "indexer_compress_ratio")
@@ -170,6 +171,7 @@ class Qwen4ExpText(Qwen35MoE):
     """Source: modeling_qwen4_exp.py of the reference."""
 
     reference = "Qwen4ExpForCausalLM"
+    model_types = ("qwen4_exp_text",)
     base_model = "Qwen4ExpTextModel"
     conditions: ClassVar[tuple[Condition, ...]] = (*Qwen35MoE.conditions, indexer_is_whole, output_gate)
     defaults = {"d_model": 2048, "n_layers": 40, "n_kv_heads": 2, "n_routed_experts": 512, "n_active_experts": 10}
@@ -296,6 +298,8 @@ class Qwen4ExpText(Qwen35MoE):
 class Qwen4ExpTextOf(Qwen4ExpText):
     """The language model of a config that has an encoder too."""
 
+    model_types = ("qwen4_exp.Qwen4ExpForCausalLM",)
+
     section = "text_config"
 
 
@@ -303,6 +307,7 @@ class Qwen4Exp(PlacedImages):
     """Source: modeling_qwen4_exp.py of the reference."""
 
     reference = "Qwen4ExpForConditionalGeneration"
+    sections = Sections("qwen4_exp_text", ignores_model_type=True)
 
     vision: Qwen35Vision
 

@@ -54,6 +54,7 @@ class RecurrentGemma(Decoder):
     """Source: arXiv:2404.07839, section 2; arXiv:2402.19427, section 2."""
 
     reference = "RecurrentGemmaForCausalLM"
+    is_section_type = True
     names = ("embed_tokens", "layers", "final_norm")
     conditions = (padding_in_table(0), no_key("layer_types", "layers_block_type"), rope_is_unscaled)
     defaults = {"vocab_size": 256000, "d_model": 2560, "n_layers": 26}

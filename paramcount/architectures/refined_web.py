@@ -37,6 +37,8 @@ class RefinedWeb(FalconLayers):
     """Source: arXiv:2311.16867; configuration_RW.py and modelling_RW.py of tiiuae/falcon-40b."""
 
     reference = "RWForCausalLM of tiiuae/falcon-40b"
+    model_types = ("RefinedWeb",)
+    is_found_by_class = False  # RefinedWebModel refuses the keys of this one
     equivalent_classes = ("FalconForCausalLM",)
     base_model = "RWModel"
     linear_by_component = False
@@ -65,6 +67,7 @@ class RefinedWebModel(Falcon):
     """Source: arXiv:2311.16867; configuration_RW.py and modelling_RW.py of tiiuae/falcon-7b."""
 
     reference = "RWForCausalLM of tiiuae/falcon-7b"
+    model_types = ("RefinedWebModel",)
     equivalent_classes = ("FalconForCausalLM",)
     base_model = "RWModel"
     conditions = (*Falcon.conditions, layout_of_7b)

@@ -11,6 +11,7 @@ class RemBert(Encoder):
     """Source: arXiv:2010.12821; modeling_rembert.py of the reference, RemBertLayer."""
 
     reference = "RemBertForMaskedLM"
+    task_heads = "BERT"
     equivalent_classes = ("RemBertForCausalLM",)
     prefix = "rembert."
     defaults = {"vocab_size": 250300, "d_model": 1152, "n_layers": 32, "n_heads": 18, "d_ff": 4608}

@@ -12,6 +12,9 @@ class Roberta(Bert):
     """Source: arXiv:1907.11692, section 2.2; the table of places: modeling_roberta.py of the reference."""
 
     reference = "RobertaForMaskedLM"
+    gguf = "bert"
+    task_heads = "ROBERTA"
+    gguf_padding_rows = 2
     equivalent_classes = ("RobertaForCausalLM",)
     conditions = (memory_needs_a_decoder, padding_inside(1, places=2))
     prefix = "roberta."
@@ -31,6 +34,10 @@ class XLMRoberta(Roberta):
     """Source: arXiv:1911.02116, section 3."""
 
     reference = "XLMRobertaForMaskedLM"
+    model_types = ("xlm-roberta",)
+    gguf = "bert"
+    task_heads = "ROBERTA"
+    gguf_padding_rows = 2
     equivalent_classes = ("XLMRobertaForCausalLM",)
     defaults = {"vocab_size": 30522}
 
@@ -39,6 +46,10 @@ class Camembert(Roberta):
     """Source: arXiv:1911.03894, section 4."""
 
     reference = "CamembertForMaskedLM"
+    model_types = ("camembert",)
+    gguf = "bert"
+    task_heads = "ROBERTA"
+    gguf_padding_rows = 2
     equivalent_classes = ("CamembertForCausalLM",)
     defaults = {"vocab_size": 30522}
 
@@ -47,6 +58,8 @@ class Data2VecText(Roberta):
     """Source: modeling_data2vec_text.py of the reference."""
 
     reference = "Data2VecTextForMaskedLM"
+    model_types = ("data2vec-text",)
+    task_heads = "ROBERTA"
     equivalent_classes = ("Data2VecTextForCausalLM",)
     prefix = "data2vec_text."
     defaults = {"vocab_size": 30522}
@@ -59,6 +72,8 @@ class RobertaPreLayerNorm(Roberta):
     """
 
     reference = "RobertaPreLayerNormForMaskedLM"
+    model_types = ("roberta-prelayernorm",)
+    task_heads = "ROBERTA"
     equivalent_classes = ("RobertaPreLayerNormForCausalLM",)
 
     prefix = "roberta_prelayernorm."
@@ -75,6 +90,8 @@ class XLMRobertaXL(Roberta):
     """
 
     reference = "XLMRobertaXLForMaskedLM"
+    model_types = ("xlm-roberta-xl",)
+    task_heads = "ROBERTA"
     equivalent_classes = ("XLMRobertaXLForCausalLM",)
     last_norm = "encoder.LayerNorm"
     defaults = {

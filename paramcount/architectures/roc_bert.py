@@ -21,6 +21,7 @@ class RoCBert(Bert):
     """Source: modeling_roc_bert.py of the reference, RoCBertEmbeddings."""
 
     reference = "RoCBertForMaskedLM"
+    task_heads = "BERT"
     equivalent_classes = ("RoCBertForCausalLM", "RoCBertForPreTraining")
     prefix = "roc_bert."
     conditions = (memory_needs_a_decoder, padding_inside(0, "n_sounds", "n_shapes"))

@@ -4,8 +4,10 @@ Their sines are a frozen table that all layers read.
 """
 
 from paramcount.flow import Data, Unreachable, linear, lookup, rope_from
+from paramcount.parts import task_heads as heads
 from paramcount.parts.classic import second_bias
 from paramcount.parts.encoders import BERT_HEAD, Encoder, embed_tokens, masked_head, post_norm_layer
+from paramcount.parts.tasks import LABELS, OF_D_MODEL, ROBERTA, SPAN, TaskHead, summarised
 from paramcount.sizes import Flag, Positive, derived, equal_to, hf
 from paramcount.sizes.rules import check_projection, check_rotated_in_pairs
 
@@ -14,6 +16,12 @@ class RoFormer(Encoder):
     """Source: arXiv:2104.09864, section 3; RoFormerLayer of the reference."""
 
     reference = "RoFormerForMaskedLM"
+    task_heads = ROBERTA | {
+        "ForMultipleChoice": TaskHead(
+            heads.summarise_then("classifier", lambda c: 1), LABELS | summarised(projected=False), OF_D_MODEL
+        ),
+        "ForQuestionAnswering": SPAN,
+    }
     equivalent_classes = ("RoFormerForCausalLM",)
     prefix = "roformer."
     rotated = "d_head"

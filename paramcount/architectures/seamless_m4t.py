@@ -72,6 +72,7 @@ class SeamlessM4Tv2(SeamlessM4T):
     """Source: arXiv:2312.05187, section 3.1; modeling_seamless_m4t_v2.py of the reference."""
 
     reference = "SeamlessM4Tv2ForTextToText"
+    model_types = ("seamless_m4t_v2",)
     defaults = {"n_positions": 4096}
 
 
@@ -111,6 +112,7 @@ class SeamlessM4TSpeechToText(SpeechToText, RelativeSpeechEncoder):
     """Source: arXiv:2308.11596, section 4.1; modeling_seamless_m4t.py of the reference."""
 
     reference = "SeamlessM4TForSpeechToText"
+    model_types = ("seamless_m4t.SeamlessM4TForSpeechToText",)
     table_copies = {"shared": "text_decoder.embed_tokens"}
 
 
@@ -118,5 +120,6 @@ class SeamlessM4Tv2SpeechToText(SpeechToText, CausalSpeechEncoder):
     """Source: arXiv:2312.05187, section 3.1; modeling_seamless_m4t_v2.py of the reference."""
 
     reference = "SeamlessM4Tv2ForSpeechToText"
+    model_types = ("seamless_m4t_v2.SeamlessM4Tv2ForSpeechToText",)
     table_copies = {"shared": "text_decoder.embed_tokens"}
     defaults = {"n_positions": 4096}

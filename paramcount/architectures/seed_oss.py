@@ -10,6 +10,9 @@ class SeedOss(AttentionDecoder):
     """Source: modeling_seed_oss.py of the reference."""
 
     reference = "SeedOssForCausalLM"
+    gguf = "seed_oss"
+    is_section_type = True
+    task_heads = "GENERIC_MOVED"
     rotated = "d_head"
     conditions = (padding_in_table(1),)
     defaults = {"vocab_size": 155136, "d_model": 4096, "n_layers": 64, "n_heads": 80}

@@ -45,6 +45,9 @@ class SmolLM3(AttentionDecoder):
     """Source: modeling_smollm3.py of the reference; layers without positions arXiv:2501.18795."""
 
     reference = "SmolLM3ForCausalLM"
+    gguf = "smollm3"
+    is_section_type = True
+    task_heads = "GENERIC_MOVED"
     rotated = "d_head"
     conditions = (padding_in_table(128004),)
     defaults = {"vocab_size": 128256, "d_model": 2048, "n_layers": 36, "n_heads": 16}

@@ -11,6 +11,8 @@ class SolarOpen(AttentionDecoder):
     """Source: SolarOpenDecoderLayer and SolarOpenTopkRouter of the reference, modeling_solar_open.py."""
 
     reference = "SolarOpenForCausalLM"
+    gguf = "glm4moe"
+    is_section_type = True
     adapts_experts = True
     rotated = "d_head"
     conditions = (grouped_routing(1, 1), padding_in_table(None))

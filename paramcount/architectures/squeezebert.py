@@ -27,6 +27,7 @@ class SqueezeBert(MaskedEncoder):
     """Source: arXiv:2006.11316, section 3; SqueezeBertModule of the reference."""
 
     reference = "SqueezeBertForMaskedLM"
+    task_heads = "BERT"
     prefix = "transformer."
     layers_name = "encoder.layers"
     pooled: ClassVar[bool] = True

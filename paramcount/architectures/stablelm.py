@@ -16,6 +16,9 @@ class StableLm(AttentionDecoder):
     """Source: arXiv:2402.17834; for the 12B modeling_stablelm.py of the reference."""
 
     reference = "StableLmForCausalLM"
+    gguf = "stablelm"
+    is_section_type = True
+    task_heads = "GENERIC"
     rotated = "d_rope"
     conditions = (padding_in_table(None), rotates_stated_share(0.25))
     defaults = {"vocab_size": 50304, "d_model": 2560, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32}

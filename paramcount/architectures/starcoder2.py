@@ -12,6 +12,9 @@ class Starcoder2(AttentionDecoder):
     """Source: arXiv:2402.19173."""
 
     reference = "Starcoder2ForCausalLM"
+    gguf = "starcoder2"
+    is_section_type = True
+    task_heads = "GENERIC"
     rotated = "d_head"
     conditions = (padding_in_table(None), one_mask())
     defaults = {"vocab_size": 49152, "d_model": 3072, "n_layers": 30, "n_heads": 24, "n_kv_heads": 2}

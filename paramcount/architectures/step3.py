@@ -16,6 +16,7 @@ from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.vision import cut_into_patches, insert
 from paramcount.sizes import ConfigJson, FieldValues, Sizes, d_model_per_head, derived, hf, per_layer, rotary, setting
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.sections import Sections
 from paramcount.sizes.types import Flag, Indices, Natural, Positive
 
 
@@ -45,6 +46,7 @@ class Step3Text(Decoder):
     """
 
     reference = "Step3TextForCausalLM of stepfun-ai/step3"
+    model_types = ("step3_text",)
     rotated = "d_head"
     conditions = (one_kv_head,)
     defaults = {"vocab_size": 128815, "d_model": 7168, "n_layers": 61}
@@ -114,6 +116,8 @@ class Step3VL(Sizes):
     """Source: step3_vl.py of SGLang 0.5.23 and of vLLM, with the tensor names of stepfun-ai/step3."""
 
     reference = "Step3VLForConditionalGeneration of stepfun-ai/step3"
+    model_types = ("step3_vl",)
+    sections = Sections("step3_text", tie_rule="never", ignores_model_type=True)
 
     language: SerializeAsAny[Sizes]
     vision: Step3Vision

@@ -104,6 +104,7 @@ class SwitchTransformersEncoder(SwitchTransformers):
     """The encoder alone."""
 
     reference = "SwitchTransformersEncoderModel"
+    model_types = ("switch_transformers.SwitchTransformersEncoderModel",)
     conditions = OF_AN_ENCODER
 
     def forward(c, tokens: Data) -> Data:

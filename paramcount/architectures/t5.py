@@ -11,6 +11,7 @@ from paramcount.flow import Data, Size, Unknown, block, bucket_distances, given,
 from paramcount.parts.classic import crossing, multi_head
 from paramcount.parts.decoders import first_differs, head
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
+from paramcount.parts.tasks import t5
 from paramcount.sizes import (
     ABSENT,
     Condition,
@@ -78,6 +79,8 @@ class T5(Sizes):
     """
 
     reference = "T5ForConditionalGeneration"
+    gguf = "t5"
+    task_heads = t5("t5.T5EncoderModel")
     table_copies = {"shared": "encoder.embed_tokens"}
     conditions = BUCKETS
     float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
@@ -180,6 +183,8 @@ class T5Encoder(T5):
 
     conditions = OF_AN_ENCODER
     reference = "T5EncoderModel"
+    model_types = ("t5.T5EncoderModel",)
+    gguf = "t5encoder"
     float32_if_float16 = ("wo",)
 
     def forward(c, tokens: Data) -> Data:

@@ -4,10 +4,20 @@ from typing import Any
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
 from paramcount.architectures.gemma2 import Gemma2Layers, window
+from paramcount.errors import ParamcountError
 from paramcount.flow import Data, block, given, layers, lookup, soft_cap
+from paramcount.parts import task_heads as heads
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head
-from paramcount.sizes import Flag, hf
+from paramcount.parts.tasks import LABELS, TaskHead
+from paramcount.sizes import ConfigJson, FieldValues, Flag, flag, hf
+
+
+def both_stacks(js: ConfigJson, c: FieldValues) -> None:
+    if not flag(js, "is_encoder_decoder", absent=True):
+        raise ParamcountError(
+            "= false selects the encoder alone, which is not supported", where="is_encoder_decoder", expected="true"
+        )
 
 
 class T5GemmaEncoder(Gemma2Layers):
@@ -20,6 +30,10 @@ class T5Gemma(Gemma2Layers):
     """Source: arXiv:2504.06225; order of operations: T5GemmaDecoderLayer. The decoder's sizes, and the encoder's."""
 
     reference = "T5GemmaForConditionalGeneration"
+    task_heads = dict.fromkeys(
+        ("ForSequenceClassification", "ForTokenClassification"),
+        TaskHead(heads.score_projected, LABELS, (both_stacks,)),
+    )
     section = "decoder"
     unused_keys = ("cross_attention_hidden_size",)
 

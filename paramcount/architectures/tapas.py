@@ -7,6 +7,7 @@ from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Unknown, Unreachable, lookup, position_in_cell
 from paramcount.parts.classic import second_bias
 from paramcount.parts.encoders import Encoder, post_norm_layer
+from paramcount.parts.tasks import POOLED
 from paramcount.sizes import Flag, Widths, class_ends, derived, hf
 
 COLUMN, ROW = 1, 2  # which token types these are
@@ -16,6 +17,7 @@ class Tapas(Encoder):
     """Source: arXiv:2004.02349, section 2; TapasEmbeddings of the reference."""
 
     reference = "TapasForMaskedLM"
+    task_heads = {"ForSequenceClassification": POOLED}
     prefix = "tapas."
     defaults = {"n_positions": 1024}
 

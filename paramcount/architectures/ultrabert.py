@@ -5,10 +5,12 @@ from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, activate, linear, lookup, rms_norm
+from paramcount.parts import task_heads as heads
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head
 from paramcount.parts.encoders import PositionlessEncoder
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.tasks import LABELS, SPAN, TOKENS, TaskHead
 from paramcount.sizes import (
     ABSENT,
     SLIDING,
@@ -86,6 +88,11 @@ class UltraBert(PositionlessEncoder):
     """Source: UltrabertDecoderLayer of the reference."""
 
     reference = "UltrabertForMaskedLM"
+    task_heads = {
+        "ForSequenceClassification": TaskHead(heads.classify_pooled_as_set, LABELS),
+        "ForTokenClassification": TOKENS,
+        "ForQuestionAnswering": SPAN,
+    }
     reference_names = {"ultrabert.": "model.", "cls.": "head.decoder."}
     rotated = "d_head"
     conditions = (padding_in_table(0), bases_of_layers, one_of("classifier_pooling", ("cls", "mean"), "cls"))

@@ -152,6 +152,7 @@ class UnlimitedOcr(OcrDecoder):
     """Source: modeling_unlimited_ocr.py of the reference."""
 
     reference = "UnlimitedOcrForConditionalGeneration"
+    older_sections = {"language_config": "text_config"}
     reference_names = {
         "model.sam_model.blocks.": "model.vision_tower.sam_encoder.layers.",
         "model.sam_model.patch_embed.proj.": "model.vision_tower.sam_encoder.patch_embed.projection.",

@@ -18,6 +18,7 @@ from paramcount.parts.composite import FORMER_PREFIXES, AudioLanguageModel
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Sizes, Widths, hf, setting
 from paramcount.sizes.conditions import one_of
+from paramcount.sizes.sections import Sections
 
 ENCODER = "vibevoice_acoustic_tokenizer_encoder"
 FACTORS, DEPTHS = (2, 2, 4, 5, 5, 8), (3, 3, 3, 3, 3, 3, 8)
@@ -104,6 +105,11 @@ class VibeVoiceAsr(AudioLanguageModel):
     """Source: arXiv:2601.18184, section 2; modeling_vibevoice_asr.py of the reference."""
 
     reference = "VibeVoiceAsrForConditionalGeneration"
+    sections = Sections(
+        "qwen2",
+        tie_rule="never",
+        other_sections=("semantic_tokenizer_encoder_config", "acoustic_tokenizer_encoder_config"),
+    )
     reference_names = FORMER_PREFIXES
     conditions = (whole_latents,)
 

@@ -6,12 +6,14 @@ from paramcount.flow import Data, activate, linear
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.siglip import SiglipRotaryVision
 from paramcount.sizes import setting
+from paramcount.sizes.sections import Sections
 
 
 class VideoLlama3(Multimodal):
     """An image keeps all of its patches. Source: arXiv:2501.13106, section 3; modeling_video_llama_3.py."""
 
     reference = "VideoLlama3ForConditionalGeneration"
+    sections = Sections("qwen2", tie_rule="either")
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.projector."
     moved = ("model.", "model.language_model.")

@@ -3,14 +3,20 @@
 from typing import Any
 
 from paramcount.flow import Data, block, given, linear, lookup
+from paramcount.parts import task_heads as heads
 from paramcount.parts.classic import decoder_stack, encoder_stack
 from paramcount.parts.seq2seq import DECODER, TiedDecoder
+from paramcount.parts.tasks import LABELS, TaskHead
 from paramcount.parts.whisper_encoder import WhisperStacks, encode_audio
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, d_model_per, derived, hf
 from paramcount.sizes.conditions import not_null, padding_inside
 from paramcount.sizes.rules import check_stack_heads
 
 ASKED = (padding_inside(50256), not_null("encoder_attention_heads"))
+
+
+def audio_encoder(c: Any, tokens: Data) -> Data:
+    return listen(c, "encoder.")
 
 
 def encoder_heads(js: ConfigJson, c: FieldValues) -> Any:
@@ -26,6 +32,17 @@ class Whisper(WhisperStacks):
     """Source: arXiv:2212.04356, section 2.2."""
 
     reference = "WhisperForConditionalGeneration"
+    task_heads = {
+        "ForAudioClassification": TaskHead(
+            heads.classify_heard,
+            LABELS
+            | {
+                "d_projected": (Positive, hf("classifier_proj_size", absent=256)),
+                "weighted_layers": (Flag, hf("use_weighted_layer_sum", absent=False)),
+            },
+            body=audio_encoder,
+        )
+    }
     conditions = ASKED
     unused_keys = ("classifier_proj_size", "median_filter_width")
 
@@ -58,6 +75,7 @@ class WhisperDecoder(WhisperStacks, TiedDecoder):
     """The decoder alone, which drafts for a larger one. Source: arXiv:2212.04356, section 2.2."""
 
     reference = "WhisperForCausalLM"
+    model_types = ("whisper.WhisperForCausalLM",)
     conditions = ASKED
     defaults = {"vocab_size": 51865, "d_model": 384, "n_layers": 4, "n_heads": 6, "d_ff": 1536}
 

@@ -16,6 +16,7 @@ class XGLM(Decoder):
     """Source: arXiv:2112.10668; XGLMDecoderLayer of the reference."""
 
     reference = "XGLMForCausalLM"
+    is_section_type = True
     conditions = (padding_in_table(1), positions_from(0))
     defaults = {"vocab_size": 256008}
 

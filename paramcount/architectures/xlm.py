@@ -41,6 +41,7 @@ class XLM(Sizes):
     """Source: arXiv:1901.07291, section 3; XLMModel of the reference."""
 
     reference = "XLMWithLMHeadModel"
+    task_heads = "XLM"
     conditions: ClassVar[tuple[Condition, ...]] = (plain_encoder, padding_in_table(2, "pad_index"))
 
     vocab_size: Positive = hf("n_words", "vocab_size", absent=30145)

@@ -11,8 +11,10 @@ from paramcount.flow.operations.attention import attend
 from paramcount.flow.operations.positions import distance_sinusoids
 from paramcount.flow.operations.relations import compare_segments, index_distances
 from paramcount.flow.operations.shapes import given, select, select_by_pair, to_every_token, to_memory
+from paramcount.parts import task_heads as heads
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.parts.tasks import OF_D_MODEL, SPAN_OF_LABELS, SUMMARISED, TOKENS, TaskHead
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, derived, hf, setting
 from paramcount.sizes.conditions import one_of
 from paramcount.sizes.rules import check_even, check_heads_fill
@@ -41,6 +43,15 @@ class XLNet(Sizes):
     is_causal: ClassVar[Any] = True  # its attention has a mask of its own
 
     reference = "XLNetLMHeadModel"
+    task_heads = {
+        "ForSequenceClassification": TaskHead(
+            heads.summarise_then("logits_proj", lambda c: c.n_labels), SUMMARISED, OF_D_MODEL
+        ),
+        "ForMultipleChoice": TaskHead(heads.summarise_then("logits_proj", lambda c: 1), SUMMARISED, OF_D_MODEL),
+        "ForTokenClassification": TOKENS,
+        "ForQuestionAnsweringSimple": SPAN_OF_LABELS,
+        "ForQuestionAnswering": TaskHead(heads.find_span_in_beams(""), {}),
+    }
     conditions = (without_limit, one_of("attn_type", ("bi", "uni"), "bi"))
 
     vocab_size: Positive = hf("n_token", "vocab_size", absent=32000)

@@ -31,6 +31,7 @@ class Xmod(Roberta):
     """Source: arXiv:2205.06266, section 3; XmodLayer of the reference."""
 
     reference = "XmodForMaskedLM"
+    task_heads = "ROBERTA"
     equivalent_classes = ("XmodForCausalLM",)
     defaults = {"vocab_size": 30522}
 

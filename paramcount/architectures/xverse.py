@@ -11,6 +11,7 @@ class Xverse(Decoder):
     """Source: modeling_xverse.py of xverse/XVERSE-13B."""
 
     reference = "XverseForCausalLM of xverse/XVERSE-13B"
+    gguf = "xverse"
     rotated = "d_head"
     conditions = (without_experts,)
     defaults = {"vocab_size": 100278, "d_model": 5120, "n_layers": 40}

@@ -11,6 +11,7 @@ class Yi(AttentionDecoder):
     """Source: arXiv:2403.04652; configuration_yi.py and modeling_yi.py of 01-ai/Yi-34B."""
 
     reference = "YiForCausalLM of 01-ai/Yi-34B"
+    model_types = ("Yi",)
     rotated = "d_head"
     conditions = (padding_in_table(0),)
     defaults = {"vocab_size": 64000, "d_model": 4096, "n_layers": 32, "n_heads": 32}

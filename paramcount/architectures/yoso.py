@@ -22,6 +22,7 @@ class Yoso(OffsetEncoder):
     """Source: arXiv:2111.09714, section 3; YosoSelfAttention of the reference."""
 
     reference = "YosoForMaskedLM"
+    task_heads = "APPROXIMATE"
     unused_keys = ("num_hash",)
     conditions = (padding_inside(1), odd_window)
     prefix = "yoso."

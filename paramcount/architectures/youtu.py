@@ -11,6 +11,8 @@ class Youtu(LatentDecoder):
     """Source: modeling_youtu.py of the reference, YoutuDecoderLayer; the attention arXiv:2405.04434, section 2.1."""
 
     reference = "YoutuForCausalLM"
+    gguf = "deepseek2"
+    is_section_type = True
     rotated = "d_rope"
     conditions = (not_null("num_key_value_heads"), latent_heads_stay_whole(16), padding_in_table(None))
     defaults = {"vocab_size": 128256, "d_model": 2048, "n_layers": 32}

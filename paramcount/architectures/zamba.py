@@ -96,6 +96,8 @@ class Zamba(SharedBlockDecoder):
     """Source: arXiv:2405.16712, section 2; ZambaHybridLayer of the reference."""
 
     reference = "ZambaForCausalLM"
+    is_section_type = True
+    task_heads = "SCORED"
     linear_by_component = False
     conditions = (padding_in_table(0), widened, null_counts("layer_types"), null_counts("head_dim", "hybrid"))
     defaults = {"vocab_size": 32000, "d_model": 3712, "n_layers": 76}

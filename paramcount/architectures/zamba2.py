@@ -84,6 +84,8 @@ class Zamba2(SharedBlockDecoder):
     """Source: arXiv:2411.15242, section 2; Zamba2HybridLayer of the reference."""
 
     reference = "Zamba2ForCausalLM"
+    is_section_type = True
+    task_heads = "SCORED"
     rebuilt_blocks = ("shared_transformer",)
     linear_by_component = False
     unused_keys = ("kv_channels", "num_query_groups")

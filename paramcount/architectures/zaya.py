@@ -39,6 +39,7 @@ class Zaya(AttentionDecoder):
     """Source: ZayaDecoderLayer of the reference; attention arXiv:2510.04476."""
 
     reference = "ZayaForCausalLM"
+    is_section_type = True
     linear_routers = (".gate.down_proj.weight", *(f".router_mlp.{name}.weight" for name in ("fc1", "fc2", "out_proj")))
     linear_by_component = False
     conditions = (padding_in_table(0),)

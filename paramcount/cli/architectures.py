@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from importlib.resources import files
 
 import click
 
-from paramcount.architectures import ARCHITECTURES, architecture, split_name
+from paramcount.architectures import ARCHITECTURES, INDEX, architecture, split_name
 from paramcount.cli.commands import Command
 from paramcount.cli.options import Output, emit, output_options
 from paramcount.counting.count import SCHEMA_VERSION
-from paramcount.huggingface.multimodal import COMPOSITES
 from paramcount.output.tables import Column, Table
 
 NAMES = ("architecture", "model_types", "reference", "about")
@@ -29,29 +26,21 @@ def command(output: Output) -> None:
 
 
 def build_table(format: str) -> Table:
-    """One row per architecture, with all model types that share it. The multimodal models for which paramcount counts
-    only the language model come last."""
+    """One row per architecture, with all model types that share it."""
     names_of: dict[tuple[str, str], list[str]] = {}
     for name, place in ARCHITECTURES.items():
         names_of.setdefault(place, []).append(name)
-    references = json.loads(files("paramcount.architectures").joinpath("references.json").read_text(encoding="utf-8"))
     needs_about = format in ("csv", "json")  # it requires the import of every architecture
     rows = []
     for names in sorted(names_of.values(), key=lambda names: names[0].casefold()):
         model_types = list(dict.fromkeys(split_name(name)[0] for name in names))
-        rows.append((names[0], model_types, references[names[0]], describe(names[0]) if needs_about else ""))
-    text_only = [name for name in COMPOSITES if name not in ARCHITECTURES]
-    for name in text_only:
-        about = "Multimodal model; only the language model is counted."
-        rows.append((name, [name], f"language model only: {COMPOSITES[name].default_type}", about))
+        rows.append((names[0], model_types, INDEX["references"][names[0]], describe(names[0]) if needs_about else ""))
     columns = [Column(name, name.replace("_", " "), right=False) for name in NAMES]
     columns[-1] = columns[-1]._replace(only="csv")
     cells = [(name, ", ".join(model_types), reference, about) for name, model_types, reference, about in rows]
     architectures = [dict(zip(NAMES, row, strict=True)) for row in rows]
     n_types = len({split_name(name)[0] for name in ARCHITECTURES})
-    summary = (
-        f"{len(names_of)} architectures for {n_types} model types, and the language models of {len(text_only)} more"
-    )
+    summary = f"{len(names_of)} architectures for {n_types} model types"
     return Table(columns, cells, {"schema_version": SCHEMA_VERSION, "architectures": architectures}, below=[summary])
 
 

@@ -340,8 +340,8 @@ def find_state_dtype(model: Model) -> KVDtype | None:
     document = model.reading.document or {}
     sections = [section for section in (document.get("text_config"), document) if isinstance(section, Mapping)]
     named = (section.get(key) for section in sections for key in STATE_DTYPE_KEYS)
-    default = "float32" if type(model.sizes).__name__ == "NemotronH" else None
-    name = next((name for name in named if name in STATE_DTYPES), default)
+    language = getattr(model.sizes, "language", None) or model.sizes
+    name = next((name for name in named if name in STATE_DTYPES), language.state_dtype)
     return None if name is None else parse_kv_dtype(name)
 
 

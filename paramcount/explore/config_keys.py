@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from paramcount.architectures import split_name
+from paramcount.architectures import get_sections, split_name
 from paramcount.explore.derived_keys import find_keys
-from paramcount.huggingface.multimodal import COMPOSITES, TIE_KEY
+from paramcount.huggingface.multimodal import TIE_KEY
 from paramcount.sizes import Sizes, get_key, inner_configs
 from paramcount.sizes.key_names import find_main_key
 from paramcount.sizes.values import to_json
@@ -47,9 +47,9 @@ def find_section(sizes: Sizes, name: str, stated: Mapping[str, Any], named: str)
     """The section of a part called `name`; empty if its keys are at the top level. `named`: the section of a part that
     can be of any model type.
     """
-    composite = COMPOSITES.get(stated.get("model_type", ""))
-    if name == "language" and composite:
-        return () if composite.is_flat and composite.section not in stated else (composite.section,)
+    sections = get_sections(stated.get("model_type"))
+    if name == "language" and sections:
+        return () if sections.is_flat and sections.section not in stated else (sections.section,)
     return sizes.section.split(".") if sizes.section else (named,) if named else ()
 
 
@@ -77,8 +77,8 @@ def state_sizes(
     if context and "n_positions" not in main.sizes.__dict__:
         find_object(document, main.section).setdefault(CONTEXT_KEY, context)
     keys = {path: place for block in blocks for path, place in state_block(document, block)}
-    composite = COMPOSITES.get(model_type)
-    if composite and f"language.{TIE_KEY}" in keys and composite.tie_rule != "text":
+    sections = get_sections(model_type)
+    if sections and f"language.{TIE_KEY}" in keys and sections.tie_rule != "text":
         keys[f"language.{TIE_KEY}"] = [TIE_KEY]
     for block in blocks:
         configs = find_object(document, block.section), find_object(document, block.root)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from paramcount.architectures import ARCHITECTURES, split_name
+from paramcount.architectures import ARCHITECTURES, get_sections, split_name
 from paramcount.architectures import architecture as architecture_of
 from paramcount.architectures.classes import (
     get_base_class,
@@ -17,6 +17,7 @@ from paramcount.architectures.classes import (
     stems,
     strip_class_ending,
 )
+from paramcount.architectures.encoders import SECTION_ENCODERS
 from paramcount.errors import ParamcountError, describe_value, find_nearest, join_words, make_printable
 from paramcount.huggingface.fields import (
     list_default_sizes,
@@ -35,8 +36,6 @@ from paramcount.huggingface.key_warnings import (
     warn_missing_sizes,
 )
 from paramcount.huggingface.multimodal import (
-    COMPOSITES,
-    Composite,
     get_encoder_type,
     get_language_config,
     rename_old_type,
@@ -45,6 +44,7 @@ from paramcount.huggingface.multimodal import (
 from paramcount.sizes import LARGEST, Origin, Sizes, get_key, inner_configs
 from paramcount.sizes.key_names import describe_defaults, find_main_key
 from paramcount.sizes.reading import Reading, add_settings, check_setting_values, get_language_section
+from paramcount.sizes.sections import Sections
 from paramcount.sizes.setting_fields import list_settings
 from paramcount.sizes.settings import check_settings
 from paramcount.sizes.single_layers import PER_LAYER, make_per_layer_error
@@ -82,14 +82,14 @@ def get_model_type(document: Mapping[str, Any]) -> str:
         if model_type is None and cls:
             problem += f", and {make_printable(cls, 60)} (from architectures) is not supported"
         raise ParamcountError(problem, where="model_type", expected="a model type from `paramcount architectures`")
-    if model_type not in ARCHITECTURES and model_type not in COMPOSITES:
+    if model_type not in ARCHITECTURES:
         needs_code = bool(document.get("auto_map"))
         problem = "needs custom modeling code, which paramcount does not run" if needs_code else "is not supported"
         raise ParamcountError(
             f"= {make_printable(model_type, 60)} {problem}",
             where="model_type",
             expected="a model type from `paramcount architectures`",
-            nearest=find_nearest(model_type, (*ARCHITECTURES, *COMPOSITES)),
+            nearest=find_nearest(model_type, ARCHITECTURES),
         )
     return model_type
 
@@ -108,7 +108,7 @@ def infer_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tu
     given_type, cls = document.get("model_type"), get_class_name(document)
     if not cls or not (given_type is None or isinstance(given_type, str)):
         return document, ()
-    if given_type in ARCHITECTURES or given_type in COMPOSITES:
+    if given_type in ARCHITECTURES:
         return document, ()
     types, types_by_stem = model_types(), stems()
     stem = max((stem for stem in types_by_stem if cls.startswith(stem)), key=len, default="")
@@ -136,7 +136,7 @@ def find_architecture(document: Mapping[str, Any]) -> tuple[type[Sizes], str, st
 
 def list_task_heads(model_type: str) -> Collection[str]:
     """The classes of a model type that have the head of another task."""
-    from paramcount.architectures.task_heads import task_heads  # few configs need them
+    from paramcount.architectures.task_heads import list_task_heads as task_heads  # few configs need them
 
     return task_heads(model_type)
 
@@ -227,14 +227,14 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     document, notes = infer_model_type(document)
     document = rename_sections(document)
     model_type, cls = get_model_type(document), get_class_name(document)
-    composite = COMPOSITES.get(model_type)
-    if composite and document.get(PER_LAYER) is not None:
+    sections = get_sections(model_type)
+    if sections and document.get(PER_LAYER) is not None:
         raise make_per_layer_error()
-    if composite and not is_whole_supported(document, composite):
-        counted_cls, has_head = get_composite_class(model_type, cls)
-        if cls not in list_equivalent_classes(architecture_of(composite.default_type)):
+    if sections and not is_whole_supported(document, sections):
+        counted_cls, has_head = get_sections_class(model_type, cls)
+        if cls not in list_equivalent_classes(architecture_of(sections.default_type)):
             check_class(model_type, cls, architecture_of(model_type))
-        sizes, reading, architecture = read_language_model_only(document, composite, counted_cls, has_head)
+        sizes, reading, architecture = read_language_model_only(document, sections, counted_cls, has_head)
         warnings = warn_other_class(document, counted_cls or reading.reference)
         warnings += warn_own_code(document, architecture_of(model_type), counted_cls or reading.reference)
         reading = reading._replace(warnings=(*reading.warnings, *warnings))
@@ -265,22 +265,20 @@ def find_context(document: Mapping[str, Any]) -> tuple[str, int | None]:
     return "", None
 
 
-def is_whole_supported(document: Mapping[str, Any], composite: Composite) -> bool:
+def is_whole_supported(document: Mapping[str, Any], sections: Sections) -> bool:
     """Whether all parts of a multimodal model can be counted, rather than its language model only."""
     model_type, cls = get_model_type(document), get_class_name(document)
-    if composite.default_encoder and get_encoder_type(document)[0] not in composite.encoders:
+    if sections.default_encoder and get_encoder_type(document)[0] not in (sections.encoders or SECTION_ENCODERS):
         return False
-    if is_language_class(model_type, cls):
-        return False
-    return model_type in ARCHITECTURES or f"{model_type}.{cls}" in ARCHITECTURES
+    return not is_language_class(model_type, cls)
 
 
 def is_language_class(model_type: str, cls: str) -> bool:
     """Whether a class is that of the language model alone, whose config.json may be the same."""
-    composite = COMPOSITES[model_type]
-    if not composite.is_flat or model_type not in ARCHITECTURES:
+    sections = get_sections(model_type)
+    if sections is None or not sections.is_flat:
         return False
-    whole, language = (get_reference_class(architecture_of(name)) for name in (model_type, composite.default_type))
+    whole, language = (get_reference_class(architecture_of(name)) for name in (model_type, sections.default_type))
     return cls == language != whole
 
 
@@ -382,7 +380,7 @@ def warn_own_code(document: Mapping[str, Any], architecture: type[Sizes], refere
     return (f"{problem}; paramcount counts {reference} of transformers, which may differ",)
 
 
-def get_composite_class(model_type: str, cls: str) -> tuple[str, bool]:
+def get_sections_class(model_type: str, cls: str) -> tuple[str, bool]:
     """The class of a multimodal model that is counted, and whether it has an LM head.
 
     That is `cls` if the model type has such a class, else the class with all parts; empty if `cls` is empty.
@@ -404,15 +402,15 @@ def get_composite_class(model_type: str, cls: str) -> tuple[str, bool]:
 
 
 def read_language_model_only(
-    document: Mapping[str, Any], composite: Composite, cls: str, has_head: bool
+    document: Mapping[str, Any], sections: Sections, cls: str, has_head: bool
 ) -> tuple[Sizes, Reading, str]:
     """The language model of a multimodal config whose other parts are not supported; `not_counted` names them."""
     sizes, name, (_, origin, used, readers) = read_language_model(document)
     reference = get_reference_class(type(sizes))
-    language_keys = {key: value for key, value in document.items() if key not in composite.other_sections}
+    language_keys = {key: value for key, value in document.items() if key not in sections.other_sections}
     unread = list_unread_keys(language_keys, used, readers)
     suspects: Mapping[str, Any] = unread
-    if composite.section in document:  # then keys at the top level describe other parts
+    if sections.section in document:  # then keys at the top level describe other parts
         suspects = {key: value for key, value in unread.items() if "." in key}
     ignored = find_ignored(document, suspects, used, readers)
     check_ignored_sizes(get_class_name(document), cls or reference, ignored)
@@ -425,7 +423,7 @@ def read_language_model_only(
         cls or f"{document['model_type']}, its language model as {sizes.reference}",
         has_head,
         "language_model",
-        not_counted=(*composite.other_sections, "projector", *([] if has_head else ["lm_head"])),
+        not_counted=(*sections.other_sections, "projector", *([] if has_head else ["lm_head"])),
         warnings=warnings,
         origin=origin,
         document=document,

@@ -23,9 +23,9 @@ from paramcount.errors import (
     make_phrase,
 )
 from paramcount.huggingface.multimodal import (
-    COMPOSITES,
     TIE_KEY,
     check_model_type,
+    find_sections,
     get_encoder_config,
     get_language_config,
 )
@@ -441,10 +441,10 @@ def read_single_layers(
 def read_language_model(document: Mapping[str, Any]) -> tuple[Sizes, str, ConfigValues]:
     """The sizes of the language model in a multimodal config, its architecture, and how the sizes were read."""
     language_config = get_language_config(document)
-    composite = COMPOSITES[document["model_type"]]
+    sections = find_sections(document)
     name = str(language_config["model_type"])
-    section = document.get(composite.section)
-    block = composite.section if section is not None or not composite.is_flat else ""
+    section = document.get(sections.section)
+    block = sections.section if section is not None or not sections.is_flat else ""
     try:
         architecture = architecture_of(name)
         if block and section:

@@ -42,6 +42,7 @@ def positions_are_square(js: ConfigJson, c: FieldValues) -> None:
 
 
 class Beit(ViT):
+    model_types = ("beit",)
     conditions = (positions_are_square,)
 
     n_rows: Positive = derived(lambda js, c: grid(js, c)[0])

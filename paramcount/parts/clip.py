@@ -13,8 +13,19 @@ from paramcount.parts.vision import States, VisionEncoder, embed_patches, select
 from paramcount.sizes import Natural, Positive, derived, hf
 from paramcount.sizes.setting_fields import setting
 
+CLIP = {
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "patch_size": 14,
+    "image_size": 336,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+}
+
 
 class ClipVision(VisionEncoder):
+    model_types = ("clip_vision_model",)
+    is_section_type = True
     unused_keys: ClassVar[tuple[str, ...]] = ("projection_dim",)
 
     n_channels: Positive = hf("num_channels", absent=3)

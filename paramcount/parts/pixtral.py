@@ -15,10 +15,20 @@ from paramcount.parts.vision import States, VisionEncoder, embed_patches, select
 from paramcount.sizes import Natural, Positive, hf
 from paramcount.sizes.rotary_settings import rotary
 
+PIXTRAL = {
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "patch_size": 14,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+}
+
 ROWS_AND_COLUMNS = Axes((1, 1), "alternating")
 
 
 class PixtralVision(VisionEncoder):
+    model_types = ("pixtral",)
+    is_section_type = True
     unused_keys: ClassVar[tuple[str, ...]] = ("head_dim", "image_size", "vocab_size")
 
     d_model: Positive = hf(absent=1024)

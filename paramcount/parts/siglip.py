@@ -34,6 +34,16 @@ from paramcount.parts.vision import States, VisionEncoder, embed_patches, encode
 from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf, rotary
 from paramcount.sizes.setting_fields import setting
 
+SIGLIP = {
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "patch_size": 14,
+    "image_size": 384,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 16,
+    "vision_use_head": False,
+}
+
 
 def tower_named(known: str, section: str = "vision_config") -> Condition:
     """A composite model may name any tower of the reference; only this one is declared."""
@@ -48,6 +58,8 @@ def tower_named(known: str, section: str = "vision_config") -> Condition:
 
 
 class SiglipVision(VisionEncoder):
+    model_types = ("siglip_vision_model",)
+    is_section_type = True
     conditions: ClassVar[tuple[Condition, ...]] = (tower_named("siglip_vision_model"),)
 
     n_channels: Positive = hf("num_channels", absent=3)
@@ -113,6 +125,9 @@ class SiglipRotaryVision(VisionEncoder):
 
 class Siglip2Vision(SiglipVision):
     """Images of any shape: positions are stretched. Source: arXiv:2502.14786, section 2.3."""
+
+    model_types = ("siglip2_vision_model",)
+    is_section_type = True
 
     conditions: ClassVar[tuple[Condition, ...]] = (tower_named("siglip2_vision_model"),)
 

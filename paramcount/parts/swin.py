@@ -79,6 +79,8 @@ def head_dims(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
 class Swin(Tower):
     """`n_patches`: of the images that learned positions are for."""
 
+    model_types = ("swin",)
+
     section: ClassVar[str | None] = None
     modules: ClassVar[Mapping[str, tuple[str, ...]]] = MODULES
     conditions: ClassVar[tuple[Condition, ...]] = (stages_agree,)
@@ -170,6 +172,8 @@ def no_positions(js: ConfigJson, c: FieldValues) -> None:
 
 class DonutSwin(Swin):
     """Donut's encoder, without a last norm. Source: arXiv:2111.15664, section 3.2; DonutSwinModel."""
+
+    model_types = ("donut-swin",)
 
     modules: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     conditions = (stages_agree, no_positions)

@@ -49,6 +49,7 @@ def count_patches(js: ConfigJson, c: FieldValues) -> int:
 
 
 class ViT(VisionEncoder):
+    model_types = ("vit",)
     section: ClassVar[str | None] = None
     modules = MODULES
 
@@ -92,6 +93,8 @@ class ViT(VisionEncoder):
 
 class DeiT(ViT):
     """A second token is there for distillation. Source: arXiv:2012.12877, section 4; DeiTModel of the reference."""
+
+    model_types = ("deit",)
 
     n_tokens = 2
 

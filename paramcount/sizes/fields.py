@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,6 +13,8 @@ from paramcount.sizes.setting_fields import Setting, setting
 
 if TYPE_CHECKING:
     from paramcount.flow import Data, Unreachable
+    from paramcount.parts.tasks import TaskHead
+    from paramcount.sizes.sections import Sections
 
 NO_SETTINGS: Mapping[str, Any] = {}
 REQUIRED: Any = object()  # value of `absent`: the reference has no default
@@ -69,6 +71,7 @@ ConfigJson = Mapping[str, Any]  # a parsed config.json, or a section of it
 FieldValues = Mapping[str, Any]  # {field: value} of the sizes that were read before
 Derivation = Callable[[ConfigJson, FieldValues], Any]  # computes a size
 Condition = Callable[[ConfigJson, FieldValues], None]  # raises an error
+TaskHeads: TypeAlias = "str | Mapping[str, TaskHead]"
 Buffers = tuple[tuple[str, tuple[int, ...], int], ...]  # ((name, shape, copies), ...)
 
 
@@ -189,6 +192,20 @@ class Sizes(BaseModel):
     __slots__ = ("_settings",)  # a private attribute of pydantic would make each count 5 % slower
 
     reference: ClassVar[str] = ""  # the reference implementation's class, or who published the modelling code
+    # As in config.json, or "model_type.Class" if the class decides it; without them, the name of the file. These and
+    # the next ones are those of the class itself: a class that extends it has its own.
+    model_types: ClassVar[tuple[str, ...]] = ()
+    is_found_by_class: ClassVar[bool] = True  # False if a config.json that names the class alone means another type
+    gguf: ClassVar[str] = ""  # possible values of general.architecture in llama.cpp's files; today's writes the first
+    gguf_padding_rows: ClassVar[int] = 0  # of the position embedding, which llama.cpp's files leave out
+    is_section_type: ClassVar[bool] = False  # whether it can be the language model of a multimodal config.json
+    sections: ClassVar[Sections | None] = None  # how the reference reads the sections of a multimodal config.json
+    older_sections: ClassVar[Mapping[str, str]] = {}  # {name of a section in released files: its present name}
+    # {ending of a class with the head of another task: the head}, or the name of such a table in parts/tasks.py
+    task_heads: ClassVar[TaskHeads] = {}
+    task_head_prefix: ClassVar[str] = ""  # how the names of these classes begin, if not as that of `reference`
+    # The dtype of recurrent states that inference engines take if a config.json names none
+    state_dtype: ClassVar[str | None] = None
     equivalent_classes: ClassVar[tuple[str, ...]] = ()  # other classes with the same parameters
     # Modules of publishers, as auto_map names them, that build what the reference builds: a release was compared.
     copied_modules: ClassVar[tuple[str, ...]] = ()

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.architectures.encoders import ENCODERS
-from paramcount.architectures.task_heads import DECLARED, task_heads
+from paramcount.architectures.task_heads import list_headed_types, list_task_heads
 from paramcount.sizes import Sizes, Tower, inner_configs
 from paramcount.zoo.entries import Entry
 
@@ -64,7 +64,7 @@ def format_entry_schema() -> str:
 
 def list_other_heads() -> Iterator[str]:
     """The architectures of classes with the head of another task. Their `config` is checked by paramcount only."""
-    return (f"{model_type}.{cls}" for model_type in DECLARED for cls in task_heads(model_type))
+    return (f"{name}.{cls}" for name in list_headed_types() for cls in list_task_heads(name))
 
 
 def group_names(named: Iterable[tuple[str, type[Sizes]]]) -> dict[type[Sizes], list[str]]:

@@ -21,14 +21,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from paramcount.architectures import ARCHITECTURES, architecture, split_name
+from paramcount.architectures import ARCHITECTURES, architecture, get_sections, split_name
 from paramcount.architectures.encoders import ENCODERS, find_part, load_encoder
 from paramcount.counting.count import Count, count_sizes
 from paramcount.counting.tensors import Tensor, list_tensors, list_unreachable
 from paramcount.errors import ParamcountError
 from paramcount.huggingface.config import read_config
 from paramcount.huggingface.fields import list_fields
-from paramcount.huggingface.multimodal import COMPOSITES, get_encoder_config
+from paramcount.huggingface.multimodal import get_encoder_config
 from paramcount.sizes import Sizes, Tower, inner_configs
 from tests.model_types import MODEL_TYPES
 from tests.oracle import flaws
@@ -112,7 +112,7 @@ def list_keys(
             named = cls.named_parts[field.name]
             model_type, block = named.default["model_type"], named.section or field.name
             part = find_part(inner_configs(cls)[field.name], model_type)
-            composite = COMPOSITES.get(model_type)
+            composite = get_sections(model_type)
             inside = (composite.default_type, load_encoder(composite.default_encoder)) if composite else ("", None)
             found += [(of, name, [f"{block}.{key}" for key in keys]) for of, name, keys in list_keys(part, "", *inside)]
         elif field.inner is Sizes:
@@ -142,7 +142,7 @@ def make_document(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict
         if field.inner and field.optional and choose([False, False, True])
     ]
     language, tower = "", None
-    if composite := COMPOSITES.get(model_type):
+    if composite := get_sections(model_type):
         language = composite.default_type
         types = [
             None,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from paramcount.architectures import split_name
-from paramcount.architectures.task_heads import DECLARED, task_heads
+from paramcount.architectures.task_heads import list_headed_types, list_task_heads
 from paramcount.errors import ParamcountError
 from tests.cases import CASES, hash_shapes, load_cases
 from tests.model_types import MODEL_TYPES
@@ -105,7 +105,7 @@ def make_head_cases(name: str, most: int = 600) -> list[dict[str, Any]]:
 
 
 def freeze_task_heads() -> None:
-    names = [f"{model_type}.{cls}" for model_type in DECLARED for cls in task_heads(model_type)]
+    names = [f"{model_type}.{cls}" for model_type in list_headed_types() for cls in list_task_heads(model_type)]
     blocks = []
     for name in sorted(names):
         found = make_head_cases(name)

@@ -330,9 +330,9 @@ def compare_scores(model_type: str, ending: str) -> float:
     import numpy as np
     import torch
 
-    from paramcount.architectures.task_heads import DECLARED
+    from paramcount.architectures.task_heads import list_task_heads
 
-    cls_name = DECLARED[model_type][0] + ending
+    cls_name = next(cls for cls in list_task_heads(model_type) if cls.endswith(ending))
     document = {**passes.make_document(model_type), "architectures": [cls_name], "pad_token_id": 0, "num_labels": 3}
     model, sizes = build_reference(document, cls_name), load(document).settled_sizes
     ids = passes.make_token_ids(count_tokens(document, sizes), 1)

@@ -17,7 +17,6 @@ from paramcount.architectures import ARCHITECTURES, split_name
 from paramcount.architectures.encoders import ENCODERS, SECTION_ENCODERS
 from paramcount.counting import count_sizes
 from paramcount.huggingface.config import read_whole_model
-from paramcount.huggingface.multimodal import COMPOSITES
 from paramcount.sizes.settings import AUTO, AXIAL, TABLE
 from tests.cases import load_cases
 from tests.model_types import MODEL_TYPES
@@ -49,8 +48,7 @@ def list_supported() -> list[str]:
     from transformers.models.auto import configuration_auto
 
     return sorted(
-        ({split_name(name)[0] for name in ARCHITECTURES} | set(COMPOSITES) | set(ENCODERS))
-        & set(configuration_auto.CONFIG_MAPPING_NAMES)
+        ({split_name(name)[0] for name in ARCHITECTURES} | set(ENCODERS)) & set(configuration_auto.CONFIG_MAPPING_NAMES)
     )
 
 

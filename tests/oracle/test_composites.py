@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.architectures import INDEX, architecture, list_section_types
 from paramcount.counting.components import TOWERS as OTHER_PARTS
 from paramcount.counting.tensors import list_unreachable
 from paramcount.huggingface.config import read_config
-from paramcount.huggingface.multimodal import COMPOSITES, LANGUAGE_MODEL_TYPES
+from paramcount.huggingface.multimodal import find_sections
 from paramcount.sizes.reading import add_settings
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential, flaws
@@ -27,11 +27,10 @@ pytest.importorskip("torch", reason="the oracle tests need torch: pip install to
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
 Shapes = Counter[tuple[int, ...]]
+SECTIONS = {name: find_sections({"model_type": name}) for name in INDEX["multimodal"]}
 # Those that the library has; tests/test_remote_models.py has the others.
 SHIPPED = sorted(
-    name
-    for name in COMPOSITES
-    if (name not in ARCHITECTURES or " of " not in architecture(name).reference) and differential.can_be_built(name)
+    name for name in SECTIONS if (" of " not in architecture(name).reference) and differential.can_be_built(name)
 )
 # Without these a language model of its type could not run.
 NEEDED: dict[str, dict[str, Any]] = {
@@ -124,7 +123,7 @@ def list_documents(model_type: str) -> list[dict[str, Any]]:
                 "model_type": model_type,
                 **AROUND.get(model_type, {}),
                 **tie,
-                "text_config": make_section(COMPOSITES[model_type].default_type, **inner),
+                "text_config": make_section(SECTIONS[model_type].default_type, **inner),
             }
         )
     return found
@@ -135,7 +134,7 @@ def test_the_language_model_of_a_multimodal_config_matches_the_reference_whereve
     model_type: str,
 ) -> None:
     for document in list_documents(model_type):
-        if COMPOSITES[model_type].tie_rule == "outside" and document.get("tie_word_embeddings") is False:
+        if SECTIONS[model_type].tie_rule == "outside" and document.get("tie_word_embeddings") is False:
             with pytest.raises(pc.ParamcountError, match="tie_word_embeddings"):
                 pc.count(document)  # the sizes of its head are not given outside
             head = {"vocab_size": 96, "hidden_size": 64}
@@ -156,7 +155,7 @@ def test_a_composite_without_a_section_has_the_references_language_model(model_t
         "qwen3_omni_moe_text": "73 is odd",
         "cohere_compass_text": "rope_parameters",
     }
-    if wrong := unrunnable.get(COMPOSITES[model_type].default_type):  # the reference builds it, but it could never run
+    if wrong := unrunnable.get(SECTIONS[model_type].default_type):  # the reference builds it, but it could never run
         with pytest.raises(pc.ParamcountError, match=wrong):
             pc.count(document)
     else:
@@ -168,10 +167,10 @@ def test_a_section_without_a_model_type_is_of_the_usual_one(model_type: str) -> 
     document: dict[str, Any] = {
         "model_type": model_type,
         **AROUND.get(model_type, {}),
-        "text_config": make_section(COMPOSITES[model_type].default_type),
+        "text_config": make_section(SECTIONS[model_type].default_type),
     }
     del document["text_config"]["model_type"]
-    if COMPOSITES[model_type].needs_model_type:
+    if SECTIONS[model_type].needs_model_type:
         with pytest.raises(pc.ParamcountError, match=r"text_config\.model_type is missing"):
             pc.count(document)
     else:
@@ -184,7 +183,7 @@ def test_a_missing_or_partial_section_has_the_settings_of_the_reference(
     model_type: str, section: dict[str, Any] | None
 ) -> None:
     """They are those of the section as the reference completes it."""
-    composite = COMPOSITES[model_type]
+    composite = SECTIONS[model_type]
     given = {} if section is None else {composite.section: section | {"model_type": composite.default_type}}
     document = complete({"model_type": model_type, **AROUND.get(model_type, {}), **given})
     try:
@@ -205,7 +204,7 @@ def read_language_settings(document: dict[str, Any]) -> dict[str, Any]:
     "document",
     [
         *[
-            {"model_type": name, **AROUND.get(name, {}), "text_config": make_section(COMPOSITES[name].default_type)}
+            {"model_type": name, **AROUND.get(name, {}), "text_config": make_section(SECTIONS[name].default_type)}
             for name in SHIPPED
         ],
         *[
@@ -221,9 +220,9 @@ def test_a_composite_as_the_reference_saves_it_is_the_same(document: dict[str, A
     assert_same_shapes(differential.save_config(config, cls_name, tmp_path))
 
 
-@pytest.mark.parametrize("model_type", [name for name in SHIPPED if COMPOSITES[name].is_flat])
+@pytest.mark.parametrize("model_type", [name for name in SHIPPED if SECTIONS[name].is_flat])
 def test_keys_without_a_section_are_the_language_models(model_type: str) -> None:
-    keys = make_section(COMPOSITES[model_type].default_type)
+    keys = make_section(SECTIONS[model_type].default_type)
     for tie in ({}, {"tie_word_embeddings": True}, {"tie_word_embeddings": False}):
         assert_same_shapes({**keys, "model_type": model_type, **tie})
 
@@ -234,7 +233,7 @@ def test_an_older_name_of_a_language_model_is_known() -> None:
     )
 
 
-@pytest.mark.parametrize("text", sorted(LANGUAGE_MODEL_TYPES))
+@pytest.mark.parametrize("text", list_section_types())
 def test_a_section_may_name_another_language_model(text: str) -> None:
     for tie in (True, False):
         document = {

@@ -13,7 +13,7 @@ import pytest
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture, split_name
 from paramcount.architectures.classes import get_base_class, get_reference_class
-from paramcount.architectures.task_heads import DECLARED, task_heads
+from paramcount.architectures.task_heads import list_headed_types, list_task_heads
 from paramcount.huggingface.config import list_supported_classes
 from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import EXAMPLES, add_labels, build_model, find_differences, make_config, make_document
@@ -28,7 +28,7 @@ TASKS = (
     "FOR_NEXT_SENTENCE_PREDICTION",
     "FOR_PRETRAINING", "FOR_AUDIO_CLASSIFICATION",
 )  # fmt: skip
-NAMES = [f"{model_type}.{cls}" for model_type in DECLARED for cls in task_heads(model_type)]
+NAMES = [f"{model_type}.{cls}" for model_type in list_headed_types() for cls in list_task_heads(model_type)]
 TYPES = sorted(name for name in ARCHITECTURES if not split_name(name)[1] and name in MODEL_TYPES)
 
 

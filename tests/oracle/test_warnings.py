@@ -12,9 +12,8 @@ from transformers import CONFIG_MAPPING
 
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, split_name
-from paramcount.huggingface.multimodal import COMPOSITES
 
-TYPES = sorted({name for name in (*ARCHITECTURES, *COMPOSITES) if not split_name(name)[1] and name in CONFIG_MAPPING})
+TYPES = sorted({name for name in ARCHITECTURES if not split_name(name)[1] and name in CONFIG_MAPPING})
 
 
 @pytest.mark.oracle

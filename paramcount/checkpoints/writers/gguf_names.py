@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
+from paramcount.architectures import INDEX, get_own
 from paramcount.checkpoints.writers import gguf_tables as tables
 from paramcount.checkpoints.writers.gguf_shapes import write_shape
 from paramcount.checkpoints.writers.rewriting import fuse, split_ending, unstack
@@ -23,7 +24,7 @@ from paramcount.zoo.entries import name_part
 if TYPE_CHECKING:
     from paramcount.counting.count import Count
 
-INDEX = re.compile(r"(?<![^.])\d+(?![^.])")  # between dots
+BETWEEN_DOTS = re.compile(r"(?<![^.])\d+(?![^.])")
 PADDED_TABLES = ("token_embd.weight", "position_embd.weight")  # tables whose padding some converters drop
 T5 = ("t5", "t5encoder")  # their layers are in an encoder or a decoder
 
@@ -131,9 +132,10 @@ def find_layout(declared: str, architecture: str | None, sizes: Sizes | None = N
 
 def list_layouts(declared: str) -> list[str]:
     """llama.cpp's names for an architecture, those of today's converter first."""
-    layouts = tables.LAYOUTS.get(declared, "").split()
+    known = INDEX["gguf"]
+    layouts: list[str] = known.get(declared, "").split()
     if not layouts:
-        nearest = find_nearest(declared, tables.LAYOUTS)
+        nearest = find_nearest(declared, known)
         raise ParamcountError(f"paramcount does not know llama.cpp's tensor names for {declared}", nearest=nearest)
     return layouts
 
@@ -144,7 +146,7 @@ def fold_indices(name: str) -> str:
     >>> fold_indices("blk.31.ffn_gate.7.weight"), fold_indices("enc.blk.0.attn_q.weight")
     ('blk.{layer}.ffn_gate.{expert}.weight', 'enc.blk.{layer}.attn_q.weight')
     """
-    return INDEX.sub("{expert}", INDEX.sub("{layer}", name, count=1))
+    return BETWEEN_DOTS.sub("{expert}", BETWEEN_DOTS.sub("{layer}", name, count=1))
 
 
 # ---- names
@@ -246,8 +248,8 @@ def use_file_shape(tensor: Tensor, file_tensors: Mapping[str, HasShape], layout:
     dropped_rows = tensor.shape[0] - shape[0] if shape[1:] == tensor.shape[1:] else 0
     if tensor.name == "token_embd.weight" and layout in tables.WITHOUT_PADDING:
         is_same = 0 < dropped_rows <= tables.MOST_PADDING_TOKENS
-    elif tensor.name == "position_embd.weight" and declared in tables.ROBERTA:
-        is_same = dropped_rows == tables.ROBERTA_PADDING
+    elif tensor.name == "position_embd.weight":
+        is_same = 0 < dropped_rows == get_own(declared, "gguf_padding_rows")
     else:
         is_same = False
     is_same = is_same or drop_leading_ones(shape) == drop_leading_ones(tensor.shape)

@@ -1,0 +1,99 @@
+"""paramcount/architectures/index.json: which classes there are, so that a model's module is imported when it is needed.
+
+`python -m tests.refresh_index` writes it from what the classes of paramcount/architectures and paramcount/parts state.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import paramcount.architectures
+import paramcount.parts
+from paramcount.architectures import split_name
+from paramcount.sizes import Sizes, Tower
+
+INDEX = Path(paramcount.architectures.__file__).with_name("index.json")
+
+
+def list_classes(package: Any) -> Iterator[tuple[str, type[Sizes]]]:
+    """(module, class) of every class of sizes that a package's modules define."""
+    for path in sorted(Path(package.__file__).parent.glob("*.py")):
+        if path.stem != "__init__":
+            module = import_module(f"{package.__name__}.{path.stem}")
+            for cls in vars(module).values():
+                if isinstance(cls, type) and issubclass(cls, Sizes) and cls.__module__ == module.__name__:
+                    yield path.stem, cls
+
+
+def list_names(module: str, cls: type[Sizes]) -> tuple[str, ...]:
+    """The names of an architecture; none for a class that others extend."""
+    own = vars(cls)
+    return own.get("model_types") or ((module,) if "reference" in own else ())
+
+
+def find_types(named: Iterable[tuple[str, type[Sizes]]]) -> dict[str, str]:
+    """{class of the reference: its model type}, without those that several model types have.
+
+    A class is the one that it is the `reference` of, a whole rather than a part; a class of a library comes before the
+    same name in a publisher's own code.
+    """
+    rows = [(*cls.reference.partition(" of "), name, cls) for name, cls in named]
+    library = [(own, name, cls) for own, _, publisher, name, cls in rows if not publisher]
+    remote = [(own, name, cls) for own, _, publisher, name, cls in rows if publisher]
+    found: dict[str, str] = {}
+    for part in (remote, library):
+        claims: dict[str, set[str]] = {}
+        for own, name, cls in part:
+            for other in (own, *cls.equivalent_classes):
+                claims.setdefault(other, set()).add(split_name(name)[0])
+        found |= {cls: next(iter(types)) for cls, types in claims.items() if len(types) == 1}
+        wholes_first = sorted(part, key=lambda row: vars(row[2]).get("sections") is None)
+        shared = {
+            own: name
+            for own, name, cls in reversed(wholes_first)
+            if len(claims[own]) > 1 and "reference" in vars(cls) and cls.is_found_by_class and not split_name(name)[1]
+        }
+        found |= shared
+    return dict(sorted(found.items()))
+
+
+def make_index() -> dict[str, Any]:
+    """The index as it has to be."""
+    classes = list(list_classes(paramcount.architectures))
+    listed = [(name, module, cls) for module, cls in classes for name in list_names(module, cls)]
+    named = sorted(listed, key=lambda row: row[0])
+    towers = [
+        (name, module, cls)
+        for module, cls in list_classes(paramcount.parts)
+        if issubclass(cls, Tower)
+        for name in vars(cls).get("model_types", ())
+    ]
+    return {
+        "architectures": {name: [module, cls.__name__] for name, module, cls in named},
+        "references": {name: cls.reference for name, _, cls in named},
+        "classes": find_types((name, cls) for name, _, cls in listed),
+        "gguf": {name: layouts for name, _, cls in named if (layouts := vars(cls).get("gguf"))},
+        "section_types": [name for name, _, cls in named if vars(cls).get("is_section_type")],
+        "multimodal": [name for name, _, cls in named if vars(cls).get("sections")],
+        "encoders": {name: [module, cls.__name__] for name, module, cls in sorted(towers, key=lambda row: row[0])},
+        "section_encoders": sorted(name for name, _, cls in towers if vars(cls).get("is_section_type")),
+    }
+
+
+def format_index() -> str:
+    """The index as a file: one line for each architecture and class."""
+    tables = []
+    for key, table in make_index().items():
+        pairs = table.items() if isinstance(table, dict) else ((None, value) for value in table)
+        lines = [(f"{json.dumps(name)}: " if name is not None else "") + json.dumps(value) for name, value in pairs]
+        left, right = "{}" if isinstance(table, dict) else "[]"
+        tables.append(f'"{key}": {left}\n' + ",\n".join(lines) + f"\n{right}")
+    return "{\n" + ",\n".join(tables) + "\n}\n"
+
+
+if __name__ == "__main__":
+    INDEX.write_text(format_index(), encoding="utf-8")
