@@ -20,7 +20,7 @@ def list_task_heads(model_type: str) -> dict[str, TaskHead]:
     """
     cls = architecture(model_type)
     declared = vars(cls).get("task_heads", {})  # those of a class that it extends are not its own
-    found = getattr(tasks, declared) if isinstance(declared, str) else declared
+    found: dict[str, TaskHead] = getattr(tasks, declared) if isinstance(declared, str) else declared
     beginning = vars(cls).get("task_head_prefix") or strip_class_ending(get_reference_class(cls))
     return {beginning + ending: head for ending, head in found.items()}
 

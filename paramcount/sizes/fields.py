@@ -13,7 +13,6 @@ from paramcount.sizes.setting_fields import Setting, setting
 
 if TYPE_CHECKING:
     from paramcount.flow import Data, Unreachable
-    from paramcount.parts.tasks import TaskHead
     from paramcount.sizes.sections import Sections
 
 NO_SETTINGS: Mapping[str, Any] = {}
@@ -71,7 +70,7 @@ ConfigJson = Mapping[str, Any]  # a parsed config.json, or a section of it
 FieldValues = Mapping[str, Any]  # {field: value} of the sizes that were read before
 Derivation = Callable[[ConfigJson, FieldValues], Any]  # computes a size
 Condition = Callable[[ConfigJson, FieldValues], None]  # raises an error
-TaskHeads: TypeAlias = "str | Mapping[str, TaskHead]"
+TaskHeads: TypeAlias = str | Mapping[str, object]  # TaskHead of paramcount.parts.tasks
 Buffers = tuple[tuple[str, tuple[int, ...], int], ...]  # ((name, shape, copies), ...)
 
 
