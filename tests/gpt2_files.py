@@ -91,4 +91,4 @@ def train_tokenizer(size: int = 300) -> Tokenizer:
 
 def tiny_sizes(**changes: int) -> SimpleNamespace:
     """The tiny sizes with some of them changed."""
-    return SimpleNamespace(**(SIZES.model_dump() | changes))
+    return SimpleNamespace(**(SIZES.to_dict() | changes))

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import paramcount as pc
 from paramcount.huggingface.config import read_config
 from paramcount.sizes import Sizes, inner_configs
-from paramcount.sizes.reading import get_part_document, get_section, read_setting
+from paramcount.sizes.fields import find_section
+from paramcount.sizes.reading import get_part_document
 from paramcount.sizes.setting_fields import list_settings
 from paramcount.sizes.setting_keys import Section
 from tests.model_types import MODEL_TYPES, default_document
@@ -72,8 +73,8 @@ def list_keys(sizes: Sizes, document: Mapping[str, Any]) -> Iterator[tuple[Any, 
     """(what is the same for the same reader, path) of every key that settings are read from."""
     for setting in list_settings(type(sizes)).values():
         place = None if setting.is_outside else type(sizes).section
-        section = Section(get_section(document, place))
-        read_setting(setting, sizes, section)
+        section = Section(find_section(document, place))
+        sizes.read_setting(setting, section)
         for path in list_asked(section):
             reader = getattr(setting.default, "__code__", None) if path[-1] not in setting.names else None
             of_key = (setting.kind and setting.kind.expected, type(setting.default), setting.nullable)

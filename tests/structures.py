@@ -70,7 +70,7 @@ def structure_key(config: Sizes) -> tuple[object, ...]:
 
 def list_fields(sizes: Sizes, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """(path, value) of every field, those of parts included."""
-    for name in type(sizes).model_fields:
+    for name in type(sizes).fields:
         value = getattr(sizes, name)
         if isinstance(value, Sizes):
             yield from list_fields(value, f"{prefix}{name}.")

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paramcount.counting.sum_weights import SymbolicSizes
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import make_symbols
 
@@ -24,16 +23,14 @@ NUMBERS = ("n_layers", "n_views")  # of layers, where they are named
 COUNTS = ("n_layers_before", "n_merges", "n_shards")  # of steps that a declaration lists one by one
 
 
-def replace_sizes(
-    sizes: Sizes, replace: Callable[[str, int], Any], prefix: str = "", listed: bool = False
-) -> SymbolicSizes:
+def replace_sizes(sizes: Sizes, replace: Callable[[str, int], Any], prefix: str = "", listed: bool = False) -> Sizes:
     """The same attributes with every number replaced. Flags, words, lists and None are structure and stay.
 
     `listed`: layers are named one by one by what these sizes are a part of.
     """
     found: dict[str, Any] = {}
     listed = listed or any(getattr(sizes, name, ()) for name in LISTED)
-    for name in type(sizes).model_fields:
+    for name in type(sizes).fields:
         value = getattr(sizes, name)
         if isinstance(value, Sizes):
             found[name] = replace_sizes(value, replace, f"{prefix}{name}_", listed)
@@ -41,10 +38,10 @@ def replace_sizes(
             found[name] = replace(prefix + name, value)
         else:
             found[name] = value
-    return SymbolicSizes(type(sizes), found)
+    return type(sizes).make(found)
 
 
-def make_symbolic(sizes: Sizes) -> tuple[SymbolicSizes, dict[str, int]]:
+def make_symbolic(sizes: Sizes) -> tuple[Sizes, dict[str, int]]:
     """The sizes as symbols, and what each of them stands for."""
     values: dict[str, int] = {}
 

@@ -268,7 +268,7 @@ def test_every_field_of_every_architecture_is_required_and_no_other_is_known(arc
         message = model_error(change_block(architecture, path, f"{last}x", 3))
         assert message.startswith(f"{'.'.join(('config', *path, last))}x: unknown field (expected ")
         assert f"; did you mean {last}" in message
-        others = len(type(reduce(getattr, path, MODELS[architecture].sizes)).model_fields) - 5
+        others = len(type(reduce(getattr, path, MODELS[architecture].sizes)).fields) - 5
         assert (f" or {others} other{'s' * (others > 1)}); " in message) == (others > 0)
 
 

@@ -32,9 +32,9 @@ from tests.structures import keep_every, pick_structures
 from tests.test_package import command_code, list_loaded_modules
 
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
-STACKED = [id for id in IDS if "n_layers" in type(zoo.load_entry(id).sizes).model_fields]
+STACKED = [id for id in IDS if "n_layers" in type(zoo.load_entry(id).sizes).fields]
 LISTS = ("windows", "encoder_kinds", "layer_types", "layer_groups", "attention_layers")  # an entry per layer
-LISTED = {id: name for id in STACKED for name in LISTS if zoo.load_entry(id).sizes.model_dump().get(name)}
+LISTED = {id: name for id in STACKED for name in LISTS if zoo.load_entry(id).sizes.to_dict().get(name)}
 GROUPED = ("idefics-9b",)  # cross-attention stands in front of each four layers
 OTHERS = [id for id in STACKED if id not in (*LISTED, *GROUPED)]
 SHARED = [id for id in OTHERS if zoo.load_entry(id).architecture == "albert"]  # all layers read the weights of one

@@ -21,7 +21,6 @@ import paramcount.zoo as zoo
 from paramcount import formulas
 from paramcount.architectures import architecture
 from paramcount.counting.count import count_sizes
-from paramcount.counting.sum_weights import SymbolicSizes
 from paramcount.flow import given, sum_parameters
 from paramcount.sizes import Sizes
 from paramcount.sizes.rules import validate_sizes
@@ -763,7 +762,7 @@ def test_every_entry_has_a_closed_form_or_another_independent_total() -> None:
 
 
 def test_exactly_the_mixtures_have_a_closed_form_of_inactive_experts() -> None:
-    assert set(UNVISITED) == {name for name in TOTAL if "n_active_experts" in architecture(name).model_fields}
+    assert set(UNVISITED) == {name for name in TOTAL if "n_active_experts" in architecture(name).fields}
 
 
 @in_batches("id", ENTRIES, size=80)
@@ -795,7 +794,7 @@ def example_sizes(name: str) -> Sizes:
 
 def list_structures(name: str) -> list[tuple[str, dict[str, Any]]]:
     """Every combination of an architecture's flags, with and without what may be missing."""
-    fields = architecture(name).model_fields
+    fields = architecture(name).fields
     choices: list[list[tuple[str, Any]]] = [
         [(field, False), (field, True)] for field, info in fields.items() if info.annotation is bool
     ]
@@ -816,9 +815,9 @@ STRUCTURES = [
 @in_batches(("name", "structure"), STRUCTURES, size=40)
 def test_a_declaration_and_its_closed_form_are_the_same_polynomial(name: str, structure: dict[str, Any]) -> None:
     cls = architecture(name)
-    c, _ = make_symbolic(example_sizes(name).model_copy(update=structure))
+    c, _ = make_symbolic(example_sizes(name).replace(**structure))
     with decide_by(None):  # without layers T5 has another form
-        out = cls.forward(c, given("tokens", "tokens"))  # type: ignore[arg-type]
+        out = cls.forward(c, given("tokens", "tokens"))
     assert sum_parameters(out) == total_parameters(name, c)
     assert sum_parameters(out, active=True) == active_parameters(name, c)
 
@@ -829,26 +828,24 @@ def test_a_declaration_and_its_closed_form_agree_on_every_point_of_a_sweep(
 ) -> None:
     cls = architecture(name)
     c = replace_sizes(
-        example_sizes(name).model_copy(update=structure),
+        example_sizes(name).replace(**structure),
         lambda name, size: np.array([size, size + 3, 2 * size], dtype="int64"),
     )
-    out = cls.forward(c, given("tokens", "tokens"))  # type: ignore[arg-type]
+    out = cls.forward(c, given("tokens", "tokens"))
     found = sum_parameters(out)
     assert found.dtype == np.int64
     assert found.tolist() == total_parameters(name, c).tolist()
     assert sum_parameters(out, active=True).tolist() == active_parameters(name, c).tolist()
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in sorted(TOTAL) if "n_dense_layers" in architecture(name).model_fields]
-)
+@pytest.mark.parametrize("name", [name for name in sorted(TOTAL) if "n_dense_layers" in architecture(name).fields])
 @pytest.mark.parametrize("n_shared_experts", [0, 3])
 @pytest.mark.parametrize("n_dense_layers", [0, 1, 4])
 def test_none_and_all_layers_dense_and_no_shared_experts_are_counted_right(
     name: str, n_dense_layers: int, n_shared_experts: int
 ) -> None:
     changes = {"n_layers": 4, "n_dense_layers": n_dense_layers, "n_shared_experts": n_shared_experts}
-    sizes = validate_sizes(architecture(name), example_sizes(name).model_dump() | changes)
+    sizes = validate_sizes(architecture(name), example_sizes(name).to_dict() | changes)
     count = count_sizes(sizes)
     assert (count.total, count.active) == (total_parameters(name, sizes), active_parameters(name, sizes))
 
@@ -925,8 +922,8 @@ def printed_row(d_model: int, n_layers: int, n_heads: int, d_head: int) -> int:
         "d_head": d_head,
     }
     flags = {"tie_word_embeddings": True, "cross_attention": False}
-    c = SymbolicSizes(architecture("gpt2"), {**sizes, "d_ff": 4 * d_model, **flags})
-    found: int = sum_parameters(architecture("gpt2").forward(c, given("tokens", "tokens")))  # type: ignore[arg-type]
+    c = architecture("gpt2").make({**sizes, "d_ff": 4 * d_model, **flags})
+    found: int = sum_parameters(architecture("gpt2").forward(c, given("tokens", "tokens")))
     assert found == gpt2(c)
     return found
 

@@ -79,7 +79,7 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 
 def test_a_mapping_is_a_config_json_or_a_zoo_entry_and_never_both() -> None:
     assert pc.count(QWEN).total == TOTAL
-    entry = {"architecture": "qwen3", "config": pc.load(QWEN).sizes.model_dump()}
+    entry = {"architecture": "qwen3", "config": pc.load(QWEN).sizes.to_dict()}
     assert pc.count(entry).total == TOTAL
     assert (
         model_error(QWEN | entry)
@@ -88,7 +88,7 @@ def test_a_mapping_is_a_config_json_or_a_zoo_entry_and_never_both() -> None:
 
 
 def test_a_json_file_may_contain_a_zoo_entry() -> None:
-    write_config("entry.json", {"architecture": "qwen3", "config": pc.load(QWEN).sizes.model_dump()})
+    write_config("entry.json", {"architecture": "qwen3", "config": pc.load(QWEN).sizes.to_dict()})
     assert pc.count("entry.json").total == TOTAL
 
 

@@ -16,7 +16,6 @@ from paramcount.architectures.llama import Llama
 from paramcount.cli import main
 from paramcount.huggingface.fields import list_fields
 from paramcount.sizes import Positive, find_default, get_key, hf, setting
-from paramcount.sizes.reading import add_settings
 from tests.batches import in_batches
 from tests.refusing import error_of, model_error
 from tests.test_config_files import QWEN, TOTAL
@@ -744,7 +743,7 @@ def test_keys_shows_where_every_size_comes_from(tmp_path: Path, capsys: pytest.C
         "derived_from": [],
     }
     settings = {"is_causal", "activation", "norm_eps", "rope"}
-    assert set(rows) == {*type(pc.load(document).sizes).model_fields, *settings, "num_key_value_heads", "rope_theta"}
+    assert set(rows) == {*type(pc.load(document).sizes).fields, *settings, "num_key_value_heads", "rope_theta"}
     out, _ = read_lines(capsys, str(path), "--keys")
     assert "read as LlamaForCausalLM, architecture llama" in out
 
@@ -863,7 +862,7 @@ def test_a_missing_section_has_the_settings_that_the_config_class_gives_it(
         "rms_norm_eps": 0.5,
         "rope_theta": 7.0,
     }  # at the top level, nothing reads them
-    settings = add_settings(pc.load(document).sizes, document).language.settings  # type: ignore[attr-defined]
+    settings = pc.load(document).sizes.language.settings  # type: ignore[attr-defined]
     assert (settings["norm_eps"], settings["rope"].base) == (eps, base)
 
 
@@ -873,7 +872,7 @@ def test_a_partial_section_has_the_other_settings_from_the_config_class(
 ) -> None:
     """VoxtralConfig.__post_init__ and GlmAsrConfig.__post_init__ put their defaults under the section's keys."""
     document = {"model_type": model_type, "text_config": {"model_type": "llama", "num_hidden_layers": 2}}
-    settings = add_settings(pc.load(document).sizes, document).language.settings  # type: ignore[attr-defined]
+    settings = pc.load(document).sizes.language.settings  # type: ignore[attr-defined]
     assert (settings["norm_eps"], settings["rope"].base) == (eps, base)
 
 

@@ -31,13 +31,13 @@ def list_with_field(field: str) -> list[str]:
     """One model of each architecture that has this field itself and does not list its layers one by one."""
     lists = {"layer_types", "layer_groups", "attention_layers", "encoder_kinds", "decoder_kinds", "windows"}
     listed = lists if field.endswith("layers") else set()
-    fields = {id: set(type(zoo.load_entry(id).sizes).model_fields) for id in ONE_OF_EACH}
+    fields = {id: set(type(zoo.load_entry(id).sizes).fields) for id in ONE_OF_EACH}
     return [id for id in ONE_OF_EACH if field in fields[id] and not listed & fields[id]]
 
 
 def resize_model(id: str, **changes: Any) -> Sizes:
     sizes = zoo.load_entry(id).sizes
-    return validate_sizes(type(sizes), sizes.model_dump() | changes)
+    return validate_sizes(type(sizes), sizes.to_dict() | changes)
 
 
 def name_first(tensor: Any) -> str:
@@ -344,7 +344,7 @@ def test_json_contains_a_schema_version_and_every_count() -> None:
 def test_a_name_a_path_a_mapping_and_a_loaded_model_have_the_same_count(tmp_path: Any) -> None:
     model = pc.load("llama-3.1-8b")
     assert model.config is not None and model.architecture is not None
-    mapping = {"architecture": model.architecture, "config": model.config.model_dump()}
+    mapping = {"architecture": model.architecture, "config": model.config.to_dict()}
     path = tmp_path / "mine.yaml"
     path.write_text((zoo.CONFIGS / "llama/llama-3.1-8b.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     specs = ["llama-3.1-8b", "meta-llama/Llama-3.1-8B", "Llama 3.1 8B", str(path), path, mapping, model]
@@ -375,7 +375,7 @@ def test_only_the_data_frame_rejects_a_count_that_does_not_fit_int64() -> None:
     model = pc.load("llama-3.1-8b")
     huge = {
         "architecture": "llama",
-        "config": model.sizes.model_dump() | {"d_model": 2**31, "d_ff": 2**31, "n_layers": 2**31},
+        "config": model.sizes.to_dict() | {"d_model": 2**31, "d_ff": 2**31, "n_layers": 2**31},
     }
     assert pc.count(huge).total > 2**63
     with pytest.raises(pc.ParamcountError, match="2⁶³"):
@@ -454,5 +454,5 @@ def test_the_types_of_mtp_layers_stand_behind_those_of_the_model(words: list[str
 def test_of_two_names_of_zamba2s_head_size_the_last_one_is_read() -> None:
     """Zamba2Config has a field for neither: each sets the same attribute."""
     sizes = [("head_dim", 32), ("attention_head_dim", 8)]
-    found: list[Any] = [pc.load({"model_type": "zamba2", **dict(pair)}).settled_sizes for pair in (sizes, sizes[::-1])]
+    found: list[Any] = [pc.load({"model_type": "zamba2", **dict(pair)}).sizes for pair in (sizes, sizes[::-1])]
     assert [sizes.d_head for sizes in found] == [8, 32]

@@ -71,7 +71,7 @@ def test_gpt_2_alone_attends_to_an_encoder_if_its_config_says_so() -> None:
 def test_an_entry_states_cross_attention_of_gpt_2_only_if_there_is_any(flag: bool) -> None:
     entry = load_entry("gpt2-small").entry
     assert entry is not None and entry.config is not None
-    sizes = entry.config.model_copy(update={"cross_attention": flag})
+    sizes = entry.config.replace(cross_attention=flag)
     text = format_entry(entry.model_copy(update={"config": sizes}))
     assert ("cross_attention" in text) is flag
     assert parse_entry(parse_yaml(text)).config == sizes

@@ -36,7 +36,7 @@ def test_inputs_per_token_are_cut_to_the_present_tokens_and_end_with_their_defau
     """KOSMOS-2.5: segments of the first three tokens, of which two go in first."""
     text = {"vocab_size": 96, "embed_dim": 16, "layers": 1, "attention_heads": 2, "ffn_dim": 20}
     config = {"model_type": "kosmos-2.5", "text_config": text, "vision_config": {"num_hidden_layers": 1}}
-    sizes = pc.load(config).settled_sizes
+    sizes = pc.load(config).sizes
     arrays = make_arrays(config)
     tokens, segments = [5, 9, 7, 11], np.array([1, 0, 1])
     whole = run_model(sizes, arrays, tokens, segments=np.array([1, 0, 1, 0])).logits
@@ -349,7 +349,7 @@ def test_further_tokens_may_not_exceed_the_positions() -> None:
 
 
 def test_a_zoo_entry_without_settings_cannot_run() -> None:
-    entry = {"architecture": "gpt2", "config": pc.load(GPT2).sizes.model_dump()}
+    entry = {"architecture": "gpt2", "config": pc.load(GPT2).sizes.to_dict()}
     with pytest.raises(pc.ParamcountError) as caught:
         pc.run(entry, make_arrays(GPT2), TOKENS)
     assert "because the norm_eps, attention_scale and activation settings are unknown" in str(caught.value)
@@ -377,7 +377,7 @@ def test_a_pass_that_does_not_fit_into_memory_does_not_start(monkeypatch: pytest
 def test_the_largest_score_matrix_is_part_of_the_memory_that_a_pass_needs() -> None:
     from paramcount.counting.sum_weights import list_flows
 
-    out, _ = next(iter(list_flows(pc.load(LLAMA).settled_sizes)))
+    out, _ = next(iter(list_flows(pc.load(LLAMA).sizes)))
     sizes = [memory.estimate_memory(out, n) for n in (1000, 2000)]
     assert sizes[1] > 4 * 3 * 4 * 2000**2
     assert sizes[1] > 2 * sizes[0]
@@ -387,7 +387,7 @@ def test_the_largest_score_matrix_is_part_of_the_memory_that_a_pass_needs() -> N
 
 
 def test_an_entry_runs_with_the_settings_that_it_states() -> None:
-    sizes = pc.load(LLAMA).sizes.model_dump()
+    sizes = pc.load(LLAMA).sizes.to_dict()
     entry = {"architecture": "llama", "config": sizes, "settings": {"rms_norm_eps": 0.5, "rope_theta": 100.0}}
     expected = pc.run(LLAMA | {"rms_norm_eps": 0.5, "rope_theta": 100.0}, make_arrays(LLAMA), TOKENS).logits
     assert np.array_equal(pc.run(entry, make_arrays(LLAMA), TOKENS).logits, expected)
@@ -407,7 +407,7 @@ def test_an_entry_runs_with_the_settings_that_it_states() -> None:
 def test_an_unknown_setting_of_an_entry_is_an_error_with_the_nearest_key(
     settings: dict[str, Any], message: str
 ) -> None:
-    entry = {"architecture": "llama", "config": pc.load(LLAMA).sizes.model_dump(), "settings": settings}
+    entry = {"architecture": "llama", "config": pc.load(LLAMA).sizes.to_dict(), "settings": settings}
     with pytest.raises(pc.ParamcountError) as caught:
         pc.load(entry)
     assert message in str(caught.value)
@@ -433,7 +433,7 @@ class CountedWeights:
 
 def test_what_depends_on_the_encoder_alone_is_computed_once() -> None:
     weights = CountedWeights(make_arrays(T5))
-    run = run_model(pc.load(T5).settled_sizes, weights, [3, 1], source_tokens=[5, 9, 2])
+    run = run_model(pc.load(T5).sizes, weights, [3, 1], source_tokens=[5, 9, 2])
     for token in (4, 1, 5):
         run = run.append([token])
     name = "decoder.block.1.layer.1.EncDecAttention."
@@ -506,7 +506,7 @@ def test_internvl_projects_the_states_of_the_layer_that_its_config_names() -> No
     for layer in (None, -1, -2):
         stated = {} if layer is None else {"vision_feature_layer": layer}
         with pytest.warns(pc.ConfigWarning):
-            out, _ = next(iter(list_flows(pc.load({"model_type": "internvl", **stated}).settled_sizes)))
+            out, _ = next(iter(list_flows(pc.load({"model_type": "internvl", **stated}).sizes)))
         operations = [data.operation for data, *_ in list_steps(out)]
         found[layer] = [operation.of for operation in operations if isinstance(operation, HiddenStates)]
     assert found == {None: [], -1: [], -2: [(-2,)]}

@@ -27,6 +27,7 @@ from paramcount.explaining.lines import find_common_words
 from paramcount.explaining.pieces import evaluate, walk_model
 from paramcount.explaining.render_text import render_latex, render_text
 from paramcount.sizes import Sizes, get_key, inner_configs
+from paramcount.sizes.fields import get_info
 from paramcount.symbolic.polynomials import decide_by
 from paramcount.zoo import count_model
 from tests import test_mutants
@@ -599,13 +600,13 @@ def test_an_explanation_is_immutable() -> None:
 
 def test_every_size_and_every_flag_without_a_config_key_has_a_meaning() -> None:
     sections = [section for name in ARCHITECTURES for section in list_sections(architecture(name))]
-    names = {field for section in sections for field in section.model_fields if field.startswith(("n_", "d_"))}
+    names = {field for section in sections for field in section.fields if field.startswith(("n_", "d_"))}
     assert sorted(names - set(MEANINGS)) == []
     without_key = {
         field
         for section in sections
-        for field, declared in section.model_fields.items()
-        if declared.annotation in (bool, int) and not get_key(section, field).spellings(field)
+        for field in section.fields
+        if get_info(section, field).annotation in (bool, int) and not get_key(section, field).spellings(field)
     }
     assert sorted(without_key - set(MEANINGS) - set(FLAGS)) == ["conv_bias", "router_bias", "tie_word_embeddings"]
 

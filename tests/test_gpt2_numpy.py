@@ -89,7 +89,7 @@ def test_logits_equal_the_frozen_ones_of_the_reference() -> None:
 
 
 def test_the_frozen_arrays_match_the_pass() -> None:
-    assert FROZEN["sizes"].items() <= TINY.model_dump().items()
+    assert FROZEN["sizes"].items() <= TINY.to_dict().items()
     assert {name: tuple(shape) for name, shape in FROZEN["arrays"].items()} == list_shapes(TINY)
 
 
@@ -299,7 +299,7 @@ class NormTwice(Wrong):
     ],
 )
 def test_a_wrong_declaration_fails_the_matching_check(declaration: type[GPT2], differing: set[str], says: str) -> None:
-    sizes = declaration(**TINY.model_dump())
+    sizes = declaration(**TINY.to_dict())
     found = [check for check in check_forward_pass(sizes, count_sizes(sizes)) if check.verdict == "differs"]
     assert {check.what.removeprefix("NumPy pass: ") for check in found} == differing
     assert says in (found[0].source if found else "")
@@ -314,8 +314,8 @@ def test_a_pass_that_sees_the_future_fails_the_check(monkeypatch: pytest.MonkeyP
 
 
 def test_a_model_with_one_position_or_one_token_is_not_checked_for_causality() -> None:
-    assert set(check_verdicts(TINY.model_copy(update={"n_positions": 1}))) == {"tensors", "sum", "reads", "shapes"}
-    assert set(check_verdicts(TINY.model_copy(update={"vocab_size": 1}))) == {"tensors", "sum", "reads", "shapes"}
+    assert set(check_verdicts(TINY.replace(n_positions=1))) == {"tensors", "sum", "reads", "shapes"}
+    assert set(check_verdicts(TINY.replace(vocab_size=1))) == {"tensors", "sum", "reads", "shapes"}
 
 
 @pytest.mark.parametrize(
@@ -324,11 +324,11 @@ def test_a_model_with_one_position_or_one_token_is_not_checked_for_causality() -
         (zoo.load_entry("gpt2-xl").sizes, "not run: needs 6.2 GB of arrays (limit 2.0 GB)"),
         (zoo.load_entry("gpt-3").sizes, "not run: needs 698.4 GB of arrays (limit 2.0 GB)"),
         (
-            TINY.model_copy(update={"tie_word_embeddings": False}),
+            TINY.replace(tie_word_embeddings=False),
             "not run: the LM head is not tied to the token embedding",
         ),
-        (TINY.model_copy(update={"n_layers": 10_000}), "not run: more than 100,000 arrays"),
-        (TINY.model_copy(update={"n_layers": 2**31}), "not run: needs 5,738.1 GB of arrays (limit 2.0 GB)"),
+        (TINY.replace(n_layers=10_000), "not run: more than 100,000 arrays"),
+        (TINY.replace(n_layers=2**31), "not run: needs 5,738.1 GB of arrays (limit 2.0 GB)"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -54,7 +54,7 @@ def test_a_tied_lm_head_scores_the_rows_of_codes_too() -> None:
 
 def test_norms_of_mimi_have_the_epsilon_that_its_section_states() -> None:
     """Source: MimiTransformerLayer of the reference, eps=config.norm_eps."""
-    codec: Any = pc.load({**TYPE, "codec_config": {"norm_eps": 0.01}}).settled_sizes
+    codec: Any = pc.load({**TYPE, "codec_config": {"norm_eps": 0.01}}).sizes
     assert codec.codec.norm_eps == 0.01
 
 

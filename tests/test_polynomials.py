@@ -397,7 +397,7 @@ def test_a_declaration_run_on_symbols_evaluates_to_the_count_of_its_entry(id: st
     model, count = zoo.load_entry(id), paramcount.count(id)
     c, values = make_symbolic(model.sizes)
     with decide_by(values):
-        (out, _), *_ = list_flows(c, model.reading.head)  # type: ignore[arg-type]
+        (out, _), *_ = list_flows(c, model.reading.head)
         sums = sum_parameters(out), sum_parameters(out, active=True)
     for formula, expected in zip(sums, (count.total, count.active)):
         assert formula.evaluate(**{name: values[name] for name in formula.names}) == expected
@@ -428,7 +428,7 @@ def test_each_component_run_on_symbols_evaluates_to_its_count(id: str) -> None:
     model, count = zoo.load_entry(id), paramcount.count(id)
     c, values = make_symbolic(model.sizes)
     with decide_by(values):
-        (out, _), *_ = list_flows(c, model.reading.head)  # type: ignore[arg-type]
+        (out, _), *_ = list_flows(c, model.reading.head)
     for component, expected in count.components.items():
         formula = sum_component(out, component)
         if not count.components["projector"]:
@@ -440,7 +440,7 @@ def test_each_component_run_on_symbols_evaluates_to_its_count(id: str) -> None:
 def test_mtp_layers_run_on_symbols_evaluate_to_their_count(id: str) -> None:
     sizes = zoo.load_entry(id).sizes
     c, values = make_symbolic(sizes)
-    out = type(sizes).mtp(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
+    out = type(sizes).mtp(c, flow.given("tokens", "tokens"))
     if sizes.has_unknown_mtp():
         assert (out, paramcount.count(id).mtp) == (None, None)
     else:
@@ -452,6 +452,6 @@ def test_mtp_layers_run_on_symbols_evaluate_to_their_count(id: str) -> None:
 def test_the_formula_of_a_whole_model_is_readable() -> None:
     sizes = zoo.load_entry("llama-3.1-8b").sizes
     c, _ = make_symbolic(sizes)
-    assert str(sum_parameters(type(sizes).forward(c, flow.given("tokens", "tokens")))) == (  # type: ignore[arg-type]
+    assert str(sum_parameters(type(sizes).forward(c, flow.given("tokens", "tokens")))) == (
         "d_model · (n_layers·(2·d_head·(n_heads + n_kv_heads) + 3·d_ff + 2) + 2·vocab_size + 1)"
     )

@@ -59,7 +59,7 @@ def test_fp4_experts_have_two_values_per_byte_and_a_scale_per_32() -> None:
     """Source: FP8Experts of transformers 5.23; DeepseekV4Config moves expert_dtype into the block."""
     entry = zoo.load_entry("deepseek-v4-flash").sizes
     experts = sum(t.elements for t in pc.count("deepseek-v4-flash").tensors if t.component.startswith("experts"))
-    config = {"architecture": "deepseek_v4", "config": entry.model_dump(exclude_defaults=True)}
+    config = {"architecture": "deepseek_v4", "config": entry.to_dict(with_defaults=False)}
     eight = pc.count(config | {"quantization_config": FP8_BLOCKS}).stored_bytes
     four = pc.count(config | {"quantization_config": FP8_BLOCKS | {"expert_dtype": "fp4"}}).stored_bytes
     assert eight is not None and four is not None
@@ -68,7 +68,7 @@ def test_fp4_experts_have_two_values_per_byte_and_a_scale_per_32() -> None:
 
 
 def test_a_block_that_is_stated_twice_or_cannot_be_read_is_an_error() -> None:
-    sizes = zoo.load_entry("deepseek-v3").sizes.model_dump(exclude_defaults=True)
+    sizes = zoo.load_entry("deepseek-v3").sizes.to_dict(with_defaults=False)
     twice = {"legacy_buffers": False, "mtp": False, "copies": [], "quantisation": "fp8"}
     document = {"architecture": "deepseek_v3", "config": sizes, "quantization_config": FP8_BLOCKS}
     with pytest.raises(pc.ParamcountError, match="quantization_config is set twice"):

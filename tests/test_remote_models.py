@@ -61,7 +61,7 @@ def test_the_lm_head_is_counted_and_the_publisher_is_named(name: str) -> None:
 def test_the_declaration_runs_on_symbols(name: str) -> None:
     model = read_config(MODELS[name]["config"])
     c, values = make_symbolic(model.sizes)
-    total = sum_parameters(architecture(str(model.architecture)).forward(c, given("tokens", "tokens")))  # type: ignore[arg-type]
+    total = sum_parameters(architecture(str(model.architecture)).forward(c, given("tokens", "tokens")))
     assert total.evaluate(**{size: values[size] for size in total.names}) == MODELS[name]["total"]
 
 

@@ -165,7 +165,7 @@ def fill_entry(text: str) -> dict[str, Any]:
     return {
         "id": text, "name": text, "family": text, "publisher": text, "hf": text, "aliases": [text],
         "architecture": entry.architecture,
-        "config": entry.sizes.model_dump(), "checked": {"reference": text, "total": 1},
+        "config": entry.sizes.to_dict(), "checked": {"reference": text, "total": 1},
         "sources": [{"id": text, "kind": "paper", "ref": text, "accessed": "2026-01-01"}],
         "published": [{"what": "active", "value": "13B", "exact": False, "source": text}], "notes": [text],
     }  # fmt: skip

@@ -23,7 +23,7 @@ BLOCK = {"rope_type": "default", "rope_theta": 555.0}
 
 
 def read_ropes(document: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in load({**SMALL, **document}).settled_sizes.settings.items() if "rope" in name}
+    return {name: value for name, value in load({**SMALL, **document}).sizes.settings.items() if "rope" in name}
 
 
 @pytest.mark.parametrize(("model_type", "base"), [("apertus", 12e6), ("cwm", 1e6), ("ministral3", 1e6)])
@@ -49,7 +49,7 @@ def test_a_base_outside_of_blocks_for_each_kind_of_layer_is_not_read(
 @pytest.mark.parametrize("model_type", ["gpt_neox", "gpt_neox_japanese"])
 def test_gpt_neox_has_a_key_of_its_own_for_the_base(model_type: str) -> None:
     document = {"model_type": model_type, **NEOX, "rope_theta": 777.0, "rotary_emb_base": 555.0}
-    assert load(document).settled_sizes.settings["rope"].base == 555.0
+    assert load(document).sizes.settings["rope"].base == 555.0
 
 
 def test_an_older_type_does_not_replace_the_default_kind_in_the_blocks_of_olmo3() -> None:
@@ -93,16 +93,14 @@ def test_scaled_angles_for_a_part_of_heads_that_rotate_as_a_whole_are_an_error()
 def test_an_odd_part_of_a_head_has_the_angles_of_that_width(model_type: str) -> None:
     """int(10 * 0.7) = 7 values of a head: base ** -(0, 2, 4, 6) / 7, and 8 values rotate."""
     document = {"model_type": model_type, **SMALL, "hidden_size": 40, "pad_token_id": 0}
-    sizes: Any = load(
-        {**document, "rope_parameters": {"rope_theta": 100.0, "partial_rotary_factor": 0.7}}
-    ).settled_sizes
+    sizes: Any = load({**document, "rope_parameters": {"rope_theta": 100.0, "partial_rotary_factor": 0.7}}).sizes
     found = sizes.settings["rope"].frequencies(sizes.d_rope, 1).tolist()
     assert found == pytest.approx([100.0 ** (-i / 7) for i in (0, 2, 4, 6)])
 
 
 def test_proportional_positions_rotate_the_whole_head_a_part_by_no_angle() -> None:
     block = {"rope_type": "proportional", "rope_theta": 100.0, "partial_rotary_factor": 0.5}
-    sizes: Any = load({"model_type": "glm", **SMALL, "pad_token_id": 0, "rope_parameters": block}).settled_sizes
+    sizes: Any = load({"model_type": "glm", **SMALL, "pad_token_id": 0, "rope_parameters": block}).sizes
     assert sizes.d_rope == 10
     assert sizes.settings["rope"].frequencies(10, 1).tolist() == pytest.approx([1, 100.0**-0.2, 0, 0, 0])
 
@@ -138,14 +136,14 @@ def test_scaled_blocks_that_state_no_share_rotate_whole_heads(
     """Source: _compute_linear_scaling_rope_parameters of the reference, whose default share is 1."""
     block = {"rope_type": "linear", "factor": 3.0, "rope_theta": 555.0}
     document = {"model_type": model_type, **SMALL, "layer_types": words, "sliding_window": 8}
-    sizes: Any = load({**document, keys: dict.fromkeys(words, block)}).settled_sizes
+    sizes: Any = load({**document, keys: dict.fromkeys(words, block)}).sizes
     assert (sizes.d_rope, sizes.d_rope_sliding) == (10, 10)
 
 
 def test_unscaled_blocks_of_mimo_that_state_no_share_rotate_a_third_of_a_head() -> None:
     """Source: compute_default_rope_parameters in modeling_mimo_v2_flash.py: int(10 * 0.334), in pairs."""
     document = {"model_type": "mimo_v2_flash", **SMALL, "layer_types": LAYERS, "sliding_window": 8}
-    sizes: Any = load({**document, "rope_parameters": dict.fromkeys(LAYERS, BLOCK)}).settled_sizes
+    sizes: Any = load({**document, "rope_parameters": dict.fromkeys(LAYERS, BLOCK)}).sizes
     assert (sizes.d_rope, sizes.d_rope_sliding) == (4, 4)
 
 
@@ -153,7 +151,7 @@ def test_unscaled_blocks_of_mimo_that_state_no_share_rotate_a_third_of_a_head() 
 def test_a_null_share_beside_the_parameters_is_that_of_whole_heads(model_type: str, width: int) -> None:
     """Source: convert_rope_params_to_dict of the reference copies no null, and the angles' default share is 1."""
     document = {"model_type": model_type, **SMALL, "pad_token_id": 0, "partial_rotary_factor": None}
-    sizes: Any = load(document).settled_sizes
+    sizes: Any = load(document).sizes
     assert sizes.d_rope == width
 
 
@@ -215,15 +213,15 @@ def test_an_odd_part_of_a_head_is_rounded_up_by_what_rotates_and_not_in_the_angl
     sections = {"rope_theta": 100.0, "rope_type": "default", "mrope_section": [2, 1, 1], "partial_rotary_factor": 0.5}
     glm4v: Any = load(
         {"model_type": "glm4v_text", **SMALL, "head_dim": 14, "pad_token_id": 0, "rope_parameters": sections}
-    ).settled_sizes  # whose angles are for heads of 14, though they are 32 / 4
+    ).sizes  # whose angles are for heads of 14, though they are 32 / 4
     assert glm4v.settings["rope"].frequencies(8, 1).tolist() == pytest.approx([100.0 ** (-i / 7) for i in (0, 2, 4, 6)])
-    deepseek: Any = load({"model_type": "deepseek_v4", "head_dim": 24}).settled_sizes  # an eighth of 24
+    deepseek: Any = load({"model_type": "deepseek_v4", "head_dim": 24}).sizes  # an eighth of 24
     assert deepseek.d_rope == 4
     assert deepseek.settings["rope"].frequencies(4, 1).tolist() == pytest.approx([1, 10_000.0 ** (-2 / 3)])
     assert deepseek.settings["far_rope"].frequencies(4, 1).tolist() == pytest.approx([1, 160_000.0 ** (-2 / 3)])
     text = {**SMALL, "rope_theta": 100.0, "layer_types": LAYERS, "sliding_window": 8, "pad_token_id": 0}
     document = {"model_type": "step3p7", "text_config": {**text, "partial_rotary_factors": [0.3, 0.7]}}
-    step: Any = load(document).settled_sizes
+    step: Any = load(document).sizes
     ropes = step.settings["ropes"]
     assert ropes["full_attention"].frequencies(8, 1).tolist() == pytest.approx(
         [100.0 ** (-i / 7) for i in (0, 2, 4, 6)]

@@ -38,6 +38,6 @@ def test_an_architecture_that_does_not_run_lacks_exactly_these_operations(name: 
     for config in frozen or [{"model_type": name}]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            out, _ = next(iter(list_flows(load(config).settled_sizes)))
+            out, _ = next(iter(list_flows(load(config).sizes)))
         found |= {data.operation.label for data, *_ in list_steps(out) if isinstance(data.operation, Undescribed)}
     assert found == NOT_RUNNING[name]

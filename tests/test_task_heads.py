@@ -204,7 +204,7 @@ def test_the_number_of_labels_can_be_set() -> None:
 
 def test_a_zoo_entry_may_name_a_class_with_another_head() -> None:
     sizes = pc.load({**LLAMA, "architectures": ["LlamaForSequenceClassification"]}).sizes
-    entry = {"architecture": "llama.LlamaForSequenceClassification", "config": sizes.model_dump()}
+    entry = {"architecture": "llama.LlamaForSequenceClassification", "config": sizes.to_dict()}
     assert pc.count(entry).total == LLAMA_BODY + 2 * 32
 
 

@@ -286,9 +286,7 @@ def test_weights_and_a_text_give_the_next_tokens(tmp_path: Path, run: Runner) ->
     tests/data/gpt2_logits.json.
     """
     model = tmp_path / "tiny.yaml"
-    model.write_text(
-        f"architecture: gpt2\nconfig: {json.dumps(SIZES.model_dump())}\nsettings: {{}}\n", encoding="utf-8"
-    )
+    model.write_text(f"architecture: gpt2\nconfig: {json.dumps(SIZES.to_dict())}\nsettings: {{}}\n", encoding="utf-8")
     weights = write_weights(tmp_path / "model.safetensors", make_frozen_weights(), "F64")
     write_words(tmp_path / "tokenizer.json")
     done = run("trace", str(model), "--weights", str(weights), "--text", TEXT, "--top", "1", "--full")

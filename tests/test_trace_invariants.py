@@ -201,7 +201,7 @@ def test_the_cache_after_a_text_is_the_cache_that_decoding_reads(id: str) -> Non
 @in_batches("id", MODELS, size=20, grouped=True)
 def test_every_declared_weight_is_in_one_step(id: str) -> None:
     model = load_model(id)
-    out, part = next(iter(list_flows(model.settled_sizes, model.reading.head)))
+    out, part = next(iter(list_flows(model.sizes, model.reading.head)))
     declared = Counter(record.name for record in list_weights(out, part))
     found = trace_once(model, TraceOptions(5))
     assert Counter(held.name for step in found.steps for held in step.weights) == declared

@@ -24,8 +24,8 @@ CASES = cases.load_cases()
 
 # ---- GPT-2: what really runs
 
-SIZES: Any = loading.load("gpt2-small").sizes.model_copy(
-    update={"vocab_size": 29, "n_positions": 13, "d_model": 12, "n_layers": 2, "n_heads": 3, "d_head": 4, "d_ff": 20}
+SIZES: Any = loading.load("gpt2-small").sizes.replace(
+    vocab_size=29, n_positions=13, d_model=12, n_layers=2, n_heads=3, d_head=4, d_ff=20
 )
 LIKE = {
     "attention scores": "QKᵀ",
@@ -61,7 +61,7 @@ MASKED_PARTS = {
 
 @pytest.mark.parametrize("n_tokens", [1, 5, 13])
 def test_the_trace_of_gpt2_has_the_shapes_of_a_real_forward_pass(n_tokens: int) -> None:
-    told = expand_layers(trace({"architecture": "gpt2", "config": SIZES.model_dump()}, tokens=n_tokens))
+    told = expand_layers(trace({"architecture": "gpt2", "config": SIZES.to_dict()}, tokens=n_tokens))
     made = run_gpt2(n_tokens)
     # The pass makes no array of the mask alone and none of the last row; its logits are of every row.
     expected = [step.out for step in told if step.op not in ("token ids", "mask", "last position")]

@@ -137,7 +137,7 @@ def test_the_settings_of_a_zoo_entry_come_from_the_config_beside_the_weights(
     folder: Path, run: Runner, tmp_path: Path
 ) -> None:
     entry = tmp_path / "tiny.yaml"
-    sizes = pc.load(LLAMA).sizes.model_dump()
+    sizes = pc.load(LLAMA).sizes.to_dict()
     entry.write_text(f"architecture: llama\nconfig: {json.dumps(sizes)}\n", encoding="utf-8")
     expected = trace(run, folder)["run"]["next_words"]
     done = run("trace", str(entry), "--weights", str(folder), "--text", TEXT, "--json")

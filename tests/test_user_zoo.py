@@ -131,7 +131,7 @@ def test_an_added_model_without_a_head_names_its_class(run: Runner, own_zoo: Pat
 def test_a_class_with_an_lm_head_keeps_it_whatever_its_name() -> None:
     """ChatGLMModel of older files has the LM head of ChatGLMForConditionalGeneration."""
     model = pc.load("glm-4-9b")
-    named = {"architecture": model.architecture, "config": model.sizes.model_dump(), "reference": "ChatGLMModel"}
+    named = {"architecture": model.architecture, "config": model.sizes.to_dict(), "reference": "ChatGLMModel"}
     assert pc.count(named).components == pc.count(model).components
     assert pc.count(named).not_counted == ()
 

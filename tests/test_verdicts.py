@@ -186,7 +186,7 @@ def test_an_activation_with_parameters_is_refused_for_what_it_is(model_type: str
 def test_the_last_of_several_aliases_counts(keys: dict[str, int], n_layers: int) -> None:
     """Pix2StructTextConfig of transformers 5.23.0, attribute_map: each alias replaces the key when it is set."""
     document = {"model_type": "pix2struct", "text_config": keys}
-    assert pc.load(document).sizes.model_dump()["text"]["n_layers"] == n_layers
+    assert pc.load(document).sizes.to_dict()["text"]["n_layers"] == n_layers
 
 
 def test_bands_that_the_convolutions_of_a_sound_encoder_leave_are_those_that_its_linear_layer_reads() -> None:
@@ -201,4 +201,4 @@ def test_bands_that_the_convolutions_of_a_sound_encoder_leave_are_those_that_its
 def test_a_stated_section_of_vibe_voice_has_the_defaults_of_the_encoder() -> None:
     """VibeVoiceAsrForConditionalGeneration of transformers 5.23.0: latents of 128 values, of 64 in a stated section."""
     models = [pc.load(vibe_voice(section)) for section in (None, {"num_filters": 8}, {})]
-    assert [model.sizes.model_dump()["semantic"]["d_latent"] for model in models] == [128, 64, 64]
+    assert [model.sizes.to_dict()["semantic"]["d_latent"] for model in models] == [128, 64, 64]

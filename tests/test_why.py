@@ -126,7 +126,7 @@ def test_an_active_figure_names_the_embeddings_it_omits(
 ) -> None:
     model = pc.load(id)
     answer = explain_one(
-        model if how == "entry" else {"architecture": model.architecture, "config": model.sizes.model_dump()}, figure
+        model if how == "entry" else {"architecture": model.architecture, "config": model.sizes.to_dict()}, figure
     )
     (account,) = answer.accounts
     assert (answer.base, answer.true, answer.verdict) == ("active", pc.count(id).active, fit)
@@ -305,7 +305,7 @@ def test_why_shows_the_stated_convention_first(run: Runner) -> None:
 
 def test_rounding_takes_precedence_over_truncation_without_a_stated_convention() -> None:
     model = pc.load("deepseek-v3")
-    answer = explain_one({"architecture": model.architecture, "config": model.sizes.model_dump()}, "37B")
+    answer = explain_one({"architecture": model.architecture, "config": model.sizes.to_dict()}, "37B")
     assert (answer.verdict, list_causes(answer)) == ("rounded", [("input or output embedding", -926_679_040)])
     assert answer.plainer is not None
     assert (answer.plainer.base, answer.plainer.value, answer.plainer.fit, answer.plainer.causes) == (
@@ -332,7 +332,7 @@ def test_the_count_that_the_source_names_decides() -> None:
     )
     xl = explain_one("gpt2-xl", "1.5B")  # the truncated total; without the token embedding it would be 1.48
     assert (xl.what, xl.verdict, list_causes(xl)) == ("total", "truncated", [])
-    mapping = {"architecture": "gpt2", "config": pc.load("gpt2-xl").sizes.model_dump()}  # without a source
+    mapping = {"architecture": "gpt2", "config": pc.load("gpt2-xl").sizes.to_dict()}  # without a source
     assert (explain_one(mapping, "1.5B").verdict, list_causes(explain_one(mapping, "1.5B"))) == (
         "rounded",
         [("token embedding", -50257 * 1600)],

@@ -110,7 +110,7 @@ def test_a_published_config_json_has_the_reference_count(name: str) -> None:
 
 def list_declarations(sizes: Sizes) -> set[type[Sizes]]:
     """The classes of a model's sizes: its own and those of its sections."""
-    inner = (getattr(sizes, name) for name in type(sizes).model_fields)
+    inner = (getattr(sizes, name) for name in type(sizes).fields)
     return {type(sizes)}.union(*(list_declarations(part) for part in inner if isinstance(part, Sizes)))
 
 
@@ -133,8 +133,8 @@ def test_every_entry_is_written_as_paramcount_writes_it(path: Path) -> None:
     assert format_entry(read_entry(path)) == path.read_text(encoding="utf-8")
     if "config" in document:
         sizes = zoo.load_entry(path.stem).sizes
-        fields = type(sizes).model_fields.items()
-        assert document["config"].keys() == {name for name, field in fields if field.default != getattr(sizes, name)}
+        fields = type(sizes).fields.items()
+        assert document["config"].keys() == {name for name, field in fields if field.unstated != getattr(sizes, name)}
         assert "config" in [source["id"] for source in document["sources"]]
 
 
@@ -256,7 +256,7 @@ def test_no_context_is_longer_than_the_positions_of_its_tokens() -> None:
     for id in zoo.list_ids():
         if (model := zoo.load_entry(id)).estimate or not model.context_length:
             continue
-        first = getattr(model.settled_sizes, "first_position", 0)
+        first = getattr(model.sizes, "first_position", 0)
         if isinstance(first, int) and first:
             tables = [t.shape[0] for t in pc.count(id).tensors if t.name.endswith("position_embeddings.weight")]
             longer += [id] if any(model.context_length > rows - first for rows in tables) else []

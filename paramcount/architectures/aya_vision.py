@@ -2,8 +2,6 @@
 
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny
-
 from paramcount.architectures.llava import viewed_layers
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, activate, layer_norm, linear, merge_squares, other_tokens, split
@@ -34,7 +32,7 @@ class Cohere2Vision(Multimodal):
     projector_prefix = "model.multi_modal_projector."
     moved: ClassVar[tuple[str, str] | None] = ("model.", "model.language_model.")
 
-    vision: SerializeAsAny[Tower]
+    vision: Tower
     merge_size: Positive = hf("downsample_factor", absent=2)
     d_aligned: Positive = hf("alignment_intermediate_size", absent=36864)
     d_gated: Positive = derived(lambda js, c: c["d_aligned"] // 2)

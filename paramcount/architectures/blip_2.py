@@ -2,8 +2,6 @@
 
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny
-
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, block, given, linear
 from paramcount.parts.blip_vision import BlipVision
@@ -50,7 +48,7 @@ class Blip2(Sizes):
 
     vision: Blip2Vision
     qformer: Blip2QFormer
-    language: SerializeAsAny[Sizes]
+    language: Sizes
     n_queries: Positive = hf("num_query_tokens", absent=32)
 
     image_token = setting("image_token_id", "image_token_index", default=None)

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from pydantic import SerializeAsAny
-
 from paramcount.errors import ParamcountError
 from paramcount.flow import (
     Data,
@@ -38,7 +36,7 @@ class DeepseekVL(Multimodal):
     projector_prefix = "model.aligner."
     moved = ("model.", "model.language_model.")
 
-    vision: SerializeAsAny[Tower]
+    vision: Tower
 
     image_token = setting("image_token_id", default=100015)
 

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny
-
 from paramcount.architectures.gpt2 import GPT2
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, block, given, linear
@@ -69,8 +67,8 @@ class EncoderDecoder(Sizes):
     }
     conditions = (width_is_encoders,)
 
-    encoder: SerializeAsAny[Sizes]
-    decoder: SerializeAsAny[Sizes]
+    encoder: Sizes
+    decoder: Sizes
     projected: Flag = derived(is_projected)
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
@@ -152,7 +150,7 @@ class VisionEncoderDecoder(EncoderDecoder):
         "decoder": DECODER,
     }
 
-    encoder: SerializeAsAny[Tower]
+    encoder: Tower
 
     def source(c: Any) -> Data:
         """The image in vectors of the decoder's size."""

@@ -4,8 +4,6 @@ before BART, among whose source tokens the image stands.
 
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny
-
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import (
     Data,
@@ -179,7 +177,7 @@ class Florence2(Sizes):
 
     vision: DaViT
     projector: Florence2Projector
-    language: SerializeAsAny[Sizes]
+    language: Sizes
     tie_word_embeddings: Flag = hf(absent=True)
 
     image_token: ClassVar = setting("image_token_id", default=51289)

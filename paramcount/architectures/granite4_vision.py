@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any, ClassVar, NamedTuple
 
-from pydantic import SerializeAsAny
-
 from paramcount.architectures.encoders import find_part
 from paramcount.architectures.granite import Granite
 from paramcount.errors import FieldName, ParamcountError, describe_value
@@ -212,8 +210,8 @@ class Granite4Vision(Sizes):
     conditions = (sized_image,)
     moved: ClassVar[tuple[str, str]] = ("model.", "model.language_model.")
 
-    language: SerializeAsAny[Sizes]
-    vision: SerializeAsAny[Tower]
+    language: Sizes
+    vision: Tower
     qformer: WindowQFormer
     query_side: Positive = side(0)
     window_side: Positive = side(1)

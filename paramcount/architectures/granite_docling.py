@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny
-
 from paramcount.architectures.granite import Granite
 from paramcount.architectures.idefics3 import Idefics3Vision
 from paramcount.architectures.qwen3_vl import side_by_side
@@ -161,7 +159,7 @@ class GraniteDocling(Sizes):
     conditions = (fitting_tokens, routed_to_fine)
     moved: ClassVar[tuple[str, str]] = ("model.", "model.text_model.")
 
-    language: SerializeAsAny[Sizes]
+    language: Sizes
     vision: GraniteDoclingVision
     seen_layers: Indices = derived(lambda js, c: tuple(range(min(len(c["vision"]["views"]), c["language"].n_layers))))
     d_density: Positive | None = hf("density_router_hidden_size", absent=None, null=None)

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from pydantic import SerializeAsAny
-
 from paramcount.flow import Data, activate, layer_norm, linear, merge_squares
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.vision import places_of_patches
@@ -21,7 +19,7 @@ class Lfm2VL(Multimodal):
     projector_prefix = "model.multi_modal_projector."
     moved = ("model.", "model.language_model.")
 
-    vision: SerializeAsAny[Tower]
+    vision: Tower
     merge_size: Positive = hf("downsample_factor", absent=2)
     d_projector: Positive = hf("projector_hidden_size", absent=2560)
     projector_bias: Flag = hf("projector_bias", absent=True)

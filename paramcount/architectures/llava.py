@@ -6,8 +6,6 @@ config.json names the encoder and the language model.
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny
-
 from paramcount.architectures.qwen3 import SMALL_QWEN_3
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import (
@@ -95,7 +93,7 @@ class Llava(Multimodal):
     sections = Sections("llama", tie_rule="either", default_encoder="clip_vision_model", default_encoder_section=CLIP)
     reference_names = FORMER_PREFIXES
 
-    vision: SerializeAsAny[Tower]
+    vision: Tower
     n_views: Positive = n_views(-2)
     projector_bias: Flag = hf("multimodal_projector_bias", absent=True)
 
@@ -155,7 +153,7 @@ class PaliGemma(Multimodal):
     conditions = (encoder_has_image_size,)
     added_keys = {"language": {"use_bidirectional_attention": True}}
 
-    vision: SerializeAsAny[Tower]
+    vision: Tower
     d_projected: Positive = hf("projection_dim", absent=2048)
 
     image_token = setting("image_token_index", "image_token_id", default=256000)

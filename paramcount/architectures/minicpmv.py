@@ -6,8 +6,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import SerializeAsAny
-
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Unknown, Weight, attend, block, fused, linear, norm
 from paramcount.parts.composite import with_language
@@ -46,7 +44,7 @@ class MiniCPMV(Sizes):
     sections = Sections("qwen2", is_flat=True, versions=MINICPM_V)
     conditions = (vision_is_given,)
 
-    language: SerializeAsAny[Sizes]
+    language: Sizes
     vision: MiniCPMVision
     n_queries: Positive = hf("query_num", absent=64)
     n_query_heads: Positive = derived(lambda js, c: c["language"].d_model // 128)

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny
-
 from paramcount.architectures.t5 import T5
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, block, bundle, given, join, linear, lookup, put_in_front, sinusoids
@@ -172,7 +170,7 @@ class WithTextAndCodec(Sizes):
         "text_encoder": NamedPart({"model_type": "t5"}, is_text_encoder, "EncoderModel")
     }
 
-    text_encoder: SerializeAsAny[Sizes]
+    text_encoder: Sizes
     codec: Encodec
 
     def encode_text(c: Any) -> Data:

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from math import pi
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny
-
 from paramcount.architectures.gemma import Gemma
 from paramcount.architectures.llava import PaliGemma
 from paramcount.errors import FieldName, ParamcountError
@@ -96,8 +94,8 @@ class Pi0(Sizes):
         ),
     }  # fmt: skip
 
-    vlm: SerializeAsAny[Sizes]
-    expert: SerializeAsAny[Sizes]
+    vlm: Sizes
+    expert: Sizes
     d_robot_state: Positive = hf("max_state_dim", absent=32)
     d_action: Positive = hf("max_action_dim", absent=32)
 

@@ -6,8 +6,6 @@ its layers attend within one window of the image.
 
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny
-
 from paramcount.architectures.qwen2 import Qwen2
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, block, insert, layer_norm, patch_windows, rms_norm
@@ -154,7 +152,7 @@ class Qwen2VL(Sizes):
     sections = Sections("qwen2_vl_text", tie_rule="either", ignores_model_type=True, is_flat=True)
     reference_names = {"model.": "model.language_model.", "lm_head.": "lm_head.", "": "model."}
 
-    language: SerializeAsAny[Sizes]
+    language: Sizes
     vision: Qwen2VLVision
 
     image_token = setting("image_token_id", default=151655)

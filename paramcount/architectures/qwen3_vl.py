@@ -6,8 +6,6 @@ What some layers of the tower see is merged by itself and added behind the first
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny
-
 from paramcount.architectures.qwen3 import Qwen3
 from paramcount.architectures.qwen3_moe import Qwen3MoE
 from paramcount.flow import Data, Size, insert, join, layer_norm, linear, lookup, reshape, select_part, split
@@ -176,7 +174,7 @@ class Qwen3VL(Sizes):
     moved: ClassVar[tuple[str, str]] = NAMES  # prefixes of the language model: in its declaration, in files
     renamed: ClassVar[tuple[tuple[str, str], ...]] = ()  # parts of names of the language model: the same
 
-    language: SerializeAsAny[Sizes]
+    language: Sizes
     vision: Qwen3VLVision
     seen_layers: Indices = derived(
         lambda js, c: tuple(range(min(len(c["vision"]["deep_layers"]), c["language"].n_layers)))

@@ -5,8 +5,6 @@ Queries go through a latent; there is one KV head.
 
 from typing import Any, cast
 
-from pydantic import SerializeAsAny
-
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, Weight, attend, block, elementwise, experts, given, layers, linear, rope, route
 from paramcount.parts.attentions import fused_qkv
@@ -119,7 +117,7 @@ class Step3VL(Sizes):
     model_types = ("step3_vl",)
     sections = Sections("step3_text", tie_rule="never", ignores_model_type=True)
 
-    language: SerializeAsAny[Sizes]
+    language: Sizes
     vision: Step3Vision
     projector_bias: Flag = hf("projector_bias", absent=True)
 

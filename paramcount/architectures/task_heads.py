@@ -32,16 +32,16 @@ def list_headed_types() -> Iterator[str]:
 
 def with_task_head(architecture: type[Sizes], name: str, head: TaskHead) -> type[Sizes]:
     """The architecture of a class with the head of another task."""
-    from pydantic import create_model
-
-    fields: Any = head.fields
-    made = create_model(name, __base__=architecture, __module__=architecture.__module__, **fields)
+    fields = {field: declared for field, (_, declared) in head.fields.items()}
+    annotations = {field: annotation for field, (annotation, _) in head.fields.items()}
+    made: Any = type(name, (architecture,), {**fields, "__annotations__": annotations})
+    made.__module__ = architecture.__module__
     made.__doc__ = architecture.__doc__
     made.reference, made.equivalent_classes, made.base_model = name, (), ""
     made.conditions = (*architecture.conditions, *head.conditions)
-    made.task_forward = lambda c, tokens: head.forward(c, tokens)  # type: ignore[method-assign]
+    made.task_forward = lambda c, tokens: head.forward(c, tokens)
     made.has_lm_head = head.beside_lm_head
     if not head.beside_lm_head:
-        made.mtp = lambda c, tokens: None  # type: ignore[method-assign]
+        made.mtp = lambda c, tokens: None
     found: type[Sizes] = made
     return found

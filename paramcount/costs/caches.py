@@ -111,7 +111,7 @@ def split_heads(shape: tuple[int, ...], tp: int, is_state: bool) -> tuple[int, .
 
 def list_cache_groups(model: Model) -> tuple[CacheGroup, ...]:
     """What the layers of a model cache, in execution order; equal kinds of layers are one group."""
-    return merge_groups(list_flow_groups(model.settled_sizes, model.reading.head))
+    return merge_groups(list_flow_groups(model.sizes, model.reading.head))
 
 
 def list_flow_groups(sizes: Sizes, head: bool) -> Iterator[CacheGroup]:
@@ -129,7 +129,7 @@ class LayerCaches(NamedTuple):
 def list_layer_caches(model: Model) -> tuple[LayerCaches, ...]:
     """What the layers of each kind cache, in execution order."""
     caches = []
-    for cached in list_flow_cached(model.settled_sizes, model.reading.head):
+    for cached in list_flow_cached(model.sizes, model.reading.head):
         n = sum(length for _, length in cached.stack.runs) if cached.stack else 1
         groups = tuple(group._replace(layers=group.layers // n) for group in make_groups(cached))
         caches.append(LayerCaches(cached.stack, groups))

@@ -280,7 +280,7 @@ def store_model(model: Model, format: WeightFormat, overrides: Mapping[str, Weig
     if format.mix:
         from paramcount.costs.gguf_mixes import list_rope_tables
 
-        stored += list_rope_tables(model.settled_sizes, count.architecture)
+        stored += list_rope_tables(model.sizes, count.architecture)
     return stored
 
 
@@ -347,7 +347,7 @@ def find_state_dtype(model: Model) -> KVDtype | None:
 
 def find_longest_context(model: Model) -> int | None:
     """The most tokens that a model takes: of its position embedding, or as published; None if unknown."""
-    out, _ = next(iter(list_flows(model.settled_sizes, model.reading.head)))
+    out, _ = next(iter(list_flows(model.sizes, model.reading.head)))
     limits = [count_positions(out), getattr(model.sizes, "n_positions", None), model.context_length]
     return min((n for n in limits if type(n) is int), default=None)
 

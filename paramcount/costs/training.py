@@ -136,7 +136,7 @@ def measure_training(model: Model, setup: Setup, device: Device | None = None) -
         setup = setup._replace(source=setup.context)
     stored = store_weights(count, parse_weight_format("bf16"))
     rows = [row for row in stored if row.tensor.role == "parameter"]
-    out, part = next(iter(list_flows(model.settled_sizes, model.reading.head)))
+    out, part = next(iter(list_flows(model.sizes, model.reading.head)))
 
     def measure(setup: Setup) -> tuple[tuple[TrainingShare, ...], Activations]:
         activations = measure_activations(out, part, make_activation_options(setup))

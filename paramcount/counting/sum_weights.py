@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from math import prod
 from operator import attrgetter
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.counting.components import locate_component
@@ -261,7 +260,7 @@ def compile_polynomials(
     return tuple(products), tuple(compiled)
 
 
-def make_symbolic(sizes: Sizes, fixed_numbers: bool, *, concrete: Container[str] = ()) -> Any:
+def make_symbolic(sizes: Sizes, fixed_numbers: bool, *, concrete: Container[str] = ()) -> Sizes:
     """The same config with a symbol for each size; flags and other structure keep their values.
 
     `fixed_numbers`: fields named n_* keep their values too. `concrete`: paths of further fields that keep their values,
@@ -276,7 +275,7 @@ def make_symbolic(sizes: Sizes, fixed_numbers: bool, *, concrete: Container[str]
     return replace_sizes(sizes, replace)
 
 
-def replace_sizes(sizes: Sizes, replace: Callable[[str, Any], Any], prefix: str = "") -> Any:
+def replace_sizes(sizes: Sizes, replace: Callable[[str, Any], Any], prefix: str = "") -> Sizes:
     """The same config with replace(path, value) in place of each value; paths are such as "vision.n_layers"."""
     inner = inner_configs(type(sizes))
     fields = {
@@ -285,26 +284,4 @@ def replace_sizes(sizes: Sizes, replace: Callable[[str, Any], Any], prefix: str 
         else replace(prefix + name, value)
         for name, value in sizes.__dict__.items()
     }
-    return SymbolicSizes(type(sizes), fields)
-
-
-class SymbolicSizes:
-    """Sizes with symbols in place of ints, and the methods of their architecture."""
-
-    settings: Mapping[str, Any] = MappingProxyType({})
-
-    def __init__(self, architecture: type[Sizes], fields: Mapping[str, Any]) -> None:
-        self.__dict__.update(fields)
-        self._architecture = architecture
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        """The architecture, so that its methods may call super()."""
-        return self._architecture
-
-    def __getattr__(self, name: str) -> Any:
-        for cls in self._architecture.__mro__:
-            if name in cls.__dict__:
-                found = cls.__dict__[name]
-                return found.__get__(self) if hasattr(found, "__get__") else found
-        raise AttributeError(name)
+    return sizes.make(fields)

@@ -23,7 +23,7 @@ from paramcount.flow.walk import list_steps, list_weights
 from paramcount.formats.files import expand_home, read_text
 from paramcount.formats.strict_json import parse_json
 from paramcount.sizes import Sizes
-from paramcount.sizes.reading import add_settings
+from paramcount.sizes.reading import with_document
 from paramcount.zoo import Model
 
 LARGEST_CONFIG = 4 << 20  # bytes
@@ -204,8 +204,8 @@ def settle_sizes(model: Model, weights: object) -> Sizes:
     if model.entry is not None and model.entry.settings is None:
         document = read_config_beside(weights)
         if document is not None:
-            return add_settings(model.sizes, document)
-    return model.settled_sizes
+            return with_document(model.sizes, document)
+    return model.sizes
 
 
 def read_config_beside(weights: object) -> Mapping[str, Any] | None:

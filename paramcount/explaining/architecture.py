@@ -6,11 +6,10 @@ specify a flag if it changes the weights.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cache
-from types import MappingProxyType, SimpleNamespace
-from typing import Any, NamedTuple, cast
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 from paramcount.architectures.encoders import ENCODERS, find_part
 from paramcount.counting.sum_weights import Sums, sum_weights
@@ -25,6 +24,7 @@ from paramcount.errors import (
 )
 from paramcount.huggingface.fields import read_values
 from paramcount.sizes import Sizes, Tower, inner_configs
+from paramcount.sizes.fields import get_info
 from paramcount.symbolic.polynomials import Condition, Polynomial, decide_by, make_symbols
 
 NAMED_PARTS = ("language", "tower")
@@ -52,50 +52,25 @@ SIZE = Kind("size", "None, True if it exists, or an integer", (None, True))
 NUMBER = Kind("number", "an integer, because the structure depends on it", ())
 
 
-class SymbolicSizes:
-    """A stand-in for the sizes of an architecture: given values, symbols for other sizes, and the first trial of any
-    other field, which is recorded in `fields`."""
+def make_open_sizes(cls: type[Sizes], values: Values, kinds: dict[str, Kind], prefix: str = "") -> Sizes:
+    """The sizes of an architecture: given values, symbols for other sizes, and the first trial of any other field,
+    which is recorded in `kinds`."""
 
-    settings: Values = MappingProxyType({})
-
-    def __init__(
-        self,
-        cls: type[Sizes],
-        values: Values,
-        fields: dict[str, Kind] | None = None,
-        prefix: str = "",
-    ) -> None:
-        self._cls, self._values, self._prefix = cls, values, prefix
-        self.fields: dict[str, Kind] = {} if fields is None else fields
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        """The architecture, so that its methods may call super()."""
-        return self._cls
-
-    def as_sizes(self) -> Sizes:
-        """This object where sizes are expected: it has all attributes that a forward pass reads."""
-        return cast("Sizes", self)
-
-    def __getattr__(self, name: str) -> Any:
-        path, cls, values = self._prefix + name, self._cls, self._values
-        if name not in cls.model_fields:
-            if name.startswith("_") or not hasattr(cls, name):
-                raise AttributeError(name)
-            attribute = inspect.getattr_static(cls, name)
-            return attribute.__get__(self) if hasattr(attribute, "__get__") else attribute
-        field, kind = cls.model_fields[name], find_kind(cls, name)
-        if path not in values and not field.is_required():  # as in an entry
-            return field.default
+    def find(name: str) -> object:
+        path, field, kind = prefix + name, cls.fields[name], find_kind(cls, name)
+        if path not in values and not field.is_required:  # as in an entry
+            return field.unstated
         value = values.get(path, True)
         if path not in values and kind is not None:
-            self.fields[path] = kind
+            kinds[path] = kind
             value = kind.trials[0]
         if name in inner_configs(cls):
             if value is None:
                 return None
-            return SymbolicSizes(find_inner_class(cls, name, path, value), values, self.fields, f"{path}.")
+            return make_open_sizes(find_inner_class(cls, name, path, value), values, kinds, f"{path}.")
         return make_symbols(path)[0] if value is True and kind != FLAG else value
+
+    return cls.make({}, find)
 
 
 def find_inner_class(cls: type[Sizes], name: str, path: str, value: object) -> type[Sizes]:
@@ -115,7 +90,7 @@ def find_inner_class(cls: type[Sizes], name: str, path: str, value: object) -> t
 @cache
 def find_kind(cls: type[Sizes], name: str) -> Kind | None:
     """The kind of a field; None for a size or a required inner config, which the caller does not have to specify."""
-    annotation = cls.model_fields[name].annotation
+    annotation = get_info(cls, name).annotation
     is_list = getattr(annotation, "__origin__", None) is tuple
     arguments = getattr(annotation, "__args__", None) or (annotation,)
     kinds = [getattr(kind, "__origin__", kind) for kind in arguments]  # without bounds
@@ -237,20 +212,21 @@ def try_values(cls: type[Sizes], values: Values) -> Trial:
     """The trial of these values; every other field has its first trial."""
     numbers: dict[str, int] = {}
     while True:
-        c = SymbolicSizes(cls, {**values, **numbers})
+        kinds: dict[str, Kind] = {}
+        c = make_open_sizes(cls, {**values, **numbers}, kinds)
         try:
             with decide_by(None) as decisions:
-                sums = sum_weights(c.as_sizes(), True)
+                sums = sum_weights(c, True)
         except WALK_ERRORS as error:
             is_short = isinstance(error, IndexError)  # a list, which no number makes longer
             size = "" if is_short else find_required_number(cls, {**values, **numbers}, str(error))
             if not size:
-                return Trial(None, str(error), c.fields, tuple(numbers))
+                return Trial(None, str(error), kinds, tuple(numbers))
             numbers[size] = get_default_number(cls, size)
         else:
             tables = (sums.components, sums.active, sums.details, sums.parts, sums.excluded)
             signature = tuple(frozenset(table.items()) for table in tables), sums.tied, frozenset([sums.active_slack])
-            return Trial(sums, signature, c.fields, tuple(numbers), decisions.conditions)
+            return Trial(sums, signature, kinds, tuple(numbers), decisions.conditions)
 
 
 def find_required_number(cls: type[Sizes], values: Values, failure: str) -> str:
@@ -259,9 +235,9 @@ def find_required_number(cls: type[Sizes], values: Values, failure: str) -> str:
     paths = list_symbols(cls, values)
     for path in sorted(paths, key=lambda path: not path.rpartition(".")[2].startswith("n_")):
         try:
-            trial = SymbolicSizes(cls, {**values, path: get_default_number(cls, path)})
+            trial = make_open_sizes(cls, {**values, path: get_default_number(cls, path)}, {})
             with decide_by(None):
-                sum_weights(trial.as_sizes(), True)
+                sum_weights(trial, True)
         except WALK_ERRORS as error:
             if str(error) != failure:
                 further = further or path
@@ -277,7 +253,7 @@ def get_default_number(cls: type[Sizes], path: str) -> int:
 
 def list_symbols(cls: type[Sizes], values: Values, prefix: str = "") -> Iterator[str]:
     """The paths of all sizes that are symbols."""
-    for name in cls.model_fields:
+    for name in cls.fields:
         path = prefix + name
         kind = find_kind(cls, name)
         if name in inner_configs(cls):
@@ -305,7 +281,7 @@ def check_structure(cls: type[Sizes], structure: Values) -> dict[str, object]:
                 raise make_field_error(owner, path, path.removesuffix(f"{part}.{name}"))
             within = path.removesuffix(f".{name}")
             owner = find_inner_class(owner, part, within, values.get(within))
-        if name not in owner.model_fields:
+        if name not in owner.fields:
             raise make_field_error(owner, path, path.removesuffix(name))
         value = structure[path]
         values[path] = tuple(value) if isinstance(value, list) else value
@@ -315,7 +291,7 @@ def check_structure(cls: type[Sizes], structure: Values) -> dict[str, object]:
 
 def make_field_error(owner: type[Sizes], path: str, within: str) -> ParamcountError:
     """The error for a path that has no field. `within`: the path of `owner` with a dot, "" for the model itself."""
-    names = [within + field for field in owner.model_fields]
+    names = [within + field for field in owner.fields]
     return ParamcountError(
         f"unknown size {make_printable(path, 60)}", expected=list_names(names, path), nearest=find_nearest(path, names)
     )

@@ -13,7 +13,7 @@ from paramcount.counting.components import COMPONENTS, PARTS
 from paramcount.counting.count import build_count
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, Sums, list_numbers, sum_weights
 from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, make_printable
-from paramcount.explaining.architecture import SymbolicSizes, check_structure, sum_architecture
+from paramcount.explaining.architecture import check_structure, make_open_sizes, sum_architecture
 from paramcount.explaining.pieces import to_polynomial, walk_model
 from paramcount.sizes import Sizes
 from paramcount.sizes.values import flatten
@@ -41,7 +41,7 @@ def build_architecture_formula(name: str, of: str, structure: Mapping[str, objec
         sums, conditions = sum_architecture(cls, values)
     except ParamcountError as error:
         raise error.add_location(make_printable(name, 60)) from None
-    formula = select_count(sums, SymbolicSizes(cls, values).as_sizes(), cls, of)
+    formula = select_count(sums, make_open_sizes(cls, values, {}), cls, of)
     return Polynomial(formula.terms, conditions)
 
 

@@ -71,7 +71,7 @@ def state_sizes(
     main = Block("", sizes, sizes.section.split(".") if sizes.section else (), ())
     blocks = [main, *list_blocks(sizes, document)]
     language = getattr(sizes, "language", None)
-    if language is not None and TIE_KEY in type(language).model_fields:
+    if language is not None and TIE_KEY in type(language).fields:
         document[TIE_KEY] = language.tie_word_embeddings
         main = next(block for block in blocks if block.path == "language.")
     if context and "n_positions" not in main.sizes.__dict__:

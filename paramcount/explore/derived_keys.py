@@ -40,7 +40,7 @@ def list_values(architecture: type[Sizes], sizes: Any) -> dict[str, Any]:
         if name in inner and value is not None and name not in named and inner[name] not in (Sizes, Tower)
         else value
         for name, value in sizes.__dict__.items()
-        if name in architecture.model_fields
+        if name in architecture.fields
     }
 
 

@@ -140,5 +140,5 @@ def export_rectangle(r: Rectangle) -> list[int]:
 
 def trace_decoding(model: Model, context: int) -> Trace:
     """The steps that decode one token at the end of a text, as `derive_flow` has them in symbols."""
-    out, _ = next(iter(list_flows(model.settled_sizes, model.reading.head)))
+    out, _ = next(iter(list_flows(model.sizes, model.reading.head)))
     return trace_model(model, choose_options(out, context))

@@ -43,7 +43,7 @@ class Structures:
 
     def add(self, model: Model) -> tuple[int, list[int | str]]:
         """(position of the model's structure, the values of its sizes)."""
-        sizes = model.settled_sizes
+        sizes = model.sizes
         key = (get_structure(sizes, False), model.reading.head, repr(list_all_settings(sizes)))
         if key not in self.known:
             structure = export_structure(model, self.packings)
@@ -143,7 +143,7 @@ def find_limit(model: Model) -> int | None:
     """The longest text that a model reads: as published, or else as long as it has positions for."""
     if model.context_length is not None:
         return model.context_length
-    out, _ = next(iter(list_flows(model.settled_sizes, model.reading.head)))
+    out, _ = next(iter(list_flows(model.sizes, model.reading.head)))
     return count_positions(out)
 
 

@@ -40,7 +40,7 @@ LARGEST_EXACT = 2**53  # of JavaScript's numbers
 
 def export_structure(model: Model, packings: Packings) -> Data:
     """The structure of a model. `sizes`: [path, least, most] of each, or [path] if it must keep its value."""
-    sizes = model.settled_sizes
+    sizes = model.sizes
     walk = walk_model(model.sizes, model.reading.head)
     paths = [path for path in walk.values if find_limits(sizes, path)]
     checks, fixed = export_checks(sizes, paths)
@@ -111,7 +111,7 @@ def is_shared(structure: Data) -> bool:
 
 def share_settings(symbolic: Any, sizes: Sizes) -> None:
     """Give symbolic sizes the settings of the model, which no count depends on."""
-    symbolic.__dict__["settings"] = sizes.settings
+    symbolic.keep_settings(sizes.settings)
     for name in inner_configs(type(sizes)):
         if isinstance(part := getattr(sizes, name), Sizes):
             share_settings(getattr(symbolic, name), part)

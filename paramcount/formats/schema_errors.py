@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from paramcount.errors import (
     FieldName,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 
-def convert_validation_error(error: ValidationError, schema: type[BaseModel]) -> ParamcountError:
+def convert_validation_error(error: ValidationError, schema: type) -> ParamcountError:
     """The first validation error as one line. Unknown fields come first: they are often a misspelt missing field."""
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     first = errors[0]
@@ -44,19 +45,33 @@ def convert_validation_error(error: ValidationError, schema: type[BaseModel]) ->
     return ParamcountError(f"= {describe_value(first['input'])}", where=where, expected=expected)
 
 
-def _locate(error: ErrorDetails, schema: type[BaseModel]) -> tuple[list[str], list[str]]:
+class HasAnnotation(Protocol):
+    """A field of a schema."""
+
+    @property
+    def annotation(self) -> Any: ...
+
+
+def get_fields(schema: object) -> Mapping[str, HasAnnotation]:
+    """The fields of a block that a file may have: a model of pydantic, or sizes; none of another type."""
+    found: Mapping[str, HasAnnotation] = getattr(schema, "model_fields", None) or getattr(schema, "fields", {})
+    return found
+
+
+def _locate(error: ErrorDetails, schema: type) -> tuple[list[str], list[str]]:
     """The path to a value in the file, without pydantic's names for alternatives, and the valid fields there."""
     steps: list[str] = []
-    block, fields = schema, list(schema.model_fields)
+    block = get_fields(schema)
+    fields = list(block)
     for step in error["loc"]:
-        fields = list(block.model_fields)
+        fields = list(block)
         is_invalid_name = step == error["loc"][-1] and error["type"] in ("extra_forbidden", "invalid_key")
-        if isinstance(step, int) or step in block.model_fields or is_invalid_name:
+        if isinstance(step, int) or step in block or is_invalid_name:
             steps.append(str(step))
-        if step in block.model_fields:
-            annotation = block.model_fields[str(step)].annotation
+        if step in block:
+            annotation = block[str(step)].annotation
             types = (annotation, *getattr(annotation, "__args__", ()))
-            block = next((t for t in types if isinstance(t, type) and issubclass(t, BaseModel)), block)
+            block = next(filter(None, map(get_fields, types)), block)
     return steps, fields
 
 

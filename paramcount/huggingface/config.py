@@ -43,9 +43,8 @@ from paramcount.huggingface.multimodal import (
 )
 from paramcount.sizes import LARGEST, Origin, Sizes, get_key, inner_configs
 from paramcount.sizes.key_names import describe_defaults, find_main_key
-from paramcount.sizes.reading import Reading, add_settings, check_setting_values, get_language_section
+from paramcount.sizes.reading import Reading, check_setting_values, get_language_section, with_document
 from paramcount.sizes.sections import Sections
-from paramcount.sizes.setting_fields import list_settings
 from paramcount.sizes.settings import check_settings
 from paramcount.sizes.single_layers import PER_LAYER, make_per_layer_error
 
@@ -246,8 +245,9 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     context_key, context_length = find_context(document)
     check_setting_values(sizes, reading.document)
     if context_length is not None:
-        settled = add_settings(sizes, reading.document) if "first_position" in list_settings(type(sizes)) else sizes
-        context_length = max(context_length - settled.count_unused_positions(), 0) or None
+        context_length = (
+            max(context_length - with_document(sizes, reading.document).count_unused_positions(), 0) or None
+        )
     if context_key in reading.unread:
         unread = {key: value for key, value in reading.unread.items() if key != context_key}
         reading = reading._replace(context_key=context_key, unread=unread)
@@ -303,7 +303,7 @@ def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     for field in inner_configs(architecture):
         part = getattr(sizes, field)
         if ("", type(part)) in readers.pairs:  # a part without a section has its sizes at the top level
-            paths = {inner: f"{field}.{inner}" for inner in type(part).model_fields}
+            paths = {inner: f"{field}.{inner}" for inner in type(part).fields}
             part_origin = {inner: origin[path] for inner, path in paths.items() if path in origin}
             warnings += warn_default_sizes(part, part_origin, used, document)
     warnings += warn_missing_sections(document, readers)

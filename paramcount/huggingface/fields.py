@@ -43,6 +43,7 @@ from paramcount.sizes import (
     get_key,
     inner_configs,
 )
+from paramcount.sizes.fields import get_info
 from paramcount.sizes.key_names import NameFinder, make_key_names
 from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.setting_fields import list_settings
@@ -162,7 +163,8 @@ def get_limits(info: FieldInfo) -> Iterable[Any]:
 def list_fields(architecture: type[Sizes]) -> tuple[ConfigField, ...]:
     """The fields of an architecture, in the order in which they are read."""
     fields = []
-    for name, info in architecture.model_fields.items():
+    for name in architecture.fields:
+        info = get_info(architecture, name)
         is_optional = type(None) in (info.annotation, *getattr(info.annotation, "__args__", ()))
         if inner := inner_configs(architecture).get(name):
             fields.append(ConfigField(name, inner=inner, optional=is_optional))
@@ -420,7 +422,7 @@ def read_single_layers(
     outer: Mapping[str, Any] = {}
     if architecture.section:
         outer = document
-    elif inner_configs(architecture) and "n_layers" not in architecture.model_fields:
+    elif inner_configs(architecture) and "n_layers" not in architecture.fields:
         outer = config
     if outer.get(PER_LAYER) is not None:
         raise make_per_layer_error()
@@ -463,7 +465,7 @@ def read_language_model(document: Mapping[str, Any]) -> tuple[Sizes, str, Config
 
 def check_tie_key(architecture: type[Sizes], section: Mapping[str, Any]) -> None:
     """Check tie_word_embeddings in a language model's section, even if the key at the top level decides."""
-    if TIE_KEY not in architecture.model_fields:
+    if TIE_KEY not in architecture.fields:
         return
     is_tied = section.get(TIE_KEY, False)
     is_null_valid = get_key(architecture, TIE_KEY).null is not NULL

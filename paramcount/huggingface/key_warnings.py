@@ -95,7 +95,7 @@ def delete_one_letter(name: str) -> Iterator[str]:
 def map_keys(architecture: type[Sizes]) -> dict[str, Key]:
     """{config.json key: its `Key`} for everything that an architecture reads in its section."""
     keys = {}
-    for field in architecture.model_fields:
+    for field in architecture.fields:
         if field not in inner_configs(architecture):
             key = get_key(architecture, field)
             keys.update(dict.fromkeys(key.spellings(field), key))
@@ -127,7 +127,7 @@ def list_unused_keys(readers: Readers) -> set[str]:
             paths.add(name[1:] if name.startswith("/") else join_path(section, name))
         for setting in list_settings(architecture).values():
             paths.update(join_path("" if setting.is_outside else section, name) for name in setting.names)
-        if "d_nope" in architecture.model_fields:  # the heads of MLA have qk_nope_head_dim + qk_rope_head_dim
+        if "d_nope" in architecture.fields:  # the heads of MLA have qk_nope_head_dim + qk_rope_head_dim
             paths.add(join_path(section, "head_dim"))
     return paths
 
@@ -295,10 +295,10 @@ def warn_fixed_fields(
 def replace_flag(sizes: Sizes, architecture: type[Sizes], name: str) -> Sizes:
     """The sizes with the other value of a flag of the part that has this architecture."""
     if type(sizes) is architecture:
-        return sizes.model_copy(update={name: not getattr(sizes, name)})
+        return sizes.replace(**{name: not getattr(sizes, name)})
     inner = {part: getattr(sizes, part) for part in inner_configs(type(sizes))}
     changes = {part: replace_flag(found, architecture, name) for part, found in inner.items() if found is not None}
-    return sizes.model_copy(update=changes) if changes else sizes
+    return sizes.replace(**changes) if changes else sizes
 
 
 # ---- blocks

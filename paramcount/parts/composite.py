@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny
-
 from paramcount.flow import Data, Unknown, block, given, insert
 from paramcount.parts.decoder import Decoder
 from paramcount.sizes import Sizes
@@ -82,7 +80,7 @@ class Multimodal(Sizes):
     has_bare_head: ClassVar[bool] = True  # whether the LM head scales and caps nothing
     image_token: ClassVar[Any]  # a setting: the id of the tokens that stand for an image
 
-    language: SerializeAsAny[Sizes]
+    language: Sizes
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         image, others = c.see(), c.see_more()
@@ -146,7 +144,7 @@ class AudioLanguageModel(Sizes):
     moved: ClassVar[tuple[str, str] | None] = None  # see `with_language`
     audio_token: ClassVar[Any]  # a setting: the id of the tokens that stand for sound
 
-    language: SerializeAsAny[Sizes]
+    language: Sizes
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         return with_language(c, tokens, c.hear(), head=head, token=c.audio_token, moved=c.moved)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, bundle
 from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Sizes, flag, hf, setting
-from paramcount.sizes.reading import get_section
+from paramcount.sizes.fields import find_section
 
 THINKER = "thinker_config"
 SPEAKS = "enable_audio_output"
@@ -16,14 +16,14 @@ SPEAKS = "enable_audio_output"
 
 def thinker_tie(js: ConfigJson, c: FieldValues) -> bool:
     """The thinker's tie_word_embeddings, not that of its text model."""
-    return flag(get_section(js, THINKER), "tie_word_embeddings", False)
+    return flag(find_section(js, THINKER), "tie_word_embeddings", False)
 
 
 def thinker_setting(*names: str, default: Any) -> Any:
     """A setting in the thinker's section."""
 
     def read(js: Mapping[str, Any], c: Any) -> Any:
-        section = get_section(js, THINKER)
+        section = find_section(js, THINKER)
         return next((section[name] for name in names if section.get(name) is not None), default)
 
     return setting(default=read)
@@ -46,7 +46,7 @@ def if_it_speaks(section: str, part: str, *conditions: Condition) -> Condition:
             return
         for each in conditions:
             try:
-                each(get_section(js, section), c[part])
+                each(find_section(js, section), c[part])
             except ParamcountError as error:
                 raise error.add_block(section) from None
 

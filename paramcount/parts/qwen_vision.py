@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny
-
 from paramcount.flow import (
     Axes,
     Data,
@@ -128,7 +126,7 @@ class PlacedImages(Sizes):
     renamed: ClassVar[tuple[tuple[str, str], ...]] = ()  # parts of the names of layers: the same
     image_token: ClassVar[Any]  # a setting: the id of the tokens that stand for an image
 
-    language: SerializeAsAny[Sizes]
+    language: Sizes
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         pixels, moved, renamed = image_of(c.vision), c.moved, c.renamed

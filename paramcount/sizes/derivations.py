@@ -68,10 +68,10 @@ def change_class(sizes: Sizes, reference: str) -> Sizes:
     """The same sizes in another class of their architecture, with the flags that depend on its name."""
     flags = {
         name: derive({"architectures": [reference]}, {})
-        for name in type(sizes).model_fields.keys() - inner_configs(type(sizes))
+        for name in type(sizes).fields.keys() - inner_configs(type(sizes))
         if isinstance(derive := get_key(type(sizes), name).absent, ClassEnds)
     }
-    return sizes.model_copy(update=flags)
+    return sizes.replace(**flags)
 
 
 def per_layer(c: FieldValues) -> range:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from paramcount.sizes.setting_fields import Setting, setting
+from paramcount.errors import ParamcountError
+from paramcount.flow.operation import Unknown, is_known
+from paramcount.sizes.setting_fields import Setting, list_settings, setting
 
 if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic.fields import FieldInfo
+    from pydantic_core import CoreSchema
+
     from paramcount.flow import Data, Unreachable
     from paramcount.sizes.sections import Sections
 
-NO_SETTINGS: Mapping[str, Any] = {}
 REQUIRED: Any = object()  # value of `absent`: the reference has no default
 NULL: Any = object()  # value of `null`: null itself, which only optional fields accept
 ABSENT: Any = object()  # value of `null`: null means the same as a missing key
@@ -104,6 +108,34 @@ class Key(NamedTuple):
         return () if self.names is None else self.names or (USUAL[field],)
 
 
+class Field:
+    """A size of an architecture, as its class states it. On a config it is the value."""
+
+    __slots__ = ("key", "name", "owner", "unstated")
+
+    def __init__(self, key: Key | None = None, unstated: Any = REQUIRED) -> None:
+        self.key = key  # None for a part, which has sizes of its own
+        self.unstated = unstated  # the value in a zoo entry without the field; REQUIRED if an entry must state it
+        self.name = ""
+        self.owner: type = object
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.owner, self.name = owner, name
+
+    def __get__(self, c: Any, owner: type | None = None) -> Any:
+        return self if c is None else c.find_missing(self.name)
+
+    @property
+    def is_required(self) -> bool:
+        return self.unstated is REQUIRED
+
+    @property
+    def annotation(self) -> Any:
+        """Its type, with limits."""
+        found = vars(self.owner)["__annotations__"][self.name]
+        return eval(found, vars(sys.modules[self.owner.__module__])) if isinstance(found, str) else found  # noqa: S307 ours
+
+
 def hf(
     *names: str,
     absent: Any = REQUIRED,
@@ -127,14 +159,12 @@ def hf(
         at_root: Whether the derivation of a missing key reads the whole config.json.
         n_aliases: How many of the first names are aliases of one key, of which the last one present is read.
     """
-    default = ... if unstated is REQUIRED else unstated
-    key = Key(names, absent, null, at_most, at_root, n_aliases=n_aliases)
-    return Field(default, json_schema_extra={"hf": key})  # type: ignore[dict-item]
+    return Field(Key(names, absent, null, at_most, at_root, n_aliases=n_aliases), unstated)
 
 
 def derived(absent: Derivation, *, at_root: bool = False) -> Any:
     """A field that the reference computes from others. `at_root`: from keys outside of the architecture's section."""
-    return Field(json_schema_extra={"hf": Key(None, absent, NULL, at_root=at_root)})  # type: ignore[dict-item]
+    return Field(Key(None, absent, NULL, at_root=at_root))
 
 
 def fixed(value: Any, *, check: Derivation = lambda js, c: None) -> Any:
@@ -151,13 +181,15 @@ def fixed(value: Any, *, check: Derivation = lambda js, c: None) -> Any:
         check(js, c)
         return value
 
-    return Field(json_schema_extra={"hf": Key(None, read, NULL, fixed=value)})  # type: ignore[dict-item]
+    return Field(Key(None, read, NULL, fixed=value))
 
 
 @cache
 def get_key(architecture: type[Sizes], field: str) -> Key:
     """The config.json keys and the default of an architecture's field."""
-    key: Key = architecture.model_fields[field].json_schema_extra["hf"]  # type: ignore[index,assignment]
+    key = architecture.fields[field].key
+    if key is None:
+        raise KeyError(field)
     return key._replace(absent=find_default(architecture, field, key.absent))
 
 
@@ -182,13 +214,47 @@ class NamedPart(NamedTuple):
     shared: Callable[[FieldValues], Mapping[str, Any]] = lambda c: {}  # keys that parts before it decide
 
 
-class Sizes(BaseModel):
-    """The sizes of one architecture. A subclass adds the fields and `forward`, the forward pass in shapes."""
+def is_class_variable(annotation: object) -> bool:
+    """Whether an annotation, as text or not, is that of an attribute of the class itself."""
+    if isinstance(annotation, str):
+        return annotation.startswith("ClassVar")
+    return annotation is ClassVar or get_origin(annotation) is ClassVar
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, defer_build=True, ignored_types=(Setting,)
-    )  # built when a config is validated
-    __slots__ = ("_settings",)  # a private attribute of pydantic would make each count 5 % slower
+
+class Architecture(type):
+    """A class of sizes. Its annotated attributes, and those of its bases, are fields, but for ClassVar and `_names`."""
+
+    fields: Mapping[str, Field]  # {name: field}, those of bases first
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
+        super().__init__(name, bases, namespace)
+        fields: dict[str, Field] = {}
+        for base in reversed(cls.__mro__):
+            for attribute, annotation in vars(base).get("__annotations__", {}).items():
+                if attribute[0] == "_" or is_class_variable(annotation):
+                    fields.pop(attribute, None)
+                    continue
+                field = vars(base).get(attribute)
+                if field is None:
+                    field = Field()
+                    field.__set_name__(base, attribute)
+                    setattr(base, attribute, field)
+                fields[attribute] = field
+        cls.fields = fields
+
+
+class Sizes(metaclass=Architecture):
+    """The sizes of one architecture: ints, int64 arrays or symbols. They are never changed.
+
+    A subclass adds the fields and `forward`, the forward pass in shapes. An object may keep the config.json that it was
+    read from: its settings are read from there when something asks for them.
+    """
+
+    __slots__ = ("_document", "_place", "_settings", "_source")
+    _document: Mapping[str, Any]
+    _place: str  # the path to it in a larger config.json
+    _settings: dict[str, Any]  # those that were read
+    _source: Callable[[str], Any] | None  # of fields without a value
 
     reference: ClassVar[str] = ""  # the reference implementation's class, or who published the modelling code
     # As in config.json, or "model_type.Class" if the class decides it; without them, the name of the file. These and
@@ -271,16 +337,128 @@ class Sizes(BaseModel):
     # False or None: tokens attend to later ones. Every mask of a decoder in the reference reads it.
     is_causal: ClassVar[Any] = setting("is_causal", default=True, nullable=True)
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """How pydantic validates a field of this class: see `paramcount.sizes.validation`."""
+        from paramcount.sizes.validation import make_part_schema
+
+        return make_part_schema(cls, handler)
+
+    def __init__(self, **values: Any) -> None:
+        """Sizes that were validated before. Fields that an entry need not state may be missing."""
+        for name, field in type(self).fields.items():
+            if name not in values:
+                if field.is_required:
+                    raise TypeError(f"{type(self).__name__} needs {name}")
+                values[name] = field.unstated
+        if len(values) > len(type(self).fields):
+            raise TypeError(f"{type(self).__name__} has no {', '.join(values.keys() - type(self).fields.keys())}")
+        self.__dict__.update(values)
+
+    @classmethod
+    def make(cls, values: Mapping[str, Any], find_missing: Callable[[str], Any] | None = None) -> Self:
+        """Sizes with these values, symbols among them. `find_missing`: the value of a field that is not given."""
+        found = object.__new__(cls)
+        found.__dict__.update(values)
+        object.__setattr__(found, "_source", find_missing)
+        return found
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is never changed: replace({name}=…) makes another one")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(self.__dict__.values())))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
+
+    def replace(self, **changes: Any) -> Self:
+        """The same sizes but for these."""
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__)
+        found.__dict__.update(changes)
+        if hasattr(self, "_document"):
+            found.keep_document(self._document, self._place)
+        return found
+
+    def without_document(self) -> Self:
+        """The same sizes without their settings, on which no weight depends."""
+        parts = {
+            name: part.without_document()
+            for name in inner_configs(type(self))
+            if isinstance(part := self.__dict__[name], Sizes)
+        }
+        if not parts and not hasattr(self, "_document"):
+            return self
+        return self.make({**self.__dict__, **parts})
+
+    def keep_document(self, document: Mapping[str, Any], place: str = "") -> None:
+        """Read settings from this config.json from now on. `place`: its path, if it is a section of another one."""
+        object.__setattr__(self, "_document", document)
+        object.__setattr__(self, "_place", place)
+        object.__setattr__(self, "_settings", {})
+
+    def keep_settings(self, values: Mapping[str, Any]) -> None:
+        """Have these settings and no others from now on."""
+        known = {name: values.get(name, Unknown(name)) for name in list_settings(type(self))}
+        object.__setattr__(self, "_settings", known)
+
+    def find_missing(self, name: str) -> Any:
+        """The value of a field that was not given. Raises: AttributeError if nothing knows it."""
+        find: Callable[[str], Any] | None = getattr(self, "_source", None)
+        if find is None:
+            raise AttributeError(name)
+        return find(name)
+
+    def to_dict(self, *, with_defaults: bool = True) -> dict[str, Any]:
+        """{field: value}, those of parts as dictionaries. `with_defaults`: with those that an entry need not state."""
+        return {
+            name: value.to_dict(with_defaults=with_defaults) if isinstance(value, Sizes) else value
+            for name, value in self.__dict__.items()
+            if with_defaults or value != type(self).fields[name].unstated
+        }
+
+    def get_setting(self, setting: Setting) -> Any:
+        """The value of a setting; Unknown if nothing states it, or if it cannot be computed.
+
+        Raises: ParamcountError for a value of the wrong type or out of range.
+        """
+        try:
+            known: dict[str, Any] = self._settings
+        except AttributeError:
+            return Unknown(setting.name)
+        if setting.name not in known:
+            name = None if setting.is_outside else self.section
+            try:
+                section = find_section(self._document, name)
+                known[setting.name] = self.read_setting(setting, section, f"{name}." if name else "")
+            except ParamcountError as error:
+                raise (error.add_block(self._place) if self._place else error) from None
+        return known[setting.name]
+
+    def read_setting(self, setting: Setting, section: Mapping[str, Any], place: str = "") -> Any:
+        """The value of a setting in a section of a config.json, which is at a place; Unknown if it cannot be computed.
+
+        Raises: ParamcountError for a value of the wrong type or out of range.
+        """
+        try:
+            return setting.read(section, self, find_default(type(self), setting.name, setting.default), place)
+        except ParamcountError:
+            raise
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
+            return Unknown(setting.name)
+
     @property
     def settings(self) -> Mapping[str, Any]:
-        """{setting: value}, as far as they are known."""
-        return getattr(self, "_settings", NO_SETTINGS)
+        """{setting: value}, as far as they are known.
 
-    def with_settings(self, values: Mapping[str, Any]) -> Self:
-        """The same sizes with these settings."""
-        found = self.model_copy()
-        object.__setattr__(found, "_settings", values)  # the model is frozen
-        return found
+        Raises: ParamcountError for a value of the wrong type or out of range.
+        """
+        values = {name: self.get_setting(setting) for name, setting in list_settings(type(self)).items()}
+        return {name: value for name, value in values.items() if is_known(value)}
 
     def forward(c, tokens: Data) -> Data:
         raise NotImplementedError
@@ -321,6 +499,22 @@ class Sizes(BaseModel):
         """Raises: ParamcountError if the sizes contradict each other for this architecture."""
 
 
+def find_section(document: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
+    """The part of a config.json that an architecture reads; empty if it is missing. Dots lead into sections."""
+    found: Any = document
+    for step in name.split(".") if name else ():
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+@cache
+def get_info(architecture: type[Sizes], field: str) -> FieldInfo:
+    """The type of a field and its limits."""
+    from pydantic.fields import FieldInfo
+
+    return FieldInfo.from_annotation(architecture.fields[field].annotation)
+
+
 def find_lm_head(out: Data) -> Data | None:
     """The output of the LM head, before what scales or caps it; None if there is no LM head."""
     x = out
@@ -347,8 +541,11 @@ class Tower(Sizes):
 def inner_configs(architecture: type[Sizes]) -> dict[str, type[Sizes]]:
     """{field: class} of the fields that have sizes of their own, such as a vision encoder."""
     classes = {}
-    for name, info in architecture.model_fields.items():
-        types = (info.annotation, *getattr(info.annotation, "__args__", ()))
+    for name, field in architecture.fields.items():
+        if field.key is not None:
+            continue
+        annotation = field.annotation
+        types = (annotation, *getattr(annotation, "__args__", ()))
         inner = next((type_ for type_ in types if isinstance(type_, type) and issubclass(type_, Sizes)), None)
         if inner:
             classes[name] = inner
@@ -359,9 +556,7 @@ def inner_configs(architecture: type[Sizes]) -> dict[str, type[Sizes]]:
 def list_fixed_fields(architecture: type[Sizes]) -> dict[str, Any]:
     """{field: value} of the fields that the reference sets whatever a config.json says."""
     keys = {
-        name: get_key(architecture, name)
-        for name in architecture.model_fields
-        if name not in inner_configs(architecture)
+        name: get_key(architecture, name) for name in architecture.fields if name not in inner_configs(architecture)
     }
     return {name: key.fixed for name, key in keys.items() if key.fixed is not ABSENT}
 
@@ -383,4 +578,4 @@ def build_as_reference(sizes: Sizes) -> Sizes:
         part = getattr(sizes, name)
         if isinstance(part, Sizes) and (built := build_as_reference(part)) is not part:
             changes[name] = built
-    return sizes.model_copy(update=changes) if changes else sizes
+    return sizes.replace(**changes) if changes else sizes

@@ -44,7 +44,7 @@ def make_key_names(
             if found is None:
                 return FieldName(path)
             reader = found
-        if field not in reader.model_fields or field in inner_configs(reader):
+        if field not in reader.fields or field in inner_configs(reader):
             return FieldName(path)
         section = reader.section or ""
         if spellings := get_key(reader, field).spellings(field):

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError
-from paramcount.flow import Unknown, is_known
-from paramcount.sizes import Origin, Sizes, find_default, inner_configs
-from paramcount.sizes.setting_fields import Setting, list_settings
+from paramcount.sizes import Origin, Sizes, inner_configs
+from paramcount.sizes.fields import find_section
+from paramcount.sizes.setting_fields import list_settings
 from paramcount.sizes.setting_kinds import KEY_KINDS, Kind
 
 LANGUAGE_SECTIONS = ("text_config", "llm_config")
@@ -33,20 +32,31 @@ class Reading(NamedTuple):
     context_key: str = ""  # of the unread keys, the one that states the longest context
 
 
-def add_settings(sizes: Sizes, document: Mapping[str, Any]) -> Sizes:
-    """The same sizes with the settings in a config.json, inner configs included.
+def with_document(sizes: Sizes, document: Mapping[str, Any] | None) -> Sizes:
+    """The same sizes, whose settings are read from a config.json when something asks for them; None: there is none."""
+    if document is None:
+        return sizes.without_document()
+    return keep_documents(sizes.make(sizes.__dict__), document, "")
 
-    A setting that cannot be computed stays unknown.
 
-    Raises: ParamcountError for a setting of the wrong type or out of range.
-    """
-    values = read_settings(type(sizes), sizes, document)
-    inner = {
-        name: add_part_settings(part, type(sizes), name, document)
-        for name in inner_configs(type(sizes))
-        if isinstance(part := getattr(sizes, name), Sizes)
-    }
-    return (sizes.model_copy(update=inner) if inner else sizes).with_settings(values)
+def keep_documents(sizes: Sizes, document: Mapping[str, Any], place: str) -> Sizes:
+    """Let new sizes, and new parts of them, read their settings from a config.json or its section at a place."""
+    architecture = type(sizes)
+    sizes.keep_document(document, place)
+    for name in inner_configs(architecture):
+        if isinstance(part := sizes.__dict__[name], Sizes):
+            own, inner = find_part_place(architecture, name, document), get_part_document(architecture, name, document)
+            path = ".".join(filter(None, (place, own)))
+            sizes.__dict__[name] = keep_documents(part.make(part.__dict__), inner, path)
+    return sizes
+
+
+def read_all_settings(sizes: Sizes) -> None:
+    """Raises: ParamcountError for a setting of the wrong type or out of range, those of parts included."""
+    _ = sizes.settings
+    for name in inner_configs(type(sizes)):
+        if isinstance(part := sizes.__dict__[name], Sizes):
+            read_all_settings(part)
 
 
 def check_setting_values(sizes: Sizes, document: Mapping[str, Any]) -> None:
@@ -55,7 +65,7 @@ def check_setting_values(sizes: Sizes, document: Mapping[str, Any]) -> None:
     Reading every setting takes as long as counting the model, so they are read only if a value may be wrong.
     """
     if not has_usual_values(document, list_key_kinds(tuple(list_architectures(sizes)))):
-        add_settings(sizes, document)
+        read_all_settings(with_document(sizes, document))
 
 
 def list_architectures(sizes: Sizes) -> Iterator[type[Sizes]]:
@@ -92,49 +102,6 @@ def has_usual_values(document: Mapping[str, Any], kinds: Mapping[str, tuple[Kind
     return True
 
 
-def add_part_settings(part: Sizes, architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> Sizes:
-    """The same sizes of a part with its settings."""
-    try:
-        return add_settings(part, get_part_document(architecture, name, document))
-    except ParamcountError as error:
-        place = find_part_place(architecture, name, document)
-        raise (error.add_block(place) if place else error) from None
-
-
-def read_settings(cls: type[Sizes], sizes: Any, document: Mapping[str, Any]) -> dict[str, Any]:
-    """{setting: value} of an architecture's settings in a config.json, as far as they can be computed.
-
-    `sizes` may have symbols: a setting that depends on their values cannot be computed.
-    """
-    section = get_section(document, cls.section), f"{cls.section}." if cls.section else ""
-    found = {
-        name: read_setting(setting, sizes, *((document, "") if setting.is_outside else section))
-        for name, setting in list_settings(cls).items()
-    }
-    return {name: value for name, value in found.items() if is_known(value)}
-
-
-def read_setting(setting: Setting, sizes: Sizes, config: Mapping[str, Any], place: str = "") -> Any:
-    """The value of a setting of these sizes in a section of a config.json; Unknown if it cannot be computed.
-
-    Raises: ParamcountError for a value of the wrong type or out of range. `place`: the path to the section.
-    """
-    try:
-        return setting.read(config, sizes, find_default(type(sizes), setting.name, setting.default), place)
-    except ParamcountError:
-        raise
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
-        return Unknown(setting.name)
-
-
-def get_section(document: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
-    """The part of a config.json that an architecture reads; empty if it is missing. Dots lead into sections."""
-    found: Any = document
-    for step in name.split(".") if name else ():
-        found = found.get(step) if isinstance(found, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
-
-
 def find_part_place(architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> str:
     """The path to what `get_part_document` returns; empty if it is the whole config.json."""
     if part := architecture.named_parts.get(name):
@@ -158,7 +125,7 @@ def get_part_document(architecture: type[Sizes], name: str, document: Mapping[st
 def get_stated_section(architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """What a config.json itself says of a part; None if it has no section for it and nothing else counts instead."""
     if part := architecture.named_parts.get(name):
-        return get_section(document, part.section or name)
+        return find_section(document, part.section or name)
     section = get_language_section(document) if name == "language" else document
     has_own_defaults = name in architecture.absent_sections or name in architecture.added_keys
     return None if section is document and has_own_defaults else section

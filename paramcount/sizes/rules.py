@@ -10,11 +10,9 @@ from functools import cache
 from operator import attrgetter, index
 from typing import Any
 
-from pydantic import ValidationError
-
 from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value, list_numbers, make_choice_error
-from paramcount.formats.schema_errors import convert_validation_error
 from paramcount.sizes import MOST_NAMED, SLIDING, Sizes, inner_configs
+from paramcount.sizes.validation import parse_fields
 
 
 def check_divides(c: Sizes, small: str, large: str) -> None:
@@ -202,10 +200,7 @@ def validate_sizes(architecture: type[Sizes], config: object) -> Sizes:
 
     Raises: ParamcountError that names the field, what was found, what is expected and the nearest field.
     """
-    try:
-        sizes = architecture.model_validate(config)
-    except ValidationError as error:
-        raise convert_validation_error(error, architecture) from None
+    sizes = parse_fields(architecture, config)
     check_consistent(sizes)
     return sizes
 
@@ -213,7 +208,7 @@ def validate_sizes(architecture: type[Sizes], config: object) -> Sizes:
 @cache
 def list_rules(architecture: type[Sizes]) -> list[tuple[Callable[[Sizes, str, str], None], str, str]]:
     """The RULES that apply to an architecture: those with both fields."""
-    fields = architecture.model_fields
+    fields = architecture.fields
     return [(rule, small, large) for rule, small, large in RULES if small in fields and large in fields]
 
 

@@ -11,7 +11,6 @@ from functools import cache
 from math import log, sqrt
 from typing import Any, TypeAlias
 
-from paramcount.flow.operation import Unknown
 from paramcount.flow.operations.positions import Rope
 from paramcount.sizes.setting_kinds import CheckedSection, Kind, infer_kind
 
@@ -43,10 +42,7 @@ class Setting:
         self.name = name
 
     def __get__(self, c: Any, owner: type | None = None) -> Any:
-        if c is None:
-            return self
-        values: Mapping[str, Any] = c.settings
-        return values[self.name] if self.name in values else Unknown(self.name)
+        return self if c is None else c.get_setting(self)
 
     def read(self, config: Config, sizes: Any, default: Any, place: str = "") -> Any:
         """Its value in a section of a config.json: of the first key that is there, else the default.

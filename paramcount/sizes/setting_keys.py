@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from paramcount.errors import ParamcountError, find_nearest, list_names, quote
 from paramcount.flow import is_known
 from paramcount.sizes import Sizes, inner_configs
+from paramcount.sizes.fields import find_section
 from paramcount.sizes.reading import (
-    add_settings,
     find_part_place,
     get_part_document,
-    get_section,
     get_stated_section,
-    read_setting,
+    read_all_settings,
+    with_document,
 )
 from paramcount.sizes.setting_fields import list_settings
 
@@ -89,8 +89,8 @@ def list_setting_origins(
     stated = document if stated is None else stated
     for name, setting in list_settings(type(sizes)).items():
         inner_place = "" if setting.is_outside else type(sizes).section or ""
-        section, stated_section = Section(get_section(document, inner_place)), get_section(stated, inner_place)
-        value = read_setting(setting, sizes, section)
+        section, stated_section = Section(find_section(document, inner_place)), find_section(stated, inner_place)
+        value = sizes.read_setting(setting, section)
         keys = [key for key in section.select_read() if stated_section.get(key) is not None]
         kind = "default" if not keys else "read" if keys[0] in setting.names else "derived"
         prefix = "".join(f"{step}." for step in (place, inner_place) if step)
@@ -137,7 +137,7 @@ def check_setting_keys(sizes: Sizes, settings: Mapping[str, Any]) -> None:
 
 def read_entry_keys(sizes: Sizes, section: Section) -> None:
     """Read every key that an entry may state among its settings."""
-    add_settings(sizes, section)
+    read_all_settings(with_document(sizes, section))
     for key in sizes.required_keys:
         *place, name = key.split(".")
-        get_section(section, ".".join(place)).get(name)
+        find_section(section, ".".join(place)).get(name)

@@ -14,7 +14,7 @@ from paramcount.counting.count import build_count
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, sum_weights
 from paramcount.errors import ParamcountError
 from paramcount.sizes import Sizes, inner_configs, list_fixed_paths
-from paramcount.sizes.reading import Reading, get_part_document, read_settings
+from paramcount.sizes.reading import Reading, keep_documents, with_document
 from paramcount.sweeping.evaluate import evaluate_polynomial
 from paramcount.sweeping.partial import split_sizes
 from paramcount.symbolic.polynomials import Condition, Polynomial, decide_by, make_symbols
@@ -146,15 +146,9 @@ class Counter:
 
         Raises: ParamcountError if a setting depends on the value of a symbol.
         """
-        values = read_settings(type(sizes), symbolic, document)
-        if has_symbols and values.keys() != read_settings(type(sizes), sizes, document).keys():
+        keep_documents(symbolic, document, "")
+        if has_symbols and find_known(symbolic) != find_known(with_document(sizes, document)):
             raise ParamcountError("a setting depends on a size")
-        symbolic.__dict__["settings"] = values
-        for name in inner_configs(type(sizes)):
-            part = getattr(sizes, name)
-            if isinstance(part, Sizes):
-                inner = get_part_document(type(sizes), name, document)
-                self.add_settings(getattr(symbolic, name), part, inner, has_symbols=has_symbols)
 
     def split_rows(self, key: tuple[int, ...], values: Mapping[str, Any], n: int) -> Iterator[tuple[Any, Formulas]]:
         """(which rows, their columns) for the rows with these values of the sizes in `concrete`.
@@ -182,6 +176,12 @@ class Counter:
             is_pending = is_pending & ~is_here
             if is_here.any():
                 yield is_here, formulas
+
+
+def find_known(sizes: Sizes) -> list[object]:
+    """The names of the settings that are known, those of parts included."""
+    parts = (getattr(sizes, name) for name in inner_configs(type(sizes)))
+    return [*sizes.settings, *(find_known(part) for part in parts if isinstance(part, Sizes))]
 
 
 def list_subsets(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:

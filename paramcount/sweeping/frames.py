@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from paramcount.counting import COMPONENTS
 from paramcount.errors import (
     ConfigWarning,
@@ -25,6 +23,7 @@ from paramcount.loading import load
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.settings import get_settings, load_table
 from paramcount.sizes.single_layers import PER_LAYER
+from paramcount.sizes.validation import parse_fields
 from paramcount.sweeping.columns import COUNTS, Counter
 from paramcount.sweeping.documents import DocumentReader
 from paramcount.sweeping.partial import find_distinct
@@ -244,8 +243,8 @@ def count_structure(
     nothing = np.zeros(0, dtype="int64")
     first = {name: array[0] if name in structural else int(array[0]) for name, array in fields.items()}
     try:
-        sizes = architecture.model_validate(first)
-    except ValidationError:
+        sizes = parse_fields(architecture, first)
+    except ParamcountError:
         return nothing
     varying = tuple(name for name in fields if name not in structural and find_limits(sizes, name))
     if any(name not in varying and name not in structural for name in fields):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from paramcount.counting.sum_weights import SymbolicSizes
 from paramcount.sizes import Sizes, inner_configs
 
 T = TypeVar("T")
@@ -20,23 +19,12 @@ class MissingSizeError(Exception):
         self.path = path
 
 
-class PartialSizes(SymbolicSizes):
-    """Sizes of which some are missing. Reading one of those raises MissingSizeError."""
-
-    def __init__(
-        self, architecture: type[Sizes], fields: Mapping[str, Any], prefix: str, missing: Sequence[str]
-    ) -> None:
-        super().__init__(architecture, fields)
-        self._prefix, self._missing = prefix, missing
-
-    def __getattr__(self, name: str) -> Any:
-        if name in self._missing:
-            raise MissingSizeError(self._prefix + name)
-        return super().__getattr__(name)
+def report_missing(path: str) -> NoReturn:
+    raise MissingSizeError(path)
 
 
 class Slot(NamedTuple):
-    """Where one size of a `PartialSizes` is stored."""
+    """Where one missing size is stored."""
 
     fields: dict[str, Any]
     name: str
@@ -49,6 +37,8 @@ def split_sizes(sizes: Sizes, values: Mapping[str, Any], missing: Sequence[str])
         sizes: The sizes of a model.
         values: {path: value} of the sizes that differ: ints, symbols or anything else.
         missing: The paths of the missing sizes, such as "vision.d_model".
+
+    Reading one of the missing sizes raises MissingSizeError.
 
     Returns: The object, and {path: slot} of the missing sizes.
     """
@@ -65,7 +55,7 @@ def split_sizes(sizes: Sizes, values: Mapping[str, Any], missing: Sequence[str])
                 fields[name] = build(value, f"{path}.")
             elif name not in absent:
                 fields[name] = values.get(path, value)
-        partial = PartialSizes(architecture, fields, prefix, absent)
+        partial = architecture.make(fields, lambda name: report_missing(prefix + name))
         slots.update((prefix + name, Slot(partial.__dict__, name)) for name in absent)
         return partial
 

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
 from paramcount.errors import ParamcountError
-from paramcount.formats.schema_errors import convert_validation_error
 from paramcount.huggingface.fields import get_limits
 from paramcount.sizes import Sizes, inner_configs
+from paramcount.sizes.fields import get_info
 from paramcount.sizes.rules import list_checks
+from paramcount.sizes.validation import parse_fields
 from paramcount.sweeping.partial import Evaluator, split_sizes
 
 Check = Callable[[Any], None]
@@ -28,10 +27,10 @@ class Limits(NamedTuple):
 def find_limits(sizes: Sizes, path: str) -> Limits | None:
     """The limits of an integer field, optional or not; None for any other field."""
     *blocks, name = path.split(".")
-    block: Any = sizes
+    block: Sizes = sizes
     for inner in blocks:
         block = getattr(block, inner)
-    limits = list(get_limits(type(block).model_fields[name]))
+    limits = list(get_limits(get_info(type(block), name)))
     least = [limit.ge for limit in limits if hasattr(limit, "ge")]
     most = [limit.le for limit in limits if hasattr(limit, "le")]
     return Limits(max(least), min(most)) if least and most else None
@@ -48,10 +47,7 @@ def validate_field(sizes: Sizes, path: str, value: object) -> Any:
             return validate_field(getattr(sizes, name), rest, value)
         except ParamcountError as error:
             raise error.add_block(name) from None
-    try:
-        return getattr(type(sizes).model_validate({**sizes.__dict__, name: value}), name)
-    except ValidationError as error:
-        raise convert_validation_error(error, type(sizes)) from None
+    return getattr(parse_fields(type(sizes), {**sizes.__dict__, name: value}), name)
 
 
 def list_all_checks(sizes: Sizes) -> Iterator[Check]:

@@ -15,7 +15,7 @@ MAX_TOKENS = 10**9
 
 def choose_length(model: Model, most: int) -> int:
     """The length of a text to show: `most` tokens, or as many as the model takes."""
-    out, _ = next(iter(list_flows(model.settled_sizes, model.reading.head)))
+    out, _ = next(iter(list_flows(model.sizes, model.reading.head)))
     limits = [count_positions(out), model.context_length]
     return min([most, *(n for n in limits if n is not None and n > 0)])
 
@@ -36,7 +36,7 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
         raise ParamcountError(problem, where="pad", expected=f"at least {options.tokens}")
     if options.pad is not None and options.past is not None:
         raise ParamcountError("pad cannot be combined with past, because decoding does not pad")
-    sizes = model.settled_sizes
+    sizes = model.sizes
     last_position = padded_length + (options.past or 0)
     out, part = next(iter(list_flows(sizes, model.reading.head)))
     n_positions = count_positions(out)
@@ -76,7 +76,7 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
 
 def decodes_tokens(model: Model) -> bool:
     """Whether the model outputs a token at a time after those of its cache."""
-    out, _ = next(iter(list_flows(model.settled_sizes, model.reading.head)))
+    out, _ = next(iter(list_flows(model.sizes, model.reading.head)))
     return outputs_tokens(out) and Walk(out, TraceOptions(1)).has_next_token
 
 

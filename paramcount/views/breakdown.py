@@ -15,7 +15,7 @@ from paramcount.flow import Rope
 from paramcount.huggingface.fields import get_value
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.output.tables import Column, Table
-from paramcount.sizes import ABSENT
+from paramcount.sizes import ABSENT, Sizes
 from paramcount.sizes.reading import Reading
 from paramcount.sizes.setting_keys import SettingOrigin, list_setting_origins
 from paramcount.zoo import Model
@@ -294,6 +294,6 @@ def strip_sections(keys: str) -> str:
 
 def format_json_value(value: object) -> str:
     """A value as JSON, truncated for a terminal."""
-    if hasattr(value, "model_dump"):
-        value = value.model_dump()
+    if isinstance(value, Sizes):
+        value = value.to_dict()
     return make_printable(json.dumps(value, ensure_ascii=False, default=str), LONGEST_VALUE)

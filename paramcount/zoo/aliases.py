@@ -36,7 +36,7 @@ def map_keys_to_fields() -> dict[str, tuple[str, ...]]:
 
     fields_by_key: dict[str, set[str]] = {}
     for sizes in {architecture(name) for name in ARCHITECTURES}:
-        for field in sizes.model_fields.keys() - inner_configs(sizes):
+        for field in sizes.fields.keys() - inner_configs(sizes):
             for key in get_key(sizes, field).spellings(field):
                 fields_by_key.setdefault(re.split(r"[./]", key)[-1], set()).add(field)
     return {key: tuple(sorted(fields)) for key, fields in fields_by_key.items()}

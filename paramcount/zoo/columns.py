@@ -86,7 +86,7 @@ def get_language_size(sizes: Sizes, name: str) -> object:
     if name == "n_layers" and (n := count_layers(sizes)):
         return n
     for field in (name, DECODER_SIZES.get(name, "")):
-        if field in type(sizes).model_fields:
+        if field in type(sizes).fields:
             return getattr(sizes, field)
     for section in LANGUAGE_PARTS:
         if isinstance(language := getattr(sizes, section, None), Sizes):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.errors import (
@@ -134,7 +134,7 @@ class Entry(Record):
     architecture: Text | None = None
     reference: Text | None = None  # the class that is counted, if it is not the one that the architecture declares
     context_length: Positive | None = None
-    config: SerializeAsAny[Sizes] | None = None
+    config: Sizes | None = None
     settings: dict[str, Any] | None = None  # config.json keys that the forward pass needs and no size is read from
     checked: Checked | Literal["unverified"] = "unverified"
     release: Release | None = None
@@ -255,7 +255,7 @@ def find_named_part(kind: type[Sizes], name: object) -> type[Sizes]:
 
 def dump_sizes(sizes: Sizes) -> dict[str, Any]:
     """The `config` block of these sizes: what `parse_sizes` reads."""
-    values = sizes.model_dump(exclude_defaults=True)
+    values = sizes.to_dict(with_defaults=False)
     for field, inner in inner_configs(type(sizes)).items():
         part = getattr(sizes, field)
         if isinstance(part, Sizes):

@@ -13,6 +13,7 @@ from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.architectures.encoders import ENCODERS
 from paramcount.architectures.task_heads import list_headed_types, list_task_heads
 from paramcount.sizes import Sizes, Tower, inner_configs
+from paramcount.sizes.fields import Field, get_info
 from paramcount.zoo.entries import Entry
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -94,10 +95,12 @@ def add_definition(definitions: dict[str, Any], cls: type[Sizes]) -> None:
     definitions[cls.__name__] = {
         "type": "object",
         "properties": {
-            name: describe_part(definitions, field, inner[name]) if name in inner else describe_size(field)
-            for name, field in cls.model_fields.items()
+            name: describe_part(definitions, field, inner[name])
+            if name in inner
+            else describe_size(get_info(cls, name))
+            for name, field in cls.fields.items()
         },
-        "required": [name for name, field in cls.model_fields.items() if field.is_required()],
+        "required": [name for name, field in cls.fields.items() if field.is_required],
         "additionalProperties": False,
     }
 
@@ -109,7 +112,7 @@ def describe_size(field: FieldInfo) -> dict[str, Any]:
     return found
 
 
-def describe_part(definitions: dict[str, Any], field: FieldInfo, kind: type[Sizes]) -> dict[str, Any]:
+def describe_part(definitions: dict[str, Any], field: Field, kind: type[Sizes]) -> dict[str, Any]:
     """The block of a part: the sizes of one class, or of any language model or vision encoder, which it names."""
     if kind in (Sizes, Tower):
         names = ARCHITECTURES if kind is Sizes else ENCODERS

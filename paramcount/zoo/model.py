@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from paramcount.counting.count import Count, count_sizes
 from paramcount.errors import ParamcountError
 from paramcount.sizes import Sizes
-from paramcount.sizes.reading import Reading, add_settings
+from paramcount.sizes.reading import Reading, with_document
 from paramcount.zoo.entries import Checked, Claim, Entry, Published, Release, Source, list_storage_keys
 
 QUANTISATION_KEYS = {"quantization_config", "compression_config"}
@@ -39,21 +40,16 @@ class Model:
         """Warnings about the config.json that the model was read from."""
         return self.reading.warnings
 
-    @property
+    @cached_property
     def sizes(self) -> Sizes:
-        """The sizes of the architecture.
+        """The sizes of the architecture, with the settings that the config.json or the zoo entry states.
 
         Raises: ParamcountError for a third-party estimate, which has none.
         """
         if self.config is None:
             found = f"is a third-party estimate; its sizes are unpublished; run `paramcount {self.id} --estimates`"
             raise ParamcountError(found, where=self.id)
-        return self.config
-
-    @property
-    def settled_sizes(self) -> Sizes:
-        """The sizes with the settings of the forward pass, as far as the config.json or the zoo entry states them."""
-        return self.sizes if self.stated is None else add_settings(self.sizes, self.stated)
+        return with_document(self.config, self.stated)
 
     @property
     def stated(self) -> Mapping[str, Any] | None:

@@ -161,7 +161,7 @@ def list_reasons(model: Model, sizes: dict[str, int]) -> Iterator[str]:
 def test_every_number_of_every_model_is_that_of_python(page: Browser, models: list[Model]) -> None:
     wrong = []
     for model in models:
-        limits = model.context_length, count_positions(next(iter(list_flows(model.settled_sizes)))[0])
+        limits = model.context_length, count_positions(next(iter(list_flows(model.sizes)))[0])
         context = min([8192, *(n for n in limits if n is not None)])
         wrong += [f"{model.id}: {text}" for text in compare(measure(page, model, {}, context), model, context)]
     assert wrong == []

@@ -30,6 +30,7 @@ from paramcount.huggingface.config import read_config
 from paramcount.huggingface.fields import list_fields
 from paramcount.huggingface.multimodal import get_encoder_config
 from paramcount.sizes import Sizes, Tower, inner_configs
+from paramcount.sizes.fields import get_info
 from tests.model_types import MODEL_TYPES
 from tests.oracle import flaws
 
@@ -79,7 +80,7 @@ def list_values(cls: type[Sizes], field: str, key: str, vary: dict[str, list[Any
         return vary[key]
     if key.rpartition(".")[2] in VALUES:
         return VALUES[key.rpartition(".")[2]]
-    annotation = str(cls.model_fields[field].annotation)
+    annotation = str(get_info(cls, field).annotation)
     return (
         [True, False]
         if "bool" in annotation

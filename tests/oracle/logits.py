@@ -226,7 +226,7 @@ def compare_logits(
         model = build_reference(stand_in.reference if stand_in else document, cls_name)
     loaded = load(document)
     weights = find_weights(model, loaded.sizes, stand_in)  # first: RWKV rescales its own when it runs
-    return measure(loaded, weights, expect_logits(model, document, cls_name, loaded.settled_sizes))
+    return measure(loaded, weights, expect_logits(model, document, cls_name, loaded.sizes))
 
 
 class Expected(NamedTuple):
@@ -290,7 +290,7 @@ def measure(loaded: Model, weights: dict[str, Any], expected: Expected) -> Diffe
     """How far the declared flow is from what the reference computed."""
     import numpy as np
 
-    tokens, head, sizes = expected.tokens, loaded.reading.head, loaded.settled_sizes
+    tokens, head, sizes = expected.tokens, loaded.reading.head, loaded.sizes
     largest = np.abs(expected.whole[expected.whole > np.finfo("float32").min]).max()  # but for tokens that are masked
     whole = float(np.abs(run_model(sizes, weights, tokens, head=head, **expected.inputs).logits - expected.whole).max())
     if expected.decoded is None:
@@ -334,7 +334,7 @@ def compare_scores(model_type: str, ending: str) -> float:
 
     cls_name = next(cls for cls in list_task_heads(model_type) if cls.endswith(ending))
     document = {**passes.make_document(model_type), "architectures": [cls_name], "pad_token_id": 0, "num_labels": 3}
-    model, sizes = build_reference(document, cls_name), load(document).settled_sizes
+    model, sizes = build_reference(document, cls_name), load(document).sizes
     ids = passes.make_token_ids(count_tokens(document, sizes), 1)
     with torch.no_grad():
         expected = model(input_ids=ids)["logits"].float().numpy()

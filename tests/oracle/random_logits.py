@@ -188,7 +188,7 @@ def compare(document: dict[str, Any], cls_name: str, *, text_alone: bool = False
             model = load(document)
             if count_sizes(model.sizes, head=model.reading.head).total > LARGEST:
                 return Outcome("large")
-            sizes = model.settled_sizes
+            sizes = model.sizes
         except ParamcountError as error:
             return Outcome("refused", str(error))
         try:

@@ -194,7 +194,7 @@ def read_angles(document: Document) -> Angles:
     Raises: ParamcountError
     """
     found = set()
-    sizes = load(deepcopy(document)).settled_sizes
+    sizes = load(deepcopy(document)).sizes
     for flow, *_ in list_flows(sizes):
         for data, *_ in list_steps(flow):
             operation = data.operation

@@ -158,7 +158,7 @@ def compare(name: str) -> dict[int, tuple[int, int]]:
         document = reference = passes.make_document(name)
         cls = passes.find_class(name)
     loaded = load(document)
-    groups, sizes = list_cache_groups(loaded), loaded.settled_sizes
+    groups, sizes = list_cache_groups(loaded), loaded.sizes
     if sees_later_tokens(next(iter(list_flows(sizes)))[0], cached=False):
         return {}
     model = logits.build_reference(reference, cls).to(torch.bfloat16)

@@ -18,7 +18,6 @@ from paramcount.counting.components import TOWERS as OTHER_PARTS
 from paramcount.counting.tensors import list_unreachable
 from paramcount.huggingface.config import read_config
 from paramcount.huggingface.multimodal import find_sections
-from paramcount.sizes.reading import add_settings
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential, flaws
 
@@ -196,7 +195,7 @@ def test_a_missing_or_partial_section_has_the_settings_of_the_reference(
 
 
 def read_language_settings(document: dict[str, Any]) -> dict[str, Any]:
-    sizes = add_settings(pc.load(document).sizes, document)
+    sizes = pc.load(document).sizes
     return dict(getattr(sizes, "language", sizes).settings)
 
 

@@ -39,7 +39,7 @@ def test_the_language_model_computes_the_logits_of_a_reference(model_type: str, 
     import torch
 
     model = logits.build_reference({**config, "model_type": model_type}, cls)
-    whole: Any = load({**AROUND, "language_config": config}).settled_sizes
+    whole: Any = load({**AROUND, "language_config": config}).sizes
     ids = passes.make_token_ids(logits.TOKENS, 1)
     with torch.no_grad():
         expected = model(input_ids=ids).logits[0].numpy()

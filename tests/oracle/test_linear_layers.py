@@ -63,7 +63,7 @@ def test_bitsandbytes_quantises_the_linear_layers_that_the_reference_has(name: s
 def test_what_stays_in_float32_is_what_the_reference_names(name: str) -> None:
     model, reference = load_default(name)
     always, half = set(reference._keep_in_fp32_modules_strict or ()), set(reference._keep_in_fp32_modules or ())
-    inner = [value for value in dict(model.sizes).values() if hasattr(value, "float32")]
+    inner = [value for value in vars(model.sizes).values() if hasattr(value, "float32")]
     assert always - {word for part in (model.sizes, *inner) for word in part.float32} == set()
     assert half - {word for part in (model.sizes, *inner) for word in part.float32_if_float16} == set()
 

@@ -46,7 +46,7 @@ def test_a_prompt_of_gemma_that_sees_later_tokens_is_continued_as_in_the_referen
         expected = logits.decode_reference(model, ids)
     loaded, tokens = load(document), ids[0].tolist()
     prompt = logits.count_prompt(len(tokens))
-    run = run_model(loaded.settled_sizes, logits.save_weights(model), tokens[:prompt])
+    run = run_model(loaded.sizes, logits.save_weights(model), tokens[:prompt])
     parts = [run.logits]
     for token in tokens[prompt:]:
         run = run.append([token])
@@ -151,9 +151,9 @@ def test_a_canvas_is_told_what_the_last_step_expected() -> None:
         embeddings = (last[0].softmax(-1) @ table * table.shape[-1] ** 0.5).numpy()
     inputs = {"source_tokens": prompt[0].numpy(), "expected_embeddings": embeddings}
     weights, tokens = logits.save_weights(model), canvas[0].tolist()
-    run = run_model(load(document).settled_sizes, weights, tokens, **inputs)
+    run = run_model(load(document).sizes, weights, tokens, **inputs)
     assert abs(run.logits - expected).max() < logits.TOLERANCE * abs(expected).max()
-    blind = run_model(load(document).settled_sizes, weights, tokens, source_tokens=prompt[0].numpy())
+    blind = run_model(load(document).sizes, weights, tokens, source_tokens=prompt[0].numpy())
     assert abs(blind.logits - expected).max() > logits.TOLERANCE * abs(expected).max()
 
 
@@ -180,7 +180,7 @@ def test_emu3_reads_and_draws_images_of_many_codes() -> None:
         ids = images.insert_placeholders(passes.make_token_ids(logits.TOKENS, 1), cls_name)
         expected = model(input_ids=ids, pixel_values=pixels, image_sizes=size).logits[0].numpy()
         image = codec.decode(codes)[0].numpy()
-    weights, sizes = logits.save_weights(model), load(document).settled_sizes
+    weights, sizes = logits.save_weights(model), load(document).sizes
     run = run_model(sizes, weights, ids[0].tolist(), pixels=pixels[0].numpy())
     assert abs(run.logits - expected).max() < logits.TOLERANCE * abs(expected).max()
     assert isinstance(sizes, Emu3)

@@ -46,7 +46,7 @@ def _omni() -> tuple[Any, Any, dict[str, Any]]:
     model.token2wav.set_attn_implementation("sdpa")  # the denoiser has no other
     torch.manual_seed(3)
     inputs = {"ids": torch.randint(0, 96, (1, N)), "states": torch.randn(1, N, 32), "mels": torch.randn(1, N, 12)}
-    return model, load(document).settled_sizes, inputs
+    return model, load(document).sizes, inputs
 
 
 def test_the_talker_of_qwen_2_5_omni_is_the_references(omni: Any) -> None:
@@ -89,7 +89,7 @@ def _omni3() -> tuple[Any, Any]:
     silence()
     document = passes.make_document("qwen3_omni_moe")
     model = logits.build_reference(document, "Qwen3OmniMoeForConditionalGeneration").requires_grad_(requires_grad=False)
-    return model, load(document).settled_sizes
+    return model, load(document).sizes
 
 
 def test_the_talker_of_qwen_3_omni_is_the_references(omni3: Any) -> None:
@@ -163,4 +163,4 @@ def build_musicgen(name: str) -> tuple[Any, Any]:
     silence()
     document, cls_name = passes.make_document(name), passes.find_class(name)
     model = logits.build_reference(document, cls_name).requires_grad_(requires_grad=False)
-    return model, load(document).settled_sizes
+    return model, load(document).sizes
