@@ -32,7 +32,6 @@ from paramcount.costs.gpus import list_gpus
 from paramcount.costs.render_flops import format_amount
 from paramcount.costs.roofline import RATE_LABELS
 from paramcount.database.dictionary import render_columns
-from paramcount.zoo.json_schema import format_entry_schema
 from tests.headers import write_file
 from tests.mapping_states import load_mappings, summarise_mappings
 from tests.test_checkpoint_alone import MASKS, reference_tensors
@@ -42,7 +41,6 @@ DOCS = ROOT / "paramcount" / "docs"
 README = ROOT / "README.md"
 REFERENCE = DOCS / "commands.md"
 DOCUMENTS = (README, *sorted(DOCS.glob("*.md")))
-ENTRY_SCHEMA = ROOT / "paramcount" / "schemas" / "entry.schema.json"
 IMAGES = DOCS / "images"
 
 CONSOLE = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.DOTALL | re.MULTILINE)
@@ -188,7 +186,6 @@ def rewrite_documents() -> None:
             (IMAGES / name).write_bytes((folder / name).read_bytes())
         for name in list_animations():
             run_command(f"paramcount draw gpt2-small --animate {IMAGES / name}")
-    ENTRY_SCHEMA.write_text(format_entry_schema(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -14,4 +14,11 @@ def command(name: str | None) -> None:
     """Print the JSON Schema of a command's --json output, or of a zoo entry (`paramcount schema entry`).
 
     Without COMMAND, list the schemas."""
-    click.echo("\n".join([*list_schemas(), ENTRY]) if name is None else read_schema_text(name), nl=name is None)
+    if name is None:
+        click.echo("\n".join([*list_schemas(), ENTRY]))
+    elif name == ENTRY:
+        from paramcount.zoo.json_schema import format_entry_schema
+
+        click.echo(format_entry_schema(), nl=False)
+    else:
+        click.echo(read_schema_text(name), nl=False)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from paramcount.costs.reference_tensors import Modules, list_reference_tensors, name_in_reference, rename
 from paramcount.counting import Count, Tensor
 from paramcount.counting.quantisation.storage import MatrixFacts, merge_facts
-from paramcount.counting.sum_weights import list_flows
+from paramcount.counting.sum_weights import list_weight_flows
 from paramcount.counting.tensors import iterate_names, list_unreachable
 from paramcount.errors import ParamcountError
 from paramcount.flow import Repeat, given
@@ -227,7 +227,7 @@ def find_weights(count: Count, modules: Modules) -> tuple[dict[str, bool], set[s
     tables: set[str] = set()
     copies = merge_facts(count.sizes).table_copies
     unreachable = [(group.flow, "decoder") for group in count.sizes.unreachable(given("tokens", "tokens"))]
-    for out, part in (*list_flows(count.sizes, count.head), *unreachable):
+    for out, part in (*list_weight_flows(count.sizes, count.head), *unreachable):
         for data, prefix, repeats, where in list_steps(out, part):
             for weight in data.weights[:1]:
                 name = locate_weight(weight, prefix, repeats, where).name

@@ -56,6 +56,11 @@ def list_flows(sizes: Sizes, head: bool = True) -> Iterator[tuple[Data, str]]:
         yield mtp, "mtp"
 
 
+def list_weight_flows(sizes: Sizes, head: bool = True) -> Iterator[tuple[Data, str]]:
+    """The same without settings, on which no weight depends: they may change which layers are of one kind."""
+    return list_flows(sizes.without_document(), head)
+
+
 def show_later_tokens(out: Data) -> None:
     """Let queries attend to later tokens, unless they attend to chunks: the reference masks those in any case.
 
@@ -76,7 +81,7 @@ def sum_weights(sizes: Sizes, head: bool) -> Sums:
     tied = False
     repeats: tuple[Repeat, ...] | None = None
     active_slack: Size = 0
-    for out, flow_part in list_flows(sizes, head):
+    for out, flow_part in list_weight_flows(sizes, head):
         for record in list_weights(out, flow_part):
             weight = record.weight
             if record.repeats is not repeats:  # consecutive weights usually share their repeats

@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paramcount.counting.sum_weights import list_flows
+from paramcount.counting.sum_weights import list_weight_flows
 from paramcount.flow import Data, Repeat, given, list_weights
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def iterate_names(name: str, repeats: Sequence[Repeat]) -> Iterator[str]:
 
 def list_tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:
     """Every tensor of the declaration, in the order of the forward pass."""
-    for out, part in list_flows(sizes, head):
+    for out, part in list_weight_flows(sizes, head):
         yield from list_flow_tensors(out, part)
     for name, shape, copies in sizes.legacy_buffers():
         layers = Repeat("layer", copies, copies, runs=((0, copies),))
@@ -111,7 +111,7 @@ def list_tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:
 
 def list_unreachable(sizes: Sizes, head: bool = True) -> Iterator[tuple[Tensor, str]]:
     """Every tensor that the reference allocates and no forward pass reads, with the reason."""
-    for group in sizes.unreachable(given("tokens", "tokens")):
+    for group in sizes.without_document().unreachable(given("tokens", "tokens")):
         if not group.of_lm_head or (head and sizes.has_lm_head):
             yield from ((tensor, group.reason) for tensor in list_flow_tensors(group.flow) if tensor.parameters)
 

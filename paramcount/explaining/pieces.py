@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
-from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows, list_numbers, make_symbolic
+from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_numbers, list_weight_flows, make_symbolic
 from paramcount.flow import Repeat, Size, list_steps
 from paramcount.flow.walk import locate_weights, name_stacks
 from paramcount.sizes import Sizes
@@ -129,7 +129,7 @@ def evaluate_all(piece: Piece, values: Mapping[str, int]) -> list[int]:
 def list_pieces(c: Sizes, head: bool) -> list[Piece]:
     """The weights in the order of the forward pass."""
     pieces: list[Piece] = []
-    for out, part in list_flows(c, head):
+    for out, part in list_weight_flows(c, head):
         steps = list_steps(out, part)
         stacks = name_stacks(steps)
         for record in locate_weights(steps):

@@ -1,6 +1,6 @@
-"""JSON Schemas of all `--json` outputs, one file per command, and of the YAML files of the zoo (`entry`).
+"""JSON Schemas of all `--json` outputs, one file per command. They are closed: an unlisted field is invalid.
 
-Schemas are closed: an unlisted field is invalid.
+That of the YAML files of the zoo is made from the architectures: `paramcount.zoo.json_schema`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from paramcount.errors import ParamcountError, find_nearest, join_words, quote
 
-ENTRY = "entry"  # the YAML files of the zoo; the other schemas are of commands
+ENTRY = "entry"  # the name of the schema of YAML files
 
 
 def list_schemas() -> list[str]:
@@ -22,22 +22,22 @@ def list_schemas() -> list[str]:
 
 
 def read_schema_text(command: str) -> str:
-    """The JSON Schema of a command's `--json` output, or of a zoo entry ("entry"), as a string.
+    """The JSON Schema of a command's `--json` output as a string.
 
     Raises: ParamcountError if the command has no schema.
     """
-    if command == ENTRY:
-        return files(__name__).joinpath("entry.schema.json").read_text(encoding="utf-8")
-    names = [*list_schemas(), ENTRY]
+    names = list_schemas()
     if command not in names:
         raise ParamcountError(
-            f"no schema for {quote(command)}", expected=join_words(names), nearest=find_nearest(command, names)
+            f"no schema for {quote(command)}",
+            expected=join_words([*names, ENTRY]),
+            nearest=find_nearest(command, [*names, ENTRY]),
         )
     return files(__name__).joinpath(f"{command}.json").read_text(encoding="utf-8")
 
 
 def read_schema(command: str) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a command's `--json` output, or of a zoo entry ("entry").
+    """The JSON Schema (draft 2020-12) of a command's `--json` output.
 
     Raises: ParamcountError if the command has no schema.
 

@@ -387,13 +387,11 @@ class Sizes(metaclass=Architecture):
     def without_document(self) -> Self:
         """The same sizes without their settings, on which no weight depends."""
         parts = {
-            name: part.without_document()
+            name: bare
             for name in inner_configs(type(self))
-            if isinstance(part := self.__dict__[name], Sizes)
+            if isinstance(part := self.__dict__.get(name), Sizes) and (bare := part.without_document()) is not part
         }
-        if not parts and not hasattr(self, "_document"):
-            return self
-        return self.make({**self.__dict__, **parts})
+        return self.make({**self.__dict__, **parts}) if parts or hasattr(self, "_document") else self
 
     def keep_document(self, document: Mapping[str, Any], place: str = "") -> None:
         """Read settings from this config.json from now on. `place`: its path, if it is a section of another one."""

@@ -27,7 +27,9 @@ def make_entry_schema() -> dict[str, Any]:
     ['vocab_size', 'n_positions', 'd_model']
     """
     schema = Entry.model_json_schema()
-    definitions: dict[str, Any] = {name: drop_titles(part) for name, part in schema.pop("$defs").items()}
+    definitions: dict[str, Any] = {
+        name: drop_titles(part) for name, part in schema.pop("$defs").items() if name != "Sizes"
+    }
     names = group_names((name, architecture(name)) for name in ARCHITECTURES)
     for cls in names:
         add_definition(definitions, cls)
