@@ -206,9 +206,10 @@ def are_equal(a: Any, b: Any) -> bool:
 
 def compare(base: Path, new: Path, inputs: Sequence[Input], folder: Path) -> int:
     """Print every input that differs, and how many do by aspect; return how many."""
-    file = folder / "inputs.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in inputs), encoding="utf-8")
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+    text = "".join(json.dumps(line) + "\n" for line in inputs)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    file = folder / f"{digest}-{os.getpid()}.jsonl"  # several comparisons may run at a time
+    file.write_text(text, encoding="utf-8")
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=base, capture_output=True, check=True, text=True).stdout  # noqa: S607
     stored = folder / f"{commit[:12]}-{digest}.jsonl"  # the base is observed once
     observed = folder / f"new-{os.getpid()}.jsonl"
@@ -229,6 +230,7 @@ def compare(base: Path, new: Path, inputs: Sequence[Input], folder: Path) -> int
             print(key, *aspects)
             found.update(aspects)
     observed.unlink()
+    file.unlink()
     print(f"{len(inputs):,} inputs; differing aspects: {dict(found) or 'none'}")
     return sum(found.values())
 

@@ -27,8 +27,7 @@ from paramcount.counting.quantisation.packing import compute_bytes
 from paramcount.counting.quantisation.scales import SCHEMES, make_scales
 from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError
-from paramcount.formats.gguf import BLOCKS
-from paramcount.formats.safetensors import BITS
+from paramcount.formats.value_types import BITS, BLOCKS
 from paramcount.zoo import list_ids
 from tests.batches import in_batches
 from tests.refusing import assert_one_line

@@ -21,8 +21,9 @@ from safetensors import SafetensorError
 from paramcount.errors import ParamcountError
 from paramcount.formats import piecewise_json
 from paramcount.formats import safetensors as safetensors_files
-from paramcount.formats.safetensors import BITS, NUMPY, map_bits, read_array, read_header
+from paramcount.formats.safetensors import NUMPY, map_bits, read_array, read_header
 from paramcount.formats.tensor_entries import LARGEST_HEADER, TensorEntry
+from paramcount.formats.value_types import BITS
 from tests.refusing import error_of
 
 deserialize: Any = safetensors.deserialize

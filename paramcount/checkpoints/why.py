@@ -34,7 +34,7 @@ from paramcount.explaining.causes import (
 from paramcount.explaining.explanation import to_plain
 from paramcount.explaining.why import Account
 from paramcount.flow import Repeat
-from paramcount.formats.gguf import BLOCKS
+from paramcount.formats.value_types import BLOCKS
 from paramcount.zoo import Model
 
 Shape: TypeAlias = tuple[int, ...]

@@ -11,7 +11,7 @@ from paramcount.counting.quantisation.packing import Packing
 from paramcount.counting.quantisation.plans import Group, Plan, make_method_plan
 from paramcount.counting.quantisation.scales import Scheme
 from paramcount.errors import ParamcountError, describe_value, find_nearest
-from paramcount.formats.gguf import BLOCKS
+from paramcount.formats.value_types import BLOCKS
 
 IMATRIX = "-IMATRIX"  # ends the name of a mix
 DEFAULT_GROUP = 128  # inputs per scale of GPTQ, AWQ and INT4

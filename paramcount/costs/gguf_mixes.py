@@ -19,7 +19,7 @@ from paramcount.counting.quantisation.packing import Packing, compute_bytes
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError
 from paramcount.flow.operations import Rope
-from paramcount.formats.gguf import BLOCKS
+from paramcount.formats.value_types import BLOCKS
 
 # Mixes of fewer than 3 bits, whose rules differ from all others
 SMALLEST = ("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M")

@@ -31,6 +31,7 @@ from paramcount.formats.files import SIGNATURES, FileState, check_unchanged, get
 from paramcount.formats.piecewise_json import expect_end, parse_members, parse_string
 from paramcount.formats.strict_json import parse_json
 from paramcount.formats.tensor_entries import LARGEST_HEADER, LARGEST_NUMBER, TensorEntry, check_layout, name_tensor
+from paramcount.formats.value_types import BITS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,15 +41,6 @@ if TYPE_CHECKING:
 WHAT = "a safetensors file"
 MOST_AXES = 32  # the limit of NumPy 1
 LARGEST_ENTRY = 4000  # characters: all axes and both offsets at 20 digits each, with room for whitespace
-
-# Bits per value.
-BITS = {
-    "BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6,
-    "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
-    "I16": 16, "U16": 16, "F16": 16, "BF16": 16,
-    "I32": 32, "U32": 32, "F32": 32,
-    "C64": 64, "F64": 64, "I64": 64, "U64": 64,
-}  # fmt: skip
 
 DTYPES = {dtype: dtype for dtype in BITS}  # so that tensors of equal dtype share one string
 

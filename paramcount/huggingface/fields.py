@@ -531,7 +531,8 @@ def list_unread_keys(document: Mapping[str, Any], used: set[str], readers: Reade
     """
     unread: dict[str, Any] = {}
     sections = {section for section, _ in readers.pairs if section}
-    blocks = {key[:end] for key in used for end, letter in enumerate(key) if letter == "."}
+    dotted = [key for key in used if "." in key]
+    blocks = {key[:end] for key in dotted for end, letter in enumerate(key) if letter == "."}
 
     def look_into(block: Mapping[str, Any], prefix: str) -> None:
         for name, value in block.items():

@@ -346,14 +346,14 @@ class Sizes(metaclass=Architecture):
 
     def __init__(self, **values: Any) -> None:
         """Sizes that were validated before. Fields that an entry need not state may be missing."""
-        for name, field in type(self).fields.items():
-            if name not in values:
-                if field.is_required:
-                    raise TypeError(f"{type(self).__name__} needs {name}")
-                values[name] = field.unstated
-        if len(values) > len(type(self).fields):
-            raise TypeError(f"{type(self).__name__} has no {', '.join(values.keys() - type(self).fields.keys())}")
-        self.__dict__.update(values)
+        fields = type(self).fields
+        own = self.__dict__
+        for name, field in fields.items():
+            own[name] = values.get(name, field.unstated)
+            if own[name] is REQUIRED:
+                raise TypeError(f"{type(self).__name__} needs {name}")
+        if not values.keys() <= fields.keys():
+            raise TypeError(f"{type(self).__name__} has no {', '.join(values.keys() - fields.keys())}")
 
     @classmethod
     def make(cls, values: Mapping[str, Any], find_missing: Callable[[str], Any] | None = None) -> Self:

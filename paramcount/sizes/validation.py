@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NotRequired, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, SerializationInfo, ValidationError, create_model
+from pydantic import ConfigDict, GetCoreSchemaHandler, SerializationInfo, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, core_schema
+from typing_extensions import TypedDict
 
 from paramcount.formats.schema_errors import convert_validation_error
 from paramcount.sizes.fields import Sizes
@@ -16,13 +17,21 @@ S = TypeVar("S", bound=Sizes)
 
 
 @cache
-def make_schema(architecture: type[Sizes]) -> type[BaseModel]:
+def make_validator(architecture: type[Sizes]) -> TypeAdapter[Mapping[str, Any]]:
+    return TypeAdapter(make_schema(architecture))
+
+
+@cache
+def make_schema(architecture: type[Sizes]) -> Any:
     """The fields of an architecture with their types and limits. Unknown fields are errors."""
     fields: dict[str, Any] = {
-        name: (field.annotation, ... if field.is_required else field.unstated)
+        name: field.annotation if field.is_required else NotRequired[field.annotation]
         for name, field in architecture.fields.items()
     }
-    return create_model(architecture.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+    make: Any = TypedDict  # mypy knows no fields that are made at run time
+    schema = make(architecture.__name__, fields)
+    schema.__pydantic_config__ = ConfigDict(extra="forbid")
+    return schema
 
 
 def parse_fields(architecture: type[S], values: object) -> S:
@@ -33,7 +42,7 @@ def parse_fields(architecture: type[S], values: object) -> S:
     if isinstance(values, architecture):
         return values
     try:
-        return architecture.make(make_schema(architecture).model_validate(values).__dict__)
+        return architecture(**make_validator(architecture).validate_python(values))
     except ValidationError as error:
         raise convert_validation_error(error, architecture) from None
 
@@ -41,8 +50,8 @@ def parse_fields(architecture: type[S], values: object) -> S:
 def make_part_schema(kind: type[Sizes], handler: GetCoreSchemaHandler) -> CoreSchema:
     """The schema of a field that is a part: sizes of its class, or a mapping of them."""
 
-    def validate(value: object, validate_mapping: Callable[[object], BaseModel]) -> Sizes:
-        return value if isinstance(value, kind) else kind.make(validate_mapping(value).__dict__)
+    def validate(value: object, validate_mapping: Callable[[object], Mapping[str, Any]]) -> Sizes:
+        return value if isinstance(value, kind) else kind(**validate_mapping(value))
 
     serialization = core_schema.plain_serializer_function_ser_schema(dump_part, info_arg=True)
     return core_schema.no_info_wrap_validator_function(

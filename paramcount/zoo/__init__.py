@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from paramcount.zoo.catalog import (
     CONFIGS,
+    find_built_in_family,
     find_path,
     list_families,
     list_ids,
@@ -45,6 +46,7 @@ __all__ = [
     "Entry",
     "Model",
     "count_model",
+    "find_built_in_family",
     "find_path",
     "list_families",
     "list_ids",

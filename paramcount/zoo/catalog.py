@@ -63,7 +63,13 @@ def find_path(id: str) -> Path | None:
 
     Raises: ParamcountError if an entry of the user has the id of a built-in model.
     """
-    return map_built_in_paths().get(id) or map_own_paths().get(id)
+    family = find_built_in_family(id)
+    return map_own_paths().get(id) if family is None else CONFIGS / family / f"{id}.yaml"
+
+
+def find_built_in_family(id: str) -> str | None:
+    """The family of a built-in model; None if there is no such model. Sorts nothing, so that one name costs little."""
+    return _list_files(CONFIGS).get(id)
 
 
 @lru_cache(maxsize=1)
@@ -72,14 +78,7 @@ def map_built_in_paths() -> dict[str, Path]:
 
     Raises: ParamcountError if the installation lacks the zoo.
     """
-    where, expected = make_printable(CONFIGS), "a complete installation of paramcount"
-    try:
-        paths = _map_paths(CONFIGS)
-    except OSError as error:
-        raise ParamcountError(f"cannot read the zoo: {error.strerror}", where=where, expected=expected) from None
-    if not paths:
-        raise ParamcountError("the zoo is empty", where=where, expected=expected)
-    return paths
+    return _map_paths(CONFIGS)
 
 
 @lru_cache(maxsize=1)
@@ -104,15 +103,35 @@ def map_own_paths() -> dict[str, Path]:
 
 
 def _map_paths(root: Path) -> dict[str, Path]:
-    paths: dict[str, Path] = {}
-    with os.scandir(root) as entries:
-        folders = sorted(entry.name for entry in entries if entry.is_dir())
-    for folder in folders:
-        with os.scandir(root / folder) as entries:
-            names = [entry.name for entry in entries if entry.name.endswith(".yaml")]
-        ids = (id for name in names if ID.fullmatch(id := name.removesuffix(".yaml")))
-        paths |= {id: root / folder / f"{id}.yaml" for id in sorted(ids, key=natural_sort_key)}
-    return paths
+    """{id: file} by family and in natural order."""
+    pairs = sorted(_list_files(root).items(), key=lambda pair: (pair[1], natural_sort_key(pair[0])))
+    return {id: root / family / f"{id}.yaml" for id, family in pairs}
+
+
+@cache
+def _list_files(root: Path) -> dict[str, str]:
+    """{id: family} of the entries in a folder.
+
+    Raises: ParamcountError if the installation lacks the zoo; OSError if another folder cannot be read.
+    """
+    found: dict[str, str] = {}
+    try:
+        with os.scandir(root) as entries:
+            families = [entry.name for entry in entries if entry.is_dir()]
+        for family in families:
+            ids = [name[:-5] for name in os.listdir(os.path.join(root, family)) if name.endswith(".yaml")]
+            found.update((id, family) for id in ids if ID.fullmatch(id))
+    except OSError as error:
+        if root != CONFIGS:
+            raise
+        raise _make_zoo_error(f"cannot read the zoo: {error.strerror}") from None
+    if root == CONFIGS and not found:
+        raise _make_zoo_error("the zoo is empty")
+    return found
+
+
+def _make_zoo_error(found: str) -> ParamcountError:
+    return ParamcountError(found, where=make_printable(CONFIGS), expected="a complete installation of paramcount")
 
 
 @lru_cache(maxsize=1)
@@ -144,7 +163,7 @@ def load_all() -> list[Model]:
 
 def clear_caches() -> None:
     """Forget what the folders contain, after an entry was added or PARAMCOUNT_CONFIGS changed."""
-    for cached in (_load_own, map_built_in_paths, map_own_paths, list_families):
+    for cached in (_load_own, _list_files, map_built_in_paths, map_own_paths, list_families):
         cached.cache_clear()
 
 

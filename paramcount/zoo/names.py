@@ -181,6 +181,8 @@ def expand_pattern(word: object) -> list[str] | None:
     """
     if not isinstance(word, str) or is_path(word) or is_url(word):
         return None
+    if zoo.find_built_in_family(word) not in (None, word):  # the usual case, without the other names
+        return None
     if word.casefold() in zoo.list_families():
         return list(zoo.list_ids(word.casefold()))
     if "*" not in word and "?" not in word:

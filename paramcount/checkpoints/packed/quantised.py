@@ -37,7 +37,7 @@ from paramcount.checkpoints.packed.unsupported import reject_unsupported
 from paramcount.counting.quantisation.configs import QuantizationScheme
 from paramcount.counting.quantisation.packing import FP8_BLOCK, WORDS, Packing, compute_bytes
 from paramcount.errors import ParamcountError, join_words, make_printable
-from paramcount.formats.gguf import BLOCKS
+from paramcount.formats.value_types import BLOCKS
 
 MOST_FAULTS = 100  # lines
 SCALE_UNITS = {(1, 0): "output", (0, 0): "tensor"}  # blocks with names

@@ -16,8 +16,7 @@ from math import prod
 from typing import NamedTuple
 
 from paramcount.counting.quantisation.scales import SCHEMES, compute_scales_shape, count_blocks
-from paramcount.formats.gguf import BLOCKS
-from paramcount.formats.safetensors import BITS
+from paramcount.formats.value_types import BITS, BLOCKS
 
 BNB_BLOCK = 64  # values per scale
 WORD = 32  # bits of the words that GPTQ and AWQ fill
