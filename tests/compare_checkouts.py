@@ -48,6 +48,7 @@ FEW = ("show",)
 READ = ("show", "keys")
 TOKENS = (3, 1, 4, 1, 5, 9, 2, 6)
 TOLERANCE = 1e-4  # of logits, relative to the largest
+CHUNK = 200  # inputs that one process observes
 PER_TYPE = 2  # frozen cases of which every aspect is compared
 
 Input = tuple[str, Any, tuple[str, ...]]  # key, a zoo name or a config, aspects
@@ -174,18 +175,28 @@ def enter(scratch: Path) -> Path:
     return scratch / "model"
 
 
-def collect(inputs: Path, output: Path) -> None:
-    """Observe all inputs with the package of the working directory's checkout, one line of JSON each."""
-    with tempfile.TemporaryDirectory() as scratch, output.open("w", encoding="utf-8") as file:
+def collect(inputs: Path, output: Path, first: int = 0) -> None:
+    """Observe all inputs with the package of the working directory's checkout, one line of JSON each.
+
+    A process observes some of them and starts the next one, because what the package remembers takes much memory.
+    """
+    lines = inputs.read_text(encoding="utf-8").splitlines()
+    checkout = Path.cwd()
+    with tempfile.TemporaryDirectory() as scratch, output.open("a", encoding="utf-8") as file:
         model = enter(Path(scratch))
         warnings.simplefilter("ignore")
-        for line in inputs.read_text(encoding="utf-8").splitlines():
+        for line in lines[first : first + CHUNK]:
             key, value, aspects = json.loads(line)
             found: dict[str, Any] = {}
             for aspect in aspects:
                 seen = observe(value, aspect, model)
                 found[aspect] = hashlib.sha256(seen.encode()).hexdigest()[:16] if isinstance(seen, str) else seen
             file.write(json.dumps([key, found]) + "\n")
+        os.chdir(checkout)
+    if first + CHUNK < len(lines):
+        here = str(Path(__file__).resolve())
+        args = [sys.executable, here, "--collect", str(inputs), str(output), str(first + CHUNK)]
+        os.execv(sys.executable, args)  # noqa: S606
 
 
 def start(checkout: Path, *args: str) -> subprocess.Popen[bytes]:
@@ -278,7 +289,7 @@ def main() -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--collect"]:
         sys.path[0] = os.getcwd()
-        collect(Path(sys.argv[2]), Path(sys.argv[3]))
+        collect(Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]) if len(sys.argv) > 4 else 0)
     elif sys.argv[1:2] == ["--observe"]:
         sys.path[0] = os.getcwd()
         _, config, one_aspect = json.loads(sys.argv[2])
