@@ -38,20 +38,20 @@ class Afmoe(AttentionDecoder):
         "expert_bias",
     )
     conditions = (padding_in_table(None), even_where_rotated("sliding_attention", named=True))
-    defaults = {"vocab_size": 200192, "d_model": 2048, "n_layers": 32, "n_heads": 16, "d_head": 128}
+    defaults = {"d_head": 128}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     layer_types: Words = hf(absent=full_every_key("global_attn_every_n_layers", 4), null=ABSENT)
-    window: Positive = hf(absent=1024)
-    d_ff: Natural = hf(absent=6144)
+    window: Positive = hf()
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(first_dense(1, "num_dense_layers"))
-    d_expert: Natural = hf(absent=1408)
-    n_routed_experts: Natural = hf("num_experts", absent=64, null=needed("num_experts"))
-    n_active_experts: Natural = hf(absent=6, null=needed("num_experts_per_tok"))
-    n_shared_experts: Natural = hf("num_shared_experts", absent=2, null=needed("num_shared_experts"))
-    attention_bias: Flag = hf(absent=False)
-    scaled_embedding: Flag = hf("mup_enabled", absent=False, null=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_expert: Natural = hf()
+    n_routed_experts: Natural = hf("num_experts", null=needed("num_experts"))
+    n_active_experts: Natural = hf(null=needed("num_experts_per_tok"))
+    n_shared_experts: Natural = hf("num_shared_experts", null=needed("num_shared_experts"))
+    attention_bias: Flag = hf()
+    scaled_embedding: Flag = hf("mup_enabled", null=False)
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=16384)

@@ -37,13 +37,12 @@ class Apertus(AttentionDecoder):
     task_heads = "SCORED_TOKENS"
     rotated = "d_head"
     conditions = (padding_in_table(3),)
-    defaults = {"vocab_size": 131072, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_ff: Natural = hf(absent=14336)
+    d_ff: Natural = hf()
     learned_activation: Flag = derived(is_learned)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_act", default="xielu")
     norm_eps = setting("rms_norm_eps", default=1e-5)

@@ -14,7 +14,7 @@ class Arcee(Llama):
     gguf = "arcee"
     is_section_type = True
     task_heads = "GENERIC_MOVED"
-    defaults = {"d_model": 2560, "d_ff": 18432}
+    defaults = {"d_model": 2560}
 
     activation = setting("hidden_act", default="relu2")
     norm_eps = setting("rms_norm_eps", default=1e-5)
@@ -33,14 +33,7 @@ class Jais2(Arcee):
     model_types = ("jais2",)
     gguf = "jais2"
     is_section_type = True
-    defaults = {
-        "vocab_size": 150272,
-        "d_model": 3328,
-        "n_heads": 26,
-        "d_ff": 26624,
-        "attention_bias": True,
-        "mlp_bias": True,
-    }
+    defaults = {"vocab_size": 150272, "d_model": 3328, "n_heads": 26}
 
     norm_eps = setting("layer_norm_eps", default=1e-5)
     rope = rotary(positions=8192)

@@ -16,17 +16,16 @@ class AriaText(AttentionDecoder):
     modules = {".experts.fc1": (".experts.gate_up_proj",), ".experts.fc2": (".experts.down_proj",)}
     rotated = "d_head"
     conditions = (padding_in_table(2),)
-    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_expert: Natural = hf("intermediate_size", absent=4096)
-    n_routed_experts: Positive = hf("moe_num_experts", absent=8)
-    n_active_experts: Natural = hf("moe_topk", absent=2)
-    n_shared_experts: Natural = hf("moe_num_shared_experts", absent=2)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_expert: Natural = hf("intermediate_size")
+    n_routed_experts: Positive = hf("moe_num_experts")
+    n_active_experts: Natural = hf("moe_topk")
+    n_shared_experts: Natural = hf("moe_num_shared_experts")
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary(positions=2048)
 

@@ -21,11 +21,7 @@ class AXK1(Glm4MoeLite):
         angles_fit,
         not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
     )
-    defaults = {
-        "vocab_size": 163840, "d_model": 7168, "n_layers": 61, "n_heads": 64, "d_q_lora": 1536, "d_kv_lora": 512,
-        "d_nope": 128, "d_rope": 64, "d_v": 128,
-        "d_ff": 18432, "d_expert": 2048, "n_routed_experts": 192, "n_active_experts": 8,
-    }  # fmt: skip
+    defaults = {"vocab_size": 163840, "d_model": 7168, "n_layers": 61}  # fmt: skip
 
     d_q_lora: Positive = hf()
     d_rope: Positive = hf()

@@ -49,18 +49,12 @@ class AXK2(DeepseekV32):
         padding_in_table(None),
         not_null("n_routed_experts", "num_key_value_heads"),
     )
-    defaults = {
-        "vocab_size": 163840, "d_model": 2048, "n_layers": 48, "n_heads": 32, "d_q_lora": 384, "d_kv_lora": 128,
-        "d_nope": 64, "d_rope": 32, "d_v": 64,
-        "n_index_heads": 16, "d_ff": 5120, "d_expert": 512,
-    }  # fmt: skip
+    defaults = {"vocab_size": 163840, "d_model": 2048, "n_layers": 48}  # fmt: skip
 
     dense_layers: Indices = derived(dense_by_type(every_sparse))
-    n_routed_experts: Natural = hf(
-        "num_local_experts", "n_routed_experts", absent=128, null=needed("num_local_experts")
-    )
+    n_routed_experts: Natural = hf("num_local_experts", "n_routed_experts", null=needed("num_local_experts"))
     n_mtp_layers: Natural = derived(lambda js, c: 0)  # how a release stores them is not known
-    d_norm_gate: Positive = hf("gated_norm_rank", absent=16)
+    d_norm_gate: Positive = hf("gated_norm_rank")
 
     rope = rotary(positions=131072)
     n_groups = setting("n_group", default=1)

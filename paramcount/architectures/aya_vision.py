@@ -33,8 +33,8 @@ class Cohere2Vision(Multimodal):
     moved: ClassVar[tuple[str, str] | None] = ("model.", "model.language_model.")
 
     vision: Tower
-    merge_size: Positive = hf("downsample_factor", absent=2)
-    d_aligned: Positive = hf("alignment_intermediate_size", absent=36864)
+    merge_size: Positive = hf("downsample_factor")
+    d_aligned: Positive = hf("alignment_intermediate_size")
     d_gated: Positive = derived(lambda js, c: c["d_aligned"] // 2)
 
     image_token = setting("image_token_id", default=255036)

@@ -63,30 +63,23 @@ class BailingHybrid(RoutedLatentDecoder):
         not_null("n_group", "topk_group", "num_local_experts", "num_experts_per_tok", "n_shared_experts"),
     )
     tie_word_embeddings: ClassVar[bool] = False
-    defaults = {"vocab_size": 157184, "d_model": 2560, "n_layers": 42}
 
     layer_types: Words = hf(absent=last_of_group, null=ABSENT)
-    n_heads: Positive = hf(absent=32)
-    d_kv_lora: Positive = hf(absent=512)
-    d_nope: Positive = hf(absent=128)
-    d_rope: Positive = hf(absent=64)
-    d_v: Positive = hf(absent=128)
+    n_heads: Positive = hf()
+    d_kv_lora: Positive = hf()
+    d_nope: Positive = hf()
+    d_rope: Positive = hf()
+    d_v: Positive = hf()
     n_linear_heads: Positive = hf("linear_num_heads", absent=equal_to("n_heads"), null=unless(("linear_attention",)))
-    d_linear_head: Positive = hf("linear_head_dim", "head_dim", absent=128, null=unless(("linear_attention",)))
-    d_conv: Positive = hf(
-        "linear_conv_kernel_dim", "short_conv_kernel_size", absent=4, null=unless(("linear_attention",))
-    )
-    d_ff: Natural = hf(absent=6144)
+    d_linear_head: Positive = hf("linear_head_dim", "head_dim", null=unless(("linear_attention",)))
+    d_conv: Positive = hf("linear_conv_kernel_dim", "short_conv_kernel_size", null=unless(("linear_attention",)))
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(dense_by_type(first_dense(2)))
-    d_expert: Natural = hf(absent=768)
-    n_routed_experts: Natural = hf("num_experts", "num_local_experts", absent=512, null=needed("num_experts"))
-    n_active_experts: Natural = hf(
-        "num_experts_per_token", "num_experts_per_tok", absent=8, null=needed("num_experts_per_token")
-    )
-    n_shared_experts: Natural = hf(
-        "num_shared_experts", "n_shared_experts", absent=1, null=needed("num_shared_experts")
-    )
-    attention_bias: Flag = hf(absent=False)
+    d_expert: Natural = hf()
+    n_routed_experts: Natural = hf("num_experts", "num_local_experts", null=needed("num_experts"))
+    n_active_experts: Natural = hf("num_experts_per_token", "num_experts_per_tok", null=needed("num_experts_per_token"))
+    n_shared_experts: Natural = hf("num_shared_experts", "n_shared_experts", null=needed("num_shared_experts"))
+    attention_bias: Flag = hf()
 
     rope = rotary(6_000_000, positions=262144)
     pairing = "interleaved"

@@ -41,16 +41,6 @@ class PLBart(Bart):
     reference = "PLBartForConditionalGeneration"
     model_types = ("plbart",)
     task_heads = {"ForSequenceClassification": END}
-    defaults = {
-        "vocab_size": 50005,
-        "d_model": 768,
-        "n_encoder_layers": 6,
-        "n_decoder_layers": 6,
-        "n_encoder_heads": 12,
-        "n_decoder_heads": 12,
-        "d_encoder_ff": 3072,
-        "d_decoder_ff": 3072,
-    }
 
     embedding_scale = scale_embedding(default=True)
 
@@ -60,6 +50,5 @@ class PLBartDecoder(BartDecoder):
 
     reference = "PLBartForCausalLM"
     model_types = ("plbart.PLBartForCausalLM",)
-    defaults = {"vocab_size": 50005, "d_model": 768, "n_layers": 6, "n_heads": 12, "d_ff": 3072}
 
     embedding_scale = scale_embedding(default=True)

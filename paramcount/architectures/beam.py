@@ -48,18 +48,18 @@ class Beam(AttentionDecoder):
     adapts_experts = True
     float32 = ("e_score_correction_bias", "mlp.gate.weight")
     conditions = (grouped_routing(8, 4), padding_in_table(None))
-    defaults = {"vocab_size": 151936, "d_model": 5120, "n_layers": 52, "n_heads": 48, "n_kv_heads": 8, "d_head": 128}
+    defaults = {"d_head": 128}
 
     layer_types: Words = hf(absent=full_every_sixth, null=ABSENT)
     rotated_words: Words = derived(turned)
-    window: Positive | None = hf(absent=512)
-    d_ff: Natural = hf(absent=20480)
+    window: Positive | None = hf()
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(dense_by_type(lambda js, c: tuple(range(min(3, c["n_layers"])))))
-    d_expert: Natural = hf(absent=2560)
-    n_routed_experts: Positive = hf("num_experts", absent=256)
-    n_active_experts: Natural = hf(absent=8)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("num_experts")
+    n_active_experts: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary_of(SLIDING[0], ROPES, 8192, optional=True)
     full_rope = rotary_of(SLIDING[1], ROPES, 8192, optional=True)

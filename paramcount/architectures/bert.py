@@ -23,9 +23,9 @@ class Bert(Encoder):
     task_heads: ClassVar[TaskHeads] = "BERT_SENTENCES"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("BertLMHeadModel",)
 
-    n_token_types: Positive = hf(absent=2)
+    n_token_types: Positive = hf()
     pooled: Flag = derived(class_ends(*POOLED))
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         return second_bias(c, tokens, "cls.predictions.bias")
@@ -45,7 +45,6 @@ class MegatronBert(Bert):
     task_heads = "BERT_SENTENCES"
     equivalent_classes = ("MegatronBertForCausalLM",)
     last_norm = "encoder.ln"
-    defaults = {"vocab_size": 29056, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
         return embed_tokens(c, tokens, reads[0], c.d_model)
@@ -66,8 +65,8 @@ class Ernie(Bert):
     equivalent_classes = ("ErnieForCausalLM",)
     prefix = "ernie."
 
-    n_task_types: Positive = hf("task_type_vocab_size", absent=3)
-    task_ids: Flag = hf("use_task_id", absent=False)
+    n_task_types: Positive = hf("task_type_vocab_size")
+    task_ids: Flag = hf("use_task_id")
 
     def inputs(c) -> dict[str, int | Unknown | None]:
         return {"segments": 0, "tasks": 0} if c.task_ids else {"segments": 0}

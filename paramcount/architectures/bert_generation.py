@@ -12,9 +12,8 @@ class BertGeneration(Encoder):
     reference = "BertGenerationDecoder"
     model_types = ("bert-generation",)
     base_model = "BertGenerationEncoder"
-    defaults = {"vocab_size": 50358, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         return second_bias(c, tokens, "lm_head.bias")

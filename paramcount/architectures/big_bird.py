@@ -45,9 +45,8 @@ class BigBird(Bert):
         one_of("attention_type", ("block_sparse", "original_full"), absent="block_sparse"),
     )
     pooler = "pooler"
-    defaults = {"vocab_size": 50358, "n_positions": 4096}
 
-    qkv_bias: Flag = hf("use_bias", absent=True)
+    qkv_bias: Flag = hf("use_bias")
     pooled: Flag = derived(pooled)
 
     activation = setting("hidden_act", default="gelu_new")

@@ -52,9 +52,8 @@ class BigBirdPegasus(BigBirdPegasusStacks, Seq2Seq):
     task_heads = "BART"
     unused_keys = ("block_size", "num_random_blocks")
     conditions = (padding_inside(0), ATTENTION)
-    defaults = {"vocab_size": 96103, "n_encoder_layers": 16, "n_decoder_layers": 16, "n_positions": 4096}
 
-    attention_bias: Flag = hf("use_bias", absent=False)
+    attention_bias: Flag = hf("use_bias")
 
 
 class BigBirdPegasusDecoder(BigBirdPegasusStacks, UntiedDecoder):
@@ -63,6 +62,5 @@ class BigBirdPegasusDecoder(BigBirdPegasusStacks, UntiedDecoder):
     reference = "BigBirdPegasusForCausalLM"
     model_types = ("bigbird_pegasus.BigBirdPegasusForCausalLM",)
     conditions = (padding_inside(0),)
-    defaults = {"vocab_size": 96103, "n_layers": 16, "n_positions": 4096}
 
-    attention_bias: Flag = hf("use_bias", absent=False)
+    attention_bias: Flag = hf("use_bias")

@@ -19,13 +19,12 @@ class BioGPT(Decoder):
     is_section_type = True
     task_heads = "GPT"
     conditions = (padding_in_table(1),)
-    defaults = {"vocab_size": 42384, "d_model": 1024, "n_layers": 24}
 
-    n_positions: Positive = hf("max_position_embeddings", absent=1024)
-    n_heads: Positive = hf(absent=16)
+    n_positions: Positive = hf("max_position_embeddings")
+    n_heads: Positive = hf()
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=4096)
-    tie_word_embeddings: Flag = hf(absent=True)
+    d_ff: Natural = hf()
+    tie_word_embeddings: Flag = hf()
 
     prefix = "biogpt."
     names = ("embed_tokens", "layers", "layer_norm")

@@ -15,12 +15,11 @@ class BitNet(AttentionDecoder):
     is_section_type = True
     rotated = "d_head"
     conditions = (padding_in_table(None),)
-    defaults = {"vocab_size": 128256, "d_model": 2560, "n_layers": 30, "n_heads": 20}
 
-    n_kv_heads: Positive = hf(absent=5, null=equal_to("n_heads"))
-    d_ff: Natural = hf(absent=6912)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_act", default="relu2")
     norm_eps = setting("rms_norm_eps", default=1e-5)

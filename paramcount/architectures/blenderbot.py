@@ -14,17 +14,6 @@ class Blenderbot(BlenderbotStacks, Seq2Seq):
 
     reference = "BlenderbotForConditionalGeneration"
     conditions = (padding_inside(0),)
-    defaults = {
-        "vocab_size": 8008,
-        "d_model": 2560,
-        "n_encoder_layers": 2,
-        "n_decoder_layers": 24,
-        "n_encoder_heads": 32,
-        "n_decoder_heads": 32,
-        "d_encoder_ff": 10240,
-        "d_decoder_ff": 10240,
-        "n_positions": 128,
-    }
 
 
 class BlenderbotDecoder(BlenderbotStacks, TiedDecoder):
@@ -33,4 +22,3 @@ class BlenderbotDecoder(BlenderbotStacks, TiedDecoder):
     reference = "BlenderbotForCausalLM"
     model_types = ("blenderbot.BlenderbotForCausalLM",)
     conditions = (padding_inside(0),)
-    defaults = {"vocab_size": 8008, "d_model": 2560, "n_layers": 24, "n_heads": 32, "d_ff": 10240, "n_positions": 128}

@@ -22,14 +22,6 @@ class BlenderbotSmall(BlenderbotSmallStacks, Seq2Seq):
     reference = "BlenderbotSmallForConditionalGeneration"
     model_types = ("blenderbot-small",)
     conditions = (padding_inside(0),)
-    defaults = {
-        "d_model": 512,
-        "n_encoder_layers": 8,
-        "n_decoder_layers": 8,
-        "d_encoder_ff": 2048,
-        "d_decoder_ff": 2048,
-        "n_positions": 512,
-    }
 
 
 class BlenderbotSmallDecoder(BlenderbotSmallStacks, TiedDecoder):
@@ -38,4 +30,3 @@ class BlenderbotSmallDecoder(BlenderbotSmallStacks, TiedDecoder):
     reference = "BlenderbotSmallForCausalLM"
     model_types = ("blenderbot-small.BlenderbotSmallForCausalLM",)
     conditions = (padding_inside(0),)
-    defaults = {"d_model": 512, "n_layers": 8, "d_ff": 2048, "n_positions": 512}

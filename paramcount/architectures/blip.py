@@ -34,6 +34,8 @@ def reads_image(js: ConfigJson, c: FieldValues) -> None:
 class BlipImage(BlipVision):
     """The sizes of the encoder."""
 
+    config_class = "BlipVisionConfig"
+
     unused_keys = ("projection_dim",)
 
     n_patches: Natural = derived(count_patches(384))
@@ -42,17 +44,19 @@ class BlipImage(BlipVision):
 class BlipText(Sizes):
     """The text decoder: BERT's layers, of which each also attends to the image."""
 
+    config_class = "BlipTextConfig"
+
     section = "text_config"
     conditions = (padding_inside(0), reads_image)
     unused_keys = ("encoder_hidden_size", "projection_dim")
 
-    vocab_size: Positive = hf(absent=30524)
-    d_model: Positive = hf(absent=768)
-    n_layers: Natural = hf(absent=12)
-    n_heads: Positive = hf(absent=8)
+    vocab_size: Positive = hf()
+    d_model: Positive = hf()
+    n_layers: Natural = hf()
+    n_heads: Positive = hf()
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=3072)
-    n_positions: Positive = hf("max_position_embeddings", absent=512)
+    d_ff: Natural = hf()
+    n_positions: Positive = hf("max_position_embeddings")
     tie_word_embeddings: Flag = derived(tied_anywhere, at_root=True)
 
     prefix: ClassVar[str] = "bert."

@@ -29,9 +29,9 @@ def token_given(*keys: str) -> Condition:
 class Blip2Vision(BlipVision):
     """The sizes of the encoder. Keys have no bias when they are trained; the reference stores one for them."""
 
-    defaults = {"d_model": 1408, "n_layers": 39, "n_heads": 16, "d_ff": 6144, "patch_size": 14}
+    config_class = "Blip2VisionConfig"
 
-    qkv_bias: Flag = hf("qkv_bias", absent=True)
+    qkv_bias: Flag = hf("qkv_bias")
 
     norm_eps = setting("layer_norm_eps", default=1e-6)
 
@@ -49,7 +49,7 @@ class Blip2(Sizes):
     vision: Blip2Vision
     qformer: Blip2QFormer
     language: Sizes
-    n_queries: Positive = hf("num_query_tokens", absent=32)
+    n_queries: Positive = hf("num_query_tokens")
 
     image_token = setting("image_token_id", "image_token_index", default=None)
 

@@ -17,15 +17,14 @@ class Bloom(Decoder):
     gguf = "bloom"
     task_heads = "GPT_SPAN"
     conditions = (not_null("hidden_size"),)
-    defaults = {"vocab_size": 250880}
 
-    d_model: Positive = hf("n_embed", "hidden_size", absent=64, null=ABSENT)
-    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=2)
-    n_heads: Positive = hf("num_attention_heads", "n_head", absent=8)
+    d_model: Positive = hf("n_embed", "hidden_size", null=ABSENT)
+    n_layers: Natural = hf("num_hidden_layers", "n_layer")
+    n_heads: Positive = hf("num_attention_heads", "n_head")
     d_head: Positive = derived(d_model_per_head)
     d_ff: Natural = derived(lambda js, c: 4 * c["d_model"])
-    residual_after_norm: Flag = hf("apply_residual_connection_post_layernorm", absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    residual_after_norm: Flag = hf("apply_residual_connection_post_layernorm")
+    tie_word_embeddings: Flag = hf()
 
     prefix = "transformer."
     names = ("word_embeddings", "h", "ln_f")

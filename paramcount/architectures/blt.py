@@ -32,37 +32,37 @@ class BltStack(Sizes):
 
 
 class BltPatcher(BltStack):
+    config_class = "BltPatcherConfig"
     section = "patcher_config"
-    defaults = {"d_model": 768, "n_layers": 14, "n_heads": 12, "d_ff": 2048}
 
-    vocab_size: Positive = hf(absent=260)
-    window: Positive | None = hf(absent=512)
+    vocab_size: Positive = hf()
+    window: Positive | None = hf()
 
 
 class BltEncoder(BltStack):
+    config_class = "BltLocalEncoderConfig"
     section = "encoder_config"
-    defaults = {"d_model": 1024, "n_layers": 1, "n_heads": 16}
 
     n_layers: Positive = hf()  # of which the last one gathers patches
-    vocab_size: Positive = hf(absent=260)
+    vocab_size: Positive = hf()
     d_ff: Positive = hf(absent=two_thirds_of_four, null=ABSENT)
-    n_parts: Positive = hf("cross_attn_k", absent=2)
-    cross_every_layer: Flag = hf("cross_attn_all_layers", absent=False, null=False)
+    n_parts: Positive = hf("cross_attn_k")
+    cross_every_layer: Flag = hf("cross_attn_all_layers", null=False)
 
 
 class BltGlobal(BltStack):
+    config_class = "BltGlobalTransformerConfig"
     section = "global_config"
-    defaults = {"d_model": 2048, "n_layers": 25, "n_heads": 16, "d_ff": 5632}
 
 
 class BltDecoder(BltStack):
+    config_class = "BltLocalDecoderConfig"
     section = "decoder_config"
-    defaults = {"d_model": 1024, "n_layers": 9, "n_heads": 16, "d_ff": 2816}
 
     n_layers: Positive = hf()  # of which the first one reads patches
-    d_global: Positive = hf("hidden_size_global", absent=2048)
-    n_parts: Positive = hf("cross_attn_k", absent=2)
-    cross_every_layer: Flag = hf("cross_attn_all_layers", absent=True, null=False)
+    d_global: Positive = hf("hidden_size_global")
+    n_parts: Positive = hf("cross_attn_k")
+    cross_every_layer: Flag = hf("cross_attn_all_layers", null=False)
 
 
 def n_hash_tables(js: ConfigJson, c: FieldValues) -> int:
@@ -90,19 +90,19 @@ class Blt(Sizes):
         "patcher_config.head_dim",
     )  # fmt: skip
 
-    vocab_size: Positive = hf(absent=260)
-    n_parts: Positive = hf("cross_attn_k", absent=2)
+    vocab_size: Positive = hf()
+    n_parts: Positive = hf("cross_attn_k")
     n_hash_tables: Positive = derived(n_hash_tables)
-    hash_rows: Positive = hf("encoder_hash_byte_group_vocab", absent=500002)
-    window: Positive | None = hf("local_attention_window_len", absent=512)
-    patch_in_forward: Flag = hf("patch_in_forward", absent=True, null=False)
+    hash_rows: Positive = hf("encoder_hash_byte_group_vocab")
+    window: Positive | None = hf("local_attention_window_len")
+    patch_in_forward: Flag = hf("patch_in_forward", null=False)
     has_patcher: Flag = derived(lambda js, c: c["patch_in_forward"] and js.get("patching_mode", "entropy") == "entropy")
     patcher: BltPatcher
     encoder: BltEncoder
     large: BltGlobal
     decoder: BltDecoder
     widened: Flag = derived(lambda js, c: c["encoder"]["d_model"] * c["n_parts"] != c["large"]["d_model"])
-    tie_word_embeddings: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf()
 
     def forward(c, tokens: Data) -> Data:
         patch_ends = (

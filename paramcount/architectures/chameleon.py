@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import count, takewhile
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value, make_printable
 from paramcount.flow import Data, Unreachable, block, given, insert, mask_tokens, norm, rope
@@ -62,6 +62,8 @@ def levels_with_attention(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
 class ChameleonVqVae(VqVae):
     """Source: ChameleonVQVAE of the reference."""
 
+    config_class = "ChameleonVQVAEConfig"
+
     attended: Indices = derived(levels_with_attention)
     attends_last: Flag = derived(lambda js, c: js.get("attn_type", "vanilla") == "vanilla")
 
@@ -78,15 +80,14 @@ class Chameleon(AttentionDecoder):
     reference = "ChameleonForConditionalGeneration"
     rotated = "d_head"
     conditions = (words_are_numbered, padding_in_table(None), angles_fit_heads)
-    defaults: ClassVar = {"vocab_size": 65536, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32}
     unused_keys = ("model_parallel_size",)
 
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=11008)
-    attention_bias: Flag = hf(absent=False, null=False)
-    mlp_bias: Flag = hf(absent=False)
-    post_norm: Flag = hf("swin_norm", absent=False, null=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf(null=False)
+    mlp_bias: Flag = hf()
+    post_norm: Flag = hf("swin_norm", null=False)
+    tie_word_embeddings: Flag = hf()
 
     codec: ChameleonVqVae
 

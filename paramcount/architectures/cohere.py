@@ -18,13 +18,12 @@ class Cohere(AttentionDecoder):
     is_section_type = True
     rotated = "d_head"
     conditions = (padding_in_table(0), not_null("logit_scale", "layer_norm_eps"))
-    defaults = {"vocab_size": 256000, "d_model": 8192, "n_layers": 40, "n_heads": 64}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_ff: Natural = hf(absent=22528)
-    qk_norm: Flag = hf("use_qk_norm", absent=False, null=False)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    d_ff: Natural = hf()
+    qk_norm: Flag = hf("use_qk_norm", null=False)
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("layer_norm_eps", default=1e-5)
     rope = rotary(500_000, positions=8192)

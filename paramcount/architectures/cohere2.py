@@ -21,14 +21,13 @@ class Cohere2(AttentionDecoder):
     is_section_type = True
     rotated = "d_head"
     conditions = (padding_in_table(0),)
-    defaults = {"vocab_size": 256000, "d_model": 8192, "n_layers": 40, "n_heads": 64}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_ff: Natural = hf(absent=22528)
+    d_ff: Natural = hf()
     layer_types: Words = hf(absent=full_every_stated(4), null=ABSENT)
-    window: Positive = hf(absent=4096)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    window: Positive = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("layer_norm_eps", default=1e-5)
     rope = rotary(positions=8192)

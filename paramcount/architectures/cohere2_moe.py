@@ -83,22 +83,22 @@ class Cohere2Moe(AttentionDecoder):
     is_section_type = True
     adapts_experts = True
     conditions = (words_are_known, known_ropes(rope_blocks, filled=False), padding_in_table(0))
-    defaults = {"vocab_size": 256000, "d_model": 8192, "n_layers": 40, "n_heads": 64, "d_head": 128}
+    defaults = {"d_head": 128}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     layer_types: Words = hf(absent=patterns, null=ABSENT)
     rotated_prefix: Flag = derived(lambda js, c: check_no_types(js, "prefix_dense_sliding_window_pattern", 1) == 1)
-    window: Positive = hf(absent=4096)
+    window: Positive = hf()
     dense_layers: Indices = derived(dense_by_type(first_dense(0)))
-    d_expert: Natural = hf("intermediate_size", absent=22528)
+    d_expert: Natural = hf("intermediate_size")
     d_ff: Natural = hf("prefix_dense_intermediate_size", absent=equal_to("d_expert"), null=ABSENT)
-    n_routed_experts: Positive = hf("num_experts", absent=8)
-    n_active_experts: Natural = hf(absent=2)
-    n_shared_experts: Natural = hf("num_shared_experts", absent=0)
+    n_routed_experts: Positive = hf("num_experts")
+    n_active_experts: Natural = hf()
+    n_shared_experts: Natural = hf("num_shared_experts")
     shared: Flag = derived(lambda js, c: c["n_shared_experts"] > 0)
-    combined: Word = hf("shared_expert_combination_strategy", absent="average")
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    combined: Word = hf("shared_expert_combination_strategy")
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     rope = setting(default=read_rope)
     norm_kind = setting(default=lambda config, c: "layer" if config.get("rms_norm_eps") is None else "rms")

@@ -54,19 +54,19 @@ class ConvBert(MaskedEncoder):
     conditions = (memory_needs_a_decoder, padding_inside(1))
     prefix = "convbert."
 
-    d_embedding: Positive = hf(absent=768)
+    d_embedding: Positive = hf()
     embeddings_projected: Flag = derived(lambda js, c: c["d_embedding"] != c["d_model"])
-    n_token_types: Positive = hf(absent=2)
+    n_token_types: Positive = hf()
     n_attention_heads: Positive = derived(attention_heads)
     d_head: Positive = derived(lambda js, c: c["d_model"] // attention_heads(js, c) // 2)
-    d_conv: Positive = hf("conv_kernel_size", absent=9)
-    n_groups_of_mlp: Positive = hf("num_groups", absent=1)
+    d_conv: Positive = hf("conv_kernel_size")
+    n_groups_of_mlp: Positive = hf("num_groups")
     grouped: Flag = derived(lambda js, c: c["n_groups_of_mlp"] != 1)
     d_model_group: Positive = derived(lambda js, c: c["d_model"] // c["n_groups_of_mlp"])
     d_ff_group: Natural = derived(lambda js, c: c["d_ff"] // c["n_groups_of_mlp"])
-    is_decoder: Flag = hf(absent=False)
-    cross_attention: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    is_decoder: Flag = hf()
+    cross_attention: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
         x = c.norm(embed_tokens(c, tokens, reads[0], c.d_embedding), "convbert.embeddings.LayerNorm")

@@ -84,14 +84,13 @@ class Cosmos3EdgeText(AttentionDecoder):
     base_model = "Cosmos3EdgeTextModel"
     rotated = "d_head"
     conditions = (padding_in_table(0), three_sections_fill, d_model_splits)
-    defaults = {"vocab_size": 131072, "d_model": 2048, "n_layers": 28, "n_heads": 16}
 
-    n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
-    d_head: Positive = hf(absent=128)
-    d_ff: Natural = hf(absent=9216)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
+    d_head: Positive = hf()
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_act", default="relu2")
     norm_eps = setting("rms_norm_eps", default=1e-5)
@@ -108,12 +107,12 @@ class Cosmos3EdgeText(AttentionDecoder):
 class Cosmos3EdgeVision(VisionEncoder):
     """Patches stand square by square, and positions are stretched over the image."""
 
-    defaults = {"d_model": 1152, "n_layers": 27, "n_heads": 16, "d_ff": 4304}
+    config_class = "Cosmos3EdgeVisionConfig"
 
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=16)
-    n_patches: Natural = hf("num_patches", absent=256)
-    merge_size: Positive = hf("spatial_merge_size", absent=2)
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
+    n_patches: Natural = hf("num_patches")
+    merge_size: Positive = hf("spatial_merge_size")
 
     activation = setting("hidden_act", default="gelu_pytorch_tanh")
 
@@ -140,7 +139,7 @@ class Cosmos3Edge(PlacedImages):
     renamed: ClassVar = (*ATTENTION_NAMES, *MLP_NAMES)
 
     vision: Cosmos3EdgeVision
-    d_projector: Positive = hf("projector_hidden_size", absent=11520)
+    d_projector: Positive = hf("projector_hidden_size")
 
     image_token = setting("image_token_id", default=19)
 

@@ -18,14 +18,13 @@ class CTRL(Decoder):
     reference = "CTRLLMHeadModel"
     task_heads = {"ForSequenceClassification": TaskHead(heads.score_last_unnamed_bias, LABELS)}
     conditions = (positions_from(1, "n_positions", "max_position_embeddings"),)
-    defaults = {"vocab_size": 246534}
 
-    d_model: Positive = hf("hidden_size", "n_embd", absent=1280)
-    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=48)
-    n_heads: Positive = hf("num_attention_heads", "n_head", absent=16)
+    d_model: Positive = hf("hidden_size", "n_embd")
+    n_layers: Natural = hf("num_hidden_layers", "n_layer")
+    n_heads: Positive = hf("num_attention_heads", "n_head")
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf("dff", absent=8192)
-    tie_word_embeddings: Flag = hf(absent=True)
+    d_ff: Natural = hf("dff")
+    tie_word_embeddings: Flag = hf()
 
     prefix = "transformer."
     names = ("w", "h", "layernorm")

@@ -29,13 +29,13 @@ class CWM(AttentionDecoder):
     is_section_type = True
     rotated = "d_head"
     conditions = (padding_in_table(None),)
-    defaults = {"vocab_size": 128256, "d_model": 6144, "n_layers": 64, "n_heads": 48, "n_kv_heads": 8, "d_head": 128}
+    defaults = {"d_head": 128}
 
-    d_ff: Natural = hf(absent=21504)
+    d_ff: Natural = hf()
     layer_types: Words = hf(absent=full_first, null=ABSENT)
-    window: Positive = hf(absent=8192)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    window: Positive = hf()
+    mlp_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(1_000_000, positions=131072, absent=SCALED)

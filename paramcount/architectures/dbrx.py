@@ -54,17 +54,16 @@ class Dbrx(Decoder):
     rotated = "d_head"
     conditions = (can_run,)
     required_keys = ("attn_config.rope_theta",)
-    defaults = {"vocab_size": 32000}
 
-    d_model: Positive = hf("hidden_size", "d_model", absent=2048)
-    n_layers: Natural = hf("num_hidden_layers", "n_layers", absent=24)
-    n_heads: Positive = hf("num_attention_heads", "n_heads", absent=16)
+    d_model: Positive = hf("hidden_size", "d_model")
+    n_layers: Natural = hf("num_hidden_layers", "n_layers")
+    n_heads: Positive = hf("num_attention_heads", "n_heads")
     n_kv_heads: Positive = hf("attn_config.kv_n_heads", absent=1)
     d_head: Positive = derived(d_model_per_head)
     d_expert: Natural = hf("ffn_config.ffn_hidden_size", absent=3584)
     n_routed_experts: Positive = hf("ffn_config.moe_num_experts", absent=4)
     n_active_experts: Natural = hf("ffn_config.moe_top_k", absent=1)
-    tie_word_embeddings: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf()
 
     prefix = "transformer."
     names = ("wte", "blocks", "norm_f")

@@ -80,18 +80,17 @@ class Deberta(MaskedEncoder):
     task_heads: ClassVar[TaskHeads] = "DEBERTA"
     conditions = (padding_in_table(0), no_talking_heads)
     prefix = "deberta."
-    defaults = {"vocab_size": 50265}
 
     d_embedding: Positive = hf(absent=equal_to("d_model"))
     embeddings_projected: Flag = derived(lambda js, c: c["d_embedding"] != c["d_model"])
-    positions_added: Flag = hf("position_biased_input", absent=True)
-    n_token_types: Natural = hf(absent=0)
+    positions_added: Flag = hf("position_biased_input")
+    n_token_types: Natural = hf()
     has_segments: Flag = derived(lambda js, c: c["n_token_types"] > 0)
-    relative_attention: Flag = hf("relative_attention", absent=False)
+    relative_attention: Flag = hf("relative_attention")
     position_terms: Words = derived(position_terms)
     n_distances: Positive = derived(lambda js, c: 2 * farthest_position(js, c))
-    legacy_head: Flag = hf("legacy", absent=True)
-    tie_word_embeddings: Flag = hf(absent=True)
+    legacy_head: Flag = hf("legacy")
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("layer_norm_eps", default=1e-7)
     pooler_activation = setting("pooler_hidden_act", default="gelu")

@@ -74,7 +74,6 @@ class DebertaV2(Deberta):
     model_types = ("deberta-v2",)
     task_heads = DEBERTA | {"ForMultipleChoice": TaskHead(heads.classify_by_pooler(lambda c: 1), {}, (pooler_fits,))}
     conditions = (padding_in_table(0), activation_behind_convolution)
-    defaults = {"vocab_size": 128100, "d_model": 1536, "n_layers": 24, "n_heads": 24, "d_ff": 6144}
 
     n_layers: Positive = hf()  # the reference needs one
     d_head: Positive = hf("attention_head_size", absent=d_model_per_head)

@@ -36,6 +36,7 @@ def without_types(js: ConfigJson, c: FieldValues) -> NoReturn:
 
 
 class DeepseekOcr2Sam(UnlimitedOcrSam):
+    config_class = "DeepseekOcr2SamVisionConfig"
     d_ff: Natural = hf("mlp_dim", absent=times_mlp_ratio(4.0), null=ABSENT)
     d_half: Positive = derived(channels(0, (512, 896)))
     d_narrow: Positive = derived(channels(1, (512, 896)))
@@ -46,11 +47,12 @@ class DeepseekOcr2Encoder(VisionEncoder):
     convolution returns vectors of d_model.
     """
 
+    config_class = "DeepseekOcr2VisionEncoderConfig"
+
     section = "vision_config.encoder_config"
     unused_keys = ("vocab_size", "sliding_window", "max_window_layers")
-    defaults = {"d_model": 4096, "n_layers": 32, "n_heads": 32, "d_ff": 22016}
 
-    n_kv_heads: Positive = hf(absent=32, null=equal_to("n_heads"))
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
     d_head: Positive = hf(absent=d_model_per_head)
 
     activation = setting("hidden_act", default="silu")
@@ -100,10 +102,10 @@ class DeepseekOcr2(OcrDecoder):
     defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=equal_to("n_heads"))
-    d_ff: Natural = hf(absent=11008)
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(dense_by_type(without_types, checked=False))
-    d_expert: Natural = hf(absent=1407)
-    n_routed_experts: Natural = hf("num_experts", "n_routed_experts", absent=64, null=needed("num_experts"))
+    d_expert: Natural = hf()
+    n_routed_experts: Natural = hf("num_experts", "n_routed_experts", null=needed("num_experts"))
     n_active_experts: Natural = hf(absent=needed("num_experts_per_tok"), null=needed("num_experts_per_tok"))
     sam: DeepseekOcr2Sam
     vision: DeepseekOcr2Encoder

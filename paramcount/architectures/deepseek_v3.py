@@ -34,23 +34,22 @@ class DeepseekV3(LatentMixture):
         latent_heads_stay_whole(128),
         padding_in_table(None),
     )
-    defaults = {"vocab_size": 129280, "d_model": 7168, "n_layers": 61}
 
-    n_heads: Positive = hf(absent=128)
-    d_q_lora: Positive | None = hf(absent=1536)
-    d_kv_lora: Positive = hf(absent=512)
-    d_nope: Positive = hf(absent=128)
-    d_rope: Positive = hf(absent=64)
-    d_v: Positive = hf(absent=128)
-    d_ff: Natural = hf(absent=18432)
-    n_dense_layers: Natural = hf(absent=3, at_most="n_layers")
-    d_expert: Natural = hf(absent=2048)
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256, null=256)
-    n_active_experts: Natural = hf(absent=8, null=unvisited)
-    n_shared_experts: Natural = hf(absent=1)
-    n_mtp_layers: Natural = hf("num_nextn_predict_layers", "num_mtp_layers", absent=1, null=0)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    n_heads: Positive = hf()
+    d_q_lora: Positive | None = hf()
+    d_kv_lora: Positive = hf()
+    d_nope: Positive = hf()
+    d_rope: Positive = hf()
+    d_v: Positive = hf()
+    d_ff: Natural = hf()
+    n_dense_layers: Natural = hf(at_most="n_layers")
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", null=256)
+    n_active_experts: Natural = hf(null=unvisited)
+    n_shared_experts: Natural = hf()
+    n_mtp_layers: Natural = hf("num_nextn_predict_layers", "num_mtp_layers", null=0)
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary(positions=4096)
     n_groups = setting("n_group", default=8)
@@ -88,4 +87,4 @@ class KimiK2(DeepseekV3):
         padding_in_table(None),
     )  # fmt: skip
 
-    n_routed_experts: Positive = hf(absent=256)  # its own config class has no aliases
+    n_routed_experts: Positive = hf()  # its own config class has no aliases

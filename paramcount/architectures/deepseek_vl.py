@@ -51,6 +51,7 @@ def has_a_global_layer(js: ConfigJson, c: FieldValues) -> None:
 
 
 class HighResolutionSam(SamVision):
+    config_class = "SamVisionConfig"
     section = "high_res_vision_config"
     unused_keys = ("num_pos_feats",)
     conditions = (tower_named("sam_vision_model", "high_res_vision_config"), has_a_global_layer)

@@ -34,13 +34,12 @@ class DiffLlama(AttentionDecoder):
     task_heads = "GENERIC_MOVED"
     rotated = "d_head"
     conditions = (nothing_is_dropped, padding_in_table(None))
-    defaults = {"vocab_size": 32000, "d_model": 2048, "n_layers": 16, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_ff: Natural = hf(absent=8192)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
 

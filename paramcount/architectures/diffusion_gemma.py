@@ -66,6 +66,7 @@ def known_attention(js: ConfigJson, c: FieldValues) -> None:
 
 
 class DiffusionGemmaVision(Gemma4Vision):
+    config_class = "Gemma4VisionConfig"
     conditions = (one_of("model_type", ("gemma4_vision",), "gemma4_vision"),)
 
 
@@ -90,19 +91,19 @@ class DiffusionGemma(AttentionDecoder):
         rotary_of_each_kind,
         not_null("final_logit_softcapping"),
     )
-    defaults = {"vocab_size": 262144, "d_model": 2304, "n_layers": 30, "n_heads": 8, "n_kv_heads": 4, "d_head": 256}
+    defaults = {"d_head": 256}
 
     n_global_kv_heads: Positive = hf(
         "num_global_key_value_heads", absent=equal_to("n_kv_heads"), null=equal_to("n_kv_heads")
     )
     d_global_head: Positive = hf("global_head_dim", absent=512)
-    d_ff: Natural = hf(absent=9216)
+    d_ff: Natural = hf()
     layer_types: Words = derived(full_at_the_end)
-    window: Positive = hf(absent=512)
+    window: Positive = hf()
     n_routed_experts: Positive = hf("num_experts")
     n_active_experts: Natural = hf("top_k_experts")
     d_expert: Natural = hf("moe_intermediate_size")
-    attention_bias: Flag = hf(absent=False)
+    attention_bias: Flag = hf()
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True)
     vision: DiffusionGemmaVision
 

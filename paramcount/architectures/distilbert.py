@@ -28,14 +28,14 @@ class DistilBert(Sizes):
     }
     conditions = (padding_inside(0),)
 
-    vocab_size: Positive = hf(absent=30522)
-    d_model: Positive = hf("hidden_size", "dim", absent=768)
-    n_layers: Natural = hf("num_hidden_layers", "n_layers", absent=6)
-    n_heads: Positive = hf("num_attention_heads", "n_heads", absent=12)
+    vocab_size: Positive = hf()
+    d_model: Positive = hf("hidden_size", "dim")
+    n_layers: Natural = hf("num_hidden_layers", "n_layers")
+    n_heads: Positive = hf("num_attention_heads", "n_heads")
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf("hidden_dim", absent=3072)
-    n_positions: Positive = hf("max_position_embeddings", absent=512)
-    tie_word_embeddings: Flag = hf(absent=True)
+    d_ff: Natural = hf("hidden_dim")
+    n_positions: Positive = hf("max_position_embeddings")
+    tie_word_embeddings: Flag = hf()
 
     prefix: ClassVar[str] = "distilbert."
     activation = setting("activation", default="gelu")

@@ -27,18 +27,17 @@ class Doge(AttentionDecoder):
     linear_routers = (".router_gate.weight",)
     rotated = "d_head"
     conditions = (padding_in_table(None),)
-    defaults = {"vocab_size": 32768, "d_model": 1024, "n_layers": 32, "n_heads": 8}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_ff: Natural = hf(absent=2048)
+    d_ff: Natural = hf()
     window: Positive | None = hf(absent=None)
-    moe: Flag = hf("is_moe", absent=False)
-    n_routed_experts: Positive = hf("num_experts", absent=16384)
-    n_active_experts: Natural = hf(absent=64)
+    moe: Flag = hf("is_moe")
+    n_routed_experts: Positive = hf("num_experts")
+    n_active_experts: Natural = hf()
     n_keys: Positive = derived(keys_of_a_half)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     n_kept = setting("keep_window_size", default=2048)
 

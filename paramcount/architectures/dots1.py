@@ -26,21 +26,20 @@ class Dots1(AttentionDecoder):
     adapts_experts = True
     rotated = "d_head"
     conditions = (grouped_routing(1, 1), padding_in_table(None))
-    defaults = {"vocab_size": 152064, "d_model": 4608, "n_layers": 62, "n_heads": 32}
 
-    n_kv_heads: Positive = hf(absent=32, null=equal_to("n_heads"))
-    window: Positive | None = hf(absent=4096)
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
+    window: Positive | None = hf()
     layer_types: Words = hf(absent=late_sliding, null=ABSENT)
-    d_ff: Natural = hf(absent=10944)
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(first_dense(0))
-    d_expert: Natural = hf(absent=1408)
+    d_expert: Natural = hf()
     n_routed_experts: Natural = hf(
         "num_local_experts", "n_routed_experts", absent=needed("n_routed_experts"), null=needed("n_routed_experts")
     )
     n_active_experts: Natural = hf(absent=needed("num_experts_per_tok"), null=ABSENT)
     n_shared_experts: Natural = hf(absent=needed("n_shared_experts"), null=ABSENT)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary(positions=2048)
     norm_topk_prob = setting("norm_topk_prob", default=False)

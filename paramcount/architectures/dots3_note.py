@@ -103,23 +103,25 @@ def fits_adapter(js: ConfigJson, c: FieldValues) -> None:
 class Dots3NoteVision(VisionEncoder):
     """`experts_by_layer`, `active_by_layer`: of each layer, 0 of a dense one."""
 
+    config_class = "Dots3NoteVisionConfig"
+
     conditions = (fits_adapter,)
     layered = dict.fromkeys(KINDS, OF_EXPERTS)
 
-    d_model: Positive = hf("embed_dim", "hidden_size", absent=1536)
-    n_layers: Natural = hf(absent=42)
-    n_heads: Positive = hf("num_heads", "num_attention_heads", absent=24)
-    d_ff: Natural = hf(absent=4224)
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=14)
-    merge_size: Positive = hf("spatial_merge_size", absent=2)
-    d_out: Positive = hf("adapter_out_dim", absent=5120)
+    d_model: Positive = hf("embed_dim", "hidden_size")
+    n_layers: Natural = hf()
+    n_heads: Positive = hf("num_heads", "num_attention_heads")
+    d_ff: Natural = hf()
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
+    merge_size: Positive = hf("spatial_merge_size")
+    d_out: Positive = hf("adapter_out_dim")
     layer_types: Words = derived(mlp_words)
     experts_by_layer: Indices = derived(lambda js, c: tuple(n for n, _ in list_experts(js, c)))
     active_by_layer: Indices = derived(lambda js, c: tuple(n for _, n in list_experts(js, c)))
-    d_expert: Natural = hf(absent=2112)
-    attention_bias: Flag = hf("use_bias", "attention_bias", absent=False)
-    mlp_bias: Flag = hf(absent=False)
+    d_expert: Natural = hf()
+    attention_bias: Flag = hf("use_bias", "attention_bias")
+    mlp_bias: Flag = hf()
 
     activation = setting("hidden_act", default="silu")
     norm_eps = setting("rms_norm_eps", default=1e-5)
@@ -188,17 +190,19 @@ def fits_encoder(js: ConfigJson, c: FieldValues) -> None:
 class Dots3NoteEars(Qwen3Ears):
     """The convolutions of Qwen 3's audio encoders before layers like Llama's, which see all frames."""
 
+    config_class = "Dots3NoteAudioConfig"
+
     unused_keys = ("conv_output_size", "head_dim", "num_key_value_heads")
     conditions = (fits_encoder,)
 
-    d_model: Positive = hf("whisper_config.d_model", "hidden_size", absent=1280)
-    n_layers: Natural = hf("whisper_config.encoder_layers", "num_hidden_layers", absent=32)
-    n_heads: Positive = hf("whisper_config.encoder_attention_heads", "num_attention_heads", absent=20)
-    d_ff: Natural = hf("whisper_config.encoder_ffn_dim", "intermediate_size", absent=5120)
-    n_mels: Positive = hf("whisper_config.num_mel_bins", "feature_size", absent=128)
-    d_out: Positive = hf("whisper_adapter_out_dim", "adapter_output_size", "adapter_out_dim", absent=5120)
+    d_model: Positive = hf("whisper_config.d_model", "hidden_size")
+    n_layers: Natural = hf("whisper_config.encoder_layers", "num_hidden_layers")
+    n_heads: Positive = hf("whisper_config.encoder_attention_heads", "num_attention_heads")
+    d_ff: Natural = hf("whisper_config.encoder_ffn_dim", "intermediate_size")
+    n_mels: Positive = hf("whisper_config.num_mel_bins", "feature_size")
+    d_out: Positive = hf("whisper_adapter_out_dim", "adapter_output_size", "adapter_out_dim")
     d_rope: Natural = derived(rotary_width(0.5))
-    attention_bias: Flag = hf(absent=True)
+    attention_bias: Flag = hf()
 
     activation = setting("hidden_act", default="silu")
     rope = rotary(share=0.5)

@@ -142,18 +142,17 @@ class Dots3NoteText(RoutedLatentDecoder):
         padding_in_table(151659),
         not_null("n_group", "topk_group", "num_key_value_heads", "n_routed_experts"),
     )
-    defaults = {"vocab_size": 152064, "d_model": 5120, "n_layers": 46}
 
     layer_types: Words = derived(layer_words)
-    n_heads: Positive = hf(absent=128)
-    d_q_lora: Positive = hf(absent=1024, null=size_of_no_layer("q_lora_rank", 1024))
-    d_kv_lora: Positive = hf(absent=512)
-    d_nope: Positive = hf(absent=128)
-    d_rope: Positive = hf(absent=64)
-    d_v: Positive = hf(absent=128)
-    n_index_heads: Positive = hf("index_n_heads", absent=64)
-    d_index: Positive = hf("index_head_dim", absent=128)
-    n_chosen: Positive = hf("index_topk", absent=2048)
+    n_heads: Positive = hf()
+    d_q_lora: Positive = hf(null=size_of_no_layer("q_lora_rank", 1024))
+    d_kv_lora: Positive = hf()
+    d_nope: Positive = hf()
+    d_rope: Positive = hf()
+    d_v: Positive = hf()
+    n_index_heads: Positive = hf("index_n_heads")
+    d_index: Positive = hf("index_head_dim")
+    n_chosen: Positive = hf("index_topk")
     window: Positive = hf("sliding_window", absent=lambda js, c: js.get("sliding_window_size", 512), null=ABSENT)
     n_sliding_heads: Positive = hf(
         "swa_num_attention_heads", absent=64, null=size_of_no_layer("swa_num_attention_heads", 64)
@@ -167,17 +166,15 @@ class Dots3NoteText(RoutedLatentDecoder):
         null=size_of_no_layer("swa_qk_rope_head_dim", 64),
     )
     d_sliding_v: Positive = hf("swa_v_head_dim", absent=128, null=size_of_no_layer("swa_v_head_dim", 128))
-    d_ff: Natural = hf(absent=13824)
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(dense_by_type(without_experts))
-    d_expert: Natural = hf(absent=1536)
-    d_shared_expert: Natural = hf(
-        "moe_shared_expert_intermediate_size", "shared_experts_intermediate_size", absent=1536
-    )
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256)
-    n_active_experts: Natural = hf(absent=8)
-    n_shared_experts: Positive = hf(absent=1)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_expert: Natural = hf()
+    d_shared_expert: Natural = hf("moe_shared_expert_intermediate_size", "shared_experts_intermediate_size")
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts")
+    n_active_experts: Natural = hf()
+    n_shared_experts: Positive = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     ropes = setting(default=read_ropes)

@@ -23,12 +23,11 @@ class Electra(Encoder):
     }
     equivalent_classes = ("ElectraForCausalLM",)
     prefix = "electra."
-    defaults = {"d_model": 256, "n_heads": 4, "d_ff": 1024}
 
-    d_embedding: Positive = hf(absent=128)
+    d_embedding: Positive = hf()
     embeddings_projected: Flag = derived(lambda js, c: c["d_embedding"] != c["d_model"])
-    n_token_types: Positive = hf(absent=2)
-    tie_word_embeddings: Flag = hf(absent=True)
+    n_token_types: Positive = hf()
+    tie_word_embeddings: Flag = hf()
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
         x = c.norm(embed_tokens(c, tokens, reads[0], c.d_embedding), "electra.embeddings.LayerNorm")

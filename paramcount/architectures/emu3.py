@@ -36,12 +36,11 @@ class Emu3Text(AttentionDecoder):
     base_model = "Emu3TextModel"
     rotated = "d_head"
     conditions = (padding_in_table(151643), not_null("pad_token_id"))
-    defaults = {"vocab_size": 184622, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
-    d_ff: Natural = hf(absent=14336)
+    d_ff: Natural = hf()
     attention_bias: Flag = hf(absent=False, null=False)
     mlp_bias: Flag = hf(absent=False, null=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(1_000_000, 9216)

@@ -15,13 +15,12 @@ class Ernie45(AttentionDecoder):
     is_section_type = True
     rotated = "d_head"
     conditions = (padding_in_table(0),)
-    defaults = {"vocab_size": 103424, "d_model": 1024, "n_layers": 18, "n_heads": 16}
 
-    n_kv_heads: Positive = hf(absent=2, null=equal_to("n_heads"))
-    d_head: Positive = hf(absent=128, null=d_model_per_head)
-    d_ff: Natural = hf(absent=3072)
-    bias: Flag = hf("use_bias", absent=False, null=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
+    d_head: Positive = hf(null=d_model_per_head)
+    d_ff: Natural = hf()
+    bias: Flag = hf("use_bias", null=False)
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(500_000, positions=131072)

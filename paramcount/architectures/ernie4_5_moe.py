@@ -49,17 +49,16 @@ class Ernie45Moe(AttentionDecoder):
     float32 = ("gate.weight", "moe_statics")
     rotated = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
-    defaults = {"vocab_size": 103424, "d_model": 2560, "n_layers": 28, "n_heads": 20, "n_kv_heads": 4}
 
-    d_ff: Natural = hf(absent=12288)
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(outside)
-    d_expert: Natural = hf(absent=1536)
-    n_routed_experts: Natural = hf("num_experts", "moe_num_experts", absent=64, null=needed("moe_num_experts"))
-    n_active_experts: Natural = hf("num_experts_per_tok", "moe_k", absent=6, null=needed("moe_k"))
-    n_shared_experts: Natural = hf("moe_num_shared_experts", absent=2, null=needed("moe_num_shared_experts"))
+    d_expert: Natural = hf()
+    n_routed_experts: Natural = hf("num_experts", "moe_num_experts", null=needed("moe_num_experts"))
+    n_active_experts: Natural = hf("num_experts_per_tok", "moe_k", null=needed("moe_k"))
+    n_shared_experts: Natural = hf("moe_num_shared_experts", null=needed("moe_num_shared_experts"))
     shared: Flag = derived(lambda js, c: c["n_shared_experts"] > 0)
-    bias: Flag = hf("use_bias", absent=False, null=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    bias: Flag = hf("use_bias", null=False)
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(500_000, positions=131072)

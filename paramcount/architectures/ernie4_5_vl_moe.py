@@ -95,7 +95,7 @@ class Ernie45VLText(Ernie45Moe):
     dense_layers: Indices = derived(dense_by_type(lambda js, c: tuple(per_layer(c)[:1]), checked=False))
     d_expert: Natural = expert_size(0)
     d_vision_expert: Natural = expert_size(1)
-    n_shared_experts: Natural = hf("moe_num_shared_experts", absent=2, null=needed("moe_num_shared_experts"))
+    n_shared_experts: Natural = hf("moe_num_shared_experts", null=needed("moe_num_shared_experts"))
 
     least_sum = setting("moe_norm_min", default=1e-12)
     axes = mrope_axes("in turns, time last", *SECTIONS)
@@ -138,9 +138,11 @@ class Ernie45VLText(Ernie45Moe):
 class Ernie45VLVision(Qwen2VLVision):
     """`n_frames`: those of a video that become one."""
 
-    d_model: Positive = hf(absent=1280)
-    d_ff: Natural = hf("intermediate_size", absent=5120)
-    n_frames: Positive = hf("temporal_merge_size", absent=2)
+    config_class = "Ernie4_5_VLMoeVisionConfig"
+
+    d_model: Positive = hf()
+    d_ff: Natural = hf("intermediate_size")
+    n_frames: Positive = hf("temporal_merge_size")
     d_out: Positive = derived(lambda js, c: c["d_model"] * check_no_types(js, "spatial_merge_size", 2) ** 2)
 
     norm_eps = setting("rms_norm_eps", default=1e-6)

@@ -72,14 +72,14 @@ class Esm(Encoder):
     last_norm = "encoder.emb_layer_norm_after"
 
     vocab_size: Positive = hf()
-    n_positions: Positive = hf("max_position_embeddings", absent=1026)
-    cross_attention: Flag = hf(absent=False, null=False)
+    n_positions: Positive = hf("max_position_embeddings")
+    cross_attention: Flag = hf(null=False)
     positions_added: Flag = derived(lambda js, c: js.get("position_embedding_type", "absolute") == "absolute")
     positions_rotated: Flag = derived(lambda js, c: js.get("position_embedding_type") == "rotary")
     n_frequencies: Natural = derived(lambda js, c: -(-c["d_head"] // 2))
     embeddings_normed: Flag = hf("emb_layer_norm_before", absent=False, null=False)
     pooled: Flag = derived(class_ends("Model"))
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     activation: ClassVar = "gelu"
     base = setting("rope_theta", default=10_000.0)

@@ -28,11 +28,10 @@ class Esmc(PositionlessEncoder):
     conditions = (as_many_kv_heads,)
     prefix = "esmc."
     layers_name = "layers"
-    defaults = {"vocab_size": 64, "d_model": 2560, "n_layers": 80, "n_heads": 40, "d_ff": 6912}
 
     d_head: Positive = hf(absent=d_model_per_head, null=d_model_per_head)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
 
     activation = setting("hidden_act", default="silu")
     norm_eps = 1e-5

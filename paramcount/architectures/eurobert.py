@@ -29,13 +29,12 @@ class EuroBert(PositionlessEncoder):
     prefix = "model."
     layers_name = "layers"
     last_norm = "norm"
-    defaults = {"vocab_size": 128256}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=equal_to("n_heads"))
     d_head: Positive = hf(absent=d_model_per_head, null=d_model_per_head)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_act", default="silu")
     pooling = setting("classifier_pooling", default="late")

@@ -82,7 +82,14 @@ class SaProt(Esm):
 
     section = SECTION
     conditions = tuple(in_section(condition) for condition in (is_encoder, ids_are_known, rotary_angles_fit))
-    defaults = {"d_model": 1280, "n_layers": 33, "n_heads": 20, "d_ff": 5120}
+    defaults = {
+        "d_model": 1280,
+        "n_layers": 33,
+        "n_heads": 20,
+        "d_ff": 5120,
+        "is_decoder": False,
+        "cross_attention": False,
+    }
 
     vocab_size: Positive = hf(absent=446)
     n_positions: Positive = hf("max_position_embeddings", absent=1026)
@@ -157,14 +164,14 @@ class Evolla(Llama):
     reference = "EvollaForProteinText2Text"
     base_model = "EvollaModel"
     unused_keys = ("tie_word_embeddings",)
-    defaults = {"vocab_size": 128256, "d_ff": 14336}
+    defaults = {"vocab_size": 128256}
 
-    n_kv_heads: Positive = hf(absent=8)
+    n_kv_heads: Positive = hf()
     tie_word_embeddings: Flag = derived(lambda js, c: False)
     d_adapter_head: Positive = derived(d_model_per_head)
     adapters: Indices = derived(adapted_layers)
-    n_ff_multiples: Positive = hf("aligner_ffn_mult", absent=4)
-    adapter_bias: Flag = hf("aligner_enable_bias", absent=True, null=False)
+    n_ff_multiples: Positive = hf("aligner_ffn_mult")
+    adapter_bias: Flag = hf("aligner_enable_bias", null=False)
     protein: SaProt
     resampler: EvollaResampler
 

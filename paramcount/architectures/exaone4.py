@@ -41,12 +41,11 @@ class Exaone4(AttentionDecoder):
     task_heads = "GENERIC_MOVED"
     rotated = "d_head"
     conditions = (padding_in_table(None),)
-    defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32}
 
-    d_ff: Natural = hf(absent=16384)
-    window: Positive | None = hf(absent=4096)
+    d_ff: Natural = hf()
+    window: Positive | None = hf()
     layer_types: Words = hf(absent=pattern, null=ABSENT)
-    tie_word_embeddings: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     kinds = layers_by_type

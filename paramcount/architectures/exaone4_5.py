@@ -26,7 +26,9 @@ SCALED_LOGITS = (
 class Exaone45Vision(Qwen2_5VLVision):
     """Queries share keys and values."""
 
-    n_kv_heads: Positive = hf("num_key_value_heads", absent=8)
+    config_class = "Exaone4_5_VisionConfig"
+
+    n_kv_heads: Positive = hf("num_key_value_heads")
 
     def layer(c, x: Data, *reads: Data) -> Data:
         places, windows = reads

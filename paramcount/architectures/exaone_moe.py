@@ -23,17 +23,16 @@ class ExaoneMoe(AttentionDecoder):
         even_where_rotated("sliding_attention"),
         not_null("n_group", "topk_group"),
     )
-    defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32}
 
     layer_types: Words = hf(absent=full_every_key("sliding_window_pattern", 4), null=ABSENT)
-    window: Positive = hf(absent=4096)
-    d_ff: Natural = hf(absent=16384)
+    window: Positive = hf()
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(dense_by_type(first_dense(1)))
-    d_expert: Natural = hf(absent=1024)
-    n_routed_experts: Positive = hf("num_experts", absent=64)
-    n_active_experts: Natural = hf(absent=8)
-    n_shared_experts: Natural = hf("num_shared_experts", absent=1)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("num_experts")
+    n_active_experts: Natural = hf()
+    n_shared_experts: Natural = hf("num_shared_experts")
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=2048)

@@ -115,17 +115,16 @@ class Falcon(FalconLayers):
     conditions: ClassVar[tuple[Condition, ...]] = (
         not_null("hidden_size", "layer_norm_epsilon", "activation", "attention_dropout", "hidden_dropout"),
     )
-    defaults = {"vocab_size": 65024, "n_layers": 32}
 
-    d_model: Positive = hf("n_embed", "hidden_size", absent=4544, null=ABSENT)
-    n_heads: Positive = hf(absent=71)
+    d_model: Positive = hf("n_embed", "hidden_size", null=ABSENT)
+    n_heads: Positive = hf()
     n_kv_heads: Positive = derived(n_kv_heads)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Natural = hf("ffn_hidden_size", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     norms: Word = derived(arrangement)
-    alibi: Flag = hf("alibi", absent=False, null=False)
-    bias: Flag = hf("bias", absent=False, null=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    alibi: Flag = hf("alibi", null=False)
+    bias: Flag = hf("bias", null=False)
+    tie_word_embeddings: Flag = hf()
 
     def layer(c, x: Data) -> Data:
         if c.norms == "parallel_two_norms":

@@ -27,24 +27,23 @@ class FalconH1(AttentionDecoder):
             "attention_out_multiplier", "ssm_in_multiplier", "ssm_out_multiplier",
         ),
     )  # fmt: skip
-    defaults = {"vocab_size": 128000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
-    d_ff: Natural = hf(absent=14336)
-    d_ssm: Positive | None = hf("mamba_d_ssm", absent=1024)  # null: mamba_expand says it
-    n_mamba_heads: Positive = hf(absent=128)
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
+    d_ff: Natural = hf()
+    d_ssm: Positive | None = hf("mamba_d_ssm")  # null: mamba_expand says it
+    n_mamba_heads: Positive = hf()
     d_mamba_head: Positive = derived(mamba_head)
-    n_groups: Positive = hf(absent=1)
-    d_state: Positive = hf(absent=256)
-    d_conv: Positive = hf(absent=4)
-    gated_norm: Flag = hf("mamba_rms_norm", absent=False, null=False)
-    norm_before_gate: Flag = hf("mamba_norm_before_gate", absent=True, null=False)
-    conv_bias: Flag = hf(absent=True, null=False)
-    mixer_bias: Flag = hf(absent=False, null=False)
-    mixer_out_bias: Flag = hf("projectors_bias", absent=False, null=False)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    n_groups: Positive = hf()
+    d_state: Positive = hf()
+    d_conv: Positive = hf()
+    gated_norm: Flag = hf("mamba_rms_norm", null=False)
+    norm_before_gate: Flag = hf("mamba_norm_before_gate", null=False)
+    conv_bias: Flag = hf(null=False)
+    mixer_bias: Flag = hf(null=False)
+    mixer_out_bias: Flag = hf("projectors_bias", null=False)
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=8192)

@@ -37,7 +37,7 @@ class FastVlm(Multimodal):
     moved = ("model.", "model.language_model.")
 
     vision: FastViT
-    projector_bias: Flag = hf("multimodal_projector_bias", absent=True)
+    projector_bias: Flag = hf("multimodal_projector_bias")
 
     image_token = setting("image_token_index", "image_token_id", default=151646)
     activation = setting("projector_hidden_act", default="gelu")

@@ -15,14 +15,13 @@ class FlexOlmo(AttentionDecoder):
     adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(100277),)
-    defaults = {"vocab_size": 100352, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_expert: Natural = hf("intermediate_size", absent=11008)
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=7)
-    n_active_experts: Natural = hf(absent=5)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_expert: Natural = hf("intermediate_size")
+    n_routed_experts: Positive = hf("num_local_experts", "num_experts")
+    n_active_experts: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary(500_000, positions=4096)
     norm_topk_prob = setting("norm_topk_prob", default=False)

@@ -33,18 +33,18 @@ class Flint(AttentionDecoder):
     is_section_type = True
     float32 = ("gate.weight", "sinks", "softmax_offset")  # the last as saved
     conditions = (padding_in_table(None), even_where_rotated("sliding_attention", named=True))
-    defaults = {"vocab_size": 150144, "d_model": 2048, "n_layers": 49, "n_heads": 32, "n_kv_heads": 4, "d_head": 128}
+    defaults = {"d_head": 128}
 
     layer_types: Words = hf(absent=full_every_fourth, null=ABSENT)
-    window: Positive = hf(absent=513)
-    d_ff: Natural = hf(absent=6144)
+    window: Positive = hf()
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(without_experts)
-    d_expert: Natural = hf(absent=512)
-    n_routed_experts: Positive = hf("num_experts", absent=256)
-    n_active_experts: Natural = hf(absent=6)
-    d_shared_expert: Natural = hf("shared_expert_intermediate_size", absent=1024)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("num_experts")
+    n_active_experts: Natural = hf()
+    d_shared_expert: Natural = hf("shared_expert_intermediate_size")
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary(positions=262144)
     norm_topk_prob = setting("norm_topk_prob", default=True)

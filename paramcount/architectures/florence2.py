@@ -72,24 +72,26 @@ def stages_agree(js: ConfigJson, c: FieldValues) -> None:
 class DaViT(Sizes):
     """Of each stage: the size and how many blocks of layers it has. Source: arXiv:2204.03645, section 3."""
 
+    config_class = "Florence2VisionConfig"
+
     section = "vision_config"
     conditions = (stages_agree,)
 
-    n_channels: Positive = hf("in_channels", absent=3)
-    dims: Widths = hf("embed_dim", absent=(128, 256, 512, 1024))
-    depths: Indices = hf("depths", absent=(1, 1, 9, 1))
-    heads: Widths = hf("num_heads", absent=(4, 8, 16, 32))
-    groups: Widths = hf("num_groups", absent=(4, 8, 16, 32))
-    kernels: Widths = hf("patch_size", absent=(7, 3, 3, 3))
-    strides: Widths = hf("patch_stride", absent=(4, 2, 2, 2))
+    n_channels: Positive = hf("in_channels")
+    dims: Widths = hf("embed_dim")
+    depths: Indices = hf("depths")
+    heads: Widths = hf("num_heads")
+    groups: Widths = hf("num_groups")
+    kernels: Widths = hf("patch_size")
+    strides: Widths = hf("patch_stride")
     pre_normed: Indices = derived(
         lambda js, c: tuple(i for i, is_so in enumerate(js.get("patch_prenorm", (False, True, True, True))) if is_so)
     )
     ff_dims: Indices = derived(
         lambda js, c: tuple(part_of(dim, js.get("mlp_ratio", 4.0), "mlp_ratio") for dim in c["dims"])
     )
-    window_size: Positive = hf("window_size", absent=12)
-    qkv_bias: Flag = hf(absent=True)
+    window_size: Positive = hf("window_size")
+    qkv_bias: Flag = hf()
 
     activation = setting("activation_function", default="gelu")
     padding = setting("patch_padding", default=(3, 1, 1, 1))
@@ -152,11 +154,13 @@ class DaViT(Sizes):
 class Florence2Projector(Sizes):
     """The sizes of the projector."""
 
+    config_class = "Florence2VisionConfig"
+
     section = "vision_config"
 
-    d_out: Positive = hf("projection_dim", absent=1024)
-    n_positions: Positive = hf("max_position_embeddings", absent=50)
-    n_frames: Positive = hf("max_temporal_embeddings", absent=100)
+    d_out: Positive = hf("projection_dim")
+    n_positions: Positive = hf("max_position_embeddings")
+    n_frames: Positive = hf("max_temporal_embeddings")
     d_rows: Natural = derived(lambda js, c: js.get("embed_dim", (1024,))[-1] // 2)
 
 
@@ -178,7 +182,7 @@ class Florence2(Sizes):
     vision: DaViT
     projector: Florence2Projector
     language: Sizes
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     image_token: ClassVar = setting("image_token_id", default=51289)
 

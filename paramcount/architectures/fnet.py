@@ -18,13 +18,13 @@ class FNet(EncoderFlow):
     prefix = "fnet."
     pooled: ClassVar[bool] = True  # for every head
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=768)
-    n_layers: Natural = hf(absent=12)
-    d_ff: Natural = hf(absent=3072)
-    n_positions: Positive = hf("max_position_embeddings", absent=512)
-    n_token_types: Positive = hf(absent=4)
-    tie_word_embeddings: Flag = hf(absent=True)
+    vocab_size: Positive = hf()
+    d_model: Positive = hf()
+    n_layers: Natural = hf()
+    d_ff: Natural = hf()
+    n_positions: Positive = hf("max_position_embeddings")
+    n_token_types: Positive = hf()
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_act", default="gelu_new")
 

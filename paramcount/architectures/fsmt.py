@@ -34,10 +34,10 @@ class FSMT(Seq2Seq):
     not_saved = ("embed_positions.weight",)  # of the released files
     conditions = (padding_inside(1, "n_source_tokens"), padding_has_rows)
 
-    vocab_size: Positive = hf("vocab_size", "tgt_vocab_size", absent=42024)
-    n_source_tokens: Positive = hf("src_vocab_size", absent=42024)
+    vocab_size: Positive = hf("vocab_size", "tgt_vocab_size")
+    n_source_tokens: Positive = hf("src_vocab_size")
     n_position_rows: Positive = derived(position_rows)
-    tie_word_embeddings: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf()
 
     layer = post_norm_layer
     activation = setting("activation_function", default="relu")

@@ -49,11 +49,11 @@ def last_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
 class FunAsrLayers(Sizes):
     """Pre-norm layers of LayerNorms, attention and a plain MLP, with biases."""
 
-    n_heads: Positive = hf(absent=4)
-    d_model: Positive = hf(absent=512)
+    n_heads: Positive = hf()
+    d_model: Positive = hf()
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=2048)
-    n_layers: Natural = hf(absent=70)
+    d_ff: Natural = hf()
+    n_layers: Natural = hf()
 
     activation = setting("hidden_act", default="relu")
     norm_eps = setting("layer_norm_eps", default=1e-5)
@@ -72,14 +72,16 @@ class FunAsrLayers(Sizes):
 class FunAsrEncoder(FunAsrLayers):
     """SAN-M: a convolution over adjacent frames is added to the attention. Source: arXiv:2006.01713, section 2.2."""
 
+    config_class = "FunAsrNanoEncoderConfig"
+
     section = "audio_config"
     unused_keys = ("max_position_embeddings",)
 
-    n_layers: Positive = hf(absent=70)  # the first one changes the size
-    n_mels: Positive = hf("num_mel_bins", absent=80)
-    n_stacked: Positive = hf("num_stacked_frames", absent=7)
-    n_timestamp_layers: Natural = hf("num_timestamp_prediction_layers", absent=20)
-    d_conv: Positive = hf("fsmn_kernel_size", absent=11)
+    n_layers: Positive = hf()  # the first one changes the size
+    n_mels: Positive = hf("num_mel_bins")
+    n_stacked: Positive = hf("num_stacked_frames")
+    n_timestamp_layers: Natural = hf("num_timestamp_prediction_layers")
+    d_conv: Positive = hf("fsmn_kernel_size")
     normed_layers: Indices = derived(last_layers)
 
     def forward(c, frames: Data) -> Data:
@@ -124,10 +126,11 @@ class FunAsrEncoder(FunAsrLayers):
 class FunAsrAdaptor(FunAsrLayers):
     """Two matrices, then layers as wide as the language model."""
 
-    section = "adaptor_config"
-    defaults = {"d_model": 1024, "n_heads": 8, "d_ff": 256, "n_layers": 2}
+    config_class = "FunAsrNanoAdaptorConfig"
 
-    d_between: Positive = hf("projector_hidden_size", absent=2048)
+    section = "adaptor_config"
+
+    d_between: Positive = hf("projector_hidden_size")
 
     between = setting("projector_hidden_act", default="relu")
 

@@ -60,8 +60,8 @@ class Fuyu(SeeingDecoder, Persimmon):
     d_rope: Natural = derived(lambda js, c: rotary_part(0.5)(inside(js), c))
     d_ff: Natural = hf("text_config.intermediate_size", absent=flat("intermediate_size", 16384))
     qk_norm: Flag = hf("text_config.qk_layernorm", absent=flat("qk_layernorm", True))
-    patch_size: Positive = hf("patch_size", absent=30)
-    n_channels: Positive = hf("num_channels", absent=3)
+    patch_size: Positive = hf("patch_size")
+    n_channels: Positive = hf("num_channels")
 
     activation = inner("activation")
     norm_eps = inner("norm_eps")

@@ -29,11 +29,11 @@ class Gemma(AttentionDecoder):
     task_heads = "GENERIC"
     rotated = "d_head"
     conditions = (padding_in_table(0),)
-    defaults = {"vocab_size": 256000, "d_model": 3072, "n_layers": 28, "n_heads": 16, "n_kv_heads": 16, "d_head": 256}
+    defaults = {"d_head": 256}
 
-    d_ff: Natural = hf(absent=24576)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     activation = setting(default=with_tanh)
     is_causal = setting("is_causal", default=lambda config, c: config.get("use_bidirectional_attention") is not True)

@@ -21,12 +21,12 @@ class Gemma2Layers(AttentionDecoder):
 
     rotated = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
-    defaults = {"vocab_size": 256000, "d_model": 2304, "n_layers": 26, "n_heads": 8, "n_kv_heads": 4, "d_head": 256}
+    defaults = {"d_head": 256}
 
-    d_ff: Natural = hf(absent=9216)
+    d_ff: Natural = hf()
     layer_types: Words = hf(absent=full_every(2), null=ABSENT)
-    window: Positive = hf(absent=4096)  # the reference refuses null even if no layer uses it
-    attention_bias: Flag = hf(absent=False)
+    window: Positive = hf()  # the reference refuses null even if no layer uses it
+    attention_bias: Flag = hf()
 
     activation = setting("hidden_activation", default="gelu_pytorch_tanh")
     rope = rotary(positions=8192)
@@ -53,7 +53,7 @@ class Gemma2(Gemma2Layers):
     is_section_type = True
     task_heads = "GENERIC"
 
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     kinds = layers_by_type
 

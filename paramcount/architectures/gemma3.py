@@ -47,10 +47,9 @@ class Gemma3Text(Gemma2):
     task_head_prefix = "Gemma3Text"
     task_heads = "SCORED"
     base_model = "Gemma3TextModel"
-    defaults = {"vocab_size": 262208}
 
     layer_types: Words = hf(absent=full_every_stated(6), null=ABSENT)
-    bidirectional: Flag = hf("use_bidirectional_attention", absent=False, null=False, unstated=False)
+    bidirectional: Flag = hf("use_bidirectional_attention", null=False, unstated=False)
     window: Natural = derived(visible_tokens)
 
     rope = filled_rotary("full_attention", 1_000_000, 131072)

@@ -101,20 +101,20 @@ class Gemma3nText(AttentionDecoder):
     base_model = "Gemma3nTextModel"
     rotated = "d_head"
     conditions = (padding_in_both, active_stream_exists)
-    defaults = {"vocab_size": 262400, "d_model": 2048, "n_layers": 35, "n_heads": 8, "n_kv_heads": 2, "d_head": 256}
+    defaults = {"d_head": 256}
 
-    d_ff: Natural | Widths = hf(absent=16384)
+    d_ff: Natural | Widths = hf()
     layer_types: Words = hf(absent=full_every(5), null=ABSENT)
-    window: Positive = hf(absent=512)
+    window: Positive = hf()
     kv_sharing_layers: Indices = derived(sharing_layers(15))
     sparse_layers: Indices = derived(sparse_layers)
-    n_per_layer_rows: Positive = hf("vocab_size_per_layer_input", absent=262144)
-    d_per_layer: Natural = hf("hidden_size_per_layer_input", absent=256)
-    n_streams: Positive = hf("altup_num_inputs", absent=4)
-    scaled_output: Flag = hf("altup_correct_scale", absent=True)
-    d_laurel: Positive = hf("laurel_rank", absent=64)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    n_per_layer_rows: Positive = hf("vocab_size_per_layer_input")
+    d_per_layer: Natural = hf("hidden_size_per_layer_input")
+    n_streams: Positive = hf("altup_num_inputs")
+    scaled_output: Flag = hf("altup_correct_scale")
+    d_laurel: Positive = hf("laurel_rank")
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_activation", default="gelu_pytorch_tanh")
     rope = filled_rotary("full_attention", 1_000_000, 32768)

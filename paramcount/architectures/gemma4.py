@@ -38,16 +38,17 @@ class Gemma4Vision(VisionEncoder):
     become their mean.
     """
 
+    config_class = "Gemma4VisionConfig"
+
     section = "vision_config"
     unused_keys = ("pooling_kernel_size",)
-    defaults = {"n_layers": 16}
 
-    n_kv_heads: Positive = hf(absent=12)
-    d_head: Positive = hf(absent=64)
-    patch_size: Positive = hf("patch_size", absent=16)
-    n_places: Positive = hf("position_embedding_size", absent=10240)
-    clipped: Flag = hf("use_clipped_linears", absent=False)
-    standardised: Flag = hf("standardize", absent=False)
+    n_kv_heads: Positive = hf()
+    d_head: Positive = hf()
+    patch_size: Positive = hf("patch_size")
+    n_places: Positive = hf("position_embedding_size")
+    clipped: Flag = hf("use_clipped_linears")
+    standardised: Flag = hf("standardize")
 
     activation = setting("hidden_activation", default="gelu_pytorch_tanh")
     norm_eps = setting("rms_norm_eps", default=1e-6)
@@ -149,13 +150,15 @@ def whole_patches(js: ConfigJson, c: FieldValues) -> None:
 class Gemma4Patches(Tower):
     """How the 12B reads pixels: norms around one matrix, and a learned vector for each column and each row."""
 
+    config_class = "Gemma4UnifiedVisionConfig"
+
     conditions = (whole_patches,)
 
-    patch_size: Positive = hf("patch_size", absent=16)
-    n_pooled: Positive = hf("pooling_kernel_size", absent=3)  # patches read together, across as well as down
-    d_model: Positive = hf("mm_embed_dim", absent=3840)
-    n_places: Positive = hf("mm_posemb_size", absent=1120)
-    d_out: Positive = hf("output_proj_dims", absent=3840)
+    patch_size: Positive = hf("patch_size")
+    n_pooled: Positive = hf("pooling_kernel_size")  # patches read together, across as well as down
+    d_model: Positive = hf("mm_embed_dim")
+    n_places: Positive = hf("mm_posemb_size")
+    d_out: Positive = hf("output_proj_dims")
 
     norm_eps = setting("rms_norm_eps", default=1e-6)
 
@@ -185,6 +188,8 @@ def samples(js: ConfigJson, c: FieldValues) -> Any:
 
 class Gemma4Samples(Sizes):
     """How the 12B reads sound: so many samples at once."""
+
+    config_class = "Gemma4UnifiedAudioConfig"
 
     section = "audio_config"
     conditions = (not_null("hidden_size", "output_proj_dims", "audio_samples_per_token"),)

@@ -112,18 +112,18 @@ class Gemma4UnifiedText(AttentionDecoder):
         "sliding_attention": {"head_dim": "d_head", "num_key_value_heads": "n_kv_heads"},
     }
     conditions = (padding_in_table(0), known_attention, rotary_of_each_kind)
-    defaults = {"vocab_size": 262144, "d_model": 2304, "n_layers": 30, "n_heads": 8, "n_kv_heads": 4, "d_head": 256}
+    defaults = {"d_head": 256}
 
-    v_is_k: Flag = hf("attention_k_eq_v", absent=False)
+    v_is_k: Flag = hf("attention_k_eq_v")
     n_global_kv_heads: Positive = derived(global_kv_heads)
     d_global_head: Positive = hf("global_head_dim", absent=512)
-    d_ff: Natural = hf(absent=9216)
+    d_ff: Natural = hf()
     layer_types: Words = derived(full_at_the_end)
     window: Positive = derived(visible_tokens(1024))
     kv_sharing_layers: Indices = derived(sharing_layers(0))
-    double_wide: Flag = hf("use_double_wide_mlp", absent=False)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    double_wide: Flag = hf("use_double_wide_mlp")
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_activation", default="gelu_pytorch_tanh")
     rope = rotary_of(FULL, ROPES, 131072)
@@ -203,10 +203,10 @@ class Gemma4Text(Gemma4UnifiedText):
     conditions = (padding_fits, known_attention, rotary_of_each_kind)
 
     window: Positive = derived(visible_tokens(512))
-    n_per_layer_rows: Positive = hf("vocab_size_per_layer_input", absent=262144)
-    d_per_layer: Natural = hf("hidden_size_per_layer_input", absent=256)
+    n_per_layer_rows: Positive = hf("vocab_size_per_layer_input")
+    d_per_layer: Natural = hf("hidden_size_per_layer_input")
     own_vectors: Flag = derived(lambda js, c: c["d_per_layer"] > 0)
-    mixture: Flag = hf("enable_moe_block", absent=False)
+    mixture: Flag = hf("enable_moe_block")
     n_routed_experts: Natural = hf("num_experts", absent=0, null=0)
     n_active_experts: Natural = hf("top_k_experts", absent=0, null=0)
     d_expert: Natural = hf("moe_intermediate_size", absent=0, null=0)

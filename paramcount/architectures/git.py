@@ -50,8 +50,9 @@ def frames_apart(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
 class GitVision(ClipVision):
     """CLIP's, all of whose vectors are normed."""
 
+    config_class = "GitVisionConfig"
+
     unused_keys = ()
-    defaults = {"patch_size": 16}
 
     n_patches: Natural = derived(patches)
 
@@ -65,15 +66,15 @@ class Git(Sizes):
     reference = "GitForCausalLM"
     conditions = (padding_inside(0),)
 
-    vocab_size: Positive = hf(absent=30522)
-    d_model: Positive = hf(absent=768)
-    n_layers: Natural = hf(absent=6)
-    n_heads: Positive = hf(absent=12)
+    vocab_size: Positive = hf()
+    d_model: Positive = hf()
+    n_layers: Natural = hf()
+    n_heads: Positive = hf()
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=3072)
-    n_positions: Positive = hf("max_position_embeddings", absent=1024)
+    d_ff: Natural = hf()
+    n_positions: Positive = hf("max_position_embeddings")
     frames: Indices = derived(frames_apart)
-    tie_word_embeddings: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf()
     vision: GitVision
 
     prefix: ClassVar[str] = "git."

@@ -20,12 +20,12 @@ class Glm(AttentionDecoder):
     is_section_type = True
     task_heads = "GENERIC"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(151329),)
-    defaults = {"vocab_size": 151552, "d_model": 4096, "n_layers": 40, "n_heads": 32, "n_kv_heads": 2, "d_head": 128}
+    defaults = {"d_head": 128}
 
     d_rope: Natural = derived(rotary_width(0.5))
-    d_ff: Natural = hf(absent=13696)
-    qkv_bias: Flag = hf("attention_bias", absent=True)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf()
+    qkv_bias: Flag = hf("attention_bias")
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1.5625e-7)
     rope = rotary(positions=131072, share=0.5)

@@ -36,21 +36,18 @@ class Glm4Moe(AttentionDecoder):
         padding_in_table(None),
         not_null("n_routed_experts", "n_group", "topk_group"),
     )
-    defaults = {"vocab_size": 151552, "d_model": 4096, "n_layers": 46, "n_heads": 96, "n_kv_heads": 8}
 
     d_rope: Natural = derived(rotated)
-    d_ff: Natural = hf(absent=10944)
-    n_dense_layers: Natural = hf(absent=1, at_most="n_layers")
-    d_expert: Natural = hf(absent=1408)
-    n_routed_experts: Natural = hf(
-        "num_local_experts", "n_routed_experts", absent=128, null=needed("num_local_experts")
-    )
-    n_active_experts: Natural = hf(absent=8)
-    n_shared_experts: Natural = hf(absent=1)
-    n_mtp_layers: Natural = hf("num_nextn_predict_layers", "num_mtp_layers", absent=1, null=0)
-    attention_bias: Flag = hf(absent=False)
-    qk_norm: Flag = hf("use_qk_norm", absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf()
+    n_dense_layers: Natural = hf(at_most="n_layers")
+    d_expert: Natural = hf()
+    n_routed_experts: Natural = hf("num_local_experts", "n_routed_experts", null=needed("num_local_experts"))
+    n_active_experts: Natural = hf()
+    n_shared_experts: Natural = hf()
+    n_mtp_layers: Natural = hf("num_nextn_predict_layers", "num_mtp_layers", null=0)
+    attention_bias: Flag = hf()
+    qk_norm: Flag = hf("use_qk_norm")
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=131072, share=0.5)

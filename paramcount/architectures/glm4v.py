@@ -42,7 +42,7 @@ class Glm4vText(Glm4):
     base_model = "Glm4vTextModel"
     conditions = (padding_in_table(None), sections_fill(8, 12, 12))
 
-    n_kv_heads: Positive = hf(absent=2, null=equal_to("n_heads"))
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural = derived(rotated(1.0))
     qkv_bias: Flag = derived(lambda js, c: True)
@@ -66,7 +66,6 @@ class Glm4vMoeText(Glm4Moe):
         grouped_routing(1, 1), padding_in_table(None), not_null("n_routed_experts", "n_group", "topk_group"),
         sections_fill(8, 12, 12),
     )  # fmt: skip
-    defaults = {"vocab_size": 151424, "attention_bias": True}
 
     d_rope: Natural = derived(rotated(0.5))
     n_mtp_layers: Natural = derived(lambda js, c: 0)
@@ -96,11 +95,8 @@ class GlmOcrText(Glm4vText):
     model_types = ("glm_ocr_text",)
     gguf = "glm4"
     base_model = "GlmOcrTextModel"
-    defaults = {
-        "vocab_size": 59392, "d_model": 1024, "n_layers": 16, "n_heads": 16, "d_ff": 4096,
-    }  # fmt: skip
 
-    n_kv_heads: Positive = hf(absent=8)
+    n_kv_heads: Positive = hf()
     d_head: Positive = hf(absent=d_model_per_head)
     qkv_bias: Flag = derived(lambda js, c: False)
 
@@ -130,6 +126,7 @@ class Glm4vMoe(Glm4v):
 
 
 class Glm46VVision(Glm4vVision):
+    config_class = "Glm4vVisionConfig"
     conditions = (one_of("model_type", ("glm4v_vision", "glm4v_moe_vision"), "glm4v_vision"),)
 
 

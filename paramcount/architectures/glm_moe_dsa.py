@@ -28,10 +28,6 @@ class GlmMoeDsa(DeepseekV32):
     is_section_type = True
     float32_if_float16 = ("indexer.weights_proj",)
     conditions = routed_sparse_attention(1, 1, 64)
-    defaults = {
-        "vocab_size": 154880, "d_model": 6144, "n_layers": 78, "n_heads": 64, "d_q_lora": 2048, "d_nope": 192,
-        "d_v": 256, "n_index_heads": 32, "d_ff": 12288,
-    }  # fmt: skip
 
     dense_layers: Indices = derived(dense_by_type(first_dense(3)))
     reusing_layers: Indices = derived(reusing)

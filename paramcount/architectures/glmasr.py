@@ -24,17 +24,19 @@ GLM_ASR = {
 class GlmAsrEars(Sizes):
     """Keys have no bias. Source: GlmAsrEncoder of the reference."""
 
+    config_class = "GlmAsrEncoderConfig"
+
     section = "audio_config"
     conditions = (one_of("model_type", ("glmasr_encoder",), "glmasr_encoder"),)
 
-    d_model: Positive = hf(absent=1280)
-    n_layers: Natural = hf(absent=32)
-    n_heads: Positive = hf(absent=20)
+    d_model: Positive = hf()
+    n_layers: Natural = hf()
+    n_heads: Positive = hf()
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=equal_to("n_heads"))
     d_head: Positive = hf(absent=d_model_per_head)
     d_rope: Natural = derived(rotary_width(0.5))
-    d_ff: Natural = hf(absent=5120)
-    n_mels: Positive = hf("num_mel_bins", absent=128)
+    d_ff: Natural = hf()
+    n_mels: Positive = hf("num_mel_bins")
 
     activation = setting("hidden_act", default="gelu")
     rope = rotary(positions=1500, share=0.5)

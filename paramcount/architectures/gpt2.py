@@ -25,15 +25,15 @@ class GPT2(Sizes):
     # Source: karpathy/nanoGPT, model.py, `from_pretrained`; ml-explore/mlx-lm, models/gpt2.py, `sanitize`.
     transposable = (".attn.c_attn.weight", ".attn.c_proj.weight", ".mlp.c_fc.weight", ".mlp.c_proj.weight")
 
-    vocab_size: Positive = hf(absent=50257)
-    n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=1024)
-    d_model: Positive = hf("hidden_size", "n_embd", absent=768)
-    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=12)
-    n_heads: Positive = hf("num_attention_heads", "n_head", absent=12)
+    vocab_size: Positive = hf()
+    n_positions: Positive = hf("max_position_embeddings", "n_positions")
+    d_model: Positive = hf("hidden_size", "n_embd")
+    n_layers: Natural = hf("num_hidden_layers", "n_layer")
+    n_heads: Positive = hf("num_attention_heads", "n_head")
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
-    tie_word_embeddings: Flag = hf(absent=True)
-    cross_attention: Flag = hf(absent=False, unstated=False)
+    tie_word_embeddings: Flag = hf()
+    cross_attention: Flag = hf(unstated=False)
 
     activation = setting("activation_function", default="gelu_new")
     norm_eps = setting("layer_norm_epsilon", default=1e-5)

@@ -37,16 +37,15 @@ class GPTBigCode(Decoder):
     gguf = "starcoder"
     task_heads = "GPT"
     conditions = (self_attention_only,)
-    defaults = {"vocab_size": 50257}
 
-    n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=1024)
-    d_model: Positive = hf("hidden_size", "n_embd", absent=768)
-    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=12)
-    n_heads: Positive = hf("num_attention_heads", "n_head", absent=12)
+    n_positions: Positive = hf("max_position_embeddings", "n_positions")
+    d_model: Positive = hf("hidden_size", "n_embd")
+    n_layers: Natural = hf("num_hidden_layers", "n_layer")
+    n_heads: Positive = hf("num_attention_heads", "n_head")
     n_kv_heads: Positive = derived(lambda js, c: 1 if flag(js, "multi_query", True) else c["n_heads"])
     d_head: Positive = derived(d_model_per_head)
     d_ff: Natural = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     prefix = "transformer."
     names = ("wte", "h", "ln_f")

@@ -36,16 +36,15 @@ class GPTNeo(Decoder):
 
     reference = "GPTNeoForCausalLM"
     task_heads = "GPT_SPAN"
-    defaults = {"vocab_size": 50257, "d_model": 2048}
 
-    n_positions: Positive = hf("max_position_embeddings", absent=2048)
-    n_layers: Natural = hf("num_hidden_layers", "num_layers", absent=24)
+    n_positions: Positive = hf("max_position_embeddings")
+    n_layers: Natural = hf("num_hidden_layers", "num_layers")
     attention_layers: Words = hf("attention_layers", absent=expanded)
-    window: Positive = hf("window_size", absent=256)
-    n_heads: Positive = hf("num_attention_heads", "num_heads", absent=16)
+    window: Positive = hf("window_size")
+    n_heads: Positive = hf("num_attention_heads", "num_heads")
     d_head: Positive = derived(d_model_per_head)
     d_ff: Natural = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     prefix = "transformer."
     names = ("wte", "h", "ln_f")

@@ -39,18 +39,15 @@ class GPTNeoX(Decoder):
     gguf = "gptneox"
     task_heads = "GPT_SPAN"
     modules = {"embed_out": ("lm_head",)}
-    defaults = {"vocab_size": 50432, "d_model": 6144, "n_layers": 44}
 
-    n_positions: Positive = hf(
-        "max_position_embeddings", absent=2048
-    )  # no table: only the masks of older files are as large
-    n_heads: Positive = hf(absent=64)
+    n_positions: Positive = hf("max_position_embeddings")  # no table: only the masks of older files are as large
+    n_heads: Positive = hf()
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural | None = derived(rotary_width(0.25, in_pairs=True))
-    d_ff: Natural = hf(absent=24576)
-    attention_bias: Flag = hf(absent=True)
-    parallel_residual: Flag = hf("use_parallel_residual", absent=True)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    parallel_residual: Flag = hf("use_parallel_residual")
+    tie_word_embeddings: Flag = hf()
 
     prefix = "gpt_neox."
     names = ("embed_in", "layers", "final_layer_norm")

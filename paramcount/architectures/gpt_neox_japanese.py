@@ -17,13 +17,12 @@ class GPTNeoXJapanese(Decoder):
 
     reference = "GPTNeoXJapaneseForCausalLM"
     conditions = (rotates_stated_share(1.0, "rotary_pct"),)
-    defaults = {"vocab_size": 32000, "d_model": 2560, "n_layers": 32}
 
-    n_heads: Positive = hf(absent=32)
+    n_heads: Positive = hf()
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural | None = derived(rotary_width(1.0))
     d_ff: Natural = derived(lambda js, c: c["d_model"] * check_no_types(js, "intermediate_multiple_size", 4))
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     prefix = "gpt_neox_japanese."
     names = ("embed_in", "layers", "final_layer_norm")

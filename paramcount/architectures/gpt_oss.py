@@ -24,15 +24,15 @@ class GptOss(AttentionDecoder):
     float32_if_float16 = ("post_attention_layernorm", "input_layernorm", "norm")
     rotated = "d_head"
     conditions = (padding_in_table(None),)
-    defaults = {"vocab_size": 201088, "d_model": 2880, "n_layers": 36, "n_heads": 64, "n_kv_heads": 8, "d_head": 64}
+    defaults = {"d_head": 64}
 
-    d_expert: Natural = hf("intermediate_size", absent=2880)
-    n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=128)
-    n_active_experts: Natural = hf(absent=4)
+    d_expert: Natural = hf("intermediate_size")
+    n_routed_experts: Positive = hf("num_experts", "num_local_experts")
+    n_active_experts: Natural = hf()
     layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[i % 2] for i in range(c["n_layers"])), null=ABSENT)
-    window: Positive = hf(absent=128)
-    attention_bias: Flag = hf(absent=True)
-    tie_word_embeddings: Flag = hf(absent=False)
+    window: Positive = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(150_000, positions=131072, absent=YARN)

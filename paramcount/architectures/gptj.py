@@ -19,15 +19,14 @@ class GPTJ(Decoder):
     task_heads = SCORED | {"ForQuestionAnswering": SPAN_OF_LABELS}
     conditions = (positions_from(1, "n_positions", "max_position_embeddings"),)
     rotated = "d_rope"
-    defaults = {"vocab_size": 50400}
 
-    d_model: Positive = hf("hidden_size", "n_embd", absent=4096)
-    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=28)
-    n_heads: Positive = hf("num_attention_heads", "n_head", absent=16)
+    d_model: Positive = hf("hidden_size", "n_embd")
+    n_layers: Natural = hf("num_hidden_layers", "n_layer")
+    n_heads: Positive = hf("num_attention_heads", "n_head")
     d_head: Positive = derived(d_model_per_head)
-    d_rope: Positive = hf("rotary_dim", absent=64)
+    d_rope: Positive = hf("rotary_dim")
     d_ff: Natural = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
-    tie_word_embeddings: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf()
 
     prefix = "transformer."
     names = ("wte", "h", "ln_f")
@@ -68,7 +67,7 @@ class CodeGen(GPTJ):
     model_types = ("codegen",)
 
     n_positions: Positive = hf(
-        "max_position_embeddings", "n_positions", absent=2048
+        "max_position_embeddings", "n_positions"
     )  # no table: only the masks of older files are as large
 
     def attention(c, x: Data) -> Data:

@@ -36,13 +36,12 @@ class Granite(AttentionDecoder):
     is_section_type = True
     rotated = "d_head"
     conditions = (padding_in_table(None),)
-    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_ff: Natural = hf(absent=11008)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     embedding_multiplier = setting("embedding_multiplier", default=1.0)
     attention_multiplier = setting("attention_multiplier", default=1.0)
@@ -74,19 +73,11 @@ class GraniteSWA(Granite):
     model_types = ("granite_swa",)
     gguf = "granite_swa"
     is_section_type = True
-    defaults = {
-        "vocab_size": 100352,
-        "d_model": 2560,
-        "n_layers": 24,
-        "n_heads": 20,
-        "d_ff": 8192,
-        "tie_word_embeddings": True,
-    }
 
-    n_kv_heads: Positive = hf(absent=4, null=equal_to("n_heads"))
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
     layer_types: Words = hf(absent=full_first, null=ABSENT)
     unrotated_layers: Indices = derived(without_positions)
-    window: Positive = hf(absent=128)
+    window: Positive = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=8192)

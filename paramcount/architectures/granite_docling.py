@@ -75,12 +75,8 @@ class GraniteDoclingText(Granite):
     reference_names = {"model.": ""}
     base_model = "GraniteDoclingTextModel"
     conditions = (padding_in_table(100256),)
-    defaults = {
-        "vocab_size": 133800, "d_model": 1024, "n_layers": 28, "n_heads": 16, "d_ff": 2048,
-        "tie_word_embeddings": True,
-    }  # fmt: skip
 
-    n_kv_heads: Positive = hf(absent=4, null=equal_to("n_heads"))
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=32768)
@@ -95,13 +91,15 @@ class GraniteDoclingVision(Idefics3Vision):
     order. `coarse`, `fine`: patches a side that the connector merges.
     """
 
+    config_class = "GraniteDoclingVisionConfig"
+
     defaults: ClassVar = {"d_model": 768, "n_heads": 12, "patch_size": 16}
 
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 512) // c["patch_size"]) ** 2)
-    d_out: Positive = hf("out_hidden_size", absent=1024)
-    coarse: Positive = hf("scale_factor", absent=4)
+    d_out: Positive = hf("out_hidden_size")
+    coarse: Positive = hf("scale_factor")
     fine: Natural = derived(lambda js, c: c["coarse"] // 2)
-    has_fine: Flag = hf("use_fine_route", absent=True)
+    has_fine: Flag = hf("use_fine_route")
     deep_layers: Indices = hf("deepstack_visual_indexes", absent=(3, 7, 10), null=(3, 7, 10))
     views: Indices = derived(lambda js, c: tuple(sorted({i for i in c["deep_layers"] if i < c["n_layers"]})))
 

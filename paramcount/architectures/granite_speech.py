@@ -58,21 +58,23 @@ def fitting_memory(js: ConfigJson, c: FieldValues) -> None:
 class GraniteEars(Sizes):
     """A Conformer that adds, in the middle, the characters that it expects. Source: GraniteSpeechCTCEncoder."""
 
+    config_class = "GraniteSpeechEncoderConfig"
+
     section = "encoder_config"
 
-    n_mels: Positive = hf("num_mel_bins", "input_dim", absent=160)
-    n_layers: Natural = hf("num_hidden_layers", "num_layers", absent=10)
+    n_mels: Positive = hf("num_mel_bins", "input_dim")
+    n_layers: Natural = hf("num_hidden_layers", "num_layers")
     middle: Indices = derived(lambda js, c: (c["n_layers"] // 2,) if c["n_layers"] > 1 else ())
     early_states: Indices = derived(lambda js, c: ())
-    d_model: Positive = hf("hidden_size", "hidden_dim", absent=1024)
-    n_ff_multiples: Positive = hf("feedforward_mult", absent=4)  # of d_model, in an MLP
-    n_heads: Positive = hf("num_attention_heads", "num_heads", absent=8)
+    d_model: Positive = hf("hidden_size", "hidden_dim")
+    n_ff_multiples: Positive = hf("feedforward_mult")  # of d_model, in an MLP
+    n_heads: Positive = hf("num_attention_heads", "num_heads")
     d_head: Positive = hf("dim_head", absent=floor_d_model_per_head, null=floor_d_model_per_head)
-    n_characters: Positive = hf("output_dim", absent=42)
-    chunk: Positive = hf("context_size", absent=200)  # frames that see one another
-    farthest: Positive = hf("max_pos_emb", absent=512)
-    d_conv: Positive = hf("conv_kernel_size", absent=15)
-    n_conv_multiples: Positive = hf("conv_expansion_factor", absent=2)  # of d_model, in a convolution
+    n_characters: Positive = hf("output_dim")
+    chunk: Positive = hf("context_size")  # frames that see one another
+    farthest: Positive = hf("max_pos_emb")
+    d_conv: Positive = hf("conv_kernel_size")
+    n_conv_multiples: Positive = hf("conv_expansion_factor")  # of d_model, in a convolution
 
     def forward(c, frames: Data) -> Data:
         """Log-mel frames [frames, n_mels] to states [frames, d_model]."""
@@ -134,6 +136,8 @@ class GraniteEars(Sizes):
 class GraniteQFormer(Blip2QFormer):
     """Queries meet a sound."""
 
+    config_class = "Blip2QFormerConfig"
+
     section = "projector_config"
 
 
@@ -150,8 +154,8 @@ class GraniteSpeech(AudioLanguageModel):
 
     audio: GraniteEars
     qformer: GraniteQFormer
-    window: Positive = hf("window_size", absent=15)
-    downsampling: Positive = hf("downsample_rate", absent=5)
+    window: Positive = hf("window_size")
+    downsampling: Positive = hf("downsample_rate")
     n_queries: Positive = derived(queries_per_window)
 
     audio_token = setting("audio_token_id", "audio_token_index", default=49155)
@@ -182,6 +186,8 @@ class GraniteSpeech(AudioLanguageModel):
 
 class GranitePlusEars(GraniteEars):
     """States of some layers stand beside those of the last one."""
+
+    config_class = "GraniteSpeechPlusEncoderConfig"
 
     early_states: Indices = hf("cat_hidden_layers", absent=(), null=())  # by the number of layers before them
 

@@ -38,14 +38,13 @@ class GraniteMoe(AttentionDecoder):
         not_null("embedding_multiplier", "residual_multiplier", "logits_scaling"),
     )
     moe_names: ClassVar[tuple[str, str, str]] = RELEASED
-    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_expert: Natural = hf("intermediate_size", absent=11008)
-    n_routed_experts: Positive = hf("num_local_experts", absent=8)
-    n_active_experts: Natural = hf(absent=2)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_expert: Natural = hf("intermediate_size")
+    n_routed_experts: Positive = hf("num_local_experts")
+    n_active_experts: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     embedding_scale = setting("embedding_multiplier", default=1.0)
     residual_scale = setting("residual_multiplier", default=1.0)
@@ -78,7 +77,7 @@ class GraniteMoeShared(GraniteMoe):
     gguf = "granitemoe"
     is_section_type = True
 
-    d_shared_expert: Natural = hf("shared_intermediate_size", absent=0)
+    d_shared_expert: Natural = hf("shared_intermediate_size")
 
     def feed_forward(c, x: Data) -> Data:
         return shared_moe(c, x, c.moe_names)

@@ -44,7 +44,7 @@ class GraniteMoeSWA(GraniteMoeShared):
 
     layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[i % 4 > 0] for i in per_layer(c)), null=ABSENT)
     unrotated_layers: Indices = derived(without_positions)
-    window: Positive = hf(absent=128)
+    window: Positive = hf()
 
     bases = setting("layer_rope_theta", default=None)
 

@@ -15,12 +15,12 @@ class Helium(AttentionDecoder):
     task_heads = "GENERIC"
     rotated = "d_head"
     conditions = (padding_in_table(3),)
-    defaults = {"vocab_size": 48000, "d_model": 2560, "n_layers": 24, "n_heads": 20, "n_kv_heads": 20, "d_head": 128}
+    defaults = {"d_head": 128}
 
-    d_ff: Natural = hf(absent=7040)
-    qkv_bias: Flag = hf("attention_bias", absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf()
+    qkv_bias: Flag = hf("attention_bias")
+    mlp_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-8)
     rope = rotary(100_000, positions=4096)

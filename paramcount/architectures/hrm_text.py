@@ -45,16 +45,15 @@ class HrmText(Decoder):
     linear_by_component = False
     rotated = "d_head"
     conditions = (padding_in_table(None), not_null("num_hidden_layers"))
-    defaults = {"vocab_size": 151808, "d_model": 1536}
 
     n_layers: Natural = hf("num_layers_per_stack", "num_hidden_layers", absent=16, null=ABSENT)
     cycles: Words = derived(cycles)
-    n_heads: Positive = hf(absent=12)
-    d_head: Positive = hf(absent=128)
-    d_ff: Natural = hf(absent=4096)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    n_heads: Positive = hf()
+    d_head: Positive = hf()
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     embedding_scale = setting("embedding_scale", default=read_embedding_scale)
 

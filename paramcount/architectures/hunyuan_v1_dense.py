@@ -30,13 +30,12 @@ class HunYuanDenseV1(AttentionDecoder):
     rotated = "d_head"
     conditions = (padding_in_table(0),)
     required_keys = ("rope_scaling.factor",)  # of dynamic scaling
-    defaults = {"vocab_size": 290943, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf()  # the reference has no default and derives none
-    d_ff: Natural = hf(absent=11008)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = setting(default=rope_with_alpha)

@@ -63,16 +63,15 @@ class HunYuanMoEV1(AttentionDecoder):
     linear_routers = (".gate.wg.weight",)
     rotated = "d_head"
     conditions = (padding_in_table(0),)
-    defaults = {"vocab_size": 290943, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf()  # the reference has no default and derives none
-    d_expert: Natural = hf("intermediate_size", absent=11008)
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=1)
+    d_expert: Natural = hf("intermediate_size")
+    n_routed_experts: Positive = hf("num_local_experts", "num_experts")
     n_active_experts: Natural = derived(lambda js, c: max(visited(js, c)))  # in the layer with the most
     active_by_layer: Indices = derived(lambda js, c: () if len(set(visited(js, c))) == 1 else visited(js, c))
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = setting(default=stretched_rope)

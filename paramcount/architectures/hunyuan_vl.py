@@ -94,10 +94,10 @@ class HunYuanVLText(HunYuanDenseV1):
     base_model = "HunYuanVLTextModel"
     conditions = (padding_in_table(0, "pad_id"),)
 
-    vocab_size: Positive = hf("org_vocab_size", "vocab_size", absent=290943)
+    vocab_size: Positive = hf("org_vocab_size", "vocab_size")
     d_head: Positive = hf("attention_head_dim", "head_dim")
     n_axes: Positive = derived(count_axes)
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     rope = setting(default=read_rope)
     axes = setting(default=read_axes)
@@ -117,14 +117,15 @@ class HunYuanVLText(HunYuanDenseV1):
 class HunYuanVLVision(VisionEncoder):
     """`n_positions`: of a grid as large as the largest image, and of a class token that there is not."""
 
+    config_class = "HunYuanVLVisionConfig"
+
     section = "vision_config"
     unused_keys = ("text_hidden_size", "out_hidden_size", "num_key_value_heads")
-    defaults = {"d_model": 1152, "n_layers": 27, "n_heads": 16, "d_ff": 4304}
 
-    n_heads: Positive = hf("attention_heads", "num_attention_heads", absent=16)
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=16)
-    merge_size: Positive = hf("spatial_merge_size", absent=2)
+    n_heads: Positive = hf("attention_heads", "num_attention_heads")
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
+    merge_size: Positive = hf("spatial_merge_size")
     n_positions: Positive = derived(lambda js, c: (js.get("max_image_size", 2048) // c["patch_size"]) ** 2 + 1)
 
     norm_eps = setting("layer_norm_eps", "rms_norm_eps", default=1e-5)

@@ -29,17 +29,17 @@ class HYV3(AttentionDecoder):
     modules = {".router.gate": (".gate",)}
     rotated = "d_head"
     conditions = (padding_in_table(None),)
-    defaults = {"vocab_size": 120832, "d_model": 4096, "n_layers": 80, "n_heads": 64, "n_kv_heads": 8, "d_head": 128}
+    defaults = {"d_head": 128}
 
-    d_ff: Natural = hf(absent=13312)
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(dense_by_type(lambda js, c: (0,), checked=False))
-    d_expert: Natural = hf(absent=1536)
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=192, null=unused)
-    n_active_experts: Natural = hf(absent=8, null=unused)
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("num_local_experts", "num_experts", null=unused)
+    n_active_experts: Natural = hf(null=unused)
     d_shared_expert: Natural = derived(shared_width)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)  # of the dense layers and the shared experts
-    tie_word_embeddings: Flag = hf(absent=False)
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()  # of the dense layers and the shared experts
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(11_158_840, positions=131072)

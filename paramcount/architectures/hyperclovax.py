@@ -18,7 +18,7 @@ class HyperClovaX(Llama):
     reference = "HyperCLOVAXForCausalLM"
     is_section_type = True
 
-    post_norm: Flag = hf("use_post_norm", absent=True)
+    post_norm: Flag = hf("use_post_norm")
 
     embedding_multiplier = setting("embedding_multiplier", default=1.0)
     residual_multiplier = setting("residual_multiplier", default=1.0)

@@ -40,10 +40,10 @@ class IBert(MaskedEncoder):
     has_other_linear_layers = True  # QuantLinear is no linear layer to those who look for these
     linear_by_component = False
 
-    d_ff: Positive = hf(absent=3072)  # ranges are found in it
-    n_token_types: Positive = hf("type_vocab_size", absent=2)
+    d_ff: Positive = hf()  # ranges are found in it
+    n_token_types: Positive = hf("type_vocab_size")
     pooled: Flag = derived(class_ends("Model", "ForMultipleChoice"))
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     first_position = setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
     rounding = setting(default=full_precision)

@@ -1,7 +1,5 @@
 """Idefics: Llama's layers, in front of some of which gated cross-attention looks at an image, after Flamingo."""
 
-from typing import ClassVar
-
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
     Data,
@@ -64,9 +62,9 @@ def has_a_known_start(js: ConfigJson, c: FieldValues) -> None:
 class IdeficsVision(ClipVision):
     """CLIP's encoder."""
 
-    defaults: ClassVar = {"n_layers": 32, "n_heads": 16, "d_ff": 5120, "patch_size": 14}
+    config_class = "IdeficsVisionConfig"
 
-    d_model: Positive = hf("hidden_size", "embed_dim", absent=768)
+    d_model: Positive = hf("hidden_size", "embed_dim")
 
     activation = setting("hidden_act", default="gelu")
 
@@ -74,13 +72,15 @@ class IdeficsVision(ClipVision):
 class IdeficsPerceiver(Sizes):
     """Latents that attend to the patches and to one another. Source: arXiv:2204.14198, section 3.1."""
 
+    config_class = "IdeficsPerceiverConfig"
+
     section = "perceiver_config"
 
-    n_latents: Positive = hf("resampler_n_latents", absent=64)
-    n_layers: Natural = hf("resampler_depth", absent=6)
-    n_heads: Positive = hf("resampler_n_heads", absent=16)
-    d_head: Positive = hf("resampler_head_dim", absent=96)
-    qk_norm: Flag = hf("qk_layer_norms_perceiver", absent=False)
+    n_latents: Positive = hf("resampler_n_latents")
+    n_layers: Natural = hf("resampler_depth")
+    n_heads: Positive = hf("resampler_n_heads")
+    d_head: Positive = hf("resampler_head_dim")
+    qk_norm: Flag = hf("qk_layer_norms_perceiver")
 
     def resample(c, patches: Data) -> Data:
         """[patches, d] to [n_latents, d]."""
@@ -119,18 +119,17 @@ class Idefics(AttentionDecoder):
         one_of("alpha_type", ("float", "vector"), "float"),
         has_a_known_start,
     )
-    defaults: ClassVar = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = derived(lambda js, c: c["n_heads"])
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=11008)
-    n_additional: Natural = hf("additional_vocab_size", absent=0)
-    interval: Positive = hf("cross_layer_interval", absent=1)
+    d_ff: Natural = hf()
+    n_additional: Natural = hf("additional_vocab_size")
+    interval: Positive = hf("cross_layer_interval")
     crossings: Indices = derived(crossings)
-    qk_norm: Flag = hf("qk_layer_norms", absent=False)
+    qk_norm: Flag = hf("qk_layer_norms")
     vector_gates: Flag = derived(lambda js, c: js.get("alpha_type", "float") == "vector")
-    has_perceiver: Flag = hf("use_resampler", absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    has_perceiver: Flag = hf("use_resampler")
+    tie_word_embeddings: Flag = hf()
 
     vision: IdeficsVision
     perceiver: IdeficsPerceiver

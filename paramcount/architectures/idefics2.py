@@ -21,18 +21,20 @@ def has_enough_heads(js: ConfigJson, c: FieldValues) -> None:
 
 
 class Idefics2Vision(Idefics3Vision):
+    config_class = "Idefics2VisionConfig"
     defaults = {"d_model": 768, "n_heads": 12}
 
 
 class Idefics2Perceiver(Sizes):
+    config_class = "Idefics2PerceiverConfig"
     section = "perceiver_config"
     conditions = (has_enough_heads,)
 
-    n_latents: Positive = hf("resampler_n_latents", absent=64)
-    n_layers: Natural = hf("resampler_depth", absent=3)
-    n_heads: Positive = hf("resampler_n_heads", absent=16)
-    n_kv_heads: Positive = hf("num_key_value_heads", absent=4)
-    d_head: Positive = hf("resampler_head_dim", absent=96)
+    n_latents: Positive = hf("resampler_n_latents")
+    n_layers: Natural = hf("resampler_depth")
+    n_heads: Positive = hf("resampler_n_heads")
+    n_kv_heads: Positive = hf("num_key_value_heads")
+    d_head: Positive = hf("resampler_head_dim")
 
     activation = setting("hidden_act", default="silu")
 

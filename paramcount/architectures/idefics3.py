@@ -15,8 +15,9 @@ from paramcount.sizes.sections import Sections
 class Idefics3Vision(SiglipVision):
     """Positions are those of an image of the largest size; smaller ones are not supported."""
 
+    config_class = "SmolVLMVisionConfig"
+
     conditions = ()
-    defaults = {"d_model": 1152, "n_heads": 16, "patch_size": 32}
 
     pooling_head: Flag = derived(lambda js, c: False)
 
@@ -34,7 +35,7 @@ class Idefics3(Multimodal):
     unused_keys = ("/text_config.perceiver_config",)  # SmolVLM's releases kept it from Idefics 2
 
     vision: Idefics3Vision
-    merge_size: Positive = hf("scale_factor", absent=2)
+    merge_size: Positive = hf("scale_factor")
 
     image_token = setting("image_token_id", default=128257)
 

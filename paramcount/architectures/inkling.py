@@ -14,11 +14,13 @@ from paramcount.sizes import Positive, Sizes, hf, setting
 class InklingAudio(Sizes):
     """Log-mel frames of which each value is one of so many levels."""
 
+    config_class = "InklingAudioConfig"
+
     section = "audio_config"
     unused_keys = ("text_hidden_size",)
 
-    n_mels: Positive = hf("num_codebooks", "n_mel_bins", absent=80)
-    n_levels: Positive = hf("codebook_size", "mel_vocab_size", absent=256)
+    n_mels: Positive = hf("num_codebooks", "n_mel_bins")
+    n_levels: Positive = hf("codebook_size", "mel_vocab_size")
 
     def encode(c, levels: Data, d_out: Any) -> Data:
         x = sum_of_streams(lookup_by_column(levels, "encoder.weight", "embedding", c.n_levels, d_out))

@@ -27,16 +27,16 @@ from paramcount.sizes.setting_fields import axial_rope
 class Inkling2Vision(VisionEncoder):
     """`n_positions`: rows and columns of the grid of learned positions."""
 
-    defaults = {"d_model": 1024, "n_layers": 23, "n_heads": 16}
+    config_class = "Inkling2VisionConfig"
 
     d_ff: Natural = hf(absent=times_mlp_ratio(4.0), null=ABSENT)
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("native_patch_size", "patch_size", absent=20)
-    merge_size: Positive = hf("adapter_merge_size", "spatial_merge_size", absent=2)
-    n_positions: Positive = hf("posemb_grid_size", absent=32)
-    d_projector: Positive = hf("projection_hidden_dim", absent=4096)
-    projector_bias: Flag = hf("projector_bias", absent=False)
-    d_out: Positive = hf("text_hidden_size", absent=4608)
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("native_patch_size", "patch_size")
+    merge_size: Positive = hf("adapter_merge_size", "spatial_merge_size")
+    n_positions: Positive = hf("posemb_grid_size")
+    d_projector: Positive = hf("projection_hidden_dim")
+    projector_bias: Flag = hf("projector_bias")
+    d_out: Positive = hf("text_hidden_size")
 
     norm_eps = setting("layer_norm_eps", default=1e-5)
     rope = setting(default=axial_rope)

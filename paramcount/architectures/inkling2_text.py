@@ -70,14 +70,11 @@ class Inkling2Text(InklingBody):
         *("attn_queries", "mlp_queries", "output_query"),
     )
     unused_keys = ("log_scaling_n_floor",)
-    defaults = {
-        "d_model": 4608, "n_layers": 48, "n_heads": 48, "n_sliding_heads": 48, "n_sliding_kv_heads": 8, "window": 1024,
-    }  # fmt: skip
 
     opening_layers: Indices = derived(opening)
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=384)
-    n_active_experts: Natural = hf(absent=8)
-    d_expert: Natural = hf("intermediate_size", "moe_intermediate_size", absent=2304)
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts")
+    n_active_experts: Natural = hf()
+    d_expert: Natural = hf("intermediate_size", "moe_intermediate_size")
 
     norm_eps = setting("rms_norm_eps", default=1e-6)
     scoring = setting("scoring_func", default="sigmoid")

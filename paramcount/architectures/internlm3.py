@@ -14,12 +14,12 @@ class InternLM3(Llama):
     is_section_type = True
 
     conditions = (padding_in_table(2),)
-    defaults = {"vocab_size": 128512, "n_layers": 48, "d_ff": 10240}
+    defaults = {"vocab_size": 128512, "n_layers": 48}
 
-    n_kv_heads: Positive = hf(absent=2, null=equal_to("n_heads"))
-    d_head: Positive = hf(absent=128, null=d_model_per_head)
-    attention_bias: Flag = hf("qkv_bias", "attention_bias", absent=False)
-    mlp_bias: Flag = hf("bias", "mlp_bias", absent=False)
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
+    d_head: Positive = hf(null=d_model_per_head)
+    attention_bias: Flag = hf("qkv_bias", "attention_bias")
+    mlp_bias: Flag = hf("bias", "mlp_bias")
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=32768)

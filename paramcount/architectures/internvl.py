@@ -65,24 +65,24 @@ class InternVisionLayers(VisionEncoder):
 
 
 class InternVision(InternVisionLayers):
+    config_class = "InternVLVisionConfig"
     conditions = (one_of("norm_type", ("layer_norm", "rms_norm"), "layer_norm"),)
     layer_names = ("layernorm_before", "layernorm_after", "lambda_1", "lambda_2")
     layers_name: ClassVar[str] = "encoder.layer.{layer}."
     table_names: ClassVar[tuple[str, str, str]] = (  # of patches, class token and positions
         "embeddings.patch_embeddings.projection", "embeddings.cls_token", "embeddings.position_embeddings",
     )  # fmt: skip
-    defaults = {"d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 
-    n_channels: Positive = hf("num_channels", absent=3)
+    n_channels: Positive = hf("num_channels")
     patch_height: Positive = derived(patch(0))
     patch_width: Positive = derived(patch(1))
     n_patches: Natural = derived(n_patches)
-    attention_bias: Flag = hf(absent=False)
-    qk_norm: Flag = hf("use_qk_norm", absent=False)
+    attention_bias: Flag = hf()
+    qk_norm: Flag = hf("use_qk_norm")
     norm_bias: Flag = derived(lambda js, c: js.get("norm_type", "layer_norm") == "layer_norm")
     last_norm: Flag = derived(lambda js, c: not js.get("use_mean_pooling", True))
-    mask_token: Flag = hf("use_mask_token", absent=False)
-    absolute_positions: Flag = hf("use_absolute_position_embeddings", absent=True)
+    mask_token: Flag = hf("use_mask_token")
+    absolute_positions: Flag = hf("use_absolute_position_embeddings")
 
     def forward(c, pixels: Data, states: States | None = None) -> Data:
         """One image to vectors of the class token and the patches. `states`: those of some layers instead."""

@@ -36,6 +36,8 @@ def no_adapters(js: ConfigJson, c: FieldValues) -> None:
 class InternViT(InternVisionLayers):
     """Source: configuration_intern_vit.py of OpenGVLab/InternViT-6B-448px-V1-5."""
 
+    config_class = "InternVLVisionConfig"
+
     conditions = (one_of("norm_type", ("layer_norm", "rms_norm"), "rms_norm"),)
     layer_names = ("norm1", "norm2", "ls1", "ls2")
     defaults = {"d_model": 3200, "n_layers": 48, "n_heads": 25, "d_ff": 12800}
@@ -97,10 +99,11 @@ class SkyworkChat(InternVLChat):
 class QianfanOCRVision(InternVision):
     """InternVL's encoder with the names of InternVL as released."""
 
+    config_class = "QianfanOCRVisionConfig"
+
     layer_names = InternViT.layer_names
     layers_name = "encoder.layers.{layer}."
     table_names = ("embeddings.patch_embedding", "embeddings.class_embedding", "embeddings.position_embedding")
-    defaults = {"attention_bias": True}
 
     def attend(c, x: Data) -> Data:
         q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.attention_bias)

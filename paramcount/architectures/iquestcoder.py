@@ -22,10 +22,10 @@ class IQuestCoder(Llama):
     is_section_type = True
 
     conditions = (plain_attention, padding_in_table(None))
-    defaults = {"vocab_size": 76800, "d_model": 5120, "n_layers": 80, "n_heads": 40, "d_ff": 27648}
+    defaults = {"vocab_size": 76800, "d_model": 5120, "n_layers": 80, "n_heads": 40}
 
-    n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
-    d_head: Positive = hf(absent=128, null=d_model_per_head)
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
+    d_head: Positive = hf(null=d_model_per_head)
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=131072)

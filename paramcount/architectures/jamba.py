@@ -67,24 +67,23 @@ class Jamba(Decoder):
         no_key("layer_types", "layers_block_type", "layers_num_experts"),
         experts_are_numbered,
     )
-    defaults = {"vocab_size": 65536, "d_model": 4096, "n_layers": 32}
 
     layer_types: Words = derived(kinds)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=8)
+    n_heads: Positive = hf()
+    n_kv_heads: Positive = hf()
     d_head: Positive = hf(absent=d_model_per_head, null=if_no_attention)
-    d_ff: Natural = hf(absent=14336)
+    d_ff: Natural = hf()
     d_expert: Natural = derived(equal_to("d_ff"))
-    n_routed_experts: Natural = hf("num_local_experts", "num_experts", absent=16, null=any_without_experts)
-    n_active_experts: Natural = hf(absent=2)
+    n_routed_experts: Natural = hf("num_local_experts", "num_experts", null=any_without_experts)
+    n_active_experts: Natural = hf()
     dense_layers: Indices = derived(dense)
     d_inner: Positive = derived(expand_d_model("mamba_expand"))
-    d_state: Positive = hf(absent=16)
-    d_conv: Positive = hf(absent=4)
+    d_state: Positive = hf()
+    d_conv: Positive = hf()
     dt_rank: Positive = derived(dt_rank("mamba_dt_rank"))
-    conv_bias: Flag = hf(absent=True)
-    mixer_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    conv_bias: Flag = hf()
+    mixer_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     kinds = layers_by_type_and_mlp
 

@@ -3,7 +3,7 @@
 Source: arXiv:2410.13848, section 3.1; arXiv:2501.17811, section 2.1.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.flow import (
     Data,
@@ -39,15 +39,15 @@ def n_patches(js: ConfigJson, c: FieldValues) -> int:
 class JanusVision(VisionEncoder):
     """SigLIP's layers. With more than one head, the reference cannot norm queries and keys."""
 
-    defaults = {"d_model": 1024, "n_layers": 24, "n_heads": 16}
+    config_class = "JanusVisionConfig"
 
     d_ff: Natural = derived(times_mlp_ratio(4.0))
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=16)
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
     n_patches: Natural = derived(n_patches)
-    attention_bias: Flag = hf(absent=True)
-    qk_norm: Flag = hf("use_qk_norm", absent=False)
-    d_projected: Positive = hf("projection_dim", absent=2048)
+    attention_bias: Flag = hf()
+    qk_norm: Flag = hf("use_qk_norm")
+    d_projected: Positive = hf("projection_dim")
     hidden: Indices = hidden_matrices("depth")
 
     def forward(c, pixels: Data) -> Data:
@@ -71,12 +71,13 @@ class JanusVision(VisionEncoder):
 class JanusVqVae(VqGan):
     """The codes of an image that is written, and how the language model reads and writes them."""
 
-    unused_keys = ("num_patches",)
-    defaults: ClassVar = {"d_code": 8, "n_codes": 16384}
+    config_class = "JanusVQVAEConfig"
 
-    d_projected: Positive = hf("projection_dim", absent=2048)
+    unused_keys = ("num_patches",)
+
+    d_projected: Positive = hf("projection_dim")
     hidden: Indices = hidden_matrices("num_hidden_layers")
-    d_language: Positive = hf("image_token_embed_dim", absent=2048)
+    d_language: Positive = hf("image_token_embed_dim")
 
     activation = setting("hidden_act", default="gelu")
 

@@ -19,15 +19,14 @@ class JetMoe(Decoder):
     unused_keys = ("num_attention_heads",)
     rotated = "d_head"
     conditions = (padding_in_table(None),)
-    defaults = {"vocab_size": 32000, "d_model": 2048, "n_layers": 12}
 
-    n_kv_heads: Positive = hf(absent=16)
-    d_head: Positive = hf("head_dim", "kv_channels", absent=128)
-    d_expert: Natural = hf("intermediate_size", absent=5632)
-    n_routed_experts: Positive = hf("num_local_experts", absent=8)
-    n_active_experts: Natural = hf(absent=2)
+    n_kv_heads: Positive = hf()
+    d_head: Positive = hf("head_dim", "kv_channels")
+    d_expert: Natural = hf("intermediate_size")
+    n_routed_experts: Positive = hf("num_local_experts")
+    n_active_experts: Natural = hf()
     n_heads: Positive = derived(lambda js, c: c["n_kv_heads"] * c["n_active_experts"])
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("activation_function", default="silu")
     rope = rotary(positions=4096)

@@ -47,12 +47,11 @@ class JinaEmbeddingsV3(PositionlessEncoder):
     matrices: ClassVar[tuple[str, str]] = ("mixer.Wqkv", "mixer.out_proj")
     norms: ClassVar[tuple[str, str, str]] = ("emb_ln", "norm1", "norm2")  # of embeddings, attention, MLP
     attention_bias: ClassVar[bool] = True
-    defaults = {"vocab_size": 250002, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 
     d_head: Positive = hf(absent=d_model_per_head)
-    n_token_types: Positive = hf(absent=1)
+    n_token_types: Positive = hf()
     pooled: Flag = derived(class_ends("Model"))
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("layer_norm_eps", default=1e-5)
     rope = rotary(20_000, 8194)
@@ -99,9 +98,8 @@ class Gte(JinaEmbeddingsV3):
     layers_name = "encoder.layer"
     matrices = ("attention.qkv_proj", "attention.o_proj")
     norms = ("embeddings.LayerNorm", "attn_ln", "mlp_ln")
-    defaults = {"vocab_size": 250048, "d_model": 768, "n_layers": 12, "n_heads": 12, "d_ff": 3072}
 
-    n_token_types: Natural = hf(absent=1)
+    n_token_types: Natural = hf()
     has_segments: Flag = derived(lambda js, c: c["n_token_types"] > 0)
     pooled: Flag = derived(class_ends("ForSequenceClassification"))
 
@@ -147,10 +145,9 @@ class NomicBert(JinaEmbeddingsV3):
     }
     matrices = ("attn.Wqkv", "attn.out_proj")
     attention_bias = False
-    defaults = {"vocab_size": 30528, "d_model": 768, "n_layers": 12, "n_heads": 12, "d_ff": 3072}
 
     d_head: Positive = hf(absent=d_model_per_head, null=d_model_per_head)
-    n_token_types: Positive = hf(absent=2)
+    n_token_types: Positive = hf()
     pooled: Flag = derived(class_ends("ForSequenceClassification"))
     tie_word_embeddings: Flag = hf(absent=True, null=False)
 

@@ -59,27 +59,24 @@ class KimiLinear(RoutedLatentDecoder):
     }
     modules = {".block_sparse_moe.experts": (".mlp.experts",), ".block_sparse_moe.gate": (".mlp.gate",)}
     conditions = (padding_in_table(163839), latent_heads, grouped_routing(1, 1, ("num_expert_group", "n_group")))
-    defaults = {"vocab_size": 163840, "d_model": 2304, "n_layers": 27}
 
     layer_types: Words = hf(absent=listed, null=ABSENT)
-    n_heads: Positive = hf(absent=32)
+    n_heads: Positive = hf()
     d_q_lora: Positive | None = hf(absent=None)
-    d_kv_lora: Positive = hf(absent=512)
-    d_nope: Positive = hf(absent=128)
-    d_rope: Positive = hf(absent=64)  # as wide as the part that other latent attentions rotate
-    d_v: Positive = hf(absent=128, null=if_no_attention)
-    n_linear_heads: Positive = hf("linear_attn_config.num_heads", "linear_num_heads", absent=32)
-    d_linear_head: Positive = hf("linear_attn_config.head_dim", "linear_head_dim", absent=128)
-    d_conv: Positive = hf("linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim", absent=4)
-    d_ff: Natural = hf(absent=9216)
+    d_kv_lora: Positive = hf()
+    d_nope: Positive = hf()
+    d_rope: Positive = hf()  # as wide as the part that other latent attentions rotate
+    d_v: Positive = hf(null=if_no_attention)
+    n_linear_heads: Positive = hf("linear_attn_config.num_heads", "linear_num_heads")
+    d_linear_head: Positive = hf("linear_attn_config.head_dim", "linear_head_dim")
+    d_conv: Positive = hf("linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim")
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(dense_by_type(first_dense(1)))
-    d_expert: Natural = hf(absent=1024)
-    n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=256, null=unused)
-    n_active_experts: Natural = hf("num_experts_per_token", "num_experts_per_tok", absent=8, null=unused)
-    n_shared_experts: Natural = hf(
-        "num_shared_experts", "n_shared_experts", absent=1, null=needed("num_shared_experts")
-    )
-    attention_bias: Flag = hf(absent=False)
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("num_experts", "num_local_experts", null=unused)
+    n_active_experts: Natural = hf("num_experts_per_token", "num_experts_per_tok", null=unused)
+    n_shared_experts: Natural = hf("num_shared_experts", "n_shared_experts", null=needed("num_shared_experts"))
+    attention_bias: Flag = hf()
 
     routing_bias = "block_sparse_moe.gate.e_score_correction_bias"
     norm_eps = setting("rms_norm_eps", default=1e-5)

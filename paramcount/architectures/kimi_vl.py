@@ -79,7 +79,7 @@ class KimiK25(Kimi):
     }
     projector = ("proj.0", "proj.2")
 
-    d_projection: Positive = hf("projection_hidden_size", absent=1152)
+    d_projection: Positive = hf("projection_hidden_size")
 
     image_token = setting("image_token_id", default=163605)
     norm_eps = setting("projection_layer_norm_eps", default=1e-5)

@@ -19,15 +19,15 @@ class Kolibri1(AttentionDecoder):
     is_section_type = True
     rotated = "d_head"
     conditions = (padding_in_table(None),)
-    defaults = {"vocab_size": 128000, "d_model": 2560, "n_layers": 50, "n_heads": 48, "n_kv_heads": 4, "d_head": 128}
+    defaults = {"d_head": 128}
 
     layer_types: Words = hf(absent=full_every(5), null=ABSENT)
-    window: Positive = hf(absent=513)
-    d_expert: Natural = hf(absent=512)
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=384)
-    n_active_experts: Natural = hf(absent=6)
-    d_shared_expert: Natural = hf("shared_expert_intermediate_size", absent=512)
-    tie_word_embeddings: Flag = hf(absent=False)
+    window: Positive = hf()
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("num_local_experts", "num_experts")
+    n_active_experts: Natural = hf()
+    d_shared_expert: Natural = hf("shared_expert_intermediate_size")
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary(positions=262144)
     norm_topk_prob = setting("norm_topk_prob", default=False)

@@ -61,12 +61,12 @@ class KosmosText(Decoder):
     conditions: ClassVar[tuple[Condition, ...]] = (counts_from_padding, padding_inside(1), positions_from(0))
     unused_keys = ("max_position_embeddings",)
 
-    vocab_size: Positive = hf(absent=65037)
-    d_model: Positive = hf("hidden_size", "embed_dim", absent=2048)
-    n_layers: Natural = hf("num_hidden_layers", "layers", absent=24)
-    n_heads: Positive = hf("num_attention_heads", "attention_heads", absent=32)
+    vocab_size: Positive = hf()
+    d_model: Positive = hf("hidden_size", "embed_dim")
+    n_layers: Natural = hf("num_hidden_layers", "layers")
+    n_heads: Positive = hf("num_attention_heads", "attention_heads")
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf("ffn_dim", absent=8192)
+    d_ff: Natural = hf("ffn_dim")
     tie_word_embeddings: Flag = derived(tied_anywhere, at_root=True)
 
     names = ("embed_tokens", "layers", "layer_norm")
@@ -103,15 +103,17 @@ class KosmosText(Decoder):
 class Kosmos2Text(KosmosText):
     """Its cross-attention, if config.json asks for it, has nothing to attend to."""
 
-    cross_attention: Flag = hf("add_cross_attention", absent=False)
+    config_class = "Kosmos2TextConfig"
+
+    cross_attention: Flag = hf("add_cross_attention")
 
 
 class Kosmos25Text(KosmosText):
     """Another embedding says which tokens belong to the image."""
 
-    defaults = {"vocab_size": 108481, "d_model": 1536, "n_heads": 16, "d_ff": 6144}
+    config_class = "Kosmos2_5TextConfig"
 
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     inner_norm = False
 
@@ -124,7 +126,7 @@ class Kosmos25Text(KosmosText):
 class Kosmos2Vision(GitVision):
     """CLIP's, all of whose vectors are normed."""
 
-    defaults = {"d_model": 1024, "d_ff": 4096, "n_layers": 24, "n_heads": 16, "patch_size": 14}
+    config_class = "Kosmos2VisionConfig"
 
     prefix: ClassVar[str] = "vision_model.model."
 
@@ -135,15 +137,17 @@ class Kosmos2Vision(GitVision):
 class Kosmos25Vision(PatchEncoder):
     """Pix2Struct's encoder."""
 
+    config_class = "Kosmos2_5VisionConfig"
+
     prefix = "vision_model."
     scale = None
 
-    d_model: Positive = hf(absent=1536)
-    n_layers: Natural = hf(absent=18)
-    n_heads: Positive = hf(absent=24)
-    d_head: Positive = hf("head_dim", absent=64)
-    d_ff: Natural = hf("intermediate_size", absent=3968)
-    n_positions: Positive = hf("max_num_patches", absent=4096)
+    d_model: Positive = hf()
+    n_layers: Natural = hf()
+    n_heads: Positive = hf()
+    d_head: Positive = hf("head_dim")
+    d_ff: Natural = hf("intermediate_size")
+    n_positions: Positive = hf("max_num_patches")
 
 
 class Kosmos2(Sizes):
@@ -156,7 +160,7 @@ class Kosmos2(Sizes):
 
     vision: Kosmos2Vision
     text: Kosmos2Text
-    n_queries: Positive = hf("latent_query_num", absent=64)
+    n_queries: Positive = hf("latent_query_num")
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         places = given("image places", "tokens", default=0)  # 1 for tokens that stand for the image
@@ -207,7 +211,7 @@ class Kosmos25(Kosmos2):
 
     vision: Kosmos25Vision  # type: ignore[assignment]
     text: Kosmos25Text  # type: ignore[assignment]
-    n_queries: Positive = hf("latent_query_num", absent=2048)
+    n_queries: Positive = hf("latent_query_num")
 
     def segments(c) -> tuple[Data, ...]:
         return (given("segments", "tokens", default=0),)

@@ -58,14 +58,14 @@ class KyutaiSpeechToText(Moshi):
     unused_keys = ("frame_size",)
     larger: ClassVar[tuple[str, ...]] = ()
     conditions = (codebooks_are_the_codecs, padding_is_a_row, first_code_is_a_row)
-    defaults = {"vocab_size": 4001, "d_model": 2048, "n_layers": 48, "n_heads": 32}
+    defaults = {"vocab_size": 4001, "d_model": 2048, "n_layers": 48}
     float32 = ("codec_model",)
     names = ("embed_tokens.embed_tokens", "layers", "norm")
 
     d_ff: Natural = derived(half_of(11264))
-    window: Positive = hf(absent=375)
-    n_codes: Positive = hf("codebook_vocab_size", absent=2049)
-    tie_word_embeddings: Flag = hf(absent=False)
+    window: Positive = hf()
+    n_codes: Positive = hf("codebook_vocab_size")
+    tie_word_embeddings: Flag = hf()
     codec: Mimi
 
     rope = rotary(positions=750)

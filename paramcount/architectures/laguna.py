@@ -62,26 +62,25 @@ class Laguna(Decoder):
     is_section_type = True
     reference_names = {".shared_expert.": ".shared_experts."}
     conditions = (weighs_outputs, padding_in_table(None))
-    defaults = {"vocab_size": 100352, "d_model": 2048, "n_layers": 40}
 
     n_layers: Positive = hf()  # the reference needs one
-    n_heads: Positive = hf(absent=48)
+    n_heads: Positive = hf()
     heads_by_layer: Indices = derived(heads_by_layer)
-    n_kv_heads: Positive = hf(absent=8)
-    d_head: Positive = hf(absent=128)
+    n_kv_heads: Positive = hf()
+    d_head: Positive = hf()
     layer_types: Words = hf(absent=lambda js, c: tuple(SLIDING[1] for _ in per_layer(c)), null=ABSENT)
-    window: Positive = hf(absent=512)
+    window: Positive = hf()
     d_rope: Natural = derived(rotary_width_of(SLIDING[1], 0.5, 1.0))
     d_rope_sliding: Natural = derived(rotary_width_of(SLIDING[0], 1.0, 1.0))
-    d_ff: Natural = hf(absent=8192)
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(dense_by_type(lambda js, c: (0,)))
-    d_expert: Natural = hf(absent=512)
-    n_routed_experts: Positive = hf("num_experts", absent=256)
-    n_active_experts: Natural = hf(absent=8)
-    d_shared_expert: Natural = hf("shared_expert_intermediate_size", absent=512)
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("num_experts")
+    n_active_experts: Natural = hf()
+    d_shared_expert: Natural = hf("shared_expert_intermediate_size")
     gate_per_head: Flag = derived(gate_for_each_head)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary_of(SLIDING[1], ROPES, 131072, share=1.0)
     rope_sliding = rotary_of(SLIDING[0], ROPES, 131072, share=1.0)

@@ -24,9 +24,9 @@ class LayoutLM(MaskedEncoder):
     prefix = "layoutlm."
     pooled: ClassVar[bool] = True
 
-    n_token_types: Positive = hf(absent=2)
-    n_page_positions: Positive = hf("max_2d_position_embeddings", absent=1024)
-    tie_word_embeddings: Flag = hf(absent=True)
+    n_token_types: Positive = hf()
+    n_page_positions: Positive = hf("max_2d_position_embeddings")
+    tie_word_embeddings: Flag = hf()
 
     def inputs(c) -> dict[str, int]:
         return {"segments": 0, **dict.fromkeys(BOX, 0)}

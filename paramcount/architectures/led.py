@@ -23,9 +23,9 @@ class LED(Seq2Seq):
     layer = post_norm_layer
     norms_embedding = True
 
-    n_encoder_positions: Positive = hf("max_encoder_position_embeddings", absent=16384)
-    n_positions: Positive = hf("max_decoder_position_embeddings", absent=1024)
-    n_encoder_layers: Positive = hf("num_hidden_layers", "encoder_layers", absent=12)  # the reference needs one
+    n_encoder_positions: Positive = hf("max_encoder_position_embeddings")
+    n_positions: Positive = hf("max_decoder_position_embeddings")
+    n_encoder_layers: Positive = hf("num_hidden_layers", "encoder_layers")  # the reference needs one
     windows: Widths = read_windows("attention_window", "n_encoder_layers")
 
     def forward(c, tokens: Data, head: bool = True) -> Data:

@@ -55,16 +55,15 @@ class Lfm2(Decoder):
     unused_keys = ("block_dim", "conv_dim", "conv_dim_out")
     rotated = "d_head"
     conditions = (padding_in_table(0),)
-    defaults = {"vocab_size": 65536, "d_model": 2560, "n_layers": 32}
 
     layer_types: Words = hf(absent=kinds, null=ABSENT)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=8)
+    n_heads: Positive = hf()
+    n_kv_heads: Positive = hf()
     d_head: Positive = hf(absent=d_model_per_head, null=if_no_attention)
-    d_conv: Positive = hf("conv_L_cache", absent=3)
-    mixer_bias: Flag = hf("conv_bias", absent=False)
+    d_conv: Positive = hf("conv_L_cache")
+    mixer_bias: Flag = hf("conv_bias")
     d_ff: Natural = derived(adjusted)
-    tie_word_embeddings: Flag = hf("tie_embedding", "tie_word_embeddings", absent=True)
+    tie_word_embeddings: Flag = hf("tie_embedding", "tie_word_embeddings")
 
     activation = "silu"
     norm_eps = setting("norm_eps", default=1e-5)
@@ -103,17 +102,16 @@ class Lfm2MoE(Lfm2):
     model_types = ("lfm2_moe",)
     gguf = "lfm2moe"
     is_section_type = True
-    defaults = {"d_model": 2048}
 
     layer_types: Words = hf()
-    d_ff: Natural = hf(absent=7168)
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(
         lambda js, c: tuple(range(min(check_no_types(js, "num_dense_layers", 2), c["n_layers"])))
     )
-    d_expert: Natural = hf(absent=1792)
-    n_routed_experts: Positive = hf("num_experts", absent=32)
-    n_active_experts: Natural = hf(absent=4)
-    expert_bias: Flag = hf("use_expert_bias", absent=True)
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("num_experts")
+    n_active_experts: Natural = hf()
+    expert_bias: Flag = hf("use_expert_bias")
 
     norm_topk_prob = setting("norm_topk_prob", default=True)
     routed_scale = setting("routed_scaling_factor", default=1.0)

@@ -20,10 +20,10 @@ class Lfm2VL(Multimodal):
     moved = ("model.", "model.language_model.")
 
     vision: Tower
-    merge_size: Positive = hf("downsample_factor", absent=2)
-    d_projector: Positive = hf("projector_hidden_size", absent=2560)
-    projector_bias: Flag = hf("projector_bias", absent=True)
-    projector_norm: Flag = hf("projector_use_layernorm", absent=True)
+    merge_size: Positive = hf("downsample_factor")
+    d_projector: Positive = hf("projector_hidden_size")
+    projector_bias: Flag = hf("projector_bias")
+    projector_norm: Flag = hf("projector_use_layernorm")
 
     image_token = setting("image_token_id", default=396)
     activation = setting("projector_hidden_act", default="gelu")

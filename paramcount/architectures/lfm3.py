@@ -43,20 +43,19 @@ class Lfm3(Decoder):
     names = ("embed_tokens", "layers", "embedding_norm")
     rotated = "d_head"
     conditions = (padding_in_table(124893),)
-    defaults = {"vocab_size": 128000, "d_model": 2048, "n_layers": 24}
 
     layer_types: Words = hf(absent=kinds, null=ABSENT)
-    n_heads: Positive = hf(absent=16)
-    n_kv_heads: Positive = hf(absent=4)
-    d_head: Positive = hf(absent=128)
-    window: Positive | None = hf(absent=256)
-    d_conv: Positive = hf("conv_L_cache", absent=7)
-    mixer_bias: Flag = hf("conv_bias", absent=False)
-    attention_gate: Flag = hf("use_attention_gate", absent=True)
-    attention_bias: Flag = hf(absent=False)
-    norms_behind: Flag = hf("use_sandwich_norm", absent=True)
-    d_ff: Natural = hf(absent=7680)
-    tie_word_embeddings: Flag = hf(absent=True)
+    n_heads: Positive = hf()
+    n_kv_heads: Positive = hf()
+    d_head: Positive = hf()
+    window: Positive | None = hf()
+    d_conv: Positive = hf("conv_L_cache")
+    mixer_bias: Flag = hf("conv_bias")
+    attention_gate: Flag = hf("use_attention_gate")
+    attention_bias: Flag = hf()
+    norms_behind: Flag = hf("use_sandwich_norm")
+    d_ff: Natural = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("norm_eps", "rms_norm_eps", default=1e-5)
 

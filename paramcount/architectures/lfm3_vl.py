@@ -40,15 +40,15 @@ def words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
 
 
 class Lfm3Vision(VisionEncoder):
-    defaults = {"d_model": 1024, "n_layers": 14, "n_heads": 16, "d_ff": 2560}
+    config_class = "Lfm3VlVisionConfig"
 
-    n_channels: Positive = hf("in_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=16)
-    n_frames: Positive = hf("temporal_patch_size", absent=2)
-    merge_size: Positive = hf("spatial_merge_size", absent=2)
-    n_kv_heads: Positive = hf("num_key_value_heads", absent=8)
+    n_channels: Positive = hf("in_channels")
+    patch_size: Positive = hf("patch_size")
+    n_frames: Positive = hf("temporal_patch_size")
+    merge_size: Positive = hf("spatial_merge_size")
+    n_kv_heads: Positive = hf("num_key_value_heads")
     layer_types: Words = derived(words)
-    d_conv: Positive = hf("conv_kernel_size", absent=3)
+    d_conv: Positive = hf("conv_kernel_size")
 
     norm_eps = setting("norm_eps", default=1e-5)
     rope = rotary(1_000_000)
@@ -96,8 +96,8 @@ class Lfm3VL(Multimodal):
     moved = ("model.", "model.language_model.")
 
     vision: Lfm3Vision
-    d_projector: Positive = hf("projector_hidden_size", absent=4096)
-    projector_bias: Flag = hf("projector_bias", absent=True)
+    d_projector: Positive = hf("projector_hidden_size")
+    projector_bias: Flag = hf("projector_bias")
 
     image_token = setting("image_token_id", default=125030)
     activation = setting("projector_hidden_act", default="gelu")

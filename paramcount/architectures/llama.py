@@ -18,14 +18,13 @@ class Llama(AttentionDecoder):
     task_heads = "GENERIC_MOVED"
     rotated = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
-    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_ff: Natural = hf(absent=11008)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)

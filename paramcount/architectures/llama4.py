@@ -75,21 +75,21 @@ class Llama4Text(AttentionDecoder):
     base_model = "Llama4TextModel"
     rotated = "d_head"
     conditions = (padding_in_table(None),)
-    defaults = {"vocab_size": 202048, "d_model": 5120, "n_layers": 48, "n_heads": 40, "n_kv_heads": 8, "d_head": 128}
+    defaults = {"d_head": 128}
 
     unrotated_layers: Indices = derived(
         lambda js, c: tuple(i for i, turned in zip(per_layer(c), rotates(js, c)) if not turned)
     )
     layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[not turned] for turned in rotates(js, c)), null=ABSENT)
-    window: Positive = hf("attention_chunk_size", absent=8192)  # the most that a token of a chunk looks back over
-    qk_norm: Flag = hf("use_qk_norm", absent=True)
+    window: Positive = hf("attention_chunk_size")  # the most that a token of a chunk looks back over
+    qk_norm: Flag = hf("use_qk_norm")
     dense_layers: Indices = derived(dense)
-    d_ff: Natural = hf("intermediate_size_mlp", absent=16384)
-    d_expert: Natural = hf("intermediate_size", absent=8192)
-    n_routed_experts: Positive = hf("num_local_experts", absent=16)
-    n_active_experts: Natural = hf(absent=1)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf("intermediate_size_mlp")
+    d_expert: Natural = hf("intermediate_size")
+    n_routed_experts: Positive = hf("num_local_experts")
+    n_active_experts: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(500_000, positions=131072)
@@ -146,15 +146,15 @@ class Llama4Vision(VisionEncoder):
     adapter takes to the size that the projector reads.
     """
 
-    defaults = {"n_layers": 34, "n_heads": 16}
+    config_class = "Llama4VisionConfig"
 
-    d_ff: Natural = hf(absent=5632)  # of the layers, and what the adapter reads
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=14)
+    d_ff: Natural = hf()  # of the layers, and what the adapter reads
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
     n_patches: Positive = derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
-    d_adapter: Positive = hf("projector_input_dim", absent=4096)
-    d_adapted: Positive = hf("projector_output_dim", absent=4096)
-    d_out: Positive = hf("vision_output_dim", absent=7680)
+    d_adapter: Positive = hf("projector_input_dim")
+    d_adapted: Positive = hf("projector_output_dim")
+    d_out: Positive = hf("vision_output_dim")
 
     activation = "gelu"
     norm_eps = 1e-5

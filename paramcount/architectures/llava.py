@@ -95,7 +95,7 @@ class Llava(Multimodal):
 
     vision: Tower
     n_views: Positive = n_views(-2)
-    projector_bias: Flag = hf("multimodal_projector_bias", absent=True)
+    projector_bias: Flag = hf("multimodal_projector_bias")
 
     image_token = setting("image_token_index", "image_token_id", default=32000)
     views = viewed_layers(-2)
@@ -154,7 +154,7 @@ class PaliGemma(Multimodal):
     added_keys = {"language": {"use_bidirectional_attention": True}}
 
     vision: Tower
-    d_projected: Positive = hf("projection_dim", absent=2048)
+    d_projected: Positive = hf("projection_dim")
 
     image_token = setting("image_token_index", "image_token_id", default=256000)
 
@@ -177,10 +177,9 @@ class Mistral3(Llava):
     )
     absent_sections = {"language": {"rms_norm_eps": 1e-5, "rope_theta": 1e9, "sliding_window": None}}
     places = places_of_patches
-    defaults = {"projector_bias": False}
 
     n_views: Positive = n_views(-1)
-    merge_size: Positive = hf("spatial_merge_size", absent=2)
+    merge_size: Positive = hf("spatial_merge_size")
 
     image_token = setting("image_token_index", "image_token_id", default=10)
     views = viewed_layers(-1)

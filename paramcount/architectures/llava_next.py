@@ -59,7 +59,7 @@ class LlavaNextVideo(LlavaNext):
     conditions = (one_of("spatial_pool_mode", POOLS, "average"), encoder_has_image_size)
 
     is_convolved: Flag = derived(lambda js, c: js.get("spatial_pool_mode", "average") == "conv")
-    stride: Positive = hf("spatial_pool_stride", absent=2)
+    stride: Positive = hf("spatial_pool_stride")
     d_pooled: Positive = hf(
         "spatial_pool_out_channels",
         absent=lambda js, c: c["vision"].d_model,

@@ -78,11 +78,11 @@ class Longformer(MaskedEncoder):
     conditions = (padding_inside(1, places=2), windows_fill_the_text("attention_window"))
     prefix = "longformer."
 
-    n_token_types: Positive = hf(absent=2)
-    n_layers: Positive = hf(absent=12)  # the reference needs one
+    n_token_types: Positive = hf()
+    n_layers: Positive = hf()  # the reference needs one
     windows: Widths = read_windows("attention_window", "n_layers")
     pooled: Flag = derived(class_ends("Model", "ForMultipleChoice"))
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     first_position = setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
 

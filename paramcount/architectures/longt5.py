@@ -18,8 +18,8 @@ class LongT5(T5):
     float32_if_float16 = ()
     unused_keys = ("global_block_size",)
 
-    encoder_attention: Word = hf("encoder_attention_type", absent="local")
-    radius: Positive = hf("local_radius", absent=127)
+    encoder_attention: Word = hf("encoder_attention_type")
+    radius: Positive = hf("local_radius")
     scaled: Flag = derived(lambda js, c: flag(js, "tie_word_embeddings", True))
 
     block_size = setting("global_block_size", default=16)

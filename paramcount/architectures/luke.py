@@ -46,13 +46,12 @@ class Luke(MaskedEncoder):
     }
     conditions = (padding_inside(1, places=2),)
     prefix = "luke."
-    defaults = {"vocab_size": 50267}
 
-    n_entities: Positive = hf("entity_vocab_size", absent=500000)
-    d_entity: Positive = hf("entity_emb_size", absent=256)
-    n_token_types: Positive = hf("type_vocab_size", absent=2)
-    entity_aware: Flag = hf("use_entity_aware_attention", absent=True)
-    tie_word_embeddings: Flag = hf(absent=True)
+    n_entities: Positive = hf("entity_vocab_size")
+    d_entity: Positive = hf("entity_emb_size")
+    n_token_types: Positive = hf("type_vocab_size")
+    entity_aware: Flag = hf("use_entity_aware_attention")
+    tie_word_embeddings: Flag = hf()
 
     first_position = setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
 

@@ -7,6 +7,5 @@ class M2M100(SinusoidalSeq2Seq):
     """Source: arXiv:2010.11125, section 4; modeling_m2m_100.py of the reference."""
 
     reference = "M2M100ForConditionalGeneration"
-    defaults = {"vocab_size": 128112}
 
     layer = pre_norm_layer

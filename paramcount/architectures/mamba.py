@@ -17,15 +17,14 @@ class Mamba(Decoder):
     names = ("embeddings", "layers", "norm_f")
     unused_keys = ("pad_vocab_size_multiple",)
     conditions = (no_key("layer_types"),)
-    defaults = {"vocab_size": 50280, "d_model": 768, "n_layers": 32}
 
     d_inner: Positive = hf("intermediate_size", absent=expand_d_model("expand"))
-    d_state: Positive = hf("state_size", absent=16)
-    d_conv: Positive = hf("conv_kernel", absent=4)
+    d_state: Positive = hf("state_size")
+    d_conv: Positive = hf("conv_kernel")
     dt_rank: Positive = derived(dt_rank("time_step_rank"))
-    conv_bias: Flag = hf("use_conv_bias", absent=True)
-    mixer_bias: Flag = hf("use_bias", absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    conv_bias: Flag = hf("use_conv_bias")
+    mixer_bias: Flag = hf("use_bias")
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_act", default="silu")
     norm_eps = setting("layer_norm_epsilon", default=1e-5)

@@ -22,10 +22,9 @@ class Marian(Seq2Seq):
     not_saved = ("embed_positions.weight",)  # its _keys_to_ignore_on_save
     conditions = (padding_inside(58100, "target_vocab_size"),)
     required_keys = ("pad_token_id",)  # if the vocabulary is smaller than 58,101
-    defaults = {"vocab_size": 58101}
 
     target_vocab_size: Positive = derived(target_vocabulary)
-    languages_share: Flag = hf("share_encoder_decoder_embeddings", absent=True)
+    languages_share: Flag = hf("share_encoder_decoder_embeddings")
 
     layer = post_norm_layer
 
@@ -46,7 +45,6 @@ class MarianDecoder(TiedDecoder):
     reference = "MarianForCausalLM"
     model_types = ("marian.MarianForCausalLM",)
     conditions = (padding_inside(58100, "target_vocab_size"),)
-    defaults = {"vocab_size": 58101}
 
     target_vocab_size: Positive = derived(target_vocabulary)
 

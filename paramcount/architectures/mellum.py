@@ -34,17 +34,17 @@ class Mellum(AttentionDecoder):
     adapts_experts = True
     rotated = "d_head"
     conditions = (one_mtp_layer, not_null("num_experts"), padding_in_table(None))
-    defaults = {"vocab_size": 98304, "d_model": 2304, "n_layers": 28, "n_heads": 32, "n_kv_heads": 4, "d_head": 128}
+    defaults = {"d_head": 128}
 
-    d_ff: Natural = hf(absent=7168)
+    d_ff: Natural = hf()
     layer_types: Words = hf(absent=lambda js, c: tuple(SLIDING[1] for _ in per_layer(c)), null=ABSENT)
-    window: Positive | None = hf(absent=1024)
+    window: Positive | None = hf()
     dense_layers: Indices = derived(dense_by_type(lambda js, c: ()))
-    d_expert: Natural = hf(absent=896)
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=64, null=unused)
-    n_active_experts: Natural = hf(absent=8)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("num_local_experts", "num_experts", null=unused)
+    n_active_experts: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_topk_prob = setting("norm_topk_prob", default=True)
     rope = rotary_of(SLIDING[1], ROPES, 131072, reads_share=True)

@@ -50,23 +50,23 @@ class MiMoV2Flash(AttentionDecoder):
     gguf = "mimo2"
     is_section_type = True
     conditions = (grouped_routing(1, 1), not_null("n_routed_experts"), padding_in_table(None))
-    defaults = {"vocab_size": 152576, "d_model": 4096, "n_layers": 48, "n_heads": 64, "d_head": 192}
+    defaults = {"d_head": 192}
 
-    n_kv_heads: Positive = hf(absent=4)  # of a layer that sees everything
-    d_v: Positive = hf(absent=128)
+    n_kv_heads: Positive = hf()  # of a layer that sees everything
+    d_v: Positive = hf()
     layer_types: Words = hf(
         absent=lambda js, c: tuple(SLIDING[i == 0 or (i + 1) % 6 == 0] for i in per_layer(c)), null=ABSENT
     )
     window: Positive = derived(looks_back)
     d_rope: Natural = derived(rotary_width_of(SLIDING[1], 0.334, 0.334))
     d_rope_sliding: Natural = derived(rotary_width_of(SLIDING[0], 0.334, 0.334))
-    d_ff: Natural = hf(absent=16384)
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(dense_by_type(lambda js, c: (0,)))
-    d_expert: Natural = hf(absent=2048)
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256, null=unused)
-    n_active_experts: Natural = hf(absent=8)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", null=unused)
+    n_active_experts: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary_of(SLIDING[1], ROPES, 131072, share=0.334)

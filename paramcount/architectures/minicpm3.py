@@ -33,18 +33,17 @@ class MiniCPM3(LatentDecoder):
     task_heads = "SCORED"
     rotated = "d_rope"
     conditions = (latent_heads_stay_whole(40), padding_in_table(None))
-    defaults = {"vocab_size": 73448, "d_model": 2560, "n_layers": 62}
 
-    n_heads: Positive = hf(absent=40)
-    d_q_lora: Positive | None = hf(absent=768)
-    d_kv_lora: Positive = hf(absent=256)
-    d_nope: Positive = hf(absent=64)
-    d_rope: Positive = hf(absent=32)
+    n_heads: Positive = hf()
+    d_q_lora: Positive | None = hf()
+    d_kv_lora: Positive = hf()
+    d_nope: Positive = hf()
+    d_rope: Positive = hf()
     d_v: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_ff: Natural = hf(absent=6400)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=32768)

@@ -43,8 +43,10 @@ def window(axis: int) -> Any:
 class MiniCPMV46Vision(VisionEncoder):
     """Source: MiniCPMV4_6VisionModel of the reference."""
 
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=16)
+    config_class = "MiniCPMOcrVisionConfig"
+
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
     window_rows: Positive = window(0)
     window_columns: Positive = window(1)
@@ -92,7 +94,7 @@ class MiniCPMV46(Multimodal):
     moved = ("model.", "model.language_model.")
 
     vision: MiniCPMV46Vision
-    n_merges: Positive = hf("merger_times", absent=1)
+    n_merges: Positive = hf("merger_times")
 
     image_token = setting("image_token_id", default=None)
 

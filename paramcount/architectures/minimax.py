@@ -31,20 +31,19 @@ class MiniMax(Decoder):
     adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(None),)
-    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
 
     layer_types: Words = hf(absent=in_turn, null=ABSENT)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=8)
+    n_heads: Positive = hf()
+    n_kv_heads: Positive = hf()
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     window: Positive | None = hf(absent=None)
-    d_expert: Natural = hf("intermediate_size", absent=14336)
-    n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=8)
-    n_active_experts: Natural = hf(absent=2)
+    d_expert: Natural = hf("intermediate_size")
+    n_routed_experts: Positive = hf("num_experts", "num_local_experts")
+    n_active_experts: Natural = hf()
     block_size: Positive = hf(
-        "block_size", absent=256
+        "block_size"
     )  # tokens that lightning attention takes together; its decays are stored for them
-    tie_word_embeddings: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(1_000_000, positions=131072)

@@ -44,13 +44,13 @@ class MiniMaxM2(AttentionDecoder):
     adapts_experts = True
     unused_keys = ("num_mtp_modules",)
     conditions = (padding_in_table(None),)
-    defaults = {"vocab_size": 200064, "d_model": 3072, "n_layers": 62, "n_heads": 48, "n_kv_heads": 8, "d_head": 128}
+    defaults = {"d_head": 128}
 
     d_rope: Natural = derived(rotated)
-    d_expert: Natural = hf("intermediate_size", absent=1536)
-    n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=256)
-    n_active_experts: Natural = hf(absent=8)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_expert: Natural = hf("intermediate_size")
+    n_routed_experts: Positive = hf("num_experts", "num_local_experts")
+    n_active_experts: Natural = hf()
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary_by_width()
 

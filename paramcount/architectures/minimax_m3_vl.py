@@ -35,13 +35,14 @@ class MiniMaxM3Vision(VisionEncoder):
     An image is one frame, at 0. `n_pairs`: of a third; what is left of a head is not rotated.
     """
 
-    defaults = {"d_model": 1280, "n_layers": 32, "n_heads": 16, "d_ff": 5120}
+    config_class = "MiniMaxM3VLVisionConfig"
+
     unused_keys = ("image_size",)
 
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=14)
-    n_frames: Positive = hf("temporal_patch_size", absent=2)
-    merge_size: Positive = hf("spatial_merge_size", absent=2)
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
+    n_frames: Positive = hf("temporal_patch_size")
+    merge_size: Positive = hf("spatial_merge_size")
     n_pairs: Natural = derived(lambda js, c: c["d_head"] // 3 // 2)
 
     activation = setting("hidden_act", default="gelu")

@@ -58,22 +58,22 @@ class MiniMaxM3Text(AttentionDecoder):
     indexer: ClassVar[str] = "indexer."  # in front of the names of its matrices
     unused_keys: ClassVar[tuple[str, ...]] = ("rotary_dim",)
     conditions = (not_null("num_local_experts"), padding_in_table(None))
-    defaults = {"vocab_size": 200064, "d_model": 6144, "n_layers": 60, "n_heads": 64, "n_kv_heads": 4, "d_head": 128}
+    defaults = {"d_head": 128}
 
     d_rope: Natural = derived(rotary_width())
     layer_types: Words = hf(absent=words, null=ABSENT)
-    n_index_heads: Positive = hf(OLDER + "sparse_num_index_heads", "index_n_heads", absent=4)
-    d_index: Positive = hf(OLDER + "sparse_index_dim", "index_head_dim", absent=128)
+    n_index_heads: Positive = hf(OLDER + "sparse_num_index_heads", "index_n_heads")
+    d_index: Positive = hf(OLDER + "sparse_index_dim", "index_head_dim")
     d_index_rope: Natural = derived(lambda js, c: min(c["d_rope"], c["d_index"]))
-    block_size: Positive = hf(OLDER + "sparse_block_size", "index_block_size", absent=128)
-    n_chosen_blocks: Positive = hf(OLDER + "sparse_topk_blocks", "index_topk_blocks", absent=16)
-    d_ff: Natural = hf("dense_intermediate_size", absent=12288)
+    block_size: Positive = hf(OLDER + "sparse_block_size", "index_block_size")
+    n_chosen_blocks: Positive = hf(OLDER + "sparse_topk_blocks", "index_topk_blocks")
+    d_ff: Natural = hf("dense_intermediate_size")
     dense_layers: Indices = derived(dense_by_type(dense))
-    d_expert: Natural = hf("intermediate_size", absent=3072)
-    n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=128, null=unused)
-    n_active_experts: Natural = hf(absent=4)
-    d_shared_expert: Natural = hf("shared_intermediate_size", absent=3072)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_expert: Natural = hf("intermediate_size")
+    n_routed_experts: Positive = hf("num_experts", "num_local_experts", null=unused)
+    n_active_experts: Natural = hf()
+    d_shared_expert: Natural = hf("shared_intermediate_size")
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary(5_000_000, positions=524288, share=1.0)
     alpha = setting("swiglu_alpha", default=1.702)

@@ -21,7 +21,7 @@ class Ministral(Mistral):
     conditions = (padding_in_table(None),)
 
     d_head: Positive = hf()
-    window: Positive = hf(absent=4096)
+    window: Positive = hf()
     layer_types: Words = hf(absent=all_sliding, null=ABSENT)
 
     kinds = layers_by_type

@@ -64,7 +64,7 @@ class Ministral3(Mistral):
     conditions = (padding_in_table(11), one_mask(), growth_is_stated())
     defaults = {"vocab_size": 131072, "n_layers": 34, "window": None}
 
-    d_head: Positive = hf(absent=128)
+    d_head: Positive = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=262144, absent=SCALED)

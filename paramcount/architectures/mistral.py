@@ -17,12 +17,11 @@ class Mistral(AttentionDecoder):
     task_heads = "GENERIC_SPAN"
     rotated = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), one_mask())
-    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_ff: Natural = hf(absent=14336)
-    window: Positive | None = hf(absent=4096)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf()
+    window: Positive | None = hf()
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary(positions=131072)
 

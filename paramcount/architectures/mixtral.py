@@ -18,14 +18,13 @@ class Mixtral(AttentionDecoder):
     adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(None), one_mask())
-    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_expert: Natural = hf("intermediate_size", absent=14336)
-    n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=8)
-    n_active_experts: Natural = hf(absent=2)
+    d_expert: Natural = hf("intermediate_size")
+    n_routed_experts: Positive = hf("num_experts", "num_local_experts")
+    n_active_experts: Natural = hf()
     window: Positive | None = hf(absent=None)
-    tie_word_embeddings: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(1_000_000, positions=131072)

@@ -50,19 +50,21 @@ def crossing_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
 class MllamaVision(Sizes):
     """The vision tower: two stacks of layers over the patches of up to `n_tiles` tiles."""
 
+    config_class = "MllamaVisionConfig"
+
     section = "vision_config"
     conditions = (joined_width, tiles_fit_ratios)
 
-    d_model: Positive = hf(absent=1280)
-    n_layers: Natural = hf(absent=32)
-    n_global_layers: Natural = hf("num_global_layers", absent=8)
-    n_heads: Positive = hf("attention_heads", absent=16)
+    d_model: Positive = hf()
+    n_layers: Natural = hf()
+    n_global_layers: Natural = hf("num_global_layers")
+    n_heads: Positive = hf("attention_heads")
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=5120)
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=14)
+    d_ff: Natural = hf()
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
     n_patches: Positive = derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
-    n_tiles: Positive = hf("max_num_tiles", absent=4)
+    n_tiles: Positive = hf("max_num_tiles")
     n_aspect_ratios: Positive = derived(lambda js, c: len(js.get("supported_aspect_ratios") or [0] * 8))
     intermediate_layers: Indices = hf("intermediate_layers_indices", absent=(3, 7, 15, 23, 30), null=ABSENT)
 
@@ -83,10 +85,9 @@ class MllamaText(AttentionDecoder):
     base_model = "MllamaTextModel"
     rotated = "d_head"
     conditions = (padding_in_table(128004, more=8),)
-    defaults = {"vocab_size": 128256, "d_model": 4096, "n_layers": 40, "n_heads": 32, "n_kv_heads": 8}
 
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=14336)
+    d_ff: Natural = hf()
     cross_attention_layers: Indices = derived(crossing_layers)
     tie_word_embeddings: Flag = derived(lambda js, c: False)  # whatever the key says
 

@@ -69,23 +69,22 @@ class MobileBert(MaskedEncoder):
     prefix = "mobilebert."
     linear_heads = ("cls.predictions.dense.weight",)
     unused_keys = ("true_hidden_size",)
-    defaults = {"d_model": 512, "n_layers": 24, "n_heads": 4, "d_ff": 512}
 
-    d_embedding: Positive = hf(absent=128)
+    d_embedding: Positive = hf()
     embeddings_projected: Flag = derived(lambda js, c: c["d_embedding"] != c["d_model"])
-    n_token_types: Positive = hf(absent=2)
-    trigrams: Flag = hf("trigram_input", absent=True)
-    narrowed: Flag = hf("use_bottleneck", absent=True)
-    d_narrow: Positive = hf("intra_bottleneck_size", absent=128)
+    n_token_types: Positive = hf()
+    trigrams: Flag = hf("trigram_input")
+    narrowed: Flag = hf("use_bottleneck")
+    d_narrow: Positive = hf("intra_bottleneck_size")
     d_inner: Positive = derived(size_inside)
     d_head: Positive = derived(lambda js, c: size_inside(js, c) // c["n_heads"])
-    attends_to_narrow: Flag = hf("use_bottleneck_attention", absent=False)
-    shares_narrow: Flag = hf("key_query_shared_bottleneck", absent=True)
+    attends_to_narrow: Flag = hf("use_bottleneck_attention")
+    shares_narrow: Flag = hf("key_query_shared_bottleneck")
     mlps_in_front: Indices = derived(mlps_in_front)
     layer_norms: Flag = derived(lambda js, c: js.get("normalization_type", "no_norm") == "layer_norm")
     pooled: Flag = derived(class_ends(*POOLED))
     pooler_matrix: Flag = derived(lambda js, c: flag(js, "classifier_activation", absent=True))
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_act", default="relu")
 

@@ -59,17 +59,16 @@ class ModernBert(PositionlessEncoder):
     prefix = "model."
     layers_name = "layers"
     last_norm = "final_norm"
-    defaults = {"vocab_size": 50368, "n_layers": 22, "d_ff": 1152}
 
     n_layers: Positive = hf()  # the reference needs one
     layer_types: Words = hf(absent=full_first, null=ABSENT)
     window: Natural = derived(half_span)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    norm_bias: Flag = hf("norm_bias", absent=False)
-    transform_bias: Flag = hf("classifier_bias", absent=False)
-    lm_head_bias: Flag = hf("decoder_bias", absent=True)
-    tie_word_embeddings: Flag = hf(absent=True)
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
+    norm_bias: Flag = hf("norm_bias")
+    transform_bias: Flag = hf("classifier_bias")
+    lm_head_bias: Flag = hf("decoder_bias")
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_activation", default="gelu")
     transform_activation = setting("classifier_activation", default="gelu")

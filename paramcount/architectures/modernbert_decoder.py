@@ -61,20 +61,19 @@ class ModernBertDecoder(Decoder):
     task_heads = {"ForSequenceClassification": TaskHead(heads.classify_normed, LABELS)}
     rotated = "d_head"
     conditions = (padding_in_table(50283), ropes_of_kinds_alone, not_null("pad_token_id"))
-    defaults = {"vocab_size": 50368, "d_model": 768, "n_layers": 22}
 
     n_layers: Positive = hf()  # the reference needs one
     layer_types: Words = hf(absent=full_first, null=ABSENT)
     window: Natural | None = derived(half_window)
-    n_heads: Positive = hf(absent=12)
+    n_heads: Positive = hf()
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=1152)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    norm_bias: Flag = hf("norm_bias", absent=False)
-    transform_bias: Flag = hf("classifier_bias", absent=False)
-    lm_head_bias: Flag = hf("decoder_bias", absent=True)
-    tie_word_embeddings: Flag = hf(absent=True)
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
+    norm_bias: Flag = hf("norm_bias")
+    transform_bias: Flag = hf("classifier_bias")
+    lm_head_bias: Flag = hf("decoder_bias")
+    tie_word_embeddings: Flag = hf()
 
     prefix = "model."
     names = ("embeddings.tok_embeddings", "layers", "final_norm")

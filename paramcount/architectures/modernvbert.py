@@ -32,7 +32,7 @@ class ModernVBert(Multimodal):
     head_names: ClassVar[tuple[str, str]] = ("projection_head.", "lm_head")
 
     vision: SiglipVision
-    merge_size: Positive = hf("pixel_shuffle_factor", absent=4)
+    merge_size: Positive = hf("pixel_shuffle_factor")
 
     image_token = setting("image_token_id", default=50407)
     pooling = setting("classifier_pooling", default="cls")
@@ -69,6 +69,7 @@ def has_pooling_head(js: ConfigJson, c: FieldValues) -> Any:
 
 
 class UltraVision(SiglipVision):
+    config_class = "SiglipVisionConfig"
     pooling_head: Flag = derived(has_pooling_head, at_root=True)
 
 

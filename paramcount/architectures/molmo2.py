@@ -88,18 +88,19 @@ def n_positions(js: ConfigJson, c: FieldValues) -> int:
 
 
 class Molmo2Vision(VisionEncoder):
+    config_class = "Molmo2VisionConfig"
     unused_keys = ("num_hidden_layers",)  # read from the whole
 
-    d_model: Positive = hf("hidden_size", absent=1152)
+    d_model: Positive = hf("hidden_size")
     n_layers: Natural = derived(used_layers, at_root=True)
-    n_heads: Positive = hf("num_attention_heads", absent=16)
-    n_kv_heads: Positive = hf("num_key_value_heads", absent=16)
-    d_head: Positive = hf("head_dim", absent=72)
-    d_ff: Natural = hf("intermediate_size", absent=4304)
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("image_patch_size", "patch_size", absent=14)
+    n_heads: Positive = hf("num_attention_heads")
+    n_kv_heads: Positive = hf("num_key_value_heads")
+    d_head: Positive = hf("head_dim")
+    d_ff: Natural = hf("intermediate_size")
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("image_patch_size", "patch_size")
     n_patches: Natural = derived(n_positions)
-    attention_bias: Flag = hf("attention_bias", absent=True)
+    attention_bias: Flag = hf("attention_bias")
 
     activation = setting("hidden_act", default="gelu_pytorch_tanh")
 
@@ -127,16 +128,18 @@ class Molmo2Vision(VisionEncoder):
 class Molmo2Adapter(Sizes):
     """The attention that pools, and a gated MLP."""
 
+    config_class = "Molmo2AdapterConfig"
+
     section = "adapter_config"
 
-    d_model: Positive = hf(absent=1152)
-    n_heads: Positive = hf(absent=16)
-    n_kv_heads: Positive = hf(absent=16)
-    d_head: Positive = hf(absent=72)
-    d_ff: Natural = hf(absent=18944)
-    d_out: Positive = hf("text_hidden_size", absent=3584)
-    attention_bias: Flag = hf(absent=True)
-    mlp_bias: Flag = hf(absent=False)
+    d_model: Positive = hf()
+    n_heads: Positive = hf()
+    n_kv_heads: Positive = hf()
+    d_head: Positive = hf()
+    d_ff: Natural = hf()
+    d_out: Positive = hf("text_hidden_size")
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
     n_views: Positive = derived(lambda js, c: len(viewed(js)))
 
     activation = setting("hidden_act", default="silu")
@@ -178,14 +181,13 @@ class Molmo2(AttentionDecoder):
     rotated = "d_head"
     unused_keys = ("/vit_config",)
     conditions = (one_of("qk_norm_type", ("qwen3", "olmo"), "qwen3"),)
-    defaults = {"vocab_size": 151936, "d_model": 4096, "n_layers": 36, "n_heads": 32, "n_kv_heads": 8}
 
-    d_head: Positive = hf(absent=128)
-    d_ff: Natural = hf(absent=12288)
-    n_additional: Natural = hf("additional_vocab_size", absent=128)
-    qkv_bias: Flag = hf("qkv_bias", "attention_bias", absent=False, null=False)
+    d_head: Positive = hf()
+    d_ff: Natural = hf()
+    n_additional: Natural = hf("additional_vocab_size")
+    qkv_bias: Flag = hf("qkv_bias", "attention_bias", null=False)
     wide_norm: Flag = derived(lambda js, c: js.get("qk_norm_type", "qwen3") == "olmo")
-    post_norm: Flag = hf("norm_after", absent=False)
+    post_norm: Flag = hf("norm_after")
     tie_word_embeddings: Flag = derived(lambda js, c: False)  # whatever the key says
 
     vision: Molmo2Vision

@@ -52,12 +52,11 @@ class Moshi(AttentionDecoder):
     larger: ClassVar[tuple[str, ...]] = ("MoshiForConditionalGeneration",)
     rotated = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (codebooks_are_there, padding_in_table(None, more=1))
-    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_ff: Natural = derived(half_of(22528))
-    window: Positive = hf(absent=3000)  # of the KV cache: no mask hides what is outside of it
+    window: Positive = hf()  # of the KV cache: no mask hides what is outside of it
 
     norm_eps = setting("rms_norm_eps", default=1e-8)
     rope = rotary(positions=3000)

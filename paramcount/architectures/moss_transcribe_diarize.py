@@ -13,12 +13,12 @@ from paramcount.sizes.sections import Sections
 class MossAudio(Ears):
     """The sizes of the encoder."""
 
-    defaults = {"d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096, "n_mels": 80}
+    config_class = "MossTranscribeDiarizeAudioConfig"
 
-    d_model: Positive = hf("d_model", "hidden_size", absent=1024)
-    n_layers: Natural = hf("encoder_layers", "num_hidden_layers", absent=24)
-    n_heads: Positive = hf("encoder_attention_heads", "num_attention_heads", absent=16)
-    d_ff: Natural = hf("encoder_ffn_dim", "intermediate_size", absent=4096)
+    d_model: Positive = hf("d_model", "hidden_size")
+    n_layers: Natural = hf("encoder_layers", "num_hidden_layers")
+    n_heads: Positive = hf("encoder_attention_heads", "num_attention_heads")
+    d_ff: Natural = hf("encoder_ffn_dim", "intermediate_size")
 
 
 class MossTranscribeDiarize(AudioLanguageModel):
@@ -33,8 +33,8 @@ class MossTranscribeDiarize(AudioLanguageModel):
     absent_sections = {"language": {"rope_theta": 1e6}}
 
     audio: MossAudio
-    n_merged: Positive = hf("audio_merge_size", absent=4)
-    projector_bias: Flag = hf("projector_bias", absent=True)
+    n_merged: Positive = hf("audio_merge_size")
+    projector_bias: Flag = hf("projector_bias")
 
     audio_token = setting("audio_token_id", default=151671)
     activation = setting("projector_hidden_act", default="silu")

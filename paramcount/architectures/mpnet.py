@@ -28,11 +28,10 @@ class MPNet(MaskedEncoder):
     task_heads = "ROBERTA"
     conditions = (padding_is_1, buckets_in_table)
     prefix = "mpnet."
-    defaults = {"vocab_size": 30527}
 
-    n_buckets: Positive = hf("relative_attention_num_buckets", absent=32)
+    n_buckets: Positive = hf("relative_attention_num_buckets")
     pooled: Flag = derived(class_ends("Model", "ForMultipleChoice"))
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     first_position = 2
 

@@ -24,14 +24,13 @@ class MPT(Decoder):
     gguf = "mpt"
     task_heads = "GPT_SPAN"
     conditions = (known_attention,)
-    defaults = {"vocab_size": 50368}
 
-    d_model: Positive = hf("hidden_size", "d_model", absent=2048)
-    n_layers: Natural = hf("num_hidden_layers", "n_layers", absent=24)
-    n_heads: Positive = hf("num_attention_heads", "n_heads", absent=16)
+    d_model: Positive = hf("hidden_size", "d_model")
+    n_layers: Natural = hf("num_hidden_layers", "n_layers")
+    n_heads: Positive = hf("num_attention_heads", "n_heads")
     d_head: Positive = derived(d_model_per_head)
     d_ff: Natural = derived(lambda js, c: 4 * c["d_model"])
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     prefix = "transformer."
     names = ("wte", "blocks", "norm_f")

@@ -15,7 +15,6 @@ class Mra(OffsetEncoder):
     reference = "MraForMaskedLM"
     task_heads = "APPROXIMATE"
     prefix = "mra."
-    defaults = {"vocab_size": 50265}
 
     norm_eps = setting("layer_norm_eps", default=1e-5)
     longest = setting(default=lambda js, c: find_longest(c.n_positions // BLOCK, js.get("block_per_row", 4)))

@@ -15,7 +15,6 @@ class MT5(T5):
     gguf = "t5"
     task_heads = t5("mt5.MT5EncoderModel")
     float32_if_float16 = ("wo",)
-    defaults = {"vocab_size": 250112, "n_layers": 8, "n_heads": 6, "d_ff": 1024}
 
     n_decoder_layers: Natural = hf("num_decoder_layers", absent=decoder_layers(8), null=ABSENT)
     gated: Flag = derived(lambda js, c: gated(js, c, "gated-gelu"))

@@ -90,13 +90,13 @@ def heads_fill(js: ConfigJson, c: FieldValues) -> None:
 class MuseGlimmerVision(VisionEncoder):
     """`n_rows`, `n_columns`: of the grid of learned positions, which is also the size of a window in patches."""
 
-    defaults = {"d_model": 1536, "n_layers": 50, "n_heads": 16, "d_ff": 8960}
+    config_class = "MuseGlimmerVisionConfig"
 
-    patch_size: Positive = hf("patch_size", absent=14)
-    n_frames: Positive = hf("patch_temporal", absent=2)
-    n_rows: Positive = hf("pos_emb_height", absent=32)
-    n_columns: Positive = hf("pos_emb_width", absent=32)
-    merge_size: Positive = hf("merge_size", absent=2)
+    patch_size: Positive = hf("patch_size")
+    n_frames: Positive = hf("patch_temporal")
+    n_rows: Positive = hf("pos_emb_height")
+    n_columns: Positive = hf("pos_emb_width")
+    merge_size: Positive = hf("merge_size")
     layer_types: Words = hf(
         absent=lambda js, c: tuple(VISION_KINDS[(i + 1) % 4 == 0 or i == c["n_layers"] - 1] for i in per_layer(c)),
         null=ABSENT,
@@ -147,10 +147,10 @@ class Muse(SeeingDecoder, AttentionDecoder):
     conditions = (heads_fill, padding_in_table(None))
 
     d_ff: Natural = hf()
-    window: Positive = hf(absent=2048)
+    window: Positive = hf()
     layer_types: Words = hf(absent=every_fourth, null=ABSENT)
     unrotated_layers: Indices = derived(unrotated())
-    attention_bias: Flag = hf(absent=False)
+    attention_bias: Flag = hf()
     d_merged: Positive = hf("/out_hidden_size", absent=6144)
     d_projector: Positive = hf("/projector_hidden_size", absent=4096)
     vision: MuseGlimmerVision
@@ -214,10 +214,7 @@ class MuseGlimmer(Muse):
     """Source: modeling_muse_glimmer.py of the reference."""
 
     reference = "MuseGlimmerForConditionalGeneration"
-    defaults = {
-        "vocab_size": 202048, "d_model": 6656, "n_layers": 52, "n_heads": 32, "n_kv_heads": 2, "d_head": 128,
-        "d_ff": 19968,
-    }  # fmt: skip
+    defaults = {"d_head": 128}  # fmt: skip
 
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=False, null=False)
 

@@ -66,6 +66,8 @@ def one_per_stage(js: ConfigJson, c: FieldValues) -> None:
 class MuseSparkVision(MuseGlimmerVision):
     """Glimmer's, whose patches have the positions that they would have if the image lay on its side."""
 
+    config_class = "MuseSparkVisionConfig"
+
     def places_in_grid(c, pixels: Data) -> Data:
         return patch_places(pixels, c.patch_size, c.patch_size, on_its_side=True)
 
@@ -73,16 +75,18 @@ class MuseSparkVision(MuseGlimmerVision):
 class MuseSparkAudio(Sizes):
     """Stages that merge so many rows each (`factors`), with convolutions over earlier rows. It has no attention."""
 
+    config_class = "MuseSparkAudioConfig"
+
     section = "audio_config"
     unused_keys = ("num_hidden_layers",)
     conditions = (one_per_stage,)
 
-    factors: Widths = hf("patch_sizes", absent=(16, 6, 5, 4))
-    dims: Widths = hf("hidden_sizes", absent=(256, 512, 1024, 2048))
+    factors: Widths = hf("patch_sizes")
+    dims: Widths = hf("hidden_sizes")
     ff_dims: Indices = derived(ff_dims)
-    depths: Indices = hf("depths", absent=(2, 2, 2, 2))
-    d_conv: Positive = hf("conv_kernel_size", absent=7)
-    d_out: Positive = hf("out_hidden_size", absent=8192)
+    depths: Indices = hf("depths")
+    d_conv: Positive = hf("conv_kernel_size")
+    d_out: Positive = hf("out_hidden_size")
 
     activation = setting("hidden_act", default="gelu")
     norm_eps = setting("rms_norm_eps", default=1e-6)
@@ -118,17 +122,14 @@ class MuseSpark(Muse):
     float32 = (
         "post_attention_residual_gate", "post_feedforward_residual_gate", "mlp.gate.weight", "e_score_correction_bias",
     )  # fmt: skip
-    defaults = {
-        "vocab_size": 202048, "d_model": 8192, "n_layers": 62, "n_heads": 128, "n_kv_heads": 16, "d_head": 64,
-        "d_ff": 16384,
-    }  # fmt: skip
+    defaults = {"d_head": 64}  # fmt: skip
 
     unrotated_layers: Indices = derived(unrotated(ROPE))
     dense_layers: Indices = derived(dense_by_type(lambda js, c: ()))
-    d_expert: Natural = hf(absent=4096)
-    d_expert_latent: Positive = hf("moe_hidden_size", absent=4096)
-    n_routed_experts: Positive = hf("num_local_experts", absent=256)
-    n_active_experts: Natural = hf(absent=8)
+    d_expert: Natural = hf()
+    d_expert_latent: Positive = hf("moe_hidden_size")
+    n_routed_experts: Positive = hf("num_local_experts")
+    n_active_experts: Natural = hf()
     vision: MuseSparkVision
     audio: MuseSparkAudio
 

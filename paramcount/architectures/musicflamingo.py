@@ -47,6 +47,8 @@ def angles_of_time(config: Mapping[str, Any], c: Any) -> Rope:
 class MusicEars(AudioFlamingo3Ears):
     """The same encoder."""
 
+    config_class = "AudioFlamingo3EncoderConfig"
+
     conditions = ()
 
 

@@ -48,12 +48,12 @@ class MusicGenMelody(Stacks):
     linear_heads = (".weight",)
     conditions = (mono_or_stereo, positions_from(1))
 
-    vocab_size: Positive = hf(absent=2048)
-    d_model: Positive = hf(absent=1024)
-    n_layers: Natural = hf(absent=24)
-    n_heads: Positive = hf(absent=16)
+    vocab_size: Positive = hf()
+    d_model: Positive = hf()
+    n_layers: Natural = hf()
+    n_heads: Positive = hf()
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf("ffn_dim", absent=4096)
+    d_ff: Natural = hf("ffn_dim")
     codebooks: Indices = derived(lambda js, c: tuple(range(check_no_types(js, "num_codebooks", 4))))
 
     layer = pre_norm_layer
@@ -135,10 +135,12 @@ class MusicGenMelodyOf(MusicGenMelody):
 
 
 class MusicGenDecoder(MusicGen):
+    config_class = "MusicgenDecoderConfig"
     section = "decoder"
 
 
 class MusicGenMelodyDecoder(MusicGenMelody):
+    config_class = "MusicgenMelodyDecoderConfig"
     section = "decoder"
 
 
@@ -228,8 +230,8 @@ class ConditionedMusicGenMelody(WithTextAndCodec):
 
     decoder: MusicGenMelodyDecoder
     projected: Flag = derived(is_projected)
-    n_chroma: Positive = hf("num_chroma", absent=12)
-    n_chroma_frames: Positive = hf("chroma_length", absent=235)
+    n_chroma: Positive = hf("num_chroma")
+    n_chroma_frames: Positive = hf("chroma_length")
     melody_projected: Flag = derived(lambda js, c: c["n_chroma"] != c["decoder"]["d_model"])
 
     def forward(c, tokens: Data) -> Data:

@@ -12,11 +12,10 @@ class Mvp(Bart):
 
     reference = "MvpForConditionalGeneration"
     task_heads = "BART"
-    defaults = {"vocab_size": 50267}
 
-    prompted: Flag = hf("use_prompt", absent=False)
-    n_prompt: Positive = hf("prompt_length", absent=100)
-    d_prompt: Positive = hf("prompt_mid_dim", absent=800)
+    prompted: Flag = hf("use_prompt")
+    n_prompt: Positive = hf("prompt_length")
+    d_prompt: Positive = hf("prompt_mid_dim")
 
     def decode(c, tokens: Data, memory: Data) -> Data:
         """With prompts in the decoder only: the reference builds none for the encoder."""
@@ -55,4 +54,3 @@ class MvpDecoder(BartDecoder):
 
     reference = "MvpForCausalLM"
     model_types = ("mvp.MvpForCausalLM",)
-    defaults = {"vocab_size": 50267}

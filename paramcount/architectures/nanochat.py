@@ -15,12 +15,11 @@ class NanoChat(AttentionDecoder):
     linear_by_component = False
     rotated = "d_head"
     conditions = (padding_in_table(1),)
-    defaults = {"vocab_size": 50304, "d_model": 768, "n_layers": 12, "n_heads": 6}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_ff: Natural = hf(absent=8192)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_act", default="relu2")
     logit_cap = setting("final_logit_softcapping", default=15.0, nullable=True)

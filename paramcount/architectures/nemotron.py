@@ -31,15 +31,14 @@ class Nemotron(AttentionDecoder):
     is_section_type = True
     task_heads = "GENERIC_MOVED"
     conditions = (padding_in_table(None),)
-    defaults = {"vocab_size": 256000, "d_model": 6144, "n_layers": 32, "n_heads": 48}
 
     n_kv_heads: Positive = hf()  # absent or null, the reference divides by None
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_rope: Natural = derived(rotated_width)
-    d_ff: Natural = hf(absent=24576)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_act", default="relu2")
     norm_eps = setting("norm_eps", default=1e-5)

@@ -65,26 +65,25 @@ class NemotronH(Decoder):
         null_counts("num_local_experts", "moe"),
         null_counts("n_routed_experts"),
     )
-    defaults = {"vocab_size": 131072, "d_model": 4096}
 
     layer_types: Words = hf("layer_types", "layers_block_type", absent=kinds, null=ABSENT)
     n_layers: Natural = derived(count_layers)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=8)
-    d_head: Positive = hf(absent=128)
-    n_mamba_heads: Positive = hf("mamba_num_heads", absent=128)
-    d_mamba_head: Positive = hf("mamba_head_dim", absent=64)
-    n_groups: Positive = hf("mamba_n_groups", "n_groups", absent=8)
-    d_state: Positive = hf("ssm_state_size", absent=128)
-    d_conv: Positive = hf("mamba_d_conv", "conv_kernel", absent=4)
-    conv_bias: Flag = hf("mamba_conv_bias", "use_conv_bias", absent=True)
-    mixer_bias: Flag = hf("use_bias", absent=False)
-    d_ff: Natural = hf(absent=21504)
-    mlp_bias: Flag = hf(absent=False)
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=8, null=1)
-    n_active_experts: Natural = hf(absent=2)
-    d_expert: Natural = hf(absent=7688)
-    d_shared_expert: Positive = hf("moe_shared_expert_intermediate_size", absent=7688)
+    n_heads: Positive = hf()
+    n_kv_heads: Positive = hf()
+    d_head: Positive = hf()
+    n_mamba_heads: Positive = hf("mamba_num_heads")
+    d_mamba_head: Positive = hf("mamba_head_dim")
+    n_groups: Positive = hf("mamba_n_groups", "n_groups")
+    d_state: Positive = hf("ssm_state_size")
+    d_conv: Positive = hf("mamba_d_conv", "conv_kernel")
+    conv_bias: Flag = hf("mamba_conv_bias", "use_conv_bias")
+    mixer_bias: Flag = hf("use_bias")
+    d_ff: Natural = hf()
+    mlp_bias: Flag = hf()
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", null=1)
+    n_active_experts: Natural = hf()
+    d_expert: Natural = hf()
+    d_shared_expert: Positive = hf("moe_shared_expert_intermediate_size")
     d_expert_latent: Positive | None = hf(
         "moe_latent_size", absent=None
     )  # what the routed experts read and write instead of d_model

@@ -50,6 +50,8 @@ def fitting_patches(js: ConfigJson, c: FieldValues) -> None:
 class OmniEars(ParakeetEars):
     """The encoder, and the projector behind it. `d_projector`: the hidden size of that."""
 
+    config_class = "ParakeetEncoderConfig"
+
     d_projector: Positive = hf("projection_hidden_size")
     projector_bias: Flag = hf("projection_bias", null=False)
 
@@ -90,7 +92,7 @@ class NemotronHOmni(Multimodal):
     vision: RadioVision
     audio: OmniEars | None
     n_merged: Positive = derived(lambda js, c: int(1 / js.get("downsample_ratio", 0.5)) ** 2)
-    d_projector: Positive = hf("projector_hidden_size", absent=4096)
+    d_projector: Positive = hf("projector_hidden_size")
     last_norm: Flag = derived(
         lambda js, c: (js.get("text_config") or js.get("llm_config") or {}).get("num_nextn_predict_layers", 0) > 0
     )

@@ -119,20 +119,19 @@ class NeoMME(PositionlessEncoder):
     prefix = "model."
     layers_name = "layers"
     layered: ClassVar = {word: {"sliding_window": ""} for word in SLIDING}
-    defaults: ClassVar = {"vocab_size": 131072, "d_model": 1024, "n_layers": 17, "n_heads": 16, "d_ff": 3584}
 
     d_ff: Positive = hf()
-    d_embedding: Positive = hf("embedding_rank", absent=256)
-    n_kv_heads: Positive = hf(absent=4)
-    d_head: Positive = hf(absent=64)
+    d_embedding: Positive = hf("embedding_rank")
+    n_kv_heads: Positive = hf()
+    d_head: Positive = hf()
     layer_types: Words = hf(absent=name_layers, null=ABSENT)
     windows: Indices = derived(list_windows)
     d_rope: Positive = rotated_part("full_attention")
     d_local_rope: Positive = rotated_part("sliding_attention")
-    patch_size: Positive = hf("patch_size", absent=32)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    patch_size: Positive = hf("patch_size")
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("norm_eps", default=1e-6)
     residual_multiplier = setting("residual_multiplier", default=lambda js, c: (2 * c.n_layers) ** -0.5)

@@ -41,12 +41,11 @@ class NllbMoe(SinusoidalSeq2Seq):
     model_types = ("nllb-moe",)
     linear_routers = (".router.classifier.weight", ".fc1.weight", ".fc2.weight")
     conditions = (*SinusoidalSeq2Seq.conditions, one_of("router_dtype", ROUTER_DTYPES, "float32"))
-    defaults = {"vocab_size": 128112}
 
     encoder_kinds: Words = derived(every_sparse("n_encoder_layers", "encoder_sparse_step"))
     decoder_kinds: Words = derived(every_sparse("n_decoder_layers", "decoder_sparse_step"))
-    n_routed_experts: Positive = hf("num_experts", absent=128)
-    router_bias: Flag = hf("router_bias", absent=False)
+    n_routed_experts: Positive = hf("num_experts")
+    router_bias: Flag = hf("router_bias")
 
     share = setting(default=share_of_expert)
 

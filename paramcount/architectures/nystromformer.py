@@ -41,12 +41,11 @@ class Nystromformer(OffsetEncoder):
     task_heads = "APPROXIMATE"
     conditions = (padding_inside(1), landmarks_part_the_text, one_beginning, odd_filter)
     prefix = "nystromformer."
-    defaults = {"vocab_size": 30000, "n_positions": 510, "n_token_types": 2}
 
-    n_landmarks: Positive = hf("num_landmarks", absent=64)
+    n_landmarks: Positive = hf("num_landmarks")
     is_exact: Flag = derived(lambda js, c: read_length(js, c) == c["n_landmarks"])
     d_landmark: Positive = derived(lambda js, c: max(1, read_length(js, c) // c["n_landmarks"]))
-    d_conv: Positive = hf("conv_kernel_size", absent=65)
+    d_conv: Positive = hf("conv_kernel_size")
 
     activation = setting("hidden_act", default="gelu_new")
     norm_eps = setting("layer_norm_eps", default=1e-5)

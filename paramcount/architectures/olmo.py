@@ -21,12 +21,11 @@ class Olmo(AttentionDecoder):
     linear_by_component = False
     rotated = "d_head"
     conditions = (padding_in_table(1),)
-    defaults = {"vocab_size": 50304, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_ff: Natural = hf(absent=11008)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps: ClassVar[float] = 1e-5
     clip_qkv = setting("clip_qkv", default=None)

@@ -45,7 +45,7 @@ class Olmo3(Olmo2):
     task_heads = "SCORED"
 
     layer_types: Words = hf(absent=full_every(4), null=ABSENT)
-    window: Positive = hf(absent=4096)  # the reference refuses null even if no layer uses it
+    window: Positive = hf()  # the reference refuses null even if no layer uses it
 
     rope = filled_rotary("full_attention", 500_000)
     local_rope = filled_rotary("sliding_attention", 500_000, key="", scaled=False)

@@ -62,10 +62,9 @@ class OlmoHybrid(Decoder):
     reference = "OlmoHybridForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(100277), known_ropes(rope_blocks))
-    defaults = {"vocab_size": 100352, "d_model": 3840, "n_layers": 32}
 
     layer_types: Words = hf(absent=three_to_one, null=ABSENT)
-    n_heads: Positive = hf(absent=30)
+    n_heads: Positive = hf()
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head)
     positions: Flag = derived(rotates)
@@ -73,10 +72,10 @@ class OlmoHybrid(Decoder):
     n_linear_v_heads: Positive = hf("linear_num_value_heads", absent=equal_to("n_heads"), null=ABSENT)
     d_linear_k: Positive = hf("linear_key_head_dim", absent=d_linear_k, null=ABSENT)
     d_linear_v: Positive = hf("linear_value_head_dim", absent=lambda js, c: 2 * c["d_linear_k"], null=ABSENT)
-    d_conv: Positive = hf("linear_conv_kernel_dim", absent=4)
-    d_ff: Natural = hf(absent=11008)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_conv: Positive = hf("linear_conv_kernel_dim")
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary(positions=65536, checked=False, kinds={f"{path}rope_theta": ABOVE_ZERO for path in ROPE_PATHS})
     allow_negative = setting("linear_allow_neg_eigval", default=True)  # eigenvalues of the state's update

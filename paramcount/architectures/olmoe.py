@@ -17,14 +17,13 @@ class Olmoe(AttentionDecoder):
     adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(1),)
-    defaults = {"vocab_size": 50304, "d_model": 2048, "n_layers": 16, "n_heads": 16}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_expert: Natural = hf("intermediate_size", absent=2048)
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=64)
-    n_active_experts: Natural = hf(absent=8)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_expert: Natural = hf("intermediate_size")
+    n_routed_experts: Positive = hf("num_local_experts", "num_experts")
+    n_active_experts: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=4096)

@@ -26,14 +26,14 @@ class OpenAIGPT(Sizes):
     task_heads = "GPT_HEADS"
     reference_names = {"": "transformer.", "lm_head.": "lm_head."}
 
-    vocab_size: Positive = hf(absent=40478)
-    n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=512)
-    d_model: Positive = hf("hidden_size", "n_embd", absent=768)
-    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=12)
-    n_heads: Positive = hf("num_attention_heads", "n_head", absent=12)
+    vocab_size: Positive = hf()
+    n_positions: Positive = hf("max_position_embeddings", "n_positions")
+    d_model: Positive = hf("hidden_size", "n_embd")
+    n_layers: Natural = hf("num_hidden_layers", "n_layer")
+    n_heads: Positive = hf("num_attention_heads", "n_head")
     d_head: Positive = derived(d_model_per_head)
     d_ff: Natural = derived(lambda js, c: 4 * c["d_model"])
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     activation = setting(default=gpt_activation)
     norm_eps = setting("layer_norm_epsilon", default=1e-5)

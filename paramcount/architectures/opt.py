@@ -36,18 +36,17 @@ class OPT(Decoder):
     reference = "OPTForCausalLM"
     task_heads = SCORED | {"ForQuestionAnswering": SPAN}
     conditions = (padding_in_table(1),)
-    defaults = {"vocab_size": 50272, "d_model": 768, "n_layers": 12}
 
-    n_positions: Positive = hf("max_position_embeddings", absent=2048)
+    n_positions: Positive = hf("max_position_embeddings")
     d_token: Positive | None = derived(narrow_table)
-    n_heads: Positive = hf(absent=12)
+    n_heads: Positive = hf()
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf("ffn_dim", absent=3072)
-    norm_first: Flag = hf("do_layer_norm_before", absent=True)
+    d_ff: Natural = hf("ffn_dim")
+    norm_first: Flag = hf("do_layer_norm_before")
     last_norm: Flag = derived(lambda js, c: c["norm_first"] and not flag(js, "_remove_final_layer_norm", False))
-    norm_weights: Flag = hf("layer_norm_elementwise_affine", absent=True)
-    bias: Flag = hf("enable_bias", absent=True)
-    tie_word_embeddings: Flag = hf(absent=True)
+    norm_weights: Flag = hf("layer_norm_elementwise_affine")
+    bias: Flag = hf("enable_bias")
+    tie_word_embeddings: Flag = hf()
 
     prefix = "model.decoder."
     names = ("embed_tokens", "layers", "final_layer_norm")

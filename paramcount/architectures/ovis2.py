@@ -17,16 +17,16 @@ class Ovis2Vision(VisionEncoder):
     Source: arXiv:2411.14402, section 2, for the layers.
     """
 
-    defaults: ClassVar = {"d_model": 1024, "n_layers": 24, "n_heads": 8, "d_ff": 2816}
+    config_class = "Ovis2VisionConfig"
 
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=14)
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
-    n_tokens: Positive = hf("vocab_size", absent=16384)
-    n_indicators: Natural = hf("num_visual_indicator_tokens", absent=5)
-    merge_size: Positive = hf("hidden_stride", absent=1)
-    qkv_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
+    n_tokens: Positive = hf("vocab_size")
+    n_indicators: Natural = hf("num_visual_indicator_tokens")
+    merge_size: Positive = hf("hidden_stride")
+    qkv_bias: Flag = hf()
+    mlp_bias: Flag = hf()
 
     activation: ClassVar = setting("hidden_act", default="silu")
     norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
@@ -62,7 +62,7 @@ class Ovis2(Multimodal):
     moved = ("model.", "model.language_model.")
 
     vision: Ovis2Vision
-    d_visual: Positive = hf("hidden_size", absent=1536)
+    d_visual: Positive = hf("hidden_size")
 
     image_token = setting("image_token_id", default=151665)
 

@@ -23,13 +23,12 @@ class PaddleOCRText(AttentionDecoder):
     base_model = "PaddleOCRTextModel"
     rotated = "d_head"
     conditions = (padding_in_table(0), sections_fill(16, 24, 24))
-    defaults = {"vocab_size": 103424, "d_model": 1024, "n_layers": 18, "n_heads": 16}
 
-    n_kv_heads: Positive = hf(absent=2, null=equal_to("n_heads"))
-    d_head: Positive = hf(absent=128, null=d_model_per_head)
-    d_ff: Natural = hf(absent=3072)
-    bias: Flag = hf("use_bias", absent=False, null=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
+    d_head: Positive = hf(null=d_model_per_head)
+    d_ff: Natural = hf()
+    bias: Flag = hf("use_bias", null=False)
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(500_000, 131072)
@@ -44,10 +43,10 @@ class PaddleOCRText(AttentionDecoder):
 class PaddleOCRVision(SiglipRotaryVision):
     """A table of positions is stretched over the image."""
 
-    defaults = {"d_model": 1152, "n_layers": 27, "n_heads": 16, "d_ff": 4304, "patch_size": 14}
+    config_class = "PaddleOCRVisionConfig"
 
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 384) // c["patch_size"]) ** 2)
-    merge_size: Positive = hf("spatial_merge_size", absent=2)
+    merge_size: Positive = hf("spatial_merge_size")
 
     def add_positions(c, x: Data, places: Data) -> Data:
         table = "embeddings.position_embedding.weight"

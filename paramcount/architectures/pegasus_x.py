@@ -28,12 +28,11 @@ class PegasusX(Seq2Seq):
 
     reference = "PegasusXForConditionalGeneration"
     conditions = (padding_inside(0),)
-    defaults = {"vocab_size": 96103, "n_encoder_layers": 16, "n_decoder_layers": 16, "n_positions": 16384}
 
-    n_global_tokens: Natural = hf("num_global_tokens", absent=32)
-    block_size: Positive = hf("block_size", absent=512)
+    n_global_tokens: Natural = hf("num_global_tokens")
+    block_size: Positive = hf("block_size")
     block_offset: Natural = derived(lambda js, c: c["block_size"] // 2)
-    staggered: Flag = hf("stagger_local_blocks", absent=True)
+    staggered: Flag = hf("stagger_local_blocks")
 
     layer = pre_norm_layer
     has_logits_bias = False

@@ -26,14 +26,13 @@ class Persimmon(Decoder):
     names = ("embed_tokens", "layers", "final_layernorm")
     rotated = "d_rope"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), rotates_stated_share(0.5))
-    defaults = {"vocab_size": 262144, "d_model": 4096, "n_layers": 36}
 
-    n_heads: Positive = hf(absent=64)
+    n_heads: Positive = hf()
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural = derived(rotary_part(0.5))
-    d_ff: Natural = hf(absent=16384)
-    qk_norm: Flag = hf("qk_layernorm", absent=True)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf()
+    qk_norm: Flag = hf("qk_layernorm")
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_act", default="relu2")
     norm_eps = setting("layer_norm_eps", default=1e-5)

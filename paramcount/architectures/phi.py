@@ -26,13 +26,12 @@ class Phi(AttentionDecoder):
     names = ("embed_tokens", "layers", "final_layernorm")
     rotated = "d_rope"
     conditions = (padding_in_table(None), rotates_stated_share(0.5))
-    defaults = {"vocab_size": 51200, "d_model": 2048, "n_layers": 24, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_rope: Natural = derived(rotary_part(0.5))
-    d_ff: Natural = hf(absent=8192)
-    qk_norm: Flag = hf("qk_layernorm", absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf()
+    qk_norm: Flag = hf("qk_layernorm")
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_act", default="gelu_new")
     norm_eps = setting("layer_norm_eps", default=1e-5)

@@ -56,13 +56,12 @@ class Phi3(AttentionDecoder):
     is_section_type = True
     task_heads = "GENERIC"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(32000), one_mask(), long_rope)
-    defaults = {"vocab_size": 32064, "d_model": 3072, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_rope: Natural = derived(whole_pairs)
-    d_ff: Natural = hf(absent=8192)
+    d_ff: Natural = hf()
     window: Positive | None = hf(absent=None)
-    tie_word_embeddings: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=4096, share=1.0)

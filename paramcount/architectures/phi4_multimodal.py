@@ -23,9 +23,10 @@ from paramcount.sizes.layer_types import check_no_types
 class Phi4Vision(SiglipVision):
     """The vision tower: SigLIP's, always with its pooling head, whose vector nothing reads."""
 
+    config_class = "Phi4MultimodalVisionConfig"
+
     unused_keys = ("crop_size",)
     conditions = ()
-    defaults = {"d_model": 1152, "n_layers": 27, "n_heads": 16, "d_ff": 4304, "patch_size": 14}
 
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
     pooling_head: Flag = derived(lambda js, c: True)
@@ -62,19 +63,21 @@ def one_width(js: ConfigJson, c: FieldValues) -> None:
 class Phi4Audio(Sizes):
     """The speech tower: a Conformer, arXiv:2005.08100, behind convolutions that halve time and frequency."""
 
+    config_class = "Phi4MultimodalAudioConfig"
+
     section = "audio_config"
     unused_keys = ("nemo_final_size",)
     conditions = (one_width,)
 
-    d_model: Positive = hf(absent=1024)
-    n_layers: Natural = hf("num_blocks", absent=24)
-    n_heads: Positive = hf(absent=16)
+    d_model: Positive = hf()
+    n_layers: Natural = hf("num_blocks")
+    n_heads: Positive = hf()
     d_head: Positive = hf(absent=d_model_per_head)
-    d_ff: Natural = hf(absent=1536)
-    d_conv: Positive = hf("kernel_size", absent=3)
-    n_multiples: Positive = hf("depthwise_multiplier", absent=1)  # of each channel in the convolution over time
-    n_bands: Positive = hf("input_size", absent=80)
-    n_channels: Positive = hf("nemo_conv_channels", absent=1024)
+    d_ff: Natural = hf()
+    d_conv: Positive = hf("kernel_size")
+    n_multiples: Positive = hf("depthwise_multiplier")  # of each channel in the convolution over time
+    n_bands: Positive = hf("input_size")
+    n_channels: Positive = hf("nemo_conv_channels")
     later_halvings: Indices = derived(
         lambda js, c: tuple(2 + 3 * i for i in range(halvings(js) - 1))
     )  # their places in the stack
@@ -89,9 +92,8 @@ class Phi4Multimodal(Phi3):
 
     reference = "Phi4MultimodalForCausalLM"
     conditions = (padding_in_table(199999), one_mask(), long_rope)
-    defaults = {"vocab_size": 200064}
 
-    n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
     vision: Phi4Vision
     audio: Phi4Audio
 

@@ -61,15 +61,14 @@ class Phimoe(AttentionDecoder):
     linear_subclasses = (".block_sparse_moe.gate.weight",)
     rotated = "d_head"
     conditions = (padding_in_table(None), one_mask(), scaled_rope_has_magnitudes)
-    defaults = {"vocab_size": 32064, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
-    d_expert: Natural = hf("intermediate_size", absent=6400)
-    n_routed_experts: Positive = hf("num_local_experts", absent=16)
+    d_expert: Natural = hf("intermediate_size")
+    n_routed_experts: Positive = hf("num_local_experts")
     n_active_experts: Natural = derived(visited)
     window: Positive | None = hf(absent=None)
-    attention_bias: Flag = hf(absent=False)
-    lm_head_bias: Flag = hf("lm_head_bias", absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    attention_bias: Flag = hf()
+    lm_head_bias: Flag = hf("lm_head_bias")
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = setting(default=scaled_rope)

@@ -96,8 +96,8 @@ class Pi0(Sizes):
 
     vlm: Sizes
     expert: Sizes
-    d_robot_state: Positive = hf("max_state_dim", absent=32)
-    d_action: Positive = hf("max_action_dim", absent=32)
+    d_robot_state: Positive = hf("max_state_dim")
+    d_action: Positive = hf("max_action_dim")
 
     time_base = setting(default=frequency_ratio)
     time_scale = setting(default=highest_frequency)

@@ -29,17 +29,19 @@ def heads_of_size(js: ConfigJson, c: FieldValues) -> int:
 class PatchEncoder(Sizes):
     """Patches with the embeddings of their row and their column through pre-norm layers."""
 
+    config_class = "Pix2StructVisionConfig"
+
     section = "vision_config"
     prefix: ClassVar[str] = "encoder."
     scale: ClassVar[float | None] = 1.0  # of the scores
 
-    d_model: Positive = hf(absent=768)
-    d_patch: Positive = hf("patch_embed_hidden_size", absent=768)
-    n_layers: Natural = hf(absent=12)
-    n_heads: Positive = hf(absent=12)
-    d_head: Positive = hf("d_kv", absent=64)
-    d_ff: Positive = hf("d_ff", absent=2048)
-    n_positions: Positive = hf("seq_len", absent=4096)
+    d_model: Positive = hf()
+    d_patch: Positive = hf("patch_embed_hidden_size")
+    n_layers: Natural = hf()
+    n_heads: Positive = hf()
+    d_head: Positive = hf("d_kv")
+    d_ff: Positive = hf("d_ff")
+    n_positions: Positive = hf("seq_len")
 
     activation = setting("dense_act_fn", default="gelu_new")
     norm_eps = setting("layer_norm_eps", default=1e-6)
@@ -70,22 +72,22 @@ class PatchEncoder(Sizes):
 class PatchReader(Sizes):
     """T5's decoder with other names. The first layer owns the table of relative positions, and all layers read it."""
 
+    config_class = "Pix2StructTextConfig"
+
     section = "text_config"
     conditions = (buckets_reach(*BUCKETS, 128, one_sided=True, least=2),)
 
-    vocab_size: Positive = hf(absent=50244)
-    d_model: Positive = hf(absent=768)
-    n_layers: Natural = hf(
-        "num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", absent=12, n_aliases=3
-    )
+    vocab_size: Positive = hf()
+    d_model: Positive = hf()
+    n_layers: Natural = hf("num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", n_aliases=3)
     n_bias_heads: Positive = hf(
-        "num_attention_heads", "decoder_attention_heads", "encoder_attention_heads", "num_heads", absent=12, n_aliases=3
+        "num_attention_heads", "decoder_attention_heads", "encoder_attention_heads", "num_heads", n_aliases=3
     )
-    d_head: Positive = hf("d_kv", absent=64)
+    d_head: Positive = hf("d_kv")
     n_heads: Positive = derived(heads_of_size)
-    d_ff: Positive = hf("d_ff", absent=2048)
-    n_buckets: Positive = hf("relative_attention_num_buckets", absent=32)
-    is_decoder: Flag = hf(absent=True)
+    d_ff: Positive = hf("d_ff")
+    n_buckets: Positive = hf("relative_attention_num_buckets")
+    is_decoder: Flag = hf()
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=False)
 
     prefix: ClassVar[str] = "decoder."

@@ -13,12 +13,13 @@ from paramcount.sizes.rules import check_equal
 
 
 class PPFormulaNetVision(SamVision):
+    config_class = "PPFormulaNetVisionConfig"
     section = "vision_config"
 
-    d_post_in: Positive = hf("post_conv_in_channels", absent=256)
-    d_post_half: Positive = hf("post_conv_mid_channels", absent=512)
-    d_post_out: Positive = hf("post_conv_out_channels", absent=1024)
-    d_memory: Positive = hf("decoder_hidden_size", absent=512)
+    d_post_in: Positive = hf("post_conv_in_channels")
+    d_post_half: Positive = hf("post_conv_mid_channels")
+    d_post_out: Positive = hf("post_conv_out_channels")
+    d_memory: Positive = hf("decoder_hidden_size")
     n_side: Positive = derived(side(512))
 
     def project(c, x: Data) -> Data:
@@ -40,7 +41,6 @@ class PPFormulaNet(MBartStacks, UntiedDecoder):
     section = "text_config"
     conditions = (*UntiedDecoder.conditions, not_null("initializer_range"))
     unused_keys = ("encoder_layers", "encoder_attention_heads", "num_attention_heads", "num_hidden_layers")
-    defaults = {"vocab_size": 50000, "d_model": 512, "n_layers": 8, "d_ff": 2048, "n_positions": 2560}
 
     vision: PPFormulaNetVision
 

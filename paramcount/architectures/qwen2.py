@@ -24,11 +24,10 @@ class Qwen2(AttentionDecoder):
         one_rope,
         padding_in_table(None),
     )
-    defaults = {"vocab_size": 151936, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    n_kv_heads: Positive = hf(absent=32, null=equal_to("n_heads"))
-    d_ff: Natural = hf(absent=22016)
-    tie_word_embeddings: Flag = hf(absent=False)
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
+    d_ff: Natural = hf()
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary(positions=32768)
     layer_types = setting(default=sliding_types())

@@ -30,10 +30,10 @@ class Qwen2_5OmniText(Qwen2_5VLText):
     conditions = (*Qwen2.conditions, sections_fill(16, 24, 24))
     defaults = {"d_model": 3584, "n_layers": 28, "n_heads": 28, "d_ff": 18944}
 
-    n_kv_heads: Positive = hf(absent=4, null=equal_to("n_heads"))
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
     d_head: Positive = hf(absent=d_model_per_head)
     d_rope: Positive = derived(equal_to("d_head"))
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-6)
     layer_types = Qwen2.layer_types
@@ -44,6 +44,7 @@ class Qwen2_5OmniText(Qwen2_5VLText):
 
 
 class Qwen2_5OmniVision(Qwen2_5VLVision):
+    config_class = "Qwen2_5OmniVisionEncoderConfig"
     is_fused = False
 
 
@@ -75,16 +76,19 @@ class Qwen2_5OmniThinker(PlacedImages):
 
 
 class Qwen2_5OmniThinkerText(Qwen2_5OmniText):
+    config_class = "Qwen2_5OmniTextConfig"
     section = "thinker_config.text_config"
 
     tie_word_embeddings: Flag = derived(thinker_tie, at_root=True)
 
 
 class Qwen2_5OmniThinkerVision(Qwen2_5OmniVision):
+    config_class = "Qwen2_5OmniVisionEncoderConfig"
     section = "thinker_config.vision_config"
 
 
 class Qwen2_5OmniThinkerEars(Qwen2_5OmniEars):
+    config_class = "Qwen2_5OmniAudioEncoderConfig"
     section = "thinker_config.audio_config"
 
 
@@ -94,14 +98,15 @@ class Qwen2_5OmniTalker(AttentionDecoder):
     Source: arXiv:2503.20215, section 2.3; Qwen2_5OmniTalkerForConditionalGeneration of the reference.
     """
 
+    config_class = "Qwen2_5OmniTalkerConfig"
+
     section = "talker_config"
     rotated = "d_head"
-    defaults = {"vocab_size": 8448, "d_model": 3584, "n_layers": 28, "n_heads": 28}
 
-    n_kv_heads: Positive = hf(absent=4)
-    d_head: Positive = hf(absent=128)
-    d_ff: Natural = hf(absent=18944)
-    d_thinker: Positive = hf("embedding_size", absent=3584)
+    n_kv_heads: Positive = hf()
+    d_head: Positive = hf()
+    d_ff: Natural = hf()
+    d_thinker: Positive = hf("embedding_size")
 
     rope = rotary(1_000_000, 32768)
     layer_types = Qwen2.layer_types
@@ -121,10 +126,12 @@ class Qwen2_5OmniTalker(AttentionDecoder):
 
 
 class Denoiser(SpeechDiT):
+    config_class = "Qwen2_5OmniDiTConfig"
     section = "token2wav_config.dit_config"
 
 
 class Qwen2_5OmniVocoder(BigVgan):
+    config_class = "Qwen2_5OmniBigVGANConfig"
     section = "token2wav_config.bigvgan_config"
 
 

@@ -22,12 +22,14 @@ VOXTRAL = {
 class Qwen2AudioEars(Ears):
     """The mean of every two states is normed. Source: Qwen2AudioEncoder of the reference."""
 
+    config_class = "Qwen2AudioEncoderConfig"
+
     conditions = (one_of("model_type", ("qwen2_audio_encoder",), "qwen2_audio_encoder"),)
 
-    d_model: Positive = hf("hidden_size", "d_model", absent=1280)
-    n_layers: Natural = hf("num_hidden_layers", "encoder_layers", absent=32)
-    n_heads: Positive = hf("num_attention_heads", "encoder_attention_heads", absent=20)
-    d_ff: Natural = hf("intermediate_size", "encoder_ffn_dim", absent=5120)
+    d_model: Positive = hf("hidden_size", "d_model")
+    n_layers: Natural = hf("num_hidden_layers", "encoder_layers")
+    n_heads: Positive = hf("num_attention_heads", "encoder_attention_heads")
+    d_ff: Natural = hf("intermediate_size", "encoder_ffn_dim")
 
     last_norm = ""
 
@@ -43,16 +45,20 @@ def norm_means(c: Ears, states: Data) -> Data:
 class VoxtralEars(Ears):
     """The sizes of the encoder."""
 
+    config_class = "VoxtralEncoderConfig"
+
     conditions: ClassVar[tuple[Condition, ...]] = (one_of("model_type", ("voxtral_encoder",), "voxtral_encoder"),)
 
-    d_model: Positive = hf("d_model", "hidden_size", absent=1280)
-    n_layers: Natural = hf("encoder_layers", "num_hidden_layers", absent=32)
-    n_heads: Positive = hf("encoder_attention_heads", "num_attention_heads", absent=20)
-    d_ff: Natural = hf("encoder_ffn_dim", "intermediate_size", absent=5120)
+    d_model: Positive = hf("d_model", "hidden_size")
+    n_layers: Natural = hf("encoder_layers", "num_hidden_layers")
+    n_heads: Positive = hf("encoder_attention_heads", "num_attention_heads")
+    d_ff: Natural = hf("encoder_ffn_dim", "intermediate_size")
 
 
 class AudioFlamingo3Ears(VoxtralEars):
     """Qwen 2 Audio's encoder, with its keys under Voxtral's names. Source: AudioFlamingo3Encoder of the reference."""
+
+    config_class = "AudioFlamingo3EncoderConfig"
 
     conditions: ClassVar[tuple[Condition, ...]] = (
         one_of("model_type", ("audioflamingo3_encoder",), "audioflamingo3_encoder"),
@@ -117,7 +123,7 @@ class AudioFlamingo3(AudioLanguageModel):
     reference_names = FORMER_PREFIXES
 
     audio: AudioFlamingo3Ears
-    projector_bias: Flag = hf("projector_bias", absent=True)
+    projector_bias: Flag = hf("projector_bias")
 
     audio_token = setting("audio_token_id", default=151669)
     activation = setting("projector_hidden_act", default="gelu")

@@ -44,16 +44,15 @@ class Qwen2MoE(AttentionDecoder):
         one_rope,
         padding_in_table(None),
     )
-    defaults = {"vocab_size": 151936, "d_model": 2048, "n_layers": 24, "n_heads": 16, "n_kv_heads": 16}
 
-    d_ff: Natural = hf(absent=5632)
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(scattered_dense_layers)
-    d_expert: Natural = hf(absent=1408)
-    n_routed_experts: Positive = hf("num_experts", absent=60)
-    n_active_experts: Natural = hf(absent=4)
-    d_shared_expert: Natural = hf("shared_expert_intermediate_size", absent=5632)
-    qkv_bias: Flag = hf(absent=True)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("num_experts")
+    n_active_experts: Natural = hf()
+    d_shared_expert: Natural = hf("shared_expert_intermediate_size")
+    qkv_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_topk_prob = setting("norm_topk_prob", default=False)
     rope = rotary(positions=32768)

@@ -39,7 +39,6 @@ class Qwen2VLText(Qwen2):
     reference_names = {"model.": ""}
     base_model = "Qwen2VLTextModel"
     conditions = (*Qwen2.conditions, sections_fill(16, 24, 24))
-    defaults = {"vocab_size": 152064, "d_model": 8192, "n_layers": 80, "n_heads": 64, "n_kv_heads": 8, "d_ff": 29568}
 
     d_head: Positive = derived(d_model_per_head)
     d_rope: Positive = derived(lambda js, c: js.get("head_dim") or c["d_head"])  # which the heads do not ask
@@ -83,18 +82,20 @@ class Qwen2_5VLText(Qwen2VLText):
 class Qwen2VLVision(Sizes):
     """The encoder: LayerNorms and a plain MLP. `d_out`: after the merger."""
 
+    config_class = "Qwen2VLVisionConfig"
+
     section = "vision_config"
 
-    d_model: Positive = hf("embed_dim", absent=1280)
-    n_layers: Natural = hf("num_hidden_layers", "depth", absent=32)
-    n_heads: Positive = hf("num_attention_heads", "num_heads", absent=16)
+    d_model: Positive = hf("embed_dim")
+    n_layers: Natural = hf("num_hidden_layers", "depth")
+    n_heads: Positive = hf("num_attention_heads", "num_heads")
     d_head: Positive = derived(d_model_per_head)
     d_ff: Natural = derived(lambda js, c: c["d_model"] * check_no_types(js, "mlp_ratio", 4))
-    d_out: Positive = hf("hidden_size", absent=3584)
-    n_channels: Positive = hf("in_channels", absent=3)
-    n_frames: Positive = hf("temporal_patch_size", absent=2)
-    patch_size: Positive = hf("patch_size", absent=14)
-    merge_size: Positive = hf("spatial_merge_size", absent=2)
+    d_out: Positive = hf("hidden_size")
+    n_channels: Positive = hf("in_channels")
+    n_frames: Positive = hf("temporal_patch_size")
+    patch_size: Positive = hf("patch_size")
+    merge_size: Positive = hf("spatial_merge_size")
 
     activation = setting("hidden_act", default="quick_gelu")
     rope = rotary()
@@ -119,12 +120,13 @@ class Qwen2VLVision(Sizes):
 class Qwen2_5VLVision(Qwen2VLVision):
     """The encoder: RMS norms and a gated MLP; all but a few layers attend within one window of the image."""
 
-    defaults = {"d_model": 3584}
+    config_class = "Qwen2_5_VLVisionConfig"
+
     is_fused: ClassVar[bool] = True  # q, k and v are one stored matrix
 
-    d_model: Positive = hf(absent=3584)
-    d_ff: Natural = hf(absent=3420)
-    d_out: Positive = hf("out_hidden_size", absent=3584)
+    d_model: Positive = hf()
+    d_ff: Natural = hf()
+    d_out: Positive = hf("out_hidden_size")
 
     activation = setting("hidden_act", default="silu")
     window_size = setting("window_size", default=112)  # pixels

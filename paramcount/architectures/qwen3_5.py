@@ -23,7 +23,7 @@ class Qwen35(GatedDeltaHybrid):
     task_heads = "SCORED"
     base_model = "Qwen3_5TextModel"
 
-    d_ff: Natural = hf(absent=12288)
+    d_ff: Natural = hf()
 
     axes = mrope_axes("interleaved", 11, 11, 10)
 
@@ -39,12 +39,12 @@ class Qwen35MoE(GatedDeltaHybrid):
     gguf = "qwen35moe"
     is_section_type = True
     base_model = "Qwen3_5MoeTextModel"
-    defaults = {"d_model": 2048, "n_layers": 40, "n_kv_heads": 2}
+    defaults = {"d_model": 2048, "n_layers": 40}
 
-    n_routed_experts: Positive = hf("num_experts", absent=256)
-    n_active_experts: Natural = hf(absent=8)
-    d_expert: Natural = hf(absent=512)
-    d_shared_expert: Natural = hf("shared_expert_intermediate_size", absent=512)
+    n_routed_experts: Positive = hf("num_experts")
+    n_active_experts: Natural = hf()
+    d_expert: Natural = hf()
+    d_shared_expert: Natural = hf("shared_expert_intermediate_size")
 
     norm_topk_prob = True
     axes = mrope_axes("interleaved", 11, 11, 10)
@@ -72,6 +72,8 @@ class Qwen35MoETextOf(Qwen35MoE):
 
 
 class Qwen35Vision(QwenVision):
+    config_class = "Qwen3_5VisionConfig"
+
     def merge(c, x: Data) -> Data:
         """Squares of patches to vectors of the language model's size; the norm counts as part of the projector."""
         weights = tuple(Weight(f"merger.norm.{name}", "projector", x.shape[-1:]) for name in ("weight", "bias"))

@@ -14,8 +14,8 @@ ASR_QWEN_3 = SMALL_QWEN_3 | {"hidden_size": 2048, "intermediate_size": 6144, "he
 
 
 class Qwen3ASREars(Qwen3Ears):
+    config_class = "Qwen3ASREncoderConfig"
     conditions = (one_of("model_type", ("qwen3_asr_encoder",), "qwen3_asr_encoder"),)
-    defaults = {"d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 
 
 class Qwen3ASR(AudioLanguageModel):

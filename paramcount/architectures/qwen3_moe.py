@@ -22,15 +22,14 @@ class Qwen3MoE(AttentionDecoder):
     adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(None), one_mask(used_window(4096)))
-    defaults = {"vocab_size": 151936, "d_model": 2048, "n_layers": 24, "n_heads": 32, "n_kv_heads": 4}
 
-    d_ff: Natural = hf(absent=6144)
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(scattered_dense_layers)
-    d_expert: Natural = hf(absent=768)
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=128)
-    n_active_experts: Natural = hf(absent=8)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("num_local_experts", "num_experts")
+    n_active_experts: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
     rope = rotary(positions=32768)
@@ -62,9 +61,8 @@ class Qwen3OmniMoeText(Qwen3MoE):
     model_types = ("qwen3_omni_moe_text",)
     reference_names = {"model.": ""}
     base_model = "Qwen3OmniMoeThinkerTextModel"
-    defaults = {"vocab_size": 3584, "n_layers": 28, "n_heads": 28, "d_ff": 18944}
 
-    n_routed_experts: Positive = hf("num_experts", absent=128)
+    n_routed_experts: Positive = hf("num_experts")
     tie_word_embeddings: Flag = hf(absent=False, null=False)
 
     norm_topk_prob = setting("norm_topk_prob", default=True)

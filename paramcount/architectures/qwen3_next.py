@@ -48,20 +48,19 @@ class GatedDeltaHybrid(Decoder):
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
     linear_routers = (".shared_expert_gate.weight",)
     stores_together: ClassVar[bool] = False  # the delta net's gate with q, k and v, its beta with the step
-    defaults = {"vocab_size": 248320, "d_model": 4096, "n_layers": 32}
 
     layer_types: Words = hf(absent=every_fourth, null=ABSENT)
-    n_heads: Positive = hf(absent=16)
-    n_kv_heads: Positive = hf(absent=4)
-    d_head: Positive = hf(absent=256)
+    n_heads: Positive = hf()
+    n_kv_heads: Positive = hf()
+    d_head: Positive = hf()
     d_rope: Natural = derived(rotated_share(0.25))
-    n_linear_k_heads: Positive = hf("linear_num_key_heads", absent=16)
-    d_linear_k: Positive = hf("linear_key_head_dim", absent=128)
-    n_linear_v_heads: Positive = hf("linear_num_value_heads", absent=32)
-    d_linear_v: Positive = hf("linear_value_head_dim", absent=128)
-    d_conv: Positive = hf("linear_conv_kernel_dim", absent=4)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    n_linear_k_heads: Positive = hf("linear_num_key_heads")
+    d_linear_k: Positive = hf("linear_key_head_dim")
+    n_linear_v_heads: Positive = hf("linear_num_value_heads")
+    d_linear_v: Positive = hf("linear_value_head_dim")
+    d_conv: Positive = hf("linear_conv_kernel_dim")
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary(positions=32768, share=0.25)
     norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
@@ -128,15 +127,14 @@ class Qwen3Next(GatedDeltaHybrid):
     is_section_type = True
     task_heads = "GENERIC_MOVED"
     adapts_experts = True
-    defaults = {"vocab_size": 151936, "d_model": 2048, "n_layers": 48, "n_kv_heads": 2}
     stores_together = True
 
-    d_ff: Natural = hf(absent=5632)
-    n_routed_experts: Natural = hf("num_experts", absent=512)
-    n_active_experts: Natural = hf(absent=10)
+    d_ff: Natural = hf()
+    n_routed_experts: Natural = hf("num_experts")
+    n_active_experts: Natural = hf()
     dense_layers: Indices = derived(dense)
-    d_expert: Natural = hf(absent=512)
-    d_shared_expert: Natural = hf("shared_expert_intermediate_size", absent=512)
+    d_expert: Natural = hf()
+    d_shared_expert: Natural = hf("shared_expert_intermediate_size")
 
     kinds = layers_by_type_and_mlp
 

@@ -33,6 +33,7 @@ from paramcount.sizes.sections import Sections
 
 
 class Qwen3OmniVision(Qwen3VLVision):
+    config_class = "Qwen3OmniMoeVisionEncoderConfig"
     merger_names = ("ln_q", "mlp.0", "mlp.2")
     deep_mergers = "merger_list"
 
@@ -61,16 +62,19 @@ class Qwen3OmniMoeThinker(Qwen3VL):
 
 
 class Qwen3OmniThinkerText(Qwen3OmniMoeText):
+    config_class = "Qwen3OmniMoeTextConfig"
     section = "thinker_config.text_config"
 
     tie_word_embeddings: Flag = derived(thinker_tie, at_root=True)
 
 
 class Qwen3OmniThinkerVision(Qwen3OmniVision):
+    config_class = "Qwen3OmniMoeVisionEncoderConfig"
     section = "thinker_config.vision_config"
 
 
 class Qwen3OmniThinkerEars(Qwen3OmniEars):
+    config_class = "Qwen3OmniMoeAudioEncoderConfig"
     section = "thinker_config.audio_config"
 
 
@@ -79,7 +83,7 @@ class SpeechDecoder(AttentionDecoder):
 
     rotated = "d_head"
 
-    attention_bias: Flag = hf(absent=False)
+    attention_bias: Flag = hf()
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
@@ -99,16 +103,17 @@ class Qwen3OmniTalker(SpeechDecoder):
     reference.
     """
 
-    section = "talker_config.text_config"
-    defaults = {"vocab_size": 3072, "d_model": 1024, "n_layers": 20, "n_heads": 16}
+    config_class = "Qwen3OmniMoeTalkerTextConfig"
 
-    n_kv_heads: Positive = hf(absent=2)
+    section = "talker_config.text_config"
+
+    n_kv_heads: Positive = hf()
     d_head: Positive = hf(absent=d_model_per_head)
-    d_ff: Natural = hf(absent=2048)
-    d_expert: Natural = hf(absent=384)
+    d_ff: Natural = hf()
+    d_expert: Natural = hf()
     d_shared_expert: Natural = hf("shared_expert_intermediate_size", absent=1)
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=128)
-    n_active_experts: Natural = hf(absent=8)
+    n_routed_experts: Positive = hf("num_local_experts", "num_experts")
+    n_active_experts: Natural = hf()
     tie_word_embeddings: Flag = derived(is_tied, at_root=True)
 
     norm_topk_prob = setting("norm_topk_prob", default=False)
@@ -132,11 +137,12 @@ class Predictor(SpeechDecoder):
     reference.
     """
 
-    section = "talker_config.code_predictor_config"
-    defaults = {"vocab_size": 2048, "d_model": 1024, "n_layers": 5, "n_heads": 16, "n_kv_heads": 8}
+    config_class = "Qwen3OmniMoeTalkerCodePredictorConfig"
 
-    d_head: Positive = hf(absent=128)
-    d_ff: Natural = hf(absent=3072)
+    section = "talker_config.code_predictor_config"
+
+    d_head: Positive = hf()
+    d_ff: Natural = hf()
     groups: Indices = derived(later_groups)
 
     rope = rotary(positions=32768)
@@ -149,6 +155,7 @@ class Predictor(SpeechDecoder):
 
 
 class Qwen3OmniVocoder(Code2Wav):
+    config_class = "Qwen3OmniMoeCode2WavConfig"
     section = "code2wav_config"
 
 

@@ -79,10 +79,6 @@ class Qwen3VLMoEText(Qwen3MoE):
     reference_names = {"model.": ""}
     adapts_experts = False
     base_model = "Qwen3VLMoeTextModel"
-    defaults = {
-        "n_heads": 16, "d_ff": 5632, "d_expert": 1408, "n_routed_experts": 60, "n_active_experts": 4,
-        "tie_word_embeddings": True, "n_kv_heads": 16,
-    }  # fmt: skip
 
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
 
@@ -102,17 +98,17 @@ class QwenVision(Sizes):
 
     section = "vision_config"
 
-    d_model: Positive = hf(absent=1152)
-    n_layers: Natural = hf("num_hidden_layers", "depth", absent=27)
-    n_heads: Positive = hf("num_attention_heads", "num_heads", absent=16)
+    d_model: Positive = hf()
+    n_layers: Natural = hf("num_hidden_layers", "depth")
+    n_heads: Positive = hf("num_attention_heads", "num_heads")
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=4304)
-    d_out: Positive = hf("out_hidden_size", absent=3584)
-    n_channels: Positive = hf("in_channels", absent=3)
-    n_frames: Positive = hf("temporal_patch_size", absent=2)
-    patch_size: Positive = hf("patch_size", absent=16)
-    merge_size: Positive = hf("spatial_merge_size", absent=2)
-    n_positions: Positive = hf("num_position_embeddings", absent=2304)
+    d_ff: Natural = hf()
+    d_out: Positive = hf("out_hidden_size")
+    n_channels: Positive = hf("in_channels")
+    n_frames: Positive = hf("temporal_patch_size")
+    patch_size: Positive = hf("patch_size")
+    merge_size: Positive = hf("spatial_merge_size")
+    n_positions: Positive = hf("num_position_embeddings")
 
     activation = setting("hidden_act", default="gelu_pytorch_tanh")
     rope = rotary()
@@ -135,10 +131,12 @@ class QwenVision(Sizes):
 class Qwen3VLVision(QwenVision):
     """Deeper views beside it. `deep_layers`: those whose output is merged too."""
 
+    config_class = "Qwen3VLVisionConfig"
+
     merger_names: ClassVar[tuple[str, str, str]] = ("norm", "linear_fc1", "linear_fc2")
     deep_mergers: ClassVar[str] = "deepstack_merger_list"
 
-    deep_layers: Indices = hf("deepstack_visual_indexes", absent=(8, 16, 24))
+    deep_layers: Indices = hf("deepstack_visual_indexes")
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches, with those of the deeper views side by side."""

@@ -57,21 +57,20 @@ class RecurrentGemma(Decoder):
     is_section_type = True
     names = ("embed_tokens", "layers", "final_norm")
     conditions = (padding_in_table(0), no_key("layer_types", "layers_block_type"), rope_is_unscaled)
-    defaults = {"vocab_size": 256000, "d_model": 2560, "n_layers": 26}
 
     n_layers: Positive = hf()  # the reference needs one
     layer_types: Words = derived(kinds)
-    n_heads: Positive = hf(absent=10)  # of the attention, and blocks of the recurrence's gates
+    n_heads: Positive = hf()  # of the attention, and blocks of the recurrence's gates
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=if_no_attention)
     d_rope: Natural = derived(rotated_share(0.5))
-    window: Positive = hf("sliding_window", "attention_window_size", absent=2048)
-    attention_bias: Flag = hf(absent=False)
+    window: Positive = hf("sliding_window", "attention_window_size")
+    attention_bias: Flag = hf()
     d_inner: Positive = hf("lru_width", absent=equal_to("d_model"), null=ABSENT)
     d_gate: Positive = derived(lambda js, c: c["d_inner"] // c["n_heads"])
-    d_conv: Positive = hf("conv1d_width", absent=4)
+    d_conv: Positive = hf("conv1d_width")
     d_ff: Natural = derived(lambda js, c: check_no_types(js, "intermediate_size", 7680) // 2)
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_activation", default="gelu_pytorch_tanh")
     rope = rotary(share=0.5)

@@ -14,11 +14,10 @@ class RemBert(Encoder):
     task_heads = "BERT"
     equivalent_classes = ("RemBertForCausalLM",)
     prefix = "rembert."
-    defaults = {"vocab_size": 250300, "d_model": 1152, "n_layers": 32, "n_heads": 18, "d_ff": 4608}
 
-    d_embedding: Positive = hf("input_embedding_size", absent=256)
-    d_output: Positive = hf("output_embedding_size", absent=1664)
-    n_token_types: Positive = hf(absent=2)
+    d_embedding: Positive = hf("input_embedding_size")
+    d_output: Positive = hf("output_embedding_size")
+    n_token_types: Positive = hf()
     pooled: Flag = derived(class_ends("Model", "ForMultipleChoice", "ForSequenceClassification"))
 
     def embed(c, tokens: Data, *reads: Data) -> Data:

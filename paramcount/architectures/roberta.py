@@ -18,7 +18,6 @@ class Roberta(Bert):
     equivalent_classes = ("RobertaForCausalLM",)
     conditions = (memory_needs_a_decoder, padding_inside(1, places=2))
     prefix = "roberta."
-    defaults = {"vocab_size": 50265}
 
     pooled: Flag = derived(class_ends("Model", "ForMultipleChoice"))
     first_position = setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
@@ -39,7 +38,6 @@ class XLMRoberta(Roberta):
     task_heads = "ROBERTA"
     gguf_padding_rows = 2
     equivalent_classes = ("XLMRobertaForCausalLM",)
-    defaults = {"vocab_size": 30522}
 
 
 class Camembert(Roberta):
@@ -51,7 +49,6 @@ class Camembert(Roberta):
     task_heads = "ROBERTA"
     gguf_padding_rows = 2
     equivalent_classes = ("CamembertForCausalLM",)
-    defaults = {"vocab_size": 30522}
 
 
 class Data2VecText(Roberta):
@@ -62,7 +59,6 @@ class Data2VecText(Roberta):
     task_heads = "ROBERTA"
     equivalent_classes = ("Data2VecTextForCausalLM",)
     prefix = "data2vec_text."
-    defaults = {"vocab_size": 30522}
 
 
 class RobertaPreLayerNorm(Roberta):
@@ -94,15 +90,6 @@ class XLMRobertaXL(Roberta):
     task_heads = "ROBERTA"
     equivalent_classes = ("XLMRobertaXLForCausalLM",)
     last_norm = "encoder.LayerNorm"
-    defaults = {
-        "vocab_size": 250880,
-        "d_model": 2560,
-        "n_layers": 36,
-        "n_heads": 32,
-        "d_ff": 10240,
-        "n_positions": 514,
-        "n_token_types": 1,
-    }
 
     norm_eps = setting("layer_norm_eps", default=1e-5)
 

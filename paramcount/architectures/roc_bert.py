@@ -26,11 +26,11 @@ class RoCBert(Bert):
     prefix = "roc_bert."
     conditions = (memory_needs_a_decoder, padding_inside(0, "n_sounds", "n_shapes"))
 
-    n_sounds: Positive = hf("pronunciation_vocab_size", absent=910)
-    d_sound: Positive = hf("pronunciation_embed_dim", absent=768)
-    n_shapes: Positive = hf("shape_vocab_size", absent=24858)
-    d_shape: Positive = hf("shape_embed_dim", absent=512)
-    inputs_joined: Flag = hf("concat_input", absent=True)
+    n_sounds: Positive = hf("pronunciation_vocab_size")
+    d_sound: Positive = hf("pronunciation_embed_dim")
+    n_shapes: Positive = hf("shape_vocab_size")
+    d_shape: Positive = hf("shape_embed_dim")
+    inputs_joined: Flag = hf("concat_input")
     sounds: Flag = derived(looked_up("enable_pronunciation", "d_sound"))
     shapes: Flag = derived(looked_up("enable_shape", "d_shape"))
 

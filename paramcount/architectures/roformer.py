@@ -25,13 +25,12 @@ class RoFormer(Encoder):
     equivalent_classes = ("RoFormerForCausalLM",)
     prefix = "roformer."
     rotated = "d_head"
-    defaults = {"vocab_size": 50000, "n_positions": 1536}
 
     d_embedding: Positive = hf(absent=equal_to("d_model"), null=equal_to("d_model"))
     embeddings_projected: Flag = derived(lambda js, c: c["d_embedding"] != c["d_model"])
-    n_token_types: Positive = hf(absent=2)
-    values_rotated: Flag = hf("rotary_value", absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    n_token_types: Positive = hf()
+    values_rotated: Flag = hf("rotary_value")
+    tie_word_embeddings: Flag = hf()
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         return second_bias(c, tokens, "cls.predictions.bias")

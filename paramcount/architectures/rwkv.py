@@ -23,11 +23,10 @@ class Rwkv(Decoder):
 
     reference = "RwkvForCausalLM"
     float32_if_float16 = ("time_decay", "time_first")
-    defaults = {"vocab_size": 50277, "d_model": 4096, "n_layers": 32}
 
     d_inner: Positive = hf("attention_hidden_size", absent=equal_to("d_model"), null=ABSENT)
     d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
-    tie_word_embeddings: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf()
 
     prefix = "rwkv."
     names = ("embeddings", "blocks", "ln_out")

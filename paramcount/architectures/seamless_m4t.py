@@ -57,15 +57,14 @@ class SeamlessM4T(SeamlessLayers, SinusoidalSeq2Seq):
     reference = "SeamlessM4TForTextToText"
     table_copies = {"shared": "text_encoder.embed_tokens"}
     unused_keys = (*SPEECH_KEYS, *VOICE_KEYS)
-    defaults = {"vocab_size": 256102}
 
-    d_model: Positive = hf(absent=1024)
-    n_encoder_layers: Natural = hf("encoder_layers", absent=24)
-    n_decoder_layers: Natural = hf("num_hidden_layers", "decoder_layers", absent=24)
-    n_encoder_heads: Positive = hf("encoder_attention_heads", absent=16)
-    n_decoder_heads: Positive = hf("num_attention_heads", "decoder_attention_heads", absent=16)
-    d_encoder_ff: Natural = hf(absent=8192)
-    d_decoder_ff: Natural = hf(absent=8192)
+    d_model: Positive = hf()
+    n_encoder_layers: Natural = hf("encoder_layers")
+    n_decoder_layers: Natural = hf("num_hidden_layers", "decoder_layers")
+    n_encoder_heads: Positive = hf("encoder_attention_heads")
+    n_decoder_heads: Positive = hf("num_attention_heads", "decoder_attention_heads")
+    d_encoder_ff: Natural = hf()
+    d_decoder_ff: Natural = hf()
 
 
 class SeamlessM4Tv2(SeamlessM4T):
@@ -73,7 +72,6 @@ class SeamlessM4Tv2(SeamlessM4T):
 
     reference = "SeamlessM4Tv2ForTextToText"
     model_types = ("seamless_m4t_v2",)
-    defaults = {"n_positions": 4096}
 
 
 class SpeechToText(SeamlessLayers, SpeechEncoder):
@@ -81,13 +79,13 @@ class SpeechToText(SeamlessLayers, SpeechEncoder):
 
     unused_keys = (*TEXT_KEYS, *VOICE_KEYS)
 
-    vocab_size: Positive = hf(absent=256102)
-    n_decoder_layers: Natural = hf("num_hidden_layers", "decoder_layers", absent=24)
-    n_decoder_heads: Positive = hf("num_attention_heads", "decoder_attention_heads", absent=16)
+    vocab_size: Positive = hf()
+    n_decoder_layers: Natural = hf("num_hidden_layers", "decoder_layers")
+    n_decoder_heads: Positive = hf("num_attention_heads", "decoder_attention_heads")
     d_decoder_head: Positive = derived(d_model_per("n_decoder_heads"))
-    d_decoder_ff: Natural = hf(absent=8192)
-    n_positions: Natural = hf("max_position_embeddings", absent=1024)
-    tie_word_embeddings: Flag = hf(absent=True)
+    d_decoder_ff: Natural = hf()
+    n_positions: Natural = hf("max_position_embeddings")
+    tie_word_embeddings: Flag = hf()
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         frames = given("log-mel frames", "frames", c.n_mels)
@@ -122,4 +120,3 @@ class SeamlessM4Tv2SpeechToText(SpeechToText, CausalSpeechEncoder):
     reference = "SeamlessM4Tv2ForSpeechToText"
     model_types = ("seamless_m4t_v2.SeamlessM4Tv2ForSpeechToText",)
     table_copies = {"shared": "text_decoder.embed_tokens"}
-    defaults = {"n_positions": 4096}

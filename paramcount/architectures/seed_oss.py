@@ -15,15 +15,14 @@ class SeedOss(AttentionDecoder):
     task_heads = "GENERIC_MOVED"
     rotated = "d_head"
     conditions = (padding_in_table(1),)
-    defaults = {"vocab_size": 155136, "d_model": 4096, "n_layers": 64, "n_heads": 80}
 
-    n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
-    d_head: Positive = hf(absent=128, null=d_model_per_head)
-    d_ff: Natural = hf(absent=27648)
-    qkv_bias: Flag = hf("attention_bias", absent=True)
-    o_bias: Flag = hf("attention_out_bias", absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
+    d_head: Positive = hf(null=d_model_per_head)
+    d_ff: Natural = hf()
+    qkv_bias: Flag = hf("attention_bias")
+    o_bias: Flag = hf("attention_out_bias")
+    mlp_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary(positions=524288)
 

@@ -50,16 +50,15 @@ class SmolLM3(AttentionDecoder):
     task_heads = "GENERIC_MOVED"
     rotated = "d_head"
     conditions = (padding_in_table(128004),)
-    defaults = {"vocab_size": 128256, "d_model": 2048, "n_layers": 36, "n_heads": 16}
 
-    n_kv_heads: Positive = hf(absent=4, null=equal_to("n_heads"))
-    d_ff: Natural = hf(absent=11008)
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
+    d_ff: Natural = hf()
     unrotated_layers: Indices = derived(without_positions)
     window: Positive | None = hf(absent=None)
     layer_types: Words = hf(absent=windows, null=ABSENT)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary(2_000_000, positions=32768)
     check = check_sliding_or_full

@@ -16,14 +16,14 @@ class SolarOpen(AttentionDecoder):
     adapts_experts = True
     rotated = "d_head"
     conditions = (grouped_routing(1, 1), padding_in_table(None))
-    defaults = {"vocab_size": 196608, "d_model": 4096, "n_layers": 48, "n_heads": 64, "n_kv_heads": 8, "d_head": 128}
+    defaults = {"d_head": 128}
 
-    d_expert: Natural = hf(absent=1280)
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=128)
-    n_active_experts: Natural = hf(absent=8)
-    n_shared_experts: Natural = hf(absent=1)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts")
+    n_active_experts: Natural = hf()
+    n_shared_experts: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(1_000_000, positions=131072)

@@ -32,15 +32,15 @@ class SqueezeBert(MaskedEncoder):
     layers_name = "encoder.layers"
     pooled: ClassVar[bool] = True
 
-    d_embedding: Positive = hf(absent=768)
-    n_token_types: Positive = hf(absent=2)
+    d_embedding: Positive = hf()
+    n_token_types: Positive = hf()
     d_q_group: Positive = derived(channels_per_group("q_groups", 4))
     d_k_group: Positive = derived(channels_per_group("k_groups", 4))
     d_v_group: Positive = derived(channels_per_group("v_groups", 4))
     d_o_group: Positive = derived(channels_per_group("post_attention_groups", 1))
     d_up_group: Positive = derived(channels_per_group("intermediate_groups", 4, "d_model", "d_ff"))
     d_down_group: Positive = derived(channels_per_group("output_groups", 4, "d_ff", "d_model"))
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     def layer(c, x: Data) -> Data:
         """Norms have an epsilon of their own."""

@@ -21,15 +21,14 @@ class StableLm(AttentionDecoder):
     task_heads = "GENERIC"
     rotated = "d_rope"
     conditions = (padding_in_table(None), rotates_stated_share(0.25))
-    defaults = {"vocab_size": 50304, "d_model": 2560, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32}
 
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural = derived(rotary_part(0.25))
-    d_ff: Natural = hf(absent=6912)
-    qkv_bias: Flag = hf("use_qkv_bias", absent=False)
-    qk_norm: Flag = hf("qk_layernorm", absent=False)
-    parallel_residual: Flag = hf("use_parallel_residual", absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_ff: Natural = hf()
+    qkv_bias: Flag = hf("use_qkv_bias")
+    qk_norm: Flag = hf("qk_layernorm")
+    parallel_residual: Flag = hf("use_parallel_residual")
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("layer_norm_eps", default=1e-5)
     rope = rotary(positions=4096, share=0.25)

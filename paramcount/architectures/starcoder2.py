@@ -17,13 +17,12 @@ class Starcoder2(AttentionDecoder):
     task_heads = "GENERIC"
     rotated = "d_head"
     conditions = (padding_in_table(None), one_mask())
-    defaults = {"vocab_size": 49152, "d_model": 3072, "n_layers": 30, "n_heads": 24, "n_kv_heads": 2}
 
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_ff: Natural = hf(absent=12288)
+    d_ff: Natural = hf()
     window: Positive | None = hf(absent=None)
-    bias: Flag = hf("use_bias", absent=True)
-    tie_word_embeddings: Flag = hf(absent=True)
+    bias: Flag = hf("use_bias")
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_act", default="gelu_pytorch_tanh")
     norm_eps = setting("norm_epsilon", default=1e-5)

@@ -202,24 +202,24 @@ class Step35(AttentionDecoder):
         bases_reach_layers, known_ropes(rope_blocks, filled=False), limits_reach_layers, gates_heads, scale_is_real,
         padding_in_table(1),
     )  # fmt: skip
-    defaults = {"vocab_size": 128815, "d_model": 4096, "n_layers": 45, "n_heads": 64, "d_head": 128}
+    defaults = {"d_head": 128}
 
-    n_kv_heads: Positive = hf("num_attention_groups", "num_key_value_heads", absent=8)
+    n_kv_heads: Positive = hf("num_attention_groups", "num_key_value_heads")
     layer_types: Words = derived(layer_words)
     n_sliding_heads: Positive = hf("num_sliding_attention_heads", absent=heads_in_window, null=ABSENT)
     window: Positive = hf()
     d_rope: Natural = derived(rotary_width(SLIDING[1]))
     d_rope_sliding: Natural = derived(rotary_width(SLIDING[0]))
-    d_ff: Natural = hf(absent=11264)
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(
         dense_by_type(without_experts, read=lambda js, c: without_mtp(js, c["n_layers"], "mlp_layer_types"))
     )
-    d_expert: Natural = hf(absent=1280)
-    n_routed_experts: Positive = hf("moe_num_experts", "n_routed_experts", absent=288, null=unused)
-    n_active_experts: Natural = hf("moe_top_k", "num_experts_per_tok", absent=8, null=unused)
-    d_shared_expert: Natural = hf("share_expert_dims", "share_expert_dim", absent=1280, null=unused)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("moe_num_experts", "n_routed_experts", null=unused)
+    n_active_experts: Natural = hf("moe_top_k", "num_experts_per_tok", null=unused)
+    d_shared_expert: Natural = hf("share_expert_dims", "share_expert_dim", null=unused)
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
     bidirectional: Flag = hf("use_bidirectional_attention", absent=False, null=False, unstated=False)
     n_mtp_layers: Natural = hf("num_nextn_predict_layers", absent=0)
     mtp_layer_types: Words = derived(mtp_words)

@@ -22,15 +22,16 @@ from paramcount.sizes.setting_fields import axial_rope
 
 
 class Step37Vision(VisionEncoder):
+    config_class = "Step3p7VisionConfig"
     section = "vision_config"
     unused_keys = ("intermediate_size",)
 
-    d_model: Positive = hf("width", "hidden_size", absent=1536)
-    n_layers: Natural = hf("layers", "num_hidden_layers", absent=47)
-    n_heads: Positive = hf("heads", "num_attention_heads", absent=16)
+    d_model: Positive = hf("width", "hidden_size")
+    n_layers: Natural = hf("layers", "num_hidden_layers")
+    n_heads: Positive = hf("heads", "num_attention_heads")
     d_ff: Natural = derived(times_mlp_ratio(8960 / 1536))
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=14)
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 728) // c["patch_size"]) ** 2)
 
     activation = setting("hidden_act", default="quick_gelu")

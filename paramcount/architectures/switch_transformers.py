@@ -53,10 +53,9 @@ class SwitchTransformers(T5):
     linear_routers = (".router.classifier.weight", ".wi.weight", ".wo.weight")
     linear_by_component = False
     float32_if_float16 = ()
-    defaults = {"d_model": 768, "n_layers": 12, "n_heads": 12}
 
-    n_decoder_layers: Natural = hf("num_decoder_layers", absent=12, null=decoder_layers(12))
-    d_head: Positive = hf("d_kv", absent=64)
+    n_decoder_layers: Natural = hf("num_decoder_layers", null=decoder_layers(12))
+    d_head: Positive = hf("d_kv")
     gated: Flag = derived(lambda js, c: False)
     encoder_kinds: Words = derived(
         every_so_often("n_layers", "num_layers", "num_sparse_encoder_layers", "encoder_sparse_step")
@@ -64,9 +63,9 @@ class SwitchTransformers(T5):
     decoder_kinds: Words = derived(
         every_so_often("n_decoder_layers", "num_decoder_layers", "num_sparse_decoder_layers", "decoder_sparse_step")
     )
-    n_routed_experts: Positive = hf("num_experts", absent=8)
-    router_bias: Flag = hf("router_bias", absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    n_routed_experts: Positive = hf("num_experts")
+    router_bias: Flag = hf("router_bias")
+    tie_word_embeddings: Flag = hf()
     scaled: Flag = derived(lambda js, c: flag(js, "tie_word_embeddings", True))
 
     activation = setting("dense_act_fn", default="relu")

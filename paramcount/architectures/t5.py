@@ -86,15 +86,15 @@ class T5(Sizes):
     float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
     shares_bias: ClassVar[bool] = True  # all layers of a stack read the first one's table of relative positions
 
-    vocab_size: Positive = hf(absent=32128)
-    d_model: Positive = hf("hidden_size", "d_model", absent=512)
-    n_layers: Natural = hf("num_hidden_layers", "num_layers", absent=6)
+    vocab_size: Positive = hf()
+    d_model: Positive = hf("hidden_size", "d_model")
+    n_layers: Natural = hf("num_hidden_layers", "num_layers")
     n_decoder_layers: Natural = hf("num_decoder_layers", absent=decoder_layers(6), null=ABSENT)
-    n_heads: Positive = hf("num_attention_heads", "num_heads", absent=8)
-    d_head: Positive = hf("head_dim", "d_kv", absent=64)
-    d_ff: Positive = hf("d_ff", absent=2048)
+    n_heads: Positive = hf("num_attention_heads", "num_heads")
+    d_head: Positive = hf("head_dim", "d_kv")
+    d_ff: Positive = hf("d_ff")
     gated: Flag = derived(gated)
-    n_buckets: Positive = hf("relative_attention_num_buckets", absent=32)
+    n_buckets: Positive = hf("relative_attention_num_buckets")
     scaled: Flag = derived(lambda js, c: js.get("tie_word_embeddings") is not False)
     tie_word_embeddings: Flag = fixed(True)
 

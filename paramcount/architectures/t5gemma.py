@@ -23,6 +23,8 @@ def both_stacks(js: ConfigJson, c: FieldValues) -> None:
 class T5GemmaEncoder(Gemma2Layers):
     """The encoder's sizes."""
 
+    config_class = "T5GemmaModuleConfig"
+
     section = "encoder"
 
 

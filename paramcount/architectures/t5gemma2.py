@@ -48,7 +48,6 @@ def rope_blocks(js: ConfigJson, c: FieldValues) -> dict[str, Any]:
 class T5Gemma2Layers(Gemma2Layers):
     """The sizes of a stack. The reference reads no cap of the attention scores."""
 
-    defaults = {"vocab_size": 262208}
     conditions = (padding_in_table(0), known_ropes(rope_blocks))
 
     layer_types: Words = hf(absent=full_every_stated(6), null=ABSENT)
@@ -80,6 +79,8 @@ class T5Gemma2Layers(Gemma2Layers):
 class T5Gemma2Encoder(T5Gemma2Layers):
     """The encoder's sizes. A window of w tokens reaches w // 2 of them ahead and the others, itself included, back."""
 
+    config_class = "T5Gemma2TextConfig"
+
     section = "encoder.text_config"
 
     n_ahead: Natural = derived(lambda js, c: c["window"] // 2)
@@ -93,6 +94,7 @@ class T5Gemma2Encoder(T5Gemma2Layers):
 
 
 class T5Gemma2Vision(SiglipVision):
+    config_class = "SiglipVisionConfig"
     section = "encoder.vision_config"
 
 

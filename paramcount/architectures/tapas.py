@@ -19,12 +19,11 @@ class Tapas(Encoder):
     reference = "TapasForMaskedLM"
     task_heads = {"ForSequenceClassification": POOLED}
     prefix = "tapas."
-    defaults = {"n_positions": 1024}
 
-    n_token_types: Widths = hf("type_vocab_sizes", absent=(3, 256, 256, 2, 256, 256, 10))
-    by_cell: Flag = hf("reset_position_index_per_cell", absent=True)
+    n_token_types: Widths = hf("type_vocab_sizes")
+    by_cell: Flag = hf("reset_position_index_per_cell")
     pooled: Flag = derived(class_ends("Model", "ForSequenceClassification"))
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     @property
     def causal(c) -> bool:

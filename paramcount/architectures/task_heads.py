@@ -10,6 +10,7 @@ from paramcount.architectures.classes import get_reference_class, strip_class_en
 from paramcount.parts import tasks
 from paramcount.parts.tasks import TaskHead
 from paramcount.sizes import Sizes
+from paramcount.sizes.fields import find_config_class
 
 
 def list_task_heads(model_type: str) -> dict[str, TaskHead]:
@@ -38,6 +39,7 @@ def with_task_head(architecture: type[Sizes], name: str, head: TaskHead) -> type
     made.__module__ = architecture.__module__
     made.__doc__ = architecture.__doc__
     made.reference, made.equivalent_classes, made.base_model = name, (), ""
+    made.config_class = find_config_class(architecture)
     made.conditions = (*architecture.conditions, *head.conditions)
     made.task_forward = lambda c, tokens: head.forward(c, tokens)
     made.has_lm_head = head.beside_lm_head

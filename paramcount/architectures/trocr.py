@@ -20,13 +20,12 @@ class TrOCR(TiedDecoder):
 
     reference = "TrOCRForCausalLM"
     conditions = (*TiedDecoder.conditions, sines_need_padding)
-    defaults = {"n_positions": 512}
 
-    n_layers: Natural = hf("num_hidden_layers", "decoder_layers", absent=12)
-    n_heads: Positive = hf("num_attention_heads", "decoder_attention_heads", absent=16)
+    n_layers: Natural = hf("num_hidden_layers", "decoder_layers")
+    n_heads: Positive = hf("num_attention_heads", "decoder_attention_heads")
     d_memory: Positive = hf("cross_attention_hidden_size", absent=equal_to("d_model"), null=equal_to("d_model"))
-    learned_places: Flag = hf("use_learned_position_embeddings", absent=True)
-    tables_normed: Flag = hf("layernorm_embedding", absent=True)
+    learned_places: Flag = hf("use_learned_position_embeddings")
+    tables_normed: Flag = hf("layernorm_embedding")
 
     layer = post_norm_layer
     head_name = "output_projection"

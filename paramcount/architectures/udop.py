@@ -40,16 +40,15 @@ class Udop(T5):
     reference = "UdopForConditionalGeneration"
     base_model: ClassVar[str | None] = ""  # UdopModel does not tie the tables of relative positions
     unused_keys = ("image_size",)
-    defaults = {"vocab_size": 33201, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 
     n_layers: Positive = hf("num_hidden_layers", "num_layers")  # the reference needs one
     n_decoder_layers: Natural = hf("num_decoder_layers", absent=decoder_layers(24), null=decoder_layers(24))
-    d_head: Positive = hf("d_kv", absent=64)
+    d_head: Positive = hf("d_kv")
     scaled: Flag = derived(lambda js, c: True)
     biases: Words = derived(find_biases)
-    n_page_positions: Positive = hf("max_2d_position_embeddings", absent=1024)
-    n_image_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=16)
+    n_page_positions: Positive = hf("max_2d_position_embeddings")
+    n_image_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
 
     def encode(c, tokens: Data, change: Callable[..., Data] | None = None, *reads: Data) -> Data:
         """Token ids to states, with those of the patches of an image that have no token."""

@@ -99,16 +99,15 @@ class UltraBert(PositionlessEncoder):
     prefix = "ultrabert."
     layers_name = "layers"
     last_norm = "norm"
-    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32, "d_ff": 11008}
 
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=equal_to("n_heads"))
     d_head: Positive = hf(absent=d_model_per_head, null=d_model_per_head)
     layer_types: Words = hf(absent=name_layers, null=ABSENT)
     window: Natural = derived(find_window)
-    d_prediction: Positive = hf("prediction_head_size", absent=768)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_prediction: Positive = hf("prediction_head_size")
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("hidden_act", default="silu")
     pooling = setting("classifier_pooling", default="cls")

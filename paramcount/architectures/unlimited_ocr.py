@@ -76,6 +76,8 @@ def channels(at: int, absent: tuple[int, int] = CHANNELS) -> Callable[[ConfigJso
 class UnlimitedOcrSam(SamVision):
     """The image is narrowed to a sixteenth by two convolutions."""
 
+    config_class = "UnlimitedOcrSamVisionConfig"
+
     section = "vision_config.sam_config"
 
     d_half: Positive = derived(channels(0))
@@ -89,9 +91,10 @@ class UnlimitedOcrSam(SamVision):
 class UnlimitedOcrClip(ClipVision):
     """CLIP's encoder without its own patches: it reads vectors of SAM's."""
 
+    config_class = "UnlimitedOcrVisionEncoderConfig"
+
     section = "vision_config.encoder_config"
     unused_keys = ("num_channels", "projection_dim")
-    defaults = {"d_model": 1024, "d_ff": 4096, "n_layers": 24, "n_heads": 16, "patch_size": 14}
 
     def encode_again(c, x: Data) -> Data:
         """Vectors of patches to others, [patches, d_model]."""
@@ -118,18 +121,17 @@ class OcrDecoder(SeeingDecoder, AttentionDecoder):
         ".net_3": (".proj.conv2",),
     }
     rotated = "d_head"
-    defaults = {"vocab_size": 129280, "d_model": 1280, "n_layers": 12, "n_heads": 10}
 
-    n_kv_heads: Positive = hf(absent=10, null=equal_to("n_heads"))
+    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=6848)
+    d_ff: Natural = hf()
     dense_layers: Indices = derived(dense_by_type(first_dense(1)))
-    d_expert: Natural = hf(absent=896)
-    n_routed_experts: Positive = hf("num_experts", "n_routed_experts", absent=64)
-    n_active_experts: Natural = hf(absent=6)
-    n_shared_experts: Natural = hf(absent=2)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("num_experts", "n_routed_experts")
+    n_active_experts: Natural = hf()
+    n_shared_experts: Natural = hf()
+    attention_bias: Flag = hf()
+    mlp_bias: Flag = hf()
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=False)
 
     rope = rotary(positions=32768)

@@ -30,13 +30,13 @@ class VibeVoiceEncoder(Sizes):
 
     conditions = (one_of("model_type", (ENCODER,), ENCODER),)
 
-    n_channels: Positive = hf("channels", absent=1)
-    d_latent: Positive = hf("hidden_size", absent=64)
-    d_conv: Positive = hf("kernel_size", absent=7)
-    d_first: Positive = hf("num_filters", absent=32)
+    n_channels: Positive = hf("channels")
+    d_latent: Positive = hf("hidden_size")
+    d_conv: Positive = hf("kernel_size")
+    d_first: Positive = hf("num_filters")
     factors: Widths = hf("downsampling_ratios", absent=lambda js, c: FACTORS)
     depths: Indices = hf("depths", absent=lambda js, c: DEPTHS)
-    n_ff_multiples: Positive = hf("ffn_expansion", absent=4)
+    n_ff_multiples: Positive = hf("ffn_expansion")
 
     activation = setting("hidden_act", default="gelu")
     norm_eps = setting("rms_norm_eps", default=1e-5)
@@ -75,6 +75,8 @@ class VibeVoiceEncoder(Sizes):
 class AcousticEncoder(VibeVoiceEncoder):
     """How it sounds. It adds noise to its latents, which is left out here."""
 
+    config_class = "VibeVoiceAcousticTokenizerEncoderConfig"
+
     section = "acoustic_tokenizer_encoder_config"
 
 
@@ -85,6 +87,8 @@ def semantic_latents(js: ConfigJson, c: FieldValues) -> int:
 
 class SemanticEncoder(VibeVoiceEncoder):
     """What it says."""
+
+    config_class = "VibeVoiceAcousticTokenizerEncoderConfig"
 
     section = "semantic_tokenizer_encoder_config"
 

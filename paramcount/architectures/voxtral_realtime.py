@@ -42,20 +42,20 @@ D_DELAY = 32  # between the two matrices that read the delay
 class VoxtralStreamEars(Sizes):
     """Whisper's convolutions over frames of the past, layers with rotary positions and a window; keys have no bias."""
 
+    config_class = "VoxtralRealtimeEncoderConfig"
+
     section = "audio_config"
     rotated = "d_head"
     unused_keys = ("vocab_size",)
     conditions = (one_of("model_type", ("voxtral_realtime_encoder",), "voxtral_realtime_encoder"),)
 
-    d_model: Positive = hf("d_model", "hidden_size", absent=1280)
-    n_layers: Natural = hf("encoder_layers", "num_hidden_layers", absent=32)
-    n_heads: Positive = hf(
-        "encoder_attention_heads", "num_key_value_heads", "num_attention_heads", absent=32, n_aliases=2
-    )
-    d_head: Positive = hf(absent=64)
-    d_ff: Natural = hf("encoder_ffn_dim", "intermediate_size", absent=5120)
-    n_mels: Positive = hf("num_mel_bins", absent=128)
-    window: Positive = hf(absent=750)
+    d_model: Positive = hf("d_model", "hidden_size")
+    n_layers: Natural = hf("encoder_layers", "num_hidden_layers")
+    n_heads: Positive = hf("encoder_attention_heads", "num_key_value_heads", "num_attention_heads", n_aliases=2)
+    d_head: Positive = hf()
+    d_ff: Natural = hf("encoder_ffn_dim", "intermediate_size")
+    n_mels: Positive = hf("num_mel_bins")
+    window: Positive = hf()
 
     activation = setting("hidden_act", default="silu")
     norm_eps = setting("rms_norm_eps", default=1e-5)
@@ -78,12 +78,14 @@ class VoxtralStreamEars(Sizes):
 class VoxtralStreamText(AttentionDecoder):
     """Mistral, whose MLPs also read how many tokens the text is behind the sound."""
 
+    config_class = "VoxtralRealtimeTextConfig"
+
     section = "text_config"
     rotated = "d_head"
     conditions = (one_of("model_type", ("voxtral_realtime_text",), "voxtral_realtime_text"), padding_in_table(None))
-    defaults = {"vocab_size": 131072, "d_model": 3072, "n_layers": 26, "n_heads": 32}
+    defaults = {"vocab_size": 131072, "d_model": 3072, "n_layers": 26}
 
-    n_kv_heads: Positive = hf(absent=8)
+    n_kv_heads: Positive = hf()
     d_head: Positive = hf(absent=128, null=d_model_per_head)
     d_ff: Natural = hf(absent=9216)
     window: Positive | None = hf(absent=8192)
@@ -109,7 +111,7 @@ class VoxtralRealtime(Sizes):
 
     audio: VoxtralStreamEars
     text: VoxtralStreamText
-    n_merged: Positive = hf("downsample_factor", absent=4)
+    n_merged: Positive = hf("downsample_factor")
 
     activation = setting("projector_hidden_act", default="gelu")
     delay = setting("default_num_delay_tokens", default=6)

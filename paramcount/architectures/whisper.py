@@ -46,20 +46,20 @@ class Whisper(WhisperStacks):
     conditions = ASKED
     unused_keys = ("classifier_proj_size", "median_filter_width")
 
-    vocab_size: Positive = hf(absent=51865)
-    d_model: Positive = hf("hidden_size", "d_model", absent=384)
-    n_encoder_layers: Natural = hf("num_hidden_layers", "encoder_layers", absent=4)
-    n_decoder_layers: Natural = hf(absent=4)
+    vocab_size: Positive = hf()
+    d_model: Positive = hf("hidden_size", "d_model")
+    n_encoder_layers: Natural = hf("num_hidden_layers", "encoder_layers")
+    n_decoder_layers: Natural = hf()
     n_encoder_heads: Positive = derived(encoder_heads)
-    n_decoder_heads: Positive = hf(absent=6)
+    n_decoder_heads: Positive = hf()
     d_encoder_head: Positive = derived(d_model_per("n_encoder_heads"))
     d_decoder_head: Positive = derived(d_model_per("n_decoder_heads"))
-    d_encoder_ff: Natural = hf(absent=1536)
-    d_decoder_ff: Natural = hf(absent=1536)
-    n_mels: Positive = hf("num_mel_bins", absent=80)
-    n_frames: Positive = hf("max_source_positions", absent=1500)
-    n_positions: Positive = hf("max_target_positions", absent=448)
-    tie_word_embeddings: Flag = hf(absent=True)
+    d_encoder_ff: Natural = hf()
+    d_decoder_ff: Natural = hf()
+    n_mels: Positive = hf("num_mel_bins")
+    n_frames: Positive = hf("max_source_positions")
+    n_positions: Positive = hf("max_target_positions")
+    tie_word_embeddings: Flag = hf()
 
     check = check_stack_heads
 
@@ -77,12 +77,11 @@ class WhisperDecoder(WhisperStacks, TiedDecoder):
     reference = "WhisperForCausalLM"
     model_types = ("whisper.WhisperForCausalLM",)
     conditions = ASKED
-    defaults = {"vocab_size": 51865, "d_model": 384, "n_layers": 4, "n_heads": 6, "d_ff": 1536}
 
     head_name = "proj_out"
     takes_states = False  # but those of Whisper's encoder
 
-    n_positions: Positive = hf("max_target_positions", absent=448)
+    n_positions: Positive = hf("max_target_positions")
 
 
 def listen(c: Any, prefix: str) -> Data:

@@ -18,15 +18,14 @@ class XGLM(Decoder):
     reference = "XGLMForCausalLM"
     is_section_type = True
     conditions = (padding_in_table(1), positions_from(0))
-    defaults = {"vocab_size": 256008}
 
-    d_model: Positive = hf("hidden_size", "d_model", absent=1024)
-    n_layers: Natural = hf("num_hidden_layers", "num_layers", absent=24)
-    n_heads: Positive = hf("num_attention_heads", "attention_heads", absent=16)
+    d_model: Positive = hf("hidden_size", "d_model")
+    n_layers: Natural = hf("num_hidden_layers", "num_layers")
+    n_heads: Positive = hf("num_attention_heads", "attention_heads")
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf("ffn_dim", absent=4096)
-    cross_attention: Flag = hf("add_cross_attention", absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    d_ff: Natural = hf("ffn_dim")
+    cross_attention: Flag = hf("add_cross_attention")
+    tie_word_embeddings: Flag = hf()
 
     names = ("embed_tokens", "layers", "layer_norm")
     activation = setting("activation_function", default="gelu")

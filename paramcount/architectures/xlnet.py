@@ -54,16 +54,16 @@ class XLNet(Sizes):
     }
     conditions = (without_limit, one_of("attn_type", ("bi", "uni"), "bi"))
 
-    vocab_size: Positive = hf("n_token", "vocab_size", absent=32000)
-    d_model: Positive = hf("hidden_size", "d_model", absent=1024)
-    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=24)
-    n_heads: Positive = hf("num_attention_heads", "n_head", absent=16)
+    vocab_size: Positive = hf("n_token", "vocab_size")
+    d_model: Positive = hf("hidden_size", "d_model")
+    n_layers: Natural = hf("num_hidden_layers", "n_layer")
+    n_heads: Positive = hf("num_attention_heads", "n_head")
     # worked out before an alias overrides the keys that it is worked out from
     d_head: Positive = hf("d_head", absent=lambda js, c: js.get("d_model", 1024) // js.get("n_head", 16), null=ABSENT)
-    d_ff: Natural = hf("d_inner", absent=4096)
+    d_ff: Natural = hf("d_inner")
     memory_length: Positive | None = derived(kept_tokens)
     causal: Flag = derived(lambda js, c: js.get("attn_type") == "uni")
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()
 
     activation = setting("ff_activation", default="gelu")
     norm_eps = setting("layer_norm_eps", default=1e-12)

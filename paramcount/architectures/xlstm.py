@@ -52,16 +52,15 @@ class XLSTM(Decoder):
     # weight_mode = "fused" cannot run: the reference fails to initialise the gates, adding a bias for both gates to one
     # of half its size
     conditions = (one_width, not_null("num_hidden_layers"), one_of("weight_mode", ("single",), "single"))
-    defaults = {"vocab_size": 50304, "d_model": 4096}
 
     n_layers: Natural = hf("num_blocks", "num_hidden_layers", absent=32, null=ABSENT)
-    n_heads: Positive = hf("num_heads", absent=8)
+    n_heads: Positive = hf("num_heads")
     d_qk: Positive = derived(share("qk_dim_factor", 0.5))  # of all heads
     d_inner: Positive = derived(share("v_dim_factor", 1.0))
     d_head: Positive = derived(lambda js, c: c["d_inner"] // c["n_heads"])
     d_qk_head: Positive = derived(lambda js, c: c["d_qk"] // c["n_heads"])
     d_ff: Natural = derived(rounded_up)
-    bias: Flag = hf("use_bias", absent=False)
+    bias: Flag = hf("use_bias")
 
     prefix = "backbone."
     names = ("embeddings", "blocks", "out_norm")

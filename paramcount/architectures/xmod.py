@@ -33,15 +33,14 @@ class Xmod(Roberta):
     reference = "XmodForMaskedLM"
     task_heads = "ROBERTA"
     equivalent_classes = ("XmodForCausalLM",)
-    defaults = {"vocab_size": 30522}
 
-    n_layers: Positive = hf(absent=12)  # the reference needs one
+    n_layers: Positive = hf()  # the reference needs one
     languages: Words = derived(languages)
     d_adapter: Natural = derived(lambda js, c: c["d_model"] // js.get("adapter_reduction_factor", 2))
-    norms_before: Flag = hf("pre_norm", absent=False)
-    adapter_norm: Flag = hf("adapter_layer_norm", absent=False)
-    norm_reused: Flag = hf("adapter_reuse_layer_norm", absent=True)
-    norm_in_residual: Flag = hf("ln_before_adapter", absent=True)
+    norms_before: Flag = hf("pre_norm")
+    adapter_norm: Flag = hf("adapter_layer_norm")
+    norm_reused: Flag = hf("adapter_reuse_layer_norm")
+    norm_in_residual: Flag = hf("ln_before_adapter")
 
     default_language = setting(default=find_default)
 

@@ -26,7 +26,6 @@ class Yoso(OffsetEncoder):
     unused_keys = ("num_hash",)
     conditions = (padding_inside(1), odd_window)
     prefix = "yoso."
-    defaults = {"vocab_size": 50265, "n_positions": 4096}
 
     d_conv: Positive | None = hf("conv_window", absent=None)
 

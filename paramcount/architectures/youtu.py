@@ -15,17 +15,16 @@ class Youtu(LatentDecoder):
     is_section_type = True
     rotated = "d_rope"
     conditions = (not_null("num_key_value_heads"), latent_heads_stay_whole(16), padding_in_table(None))
-    defaults = {"vocab_size": 128256, "d_model": 2048, "n_layers": 32}
 
-    n_heads: Positive = hf(absent=16)
-    d_q_lora: Positive | None = hf(absent=1536)
-    d_kv_lora: Positive = hf(absent=512)
-    d_nope: Positive = hf(absent=128)
-    d_rope: Positive = hf(absent=64)
-    d_v: Positive = hf(absent=128)
-    d_ff: Natural = hf(absent=6144)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    n_heads: Positive = hf()
+    d_q_lora: Positive | None = hf()
+    d_kv_lora: Positive = hf()
+    d_nope: Positive = hf()
+    d_rope: Positive = hf()
+    d_v: Positive = hf()
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()
 
     rope = rotary(positions=131072)
 

@@ -100,23 +100,22 @@ class Zamba(SharedBlockDecoder):
     task_heads = "SCORED"
     linear_by_component = False
     conditions = (padding_in_table(0), widened, null_counts("layer_types"), null_counts("head_dim", "hybrid"))
-    defaults = {"vocab_size": 32000, "d_model": 3712, "n_layers": 76}
 
     layer_types: Words = hf("layer_types", "layers_block_type", absent=periodic, null=ABSENT)
     owners: Indices = derived(owners)
-    n_heads: Positive = hf(absent=16)
-    n_kv_heads: Positive = hf(absent=16)
+    n_heads: Positive = hf()
+    n_kv_heads: Positive = hf()
     d_head: Positive = hf("head_dim", "attention_head_dim", absent=doubled_per_head, null=ABSENT)
-    d_ff: Natural = hf(absent=14848)
-    n_mamba_heads: Positive = hf("n_mamba_heads", absent=2)
+    d_ff: Natural = hf()
+    n_mamba_heads: Positive = hf("n_mamba_heads")
     d_inner: Positive = derived(expand_d_model("mamba_expand"))
     d_mamba_head: Positive = derived(lambda js, c: c["d_inner"] // c["n_mamba_heads"])
-    d_state: Positive = hf(absent=16)
-    d_conv: Positive = hf(absent=4)
+    d_state: Positive = hf()
+    d_conv: Positive = hf()
     dt_rank: Positive = derived(dt_rank("mamba_dt_rank"))
-    conv_bias: Flag = hf(absent=True)
-    mixer_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)  # untied, the shared blocks are not shared either
+    conv_bias: Flag = hf()
+    mixer_bias: Flag = hf()
+    tie_word_embeddings: Flag = hf()  # untied, the shared blocks are not shared either
 
     mixer_activation = setting("hidden_mamba_act", default="silu")
 

@@ -96,30 +96,29 @@ class Zamba2(SharedBlockDecoder):
         null_counts("layer_types"),
         lambda js, c: check_mixer_fills(c, expand_d_model("mamba_expand")(js, c)),
     )
-    defaults = {"vocab_size": 32000, "d_model": 2560, "n_layers": 54}
 
     layer_types: Words = hf("layer_types", "layers_block_type", absent=RELEASED, null=ABSENT)
-    n_blocks: Positive = hf("num_mem_blocks", absent=1)
+    n_blocks: Positive = hf("num_mem_blocks")
     owners: Indices = derived(owners)
     adapters: Indices = derived(adapters)
     n_adapter_places: Natural = derived(lambda js, c: len(hybrid_ids(js)) if isinstance(hybrid_ids(js), list) else 0)
-    n_heads: Positive = hf(absent=32)
+    n_heads: Positive = hf()
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf("head_dim", "attention_head_dim", absent=doubled_per_head, null=if_no_hybrid, n_aliases=2)
     d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
-    d_adapter: Positive = hf("adapter_rank", absent=128)
-    attention_adapters: Flag = hf("use_shared_attention_adapter", absent=False)
-    positions: Flag = hf("use_mem_rope", absent=False)
-    n_mamba_heads: Positive = hf("n_mamba_heads", absent=8)
+    d_adapter: Positive = hf("adapter_rank")
+    attention_adapters: Flag = hf("use_shared_attention_adapter")
+    positions: Flag = hf("use_mem_rope")
+    n_mamba_heads: Positive = hf("n_mamba_heads")
     d_mamba_head: Positive = hf(
         "mamba_headdim", absent=lambda js, c: expand_d_model("mamba_expand")(js, c) // c["n_mamba_heads"]
     )
-    n_groups: Positive = hf("mamba_ngroups", absent=1)
-    d_state: Positive = hf(absent=64)
-    d_conv: Positive = hf(absent=4)
+    n_groups: Positive = hf("mamba_ngroups")
+    d_state: Positive = hf()
+    d_conv: Positive = hf()
     conv_bias: Flag = derived(lambda js, c: True)
-    mixer_bias: Flag = hf("add_bias_linear", absent=False)  # of the MLP too
-    tie_word_embeddings: Flag = hf(absent=True)  # untied, the shared blocks are not shared either
+    mixer_bias: Flag = hf("add_bias_linear")  # of the MLP too
+    tie_word_embeddings: Flag = hf()  # untied, the shared blocks are not shared either
 
     rope = rotary(positions=4096)
     time_step_limit = setting(default=least_time_step("time_step_min"))

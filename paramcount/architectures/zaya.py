@@ -43,24 +43,24 @@ class Zaya(AttentionDecoder):
     linear_routers = (".gate.down_proj.weight", *(f".router_mlp.{name}.weight" for name in ("fc1", "fc2", "out_proj")))
     linear_by_component = False
     conditions = (padding_in_table(0),)
-    defaults = {"vocab_size": 262272, "d_model": 2048, "n_layers": 40, "n_heads": 8, "n_kv_heads": 2, "d_head": 128}
+    defaults = {"d_head": 128}
 
     d_late: Positive = derived(
         lambda js, c: c["n_kv_heads"] * c["d_head"] // 2
     )  # the half of all values that comes from the token before
-    n_before: Positive = hf("cca_time0", absent=2)  # how far each number's convolution reaches, and then each head's
-    n_before_in_head: Positive = hf("cca_time1", absent=2)
+    n_before: Positive = hf("cca_time0")  # how far each number's convolution reaches, and then each head's
+    n_before_in_head: Positive = hf("cca_time1")
     layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[0] for _ in per_layer(c)), null=ABSENT)
     window: Positive | None = hf(absent=None)
     d_rope: Natural = derived(rotary_width_of(KINDS[0], 0.5, 1.0))
     d_rope_sliding: Natural = derived(rotary_width_of(KINDS[1], 0.5, 1.0))
-    d_router: Positive = hf("router_hidden_size", absent=256)
-    d_expert: Natural = hf(absent=2048)
-    n_routed_experts: Positive = hf("num_experts", absent=16)
+    d_router: Positive = hf("router_hidden_size")
+    d_expert: Natural = hf()
+    n_routed_experts: Positive = hf("num_experts")
     n_active_experts: Natural = derived(one_expert)  # or none
-    attention_bias: Flag = hf(absent=False)
-    lm_head_bias: Flag = hf("lm_head_bias", absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    attention_bias: Flag = hf()
+    lm_head_bias: Flag = hf("lm_head_bias")
+    tie_word_embeddings: Flag = hf()
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary_of(KINDS[0], ROPES, 131_072, share=1.0)

@@ -49,11 +49,11 @@ class Beit(ViT):
     n_columns: Positive = derived(lambda js, c: grid(js, c)[1])
     qkv_bias: Flag = derived(lambda js, c: True)
     d_pooled: Positive = derived(lambda js, c: c["d_model"])
-    mask_token: Flag = hf("use_mask_token", absent=False)
-    absolute_positions: Flag = hf("use_absolute_position_embeddings", absent=False)
-    relative_positions: Flag = hf("use_relative_position_bias", absent=False)
-    shared_positions: Flag = hf("use_shared_relative_position_bias", absent=False)
-    mean_pooled: Flag = hf("use_mean_pooling", absent=True)
+    mask_token: Flag = hf("use_mask_token")
+    absolute_positions: Flag = hf("use_absolute_position_embeddings")
+    relative_positions: Flag = hf("use_relative_position_bias")
+    shared_positions: Flag = hf("use_shared_relative_position_bias")
+    mean_pooled: Flag = hf("use_mean_pooling")
     scaled_residuals: Flag = derived(lambda js, c: js.get("layer_scale_init_value", 0.1) > 0)
 
     def forward(c, pixels: Data, states: States | None = None, *masked: Data) -> Data:

@@ -37,12 +37,12 @@ def halved_channels(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
 class BigVgan(Sizes):
     """`rates`: samples that a frame becomes at each level."""
 
-    n_mels: Positive = hf("mel_dim", absent=80)
-    d_first: Positive = hf("upsample_initial_channel", absent=1536)
-    rates: Widths = hf("upsample_rates", absent=(5, 3, 2, 2, 2, 2))
-    kernels: Widths = hf("upsample_kernel_sizes", absent=(11, 7, 4, 4, 4, 4))
+    n_mels: Positive = hf("mel_dim")
+    d_first: Positive = hf("upsample_initial_channel")
+    rates: Widths = hf("upsample_rates")
+    kernels: Widths = hf("upsample_kernel_sizes")
     channels: Indices = derived(halved_channels)
-    block_kernels: Widths = hf("resblock_kernel_sizes", absent=(3, 7, 11))
+    block_kernels: Widths = hf("resblock_kernel_sizes")
 
     dilations: ClassVar = setting(default=lambda config, c: read_dilations(config, len(c.block_kernels)))
 

@@ -28,7 +28,7 @@ def count_patches(image_size: int) -> Derivation:
 
 
 class BlipVision(VisionEncoder):
-    patch_size: Positive = hf("patch_size", absent=16)
+    patch_size: Positive = hf("patch_size")
     n_patches: Natural = derived(count_patches(224))
 
     norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)

@@ -28,8 +28,8 @@ class ClipVision(VisionEncoder):
     is_section_type = True
     unused_keys: ClassVar[tuple[str, ...]] = ("projection_dim",)
 
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=32)
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
 
     activation: ClassVar = setting("hidden_act", default="quick_gelu")

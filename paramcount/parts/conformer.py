@@ -67,17 +67,17 @@ def read_left_chunks(js: ConfigJson, c: FieldValues) -> int:
 class SpeechEncoder(Sizes):
     """The sizes of a speech encoder that stand beside those of a text decoder with the same d_model."""
 
-    d_model: Positive = hf(absent=1024)
-    n_mels: Positive = hf("feature_projection_input_dim", absent=160)
-    n_speech_layers: Natural = hf("speech_encoder_layers", absent=24)
-    n_speech_heads: Positive = hf("speech_encoder_attention_heads", absent=16)
+    d_model: Positive = hf()
+    n_mels: Positive = hf("feature_projection_input_dim")
+    n_speech_layers: Natural = hf("speech_encoder_layers")
+    n_speech_heads: Positive = hf("speech_encoder_attention_heads")
     d_speech_head: Positive = derived(d_model_per("n_speech_heads"))
-    d_speech_ff: Natural = hf("speech_encoder_intermediate_size", absent=4096)
-    d_conv: Positive = hf("conv_depthwise_kernel_size", absent=31)
-    has_adapter: Flag = hf("add_adapter", absent=True)
-    n_adapter_layers: Natural = hf("num_adapter_layers", absent=1)
-    d_adapter_conv: Positive = hf("adaptor_kernel_size", absent=8)
-    adapter_stride: Positive = hf("adaptor_stride", absent=8)
+    d_speech_ff: Natural = hf("speech_encoder_intermediate_size")
+    d_conv: Positive = hf("conv_depthwise_kernel_size")
+    has_adapter: Flag = hf("add_adapter")
+    n_adapter_layers: Natural = hf("num_adapter_layers")
+    d_adapter_conv: Positive = hf("adaptor_kernel_size")
+    adapter_stride: Positive = hf("adaptor_stride")
     n_adapter_zeros: Natural = derived(lambda js, c: c["adapter_stride"] // 2)
 
     speech_activation: ClassVar = setting("speech_encoder_hidden_act", default="swish")
@@ -209,9 +209,9 @@ class CausalSpeechEncoder(SpeechEncoder):
     """The second version: convolutions over earlier frames, and a learned vector per distance."""
 
     has_distances: Flag = derived(positions_are("relative_key", "relative_key"))
-    n_preceding: Natural = hf("left_max_position_embeddings", absent=64)
-    n_following: Natural = hf("right_max_position_embeddings", absent=8)
-    speech_chunk: Positive = hf("speech_encoder_chunk_size", absent=20000)
+    n_preceding: Natural = hf("left_max_position_embeddings")
+    n_following: Natural = hf("right_max_position_embeddings")
+    speech_chunk: Positive = hf("speech_encoder_chunk_size")
     n_left_chunks: Natural = derived(read_left_chunks)
 
     def share_positions(c, x: Data) -> tuple[Data, ...]:

@@ -43,14 +43,14 @@ def indices_of_parts(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
 class SpeakerEncoder(Sizes):
     """`channels`: after the first convolution, after each block, and of all blocks side by side."""
 
-    n_mels: Positive = hf("mel_dim", absent=80)
-    d_speaker: Positive = hf("enc_dim", absent=128)
-    channels: Widths = hf("enc_channels", absent=(256, 256, 256, 256, 768))
-    kernels: Widths = hf("enc_kernel_sizes", absent=(5, 3, 3, 3, 1))
+    n_mels: Positive = hf("mel_dim")
+    d_speaker: Positive = hf("enc_dim")
+    channels: Widths = hf("enc_channels")
+    kernels: Widths = hf("enc_kernel_sizes")
     parts: Indices = derived(indices_of_parts)
     d_part: Positive = derived(part_of_channels)
-    d_scores: Positive = hf("enc_attention_channels", absent=64)
-    d_squeezed: Positive = hf("enc_se_channels", absent=64)
+    d_scores: Positive = hf("enc_attention_channels")
+    d_squeezed: Positive = hf("enc_se_channels")
 
     dilations: ClassVar = setting(default=lambda config, c: read_dilations(config, len(c.channels)))
 

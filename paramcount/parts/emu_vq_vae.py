@@ -54,14 +54,15 @@ class EmuVqVae(VqVae):
     these and of the last level and `d_encoded` that of the latents; codes are decoded if d_code is, too.
     """
 
-    conditions: ClassVar = (groups_divide_channels,)
-    defaults: ClassVar = {"d_code": 4, "d_latent": 4, "d_base": 256, "multipliers": (1, 2, 2, 4)}
+    config_class = "Emu3VQVAEConfig"
 
-    n_codes: Positive = hf("codebook_size", absent=32768)
+    conditions: ClassVar = (groups_divide_channels,)
+
+    n_codes: Positive = hf("codebook_size")
     d_encoded: Positive = derived(lambda js, c: c["d_latent"] * (2 if js.get("double_latent", False) else 1))
-    d_out: Positive = hf("out_channels", absent=3)
-    d_attended: Positive = hf("hidden_size", absent=1024)
-    n_heads: Positive = hf("num_attention_heads", absent=1)
+    d_out: Positive = hf("out_channels")
+    d_attended: Positive = hf("hidden_size")
+    n_heads: Positive = hf("num_attention_heads")
     d_head: Positive = derived(lambda js, c: c["d_attended"] // c["n_heads"])
     attended: Indices = derived(attended_levels)
     halvings: Indices = derived(halvings)

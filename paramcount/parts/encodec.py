@@ -56,6 +56,8 @@ def left_side_is_kept(js: ConfigJson, c: FieldValues) -> None:
 class Encodec(SeaNet):
     """`recurrent`: layers of the LSTM; `codebooks`: their numbers."""
 
+    config_class = "EncodecConfig"
+
     section = "audio_encoder"
     conditions: ClassVar = (
         only("model_type", "encodec"),
@@ -66,14 +68,13 @@ class Encodec(SeaNet):
         mono_or_stereo,
         codes_are_powers_of_two(1024),
     )
-    defaults: ClassVar = {"n_filters": 32, "d_model": 128}
 
     rates: Widths = derived(lambda js, c: read_rates(js, RATES)[0])
     narrow: Indices = narrow_channels(slice(None))
     recurrent: Indices = count_from("num_lstm_layers", 2, 1)
     by_length: Flag = derived(lambda js, c: js.get("norm_type", "weight_norm") == "weight_norm")
-    has_shortcut: Flag = hf("use_conv_shortcut", absent=True)
-    n_codes: Positive = hf("codebook_size", absent=1024)
+    has_shortcut: Flag = hf("use_conv_shortcut")
+    n_codes: Positive = hf("codebook_size")
     d_code: Positive = hf("codebook_dim", absent=equal_to("d_model"), null=equal_to("d_model"))
     codebooks: Indices = derived(find_codebooks)
 

@@ -136,12 +136,12 @@ class PositionlessEncoder(EncoderFlow):
 
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
 
-    vocab_size: Positive = hf(absent=30522)
-    d_model: Positive = hf(absent=768)
-    n_layers: Natural = hf(absent=12)
-    n_heads: Positive = hf(absent=12)
+    vocab_size: Positive = hf()
+    d_model: Positive = hf()
+    n_layers: Natural = hf()
+    n_heads: Positive = hf()
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=3072)
+    d_ff: Natural = hf()
 
     def check(c) -> None:
         check_heads_fill(c)
@@ -150,7 +150,7 @@ class PositionlessEncoder(EncoderFlow):
 class MaskedEncoder(PositionlessEncoder):
     """With learned positions."""
 
-    n_positions: Positive = hf("max_position_embeddings", absent=512)
+    n_positions: Positive = hf("max_position_embeddings")
 
 
 class OffsetEncoder(MaskedEncoder):
@@ -160,8 +160,8 @@ class OffsetEncoder(MaskedEncoder):
 
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1),)
 
-    n_token_types: Positive = hf(absent=1)
-    tie_word_embeddings: Flag = hf(absent=True)
+    n_token_types: Positive = hf()
+    tie_word_embeddings: Flag = hf()
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
         names = c.prefix + "embeddings."
@@ -194,8 +194,8 @@ class Encoder(MaskedEncoder):
 
     conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(0))
 
-    is_decoder: Flag = hf(absent=False)
-    cross_attention: Flag = hf(absent=False)
+    is_decoder: Flag = hf()
+    cross_attention: Flag = hf()
 
     @property
     def causal(c) -> bool:

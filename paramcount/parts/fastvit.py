@@ -136,6 +136,8 @@ class FastViT(Tower):
     Images fit if `d_projected`, which the projector reads, is twice the channels of the last stage.
     """
 
+    config_class = "TimmWrapperConfig"
+
     conditions: ClassVar = (tower_named("timm_wrapper"),)
     unused_keys: ClassVar = ("num_features", "num_classes")
 

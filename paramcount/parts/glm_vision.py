@@ -5,7 +5,6 @@ Source: arXiv:2507.01006, section 2; modeling_glm4v.py of the reference.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.flow import (
@@ -33,15 +32,15 @@ class GlmVision(Sizes):
 
     section: ClassVar[str | None] = "vision_config"
 
-    d_model: Positive = hf(absent=1536)
-    n_layers: Natural = hf("num_hidden_layers", "depth", absent=24)
-    n_heads: Positive = hf("num_attention_heads", "num_heads", absent=12)
+    d_model: Positive = hf()
+    n_layers: Natural = hf("num_hidden_layers", "depth")
+    n_heads: Positive = hf("num_attention_heads", "num_heads")
     d_head: Positive = derived(d_model_per_head)
-    n_channels: Positive = hf("in_channels", absent=3)
-    n_frames: Positive = hf("temporal_patch_size", absent=2)
-    patch_size: Positive = hf("patch_size", absent=14)
-    merge_size: Positive = hf("spatial_merge_size", absent=2)
-    attention_bias: Flag = hf(absent=False)
+    n_channels: Positive = hf("in_channels")
+    n_frames: Positive = hf("temporal_patch_size")
+    patch_size: Positive = hf("patch_size")
+    merge_size: Positive = hf("spatial_merge_size")
+    attention_bias: Flag = hf()
 
     activation: ClassVar = setting("hidden_act", default="silu")
     norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
@@ -66,8 +65,10 @@ class GlmVision(Sizes):
 class Glm4vVision(GlmVision):
     """Source: Glm4vVisionModel of the reference. The MLP of a layer has the size of the language model."""
 
-    d_out: Positive = hf("out_hidden_size", absent=4096)
-    d_merger: Positive = hf("intermediate_size", absent=13696)
+    config_class = "Glm4vVisionConfig"
+
+    d_out: Positive = hf("out_hidden_size")
+    d_merger: Positive = hf("intermediate_size")
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 336) // c["patch_size"]) ** 2)
 
     def forward(c, pixels: Data) -> Data:
@@ -85,11 +86,12 @@ class Glm4vVision(GlmVision):
 class GlmOcrVision(GlmVision):
     """Norms of queries and keys instead of a table of positions. Source: GlmOcrVisionModel of the reference."""
 
-    defaults: ClassVar[Mapping[str, Any]] = {"d_model": 1024, "n_heads": 16, "attention_bias": True}
+    config_class = "GlmOcrVisionConfig"
+
     unused_keys: ClassVar[tuple[str, ...]] = ("image_size",)
 
-    d_ff: Natural = hf(absent=4096)
-    d_out: Positive = hf("out_hidden_size", absent=1536)
+    d_ff: Natural = hf()
+    d_out: Positive = hf("out_hidden_size")
     d_merger: Positive = derived(lambda js, c: c["d_out"] * c["n_channels"])
 
     def forward(c, pixels: Data) -> Data:
@@ -107,6 +109,8 @@ class GlmOcrVision(GlmVision):
 class Glm5NextVision(GlmOcrVision):
     """The same with limits in its MLPs. Source: Glm5NextVisionModel of the reference."""
 
-    d_merger: Positive = hf("projection_intermediate_size", absent=10240)
+    config_class = "Glm5NextVisionConfig"
+
+    d_merger: Positive = hf("projection_intermediate_size")
 
     limit: ClassVar = setting("swiglu_limit", default=10.0)

@@ -43,9 +43,11 @@ class HierarchicalMLP(Tower):
     of its vectors.
     """
 
+    config_class = "InklingVisionConfig"
+
     unused_keys = ("hidden_size", "num_attention_heads", "text_hidden_size")
 
-    n_channels: Positive = hf("num_channels", absent=3)
+    n_channels: Positive = hf("num_channels")
     folds: Widths = derived(lambda js, c: merged(js, c, "side"))
     frame_folds: Widths = derived(lambda js, c: merged(js, c, "n_frames"))
     widths: Indices = derived(lambda js, c: tuple(scale.n_channels for scale in read_scales(js, c)[1:-1]))

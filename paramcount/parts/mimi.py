@@ -93,6 +93,8 @@ class Mimi(SeaNet):
     Its section in config.json is that of the model around it.
     """
 
+    config_class = "MimiConfig"
+
     section = "codec_config"
     rotated = "d_head"
     conditions: ClassVar = (
@@ -107,16 +109,16 @@ class Mimi(SeaNet):
 
     rates: Widths = derived(find_rates)
     narrow: Indices = narrow_channels(slice(-1))
-    d_last_conv: Positive = hf("last_kernel_size", absent=3)
-    n_layers: Natural = hf(absent=8)
-    n_heads: Positive = hf(absent=8)
-    n_kv_heads: Positive = hf(absent=8)
+    d_last_conv: Positive = hf("last_kernel_size")
+    n_layers: Natural = hf()
+    n_heads: Positive = hf()
+    n_kv_heads: Positive = hf()
     d_head: Positive = hf(absent=d_model_per_head, null=d_model_per_head)
-    d_ff: Natural = hf(absent=2048)
-    attention_bias: Flag = hf(absent=False)
-    n_codes: Positive = hf("codebook_size", absent=2048)
-    d_code: Positive = hf("codebook_dim", absent=256)
-    d_quantised: Positive = hf("vector_quantization_hidden_dimension", absent=256)
+    d_ff: Natural = hf()
+    attention_bias: Flag = hf()
+    n_codes: Positive = hf("codebook_size")
+    d_code: Positive = hf("codebook_dim")
+    d_quantised: Positive = hf("vector_quantization_hidden_dimension")
     projected: Flag = derived(lambda js, c: c["d_quantised"] != c["d_model"])
     semantic: Indices = count_from("num_semantic_quantizers", 1, 1)
     acoustic: Indices = derived(find_acoustic)

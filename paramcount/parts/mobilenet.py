@@ -84,10 +84,12 @@ def is_mobilenet(js: ConfigJson, c: FieldValues) -> None:
 class MobileNetV5(Tower):
     """The encoder, and the tokens that stand for parts of an image."""
 
+    config_class = "Gemma3nVisionConfig"
+
     conditions = (is_mobilenet,)
 
-    d_model: Positive = hf(absent=2048)
-    vocab_size: Positive = hf(absent=128)
+    d_model: Positive = hf()
+    vocab_size: Positive = hf()
 
     norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
     first_token: ClassVar = setting("vocab_offset", default=262144)

@@ -36,12 +36,13 @@ def merged(axis: int) -> Derivation:
 class MoonViT(VisionEncoder):
     """`n_rows`, `n_columns`: of the grid of learned positions."""
 
-    defaults: ClassVar = {"d_model": 1152, "n_layers": 27, "n_heads": 16, "d_ff": 4304}
+    config_class = "Kimi_K25VisionConfig"
+
     unused_keys: ClassVar[tuple[str, ...]] = ("pos_emb_time",)  # times are sinusoids
 
-    patch_size: Positive = hf("patch_size", absent=14)
-    n_rows: Positive = hf("pos_emb_height", absent=64)
-    n_columns: Positive = hf("pos_emb_width", absent=64)
+    patch_size: Positive = hf("patch_size")
+    n_rows: Positive = hf("pos_emb_height")
+    n_columns: Positive = hf("pos_emb_width")
     merged_rows: Positive = derived(merged(0))
     merged_columns: Positive = derived(merged(1))
 

@@ -65,7 +65,7 @@ class Speaking(Thinker):
     base_model = ""
     linear_heads = ("lm_head.weight", "codec_head.weight")
 
-    speaks: Flag = hf(SPEAKS, absent=True)
+    speaks: Flag = hf(SPEAKS)
 
     def insert_sound(c, x: Data, tokens: Data) -> Data:
         """Embedded tokens with a sound; beside them stands what the parts that speak return."""

@@ -55,18 +55,18 @@ class ParakeetEars(Sizes):
     """`bands`: how many each convolution leaves."""
 
     section = "audio_config"
-    n_mels: Positive = hf("num_mel_bins", absent=80)
-    d_model: Positive = hf(absent=1024)
-    n_layers: Natural = hf(absent=24)
-    n_heads: Positive = hf(absent=8)
+    n_mels: Positive = hf("num_mel_bins")
+    d_model: Positive = hf()
+    n_layers: Natural = hf()
+    n_heads: Positive = hf()
     d_head: Positive = hf("head_dim", absent=floor_d_model_per_head)
-    d_ff: Natural = hf(absent=4096)
+    d_ff: Natural = hf()
     attention_bias: Flag = hf("attention_bias", absent=True)
-    conv_bias: Flag = hf("convolution_bias", absent=True)
-    d_conv: Positive = hf("conv_kernel_size", absent=9)
-    n_channels: Positive = hf("subsampling_conv_channels", absent=256)
-    d_kernel: Positive = hf("subsampling_conv_kernel_size", absent=3)
-    stride: Positive = hf("subsampling_conv_stride", absent=2)
+    conv_bias: Flag = hf("convolution_bias")
+    d_conv: Positive = hf("conv_kernel_size")
+    n_channels: Positive = hf("subsampling_conv_channels")
+    d_kernel: Positive = hf("subsampling_conv_kernel_size")
+    stride: Positive = hf("subsampling_conv_stride")
     bands: Widths = derived(bands_left)
 
     activation: ClassVar = setting("hidden_act", default="silu")

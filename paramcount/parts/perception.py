@@ -157,6 +157,8 @@ def scaled_layer(c: Any, x: Data, attention: Callable[[Data], Data]) -> Data:
 class PerceptionEncoder(VisionEncoder):
     """Images fit if they have as many patches as there are positions."""
 
+    config_class = "TimmWrapperConfig"
+
     conditions: ClassVar = (tower_named("timm_wrapper"), is_supported)
     unused_keys: ClassVar = ("num_features", "num_classes")
 

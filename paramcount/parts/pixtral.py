@@ -31,12 +31,12 @@ class PixtralVision(VisionEncoder):
     is_section_type = True
     unused_keys: ClassVar[tuple[str, ...]] = ("head_dim", "image_size", "vocab_size")
 
-    d_model: Positive = hf(absent=1024)
-    n_layers: Natural = hf(absent=24)
-    n_heads: Positive = hf(absent=16)
-    d_ff: Natural = hf(absent=4096)
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=16)
+    d_model: Positive = hf()
+    n_layers: Natural = hf()
+    n_heads: Positive = hf()
+    d_ff: Natural = hf()
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
 
     norm_eps: ClassVar[float] = 1e-5
     rope: ClassVar = rotary()

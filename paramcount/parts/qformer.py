@@ -36,12 +36,12 @@ class QFormer(Sizes):
     section: ClassVar[str | None] = "qformer_config"
     unused_keys: ClassVar[tuple[str, ...]] = ("vocab_size", "max_position_embeddings", "encoder_hidden_size")
 
-    d_model: Positive = hf(absent=768)
-    n_layers: Natural = hf(absent=12)
-    n_heads: Positive = hf(absent=12)
+    d_model: Positive = hf()
+    n_layers: Natural = hf()
+    n_heads: Positive = hf()
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=3072)
-    cross_every: Positive = hf("cross_attention_frequency", absent=2)
+    d_ff: Natural = hf()
+    cross_every: Positive = hf("cross_attention_frequency")
     cross_layers: Indices = derived(lambda js, c: tuple(range(0, c["n_layers"], c["cross_every"])))
 
     activation: ClassVar = setting("hidden_act", default="gelu")
@@ -94,7 +94,9 @@ class QFormer(Sizes):
 class Blip2QFormer(QFormer):
     """Queries alone, though the layers may also have the MLPs for a text, which nothing reads."""
 
-    has_text_mlp: Flag = hf("use_qformer_text_input", absent=False)
+    config_class = "Blip2QFormerConfig"
+
+    has_text_mlp: Flag = hf("use_qformer_text_input")
 
     def read_text(c, x: Data) -> Data:
         kinds = [("layer", c.n_layers)]
@@ -104,10 +106,12 @@ class Blip2QFormer(QFormer):
 class TextQFormer(QFormer):
     """Queries beside a text, which they attend to."""
 
+    config_class = "InstructBlipQFormerConfig"
+
     unused_keys: ClassVar[tuple[str, ...]] = ("encoder_hidden_size",)
 
-    vocab_size: Positive = hf(absent=30522)
-    n_positions: Positive = hf("max_position_embeddings", absent=512)
+    vocab_size: Positive = hf()
+    n_positions: Positive = hf("max_position_embeddings")
 
     def fill(c, queries: Data, memory: Data, *text: Data) -> Data:
         (tokens,) = text

@@ -37,13 +37,13 @@ class QwenEars(WhisperStacks):
     section: ClassVar[str | None] = "audio_config"
     last_norm = "ln_post"
 
-    d_model: Positive = hf("hidden_size", "d_model", absent=1280)
-    n_layers: Natural = hf("num_hidden_layers", "encoder_layers", absent=32)
-    n_heads: Positive = hf("num_attention_heads", "encoder_attention_heads", absent=20)
+    d_model: Positive = hf("hidden_size", "d_model")
+    n_layers: Natural = hf("num_hidden_layers", "encoder_layers")
+    n_heads: Positive = hf("num_attention_heads", "encoder_attention_heads")
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf("intermediate_size", "encoder_ffn_dim", absent=5120)
-    n_mels: Positive = hf("num_mel_bins", absent=128)
-    d_out: Positive = hf("output_dim", absent=3584)
+    d_ff: Natural = hf("intermediate_size", "encoder_ffn_dim")
+    n_mels: Positive = hf("num_mel_bins")
+    d_out: Positive = hf("output_dim")
 
     def check(c) -> None:
         check_heads_fill(c)
@@ -57,6 +57,8 @@ class QwenEars(WhisperStacks):
 
 class Qwen2_5OmniEars(QwenEars):
     """Whisper's convolutions; the mean of every two states is normed."""
+
+    config_class = "Qwen2_5OmniAudioEncoderConfig"
 
     last_norm = ""
 
@@ -89,7 +91,7 @@ class Qwen3Ears(QwenEars):
     n_bands_1: Positive = derived(halve)
     n_bands_2: Positive = derived(lambda js, c: halve(js, c, "n_bands_1"))
     n_bands_3: Positive = derived(lambda js, c: halve(js, c, "n_bands_2"))
-    d_downsample: Positive = hf("downsample_hidden_size", absent=480)
+    d_downsample: Positive = hf("downsample_hidden_size")
 
     def forward(c, frames: Data) -> Data:
         """Log-mel frames [frames, n_mels] to states [audio tokens, d_model]."""
@@ -101,6 +103,8 @@ class Qwen3Ears(QwenEars):
 
 class Qwen3OmniEars(Qwen3Ears):
     """Two matrices to the size of the language model belong to the encoder."""
+
+    config_class = "Qwen3OmniMoeAudioEncoderConfig"
 
     def project(c, x: Data) -> Data:
         h = activate(linear(x, "proj1", "projector", c.d_model, bias=True), c.activation)

@@ -47,6 +47,8 @@ def count_summaries(js: ConfigJson, c: FieldValues) -> int:
 class RadioVision(VisionEncoder):
     """`n_frames`: those of a video that are one patch. `n_summaries`: class tokens that describe the whole image."""
 
+    config_class = "RadioConfig"
+
     unused_keys = ("image_size", "patch_dim", "video_patch_dim")
     modules: ClassVar = {
         "radio_model.model.patch_generator.embedder": ("embeddings.patch_projection",),
@@ -54,17 +56,16 @@ class RadioVision(VisionEncoder):
         ".attn.qkv": (".attention.q_proj", ".attention.k_proj", ".attention.v_proj"),
         ".attn.proj": (".attention.o_proj",),
     }
-    defaults: ClassVar = {"d_model": 1280, "n_layers": 32, "n_heads": 16}
 
     d_head: Positive = hf("head_dim", absent=floor_d_model_per_head)
-    is_gated: Flag = hf("use_swiglu_ffn", absent=False)
+    is_gated: Flag = hf("use_swiglu_ffn")
     d_ff: Natural = derived(mlp_size)
-    qkv_bias: Flag = hf("qkv_bias", absent=True)
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=16)
+    qkv_bias: Flag = hf("qkv_bias")
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
     n_positions: Natural = derived(lambda js, c: (js.get("max_img_size", 2048) // c["patch_size"]) ** 2)
-    n_class_tokens: Natural = hf("num_cls_tokens", absent=3)
-    n_registers: Natural = hf("num_registers", absent=7)
+    n_class_tokens: Natural = hf("num_cls_tokens")
+    n_registers: Natural = hf("num_registers")
     n_summaries: Natural = derived(count_summaries)
     n_frames: Positive = hf("video_temporal_patch_size", absent=2)
 

@@ -59,16 +59,18 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 class SamVision(VisionEncoder):
     """`n_side`: how many patches the image is wide and high, `window_size` those of a window."""
 
-    d_out: Positive = hf("output_channels", absent=256)
-    d_ff: Natural = hf("mlp_dim", absent=3072)
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=16)
+    config_class = "GotOcr2VisionConfig"
+
+    d_out: Positive = hf("output_channels")
+    d_ff: Natural = hf("mlp_dim")
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
     n_side: Positive = derived(side(1024))
-    window_size: Natural = hf("window_size", absent=14)
+    window_size: Natural = hf("window_size")
     layer_types: Words = derived(kinds)
-    qkv_bias: Flag = hf(absent=True)
-    absolute_positions: Flag = hf("use_abs_pos", absent=True)
-    relative_positions: Flag = hf("use_rel_pos", absent=True)
+    qkv_bias: Flag = hf()
+    absolute_positions: Flag = hf("use_abs_pos")
+    relative_positions: Flag = hf("use_rel_pos")
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches, [patches, d_out]."""

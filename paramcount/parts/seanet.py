@@ -84,15 +84,15 @@ class SeaNet(Sizes):
     level.
     """
 
-    n_channels: Positive = hf("audio_channels", absent=1)
-    n_filters: Positive = hf("num_filters", absent=64)
-    d_model: Positive = hf(absent=512)
+    n_channels: Positive = hf("audio_channels")
+    n_filters: Positive = hf("num_filters")
+    d_model: Positive = hf()
     rates: Widths = derived(lambda js, c: read_rates(js, (8, 6, 5, 4))[0])
     residuals: Indices = count_from("num_residual_layers", 1, 0)
     narrow: Indices = narrow_channels(slice(None))
-    d_conv: Positive = hf("kernel_size", absent=7)
-    d_last_conv: Positive = hf("last_kernel_size", absent=7)
-    d_residual_conv: Positive = hf("residual_kernel_size", absent=3)
+    d_conv: Positive = hf("kernel_size")
+    d_last_conv: Positive = hf("last_kernel_size")
+    d_residual_conv: Positive = hf("residual_kernel_size")
 
     growth: ClassVar = setting("dilation_growth_rate", default=2)
     edges: ClassVar = edges("constant")

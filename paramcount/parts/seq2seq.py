@@ -175,18 +175,18 @@ class Seq2Seq(TargetStack):
     table_copies: ClassVar[Mapping[str, str]] = {"shared": "encoder.embed_tokens"}
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1),)
 
-    vocab_size: Positive = hf(absent=50265)
-    d_model: Positive = hf("hidden_size", "d_model", absent=1024)
-    n_encoder_layers: Natural = hf("num_hidden_layers", "encoder_layers", absent=12)
-    n_decoder_layers: Natural = hf(absent=12)
-    n_encoder_heads: Positive = hf("num_attention_heads", "encoder_attention_heads", absent=16)
-    n_decoder_heads: Positive = hf(absent=16)
+    vocab_size: Positive = hf()
+    d_model: Positive = hf("hidden_size", "d_model")
+    n_encoder_layers: Natural = hf("num_hidden_layers", "encoder_layers")
+    n_decoder_layers: Natural = hf()
+    n_encoder_heads: Positive = hf("num_attention_heads", "encoder_attention_heads")
+    n_decoder_heads: Positive = hf()
     d_encoder_head: Positive = derived(d_model_per("n_encoder_heads"))
     d_decoder_head: Positive = derived(d_model_per("n_decoder_heads"))
-    d_encoder_ff: Natural = hf(absent=4096)
-    d_decoder_ff: Natural = hf(absent=4096)
-    n_positions: Positive = hf("max_position_embeddings", absent=1024)
-    tie_word_embeddings: Flag = hf(absent=True)
+    d_encoder_ff: Natural = hf()
+    d_decoder_ff: Natural = hf()
+    n_positions: Positive = hf("max_position_embeddings")
+    tie_word_embeddings: Flag = hf()
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         x = c.decode(tokens, c.encode(given("source tokens", "source")))
@@ -232,7 +232,7 @@ class Sinusoidal(TargetStack):
 class SinusoidalSeq2Seq(Sinusoidal, Seq2Seq):
     """An encoder and a decoder with such positions, which no table ends: the reference makes more of them."""
 
-    n_positions: Natural = hf("max_position_embeddings", absent=1024)
+    n_positions: Natural = hf("max_position_embeddings")
 
 
 class UntiedDecoder(Stacks):
@@ -242,13 +242,13 @@ class UntiedDecoder(Stacks):
     head_name: ClassVar[str] = "lm_head"
     takes_states: ClassVar[bool] = True  # of an encoder of any type, in an encoder-decoder pair
 
-    vocab_size: Positive = hf(absent=50265)
-    d_model: Positive = hf("hidden_size", "d_model", absent=1024)
-    n_layers: Natural = hf("decoder_layers", absent=12)
-    n_heads: Positive = hf("decoder_attention_heads", absent=16)
+    vocab_size: Positive = hf()
+    d_model: Positive = hf("hidden_size", "d_model")
+    n_layers: Natural = hf("decoder_layers")
+    n_heads: Positive = hf("decoder_attention_heads")
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf("decoder_ffn_dim", absent=4096)
-    n_positions: Positive = hf("max_position_embeddings", absent=1024)
+    d_ff: Natural = hf("decoder_ffn_dim")
+    n_positions: Positive = hf("max_position_embeddings")
 
     def forward(c, tokens: Data) -> Data:
         return c.read(tokens, c.list_inputs(tokens), (c.source(),))
@@ -281,4 +281,4 @@ class UntiedDecoder(Stacks):
 
 
 class TiedDecoder(UntiedDecoder):
-    tie_word_embeddings: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf()

@@ -62,10 +62,10 @@ class SiglipVision(VisionEncoder):
     is_section_type = True
     conditions: ClassVar[tuple[Condition, ...]] = (tower_named("siglip_vision_model"),)
 
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=16)
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
-    pooling_head: Flag = hf("vision_use_head", absent=True)
+    pooling_head: Flag = hf("vision_use_head")
 
     activation: ClassVar = setting("hidden_act", default="gelu_pytorch_tanh")
 
@@ -100,8 +100,10 @@ class SiglipRotaryVision(VisionEncoder):
     Source: VideoLlama3VisionModel and PaddleOCRVisionTransformer of the reference.
     """
 
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=16)
+    config_class = "VideoLlama3VisionConfig"
+
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
 
     activation: ClassVar = setting("hidden_act", default="gelu_pytorch_tanh")
     rope: ClassVar = rotary()
@@ -131,7 +133,7 @@ class Siglip2Vision(SiglipVision):
 
     conditions: ClassVar[tuple[Condition, ...]] = (tower_named("siglip2_vision_model"),)
 
-    n_patches: Positive = hf("num_patches", absent=256)
+    n_patches: Positive = hf("num_patches")
 
     def embed(c, pixels: Data) -> Data:
         patches = cut(pixels, c.patch_size, c.patch_size, channels_last=True)

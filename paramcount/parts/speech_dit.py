@@ -51,14 +51,14 @@ class SpeechDiT(SpeakerEncoder):
     rotated = "d_head"
     unused_keys = ("repeats", "max_position_embeddings")
 
-    d_model: Positive = hf(absent=1024)
-    n_layers: Natural = hf(absent=22)
-    n_heads: Positive = hf(absent=16)
-    d_head: Positive = hf(absent=64)
-    n_ff_multiples: Positive = hf("ff_mult", absent=2)
-    n_codes: Positive = hf("num_embeds", absent=8193)
-    d_code: Positive = hf("emb_dim", absent=512)
-    d_voice: Positive = hf("enc_emb_dim", absent=192)
+    d_model: Positive = hf()
+    n_layers: Natural = hf()
+    n_heads: Positive = hf()
+    d_head: Positive = hf()
+    n_ff_multiples: Positive = hf("ff_mult")
+    n_codes: Positive = hf("num_embeds")
+    d_code: Positive = hf("emb_dim")
+    d_voice: Positive = hf("enc_emb_dim")
 
     rope: ClassVar = rotary(positions=32768)
     chunk: ClassVar = setting("block_size", default=24)

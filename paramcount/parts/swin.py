@@ -87,23 +87,23 @@ class Swin(Tower):
     normed: ClassVar[bool] = True  # behind the last stage
     has_index: ClassVar[bool] = False  # whether files have the index of distances
 
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=4)
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
     n_patches: Positive = derived(count_patches)
-    d_embedding: Positive = hf("embed_dim", absent=96)
-    depths: Indices = hf("depths", absent=(2, 2, 6, 2))
-    heads: Widths = hf("num_attention_heads", "num_heads", absent=(3, 6, 12, 24))
+    d_embedding: Positive = hf("embed_dim")
+    depths: Indices = hf("depths")
+    heads: Widths = hf("num_attention_heads", "num_heads")
     d_model: Positive = derived(lambda js, c: c["d_embedding"] * 2 ** max(len(c["depths"]) - 1, 0))
     head_dims: Widths = derived(head_dims)
-    window_size: Positive = hf("window_size", absent=7)
+    window_size: Positive = hf("window_size")
     shift: Natural = derived(lambda js, c: c["window_size"] // 2)
     ff_dims: Widths = derived(
         lambda js, c: tuple(
             part_of(c["d_embedding"] * 2**i, js.get("mlp_ratio", 4.0), "mlp_ratio") for i in range(len(c["depths"]))
         )
     )
-    qkv_bias: Flag = hf(absent=True)
-    absolute_positions: Flag = hf("use_absolute_embeddings", absent=False)
+    qkv_bias: Flag = hf()
+    absolute_positions: Flag = hf("use_absolute_embeddings")
 
     activation: ClassVar = setting("hidden_act", default="gelu")
     norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)

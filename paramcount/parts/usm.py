@@ -155,11 +155,13 @@ class SpeechConformer(Sizes):
 class Gemma3nAudio(SpeechConformer):
     """Two convolutions over frames and bands, then the conformer, of whose output every fourth frame is kept."""
 
-    d_model: Positive = hf(absent=1536)
-    n_layers: Natural = hf("conf_num_hidden_layers", absent=12)
-    n_heads: Positive = hf("conf_num_attention_heads", absent=8)
+    config_class = "Gemma3nAudioConfig"
+
+    d_model: Positive = hf()
+    n_layers: Natural = hf("conf_num_hidden_layers")
+    n_heads: Positive = hf("conf_num_attention_heads")
     d_head: Positive = derived(d_model_per_head)
-    n_mels: Positive = hf("input_feat_size", absent=128)
+    n_mels: Positive = hf("input_feat_size")
     n_channels: Positive = read_pair("sscp_conv_channel_size", (128, 32), 0)
     n_channels_2: Positive = read_pair("sscp_conv_channel_size", (128, 32), 1)
     d_kernel: Positive = derived(read_square("sscp_conv_kernel_size", 3, 0))
@@ -167,9 +169,9 @@ class Gemma3nAudio(SpeechConformer):
     n_bands: Positive = derived(count_bands("n_mels", "d_kernel", 0))
     n_bands_2: Positive = derived(count_bands("n_bands", "d_kernel_2", 1))
     n_earlier_frames: Natural = derived(lambda js, c: max(js.get("conf_attention_context_left", 13) - 1, 0))
-    n_later_frames: Natural = hf("conf_attention_context_right", absent=0)
-    d_conv: Positive = hf("conf_conv_kernel_size", absent=5)
-    vocab_size: Positive = hf(absent=128)
+    n_later_frames: Natural = hf("conf_attention_context_right")
+    d_conv: Positive = hf("conf_conv_kernel_size")
+    vocab_size: Positive = hf()
 
     norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
     conv_eps: ClassVar = setting("sscp_conv_group_norm_eps", default=1e-3)
@@ -228,18 +230,20 @@ class Gemma4Audio(SpeechConformer):
     matrices may stand between two clippings, whose bounds are stored.
     """
 
-    d_model: Positive = hf(absent=1024)
-    n_layers: Natural = hf(absent=12)
-    n_heads: Positive = hf(absent=8)
+    config_class = "Gemma4AudioConfig"
+
+    d_model: Positive = hf()
+    n_layers: Natural = hf()
+    n_heads: Positive = hf()
     d_head: Positive = derived(d_model_per_head)
     n_channels: Positive = read_pair("subsampling_conv_channels", (128, 32), 0)
     n_channels_2: Positive = read_pair("subsampling_conv_channels", (128, 32), 1)
     n_bands: Natural = derived(lambda js, c: c["n_channels"] // 4)  # which the convolutions leave
     n_earlier_frames: Natural = derived(lambda js, c: max(js.get("attention_context_left", 13) - 2, 0))
     n_later_frames: Natural = derived(lambda js, c: max(js.get("attention_context_right", 0) - 1, 0))
-    d_conv: Positive = hf("conv_kernel_size", absent=5)
-    d_out: Positive = hf("output_proj_dims", absent=1536)
-    clipped: Flag = hf("use_clipped_linears", absent=True)
+    d_conv: Positive = hf("conv_kernel_size")
+    d_out: Positive = hf("output_proj_dims")
+    clipped: Flag = hf("use_clipped_linears")
 
     norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
     activation = setting("hidden_act", default="silu")

@@ -37,11 +37,11 @@ States = tuple[tuple[int, ...] | Unknown, Size]  # which layers are looked at, b
 class VisionEncoder(Tower):
     """An encoder of one image. A subclass adds `forward`, pixels to vectors [patches, d_model]."""
 
-    d_model: Positive = hf(absent=768)
-    n_layers: Natural = hf(absent=12)
-    n_heads: Positive = hf(absent=12)
+    d_model: Positive = hf()
+    n_layers: Natural = hf()
+    n_heads: Positive = hf()
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=3072)
+    d_ff: Natural = hf()
 
     activation: ClassVar = setting("hidden_act", default="gelu")
     norm_eps: ClassVar = setting("layer_norm_eps", default=1e-6)

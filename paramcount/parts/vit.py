@@ -54,10 +54,10 @@ class ViT(VisionEncoder):
     modules = MODULES
 
     d_head: Positive = hf("head_dim", absent=d_model_per_head)
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=16)
+    n_channels: Positive = hf("num_channels")
+    patch_size: Positive = hf("patch_size")
     n_patches: Positive = derived(count_patches)
-    qkv_bias: Flag = hf(absent=True)
+    qkv_bias: Flag = hf()
     d_pooled: Positive = derived(lambda js, c: js.get("pooler_output_size") or c["d_model"])
 
     norm_eps: ClassVar = setting("layer_norm_eps", default=1e-12)

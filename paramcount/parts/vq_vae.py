@@ -57,12 +57,12 @@ class VqVae(Sizes):
     section = "vq_config"
     conditions: ClassVar[tuple[Condition, ...]] = (one_latent, groups_divide_channels)
 
-    d_code: Positive = hf("embed_dim", absent=256)
-    n_codes: Positive = hf("num_embeddings", absent=8192)
-    d_latent: Positive = hf("latent_channels", absent=256)
-    n_channels: Positive = hf("in_channels", absent=3)
-    d_base: Positive = hf("base_channels", absent=128)
-    multipliers: Widths = hf("channel_multiplier", absent=(1, 1, 2, 2, 4))
+    d_code: Positive = hf("embed_dim")
+    n_codes: Positive = hf("num_embeddings")
+    d_latent: Positive = hf("latent_channels")
+    n_channels: Positive = hf("in_channels")
+    d_base: Positive = hf("base_channels")
+    multipliers: Widths = hf("channel_multiplier")
     blocks: Indices = derived(blocks_of_level)
 
     def attention_levels(c) -> tuple[int, ...]:
@@ -115,7 +115,7 @@ class VqVae(Sizes):
 class VqGan(VqVae):
     """The same with the decoder, from codes to an image."""
 
-    d_out: Positive = hf("out_channels", absent=3)
+    d_out: Positive = hf("out_channels")
 
     def reconstruct(c, pixels: Data, prefix: str) -> Data:
         """One image to the number of its codes; the image that they are decoded to is beside them.

@@ -34,8 +34,8 @@ class Ears(WhisperStacks):
     n_heads: Positive = hf("encoder_attention_heads", absent=20)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Natural = hf("encoder_ffn_dim", absent=5120)
-    n_mels: Positive = hf("num_mel_bins", absent=128)
-    n_frames: Positive = hf("max_source_positions", absent=1500)
+    n_mels: Positive = hf("num_mel_bins")
+    n_frames: Positive = hf("max_source_positions")
 
     def check(c) -> None:
         check_heads_fill(c)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import get_annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, get_origin
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.operation import Unknown, is_known
 from paramcount.sizes.setting_fields import Setting, list_settings, setting
+from paramcount.sizes.settings import AUTO, load_table
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from paramcount.flow import Data, Unreachable
     from paramcount.sizes.sections import Sections
 
+DEFAULTS = Path(__file__).with_name("defaults.json")
 REQUIRED: Any = object()  # value of `absent`: the reference has no default
 NULL: Any = object()  # value of `null`: null itself, which only optional fields accept
 ABSENT: Any = object()  # value of `null`: null means the same as a missing key
@@ -200,8 +204,52 @@ def find_default(architecture: type[Sizes], name: str, declared: Any) -> Any:
         if name in own.get("defaults", {}):
             return own["defaults"][name]
         if name in own or name in get_annotations(cls):
-            return declared
-    return declared
+            break
+    field = architecture.fields.get(name)
+    if declared is not REQUIRED or field is None or field.key is None:
+        return declared
+    known = load_defaults().get(find_config_class(architecture), {})
+    spelling = next((key for key in field.key.spellings(name) if key in known), None)
+    if spelling is None:
+        return REQUIRED
+    value = known[spelling]
+    return tuple(value) if isinstance(value, list) else value
+
+
+@cache
+def load_defaults() -> Mapping[str, Mapping[str, Any]]:
+    """{config class of the reference: {key: its default}}, as tests/oracle/settings.py found them."""
+    found: dict[str, dict[str, Any]] = json.loads(DEFAULTS.read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def find_config_class(architecture: type[Sizes]) -> str:
+    """The config class of the reference that has the keys of an architecture; "" if the reference has none.
+
+    An architecture that the reference does not have takes the one of the class that it extends.
+    """
+    table = load_table()
+    for cls in architecture.__mro__:
+        own = vars(cls)
+        if "config_class" in own:
+            return str(own["config_class"])
+        names = own.get("model_types") or ((cls.__module__.rpartition(".")[2],) if "reference" in own else ())
+        for name in names[:1]:
+            model_type = name if name in table["types"] else name.rpartition(".")[0]
+            if model_type in table["types"]:
+                found: str = table["types"][model_type]
+                return found if issubclass(cls, Tower) else find_section_class(found, architecture.section)
+    return ""
+
+
+def find_section_class(config_class: str, section: str | None) -> str:
+    """The config class of a section. Dots lead into sections."""
+    table = load_table()
+    for name in section.split(".") if section else ():
+        found: str = table["sections"].get(config_class, {}).get(name, "")
+        config_class = table["types"].get(found[1:], "") if found.startswith(AUTO) else found
+    return config_class
 
 
 class NamedPart(NamedTuple):
@@ -314,7 +362,9 @@ class Sizes(metaclass=Architecture):
     # Last names of modules that peft refuses to adapt by LoRA. Source: _check_lora_target_modules_mamba of peft.
     not_adapted: ClassVar[tuple[str, ...]] = ()
     transposable: ClassVar[tuple[str, ...]] = ()  # name endings of matrices that some writers store transposed
-    defaults: ClassVar[Mapping[str, Any]] = {}  # of absent keys, where they are not the inherited ones
+    # Of absent keys, where they are not those of the reference's config class, which are in defaults.json.
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    config_class: ClassVar[str] = ""  # of the reference, for a part without a model type
     # Keys of the reference's config class or of releases that look like sizes, but that no parameter depends on.
     unused_keys: ClassVar[tuple[str, ...]] = ()
     # Keys that the reference requires, though neither sizes nor settings are read from them: an entry may state them

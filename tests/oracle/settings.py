@@ -1,7 +1,7 @@
 """What the reference asks of the keys of its config classes, by trying: types of values, names of activations, kinds of
-rotary positions.
+rotary positions. And what they say themselves: the defaults of missing keys.
 
-`python -m tests.oracle.settings` freezes paramcount/sizes/settings.json.
+`python -m tests.oracle.settings` freezes settings.json and defaults.json of paramcount/sizes.
 """
 
 from __future__ import annotations
@@ -9,18 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Set
 from copy import deepcopy
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any
 
+import paramcount.architectures
+import paramcount.parts
 from paramcount.architectures import ARCHITECTURES, split_name
 from paramcount.architectures.encoders import ENCODERS, SECTION_ENCODERS
 from paramcount.counting import count_sizes
 from paramcount.huggingface.config import read_whole_model
+from paramcount.sizes.fields import DEFAULTS, find_config_class
 from paramcount.sizes.settings import AUTO, AXIAL, TABLE
 from tests.cases import load_cases
 from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import build_model, can_be_built, make_config, run_tokens, set_path, silence
+from tests.refresh_index import list_classes as list_declared
 
 # {letter of the table: values of that type}
 SAMPLES: dict[str, list[Any]] = {
@@ -336,5 +340,45 @@ def make_table() -> dict[str, Any]:
     }
 
 
+def make_defaults() -> dict[str, dict[str, Any]]:
+    """{config class: {key: default}} of the keys that sizes are read from, those without a default left out.
+
+    A null is none of them: what it means is the declaration's. Nor is a number with a decimal point.
+    """
+    _, found = list_classes()
+    table: dict[str, dict[str, Any]] = {}
+    for _, architecture in (*list_declared(paramcount.architectures), *list_declared(paramcount.parts)):
+        cls = found.get(find_config_class(architecture))
+        if cls is None:
+            continue
+        known = list_defaults(cls)
+        for name, field in architecture.fields.items():
+            spellings = field.key.spellings(name) if field.key else ()
+            key = next((key for key in spellings if type(known.get(key)) in (bool, int, str, list)), None)
+            if key is not None:
+                table.setdefault(cls.__name__, {})[key] = known[key]
+    return {name: dict(sorted(held.items())) for name, held in sorted(table.items())}
+
+
+def list_defaults(cls: Any) -> dict[str, Any]:
+    """{key: default} of a config class, under the names that it has for them."""
+    found: dict[str, Any] = {}
+    for field in fields(cls):
+        if field.default_factory is not MISSING:
+            value = field.default_factory()
+            found[field.name] = list(value) if isinstance(value, tuple) else value
+        elif field.default is not MISSING:
+            found[field.name] = list(field.default) if isinstance(field.default, tuple) else field.default
+    aliases = {alias: found[name] for alias, name in cls.attribute_map.items() if name in found}
+    return {**aliases, **found}
+
+
+def format_defaults() -> str:
+    """The file of defaults: one line for each config class."""
+    lines = (f"{json.dumps(name)}: {json.dumps(held)}" for name, held in make_defaults().items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
 if __name__ == "__main__":
     TABLE.write_text(json.dumps(make_table(), indent=0) + "\n", encoding="utf-8")
+    DEFAULTS.write_text(format_defaults(), encoding="utf-8")

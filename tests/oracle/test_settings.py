@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from paramcount.sizes.fields import DEFAULTS
 from paramcount.sizes.settings import ACTIVATIONS, ROPE_KEYS, get_settings
 from tests.oracle.settings import (
     config_class,
+    format_defaults,
     list_classes,
     list_dropout_keys,
     list_letters,
@@ -32,6 +34,10 @@ def test_the_kinds_of_rotary_positions_are_those_of_the_reference() -> None:
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
     assert set(ROPE_KEYS) == {"default", *ROPE_INIT_FUNCTIONS}
+
+
+def test_the_defaults_of_missing_keys_are_those_of_the_config_classes() -> None:
+    assert DEFAULTS.read_text(encoding="utf-8") == format_defaults()
 
 
 @pytest.mark.parametrize(("name", "cls"), sorted(list_classes()[1].items()))
