@@ -432,6 +432,15 @@ def test_the_index_has_what_the_classes_state() -> None:
     assert refresh_index.INDEX.read_text(encoding="utf-8") == refresh_index.format_index()
 
 
+def test_the_keys_of_an_architecture_have_the_defaults_of_its_config_class(run: Runner) -> None:
+    """LlamaConfig and LlamaRMSNorm of transformers 5.23."""
+    rows = {row["name"]: row for row in json.loads(run("architectures", "llama", "--keys", "--json").out)["keys"]}
+    assert rows["d_ff"] == {"name": "d_ff", "keys": ["intermediate_size"], "missing": "default", "default": 11008}
+    assert (rows["d_head"]["missing"], rows["norm_eps"]["default"]) == ("computed", 1e-6)
+    assert run("architectures", "--keys").err.startswith("error: --keys requires a model type")
+    assert run("architectures", "lama").err.startswith("error: unknown architecture lama ")
+
+
 def test_a_model_type_may_have_a_dot() -> None:
     assert split_name("kosmos-2.5") == ("kosmos-2.5", "")
     assert split_name("bart.BartForCausalLM") == ("bart", "BartForCausalLM")
