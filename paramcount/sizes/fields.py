@@ -397,13 +397,15 @@ class Sizes(metaclass=Architecture):
     def __init__(self, **values: Any) -> None:
         """Sizes that were validated before. Fields that an entry need not state may be missing."""
         fields = type(self).fields
-        own = self.__dict__
-        for name, field in fields.items():
-            own[name] = values.get(name, field.unstated)
-            if own[name] is REQUIRED:
-                raise TypeError(f"{type(self).__name__} needs {name}")
+        if values.keys() == fields.keys():
+            self.__dict__.update({name: values[name] for name in fields})
+            return
         if not values.keys() <= fields.keys():
             raise TypeError(f"{type(self).__name__} has no {', '.join(values.keys() - fields.keys())}")
+        for name, field in fields.items():
+            if name not in values and field.is_required:
+                raise TypeError(f"{type(self).__name__} needs {name}")
+        self.__dict__.update({name: values.get(name, field.unstated) for name, field in fields.items()})
 
     @classmethod
     def make(cls, values: Mapping[str, Any], find_missing: Callable[[str], Any] | None = None) -> Self:

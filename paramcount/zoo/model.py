@@ -138,7 +138,7 @@ def count_model(model: Model) -> Count:
     """The count of a model, with the contents of its released files if its zoo entry states them."""
     reading, release = model.reading, model.release
     count = count_sizes(
-        model.sizes,
+        model.sizes if model.config is None else model.config,  # settings change no count
         model.id,
         reading.head,
         cached=True,
