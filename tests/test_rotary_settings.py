@@ -11,6 +11,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.api import load
+from paramcount.flow.operations.positions import Rope
 
 SMALL = {
     "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -188,6 +189,10 @@ NO_GROWTH = {**YARN, "original_max_position_embeddings": 16}
      ({"model_type": "qwen2_moe", "layer_types": LAYERS, "use_sliding_window": True,
        "rope_parameters": {"sliding_attention": FLAT_ROPES}}, "has a block for sliding_attention"),
      ({"model_type": "recurrent_gemma", "rope_scaling": LINEAR}, "rope_scaling.type = 'linear'"),
+     ({"model_type": "llama", "rope_theta": 1, "rope_scaling": {"rope_type": "yarn", "factor": 2.0}},
+      "rope_theta = 1 (expected another base: YaRN divides by its logarithm)"),
+     ({"model_type": "modernbert", "rope_scaling": {"rope_type": "yarn", "factor": 2.0, "rope_theta": 1.0}},
+      "rope_scaling.rope_theta = 1 (expected another base: YaRN"),
      ],
 )  # fmt: skip
 def test_rotary_positions_that_the_reference_cannot_build_or_run_are_an_error(
@@ -206,6 +211,11 @@ def test_longrope_has_one_factor_or_one_for_each_pair() -> None:
     assert rope.frequencies(10, 1)[0] == 0.25
     with pytest.raises(pc.ParamcountError, match=r"^LongRoPE with 3 factors for 5 pairs \(expected one factor, or one"):
         rope.frequencies(10, 65)
+
+
+def test_yarn_has_no_angles_of_base_1() -> None:
+    with pytest.raises(pc.ParamcountError, match=r"^YaRN with a base of 1 \(expected another base"):
+        Rope(1, "yarn", original_positions=64, low=1, high=32).frequencies(8, 1)
 
 
 def test_an_odd_part_of_a_head_is_rounded_up_by_what_rotates_and_not_in_the_angles() -> None:

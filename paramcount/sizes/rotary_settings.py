@@ -172,7 +172,8 @@ def filled_rotary(word: str, base: float, positions: int = 2048, *, key: str = T
             raise ParamcountError(f"has no {word}", where="rope_parameters", expected=expected)
         if word in c["layer_types"]:
             block = find_block(config)
-            check_base(block, key)
+            blocks = {f"rope_parameters.{word}": get_block(given, word), "rope_scaling": config.get("rope_scaling")}
+            check_base(block, next((f"{where}.{THETA}" for where, own in blocks.items() if own and THETA in own), key))
             check_dynamic(block, c, f"rope_parameters.{word}")
             outside = {} if config.get(SHARE) is None else {SHARE: config[SHARE]}
             check_whole(overlay(block, outside), c, f"rope_parameters.{word}")
@@ -226,6 +227,8 @@ def mark_odd(rope: Rope, d_head: int, share: float) -> Rope:
 def check_base(block: Config, where: str) -> None:
     if block.get(THETA) is None:
         raise ParamcountError("= null" if THETA in block else "is missing", where=where, expected="a positive number")
+    if block[THETA] == 1 and find_kind(block) == "yarn":
+        raise ParamcountError("= 1", where=where, expected="another base: YaRN divides by its logarithm")
 
 
 def check_dynamic(block: Config, c: FieldValues, where: str, *, of_head: bool = False) -> None:

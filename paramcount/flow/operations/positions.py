@@ -67,6 +67,8 @@ class Rope(NamedTuple):
             scaled = np.where(wavelength > self.original_positions / self.low, plain / self.factor, between)
             return np.where(wavelength < self.original_positions / self.high, plain, scaled)
         if self.kind == "yarn":
+            if base == 1:
+                raise ParamcountError("YaRN with a base of 1", expected="another base: it divides by its logarithm")
             low, high = (
                 d * log(self.original_positions / (turns * 2 * pi)) / (2 * log(base)) for turns in (self.high, self.low)
             )
