@@ -191,7 +191,8 @@ NO_GROWTH = {**YARN, "original_max_position_embeddings": 16}
      ({"model_type": "recurrent_gemma", "rope_scaling": LINEAR}, "rope_scaling.type = 'linear'"),
      ({"model_type": "llama", "rope_theta": 1, "rope_scaling": {"rope_type": "yarn", "factor": 2.0}},
       "rope_theta = 1 (expected another base: YaRN divides by its logarithm)"),
-     ({"model_type": "modernbert", "rope_scaling": {"rope_type": "yarn", "factor": 2.0, "rope_theta": 1.0}},
+     ({"model_type": "modernbert", "head_dim": 8,
+       "rope_scaling": {"rope_type": "yarn", "factor": 2.0, "rope_theta": 1.0}},
       "rope_scaling.rope_theta = 1 (expected another base: YaRN"),
      ],
 )  # fmt: skip

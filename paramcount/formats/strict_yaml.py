@@ -51,6 +51,8 @@ def parse_yaml(text: str, until: str = "") -> dict[str, Any]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "syntax error"
+        if "nesting depth" in problem:  # libyaml reads ahead of its events and has a limit of its own
+            raise _too_deep(_locate(mark)) from None
         raise ParamcountError(
             f"invalid YAML: {make_printable(problem, 80)}", where=_locate(mark), expected="a mapping"
         ) from None
@@ -62,6 +64,10 @@ def parse_yaml(text: str, until: str = "") -> dict[str, Any]:
 
 def _locate(mark: yaml.Mark | None) -> str:
     return f"line {mark.line + 1}" if mark is not None else ""
+
+
+def _too_deep(where: str) -> ParamcountError:
+    return ParamcountError("nested too deeply", where=where, expected=f"at most {DEEPEST} levels")
 
 
 def _build_document(text: str, until: str) -> Any:
@@ -107,7 +113,7 @@ def _build_document(text: str, until: str) -> Any:
                 keys[-1] = None
             if kind != "ScalarEvent":
                 if len(collections) > DEEPEST:
-                    raise ParamcountError("nested too deeply", where=where, expected=f"at most {DEEPEST} levels")
+                    raise _too_deep(where)
                 collections.append(value)
                 keys.append(None)
     return root[0] if root else None
