@@ -28,7 +28,6 @@ from paramcount.flow import (
     Operation,
     Patches,
     Pool,
-    Relations,
     Reshape,
     Rope,
     Rotary,
@@ -39,6 +38,7 @@ from paramcount.flow import (
     list_weights,
 )
 from paramcount.flow.operation import Array
+from paramcount.flow.operations.relations import ClassPatchDistances, PatchDistances
 from tests.small_models import LLAMA, TOKENS, make_arrays
 
 IMAGE_TOKEN = 7
@@ -173,10 +173,10 @@ def test_shifted_windows_begin_behind_one_that_is_smaller() -> None:
 def test_pairs_of_patches_have_the_row_of_their_distance() -> None:
     """A grid of 1 × 2: distances of -1, 0 and 1 column, then pairs with a class token in front."""
     places = [[0, 0], [0, 1]]
-    assert compute(Relations("places", reach=(1, 2)), places).tolist() == [[1, 0], [2, 1]]
-    found = compute(Relations("places", reach=(1, 2), has_class=True), places)
+    assert compute(PatchDistances(1, 2), places).tolist() == [[1, 0], [2, 1]]
+    found = compute(ClassPatchDistances(1, 2), places)
     assert found.tolist() == [[5, 3, 3], [4, 1, 0], [4, 2, 1]]
-    farther = compute(Relations("places", reach=(1, 2)), [[0, 0], [0, 5]])
+    farther = compute(PatchDistances(1, 2), [[0, 0], [0, 5]])
     assert farther.tolist() == [[1, 0], [2, 1]]  # those beyond the table are in other windows
 
 

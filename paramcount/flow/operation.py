@@ -127,6 +127,7 @@ class Operation:
     fields: ClassVar[tuple[str, ...]] = ()  # names of its parameters
     required: ClassVar[frozenset[str]] = frozenset()  # those without a default
     name: ClassVar[str] = ""  # in traces and drawings
+    phrase: ClassVar[str] = ""  # what it does, for a trace; "" if its name says all
     form: ClassVar[Form] = Form.PLAIN
     named_by_weights: ClassVar[bool] = False  # "queries" rather than "linear"
     reads_only_lengths: ClassVar[bool] = False  # of its inputs, so that it is equal for all texts of a length
@@ -164,8 +165,8 @@ class Operation:
         return ()
 
     def describe(self) -> str:
-        """Its parameters in words, for a trace; "" if its name says all."""
-        return ""
+        """Its phrase, with its parameters."""
+        return self.phrase
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         """Multiply-adds of its matrix products; a FLOP count is twice that."""

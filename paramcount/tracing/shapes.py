@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from paramcount.flow import Attention, Body, Data, Fourier, Join, Layers, Lookup, Repeat, Size, list_steps
 from paramcount.flow import multiply as product_of
 from paramcount.flow.caches import list_rows_in_front
-from paramcount.flow.operations.relations import Relations
+from paramcount.flow.operations.relations import BlockDistanceBuckets
 from paramcount.flow.operations.shapes import Pool
 from paramcount.flow.walk import enter_body
 from paramcount.tracing.trace import ROUTED, Scope, Shape
@@ -191,7 +191,7 @@ class Shapes:
             return (first + rest, *sizes[1:]) if isinstance(first, int) and isinstance(rest, int) else sizes
         if sizes[:1] != ("blocks",):
             return sizes
-        if isinstance(operation, Relations):
+        if isinstance(operation, BlockDistanceBuckets):
             rows, size = self.count_rows(data), operation.block
             return (rows // size, *sizes[1:]) if isinstance(size, int) and isinstance(rows, int) else sizes
         return (self.resolve_keys(sources[0], visited)[0], *sizes[1:]) if sources else sizes

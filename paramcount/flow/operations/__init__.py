@@ -127,7 +127,6 @@ from paramcount.flow.operations.recurrence import (
 )
 from paramcount.flow.operations.relations import (
     Alibi,
-    Relations,
     alibi,
     bucket_distances,
     bucket_distances_or_segments,
@@ -252,7 +251,6 @@ __all__ = [
     "Operation",
     "Patches",
     "Pool",
-    "Relations",
     "Reshape",
     "Rope",
     "Rotary",

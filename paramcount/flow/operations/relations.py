@@ -1,10 +1,10 @@
-"""How tokens stand to each other: the biases of attention."""
+"""How tokens stand to each other: the biases of attention, and the rows of tables of relative positions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log, sqrt
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from paramcount.flow.graph import Data, Size
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
@@ -23,16 +23,12 @@ class Alibi(Operation):
 
     saves_inputs: ClassVar[bool] = False
     name: ClassVar[str] = "ALiBi"
+    phrase: ClassVar[str] = "bias on the attention scores, proportional to the distance"
     reads_only_lengths: ClassVar[bool] = True
     over_root: Size | None = None  # divided by the square root of this size, as the scores are: Falcon
 
-    def describe(self) -> str:
-        return "bias on the attention scores, proportional to the distance"
-
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        heads = shape[-1]
-        distances = np.arange(int(run.positions[-1]) + 1) - run.positions[:, None]
-        biases = distances[..., None] * find_alibi_slopes(heads)
+        biases = find_distances(run)[..., None] * -find_alibi_slopes(shape[-1])
         return (biases if self.over_root is None else biases / sqrt(self.over_root)).astype(np.float32)
 
 
@@ -40,122 +36,44 @@ def alibi(q: Data, heads: Size, *, over_root: Size | None = None) -> Data:
     return Data(Alibi(over_root), (q,), ("tokens", "tokens", heads))
 
 
-class Relations(Operation):
-    """What relates each query to each key, as an index: [n, m].
+def find_distances(run: Pass, first_key: int = 0) -> Array:
+    """The query's position minus the key's, [n, m], of all keys so far from the first one on."""
+    return run.positions[:, None] - np.arange(first_key, int(run.positions[-1]) + 1)
 
-    "distance buckets": of distances, exact if near, on a log scale if far, then one for all. "distances": the row of
-    `Sinusoids` of distances. "signed distances": of the query's position minus the key's, from the middle of n_buckets
-    rows on either side, exact if near, on a log scale if far and `farthest` is not 0. "clipped distances": of the key's
-    position minus the query's, at most `reach` tokens before it and after it. "segments": 0 if both tokens are
-    in one segment, else 1. "distance buckets or segments": the bucket if both are in one segment, else, behind the
-    buckets, one for each pair of segments. "cells": not of pairs, but of each token to the first one with the same
-    values in all inputs behind the first: how many tokens stand between, [n], at most `farthest`.
 
-    Source: arXiv:1910.10683 §2.1; T5Attention._relative_position_bucket of the reference; signed distances
-    arXiv:2006.03654 §3.1, make_log_bucket_position of the reference.
-    """
+class Relation(Operation):
+    """What relates each query to each key, as a row of a table: [n, m]."""
 
     saves_inputs: ClassVar[bool] = False
     name: ClassVar[str] = "relative positions"
-    of: Literal[
-        "distance buckets", "distances", "signed distances", "segments", "distance buckets or segments", "cells",
-        "places", "clipped distances",
-    ]  # fmt: skip
-    n_buckets: Size = 0
-    farthest: int | Unknown = 0  # from this distance on there is one bucket
-    causal: bool = False  # keys after the query are in the bucket of distance 0; else buckets for either side
-    block: int | Unknown | None = None  # keys are blocks of so many tokens, counted from the block of the query
-    n_segments: Size = 1
+    phrase: ClassVar[str] = "distance between each pair of tokens"
+    reads_only_lengths: ClassVar[bool] = True
+
+
+class DistanceBuckets(Relation):
+    """Buckets of distances, exact if near, on a log scale if far, then one for all; half of them for either direction.
+
+    Source: arXiv:1910.10683 §2.1; T5Attention._relative_position_bucket of the reference.
+    """
+
+    directions: ClassVar[str] = ", half per direction"
+    n_buckets: Size
+    farthest: int | Unknown  # from this distance on there is one bucket
     ahead: int = 0  # how many positions the query stands behind its row
-    # Of places: the distances in rows and in columns are less. Of clipped distances: most tokens before and after.
-    reach: tuple[Size, Size] = (1, 1)
-    has_class: bool = False  # of places: one more token stands in front of the patches
-
-    @property
-    def label(self) -> str:
-        if self.of == "cells":
-            return "position in its cell"
-        return "same segment" if self.of == "segments" else self.name
-
-    @property
-    def reads_only_lengths(self) -> bool:  # type: ignore[override]
-        return not self.of.endswith(("segments", "cells", "places"))
 
     def describe(self) -> str:
-        if self.of == "cells":
-            return "distance from the first token of the cell"
-        if self.of == "places":
-            return "distance between each pair of patches, in rows and columns"
-        if self.of == "segments":
-            return "whether each pair of tokens is in the same segment"
-        if self.of == "distances" or isinstance(self.farthest, Unknown):
-            return "distance between each pair of tokens"
-        if self.of == "signed distances" and not self.farthest:
-            return f"distance between each pair of tokens, in {self.n_buckets:,} rows"
-        if self.of == "clipped distances":
-            before, after = self.reach
-            return f"distance between each pair of tokens, at most {before:,} before and {after:,} after"
-        sides = "" if self.causal else ", half per direction"
-        pair = "each pair of tokens" if self.block is None else "token and block"
-        more = ", or the pair of their segments" if self.of == "distance buckets or segments" else ""
-        return f"distance between {pair}, in {self.n_buckets:,} buckets up to {self.farthest:,}{sides}{more}"
+        return self.describe_pairs("each pair of tokens")
+
+    def describe_pairs(self, pair: str, more: str = "") -> str:
+        if isinstance(self.farthest, Unknown):
+            return self.phrase
+        buckets = f"in {self.n_buckets:,} buckets up to {self.farthest:,}"
+        return f"distance between {pair}, {buckets}{self.directions}{more}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        queries, n_keys = run.positions, int(run.positions[-1]) + 1
-        if self.of == "cells":
-            _, first, cell = np.unique(np.stack(inputs[1:]), axis=1, return_index=True, return_inverse=True)
-            return np.minimum(np.arange(len(inputs[0])) - first[cell.reshape(-1)], require(self.farthest))
-        if self.of == "places":
-            return self.index_places(inputs[0])
-        if self.of.endswith("segments"):
-            segments = np.concatenate((run.state.get("segments", inputs[0][:0]), inputs[0]))
-            run.state["segments"] = segments
-            of_queries = inputs[0][:, None]
-            if self.of == "segments":
-                return (of_queries != segments).astype(np.int64)
-            buckets = self.find_sides(queries[:, None] - np.arange(n_keys - len(segments), n_keys))
-            pairs = of_queries * int(self.n_segments) + segments
-            return np.where(of_queries == segments, buckets, int(self.n_buckets) + pairs).astype(np.int64)
-        if self.block is not None:
-            n_keys = n_keys // require(self.block)
-            queries = np.minimum(queries // require(self.block), n_keys - 1)  # the last one takes what is left
-        first_key = n_keys - len(inputs[1]) if len(inputs) > 1 else 0
-        distances = queries[:, None] + self.ahead - np.arange(first_key, n_keys)
-        if self.of == "signed distances":
-            return self.find_signed(distances)
-        if self.of == "clipped distances":
-            before, after = (int(n) for n in self.reach)
-            return np.clip(-distances, -before, after) + before
-        return n_keys - first_key - distances if self.of == "distances" else self.find_sides(distances)
+        return self.choose_buckets(find_distances(run) + self.ahead)
 
-    def index_places(self, places: Array) -> Array:
-        """[n, 2] to the row of each pair of patches. Behind all distances are the rows of pairs of class token and
-        patch, of patch and class token, and of the class token alone."""
-        rows, columns = (int(n) for n in self.reach)
-        farthest = np.array([rows - 1, columns - 1])
-        distances = np.clip(places[:, None] - places + farthest, 0, 2 * farthest)
-        index = distances[..., 0] * (2 * columns - 1) + distances[..., 1]
-        if not self.has_class:
-            return np.asarray(index, np.int64)
-        n = (2 * rows - 1) * (2 * columns - 1)
-        found: Array = np.pad(index, ((1, 0), (1, 0)), constant_values=n + 1)
-        found[0, :] = n
-        found[0, 0] = n + 2
-        return found
-
-    def find_signed(self, distances: Array) -> Array:
-        half, farthest = int(self.n_buckets) // 2, require(self.farthest)
-        if farthest:
-            exact = half // 2
-            ratio = np.log(np.maximum(abs(distances), exact - 1) / np.float32(exact), dtype=np.float32)
-            share = ratio / np.log(np.float32((farthest - 1) / exact))
-            far = (np.ceil(share * np.float32(exact - 1)) + exact).astype(np.int64)
-            distances = np.where(abs(distances) <= exact, distances, far * np.sign(distances))
-        return np.clip(distances + half, 0, 2 * half - 1)
-
-    def find_sides(self, distances: Array) -> Array:
-        if self.causal:
-            return self.find_buckets(np.maximum(distances, 0), int(self.n_buckets))
+    def choose_buckets(self, distances: Array) -> Array:
         half = int(self.n_buckets) // 2
         return self.find_buckets(abs(distances), half) + half * (distances < 0)
 
@@ -164,6 +82,29 @@ class Relations(Operation):
         ratio = np.log(np.maximum(distances, 1).astype(np.float32) / np.float32(exact))
         far = exact + (ratio / np.float32(log(require(self.farthest) / exact)) * np.float32(n - exact)).astype(np.int64)
         return np.where(distances < exact, distances, np.minimum(far, n - 1))
+
+
+class CausalDistanceBuckets(DistanceBuckets):
+    """The same of keys before the query; later ones are in the bucket of distance 0."""
+
+    directions: ClassVar[str] = ""
+
+    def choose_buckets(self, distances: Array) -> Array:
+        return self.find_buckets(np.maximum(distances, 0), int(self.n_buckets))
+
+
+class BlockDistanceBuckets(DistanceBuckets):
+    """The same of blocks of tokens, counted from the block of the query: [n, blocks]. Source: arXiv:2112.07916."""
+
+    block: int | Unknown = 1  # tokens of each
+
+    def describe(self) -> str:
+        return self.describe_pairs("token and block")
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        n_blocks = (int(run.positions[-1]) + 1) // require(self.block)
+        queries = np.minimum(run.positions // require(self.block), n_blocks - 1)  # the last one takes what is left
+        return self.choose_buckets(queries[:, None] - np.arange(n_blocks))
 
 
 def bucket_distances(
@@ -175,53 +116,196 @@ def bucket_distances(
     block: int | Unknown | None = None,
     ahead: int = 0,
 ) -> Data:
-    """[n, …] to the buckets of all pairs of tokens, [n, m], or of tokens and blocks."""
-    keys = x.shape[0] if block is None else "blocks"
-    operation = Relations("distance buckets", n_buckets, farthest, causal, block, ahead=ahead)
-    return Data(operation, (x,), (x.shape[0], keys))
+    """[n, …] to the buckets of all pairs of tokens, [n, m], or of tokens and blocks of so many tokens."""
+    if block is not None:
+        return Data(BlockDistanceBuckets(n_buckets, farthest, block=block), (x,), (x.shape[0], "blocks"))
+    kind = CausalDistanceBuckets if causal else DistanceBuckets
+    return Data(kind(n_buckets, farthest, ahead), (x,), (x.shape[0], x.shape[0]))
+
+
+class Distances(Relation):
+    """The row of each distance among those of all tokens, from the largest on. A second input has as many rows as
+    there are keys, if a cache may hold fewer than all.
+    """
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        n_keys = len(inputs[1]) if len(inputs) > 1 else int(run.positions[-1]) + 1
+        return n_keys - find_distances(run, int(run.positions[-1]) + 1 - n_keys)
 
 
 def index_distances(x: Data, *keys: Data) -> Data:
     """For all pairs of tokens, the row of their distance in `distance_sinusoids`, [n, m]. `keys`: those that a cache
     holds, if it may hold fewer than all.
     """
-    return Data(Relations("distances"), (x, *keys), (x.shape[0], x.shape[0]))
+    return Data(Distances(), (x, *keys), (x.shape[0], x.shape[0]))
+
+
+class SignedDistances(Relation):
+    """The row of each distance in a table whose middle is for 0; later keys have the first rows."""
+
+    n_rows: Size
+
+    def describe(self) -> str:
+        return f"{self.phrase}, in {self.n_rows:,} rows"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return self.find_rows(find_distances(run))
+
+    def find_rows(self, distances: Array) -> Array:
+        half = int(self.n_rows) // 2
+        return np.clip(distances + half, 0, 2 * half - 1)
+
+
+class LogDistances(SignedDistances):
+    """The same, exact if near and on a log scale if far.
+
+    Source: arXiv:2006.03654 §3.1; make_log_bucket_position of the reference.
+    """
+
+    farthest: int | Unknown  # the distance of the last row
+
+    def describe(self) -> str:
+        if isinstance(self.farthest, Unknown):
+            return self.phrase
+        return f"{self.phrase}, in {self.n_rows:,} buckets up to {self.farthest:,}, half per direction"
+
+    def find_rows(self, distances: Array) -> Array:
+        exact, farthest = int(self.n_rows) // 4, require(self.farthest)
+        ratio = np.log(np.maximum(abs(distances), exact - 1) / np.float32(exact), dtype=np.float32)
+        share = ratio / np.log(np.float32((farthest - 1) / exact))
+        far = (np.ceil(share * np.float32(exact - 1)) + exact).astype(np.int64)
+        return super().find_rows(np.where(abs(distances) <= exact, distances, far * np.sign(distances)))
 
 
 def index_signed_distances(x: Data, rows: Size, farthest: int | Unknown = 0) -> Data:
     """For all pairs of tokens, the row of their distance in a table whose middle is for 0, [n, m]. `farthest`: if rows
     are on a log scale, which the last one ends.
     """
-    return Data(Relations("signed distances", rows, farthest), (x,), (x.shape[0], x.shape[0]))
+    operation = LogDistances(rows, farthest) if farthest != 0 else SignedDistances(rows)
+    return Data(operation, (x,), (x.shape[0], x.shape[0]))
+
+
+class ClippedDistances(Relation):
+    """The key's position minus the query's, at most so many tokens before it and after it, from row 0 on."""
+
+    before: Size
+    after: Size
+
+    def describe(self) -> str:
+        return f"{self.phrase}, at most {self.before:,} before and {self.after:,} after"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return np.clip(-find_distances(run), -int(self.before), int(self.after)) + int(self.before)
 
 
 def index_clipped_distances(x: Data, before: Size, after: Size) -> Data:
     """For all pairs of tokens, the row of their distance in a table whose first row is for keys `before` tokens before
     the query and more, and whose last row is for keys `after` tokens after it and more, [n, m].
     """
-    operation = Relations("clipped distances", before + after + 1, reach=(before, after))
-    return Data(operation, (x,), (x.shape[0], x.shape[0]))
+    return Data(ClippedDistances(before, after), (x,), (x.shape[0], x.shape[0]))
+
+
+class PatchDistances(Relation):
+    """The row of each pair of patches, by their distance in rows and columns, from their places [n, 2]: [n, n].
+
+    Distances of `rows` rows or `columns` columns and more are taken for one less.
+    """
+
+    phrase: ClassVar[str] = "distance between each pair of patches, in rows and columns"
+    reads_only_lengths: ClassVar[bool] = False
+    rows: Size
+    columns: Size
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        places, rows, columns = inputs[0], int(self.rows), int(self.columns)
+        farthest = np.array([rows - 1, columns - 1])
+        distances = np.clip(places[:, None] - places + farthest, 0, 2 * farthest)
+        return np.asarray(distances[..., 0] * (2 * columns - 1) + distances[..., 1], np.int64)
+
+
+class ClassPatchDistances(PatchDistances):
+    """The same with a class token in front. Behind all distances are the rows of pairs of class token and patch, of
+    patch and class token, and of the class token alone.
+    """
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        n = (2 * int(self.rows) - 1) * (2 * int(self.columns) - 1)
+        index = super().compute(run, inputs, weights, shape)
+        found: Array = np.pad(index, ((1, 0), (1, 0)), constant_values=n + 1)
+        found[0, :] = n
+        found[0, 0] = n + 2
+        return found
 
 
 def index_places(places: Data, rows: Size, columns: Size, *, has_class: bool = False) -> Data:
     """For all pairs of patches, the row of their distance in rows and columns in a table of (2 · rows - 1) · (2 ·
     columns - 1) rows, [n, n]. `has_class`: one more token stands in front, whose pairs have three more rows.
     """
-    n = places.shape[0]
-    return Data(Relations("places", reach=(rows, columns), has_class=has_class), (places,), (n, n))
+    kind = ClassPatchDistances if has_class else PatchDistances
+    return Data(kind(rows, columns), (places,), (places.shape[0], places.shape[0]))
+
+
+class PositionInCell(Operation):
+    """How many tokens stand between each token and the first one with the same values in all inputs behind the first:
+    [n].
+    """
+
+    saves_inputs: ClassVar[bool] = False
+    name: ClassVar[str] = "position in its cell"
+    phrase: ClassVar[str] = "distance from the first token of the cell"
+    farthest: Size  # the largest position
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        _, first, cell = np.unique(np.stack(inputs[1:]), axis=1, return_index=True, return_inverse=True)
+        return np.minimum(np.arange(len(inputs[0])) - first[cell.reshape(-1)], int(self.farthest))
 
 
 def position_in_cell(tokens: Data, column: Data, row: Data, n_positions: Size) -> Data:
     """The position of each token in the cell of a table, [n]."""
-    return Data(Relations("cells", farthest=n_positions - 1), (tokens, column, row), tokens.shape)
+    return Data(PositionInCell(n_positions - 1), (tokens, column, row), tokens.shape)
+
+
+def extend_segments(run: Pass, segments: Array) -> Array:
+    """The segments of all tokens so far."""
+    run.state["segments"] = np.concatenate((run.state.get("segments", segments[:0]), segments))
+    return run.state["segments"]
+
+
+class SameSegment(Relation):
+    """0 if both tokens are in one segment, else 1."""
+
+    name: ClassVar[str] = "same segment"
+    phrase: ClassVar[str] = "whether each pair of tokens is in the same segment"
+    reads_only_lengths: ClassVar[bool] = False
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return (inputs[0][:, None] != extend_segments(run, inputs[0])).astype(np.int64)
 
 
 def compare_segments(segments: Data) -> Data:
     """Segments [n] to 0 for two tokens of one segment and 1 for others, [n, m]."""
-    return Data(Relations("segments"), (segments,), (segments.shape[0], segments.shape[0]))
+    return Data(SameSegment(), (segments,), (segments.shape[0], segments.shape[0]))
+
+
+class SegmentBuckets(DistanceBuckets):
+    """The bucket of the distance if both tokens are in one segment; else, behind the buckets, one for each pair of
+    segments.
+    """
+
+    reads_only_lengths: ClassVar[bool] = False
+    n_segments: Size = 1
+
+    def describe(self) -> str:
+        return self.describe_pairs("each pair of tokens", ", or the pair of their segments")
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        of_queries, segments = inputs[0][:, None], extend_segments(run, inputs[0])
+        buckets = self.choose_buckets(find_distances(run, int(run.positions[-1]) + 1 - len(segments)))
+        pairs = int(self.n_buckets) + of_queries * int(self.n_segments) + segments
+        return np.where(of_queries == segments, buckets, pairs).astype(np.int64)
 
 
 def bucket_distances_or_segments(segments: Data, n_buckets: Size, farthest: int | Unknown, n_segments: Size) -> Data:
     """Segments [n] to the buckets of all pairs of tokens, [n, m], behind which are those of pairs of segments."""
-    operation = Relations("distance buckets or segments", n_buckets, farthest, n_segments=n_segments)
+    operation = SegmentBuckets(n_buckets, farthest, n_segments=n_segments)
     return Data(operation, (segments,), (segments.shape[0], segments.shape[0]))
