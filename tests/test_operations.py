@@ -20,7 +20,7 @@ import pytest
 
 import paramcount
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Undescribed, add_by_gate, operations
+from paramcount.flow import Data, Undescribed, Weight, add_by_gate, operations
 from paramcount.flow.graph import ADD, MULTIPLY, Multiply
 from paramcount.flow.operation import Array, Form, Operation, Unknown
 from paramcount.flow.operations.attention import Attention, ChooseTokens, Differential
@@ -46,7 +46,14 @@ from paramcount.flow.operations.relations import (
     SameSegment,
     SegmentBuckets,
 )
-from paramcount.flow.operations.routing import Route
+from paramcount.flow.operations.routing import (
+    LimitCapacity,
+    ProductKeys,
+    limit_to_groups,
+    route,
+    softmax_of_top,
+    top_k,
+)
 from paramcount.flow.operations.shapes import Input, Join, Pool, Select, Split
 
 CONTAINERS = {"Input", "Tuple", "Block", "Layers", "Experts", "HiddenStates"}  # the evaluation itself computes them
@@ -142,6 +149,17 @@ def compute(operation: Operation, *inputs: Any, weights: tuple[Any, ...] = (), p
     n = len(arrays[0]) if arrays else 1
     run: Any = SimpleNamespace(positions=np.arange(past, past + n), layer=0, state=state, watch=None)
     return operation.compute(run, arrays, [np.asarray(w, np.float32) for w in weights], arrays[0].shape)
+
+
+LOGITS = Data("logits", (), ("tokens", 3))
+
+
+def compute_steps(out: Data, logits: Any, **weights: Any) -> Array:
+    """The value of steps that follow LOGITS."""
+    if out is LOGITS:
+        return np.asarray(logits, np.float32)
+    inputs = [compute_steps(data, logits, **weights) for data in out.inputs]
+    return compute(out.operation, *inputs, weights=tuple(weights[weight.name] for weight in out.weights))
 
 
 def test_element_wise_operations() -> None:
@@ -266,13 +284,23 @@ def test_splits_are_contiguous_or_per_group() -> None:
 def test_a_router_weighs_the_chosen_experts() -> None:
     logits = np.log([[1.0, 2.0, 5.0]])
     shares = np.array([0, 2, 5]) / 8
-    assert compute(Route(2, "softmax"), logits)[0] == pytest.approx(shares)
-    assert compute(Route(2, "softmax", normalise=True), logits)[0] == pytest.approx(shares * 8 / 7)
-    assert compute(Route(2, "softmax over chosen"), logits)[0] == pytest.approx(shares * 8 / 7)
+    assert compute_steps(route(LOGITS, 2, "softmax"), logits)[0] == pytest.approx(shares)
+    assert compute_steps(route(LOGITS, 2, "softmax", normalise=True), logits)[0] == pytest.approx(shares * 8 / 7)
+    assert compute_steps(softmax_of_top(LOGITS, 2), logits)[0] == pytest.approx(shares * 8 / 7)
     odds = np.array([0, 2 / 3, 5 / 6])
-    assert compute(Route(2, "sigmoid", factor=2.0), logits)[0] == pytest.approx(2 * odds)
-    chosen = compute(Route(1, "sigmoid", has_bias=True), logits, weights=([9.0, 0, 0],))[0]
-    assert chosen == pytest.approx([1 / 2, 0, 0])
+    assert compute_steps(route(LOGITS, 2, "sigmoid", factor=2.0), logits)[0] == pytest.approx(2 * odds)
+    biased = route(LOGITS, 1, "sigmoid", bias=Weight("bias", "router", (3,)))
+    assert compute_steps(biased, logits, bias=[9.0, 0, 0])[0] == pytest.approx([1 / 2, 0, 0])
+
+
+def test_experts_of_other_groups_are_not_chosen() -> None:
+    scores = [[5.0, 1.0, 4.0, 3.0]]
+    best = limit_to_groups(LOGITS, 2, 1)
+    assert compute_steps(top_k(LOGITS, 2, best), scores).tolist() == [[5, 1, 0, 0]]
+    best = limit_to_groups(LOGITS, 2, 1, "top 2")
+    assert compute_steps(top_k(LOGITS, 2, best), scores).tolist() == [[0, 0, 4, 3]]
+    assert compute_steps(limit_to_groups(LOGITS, 2, 1, excluded=2.0), scores).tolist() == [[5, 1, 2, 2]]
+    assert limit_to_groups(LOGITS, 1, 1) is LOGITS
 
 
 def test_a_value_that_two_axes_would_share_does_not_rotate() -> None:
@@ -359,8 +387,8 @@ def test_all_tokens_see_keys_in_front_of_the_text() -> None:
 
 
 def test_a_full_expert_takes_no_more_tokens() -> None:
-    found = compute(Route(1, "softmax", capacity=1), np.log([[3.0, 1.0], [3.0, 1.0], [1.0, 3.0]]))
-    assert found == pytest.approx(np.array([[0.75, 0], [0, 0], [0, 0.75]]))
+    found = compute(LimitCapacity(1), [[0.75, 0], [0.75, 0], [0, 0.75]])
+    assert found.tolist() == [[0.75, 0], [0, 0], [0, 0.75]]
 
 
 def test_every_head_has_a_matrix_of_its_own_in_the_stored_orientation() -> None:
@@ -485,8 +513,8 @@ def test_a_head_attends_to_the_keys_with_the_largest_biases() -> None:
 
 
 def test_experts_in_a_grid_are_chosen_by_row_and_column() -> None:
-    found = compute(Route(1, "softmax over chosen", grid=2), [[0.0, 1.0, 5.0, 2.0]])
-    assert found.tolist() == [[0, 0, 1, 0]]  # row 1, column 0
+    found = compute(ProductKeys(2), [[0.0, 1.0, 5.0, 2.0]])
+    assert found.tolist() == [[5, 2, 6, 3]]  # of row 0, then of row 1
 
 
 def test_a_convolution_of_groups_follows_rows_in_front_of_the_text() -> None:
@@ -551,11 +579,6 @@ def test_a_bias_for_each_distance_is_that_of_the_head_and_zero_beyond() -> None:
     profile = [[[log(1), log(3)]], [[log(5), log(3)]], [[log(7), log(2)]]]
     found = compute(Attention(by_distance="in tokens"), q, q, v, profile)
     assert found.ravel() == pytest.approx([1, (3 * 1 + 5 * 2) / 8, (1 * 1 + 2 * 2 + 7 * 4) / 10])
-
-
-def test_experts_that_are_always_chosen_share_the_weights_without_a_bias() -> None:
-    found = compute(Route(1, "relu", normalise=True, n_always=1, has_bias=True), [[1.0, 2.0, 3.0]], weights=([9.0, 0],))
-    assert found.tolist() == [[0.25, 0, 0.75]]
 
 
 def test_a_memory_of_channels_divides_the_sum_of_values_by_the_sum_of_their_weights() -> None:

@@ -189,8 +189,9 @@ def test_flops_of_inputs_of_any_length_are_unknown() -> None:
         ({"model_type": "llava"}, "hidden states [patches, 1024]; output of an intermediate layer"),
         (
             {"model_type": "deepseek_v3"},
-            "route [5, 256]; sigmoid, top 8 of scores + bias in 4 of 8 groups, normalised, × 2.5",
+            "limit to groups [5, 256]; 4 of 8 groups, by the sum of their two best scores",
         ),
+        ({"model_type": "deepseek_v3"}, "top 8 [5, 256]; experts per token"),
     ],
     ids=lambda value: value["model_type"] if isinstance(value, dict) else "",
 )

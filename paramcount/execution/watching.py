@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paramcount.execution.evaluate import Evaluation, Observer, Scope, Value
-from paramcount.flow import Attention, Block, Body, Data, Layers, Norm, Scale, Tuple
+from paramcount.flow import Attention, Block, Body, Data, Experts, Layers, Norm, Scale, Split, Tuple
 from paramcount.flow.graph import Add
 from paramcount.flow.operation import Array
-from paramcount.flow.operations.routing import Route
-from paramcount.flow.operations.routing import softmax as normalise
+from paramcount.flow.operations.elementwise import softmax
 from paramcount.flow.walk import list_steps
 
 MOST_ATTENDED = 3  # tokens per head
@@ -43,6 +42,7 @@ class Watcher(Observer):
 
     def __init__(self, out: Data, *, keeps_maps: bool = False) -> None:
         self.stacks = list_stacks(out)
+        self.routed = find_routed(out)
         self.keeps_maps = keeps_maps
         self.layers: list[LayerView] = []
         self.outputs: list[Array] = []  # of each layer, for the last position
@@ -56,7 +56,7 @@ class Watcher(Observer):
     def see_step(self, value: Value, data: Data) -> None:
         if value.operation == "attention weights" and data.inputs[0].shape[0] == data.inputs[1].shape[0]:
             self.attention.append(value.array)
-        elif value.operation == "experts" and isinstance(data.operation, Route):
+        elif id(data) in self.routed:
             self.experts = value.array
 
     def see_layer(self, data: Data, body: Body, scope: Scope, x: Array) -> None:
@@ -94,7 +94,7 @@ class Watcher(Observer):
         evaluation.observer = None
         values = dict.fromkeys(self.stacks, np.stack(self.outputs))
         logits = evaluation.compute(evaluation.out, Scope(part=evaluation.scope.part, values=values))
-        shares = normalise(logits.astype(np.float64))
+        shares = softmax(logits.astype(np.float64))
         best = shares.argmax(-1)
         return [
             view._replace(lens=(int(id), float(row[id])))
@@ -140,6 +140,18 @@ def list_stacks(out: Data) -> dict[int, Data]:
         if not data.inputs:
             return found
         data = data.inputs[0]
+
+
+def find_routed(out: Data) -> set[int]:
+    """Ids of the weights that routers give to experts, before they are divided among several sums or scaled."""
+    found = set()
+    for data, *_ in list_steps(out):
+        if isinstance(data.operation, Experts):
+            weights = data.inputs[1]
+            while isinstance(weights.operation, Split) or (isinstance(weights.operation, Scale) and weights.weights):
+                weights = weights.inputs[0]
+            found.add(id(weights))
+    return found
 
 
 class Branch(NamedTuple):

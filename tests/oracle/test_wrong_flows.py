@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="the oracle tests need torch: pip install to
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
 from paramcount.architectures.llama import Llama
-from paramcount.flow import Attention, Data, Rotary, Route, is_known
+from paramcount.flow import Activation, Attention, Data, Rotary, is_known
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes.setting_fields import Setting
@@ -69,6 +69,15 @@ def take_the_residual_after_the_norm(patch: Patch) -> None:
     patch.setattr(Llama, "layer", layer)
 
 
+def take_the_sigmoid_for_the_softmax(patch: Patch) -> None:
+    original = Activation.compute
+
+    def compute(self: Activation, *args: Any) -> Any:
+        return original(Activation("sigmoid") if self.function == "softmax" else self, *args)
+
+    patch.setattr(Activation, "compute", compute)
+
+
 MISTAKES: dict[str, tuple[dict[str, Any], Callable[[Patch], None]]] = {
     "activation": (LLAMA, change_setting("activation", lambda value: "gelu")),
     "norm epsilon": (LLAMA, change_setting("norm_eps", lambda value: 10 * value)),
@@ -78,7 +87,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], Callable[[Patch], None]]] = {
     "swapped queries and keys": (LLAMA, swap_queries_and_keys),
     "residual after the norm": (LLAMA, take_the_residual_after_the_norm),
     "router weights not normalised": (MOE, change_setting("norm_topk_prob", lambda value: False)),
-    "router scores through a sigmoid": (MOE, change_parameter(Route, "scoring", "sigmoid")),
+    "router scores through a sigmoid": (MOE, take_the_sigmoid_for_the_softmax),
 }
 
 

@@ -262,6 +262,11 @@ def soft_cap(x: Data, cap: float | Unknown | None) -> Data:
 # ---- activations
 
 
+def softmax(x: Array) -> Array:
+    y = np.exp(x - x.max(-1, keepdims=True))
+    return np.asarray(y / y.sum(-1, keepdims=True))
+
+
 def sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
@@ -387,8 +392,7 @@ class Activation(Operation):
         if name == "snake":
             return (snake_at_twice_the_rate if self.doubles_rate else snake)(x, *weights)
         if name == "softmax":
-            x = np.exp(x - x.max(-1, keepdims=True))
-            return np.asarray(x / x.sum(-1, keepdims=True))
+            return softmax(x)
         if name not in FUNCTIONS:
             raise ParamcountError(f"activation {name} is not supported")
         if require(self.sparsity):

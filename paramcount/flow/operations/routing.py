@@ -1,138 +1,246 @@
-"""The choice of experts from a router's scores."""
+"""The choice of experts, in the steps of the papers: scores, routing bias, groups, top k, weights of the chosen."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
-from paramcount.flow.graph import Data, Size, Weight
+from paramcount.flow.graph import Add, Data, Size, Weight
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is_known, np, require
-from paramcount.flow.operations.elementwise import FUNCTIONS
-
-
-def softmax(x: Array) -> Array:
-    y = np.exp(x - x.max(-1, keepdims=True))
-    return y / y.sum(-1, keepdims=True)
+from paramcount.flow.operations.elementwise import activate, scale_by, softmax
+from paramcount.flow.operations.shapes import join, split
 
 
 def choose_largest(x: Array, n: int) -> Array:
     """Whether each value is among the n largest of its row; ties go to the first."""
     order = np.argsort(-x, axis=-1, kind="stable")[:, :n]
-    chosen = np.zeros(x.shape, dtype=bool)
-    np.put_along_axis(chosen, order, values=True, axis=-1)
-    return chosen
+    marks = np.zeros(x.shape, dtype=bool)
+    np.put_along_axis(marks, order, values=True, axis=-1)
+    return marks
 
 
-class Route(Operation):
-    """Router logits [n, experts] to the weight of each expert, 0 if it is not chosen."""
+class TopK(Operation):
+    """The values of the n experts with the largest ones, or with the largest ones of a second input, such as scores
+    plus routing bias; those of other experts are replaced."""
 
-    name: ClassVar[str] = "route"
-    n_active: Size
-    scoring: str | Unknown  # softmax, "softmax over chosen", "sparse mixer", or the name of an activation
-    normalise: bool | Unknown = False  # weights of the chosen sum to 1
-    factor: float | Unknown = 1.0  # times the weights
-    n_groups: int | Unknown = 1  # experts are chosen from the best groups only
-    n_active_groups: int | Unknown = 1
-    group_score: Literal["max", "top 2"] = "max"  # what makes a group good
-    has_bias: bool = False  # the choice sees scores + bias, the weights do not
-    excluded: float = float("-inf")  # score, for the choice, of experts in other groups
-    biased: Literal["scores", "logits"] = "scores"  # what the bias is added to
-    least_sum: float = 0.0  # added to the sum that weights are divided by
-    capacity: int | Unknown | None = None  # tokens of a text that an expert takes at most, the first ones
-    has_choice: bool = False  # its second input: indices of the chosen experts, [n, active]
-    n_always: Size = 0  # the last experts, which are always chosen; the bias is that of the others
-    grid: Size | None = None  # experts form a square of this side; logits are those of its rows, then of its columns
-    tolerance: float | Unknown = 0.0  # sparse mixer: which logits are near enough to the largest, half of the share
+    only_moves: ClassVar[bool] = True
+    n: Size
+    others: float = 0.0
+
+    @property
+    def label(self) -> str:
+        return f"top {self.n}"
 
     def describe(self) -> str:
-        if not isinstance(self.scoring, str):
-            return "router weights"
-        if self.scoring == "sparse mixer":
-            return f"sparse mixer, top {self.n_active}"
-        scores = "softmax" if self.scoring.startswith("softmax") else FUNCTIONS[self.scoring][0]
-        choice = "experts looked up by token id" if self.has_choice else f"top {self.n_active}"
-        if self.has_bias:
-            choice += f" of {self.biased} + bias"
-        if isinstance(self.n_groups, int) and self.n_groups > 1 and is_known(self.n_active_groups):
-            choice += f" in {self.n_active_groups} of {self.n_groups} groups"
-        phrases = [scores, choice]
-        if self.scoring == "softmax over chosen":
-            phrases = [choice, "softmax over the selected experts"]
-        if self.normalise is True:
-            phrases.append("normalised")
-        if is_known(self.factor) and self.factor != 1:
-            phrases.append(f"× {self.factor:g}")
-        if isinstance(self.capacity, int):
-            phrases.append(f"at most {self.capacity:,} tokens per expert")
-        return ", ".join(phrases)
+        return "experts per token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        logits, *given = inputs
-        scoring, n_active = require(self.scoring), int(self.n_active)
-        if self.grid is not None:
-            rows, columns = logits.reshape(2, len(logits), -1)  # regroups the logits of different tokens: Doge
-            logits = (rows[:, :, None] + columns[:, None, :]).reshape(len(logits), -1)
-        if scoring == "sparse mixer":
-            return self.mix(logits, n_active, run)
-        scores = logits if scoring.startswith("softmax") else FUNCTIONS[scoring][1](logits)
-        if scoring == "softmax":
-            scores = softmax(logits)
-        merit = logits if self.biased == "logits" else scores
-        n_always = int(self.n_always)
-        if self.has_bias:
-            merit = merit + np.pad(weights[0], (0, n_always))
-        if n_always:
-            merit[:, len(merit[0]) - n_always :] = np.inf
-            n_active += n_always
-        n_groups = int(require(self.n_groups))
-        if n_groups > 1:
-            grouped = merit.reshape(len(merit), n_groups, -1)
-            best = np.sort(grouped, axis=-1)[..., -2:].sum(-1) if self.group_score == "top 2" else grouped.max(-1)
-            allowed = np.repeat(choose_largest(best, int(require(self.n_active_groups))), grouped.shape[-1], axis=-1)
-            merit = np.where(allowed, merit, np.float32(self.excluded))
-        chosen = choose_largest(merit, n_active)
-        if self.capacity is not None:
-            chosen &= chosen.cumsum(axis=0) <= require(self.capacity)
-        if scoring == "softmax over chosen":
-            scores = softmax(np.where(chosen, logits, -np.inf))
-        y = np.where(chosen, scores, 0)
-        if self.has_choice:
-            times = np.zeros(logits.shape, np.float32)  # an expert may be given twice
-            np.add.at(times, (np.arange(len(logits))[:, None], given[0].astype(np.int64)), 1)
-            y = scores * times
-        if require(self.normalise):
-            y = y / (y.sum(-1, keepdims=True) + self.least_sum)
-        y = (y * require(self.factor)).astype(np.float32)
-        if run.watch is not None:
-            run.watch["experts"] = y
-        return y
+        return np.where(choose_largest(inputs[-1], int(self.n)), inputs[0], np.float32(self.others))
 
-    def mix(self, logits: Array, n_active: int, run: Pass) -> Array:
-        """Each choice is weighted by a softmax over the logits near it. Source: arXiv:2409.12136; `sparsemixer` of the
-        reference, modeling_phimoe.py."""
-        y, rest = np.zeros_like(logits), logits
-        for _ in range(n_active):
+
+def top_k(scores: Data, n: Size, by: Data | None = None, *, others: float = 0.0) -> Data:
+    """Scores [n, experts] of the n experts that are chosen by the largest of `by`, default the scores themselves."""
+    return Data(TopK(n, others), (scores,) if by is None else (scores, by), scores.shape)
+
+
+class LimitToGroups(Operation):
+    """Scores of the experts in the best groups; those in other groups cannot be chosen. Source: arXiv:2405.04434,
+    section 2.2.2."""
+
+    name: ClassVar[str] = "limit to groups"
+    only_moves: ClassVar[bool] = True
+    n_groups: int | Unknown
+    n_active: int | Unknown
+    by: Literal["max", "top 2"] = "max"  # what makes a group good: its best score, or the sum of its two best
+    excluded: float = float("-inf")  # score of experts in other groups
+
+    def describe(self) -> str:
+        if not is_known(self.n_groups, self.n_active):
+            return ""
+        by = "their best score" if self.by == "max" else "the sum of their two best scores"
+        return f"{self.n_active} of {self.n_groups} groups, by {by}"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x,) = inputs
+        n_groups = int(require(self.n_groups))
+        if n_groups <= 1:
+            return x
+        grouped = x.reshape(len(x), n_groups, -1)
+        best = np.sort(grouped, axis=-1)[..., -2:].sum(-1) if self.by == "top 2" else grouped.max(-1)
+        allowed = np.repeat(choose_largest(best, int(require(self.n_active))), grouped.shape[-1], axis=-1)
+        return np.where(allowed, x, np.float32(self.excluded))
+
+
+def limit_to_groups(
+    scores: Data,
+    n_groups: int | Unknown,
+    n_active: int | Unknown,
+    by: Literal["max", "top 2"] = "max",
+    *,
+    excluded: float = float("-inf"),
+) -> Data:
+    """Scores [n, experts] by which only experts of the best groups are chosen. One group is no step."""
+    is_one = isinstance(n_groups, int) and n_groups <= 1
+    return scores if is_one else Data(LimitToGroups(n_groups, n_active, by, excluded), (scores,), scores.shape)
+
+
+class GivenExperts(Operation):
+    """Scores of the experts whose indices are the second input, [n, active], and 0 for the others."""
+
+    name: ClassVar[str] = "given experts"
+    only_moves: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        return "looked up by token id"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        scores, indices = inputs
+        times = np.zeros(scores.shape, np.float32)  # an expert may be given twice
+        np.add.at(times, (np.arange(len(scores))[:, None], indices.astype(np.int64)), 1)
+        return np.asarray(scores * times, np.float32)
+
+
+def given_experts(scores: Data, indices: Data) -> Data:
+    return Data(GivenExperts(), (scores, indices), scores.shape)
+
+
+class LimitCapacity(Operation):
+    """Weights of experts, each of which takes only so many tokens of a text, the first ones. Source: arXiv:2101.03961,
+    section 2.2."""
+
+    name: ClassVar[str] = "limit capacity"
+    only_moves: ClassVar[bool] = True
+    capacity: int | Unknown
+
+    def describe(self) -> str:
+        return f"at most {self.capacity:,} tokens per expert" if isinstance(self.capacity, int) else ""
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x,) = inputs
+        return np.where((x != 0).cumsum(axis=0) <= require(self.capacity), x, np.float32(0))
+
+
+def limit_capacity(weights: Data, capacity: int | Unknown) -> Data:
+    return Data(LimitCapacity(capacity), (weights,), weights.shape)
+
+
+class NormaliseWeights(Operation):
+    """Weights divided by their sum."""
+
+    name: ClassVar[str] = "normalise"
+    saves_inputs: ClassVar[bool] = False  # the backward pass can do with its output, which the experts save
+    when: bool | Unknown = True
+    least_sum: float = 0.0  # added to the sum
+
+    def describe(self) -> str:
+        return "weights sum to 1" if self.when is True else "if norm_topk_prob"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x,) = inputs
+        return x / (x.sum(-1, keepdims=True) + np.float32(self.least_sum)) if require(self.when) else x
+
+
+def normalise_weights(weights: Data, when: bool | Unknown = True, *, least_sum: float = 0.0) -> Data:
+    """Weights [n, experts] that sum to 1; no step if `when` is false."""
+    return weights if when is False else Data(NormaliseWeights(when, least_sum), (weights,), weights.shape)
+
+
+class SparseMixer(Operation):
+    """Router logits to the weights of n experts: each choice is weighted by a softmax over the logits near it. Source:
+    arXiv:2409.12136; `sparsemixer` of the reference, modeling_phimoe.py."""
+
+    name: ClassVar[str] = "sparse mixer"
+    n: Size
+    tolerance: float | Unknown  # which logits are near enough to the largest: half of the share
+
+    def describe(self) -> str:
+        return f"top {self.n}"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        logits = rest = inputs[0]
+        y = np.zeros_like(logits)
+        for _ in range(int(self.n)):
             best = choose_largest(rest, 1)
             most = rest.max(-1, keepdims=True)
             near = (most - logits) / np.maximum(np.abs(logits), most) <= 2 * require(self.tolerance)
             y = np.where(best, softmax(np.where(near, rest, -np.inf)), y)
             rest = np.where(best, -np.inf, rest)
-        if run.watch is not None:
-            run.watch["experts"] = y
         return np.asarray(y, np.float32)
+
+
+def sparse_mixer(logits: Data, n: Size, tolerance: float | Unknown) -> Data:
+    return Data(SparseMixer(n, tolerance), (logits,), logits.shape)
+
+
+class ProductKeys(Operation):
+    """Logits of the rows and then of the columns of a square of experts, [n, 2 · side], to their sums, [n, side²].
+    Source: arXiv:1907.05242, section 3.1."""
+
+    name: ClassVar[str] = "product keys"
+    side: Size
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x,) = inputs
+        rows, columns = x.reshape(2, len(x), -1)  # regroups the logits of different tokens: Doge
+        return np.asarray((rows[:, :, None] + columns[:, None, :]).reshape(len(x), -1))
+
+
+def product_keys(logits: Data, side: Size) -> Data:
+    return Data(ProductKeys(side), (logits,), (*logits.shape[:1], side * side))
+
+
+def add_routing_bias(scores: Data, bias: Weight | None) -> Data:
+    """What experts are chosen by: their scores [n, experts] plus one value for each. Source: arXiv:2412.19437, section
+    2.1.2."""
+    return scores if bias is None else Data(Add("vector"), (scores,), scores.shape, (bias,))
 
 
 def route(
     logits: Data,
-    n_active: Size,
-    scoring: Any,
+    n: Size,
+    scoring: str | Unknown,
     *,
     bias: Weight | None = None,
-    chosen: Data | None = None,
+    normalise: bool | Unknown = False,
+    least_sum: float = 0.0,
+    factor: float | Unknown = 1.0,
     **rules: Any,
 ) -> Data:
-    """The weights of the experts. `bias`: added to the scores for the choice alone. `chosen`: the indices of the
-    experts, if the scores do not choose. `rules`: fields of `Route`."""
-    operation = Route(n_active, scoring, has_bias=bias is not None, has_choice=chosen is not None, **rules)
-    shape = logits.shape if operation.grid is None else (*logits.shape[:1], operation.grid * operation.grid)
-    return Data(operation, (logits, chosen) if chosen else (logits,), shape, (bias,) if bias else ())
+    """Router logits [n, experts] to the weight of each expert, 0 if it is not chosen: scores, top k of scores plus
+    routing bias, weights that sum to `factor`. `least_sum`: added to the sum that weights are divided by."""
+    if rules:
+        return route_by(logits, n, scoring, bias, normalise, least_sum, factor, **rules)
+    if scoring == "softmax over chosen":
+        return softmax_of_top(logits, n)
+    scores = activate(logits, scoring)
+    chosen = top_k(scores, n, None if bias is None else add_routing_bias(scores, bias))
+    return scale_by(normalise_weights(chosen, normalise, least_sum=least_sum), factor)
+
+
+def route_by(
+    logits: Data, n: Size, scoring: Any, bias: Any, normalise: Any, least_sum: Any, factor: Any, *, chosen: Any = None,
+    n_groups: Any = 1, n_active_groups: Any = 1, group_score: Any = "max", excluded: Any = float("-inf"),
+    biased: str = "scores", capacity: Any = None, n_always: Any = 0, grid: Any = None, tolerance: Any = None,
+) -> Data:  # fmt: skip
+    if grid is not None:
+        return softmax_of_top(product_keys(logits, grid), n)
+    if scoring == "sparse mixer":
+        return sparse_mixer(logits, n, tolerance)
+    scores = activate(logits, scoring)
+    if chosen is not None:
+        y = given_experts(scores, chosen)
+    elif n_always:
+        routed, always = split(scores, scores.shape[-1] - n_always, n_always)
+        y = join(top_k(routed, n, add_routing_bias(routed, bias)), always)
+    else:
+        by = add_routing_bias(logits if biased == "logits" else scores, bias)
+        by = limit_to_groups(by, n_groups, n_active_groups, group_score, excluded=excluded)
+        y = top_k(scores, n, None if by is scores else by)
+    if capacity is not None:
+        y = limit_capacity(y, capacity)
+    return scale_by(normalise_weights(y, normalise, least_sum=least_sum), factor)
+
+
+def softmax_of_top(logits: Data, n: Size) -> Data:
+    """Router logits [n, experts] to the softmax over those of the n chosen experts, 0 for the others."""
+    return activate(top_k(logits, n, others=float("-inf")), "softmax")

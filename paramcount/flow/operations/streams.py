@@ -10,8 +10,7 @@ from typing import ClassVar, Literal
 
 from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
-from paramcount.flow.operations.elementwise import sigmoid
-from paramcount.flow.operations.routing import softmax
+from paramcount.flow.operations.elementwise import sigmoid, softmax
 
 
 class StreamWeights(Operation):
