@@ -15,16 +15,16 @@ import pytest
 import paramcount as pc
 from paramcount.errors import ParamcountError
 from paramcount.flow import (
-    Add,
+    AddPositions,
     Attention,
     Axes,
     Clip,
     Convolve,
     Data,
+    GroupNorm,
     Insert,
     Join,
     Lookup,
-    Norm,
     Operation,
     Patches,
     Pool,
@@ -32,6 +32,7 @@ from paramcount.flow import (
     Rope,
     Rotary,
     Sinusoids,
+    SubtractVector,
     block,
     given,
     linear,
@@ -239,7 +240,7 @@ def test_a_convolution_may_pad_an_image_only_behind() -> None:
 def test_a_group_norm_is_over_all_rows_of_an_image() -> None:
     """arXiv:1803.08494, section 3.1: of the first two channels the mean is 4 and the variance 5; of the others, 0."""
     x = np.array([[1.0, 3.0, 2.0, 2.0], [5.0, 7.0, 2.0, 2.0]])
-    operation = Norm("layer", 4.0, groups=2, over_rows=True)
+    operation = GroupNorm(2, 4.0)
     found = compute(operation, x, weights=([1.0, 1.0, 1.0, 3.0], [0.0, 0.0, 0.0, 9.0]))
     assert found.tolist() == [[-1, pytest.approx(-1 / 3), 0, 9], [pytest.approx(1 / 3), 1, 0, 9]]
 
@@ -342,12 +343,12 @@ def test_pixels_with_channels_last() -> None:
 
 def test_stored_bounds_and_a_vector_that_is_subtracted() -> None:
     assert compute(Clip(None, None), [[-9.0, 0.5, 9.0]], weights=(-1, 2)).tolist() == [[-1, 0.5, 2]]
-    assert compute(Add("vector", is_negative=True), [[5.0, 6.0]], weights=([1.0, 2.0],)).tolist() == [[4, 4]]
+    assert compute(SubtractVector(), [[5.0, 6.0]], weights=([1.0, 2.0],)).tolist() == [[4, 4]]
 
 
 def test_positions_that_do_not_fit_the_image_are_an_error() -> None:
     with pytest.raises(ParamcountError, match="pixels: 1 positions"):
-        compute(Add("positions"), [[1.0]], weights=([[1.0], [2.0]],))
+        compute(AddPositions(), [[1.0]], weights=([[1.0], [2.0]],))
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,14 @@ import pytest
 import paramcount
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Undescribed, Weight, add_by_gate, operations
-from paramcount.flow.graph import ADD, MULTIPLY, Multiply
+from paramcount.flow.graph import ADD, MULTIPLY
 from paramcount.flow.operation import Array, Form, Operation, Unknown
 from paramcount.flow.operations.attention import Attention, ChooseTokens, Differential
 from paramcount.flow.operations.convolutions import Convolve, Shift
-from paramcount.flow.operations.elementwise import Activation, Norm, Scale, ScaleByPosition
+from paramcount.flow.operations.elementwise import Activation
 from paramcount.flow.operations.images import Insert, Patches
 from paramcount.flow.operations.linear import HeadLinear, Linear, Lookup
+from paramcount.flow.operations.norms import BatchNorm, Norm, NormOfScaled, NormToFirst
 from paramcount.flow.operations.positions import Axes, Rope, Rotary
 from paramcount.flow.operations.recurrence import (
     DeltaRule,
@@ -53,6 +54,14 @@ from paramcount.flow.operations.routing import (
     route,
     softmax_of_top,
     top_k,
+)
+from paramcount.flow.operations.scaling import (
+    Project,
+    ScaleByDepth,
+    ScaleByLogarithm,
+    ScaleByLogOfRatio,
+    ScaleByPower,
+    ScaleInSteps,
 )
 from paramcount.flow.operations.shapes import Input, Join, Pool, Select, Split
 
@@ -174,7 +183,7 @@ def test_norms_divide_by_the_root_mean_square_or_the_deviation() -> None:
     x, weight = [[3.0, 4.0]], [2.0, 1.0]
     root = sqrt((9 + 16) / 2 + 0.5)
     assert compute(Norm("rms", 0.5), x, weights=(weight,))[0] == pytest.approx([6 / root, 4 / root])
-    found = compute(Norm("rms", 0.5, offset=1.0, scales_input=True), x, weights=(weight,))[0]
+    found = compute(NormOfScaled(0.5), x, weights=(weight,))[0]
     root = sqrt((9 * 9 + 8 * 8) / 2 + 0.5)
     assert found == pytest.approx([9 / root, 8 / root])
     deviation = sqrt(0.25 + 0.5)
@@ -347,7 +356,7 @@ def test_a_convolution_of_the_past_sees_no_later_frame() -> None:
 
 def test_batch_norm_takes_the_mean_and_the_variance_that_are_stored() -> None:
     weights = ([2.0, 3.0], [0.5, 0.25], [1.0, 5.0], [3.0, 15.0], 7.0)
-    found = compute(Norm("batch", 1.0), [[3.0, 13.0], [-1.0, 5.0]], weights=weights)
+    found = compute(BatchNorm(1.0), [[3.0, 13.0], [-1.0, 5.0]], weights=weights)
     assert found.tolist() == [[2.5, 6.25], [-1.5, 0.25]]
 
 
@@ -454,22 +463,20 @@ def test_data_holds_its_operation() -> None:
 def test_queries_grow_with_the_position_in_steps_or_with_its_logarithm() -> None:
     x = [[1.0]] * 6
     steps = [1, 1, 1, 1, 1 + 0.5 * log(2), 1 + 0.5 * log(2)]
-    assert compute(ScaleByPosition("steps", 4, 0.5), x)[:, 0] == pytest.approx(steps)
-    assert compute(ScaleByPosition("logarithm", 4), x)[:, 0] == pytest.approx(
-        [1, 1, 1, 1, log(5) / log(4), log(6) / log(4)]
-    )
+    assert compute(ScaleInSteps(4, 0.5), x)[:, 0] == pytest.approx(steps)
+    assert compute(ScaleByLogarithm(4), x)[:, 0] == pytest.approx([1, 1, 1, 1, log(5) / log(4), log(6) / log(4)])
     ratios = [1, 1, *(1 + 0.5 * log((i + 1) / 2) for i in range(2, 6))]
-    assert compute(ScaleByPosition("log of ratio", 2, 0.5, 1), x)[:, 0] == pytest.approx(ratios)
+    assert compute(ScaleByLogOfRatio(2, 0.5, 1), x)[:, 0] == pytest.approx(ratios)
     power = [(1 + (i + 1) / 8) ** 0.5 for i in range(6)]
-    assert compute(ScaleByPosition("power", 8, 0.5, 1), x)[:, 0] == pytest.approx(power)
+    assert compute(ScaleByPower(8, 0.5, 1), x)[:, 0] == pytest.approx(power)
 
 
 def test_residual_and_update_are_scaled_by_the_number_of_additions() -> None:
     run: Any = SimpleNamespace(layer=2)  # the fifth and the sixth of layer 2 follow four, and the embedding counts
     for addition, i in ((1, 6), (2, 7)):
         x = np.ones((1, 1), np.float32)
-        residual = Scale(depth="residual", addition=addition).compute(run, [x], [], (1, 1))
-        update = Scale(depth="update", addition=addition).compute(run, [x], [], (1, 1))
+        residual = ScaleByDepth("residual", addition).compute(run, [x], [], (1, 1))
+        update = ScaleByDepth("update", addition).compute(run, [x], [], (1, 1))
         assert [residual.item(), update.item()] == pytest.approx([sqrt((i - 1) / i), sqrt(1 / i)])
 
 
@@ -606,7 +613,7 @@ def test_sparse_gates_are_what_exceeds_a_quantile_of_a_normal_distribution() -> 
 
 
 def test_streams_get_the_root_mean_square_of_the_first() -> None:
-    found = compute(Norm("rms", 1e-5, to_first=True), [[[3.0, 3.0], [1.0, 1.0], [0.0, 2.0]]])
+    found = compute(NormToFirst(1e-5), [[[3.0, 3.0], [1.0, 1.0], [0.0, 2.0]]])
     assert found.tolist()[0][:2] == [[3, 3], [3, 3]]
     assert found[0, 2] == pytest.approx([0, 2 * 3 / sqrt(2)])
 
@@ -691,7 +698,7 @@ def test_the_fourier_transform_is_over_tokens_and_channels() -> None:
 
 
 def test_the_part_of_a_vector_along_another() -> None:
-    assert compute(Multiply(is_projection=True), [[3.0, 4.0]], [[0.0, 1.0]]).tolist() == [[0, 4]]
+    assert compute(Project(), [[3.0, 4.0]], [[0.0, 1.0]]).tolist() == [[0, 4]]
 
 
 def test_an_image_token_behind_another_token_may_stay() -> None:

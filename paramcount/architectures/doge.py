@@ -6,7 +6,19 @@ In its MoE each expert is one neuron.
 from math import isqrt
 
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, Linear, Scale, Weight, activate, attend, experts, linear, multiply_vector, rope, route
+from paramcount.flow import (
+    Data,
+    Linear,
+    MultiplyVector,
+    Weight,
+    activate,
+    attend,
+    experts,
+    linear,
+    multiply_vector,
+    rope,
+    route,
+)
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, derived, equal_to, hf, setting
@@ -74,7 +86,7 @@ class Doge(AttentionDecoder):
     def expert(c, x: Data) -> Data:
         h = Data(Linear(), (x,), (*x.shape[:-1], 1), (Weight("down_embed.weight", "experts.up", x.shape[-1:]),))
         up = Weight("up_embed.weight", "experts.down", x.shape[-1:])
-        return Data(Scale(learned="vector"), (activate(h, c.activation),), x.shape, (up,))
+        return Data(MultiplyVector(), (activate(h, c.activation),), x.shape, (up,))
 
     def unused_fields(c) -> tuple[str, ...]:
         return () if c.moe else ("n_routed_experts", "n_active_experts", "n_keys")

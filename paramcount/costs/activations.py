@@ -168,7 +168,7 @@ class Walk:
             if isinstance(data.operation, Attention):
                 size = self.count_scores(data)
                 yield data, size, 0 if self.options.flash_attention else size
-            elif self.options.dropout and is_sum(data) and find_layer(repeats):
+            elif self.options.dropout and isinstance(data.operation, Add) and find_layer(repeats):
                 yield data, MASK * self.count_elements(data), 0
 
     def count_scores(self, data: Data) -> int:
@@ -238,11 +238,6 @@ def list_aliases(data: Data) -> Iterator[tuple[Data, Data]]:
             if body.repeat.axis == "use":
                 yield from zip(body.inputs, data.inputs)
                 yield data, body.out
-
-
-def is_sum(data: Data) -> bool:
-    """Whether it is the sum of two values, such as a residual connection."""
-    return isinstance(data.operation, Add) and data.operation.learned == "no"
 
 
 def find_layer(repeats: tuple[Repeat, ...]) -> Repeat | None:

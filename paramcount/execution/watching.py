@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paramcount.execution.evaluate import Evaluation, Observer, Scope, Value
-from paramcount.flow import Attention, Block, Body, Data, Experts, Layers, Norm, Scale, Split, Tuple
-from paramcount.flow.graph import Add
-from paramcount.flow.operation import Array
-from paramcount.flow.operations.elementwise import softmax
+from paramcount.flow import Attention, Block, Body, Data, Experts, Layers, Split, Tuple
+from paramcount.flow.operation import Array, Form
+from paramcount.flow.operations.elementwise import Rescaling, softmax
 from paramcount.flow.walk import list_steps
 
 MOST_ATTENDED = 3  # tokens per head
@@ -147,10 +146,10 @@ def find_routed(out: Data) -> set[int]:
     found = set()
     for data, *_ in list_steps(out):
         if isinstance(data.operation, Experts):
-            weights = data.inputs[1]
-            while isinstance(weights.operation, Split) or (isinstance(weights.operation, Scale) and weights.weights):
-                weights = weights.inputs[0]
-            found.add(id(weights))
+            given = data.inputs[1]
+            while isinstance(given.operation, Split) or (given.weights and isinstance(given.operation, Rescaling)):
+                given = given.inputs[0]
+            found.add(id(given))
     return found
 
 
@@ -172,7 +171,7 @@ def find_branches(body: Body) -> dict[str, list[Branch]]:
         if id(data) in stream:
             return
         inner = strip(data)
-        if not is_stream(data, body.inputs) and not isinstance(data.operation, Add):
+        if not is_stream(data, body.inputs) and data.operation.form is not Form.SUM:
             terms.append((data, None))
             return
         if is_stream(data, body.inputs):
@@ -181,12 +180,12 @@ def find_branches(body: Body) -> dict[str, list[Branch]]:
             if count_sums(inner) == 1:  # what a whole layer adds is neither attention nor MLP
                 terms.append((inner, inner.inputs[0]))
             visit(inner.inputs[0])
-        elif isinstance(inner.operation, Add):
+        elif inner.operation.form is Form.SUM:
             for term in inner.inputs:
                 visit(term)
 
     visit(out)
-    sums = {tuple(map(id, data.inputs)) for data in stream.values() if isinstance(data.operation, Add)}
+    sums = {tuple(map(id, data.inputs)) for data in stream.values() if data.operation.form is Form.SUM}
     for term, before in terms:
         inside = list_inner(term, stream, sums) if before is None else list_body(term)
         if kind := classify(list(inside)):
@@ -196,7 +195,7 @@ def find_branches(body: Body) -> dict[str, list[Branch]]:
 
 def strip(data: Data) -> Data:
     """Data before the norms and multipliers behind it."""
-    while isinstance(data.operation, (Norm, Scale)):
+    while isinstance(data.operation, Rescaling):
         data = data.inputs[0]
     return data
 
@@ -204,7 +203,7 @@ def strip(data: Data) -> Data:
 def is_stream(data: Data, inputs: tuple[Data, ...]) -> bool:
     """Whether data are the residual stream: the input of the layer, or a sum with it."""
     data = strip(data)
-    if isinstance(data.operation, Add):
+    if data.operation.form is Form.SUM:
         return any(is_stream(term, inputs) for term in data.inputs)
     if isinstance(data.operation, Block):
         (body,) = data.bodies
@@ -216,7 +215,7 @@ def count_sums(block: Data) -> int:
     """The sums with the residual stream in a block."""
     (body,) = block.bodies
     steps = {id(data): data for data, _, repeats, _ in list_steps(body.out) if not repeats}
-    return sum(isinstance(data.operation, Add) and is_stream(data, body.inputs) for data in steps.values())
+    return sum(data.operation.form is Form.SUM and is_stream(data, body.inputs) for data in steps.values())
 
 
 def classify(operations: list[Data]) -> str:

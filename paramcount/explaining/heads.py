@@ -226,5 +226,5 @@ def find_sources(inputs: Sequence[Data]) -> dict[int, Data]:
 
 def is_residual(data: Data) -> bool:
     """Whether the data are the residual stream: the input of the layer, or a sum with it."""
-    is_sum = isinstance(data.operation, Add) and not data.weights
+    is_sum = isinstance(data.operation, Add)
     return not data.inputs or (is_sum and any(is_residual(source) for source in data.inputs))

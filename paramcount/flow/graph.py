@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.operation import NOT_DESCRIBED, Array, Form, Operation, Pass, Shape
@@ -98,59 +98,24 @@ class Undescribed(Operation):
 
 
 class Add(Operation):
-    """The sum of two values, such as a residual connection, or of a value and a learned one."""
+    """The sum of two values, such as a residual connection."""
 
+    name: ClassVar[str] = "add"
     saves_inputs: ClassVar[bool] = False
     form: ClassVar[Form] = Form.SUM
-    learned: Literal["no", "vector", "heads", "positions"] = "no"  # added: a vector, a value per head, a vector per row
-    is_negative: bool = False  # the vector is subtracted
-
-    @property
-    def label(self) -> str:
-        if self.is_negative:
-            return "subtract"
-        return {"no": "add", "vector": "add bias", "heads": "add bias", "positions": "position embedding"}[self.learned]
-
-    def describe(self) -> str:
-        return "adds one learned vector per position" if self.learned == "positions" else ""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        x = inputs[0]
-        if self.learned == "no":
-            return x + inputs[1]
-        if self.learned == "heads":
-            return x + weights[0][:, None]
-        if self.learned == "vector":
-            vector = weights[0]
-            vector = -vector if self.is_negative else vector
-            return x + (vector.reshape(x.shape[1:]) if vector.size == x[:1].size else vector)
-        table = weights[0].reshape(-1, *x.shape[1:])
-        if len(table) != len(x):
-            raise ParamcountError(f"{len(x):,} positions", where="pixels", expected=f"{len(table):,}")
-        return x + table
+        return inputs[0] + inputs[1]
 
 
 class Multiply(Operation):
-    """The element-wise product of two values, or of a value with one per token, such as a shared expert's gate. Or the
-    part of each vector x along a vector y of length 1: (x · y) y."""
+    """The element-wise product of two values."""
 
+    name: ClassVar[str] = "multiply"
+    phrase: ClassVar[str] = "element-wise"
     form: ClassVar[Form] = Form.PRODUCT
-    per_token: bool = False
-    is_projection: bool = False
-
-    @property
-    def label(self) -> str:
-        return "project" if self.is_projection else "scale" if self.per_token else "multiply"
-
-    def describe(self) -> str:
-        if self.is_projection:
-            return "the part along a vector of length 1"
-        return "scaled per token" if self.per_token else "element-wise"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        if self.is_projection:
-            projected: Array = (inputs[0] * inputs[1]).sum(-1, keepdims=True) * inputs[1]
-            return projected
         return inputs[0] * inputs[1]
 
 

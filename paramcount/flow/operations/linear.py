@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal, TypeAlias
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Add, Data, Size, Weight, Width, as_axes, last_size, multiply
+from paramcount.flow.graph import Data, Size, Weight, Width, as_axes, last_size, multiply
 from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, np, require
-from paramcount.flow.operations.elementwise import Scale
 from paramcount.flow.operations.shapes import Split, join
 
 # How a grid of positions is stretched over an image.
@@ -432,52 +431,4 @@ def score_keys(q: Data, keys: Data | Weight) -> Data:
     return Data(HeadLinear(of="keys"), inputs, (*q.shape[:2], keys.shape[0]), weights)
 
 
-def add_vector(
-    x: Data,
-    name: str,
-    component: str,
-    *shape: Size,
-    role: str = "parameter",
-    per_head: bool = False,
-    is_negative: bool = False,
-) -> Data:
-    """x plus a learned vector, or minus one, or plus a learned value per head."""
-    operation = Add("heads" if per_head else "vector", is_negative)
-    return Data(operation, (x,), x.shape, (Weight(name, component, shape, role=role),))
-
-
-def add_positions(x: Data, name: str, *shape: Size) -> Data:
-    """x plus one learned vector per row."""
-    return Data(Add("positions"), (x,), x.shape, (Weight(name, "position", shape),))
-
-
-def multiply_vector(
-    x: Data,
-    name: str,
-    component: str,
-    *shape: Size,
-    role: str = "parameter",
-    function: str = "linear",
-    per_head: bool = False,
-) -> Data:
-    """x times a learned vector, scalar or value per head, or times a function of it."""
-    return Data(
-        Scale(learned="value per head" if per_head else "vector", function=function),
-        (x,),
-        x.shape,
-        (Weight(name, component, shape, role=role),),
-    )
-
-
-def add_by_gate(x: Data, y: Data, name: str, stored: str, temperature: float | Unknown, *, least: float) -> Data:
-    """√(1 − g²) · x + g · y, where g is the sigmoid of a learned vector / temperature.
-
-    `stored`: the name of the vector from the root on, because it is read twice. `least`: of 1 − g².
-    """
-    gate = Weight(name, "other", x.shape[-1:])
-
-    def scale_by_gate(z: Data, weight: Weight, *, complement: bool) -> Data:
-        rule = Scale(learned="vector", function="sigmoid", temperature=temperature, complement=complement, least=least)
-        return Data(rule, (z,), z.shape, (weight,))
-
-    return scale_by_gate(x, gate, complement=True) + scale_by_gate(y, gate._replace(tied_to=stored), complement=False)
+from paramcount.flow.operations.scaling import add_positions, add_vector, multiply_vector  # noqa: E402, F401

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
-from paramcount.flow.graph import Add, Data, Size, Weight
+from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is_known, np, require
-from paramcount.flow.operations.elementwise import activate, scale_by, softmax
+from paramcount.flow.operations.elementwise import activate, softmax
+from paramcount.flow.operations.scaling import AddVector, scale_by
 from paramcount.flow.operations.shapes import join, split
 
 
@@ -192,7 +193,7 @@ def product_keys(logits: Data, side: Size) -> Data:
 def add_routing_bias(scores: Data, bias: Weight | None) -> Data:
     """What experts are chosen by: their scores [n, experts] plus one value for each. Source: arXiv:2412.19437, section
     2.1.2."""
-    return scores if bias is None else Data(Add("vector"), (scores,), scores.shape, (bias,))
+    return scores if bias is None else Data(AddVector(), (scores,), scores.shape, (bias,))
 
 
 def route(
