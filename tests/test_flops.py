@@ -156,9 +156,10 @@ def test_elementwise_work_is_one_operation_per_element_that_is_computed_without_
 
 def test_elementwise_work_of_experts_is_that_of_the_chosen_ones() -> None:
     # Mixtral, decoding: per layer two norms, two additions and the sum of experts of 4,096; rotary positions of 32 + 8
-    # heads of 128; softmax of 32 heads over 10 tokens; the routing weights of 8 experts; SiLU and product in 2 experts
+    # heads of 128; softmax of 32 heads over 10 tokens; softmax and normalisation of the scores of 8 experts; SiLU and
+    # product in 2 experts
     result = pc.flops("mixtral-8x7b", context=10)
-    layer = 5 * 4096 + 40 * 128 + 32 * 10 + 8 + 2 * 2 * 14336
+    layer = 5 * 4096 + 40 * 128 + 32 * 10 + 2 * 8 + 2 * 2 * 14336
     assert result.elementwise_operations == 32 * layer + 4096
 
 
