@@ -9,14 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 CASES = Path(__file__).parent / "data" / "cases.json"
 
 
+@cache
 def load_cases() -> dict[str, list[dict[str, Any]]]:
-    """{model type: its cases}"""
+    """{model type: its cases}. The result is shared: do not change it."""
     found: dict[str, list[dict[str, Any]]] = json.loads(CASES.read_text(encoding="utf-8")) if CASES.exists() else {}
     return found
 

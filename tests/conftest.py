@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,14 +56,30 @@ NEEDS_TIMM = pytest.mark.skip(reason="its vision encoder needs timm: pip install
 TIMM_TYPES = ("fast_vlm", "gemma3n", "gemma-3n", "perception_lm")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The reference builds some vision encoders with timm, which it does not need for any other model type."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    keep_each(config, items, int(os.environ.get("EACH", "1")))
+    # The reference builds some vision encoders with timm, which it does not need for any other model type.
     if importlib.util.find_spec("timm") is None:
         for item in items:
             named = getattr(item, "callspec", None)
             values = [v for v in named.params.values() if isinstance(v, str)] if named else []
             if item.get_closest_marker("oracle") and any(v.startswith(TIMM_TYPES) for v in values):
                 item.add_marker(NEEDS_TIMM)
+
+
+def keep_each(config: pytest.Config, items: list[pytest.Item], n: int) -> None:
+    """Leave out the exhaustive tests but for each n-th of a function."""
+    seen: Counter[str] = Counter()
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        is_kept = item.get_closest_marker("exhaustive") is None or seen[name] % n == 0
+        seen[name] += item.get_closest_marker("exhaustive") is not None
+        (kept if is_kept else left_out).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
 
 
 def pytest_collection_finish() -> None:

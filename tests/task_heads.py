@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 TASK_HEADS = Path(__file__).parent / "data" / "task_heads.json"
 
 
+@cache
 def load_task_heads() -> dict[str, list[dict[str, Any]]]:
     """{"model_type.Class": its cases}"""
     found: dict[str, list[dict[str, Any]]] = (
