@@ -18,7 +18,7 @@ import paramcount.zoo as zoo
 from paramcount.architectures.gpt2 import GPT2
 from paramcount.counting.count import count_sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Unknown, activate, given, layers, linear, list_steps, lookup, norm
+from paramcount.flow import Data, Unknown, activate, given, layers, linear, list_steps, lookup, lookup_position, norm
 from paramcount.gpt2 import forward_pass as gpt2_numpy
 from paramcount.gpt2.forward_pass import Array, forward, list_shapes, make_weights
 from paramcount.parts.attentions import gpt_attention
@@ -242,7 +242,7 @@ class Wrong(GPT2):
 
     def forward(c, tokens: Data) -> Data:
         x = lookup(tokens, "wte.weight", "embedding", c.vocab_size, c.d_model)
-        x = x + lookup(tokens, "wpe.weight", "position", c.n_positions, c.d_model)
+        x = x + lookup_position(tokens, "wpe.weight", c.n_positions, c.d_model)
         x = layers(
             x,
             "h.{layer}.",

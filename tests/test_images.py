@@ -21,12 +21,17 @@ from paramcount.flow import (
     Clip,
     Convolve,
     Data,
+    GridLookup,
     GroupNorm,
     Insert,
     Join,
     Lookup,
+    LookupContinued,
+    LookupKnown,
+    NearestRow,
     Operation,
     Patches,
+    PlaceTables,
     Pool,
     Reshape,
     Rope,
@@ -256,28 +261,28 @@ def test_the_nearest_row_has_the_smallest_distance() -> None:
     """Not the largest product: (1, 1) is nearer to (1, 0) than to (5, 5)."""
     table = [[5.0, 5.0], [1.0, 0.0], [-1.0, -1.0]]
     x = [[1.0, 1.0], [4.0, 4.0]]
-    assert compute(Lookup("nearest"), x, weights=(table,)).tolist() == [1, 0]
-    assert compute(Lookup("nearest", token_ids=(70, 80, 90)), x, weights=(table,)).tolist() == [80, 70]
+    assert compute(NearestRow(), x, weights=(table,)).tolist() == [1, 0]
+    assert compute(NearestRow((70, 80, 90)), x, weights=(table,)).tolist() == [80, 70]
 
 
 def test_a_code_without_a_token_id_is_an_error() -> None:
     with pytest.raises(ParamcountError, match=r"code 1 has no token id \(expected 0 to 0\)"):
-        compute(Lookup("nearest", token_ids=(70,)), [[1.0]], weights=([[5.0], [1.0]],))
+        compute(NearestRow((70,)), [[1.0]], weights=([[5.0], [1.0]],))
 
 
 def test_a_second_table_continues_the_first() -> None:
     tables = ([[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]])
-    assert compute(Lookup("ids", n_tables=2), [2, 0, 1], weights=tables).tolist() == [[5, 6], [1, 2], [3, 4]]
+    assert compute(LookupContinued(), [2, 0, 1], weights=tables).tolist() == [[5, 6], [1, 2], [3, 4]]
     with pytest.raises(ParamcountError, match=r"unknown token id 3 \(expected 0 to 2\)"):
-        compute(Lookup("ids", n_tables=2), [3], weights=tables)
+        compute(LookupContinued(), [3], weights=tables)
 
 
 def test_what_is_stored_with_a_table_is_not_looked_up() -> None:
     """I-BERT's scale and 8-bit integers of the same table."""
     weights = ([[1.0, 2.0], [3.0, 4.0]], [0.5], [[2.0, 4.0], [6.0, 8.0]])
-    assert compute(Lookup("ids"), [1, 0], weights=weights).tolist() == [[3, 4], [1, 2]]
+    assert compute(Lookup(), [1, 0], weights=weights).tolist() == [[3, 4], [1, 2]]
     with pytest.raises(ParamcountError, match=r"unknown token id 2 \(expected 0 to 1\)"):
-        compute(Lookup("ids"), [2], weights=weights)
+        compute(Lookup(), [2], weights=weights)
 
 
 def test_channels_stand_in_the_place_of_tokens() -> None:
@@ -317,21 +322,21 @@ def test_a_grid_of_positions_is_interpolated() -> None:
     """A table of 3 × 3 stretched over 2 × 5 patches: the middle column is the middle one, its neighbours are halves."""
     table = np.arange(9.0).reshape(9, 1)
     places = [[i, j] for i in range(2) for j in range(5)]
-    found = compute(Lookup("places"), places, weights=(table,))
+    found = compute(GridLookup(), places, weights=(table,))
     assert found.ravel().tolist() == [0, 0.5, 1, 1.5, 2, 6, 6.5, 7, 7.5, 8]
 
 
 def test_columns_and_rows_have_tables_of_their_own() -> None:
     columns, rows = [[1.0], [2.0], [3.0]], [[10.0], [20.0], [30.0]]
     places = [[0, 2], [1, 0]]
-    assert compute(Lookup("columns, rows"), places, weights=([columns, rows],)).ravel().tolist() == [13, 21]
+    assert compute(PlaceTables(), places, weights=([columns, rows],)).ravel().tolist() == [13, 21]
     in_turns = np.stack((columns, rows), axis=1)
-    found = compute(Lookup("columns and rows in turns"), places, weights=(in_turns,))
+    found = compute(PlaceTables(in_turns=True), places, weights=(in_turns,))
     assert found.ravel().tolist() == [13, 21]
 
 
 def test_placeholders_are_looked_up_as_padding() -> None:
-    operation = Lookup(unknown_id=1, placeholders=(IMAGE_TOKEN, 2))
+    operation = LookupKnown(1, (IMAGE_TOKEN, 2))
     table = [[0.0], [10.0], [20.0]]
     assert compute(operation, [0, IMAGE_TOKEN, 2], weights=(table,)).ravel().tolist() == [0, 10, 10]
 
@@ -435,9 +440,9 @@ def test_a_grid_of_positions_is_interpolated_between_centres_of_squares() -> Non
     """Expected values: Keys' kernel with a = -0.75 at ±0.25 and ±0.75 of two rows, whose border continues."""
     table = [[0.0], [0.0], [8.0], [8.0]]  # two rows of two columns
     places = [[0, 0], [1, 0], [2, 0], [3, 0]]
-    bilinear = compute(Lookup("places", stretch="centres"), places, weights=(table,))
+    bilinear = compute(GridLookup("centres"), places, weights=(table,))
     assert bilinear.ravel().tolist() == [0, 2, 6, 8]
-    cubic = compute(Lookup("places", stretch="centres, cubic"), places, weights=(table,))
+    cubic = compute(GridLookup("centres, cubic"), places, weights=(table,))
     assert cubic.ravel().tolist() == [-0.84375, 1.8125, 6.1875, 8.84375]
 
 
@@ -450,7 +455,7 @@ def test_rows_that_are_merged_channel_by_channel() -> None:
 def test_a_grid_may_be_stretched_over_a_square_of_which_a_wide_image_is_a_part() -> None:
     """A grid of 2 × 2 over 4 × 4 patches, whose centres are at -1/4, 1/4, 3/4 and 5/4; the image has two rows."""
     places = [[row, column] for row in range(2) for column in range(4)]
-    lookup = Lookup("places", stretch="centres of a square")
+    lookup = GridLookup("centres of a square")
     found = compute(lookup, places, weights=([[[0.0], [1.0], [2.0], [3.0]]],), shape=(8, 1))
     assert found.ravel().tolist() == [0, 0.25, 0.75, 1, 0.5, 0.75, 1.25, 1.5]
 
@@ -459,7 +464,7 @@ def test_the_nearest_row_of_a_grid_is_looked_up() -> None:
     """Two rows and columns for four patches a side: each stands for two."""
     table = [[0.0], [1.0], [2.0], [3.0]]
     places = [[0, 0], [1, 1], [1, 2], [2, 1], [3, 3]]
-    assert compute(Lookup("places", stretch="nearest"), places, weights=(table,)).ravel().tolist() == [0, 0, 1, 2, 3]
+    assert compute(GridLookup("nearest"), places, weights=(table,)).ravel().tolist() == [0, 0, 1, 2, 3]
 
 
 def test_a_convolution_over_bands_has_bands_as_the_rows_of_its_kernel() -> None:
@@ -485,10 +490,10 @@ def test_a_grid_that_shrinks_may_be_averaged_and_one_that_grows_may_have_zeros_o
     quarter of the outer ones is outside.
     """
     rows = [[[0.0]], [[4.0]], [[8.0]], [[12.0]]]
-    averaged = compute(Lookup("places", stretch="centres, averaged"), [[0, 0], [1, 0]], weights=(rows,))
+    averaged = compute(GridLookup("centres, averaged"), [[0, 0], [1, 0]], weights=(rows,))
     assert averaged.ravel().tolist() == pytest.approx([5 / 1.75, 16 / 1.75])
     places = [[0, 0], [1, 0], [2, 0], [3, 0]]
-    padded = compute(Lookup("places", stretch="centres, zeros outside"), places, weights=([[[8.0]], [[8.0]]],))
+    padded = compute(GridLookup("centres, zeros outside"), places, weights=([[[8.0]], [[8.0]]],))
     assert padded.ravel().tolist() == [6, 8, 8, 6]
 
 

@@ -27,7 +27,8 @@ from paramcount.flow.operations.attention import Attention, ChooseTokens, Differ
 from paramcount.flow.operations.convolutions import Convolve, Shift
 from paramcount.flow.operations.elementwise import Activation
 from paramcount.flow.operations.images import Insert, Patches
-from paramcount.flow.operations.linear import HeadLinear, Linear, Lookup
+from paramcount.flow.operations.linear import HeadLinear, Linear
+from paramcount.flow.operations.lookups import LearnedRows, Lookup, LookupKnown, LookupPlaceholders, PositionLookup
 from paramcount.flow.operations.norms import BatchNorm, Norm, NormOfScaled, NormToFirst
 from paramcount.flow.operations.positions import Axes, Rope, Rotary
 from paramcount.flow.operations.recurrence import (
@@ -206,7 +207,7 @@ def linear(transposed: bool, x: Any, *weights: Any) -> Any:
 def test_a_lookup_reads_rows_by_id_or_by_position() -> None:
     table = [[0.0], [10.0], [20.0], [30.0]]
     assert compute(Lookup(), [2, 1], weights=(table,)).tolist() == [[20], [10]]
-    assert compute(Lookup("positions", 1), [2, 1], weights=(table,), past=1).tolist() == [[20], [30]]
+    assert compute(PositionLookup(1), [2, 1], weights=(table,), past=1).tolist() == [[20], [30]]
     with pytest.raises(ParamcountError, match=r"unknown token id 4 \(expected 0 to 3\)"):
         compute(Lookup(), [4], weights=(table,))
 
@@ -242,7 +243,7 @@ def test_rows_after_the_first_ones_are_those_that_the_other_input_has_none_for()
 
 def test_learned_rows_may_be_stored_with_a_batch_axis() -> None:
     table: Any = np.array([[[1.0, 2.0], [3.0, 4.0]]], np.float32)
-    assert Lookup("rows", n_rows=2).compute(None, [], [table], (2, 2)).tolist() == [[1, 2], [3, 4]]  # type: ignore[arg-type]
+    assert LearnedRows(2).compute(None, [], [table], (2, 2)).tolist() == [[1, 2], [3, 4]]  # type: ignore[arg-type]
 
 
 def make_attention(**parameters: Any) -> Array:
@@ -626,8 +627,8 @@ def test_a_part_of_each_token_is_that_of_the_layer_or_a_given_one() -> None:
 
 def test_a_table_may_have_a_row_for_ids_beyond_it() -> None:
     table = ([[5.0], [6.0]],)
-    assert compute(Lookup(unknown_id=0), [1, 7], weights=table).tolist() == [[6], [5]]
-    placeholders = Lookup(unknown_id=0, placeholders=(1, 7), placeholders_only=True)
+    assert compute(LookupKnown(0), [1, 7], weights=table).tolist() == [[6], [5]]
+    placeholders = LookupPlaceholders(0, (1, 7))
     assert compute(placeholders, [1, 7, 0], weights=table).tolist() == [[5], [5], [5]]
     with pytest.raises(ParamcountError, match="unknown token id 8"):
         compute(placeholders, [8], weights=table)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import paramcount as pc
-from paramcount.flow import Attention, Lookup
+from paramcount.flow import Attention, AxialLookup
 from tests.refusing import error_of
 from tests.test_images import compute
 
@@ -55,8 +55,8 @@ def test_a_token_sees_itself_only_if_it_sees_no_other() -> None:
 
 def test_positions_are_rows_and_columns_of_a_grid() -> None:
     """A grid of 2 × 3: the fifth position is in the second row and the second column."""
-    rows = compute(Lookup("rows of a grid", n_rows=3), np.zeros(5), weights=([[[7.0]], [[8.0]]],))
-    columns = compute(Lookup("columns of a grid", n_rows=3), np.zeros(5), weights=([[[1.0], [2.0], [3.0]]],))
+    rows = compute(AxialLookup("rows", 3), np.zeros(5), weights=([[[7.0]], [[8.0]]],))
+    columns = compute(AxialLookup("columns", 3), np.zeros(5), weights=([[[1.0], [2.0], [3.0]]],))
     assert rows.ravel().tolist() == [7, 7, 7, 8, 8]
     assert columns.ravel().tolist() == [1, 2, 3, 1, 2]
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import (
     Data,
-    Lookup,
+    LearnedRows,
     Patches,
     Unreachable,
     Weight,
@@ -229,7 +229,7 @@ class Florence2(Sizes):
         ]
         x = x + join(*found)
         frames = Weight("visual_temporal_embed.pos_idx_to_embed", "position", (p.n_frames, d), role="buffer")
-        x = x + expand_to_tokens(x, Data(Lookup("rows", n_rows=1), (), (1, d), (frames,)))
+        x = x + expand_to_tokens(x, Data(LearnedRows(1), (), (1, d), (frames,)))
         x = stack_rows(pool_text(x, "mean"), x, length="image")
         return layer_norm(linear(x, "image_projection", "projector", p.d_out), "image_proj_norm", 1e-5)
 

@@ -13,7 +13,7 @@ from paramcount.counting.sum_weights import list_weight_flows
 from paramcount.counting.tensors import iterate_names, list_unreachable
 from paramcount.errors import ParamcountError
 from paramcount.flow import Repeat, given
-from paramcount.flow.operations import Linear, Lookup
+from paramcount.flow.operations import Linear, TableLookup
 from paramcount.flow.walk import list_steps, locate_weight
 
 MODULES = ("linear", "convolution", "embedding")  # kinds of sites that are modules of the reference
@@ -234,7 +234,7 @@ def find_weights(count: Count, modules: Modules) -> tuple[dict[str, bool], set[s
                 names = [rename(new, count.sizes.reference_names) for new in name_in_reference(name, modules)]
                 if isinstance(data.operation, Linear):
                     linear |= dict.fromkeys(names, data.operation.transposed)
-                elif isinstance(data.operation, Lookup):
+                elif isinstance(data.operation, TableLookup):
                     tables.update(names, filter(None, (name_copy(table, copies) for table in names)))
     return linear, tables
 

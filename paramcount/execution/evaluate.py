@@ -14,7 +14,7 @@ from paramcount.execution.inputs import name_input
 from paramcount.execution.narrow import NarrowMatrix
 from paramcount.flow import Attention, Block, Body, Data, Experts, HiddenStates, Input, Layers, Repeat, Tuple, Weight
 from paramcount.flow.operation import Array, Operation, require
-from paramcount.flow.operations import Linear, Lookup, Select
+from paramcount.flow.operations import Linear, Select, TableLookup
 from paramcount.flow.walk import enter_body, list_steps, locate_weight
 
 
@@ -279,7 +279,7 @@ class Evaluation:
     def read_weight(self, weight: Weight, scope: Scope, operation: Operation) -> Array | NarrowMatrix:
         """A weight as stored; of one expert, if all experts are stored as one tensor."""
         name, expert = locate(weight, scope)
-        read = self.weights.read_matrix if isinstance(operation, (Linear, Lookup)) else self.weights.read
+        read = self.weights.read_matrix if isinstance(operation, (Linear, TableLookup)) else self.weights.read
         return read(name, tuple(int(n) for n in weight.shape), expert)
 
 

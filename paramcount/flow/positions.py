@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paramcount.flow.graph import Data
-from paramcount.flow.operations import Lookup
+from paramcount.flow.operations import AxialLookup, PositionLookup
 from paramcount.flow.walk import list_steps
 
 
@@ -14,10 +14,11 @@ def count_positions(out: Data) -> int | None:
     limits = []
     for data, *_ in list_steps(out):
         operation = data.operation
-        if isinstance(operation, Lookup) and data.inputs and data.inputs[0].shape[:1] == ("tokens",):
-            rows, first = data.weights[0].shape[0], operation.offset
-            if operation.index == "positions":
-                limits.append(rows - first if type(first) is int else rows)
-            elif operation.index == "rows of a grid":
-                limits.append(rows * operation.n_rows)
+        if not data.inputs or data.inputs[0].shape[:1] != ("tokens",):
+            continue
+        if isinstance(operation, PositionLookup):
+            rows = data.weights[0].shape[0]
+            limits.append(rows - operation.offset if type(operation.offset) is int else rows)
+        elif isinstance(operation, AxialLookup) and operation.axis == "rows":
+            limits.append(data.weights[0].shape[0] * operation.n_columns)
     return min(map(int, limits), default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from paramcount.flow import Attention, Body, Data, Fourier, Join, Layers, Lookup, Repeat, Size, list_steps
+from paramcount.flow import Attention, Body, Data, Fourier, Join, Layers, Repeat, Size, TableLookup, list_steps
 from paramcount.flow import multiply as product_of
 from paramcount.flow.caches import list_rows_in_front
 from paramcount.flow.operations.relations import BlockDistanceBuckets
@@ -233,7 +233,7 @@ class Shapes:
         if data in visited:  # what layers pass on leads back here
             return True
         visited = (*visited, data)
-        if isinstance(data.operation, Lookup) and data.inputs:
+        if isinstance(data.operation, TableLookup) and data.inputs:
             return self.is_equal_for_all_texts(data.inputs[0], visited)
         if data.operation.reads_only_lengths:
             return True

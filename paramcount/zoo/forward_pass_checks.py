@@ -18,6 +18,7 @@ from paramcount.flow import (
     Linear,
     Lookup,
     Norm,
+    PositionLookup,
     Split,
     given,
     list_steps,
@@ -33,7 +34,7 @@ TOLERANCE = 1e-5  # float32 rounding error; a changed token changes logits by ab
 
 # {intermediate result of the NumPy forward pass, without "h.{layer}.": the declared operation that computes it}
 OPERATIONS = {
-    "token embedding": Lookup, "position embedding": Lookup, "embedding": Add,
+    "token embedding": Lookup, "position embedding": PositionLookup, "embedding": Add,
     "norm 1": Norm, "qkv": Linear, "q": Split, "k": Split, "v": Split, "weighted values": Attention,
     "attention output": Linear, "after attention": Add,
     "norm 2": Norm, "mlp up": Linear, "gelu": Activation, "mlp down": Linear, "after mlp": Add,
