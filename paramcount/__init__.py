@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from paramcount.costs.memory import Memory
     from paramcount.costs.training import Training
     from paramcount.counting.count import Count
-    from paramcount.counting.tensors import Tensor
     from paramcount.drawing.parameter_map import ParameterMap
     from paramcount.drawing.shapes import Drawing
     from paramcount.errors import ConfigWarning, ParamcountError
     from paramcount.execution.run import Run
     from paramcount.explaining.explanation import Explanation
     from paramcount.explaining.why import Why
+    from paramcount.flow import TensorRow
     from paramcount.sweeping.size import Sizing
     from paramcount.sweeping.sweep import Sweep
     from paramcount.symbolic.polynomials import Polynomial
@@ -81,7 +81,7 @@ _TYPES = {
     "Sizing": "sweeping.size",
     "StoredCount": "checkpoints.contents",
     "Sweep": "sweeping.sweep",
-    "Tensor": "counting.tensors",
+    "TensorRow": "flow.walk",
     "Trace": "tracing.trace",
     "Training": "costs.training",
     "Verification": "checkpoints.verify",
@@ -89,7 +89,7 @@ _TYPES = {
 }
 __all__ = [
     "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Flops", "Lora", "Memory", "Model",
-    "ParamcountError", "ParameterMap", "Polynomial", "Run", "Sizing", "StoredCount", "Sweep", "Tensor", "Trace",
+    "ParamcountError", "ParameterMap", "Polynomial", "Run", "Sizing", "StoredCount", "Sweep", "TensorRow", "Trace",
     "Training", "Verification", "Why", "__version__", "audit", "compare", "count", "count_frame", "diff", "draw",
     "draw_map", "explain", "explore_page", "flops", "formula", "load", "lora", "memory", "plot", "query", "report",
     "run", "size", "stored_in", "sweep", "trace", "training", "verify", "what_if", "why", "zoo",

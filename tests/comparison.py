@@ -14,7 +14,8 @@ from typing import Any
 
 import paramcount.zoo as zoo
 from paramcount.counting.count import Count, count_sizes
-from paramcount.counting.tensors import Tensor, list_unreachable
+from paramcount.counting.tensors import list_unreachable
+from paramcount.flow import TensorRow
 from paramcount.sizes import build_as_reference
 
 REFERENCE = Path(__file__).parent / "data" / "reference.json"
@@ -36,10 +37,10 @@ def load_configs() -> dict[str, dict[str, Any]]:
     return {line["id"]: line["config"] for line in lines}
 
 
-def list_learned(count: Count) -> Iterator[Tensor]:
+def list_learned(count: Count) -> Iterator[TensorRow]:
     """The learned tensors of the model, tied ones once and unreachable ones too."""
     for tensor in (*count.tensors, *(tensor for tensor, _ in list_unreachable(count.sizes, count.head))):
-        if tensor.part != "mtp" and tensor.role == "parameter" and tensor.tied_to is None:
+        if tensor.kind in ("total", "unreachable"):
             yield tensor
 
 

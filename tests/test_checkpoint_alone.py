@@ -33,7 +33,7 @@ from paramcount.checkpoints.render_contents import format_shapes
 from paramcount.checkpoints.writers.gguf_names import list_gguf_tensors
 from paramcount.counting.components import COMPONENTS, locate_component
 from paramcount.counting.count import Count
-from paramcount.counting.tensors import Tensor
+from paramcount.flow import TensorRow
 from paramcount.zoo import count_model
 from tests.batches import in_batches
 from tests.comparison import expect_names, load_named_shapes, load_reference
@@ -161,7 +161,7 @@ def list_models() -> Iterator[tuple[str, Count]]:
         yield name, pc.count(expected["config"])
 
 
-def expect_component(tensor: Tensor) -> str:
+def expect_component(tensor: TensorRow) -> str:
     """A declared tensor's component (the first one of a fused tensor), or its role."""
     component = tensor.splits[0][0] if tensor.splits else tensor.component
     return locate_component(tensor.part, component)[0] if tensor.role == "parameter" else tensor.role

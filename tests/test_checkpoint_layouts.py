@@ -22,8 +22,8 @@ from paramcount.checkpoints.writers.layouts import (
     fuse_matrices,
     split_matrices,
 )
-from paramcount.counting.tensors import Tensor, iterate_names
-from paramcount.flow import Repeat
+from paramcount.counting.tensors import iterate_names
+from paramcount.flow import Repeat, TensorRow
 from paramcount.loading import load
 from tests.cases import load_cases as cases
 from tests.headers import load_saved
@@ -180,14 +180,12 @@ def test_a_router_with_another_name_matches_once() -> None:
     ]
 
 
-def make_tensor(name: str, *shape: int, splits: Sequence[int] = ()) -> Tensor:
+def make_tensor(name: str, *shape: int, splits: Sequence[int] = ()) -> TensorRow:
     layers = Repeat("layer", 2, 2, runs=((0, 2),))
-    return Tensor(
-        name, shape, "mlp", "decoder", "parameter", (layers,), tuple(("mlp", width) for width in splits), None
-    )
+    return TensorRow(name, shape, "mlp", "decoder", "parameter", (layers,), tuple(("mlp", width) for width in splits))
 
 
-def list_names(tensors: Sequence[Tensor]) -> list[str]:
+def list_names(tensors: Sequence[TensorRow]) -> list[str]:
     return [each.name for each in tensors]
 
 

@@ -18,7 +18,7 @@ import pytest
 import paramcount as pc
 from paramcount.counting.components import TOWERS
 from paramcount.counting.count import Count
-from paramcount.counting.tensors import Tensor
+from paramcount.flow import TensorRow
 
 TRUTH = sorted((Path(__file__).parent / "data" / "config_truth").glob("*.json"))
 
@@ -35,7 +35,7 @@ def count_shapes(count: Count, counts: str) -> Counter[str]:
     return found
 
 
-def split_experts(tensor: Tensor) -> list[tuple[str, int]]:
+def split_experts(tensor: TensorRow) -> list[tuple[str, int]]:
     """A tensor as it is, or the matrices of its experts, gate and up apart."""
     if not tensor.stacked and not any(repeat.axis == "expert" for repeat in tensor.repeats):
         return [("×".join(map(str, tensor.shape)), tensor.copies)]

@@ -24,7 +24,7 @@ from paramcount.explaining.glossary import FLAGS, MEANINGS
 from paramcount.explaining.heads import list_attentions, list_matrices
 from paramcount.explaining.layers import list_stacks
 from paramcount.explaining.lines import find_common_words
-from paramcount.explaining.pieces import evaluate, walk_model
+from paramcount.explaining.pieces import count_one, evaluate, walk_model
 from paramcount.explaining.render_text import render_latex, render_text
 from paramcount.sizes import Sizes, get_key, inner_configs
 from paramcount.sizes.fields import get_info
@@ -123,7 +123,7 @@ def test_a_page_fits_80_columns_except_for_tensor_names(id: str) -> None:
 def test_layers_and_weights_outside_layers_sum_to_the_total(id: str) -> None:
     loaded = load_case(id)
     found = walk_model(loaded.sizes, loaded.reading.head)
-    total = sum(found.evaluate(piece.one) for piece in found.pieces if piece.is_counted and piece.layer is None)
+    total = sum(found.evaluate(count_one(row)) for row in found.rows if row.is_counted and row.layer is None)
     for stack in list_stacks(found):
         for runs in stack.runs:
             one = pc.explain(loaded, layer=f"{stack.title}.{runs[0][0]}")
@@ -136,9 +136,9 @@ def test_the_name_of_a_stack_is_the_prefix_of_its_tensors(id: str) -> None:
     if not id.startswith(("inkling2", "diffusion_gemma", "diffusiongemma")):  # layers with tensors under other prefixes
         loaded = load_case(id)
         assert [
-            p.name
-            for p in walk_model(loaded.sizes, loaded.reading.head).pieces
-            if p.layer and not p.name.startswith(p.stack)
+            row.name
+            for row in walk_model(loaded.sizes, loaded.reading.head).rows
+            if row.layer and not row.name.startswith(row.stack)
         ] == []
 
 
@@ -149,19 +149,17 @@ def test_heads_and_shared_weights_sum_to_the_attention_of_a_layer(id: str) -> No
     found = walk_model(loaded.sizes, loaded.reading.head)
     every = list(list_attentions(loaded, found))
     for attention in every:
-        layer = [
-            piece
-            for piece in found.pieces
-            if (piece.stack, piece.layer) == (attention.stack, attention.layer) and piece.role == "parameter"
+        weights = [
+            row
+            for row in found.rows
+            if row.layer == attention.layer and row.role == "parameter"
+            if row.component.partition(".")[0] in ("qkv", "output_projection")
         ]
-        attention_pieces = [
-            piece for piece in layer if piece.component.partition(".")[0] in ("qkv", "output_projection")
-        ]
-        if any(piece.expert for piece in attention_pieces):
+        if any(row.expert for row in weights):
             with pytest.raises(pc.ParamcountError, match="experts"):
                 pc.explain(loaded, head=True)
             continue
-        attentions = [other for other in every if (other.stack, other.layer) == (attention.stack, attention.layer)]
+        attentions = [other for other in every if other.layer == attention.layer]
         matrices = {
             (builtins.id(matrix.weight), matrix.component): matrix
             for other in attentions
@@ -171,7 +169,7 @@ def test_heads_and_shared_weights_sum_to_the_attention_of_a_layer(id: str) -> No
             found.evaluate(matrix.per_head) * (1 if matrix.heads is None else found.evaluate(matrix.heads))
             for matrix in matrices.values()
         )
-        assert each == sum(found.evaluate(piece.one) for piece in attention_pieces)
+        assert each == sum(found.evaluate(count_one(row)) for row in weights)
 
 
 @decide_by(None)

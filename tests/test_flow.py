@@ -18,8 +18,8 @@ from paramcount.flow import (
     join,
     layers,
     linear,
+    list_rows,
     list_steps,
-    list_weights,
     lookup,
     norm,
     rms_norm,
@@ -30,12 +30,12 @@ from paramcount.symbolic.polynomials import make_symbols
 
 
 def weight_names(out: Data) -> list[str]:
-    return [held.name for held in list_weights(out)]
+    return [held.name for held in list_rows(out)]
 
 
 def test_an_input_width_is_read_off_the_data() -> None:
     out = linear(given("x", "tokens", 3, 4), "w", "mlp.up", 5, bias=True)
-    assert [held.weight.shape for held in list_weights(out)] == [(5, 12), (5,)]
+    assert [held.matrix for held in list_rows(out)] == [(5, 12), (5,)]
     assert out.shape == ("tokens", 5)
 
 
@@ -56,7 +56,7 @@ def test_a_gate_is_one_number_per_row() -> None:
 def test_a_fused_matrix_is_counted_under_each_of_its_components() -> None:
     q, k = fused(given("x", "tokens", 6), "qk", {"qkv.q": (2, 4), "qkv.k": 4}, bias=True, transposed=True)
     assert (q.shape, k.shape) == (("tokens", 2, 4), ("tokens", 4))
-    assert [held.weight.shape for held in list_weights(q)] == [(6, 12), (12,)]
+    assert [held.matrix for held in list_rows(q)] == [(6, 12), (12,)]
     assert (sum_parameters(q, "qkv.q"), sum_parameters(q, "qkv.k"), sum_parameters(q, "qkv"), sum_parameters(q)) == (
         56,
         28,
@@ -80,7 +80,7 @@ def test_kinds_that_recur_are_written_once_and_know_their_indices() -> None:
     x = given("x", "tokens", 4)
     kinds = [("a", 1), ("b", 1), ("b", 1), ("a", 2)]
     out = layers(x, "h.{layer}.", kinds, lambda kind, x: linear(x, kind, "mlp", 4), first=10)
-    repeats = {held.name: held.repeats[0] for held in list_weights(out)}
+    repeats = {held.name: held.repeats[0] for held in list_rows(out)}
     assert repeats["h.{layer}.a.weight"].indices == (10, 13, 14)
     assert repeats["h.{layer}.b.weight"].runs == ((11, 2),)
 
@@ -95,7 +95,7 @@ def test_a_body_that_uses_outside_data_without_reads_is_an_error() -> None:
     memory = linear(given("y", "rows", 4), "memory", "other", 4)
     out = layers(x, "h.", [("layer", 2)], lambda kind, x: Data("attend", (x, memory), x.shape))
     with pytest.raises(ParamcountError, match="from outside"):
-        list_weights(out)
+        list_rows(out)
     read = layers(x, "h.", [("layer", 2)], lambda kind, x, m: Data("attend", (x, m), x.shape), reads=(memory,))
     assert weight_names(read) == ["memory.weight"]
 
@@ -113,7 +113,7 @@ def test_a_second_use_of_a_block_is_tied_to_the_first() -> None:
     once = block(x, "a.", lambda x: linear(x, "w", "mlp", 4))
     twice = block(once, "b.", lambda x: linear(x, "w", "mlp", 4), tied_to="a.")
     assert sum_parameters(twice) == 16
-    assert [held.tied_to for held in list_weights(twice)] == [None, "a.w.weight"]
+    assert [held.tied_to for held in list_rows(twice)] == [None, "a.w.weight"]
 
 
 def test_layers_inside_a_second_use_are_tied_to_those_inside_the_first() -> None:
@@ -122,14 +122,14 @@ def test_layers_inside_a_second_use_are_tied_to_those_inside_the_first() -> None
 
     once = block(given("x", "tokens", 4), "a.", encode)
     twice = block(once, "b.", encode, tied_to="a.")
-    names = [(held.name, held.tied_to) for held in list_weights(twice)]
+    names = [(held.name, held.tied_to) for held in list_rows(twice)]
     assert names == [("a.h.{layer}.w.weight", None), ("b.h.{layer}.w.weight", "a.h.{layer}.w.weight")]
 
 
 def test_a_block_sets_the_part_of_all_its_weights() -> None:
     x = given("x", "tokens", 4)
     out = block(x, "tower.", lambda x: layers(x, "h.", [("layer", 3)], lambda kind, x: norm(x, "n")), part="vision")
-    assert [(held.name, held.part) for held in list_weights(out)] == [("tower.h.n.weight", "vision")]
+    assert [(held.name, held.part) for held in list_rows(out)] == [("tower.h.n.weight", "vision")]
 
 
 def test_active_experts_are_those_that_a_token_visits() -> None:
@@ -142,7 +142,7 @@ def test_a_weight_that_all_experts_share_is_counted_once() -> None:
     x = given("x", "tokens", 4)
     scores = linear(x, "gate", "router", 8)
     out = experts(x, scores, "e.", 8, 2, expert_under_a_norm, stacked=True, shared=("norm.weight",))
-    assert [(record.name, record.stored_shape) for record in list_weights(out)][1:] == [
+    assert [(record.name, record.shape) for record in list_rows(out)][1:] == [
         ("e.w.weight", (8, 4, 4)), ("e.norm.weight", (4,)),
     ]  # fmt: skip
     assert sum_parameters(out) == 4 * 8 + 8 * 4 * 4 + 4

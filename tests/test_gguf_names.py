@@ -21,7 +21,7 @@ from paramcount.checkpoints.writers.gguf_names import find_layout, get_gguf_name
 from paramcount.checkpoints.writers.gguf_tables import ROPE_FACTORS, WITHOUT_PADDING
 from paramcount.counting.components import TOWERS
 from paramcount.counting.count import Count
-from paramcount.counting.tensors import Tensor
+from paramcount.flow import TensorRow
 from paramcount.loading import load
 from paramcount.zoo import count_model
 from tests.batches import in_batches
@@ -201,7 +201,7 @@ def converter_name(name: str) -> str:
     return name
 
 
-def find_disagreements(tensors: list[Tensor], layout: str) -> Iterator[tuple[str, str | None, str | None]]:
+def find_disagreements(tensors: list[TensorRow], layout: str) -> Iterator[tuple[str, str | None, str | None]]:
     architecture = {name: key for key, name in gguf.MODEL_ARCH_NAMES.items()}[layout]
     kept = copy.deepcopy(TensorNameMap.block_mappings_cfg)  # which the names of Arctic change for all that come after
     table = gguf.get_tensor_name_map(architecture, 2)
@@ -317,7 +317,7 @@ def test_a_shape_is_taken_from_the_file_only_if_it_is_equivalent(
 ) -> None:
     model = count({"model_type": {"gemma3": "gemma3_text"}.get(architecture, architecture)})
     one = next(t for t in list_gguf_tensors(model.tensors, (), architecture, model) if t.name == tensor)
-    source = next(t for t in model.tensors if get_gguf_name(t.name, architecture) == tensor)._replace(shape=declared)
+    source = next(t for t in model.tensors if get_gguf_name(t.name, architecture) == tensor)._replace(matrix=declared)
     (found,) = list_gguf_tensors([source], {tensor: SimpleNamespace(shape=held)}, architecture, model)
     assert one.name == found.name and found.shape == (held if fits else declared)
 
@@ -325,7 +325,7 @@ def test_a_shape_is_taken_from_the_file_only_if_it_is_equivalent(
 # ---- nothing is lost
 
 
-def sum_values(tensors: Iterable[Tensor]) -> int:
+def sum_values(tensors: Iterable[TensorRow]) -> int:
     return sum(tensor.parameters for tensor in tensors if tensor.part != "mtp")
 
 

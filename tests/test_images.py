@@ -41,7 +41,7 @@ from paramcount.flow import (
     block,
     given,
     linear,
-    list_weights,
+    list_rows,
 )
 from paramcount.flow.operation import Array
 from paramcount.flow.operations.relations import ClassPatchDistances, PatchDistances
@@ -482,7 +482,7 @@ def test_a_block_renames_parts_of_the_names_of_its_weights() -> None:
 
     x = given("x", "tokens", 2)
     out = block(x, "", body, moved=("model.", ""), renamed=((".q_proj.", ".to_q."),))
-    assert [record.name for record in list_weights(out)] == ["layers.self_attn.to_q.weight"]
+    assert [record.name for record in list_rows(out)] == ["layers.self_attn.to_q.weight"]
 
 
 def test_a_grid_that_shrinks_may_be_averaged_and_one_that_grows_may_have_zeros_outside() -> None:

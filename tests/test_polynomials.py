@@ -23,7 +23,6 @@ from paramcount.counting.components import locate_component
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
 from paramcount.flow import sum_parameters
-from paramcount.flow.walk import count_copies
 from paramcount.symbolic.polynomials import Polynomial, decide_by, has_same_terms, make_symbols
 from tests.batches import in_batches
 from tests.printed import evaluate_latex, evaluate_text
@@ -406,11 +405,11 @@ def test_a_declaration_run_on_symbols_evaluates_to_the_count_of_its_entry(id: st
 def sum_component(out: flow.Data, component: str) -> Polynomial:
     """Parameters of a component of a count: those of an encoder of images or audio, or of a projector, are one."""
     total: Any = 0
-    for record in flow.list_weights(out):
-        if record.weight.role == "parameter" and record.tied_to is None:
-            copies, *_ = count_copies(record.repeats)
-            for name, elements in record.shares:
-                if locate_component(record.part, name)[0] == component:
+    for row in flow.list_rows(out):
+        if row.is_counted:
+            copies, *_ = row.multiplicity
+            for name, elements in row.shares:
+                if locate_component(row.part, name)[0] == component:
                     total += elements * copies
     return to_polynomial(total)
 

@@ -25,8 +25,8 @@ from paramcount.checkpoints.packed.quantised import Unpacked, unpack
 from paramcount.checkpoints.packed.unsupported import SIGNATURES
 from paramcount.counting.quantisation.packing import compute_bytes
 from paramcount.counting.quantisation.scales import SCHEMES, make_scales
-from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError
+from paramcount.flow import TensorRow
 from paramcount.formats.value_types import BITS, BLOCKS
 from paramcount.zoo import list_ids
 from tests.batches import in_batches
@@ -341,7 +341,7 @@ def test_separate_experts_and_fused_matrices_are_packed_like_any_matrix() -> Non
 # ---- FP8, FP4 and MXFP4
 
 
-def iterate_names(tensor: Tensor) -> list[str]:
+def iterate_names(tensor: TensorRow) -> list[str]:
     axes = [repeat.axis for repeat in tensor.repeats]
     return [
         tensor.name.format(**dict(zip(axes, map(str, indices))))

@@ -10,7 +10,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.counting.quantisation.scales import SCHEMES, Scheme, count_scales, get_scheme, make_scales
-from paramcount.counting.tensors import Tensor
+from paramcount.flow import TensorRow
 from tests.running import Runner
 
 DATA = Path(__file__).parent / "data"
@@ -24,7 +24,7 @@ def load_config(name: str) -> dict[str, Any]:
     return config
 
 
-def group_scales(count: pc.Count, scheme: Scheme) -> dict[str, Tensor]:
+def group_scales(count: pc.Count, scheme: Scheme) -> dict[str, TensorRow]:
     """{name of a tensor: its scales}"""
     return {tensor.name: found for tensor in count.tensors if (found := make_scales(tensor, scheme))}
 

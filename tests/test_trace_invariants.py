@@ -15,7 +15,7 @@ import paramcount.zoo as zoo
 from paramcount.api import load
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
-from paramcount.flow import list_weights
+from paramcount.flow import list_rows
 from paramcount.tracing.run import has_encoder_input, trace_model
 from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Shape, Step, Trace
@@ -202,7 +202,7 @@ def test_the_cache_after_a_text_is_the_cache_that_decoding_reads(id: str) -> Non
 def test_every_declared_weight_is_in_one_step(id: str) -> None:
     model = load_model(id)
     out, part = next(iter(list_flows(model.sizes, model.reading.head)))
-    declared = Counter(record.name for record in list_weights(out, part))
+    declared = Counter(record.name for record in list_rows(out, part))
     found = trace_once(model, TraceOptions(5))
     assert Counter(held.name for step in found.steps for held in step.weights) == declared
 

@@ -12,9 +12,9 @@ from paramcount.costs.activations import Activations
 from paramcount.costs.sharding import Shape
 from paramcount.costs.training import share_training
 from paramcount.costs.training_setup import Setup
-from paramcount.counting import Tensor
 from paramcount.counting.quantisation.packing import Packing
 from paramcount.counting.quantisation.storage import StoredTensor
+from paramcount.flow import TensorRow
 from tests.running import Runner
 
 # arXiv:2205.05198, table 3: heads, hidden size, layers; sequences of 2,048, vocabulary of 51,200
@@ -93,7 +93,7 @@ def test_the_first_pipeline_stage_keeps_as_many_micro_batches_as_there_are_stage
 @pytest.mark.parametrize(("billions", "stage"), ZERO)
 def test_weights_gradients_and_state_are_those_of_zero(billions: float, stage: int) -> None:
     n = int(billions * 10**9)
-    tensor = Tensor("w", (n,), "mlp.up", "decoder", "parameter", (), (), None)
+    tensor = TensorRow("w", (n,), "mlp.up", "decoder")
     row = StoredTensor(tensor, 1, Packing("plain", "BF16"), 2 * n)
     shape = Shape(n_layers=1, n_heads=1, n_kv_heads=1, n_experts=0)
     for gpus, printed in zip((1, 4, 16, 64, 256, 1024), ZERO[billions, stage], strict=True):

@@ -40,7 +40,7 @@ def test_total_plus_unreachable_is_everything_that_the_reference_allocates(case:
     count = pc.count(case["config"])
     assert count.total + sum(count.unreachable.values()) == case["numel"]
     tensors = expand_names(tensor for tensor, _ in list_unreachable(count.sizes, count.head))
-    found = {name.removeprefix(case["prefix"]): tensor.parameters // tensor.copies for name, tensor in tensors.items()}
+    found = {name.removeprefix(case["prefix"]): tensor.elements // tensor.copies for name, tensor in tensors.items()}
     assert found == case["unreachable"]
     assert set(count.unreachable_reasons) == set(count.unreachable)
 

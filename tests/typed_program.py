@@ -22,7 +22,7 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
     model: pc.Model = pc.load("gpt2-small")
     count: pc.Count = pc.count(model)
     deeper: pc.Model = pc.what_if("gpt2-small", n_layers=24)
-    tensors: list[pc.Tensor] = list(count.tensors)
+    tensors: list[pc.TensorRow] = list(count.tensors)
     explanation: pc.Explanation = pc.explain("gpt2-small", layer=0)
     difference: pc.Difference = pc.diff("gpt2-small", "gpt2-medium")
     audit: pc.Audit = pc.audit([{"model": "gpt2-small", "params": "124M"}])

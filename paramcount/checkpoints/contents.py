@@ -14,7 +14,6 @@ from paramcount.checkpoints.classify import classify_tensor
 from paramcount.checkpoints.findings import DUPLICATE
 from paramcount.checkpoints.folding import fold_names
 from paramcount.checkpoints.identify import Nearest, identify_models
-from paramcount.checkpoints.matching import split_by_component
 from paramcount.checkpoints.name_meanings import Meanings, read_meanings
 from paramcount.checkpoints.opening.sampling import have_same_samples
 from paramcount.checkpoints.packed.quantised import Unpacked, as_decimal, unpack
@@ -146,9 +145,7 @@ def label_by_declaration(comparison: Comparison) -> dict[str, str]:
     """{tensor: its component in the model (the first one of a fused tensor), or its class if it is not a parameter}"""
     matches, labels = comparison.matches, {}
     declared = dict(matches.matching) | dict(matches.by_shape)
-    components = {
-        tensor: locate_component(tensor.part, split_by_component(tensor)[0][0])[0] for tensor in declared.values()
-    }
+    components = {tensor: locate_component(tensor.part, tensor.shares[0][0])[0] for tensor in declared.values()}
     for name in comparison.content.tensors:
         finding = comparison.findings.get(name)
         labels[name] = finding.what if finding else components[declared[name]]

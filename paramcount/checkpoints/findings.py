@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, TypeAlias
 from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.checkpoints.classify import HARMLESS, NOT_COUNTED, UNKNOWN, classify_tensor
 from paramcount.checkpoints.folding import fold_names, strip_indices
-from paramcount.checkpoints.matching import Matches, expand_names, find_renamed, is_counted
+from paramcount.checkpoints.matching import Matches, expand_names, find_renamed
 from paramcount.checkpoints.opening.sampling import have_same_samples
 from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.counting.count import Count
-from paramcount.counting.tensors import Tensor, list_unreachable
+from paramcount.counting.tensors import list_unreachable
+from paramcount.flow import TensorRow
 
 # {copy: original} of the embedding that T5's encoder and decoder share, in older files.
 T5_COPIES = {"encoder.embed_tokens.weight": "shared.weight"}
@@ -145,16 +146,16 @@ def _find_extras(matches: Matches, checkpoint: Checkpoint, content: Unpacked) ->
     """Findings for tensors that match but are not in the total, and for those that belong to packed values."""
     for name, tensor in matches.matching.items():
         shape = content.tensors[name].shape
-        if tensor.tied_to and tensor.part != "mtp":
+        if tensor.kind == "tied":
             yield name, _check_copy(name, tensor, checkpoint, shape)
-        elif not is_counted(tensor):
+        elif not tensor.is_counted:
             label = "MTP layer" if tensor.part == "mtp" else describe_role(tensor)
             yield name, Finding("beside", label, tensor.shape, shape)
     for name, role in content.auxiliary.items():
         yield name, Finding("beside", role, None, checkpoint.tensors[name].shape)
 
 
-def _check_copy(name: str, tensor: Tensor, checkpoint: Checkpoint, shape: Shape | None) -> Finding:
+def _check_copy(name: str, tensor: TensorRow, checkpoint: Checkpoint, shape: Shape | None) -> Finding:
     """The finding for a tied tensor, whose values must equal those of the original."""
     original = str(tensor.tied_to)
     is_equal = None
@@ -167,13 +168,11 @@ def _check_copy(name: str, tensor: Tensor, checkpoint: Checkpoint, shape: Shape 
     return Finding("beside", DUPLICATE, tensor.shape, shape, note)
 
 
-def describe_role(tensor: Tensor) -> str:
+def describe_role(tensor: TensorRow) -> str:
     """The components of a tensor, or its role if it is not learned."""
     if tensor.role != "parameter":
         return tensor.role.replace("_", " ")
-    if not tensor.splits:
-        return tensor.component
-    return ", ".join(dict.fromkeys(component for component, _ in tensor.splits))
+    return ", ".join(dict.fromkeys(component for component, _ in tensor.shares))
 
 
 def sum_values(lines: Iterable[Line]) -> dict[str, int | None]:

@@ -20,8 +20,8 @@ from paramcount.checkpoints.packed.configs import read_quantization
 from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.counting.quantisation.configs import QuantizationScheme
 from paramcount.counting.quantisation.packing import FP8_BLOCK, Packing, compute_bytes
-from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError
+from paramcount.flow import TensorRow
 
 Shape: TypeAlias = tuple[int, ...]
 PackedKind: TypeAlias = tuple[Shape, tuple[str, ...]]  # shape, and last words of the names in the file
@@ -78,15 +78,15 @@ def explain_total_size(matches: Matches, content: Unpacked, checkpoint: Checkpoi
     raise ParamcountError(found, expected="1, 2, 4 or 8 bytes per value")
 
 
-def count_copies(tensors: Iterable[Tensor]) -> list[tuple[Tensor, int]]:
+def count_copies(tensors: Iterable[TensorRow]) -> list[tuple[TensorRow, int]]:
     """Each declared tensor with its number of copies."""
-    copies: dict[int, list[Tensor]] = {}
+    copies: dict[int, list[TensorRow]] = {}
     for tensor in tensors:
         copies.setdefault(id(tensor), []).append(tensor)
     return [(alike[0], len(alike)) for alike in copies.values()]
 
 
-def count_values(name: str, packed: Mapping[str, Tensor]) -> int | None:
+def count_values(name: str, packed: Mapping[str, TensorRow]) -> int | None:
     """Values of a tensor that the model does not have; None if its name does not say."""
     if name.endswith(SCALAR):
         return 1
@@ -94,7 +94,7 @@ def count_values(name: str, packed: Mapping[str, Tensor]) -> int | None:
     return weight.shape[-2] if weight and len(weight.shape) > 1 else None
 
 
-def enumerate_widths(plain: Sequence[tuple[Tensor, int]]) -> Iterator[tuple[int, tuple[OtherType, ...]]]:
+def enumerate_widths(plain: Sequence[tuple[TensorRow, int]]) -> Iterator[tuple[int, tuple[OtherType, ...]]]:
     """Bytes per value and the tensors of another type, the simplest combination first."""
     mixers = tuple({get_module(tensor) for tensor, _ in plain if tensor.component.startswith("mixer")})
     values_of_kind: Counter[str] = Counter()
@@ -112,12 +112,12 @@ def enumerate_widths(plain: Sequence[tuple[Tensor, int]]) -> Iterator[tuple[int,
                     yield width, (*other_types, OtherType(masks, Fraction(1)))
 
 
-def get_module(tensor: Tensor) -> str:
+def get_module(tensor: TensorRow) -> str:
     """The module of a tensor, without indices and with a dot at the end."""
     return strip_indices(tensor.name).rpartition(".")[0] + "."
 
 
-def classify_value_type(tensor: Tensor, mixers: tuple[str, ...]) -> str:
+def classify_value_type(tensor: TensorRow, mixers: tuple[str, ...]) -> str:
     """The kind of tensors that share a type with this one; empty for matrices.
 
     `mixers`: modules of state-space layers, whose vectors may have different types.

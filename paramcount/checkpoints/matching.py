@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from paramcount.counting.tensors import Tensor, iterate_names
+from paramcount.counting.tensors import iterate_names
 from paramcount.errors import ParamcountError
+from paramcount.flow import TensorRow
 
 if TYPE_CHECKING:
     from paramcount.checkpoints.packed.quantised import LogicalTensor
@@ -21,16 +22,16 @@ MOST_DECLARED = 1_000_000  # twice the limit for files
 class Matches:
     """The result for each tensor of the model and of the file."""
 
-    matching: Mapping[str, Tensor]  # the shape is as declared, or unknown in the file
-    wrong_shape: Mapping[str, Tensor]
-    missing: Mapping[str, Tensor]
-    optional: Mapping[str, Tensor]  # not in the file, and not required: tied copies, legacy buffers, omitted MTP layers
+    matching: Mapping[str, TensorRow]  # the shape is as declared, or unknown in the file
+    wrong_shape: Mapping[str, TensorRow]
+    missing: Mapping[str, TensorRow]
+    optional: Mapping[str, TensorRow]  # absent and not required: tied copies, legacy buffers, omitted MTP layers
     unexpected: tuple[str, ...]
     # Unfamiliar names in the file, each with a tensor of its shape.
-    by_shape: Mapping[str, Tensor] = field(default_factory=dict)
+    by_shape: Mapping[str, TensorRow] = field(default_factory=dict)
 
 
-def expand_names(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
+def expand_names(tensors: Iterable[TensorRow]) -> dict[str, TensorRow]:
     """{name in the file: tensor} for every layer and expert.
 
     >>> from paramcount.api import count
@@ -42,7 +43,7 @@ def expand_names(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
     tensors = list(tensors)
     if (n := sum(tensor.copies for tensor in tensors)) > MOST_DECLARED:
         raise ParamcountError(f"has {n:,} tensors", expected=f"at most {MOST_DECLARED:,}")
-    by_name: dict[str, Tensor] = {}
+    by_name: dict[str, TensorRow] = {}
     for tensor in tensors:
         for name in iterate_names(tensor.name, tensor.repeats):
             # If a name is declared twice, prefer the tensor that is not tied.
@@ -52,12 +53,12 @@ def expand_names(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
 
 
 def match_tensors(
-    declared: Mapping[str, Tensor], file_tensors: FileTensors, not_saved: tuple[str, ...] = ()
+    declared: Mapping[str, TensorRow], file_tensors: FileTensors, not_saved: tuple[str, ...] = ()
 ) -> Matches:
     """Match the declared tensors with the file's. `not_saved`: as in `Sizes`."""
-    matching: dict[str, Tensor] = {}
-    wrong_shape: dict[str, Tensor] = {}
-    absent: dict[str, Tensor] = {}
+    matching: dict[str, TensorRow] = {}
+    wrong_shape: dict[str, TensorRow] = {}
+    absent: dict[str, TensorRow] = {}
     for name, tensor in declared.items():
         if name not in file_tensors:
             absent[name] = tensor
@@ -74,7 +75,7 @@ def match_tensors(
     return match_by_shape(matches, file_tensors) if is_unfamiliar else matches
 
 
-def is_optional(tensor: Tensor, not_saved: tuple[str, ...] = (), *, has_mtp: bool) -> bool:
+def is_optional(tensor: TensorRow, not_saved: tuple[str, ...] = (), *, has_mtp: bool) -> bool:
     """Whether a file may omit a tensor. `has_mtp`: whether the file has MTP layers."""
     if tensor.tied_to is not None or tensor.role == "legacy_buffer":
         return True
@@ -86,8 +87,8 @@ def match_by_shape(matches: Matches, file_tensors: FileTensors) -> Matches:
     names_by_shape = defaultdict(list)
     for name in reversed(matches.unexpected):
         names_by_shape[file_tensors[name].shape].append(name)
-    missing: dict[str, Tensor] = {}
-    by_shape: dict[str, Tensor] = {}
+    missing: dict[str, TensorRow] = {}
+    by_shape: dict[str, TensorRow] = {}
     for name, tensor in matches.missing.items():
         if names_by_shape.get(tensor.shape):
             by_shape[names_by_shape[tensor.shape].pop()] = tensor
@@ -95,25 +96,6 @@ def match_by_shape(matches: Matches, file_tensors: FileTensors) -> Matches:
             missing[name] = tensor
     unexpected = tuple(name for name in matches.unexpected if name not in by_shape)
     return replace(matches, missing=missing, unexpected=unexpected, by_shape=by_shape)
-
-
-def is_counted(tensor: Tensor) -> bool:
-    """Whether a tensor's values are in the total."""
-    return tensor.role == "parameter" and tensor.tied_to is None and tensor.part != "mtp"
-
-
-def split_by_component(tensor: Tensor) -> Sequence[tuple[str, int]]:
-    """Values of each component in one copy of a tensor.
-
-    >>> from paramcount.api import count
-    >>> split_by_component(next(t for t in count("gpt2-small").tensors if t.name.endswith("c_attn.weight")))
-    [('qkv.q', 589824), ('qkv.k', 589824), ('qkv.v', 589824)]
-    """
-    n = tensor.elements // tensor.copies
-    if not tensor.splits:
-        return [(tensor.component, n)]
-    width = sum(width for _, width in tensor.splits)
-    return [(component, n // width * part) for component, part in tensor.splits]
 
 
 def find_renamed(matches: Matches, file_tensors: FileTensors) -> dict[str, str]:

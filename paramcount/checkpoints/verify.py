@@ -12,13 +12,13 @@ from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.checkpoints.findings import Finding, Line, collect_findings, fold_findings, sum_values
 from paramcount.checkpoints.folding import strip_indices
 from paramcount.checkpoints.index_sizes import explain_total_size
-from paramcount.checkpoints.matching import Matches, expand_names, is_counted, match_tensors, split_by_component
+from paramcount.checkpoints.matching import Matches, expand_names, match_tensors
 from paramcount.checkpoints.packed.quantised import Totals, Unpacked, unpack
 from paramcount.checkpoints.writers.layouts import apply_layout
 from paramcount.counting.components import COMPONENTS, locate_component
 from paramcount.counting.count import SCHEMA_VERSION, Count
-from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError, make_printable
+from paramcount.flow import TensorRow
 from paramcount.zoo import Model, count_model
 
 
@@ -100,7 +100,7 @@ class Comparison:
     checkpoint: Checkpoint
     count: Count
     content: Unpacked
-    tensors: Sequence[Tensor]  # of the model, as the checkpoint's writer names and shapes them
+    tensors: Sequence[TensorRow]  # of the model, as the checkpoint's writer names and shapes them
     matches: Matches
     findings: Mapping[str, Finding]  # {name: finding} for tensors that do not simply match
     notes: tuple[str, ...]
@@ -159,7 +159,9 @@ def build_verification(model: Model, comparison: Comparison) -> Verification:
     )
 
 
-def apply_writer_layout(checkpoint: Checkpoint, content: Unpacked, count: Count) -> tuple[Sequence[Tensor], list[str]]:
+def apply_writer_layout(
+    checkpoint: Checkpoint, content: Unpacked, count: Count
+) -> tuple[Sequence[TensorRow], list[str]]:
     """The model's tensors as this checkpoint's writer names and shapes them, and notes."""
     if checkpoint.format != "gguf":
         return apply_layout(count.tensors, content.tensors, count.sizes.transposable)
@@ -175,7 +177,7 @@ def apply_writer_layout(checkpoint: Checkpoint, content: Unpacked, count: Count)
     return tensors, notes + describe_dropped_padding(count.tensors, tensors)
 
 
-def sum_declared(tensors: Iterable[Tensor]) -> dict[str, int]:
+def sum_declared(tensors: Iterable[TensorRow]) -> dict[str, int]:
     """{component: parameters in the model}"""
     sums = dict.fromkeys(COMPONENTS, 0)
     for tensor in tensors:
@@ -193,16 +195,17 @@ def sum_matched(comparison: Comparison) -> dict[str, int]:
     for tensor, n in copies.items():
         add_components(sums, tensor, n)
     for name, tensor in matches.wrong_shape.items():
-        if is_counted(tensor):
+        if tensor.is_counted:
             sums[locate_component(tensor.part, tensor.component)[0]] += prod(file_tensors[name].shape or ())
     return sums
 
 
-def add_components(sums: dict[str, int], tensor: Tensor, copies: int) -> None:
+def add_components(sums: dict[str, int], tensor: TensorRow, copies: int) -> None:
     """Add the values of copies of a tensor to the sums of its components, if they are in the total."""
-    if is_counted(tensor):
-        for component, n in split_by_component(tensor):
-            sums[locate_component(tensor.part, component)[0]] += n * copies
+    if tensor.is_counted:
+        matrices = tensor.stacked.count if tensor.stacked else 1
+        for component, n in tensor.shares:
+            sums[locate_component(tensor.part, component)[0]] += n * matrices * copies
 
 
 def predict_bytes(comparison: Comparison) -> int | None:

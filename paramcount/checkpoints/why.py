@@ -12,12 +12,10 @@ from paramcount.checkpoints.checkpoint import Checkpoint, DtypeTotals, sum_dtype
 from paramcount.checkpoints.classify import UNKNOWN, get_display_name
 from paramcount.checkpoints.findings import BIAS_OF_PACKED
 from paramcount.checkpoints.folding import split_name
-from paramcount.checkpoints.matching import is_counted
 from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.checkpoints.verify import Comparison, Verification, build_verification, compare_tensors, sum_declared
 from paramcount.counting.arithmetic import format_arithmetic, format_sum
 from paramcount.counting.components import locate_component
-from paramcount.counting.tensors import Tensor
 from paramcount.explaining.causes import (
     BUFFERS,
     DUPLICATES,
@@ -33,7 +31,7 @@ from paramcount.explaining.causes import (
 )
 from paramcount.explaining.explanation import to_plain
 from paramcount.explaining.why import Account
-from paramcount.flow import Repeat
+from paramcount.flow import Repeat, TensorRow
 from paramcount.formats.value_types import BLOCKS
 from paramcount.zoo import Model
 
@@ -57,6 +55,14 @@ CAUSES_BY_CLASS = {
     BIAS_OF_PACKED: BIASES,
     "never read": UNREAD,
     "buffer": OTHERS,
+}
+CAUSES_BY_KIND = {  # {kind of a tensor that the total does not include: (cause, item)}
+    "tied": (COPIES, ""),
+    "buffer": (BUFFERS, ""),
+    "legacy_buffer": (LEGACY_BUFFERS, ""),
+    "mtp": (MTP_LAYER, OWN_TENSORS),
+    "mtp_buffer": (MTP_LAYER, BUFFERS),
+    "mtp_copy": (MTP_LAYER, DUPLICATES),
 }
 # Items that come before all others, in this order.
 ITEMS = ("", "as stored", "as expected", OWN_TENSORS, BUFFERS, DUPLICATES, MAIN_LAYERS, MTP_LAYERS)
@@ -207,13 +213,13 @@ def iterate_parts(comparison: Comparison) -> Iterator[Part]:
     """Every tensor that differs from the model's total, in the order of the model."""
     matches, file_tensors = comparison.matches, comparison.content.tensors
     for name, tensor in matches.missing.items():
-        if is_counted(tensor):
+        if tensor.is_counted:
             yield Part(MISSING, locate_component(tensor.part, tensor.component)[0], -1, name, tensor.shape)
     owners = {other: name for name, logical in file_tensors.items() for other in logical.file_names[1:]}
     declared = {**matches.matching, **matches.wrong_shape, **matches.by_shape}
     for name, tensor in declared.items():
         shape = file_tensors[name].shape
-        if not is_counted(tensor):
+        if not tensor.is_counted:
             yield Part(*classify_uncounted(tensor), 1, name, tensor.shape if shape is None else shape)
         elif name in matches.wrong_shape:
             yield Part(MISSHAPEN, "as stored", 1, name, shape)
@@ -229,18 +235,14 @@ def iterate_parts(comparison: Comparison) -> Iterator[Part]:
         yield Part(cause, finding.what if cause in CAUSES_WITH_NOTE else "", 1, name, file_tensors[name].shape)
 
 
-def classify_uncounted(tensor: Tensor) -> tuple[str, str]:
+def classify_uncounted(tensor: TensorRow) -> tuple[str, str]:
     """The cause and item of a declared tensor that is not included in the total."""
-    if tensor.part == "mtp":
-        if tensor.tied_to:
-            return MTP_LAYER, DUPLICATES
-        return MTP_LAYER, OWN_TENSORS if tensor.role == "parameter" else BUFFERS
-    if tensor.tied_to:
-        return TIED_HEAD if tensor.component == "lm_head" else COPIES, ""
-    return LEGACY_BUFFERS if tensor.role == "legacy_buffer" else BUFFERS, ""
+    if tensor.kind == "tied" and tensor.component == "lm_head":
+        return TIED_HEAD, ""
+    return CAUSES_BY_KIND[tensor.kind]
 
 
-def build_auxiliary_part(comparison: Comparison, name: str, tensor: Tensor | None) -> Part:
+def build_auxiliary_part(comparison: Comparison, name: str, tensor: TensorRow | None) -> Part:
     """A scale, zero point or other tensor that belongs to the packed values of `tensor`."""
     cause = CAUSES_BY_CLASS[comparison.content.auxiliary[name]]
     item = MTP_LAYERS if tensor and tensor.part == "mtp" else MAIN_LAYERS
@@ -278,7 +280,7 @@ def name_cause(comparison: Comparison, cause: str) -> str:
     """The display name of a cause: scales by their method, MTP layers with their number."""
     if cause == MTP_LAYER:
         matching = comparison.matches.matching.values()
-        return name_mtp_layers(tensor for tensor in matching if tensor.part == "mtp" and is_own(tensor))
+        return name_mtp_layers(tensor for tensor in matching if tensor.kind == "mtp")
     if cause == SCALES:
         return name_scales(comparison.content)
     return cause
@@ -296,10 +298,6 @@ def name_scales(content: Unpacked) -> str:
     return f"{scheme[0]} {SCALES}" if scheme else SCALES
 
 
-def is_own(tensor: Tensor) -> bool:
-    return tensor.role == "parameter" and not tensor.tied_to
-
-
 def format_parts(parts: Sequence[Part]) -> str:
     """The arithmetic of tensors; only their number if they have too many shapes."""
     if len({part.shape for part in parts}) > MOST_SHAPES:
@@ -307,7 +305,7 @@ def format_parts(parts: Sequence[Part]) -> str:
     return format_sum(rebuild_rows(parts))
 
 
-def rebuild_rows(parts: Iterable[Part]) -> Iterator[Tensor]:
+def rebuild_rows(parts: Iterable[Part]) -> Iterator[TensorRow]:
     """Tensors grouped by name without indices, as rows for the arithmetic."""
     kinds: dict[tuple[tuple[str, ...], Shape], list[tuple[int, ...]]] = {}
     for part in parts:
@@ -320,4 +318,4 @@ def rebuild_rows(parts: Iterable[Part]) -> Iterator[Tensor]:
         else:
             axes = [("layer", len(places))]
         repeats = tuple(Repeat(axis, n, n) for axis, n in axes if n > 1)
-        yield Tensor("#".join(words), shape, "", "", "", repeats, (), None)
+        yield TensorRow("#".join(words), shape, "", "", repeats=repeats)

@@ -7,14 +7,14 @@ from math import prod
 from typing import NamedTuple
 
 from paramcount.costs.reference_tensors import Modules, list_reference_tensors, name_in_reference, rename
-from paramcount.counting import Count, Tensor
+from paramcount.counting import Count
 from paramcount.counting.quantisation.storage import MatrixFacts, merge_facts
 from paramcount.counting.sum_weights import list_weight_flows
 from paramcount.counting.tensors import iterate_names, list_unreachable
 from paramcount.errors import ParamcountError
-from paramcount.flow import Repeat, given
+from paramcount.flow import Repeat, TensorRow, given
 from paramcount.flow.operations import Linear, TableLookup
-from paramcount.flow.walk import list_steps, locate_weight
+from paramcount.flow.walk import fold_weight, list_steps
 
 MODULES = ("linear", "convolution", "embedding")  # kinds of sites that are modules of the reference
 MOST_DECLARED = 1_000_000  # tensors of a model
@@ -89,7 +89,7 @@ def list_layers(count: Count) -> Layers:
     linear, tables = find_weights(count, facts.modules)
     sites: list[Site] = []
     parameters: list[Site] = []
-    experts: dict[tuple[object, ...], list[Tensor]] = {}
+    experts: dict[tuple[object, ...], list[TensorRow]] = {}
     tensors = list(list_all_tensors(count))
     if (n := sum(tensor.copies for tensor in tensors)) > MOST_DECLARED:
         raise ParamcountError(f"has {n:,} tensors", where=count.id, expected=f"at most {MOST_DECLARED:,}")
@@ -126,7 +126,7 @@ def list_modules(layers: Layers) -> dict[str, Site | None]:
     return modules
 
 
-def find_uses(tensors: Iterable[Tensor], blocks: Iterable[str]) -> dict[str, tuple[str, Repeat]]:
+def find_uses(tensors: Iterable[TensorRow], blocks: Iterable[str]) -> dict[str, tuple[str, Repeat]]:
     """{a block's first use, with a dot: the same with {layer}, and the layers of all its uses}."""
     names = tuple(f".{block}." for block in blocks)
     layers: dict[tuple[str, str], dict[int, None]] = {}
@@ -145,7 +145,7 @@ def find_uses(tensors: Iterable[Tensor], blocks: Iterable[str]) -> dict[str, tup
     }
 
 
-def spread_over_uses(tensor: Tensor, uses: Mapping[str, tuple[str, Repeat]]) -> Tensor:
+def spread_over_uses(tensor: TensorRow, uses: Mapping[str, tuple[str, Repeat]]) -> TensorRow:
     """The tensor in all uses of its block, if checkpoints have it only in the first one."""
     for first, (pattern, layers) in uses.items():
         if tensor.name.startswith(first):
@@ -166,9 +166,10 @@ def rename_facts(facts: MatrixFacts) -> MatrixFacts:
     )
 
 
-def list_all_tensors(count: Count) -> Iterator[Tensor]:
+def list_all_tensors(count: Count) -> Iterator[TensorRow]:
     """The parameters of all modules, those that are reused once, and those that no forward pass reads."""
-    tensors = [*list_reference_tensors(count), *(tensor for tensor, _ in list_unreachable(count.sizes, count.head))]
+    unread = (tensor._replace(role="parameter") for tensor, _ in list_unreachable(count.sizes, count.head))
+    tensors = [*list_reference_tensors(count), *unread]
     names = {tensor.name for tensor in tensors}
     copies = merge_facts(count.sizes).table_copies
     tables = [tensor for tensor in tensors if tensor.component == "embedding" and not tensor.tied_to]
@@ -195,7 +196,7 @@ def name_copy(table: str, copies: Mapping[str, str]) -> str:
     return next(found, "")
 
 
-def find_kind(tensor: Tensor, facts: MatrixFacts, linear: Container[str], tables: Container[str]) -> str:
+def find_kind(tensor: TensorRow, facts: MatrixFacts, linear: Container[str], tables: Container[str]) -> str:
     """The kind of site that a tensor is, empty if it is none."""
     name, component = tensor.name, tensor.component.partition(".")[0]
     is_matrix = name.endswith(".weight") and len(tensor.shape) == 2
@@ -213,7 +214,7 @@ def find_kind(tensor: Tensor, facts: MatrixFacts, linear: Container[str], tables
     return "experts" if is_expert else ""
 
 
-def find_stack(tensor: Tensor) -> tuple[object, ...]:
+def find_stack(tensor: TensorRow) -> tuple[object, ...]:
     """Equal for the experts' matrices that the reference stores as one parameter: those that read the hidden state."""
     layers = tuple(repeat for repeat in tensor.repeats if repeat.axis != "expert")
     if tensor.stacked:
@@ -230,7 +231,7 @@ def find_weights(count: Count, modules: Modules) -> tuple[dict[str, bool], set[s
     for out, part in (*list_weight_flows(count.sizes, count.head), *unreachable):
         for data, prefix, repeats, where in list_steps(out, part):
             for weight in data.weights[:1]:
-                name = locate_weight(weight, prefix, repeats, where).name
+                name = fold_weight(weight, prefix, repeats, where).name
                 names = [rename(new, count.sizes.reference_names) for new in name_in_reference(name, modules)]
                 if isinstance(data.operation, Linear):
                     linear |= dict.fromkeys(names, data.operation.transposed)
@@ -239,13 +240,13 @@ def find_weights(count: Count, modules: Modules) -> tuple[dict[str, bool], set[s
     return linear, tables
 
 
-def make_site(tensor: Tensor, kind: str, *, transposed: bool = False) -> Site:
+def make_site(tensor: TensorRow, kind: str, *, transposed: bool = False) -> Site:
     outputs, *inputs = reversed(tensor.shape) if transposed else tensor.shape
     name = tensor.name.removesuffix(".weight")
     return Site(name, tensor.component, kind, tensor.shape, prod(inputs), outputs, tensor.repeats, tensor.copies)
 
 
-def make_parameter(tensor: Tensor, kind: str) -> Site:
+def make_parameter(tensor: TensorRow, kind: str) -> Site:
     """A parameter with its full name. peft takes one of three dimensions for experts, whatever it is."""
     *several, outputs, inputs = (1, 1, *tensor.shape)[-max(2, len(tensor.shape)) :]
     return Site(
@@ -253,7 +254,7 @@ def make_parameter(tensor: Tensor, kind: str) -> Site:
     )
 
 
-def stack_experts(tensors: Sequence[Tensor], modules: Modules) -> Site:
+def stack_experts(tensors: Sequence[TensorRow], modules: Modules) -> Site:
     """One parameter of the reference: the matrices that a checkpoint stores as one, or one per expert."""
     first = tensors[0]
     rows = {tensor.name.removesuffix(".weight").rpartition(".")[2]: tensor.shape[0] for tensor in tensors}
@@ -275,7 +276,7 @@ def stack_experts(tensors: Sequence[Tensor], modules: Modules) -> Site:
     return Site(name, first.component, "experts", shape, inputs, outputs, layers, copies, n, tuple(rows))
 
 
-def list_module_names(tensors: Iterable[Tensor]) -> tuple[str, ...]:
+def list_module_names(tensors: Iterable[TensorRow]) -> tuple[str, ...]:
     """The last parts of the names of all modules with weights."""
     modules = [tensor.name.rpartition(".")[0] for tensor in tensors if tensor.part != "mtp"]
     return tuple(dict.fromkeys(module.rpartition(".")[2] for module in modules if module))

@@ -15,10 +15,11 @@ from paramcount.costs.adapter_sites import Site, list_all_tensors, list_layers, 
 from paramcount.costs.adapter_targets import ALL_LINEAR, Request, choose_sites, is_inside
 from paramcount.costs.devices import check_size
 from paramcount.costs.dtypes import PLAIN, PLAIN_LABELS
-from paramcount.counting import SCHEMA_VERSION, Tensor
+from paramcount.counting import SCHEMA_VERSION
 from paramcount.counting.quantisation.packing import Packing, compute_bytes
 from paramcount.counting.tensors import iterate_names
 from paramcount.errors import ParamcountError, describe_value, find_nearest, quote
+from paramcount.flow import TensorRow
 from paramcount.zoo import Model, count_model
 
 Method = Literal["lora", "rslora", "dora", "ia3", "vera"]
@@ -335,7 +336,7 @@ def count_projection(sites: Sequence[Site], rank: int) -> int:
     return rank * (max(site.inputs for site in sites) + max(site.outputs for site in sites))
 
 
-def find_owners(tensors: Iterable[Tensor]) -> dict[str, str]:
+def find_owners(tensors: Iterable[TensorRow]) -> dict[str, str]:
     """{tensor: its module}. A bias beside the decoder of an encoder's LM head is the decoder's in the reference."""
     owners = {tensor.name: tensor.name.rpartition(".")[0] for tensor in tensors}
     for tensor in tensors:
@@ -345,12 +346,12 @@ def find_owners(tensors: Iterable[Tensor]) -> dict[str, str]:
     return owners
 
 
-def find_saved(tensors: Sequence[Tensor], modules: Sequence[str]) -> list[TrainedModule]:
+def find_saved(tensors: Sequence[TensorRow], modules: Sequence[str]) -> list[TrainedModule]:
     """The modules that are trained as a whole, weights and biases; tied weights become one copy per module.
 
     Raises: ParamcountError if a name matches no module.
     """
-    found: dict[tuple[str, object], list[Tensor]] = {}
+    found: dict[tuple[str, object], list[TensorRow]] = {}
     matched = set()
     owners = find_owners(tensors)
     for tensor in tensors:
@@ -383,13 +384,13 @@ def find_saved(tensors: Sequence[Tensor], modules: Sequence[str]) -> list[Traine
 
 
 def find_biases(
-    tensors: Sequence[Tensor], bias: str, adapted: Container[str], saved: Container[str]
+    tensors: Sequence[TensorRow], bias: str, adapted: Container[str], saved: Container[str]
 ) -> Iterator[TrainedModule]:
     """The biases of the model that are trained as they are. `adapted`: full names of modules with an adapter."""
     owners = find_owners(tensors)
     for tensor in tensors if bias != "none" else ():
         module = owners[tensor.name]
-        is_bias = tensor.name.endswith(".bias") and tensor.parameters and tensor.part != "mtp"
+        is_bias = tensor.name.endswith(".bias") and tensor.is_counted
         if not is_bias or module in saved:
             continue
         copies = tensor.copies

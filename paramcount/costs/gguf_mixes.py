@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 from paramcount.checkpoints.writers.gguf_names import find_layout, list_gguf_tensors
 from paramcount.costs.dtypes import MIXES
-from paramcount.counting import Count, Tensor
+from paramcount.counting import Count
 from paramcount.counting.quantisation.packing import Packing, compute_bytes
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError
+from paramcount.flow import TensorRow
 from paramcount.flow.operations import Rope
 from paramcount.formats.value_types import BLOCKS
 
@@ -85,12 +86,10 @@ def list_mix(count: Count, mix: str, *, imatrix: bool = False) -> Iterator[Store
         expected = f"at most {MOST_LAYERS}, the most that llama.cpp loads"
         raise ParamcountError(f"has {n_layers:,} layers", where=count.id, expected=expected)
     tensors = [
-        tensor
-        for tensor in list_gguf_tensors(count.tensors, (), layout, count)
-        if tensor.part != "mtp" and not tensor.tied_to
+        tensor for tensor in list_gguf_tensors(count.tensors, (), layout, count) if tensor.kind in ("total", "buffer")
     ]
     facts = find_facts(count, tensors, mix, layout, imatrix=imatrix)
-    rows: dict[tuple[Tensor, str], int] = {}
+    rows: dict[tuple[TensorRow, str], int] = {}
     for tensor, type in choose_types(tensors, facts):
         rows[tensor, type] = rows.get((tensor, type), 0) + tensor.copies // count_layers(tensor)
     for (tensor, type), copies in rows.items():
@@ -110,11 +109,11 @@ def list_rope_tables(sizes: Any, architecture: str) -> Iterator[StoredTensor]:
         tables = {"rope_freqs": d // 2}
     packing = Packing("ggml", "F32")
     for name, n in tables.items():
-        tensor = Tensor(f"{name}.weight", (n,), "other", "decoder", "buffer", (), (), None)
+        tensor = TensorRow(f"{name}.weight", (n,), "other", "decoder", "buffer")
         yield StoredTensor(tensor, 1, packing, compute_bytes(tensor.shape, packing))
 
 
-def find_facts(count: Count, tensors: Sequence[Tensor], mix: str, layout: str, *, imatrix: bool) -> Facts:
+def find_facts(count: Count, tensors: Sequence[TensorRow], mix: str, layout: str, *, imatrix: bool) -> Facts:
     """What the rules know of a model."""
     sizes = getattr(count.sizes, "language", count.sizes)
     names = [(tensor.name, count_layers(tensor)) for tensor in tensors]
@@ -137,19 +136,19 @@ def find_facts(count: Count, tensors: Sequence[Tensor], mix: str, layout: str, *
     )
 
 
-def count_layers(tensor: Tensor) -> int:
+def count_layers(tensor: TensorRow) -> int:
     """In how many layers a tensor is; 1 if it is outside of any."""
     layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
     return sum(length for _, length in layer.runs) if layer else 1
 
 
-def list_layers(tensor: Tensor) -> tuple[int, ...]:
+def list_layers(tensor: TensorRow) -> tuple[int, ...]:
     """The layers that have a tensor; -1 if it is outside of any."""
     layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
     return layer.indices if layer else (-1,)
 
 
-def choose_types(tensors: Iterable[Tensor], facts: Facts) -> Iterator[tuple[Tensor, str]]:
+def choose_types(tensors: Iterable[TensorRow], facts: Facts) -> Iterator[tuple[TensorRow, str]]:
     """(tensor, type) for each layer, in llama.cpp's order: tensors outside of layers first, then by layer and name."""
     order = sorted(
         (
@@ -174,7 +173,7 @@ def choose_types(tensors: Iterable[Tensor], facts: Facts) -> Iterator[tuple[Tens
         yield tensor, find_fitting_type(type, tensor.shape[-1])
 
 
-def is_quantised(tensor: Tensor) -> bool:
+def is_quantised(tensor: TensorRow) -> bool:
     """Whether llama-quantize changes the type of a tensor."""
     name = tensor.name
     return len(tensor.shape) > 1 and name.endswith("weight") and not any(part in name for part in NEVER_QUANTISED)
@@ -198,7 +197,7 @@ def use_more_bits(i: int, n: int) -> bool:
     return i < n // 8 or i >= 7 * n // 8 or (i - n // 8) % 3 == 2
 
 
-def choose_type(name: str, tensor: Tensor, facts: Facts, index: int, layer: int) -> str:
+def choose_type(name: str, tensor: TensorRow, facts: Facts, index: int, layer: int) -> str:
     """The type of one tensor. `index`: among the tensors of its kind; `layer`: the same, or its block in a mixture."""
     mix, default = facts.mix, MIXES[facts.mix]
     if name == "output.weight" or (name == "token_embd.weight" and facts.is_tied):

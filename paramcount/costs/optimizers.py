@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import NamedTuple
 
-from paramcount.counting import Tensor
+from paramcount.flow import TensorRow
 
 BLOCK_8BIT = 256  # values that share a scale in an 8-bit state
 LEAST_8BIT = 4096  # values below which a tensor's state stays in FP32
@@ -24,36 +24,36 @@ class Optimizer(NamedTuple):
 
     label: str
     state: str  # in words
-    count_bytes: Callable[[Tensor, int], int]  # of one tensor, with values of so many bytes
+    count_bytes: Callable[[TensorRow, int], int]  # of one tensor, with values of so many bytes
 
 
-def count_adamw(tensor: Tensor, value_bytes: int) -> int:
+def count_adamw(tensor: TensorRow, value_bytes: int) -> int:
     return 2 * prod(tensor.shape) * value_bytes
 
 
-def count_adamw8bit(tensor: Tensor, value_bytes: int) -> int:
+def count_adamw8bit(tensor: TensorRow, value_bytes: int) -> int:
     """Small tensors keep FP32; of the others, every block has a scale in FP32 for each of the two states."""
     n = prod(tensor.shape)
     return 2 * 4 * n if n < LEAST_8BIT else 2 * (n + 4 * -(-n // BLOCK_8BIT))
 
 
-def count_sgd(tensor: Tensor, value_bytes: int) -> int:
+def count_sgd(tensor: TensorRow, value_bytes: int) -> int:
     return prod(tensor.shape) * value_bytes
 
 
-def count_adafactor(tensor: Tensor, value_bytes: int) -> int:
+def count_adafactor(tensor: TensorRow, value_bytes: int) -> int:
     """A vector keeps its variance; a matrix one value per row and one per column."""
     n = prod(tensor.shape)
     if len(tensor.shape) < 2:
         return n * value_bytes
-    *_, rows, columns = tensor.shape
-    return (n // columns + n // rows) * value_bytes
+    rows, columns = tensor.shape[-2:]
+    factors: int = n // columns + n // rows
+    return factors * value_bytes
 
 
-def count_muon(tensor: Tensor, value_bytes: int) -> int:
+def count_muon(tensor: TensorRow, value_bytes: int) -> int:
     """Momentum for the matrices of hidden layers; everything else has the state of AdamW."""
-    axes = len(tensor.shape) - (1 if tensor.stacked and not tensor.stacked.merged else 0)
-    is_hidden_matrix = axes == 2 and tensor.component.partition(".")[0] not in NOT_HIDDEN
+    is_hidden_matrix = len(tensor.matrix) == 2 and tensor.component.partition(".")[0] not in NOT_HIDDEN
     return (1 if is_hidden_matrix else 2) * prod(tensor.shape) * value_bytes
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from paramcount.counting import Count, Tensor
+from paramcount.counting import Count
 from paramcount.counting.quantisation.storage import merge_facts
+from paramcount.flow import TensorRow
 
 Modules = Mapping[str, tuple[str, ...]]  # see `Sizes.modules`
 
 
-def list_reference_tensors(count: Count) -> list[Tensor]:
+def list_reference_tensors(count: Count) -> list[TensorRow]:
     """The tensors of a model with the names and shapes that they have in the reference."""
     modules = merge_facts(count.sizes).modules
-    found: dict[tuple[object, ...], Tensor] = {}
+    found: dict[tuple[object, ...], TensorRow] = {}
     for tensor in count.tensors:
         for part in divide(tensor, modules):
             key = (part.name, part.repeats, part.tied_to, len(found) if part.name == tensor.name else "renamed")
@@ -21,21 +22,19 @@ def list_reference_tensors(count: Count) -> list[Tensor]:
     return list(found.values())
 
 
-def divide(tensor: Tensor, modules: Modules) -> Iterator[Tensor]:
+def divide(tensor: TensorRow, modules: Modules) -> Iterator[TensorRow]:
     """The tensor of each module that a tensor belongs to."""
     names = name_in_reference(tensor.name, modules)
-    splits = tensor.splits if len(names) > 1 else ((tensor.component, tensor.shape[0] if tensor.shape else 0),)
-    for name, (component, rows) in zip(names, splits, strict=True):
-        shape = (rows, *tensor.shape[1:]) if tensor.shape else ()
+    parts = tensor.share_shapes if len(names) > 1 else ((tensor.component, tensor.matrix),)
+    for name, (component, matrix) in zip(names, parts, strict=True):
         tied_to = name if tensor.tied_to == tensor.name else tensor.tied_to
-        yield tensor._replace(name=name, component=component, shape=shape, tied_to=tied_to)
+        splits = tensor.splits if len(names) == 1 else ()
+        yield tensor._replace(name=name, component=component, matrix=matrix, splits=splits, tied_to=tied_to)
 
 
-def fuse(tensor: Tensor, other: Tensor) -> Tensor:
+def fuse(tensor: TensorRow, other: TensorRow) -> TensorRow:
     """Both on top of each other, of each expert if they are stacked."""
-    *stack, rows = tensor.shape[: 1 + (tensor.stacked is not None)]
-    other_rows = other.shape[len(stack)]
-    return tensor._replace(shape=(*stack, rows + other_rows, *tensor.shape[len(stack) + 1 :]))
+    return tensor._replace(matrix=(tensor.matrix[0] + other.matrix[0], *tensor.matrix[1:]))
 
 
 def name_in_reference(name: str, modules: Modules) -> tuple[str, ...]:

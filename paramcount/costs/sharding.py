@@ -135,7 +135,7 @@ def share_weights(rows: Iterable[StoredTensor], shape: Shape, parallel: Parallel
     sums = [0] * parallel.pp
     for row in rows:
         size = divide(row, shape, parallel)
-        layer = next((repeat for repeat in row.tensor.repeats if repeat.axis == "layer"), None)
+        layer = row.tensor.layer
         if layer is None or row.tensor.part in ("encoder", "vision", "audio"):
             for stage in find_stages(row, shape, parallel.pp):
                 sums[stage] += size
@@ -165,9 +165,8 @@ def divide(row: StoredTensor, shape: Shape, parallel: Parallelism) -> int:
         return -(-row.bytes * per_device // shape.n_experts)
     if tp == 1 or is_replicated(component, row.tensor.part):
         return row.bytes
-    splits = row.tensor.splits or ((component, 1),)
-    whole = sum(size for _, size in splits)
-    shares = ((size * divide_heads(name, shape, tp)[0], divide_heads(name, shape, tp)[1]) for name, size in splits)
+    whole = sum(n for _, n in row.tensor.shares)
+    shares = ((n * divide_heads(name, shape, tp)[0], divide_heads(name, shape, tp)[1]) for name, n in row.tensor.shares)
     return sum(-(-row.bytes * numerator // (whole * denominator)) for numerator, denominator in shares)
 
 

@@ -135,7 +135,7 @@ def measure_training(model: Model, setup: Setup, device: Device | None = None) -
     if setup.source is None and has_encoder_input(model):
         setup = setup._replace(source=setup.context)
     stored = store_weights(count, parse_weight_format("bf16"))
-    rows = [row for row in stored if row.tensor.role == "parameter"]
+    rows = [row for row in stored if row.tensor.is_counted]
     out, part = next(iter(list_flows(model.sizes, model.reading.head)))
 
     def measure(setup: Setup) -> tuple[tuple[TrainingShare, ...], Activations]:

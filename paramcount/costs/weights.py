@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from paramcount.costs.dtypes import PLAIN_LABELS, WeightFormat
-from paramcount.counting import Count, Tensor
+from paramcount.counting import Count
 from paramcount.counting.components import TOWERS, locate_component
 from paramcount.counting.quantisation.storage import StoredTensor, list_stored
 from paramcount.errors import ParamcountError, join_words
+from paramcount.flow import TensorRow
 
 STACKING = ("", "fp8", "mxfp8")  # methods that pack experts in one tensor; "": a format that no config names
 
@@ -23,13 +24,9 @@ class WeightGroup(NamedTuple):
     bytes: int  # scales and zero points included
 
 
-def list_loaded(count: Count) -> list[Tensor]:
+def list_loaded(count: Count) -> list[TensorRow]:
     """The tensors that inference loads: parameters once each and buffers, without MTP layers."""
-    return [
-        tensor
-        for tensor in count.tensors
-        if tensor.part != "mtp" and not tensor.tied_to and tensor.role != "legacy_buffer"
-    ]
+    return [tensor for tensor in count.tensors if tensor.kind in ("total", "buffer")]
 
 
 def store_weights(
@@ -52,7 +49,7 @@ def store_weights(
     return stored
 
 
-def list_rows(count: Count, tensors: list[Tensor], format: WeightFormat) -> Iterator[StoredTensor]:
+def list_rows(count: Count, tensors: list[TensorRow], format: WeightFormat) -> Iterator[StoredTensor]:
     """How the tensors are stored in one format."""
     if format.mix:
         from paramcount.costs.gguf_mixes import list_mix
@@ -66,7 +63,7 @@ def list_rows(count: Count, tensors: list[Tensor], format: WeightFormat) -> Iter
         yield from list_stored(count.sizes, [tensor], plan, hypothetical=True)
 
 
-def find_component(tensor: Tensor) -> str:
+def find_component(tensor: TensorRow) -> str:
     """The component of the overview that a tensor belongs to; of a fused matrix the first."""
     return locate_component(tensor.part, tensor.component)[0]
 
@@ -75,7 +72,7 @@ def group_weights(stored: Iterable[StoredTensor]) -> tuple[WeightGroup, ...]:
     """The same, summed by component and format; buffers are not weights."""
     sums: dict[tuple[str, str], list[int]] = {}
     for row in stored:
-        if row.tensor.role == "parameter":
+        if row.tensor.is_counted:
             sums_of_group = sums.setdefault((find_component(row.tensor), row.packing.format), [0, 0])
             sums_of_group[0] += row.values
             sums_of_group[1] += row.bytes
@@ -97,7 +94,7 @@ def sum_weights(stored: Iterable[StoredTensor], format: WeightFormat) -> int:
 
 def sum_buffers(stored: Iterable[StoredTensor]) -> int:
     """Bytes of the persisted buffers, such as routing biases."""
-    return sum(row.bytes for row in stored if row.tensor.role != "parameter")
+    return sum(row.bytes for row in stored if not row.tensor.is_counted)
 
 
 def list_storage_notes(stored: Sequence[StoredTensor], format: WeightFormat) -> list[str]:

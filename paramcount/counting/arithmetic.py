@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from paramcount.counting.components import qualify_component
 from paramcount.counting.count import Count
-from paramcount.counting.tensors import Tensor
-from paramcount.flow import multiply
+from paramcount.flow import TensorRow, multiply
 
 MANY_TENSORS = ("vision", "audio")  # their arithmetic would fill a page; see `count.details`
 Term = tuple[tuple[int, ...], tuple[int, ...]]  # (numbers of experts, shape)
@@ -20,36 +19,33 @@ def format_arithmetic(count: Count) -> dict[str, str]:
     >>> format_arithmetic(count("gpt2-small"))["qkv"]
     '12 × (768 × 2,304 + 2,304)'
     """
-    rows: dict[str, list[Tensor]] = {}
+    rows: dict[str, list[TensorRow]] = {}
     for tensor in count.tensors:
-        if tensor.role == "parameter" and tensor.part != "mtp":
+        if tensor.kind in ("total", "tied"):
             name = qualify_component(tensor.part, tensor.component).partition(".")[0]
             rows.setdefault(name, []).append(tensor)
     texts = {}
     for name, tensors in rows.items():
-        if not any(tensor.parameters for tensor in tensors):
+        if not any(tensor.is_counted for tensor in tensors):
             texts[name] = f"tied to {_find_component(tensors[0].tied_to, count.tensors)}"
         elif name in MANY_TENSORS:
             texts[name] = f"{sum(t.copies for t in tensors):,} tensors"
         else:
-            texts[name] = format_sum(t for t in tensors if t.parameters)
+            texts[name] = format_sum(t for t in tensors if t.is_counted)
     return texts
 
 
-def _find_component(name: str | None, tensors: Iterable[Tensor]) -> str:
+def _find_component(name: str | None, tensors: Iterable[TensorRow]) -> str:
     return next((t.component for t in tensors if t.name == name), str(name))
 
 
-def format_sum(tensors: Iterable[Tensor]) -> str:
+def format_sum(tensors: Iterable[TensorRow]) -> str:
     """The elements of these tensors as a sum. Tensors with the same number of copies share brackets."""
     layers: dict[tuple[str, Term], int] = {}  # copies of each tensor over all kinds of layers
     for tensor in tensors:
         stacked = (tensor.stacked.count,) if tensor.stacked else ()
         experts = (*(r.count for r in tensor.repeats if r.axis != "layer"), *stacked)
-        shape = tensor.shape[len(stacked) :]
-        if tensor.stacked and tensor.stacked.merged:
-            shape = (tensor.shape[0] // tensor.stacked.count, *shape)
-        key = (tensor.name, (experts, shape))
+        key = (tensor.name, (experts, tensor.matrix))
         layers[key] = layers.get(key, 0) + multiply(r.count for r in tensor.repeats if r.axis == "layer")
     brackets: dict[int, dict[Term, list[Term]]] = {}  # {copies: {term with sorted axes: equal terms}}
     for (_, (experts, shape)), copies in layers.items():

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from paramcount.counting.components import COMPONENTS, PARTS, TABLES, TOWERS
 from paramcount.counting.sum_weights import Sums, cached_sums, sum_weights
-from paramcount.counting.tensors import Tensor, list_tensors, list_unreachable
+from paramcount.counting.tensors import list_tensors, list_unreachable
 from paramcount.errors import ParamcountError
+from paramcount.flow import TensorRow
 from paramcount.sizes import build_as_reference
 
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ class Count:
         """The parameters of the released files that the reference does not build: it ties them to others."""
         if self.reference_total == self.total:
             return ()
-        built = {tensor.name for tensor in list_tensors(build_as_reference(self.sizes), self.head) if tensor.parameters}
-        return tuple(tensor.name for tensor in self.tensors if tensor.parameters and tensor.name not in built)
+        built = {tensor.name for tensor in list_tensors(build_as_reference(self.sizes), self.head) if tensor.is_counted}
+        return tuple(tensor.name for tensor in self.tensors if tensor.is_counted and tensor.name not in built)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -161,7 +162,7 @@ class Count:
             return None, (f"stored bytes are unknown: quantization_config {error}",)
 
     @cached_property
-    def tensors(self) -> tuple[Tensor, ...]:
+    def tensors(self) -> tuple[TensorRow, ...]:
         """The tensors of the reference implementation, and those of its MTP layers (part "mtp")."""
         return tuple(list_tensors(self.sizes, self.head)) if self.sizes is not None else ()
 
@@ -183,7 +184,7 @@ class Count:
         found: dict[str, tuple[int, str]] = {}
         for tensor, reason in unreachable:  # layers of several kinds may have tensors of the same name
             n, _ = found.get(tensor.name, (0, ""))
-            found[tensor.name] = (n + tensor.parameters, reason)
+            found[tensor.name] = (n + tensor.elements, reason)
         return found
 
     def _repr_html_(self) -> str:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.counting.components import locate_component
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Repeat, Size, given, list_steps, list_weights
+from paramcount.flow import Data, Size, given, list_rows, list_steps
 from paramcount.flow.operations import Attention, ChooseTokens
-from paramcount.flow.walk import count_copies
 from paramcount.sizes import Sizes, inner_configs
 
 if TYPE_CHECKING:
@@ -79,28 +78,22 @@ def sum_weights(sizes: Sizes, head: bool) -> Sums:
     sums: dict[tuple[str, str], list[Size]] = {}
     excluded: dict[str, Size] = dict.fromkeys(EXCLUDED, 0)
     tied = False
-    repeats: tuple[Repeat, ...] | None = None
     active_slack: Size = 0
     for out, flow_part in list_weight_flows(sizes, head):
-        for record in list_weights(out, flow_part):
-            weight = record.weight
-            if record.repeats is not repeats:  # consecutive weights usually share their repeats
-                repeats = record.repeats
-                copies, active, min_active = count_copies(repeats)
-            if record.part == "mtp":
-                kind = "mtp_copy" if record.tied_to else "mtp" if weight.role == "parameter" else "mtp_buffer"
-                excluded[kind] += prod(weight.shape) * copies
-            elif record.tied_to is not None:
-                tied = tied or weight.component == "lm_head"
-            elif weight.role != "parameter":
-                excluded[weight.role] += prod(weight.shape) * copies
-            else:
-                if active is not min_active:
-                    active_slack += prod(weight.shape) * (active - min_active)
-                for component, elements in record.shares:
-                    pair = sums.setdefault((record.part, component), [0, 0])
+        for row in list_rows(out, flow_part):
+            copies, active, least = row.multiplicity
+            kind = row.kind
+            if kind == "total":
+                if active is not least:
+                    active_slack += prod(row.matrix) * (active - least)
+                for component, elements in row.shares:
+                    pair = sums.setdefault((row.part, component), [0, 0])
                     pair[0] += elements * copies
                     pair[1] += elements * active
+            elif kind == "tied":
+                tied = tied or row.component == "lm_head"
+            else:
+                excluded[kind] += prod(row.matrix) * copies
     return group_sums(sums, excluded, tied, active_slack)
 
 

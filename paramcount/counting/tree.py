@@ -14,7 +14,7 @@ from paramcount.output.ranges import format_ranges
 
 if TYPE_CHECKING:
     from paramcount.counting.count import Count
-    from paramcount.counting.tensors import Tensor
+    from paramcount.flow import TensorRow
 
 MAX_RANGES = 3  # of layer indices in a label
 
@@ -60,21 +60,19 @@ def group_tensors(count: Count) -> TensorGroup:
     >>> [(group.label, group.count, group.parameters) for group in tree.children[0].children]
     [('embedding', 1, 38597376), ('position', 1, 786432), ('layers 0–11', 12, 85054464), ('norm', 1, 1536)]
     """
-    leaves = [make_leaf(tensor) for tensor in count.tensors if tensor.parameters and tensor.part != "mtp"]
+    leaves = [make_leaf(tensor) for tensor in count.tensors if tensor.is_counted]
     return TensorGroup("model", count.id, "", 1, 1, (), count.total, tuple(group_leaves(leaves, 0)))
 
 
-def make_leaf(tensor: Tensor) -> Leaf:
+def make_leaf(tensor: TensorRow) -> Leaf:
     """A tensor below its part, layers, component and experts; stacked experts are one matrix each."""
-    details = {locate_component(tensor.part, name) for name, _ in tensor.splits or ((tensor.component, 0),)}
+    details = {locate_component(tensor.part, name) for name, _ in tensor.shares}
     component, detail = min(details)
-    shape = tensor.shape
     experts = [repeat for repeat in tensor.repeats if repeat.axis == "expert"]
     others = [repeat for repeat in tensor.repeats if repeat.axis not in ("layer", "expert")]
     count, active = prod(repeat.count for repeat in others), prod(repeat.active for repeat in others)
-    if stacked := tensor.stacked:
-        experts.append(stacked)
-        shape = (shape[0] // stacked.count, *shape[1:]) if stacked.merged else shape[1:]
+    if tensor.stacked:
+        experts.append(tensor.stacked)
     levels = (
         ("part", tensor.part, "", 1, 1, ""),
         *(make_layers_level(tensor.name, repeat) for repeat in tensor.repeats if repeat.axis == "layer"),
@@ -82,7 +80,9 @@ def make_leaf(tensor: Tensor) -> Leaf:
         *(("experts", "experts", component, repeat.count, repeat.active, "") for repeat in experts),
     )
     own_component = detail if len(details) == 1 else component
-    return Leaf(levels, TensorGroup("tensor", tensor.name, own_component, count, active, shape, tensor.parameters))
+    return Leaf(
+        levels, TensorGroup("tensor", tensor.name, own_component, count, active, tensor.matrix, tensor.parameters)
+    )
 
 
 def make_layers_level(name: str, layers: Repeat) -> Level:

@@ -15,7 +15,7 @@ from paramcount.execution.narrow import NarrowMatrix
 from paramcount.flow import Attention, Block, Body, Data, Experts, HiddenStates, Input, Layers, Repeat, Tuple, Weight
 from paramcount.flow.operation import Array, Operation, require
 from paramcount.flow.operations import Linear, Select, TableLookup
-from paramcount.flow.walk import enter_body, list_steps, locate_weight
+from paramcount.flow.walk import enter_body, fold_weight, list_steps
 
 
 class Weights(Protocol):
@@ -317,15 +317,15 @@ def find_kept(out: Data) -> set[int]:
 
 def locate(weight: Weight, scope: Scope) -> tuple[str, int | None]:
     """(tensor name in the checkpoint, index of the expert in it if all experts are stored as one tensor)."""
-    record = locate_weight(weight, scope.prefix, scope.repeats, scope.part)
+    row = fold_weight(weight, scope.prefix, scope.repeats, scope.part)
     expert, places = None, []
     repeats = (repeat for repeat in scope.repeats if repeat.axis != "use")
     for repeat, index in zip(repeats, scope.indices, strict=True):
-        if repeat is record.stacked:
+        if repeat is row.stacked:
             expert = index - int(repeat.runs[0][0])
         else:
             places.append((repeat.axis, index))
-    return fill_indices(record.tied_to or record.name, places), expert
+    return fill_indices(row.tied_to or row.name, places), expert
 
 
 def fill_indices(name: str, places: Sequence[tuple[str, int]]) -> str:

@@ -19,7 +19,7 @@ from paramcount.execution.weights import StoredWeights, open_weights
 from paramcount.flow import Attention, Data, Fourier
 from paramcount.flow.operation import Array, Unknown
 from paramcount.flow.positions import count_positions
-from paramcount.flow.walk import list_steps, list_weights
+from paramcount.flow.walk import list_rows, list_steps
 from paramcount.formats.files import expand_home, read_text
 from paramcount.formats.strict_json import parse_json
 from paramcount.sizes import Sizes
@@ -241,11 +241,10 @@ def check_operations(out: Data, where: str) -> None:
 def list_reads(out: Data, part: str) -> Iterator[tuple[str, tuple[int, ...], int | None]]:
     """(name, shape, index of an expert) of every weight that a pass reads; of stacked experts only the first."""
     seen: set[str] = set()
-    for record in list_weights(out, part):
-        name, shape = record.tied_to or record.name, tuple(int(n) for n in record.weight.shape)
-        repeats = [repeat for repeat in record.repeats if repeat.axis != "use" and repeat is not record.stacked]
-        for indices in product(*(repeat.indices for repeat in repeats)):
-            full = fill_indices(name, [(repeat.axis, index) for repeat, index in zip(repeats, indices)])
+    for row in list_rows(out, part):
+        name, shape = row.tied_to or row.name, tuple(int(n) for n in row.matrix)
+        for indices in product(*(repeat.indices for repeat in row.repeats)):
+            full = fill_indices(name, [(repeat.axis, index) for repeat, index in zip(row.repeats, indices)])
             if full not in seen and 0 not in shape:
                 seen.add(full)
-                yield full, shape, 0 if record.stacked else None
+                yield full, shape, 0 if row.stacked else None

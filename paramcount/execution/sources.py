@@ -15,7 +15,7 @@ from paramcount.checkpoints.writers.layouts import (
     strip_wrappers,
     use_copies,
 )
-from paramcount.counting.tensors import Tensor
+from paramcount.flow import TensorRow
 
 Shape: TypeAlias = tuple[int, ...]
 Layout: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]  # (fused module, the modules that it consists of)
@@ -29,7 +29,7 @@ class Source(NamedTuple):
     is_stacked: bool = False  # whether the last index of the declared name is one of the experts in the tensor
 
 
-def find_sources(tensors: Sequence[Tensor], file_names: Collection[str]) -> dict[str, Source]:
+def find_sources(tensors: Sequence[TensorRow], file_names: Collection[str]) -> dict[str, Source]:
     """{name of a declared tensor, with {} for each index: where it is}. Those that are nowhere are left out."""
     stored = {strip_indices(name) for name in file_names}
     bare = {strip_wrappers(name): name for name in stored}  # a wrapper around a module adds words
@@ -47,7 +47,7 @@ def find_sources(tensors: Sequence[Tensor], file_names: Collection[str]) -> dict
     return sources
 
 
-def find_source(tensor: Tensor, tensors: Sequence[Tensor], names: Collection[str]) -> Source | None:
+def find_source(tensor: TensorRow, tensors: Sequence[TensorRow], names: Collection[str]) -> Source | None:
     """Where a tensor is, whose name is already the file's if the file has it alone."""
     name = strip_indices(tensor.name)
     if name in names:
@@ -77,8 +77,8 @@ def name_as_mlx(name: str) -> str:
 
 
 def find_fused(
-    tensor: Tensor,
-    tensors: Sequence[Tensor],
+    tensor: TensorRow,
+    tensors: Sequence[TensorRow],
     whole: str,
     parts: Sequence[str],
     names: Collection[str],
@@ -102,7 +102,7 @@ def find_fused(
     return Source((name,), None if len(parts) == 1 else (first, first + widths[leaf]))
 
 
-def find_parts(tensor: Tensor, names: Collection[str]) -> Source | None:
+def find_parts(tensor: TensorRow, names: Collection[str]) -> Source | None:
     """The tensors that a fused one consists of; those of each expert, if experts are declared as one tensor."""
     _, leaf, _ = split_module(tensor.name)
     for whole, parts in (*FUSED, *STACKED_EXPERTS):

@@ -12,11 +12,11 @@ import numpy as np
 from paramcount.checkpoints.checkpoint import Checkpoint, FileTensor
 from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.packed.quantised import unpack
-from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError, format_shape, join_words, make_printable
 from paramcount.execution.narrow import DTYPES as NARROW
 from paramcount.execution.narrow import NarrowMatrix
 from paramcount.execution.sources import Place, Shape, find_sources, list_places
+from paramcount.flow import TensorRow
 from paramcount.flow.operation import Array
 from paramcount.formats.files import check_unchanged, open_regular
 from paramcount.formats.float4 import widen_mxfp4
@@ -32,7 +32,7 @@ MOST_NAMED = 3  # tensors in an error
 class StoredWeights:
     """Tensors by name, stored under the names and in the layout of some writer."""
 
-    def __init__(self, tensors: Sequence[Tensor], names: Iterable[str], where: str) -> None:
+    def __init__(self, tensors: Sequence[TensorRow], names: Iterable[str], where: str) -> None:
         self.sources = find_sources(tensors, list(names))
         self.where = where
         self.finite: set[Place] = set()  # tensors whose values have been checked
@@ -109,7 +109,7 @@ def select_expert(array: Array, index: int, shape: Shape) -> Array:
 class MappedWeights(StoredWeights):
     """Weights from a mapping of names to arrays."""
 
-    def __init__(self, arrays: Mapping[str, Any], tensors: Sequence[Tensor]) -> None:
+    def __init__(self, arrays: Mapping[str, Any], tensors: Sequence[TensorRow]) -> None:
         super().__init__(tensors, arrays, "the weights mapping")
         self.arrays = arrays
 
@@ -126,7 +126,7 @@ class MappedWeights(StoredWeights):
 class CheckpointWeights(StoredWeights):
     """Weights from safetensors files. Values are mapped into memory and widened one tensor at a time."""
 
-    def __init__(self, checkpoint: Checkpoint, tensors: Sequence[Tensor]) -> None:
+    def __init__(self, checkpoint: Checkpoint, tensors: Sequence[TensorRow]) -> None:
         where = make_printable(checkpoint.path)
         if checkpoint.format != "safetensors":
             raise ParamcountError(f"is a {checkpoint.format} checkpoint", where=where, expected="safetensors files")
@@ -207,7 +207,7 @@ def widen(bits: Array, dtype: str) -> Array:
     return widen_float8(bits, dtype) if dtype in FLOAT8 else widen_bf16(bits, dtype)
 
 
-def open_weights(weights: str | Path | Mapping[str, Any], tensors: Sequence[Tensor]) -> StoredWeights:
+def open_weights(weights: str | Path | Mapping[str, Any], tensors: Sequence[TensorRow]) -> StoredWeights:
     """Weights at a path, or in a mapping of arrays.
 
     Raises: ParamcountError if there is no checkpoint, or if it is incomplete.

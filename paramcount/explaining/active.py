@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from paramcount.counting.components import locate_component
 from paramcount.explaining.explanation import ExpertGroup
 from paramcount.explaining.lines import Kinds, find_common_words
-from paramcount.explaining.pieces import Piece, Walk, evaluate
-from paramcount.flow import Repeat
+from paramcount.explaining.pieces import Walk, count_one, evaluate, is_bias
+from paramcount.flow import Repeat, TensorRow
 from paramcount.output.layer_kinds import name_words
 from paramcount.symbolic.factoring import TEXT, factor, format_formula, substitute_values
 from paramcount.symbolic.polynomials import Polynomial
@@ -17,21 +17,21 @@ PRODUCTS = TEXT._replace(times=" × ", tight="×")
 ONCE = Repeat("layer", 1, 1)
 
 
-def list_expert_groups(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> Iterator[ExpertGroup]:
+def list_expert_groups(rows: Sequence[TensorRow], walk: Walk, kinds: Kinds) -> Iterator[ExpertGroup]:
     """Groups of equal experts: same component, same number per layer, same size."""
     groups: dict[tuple[str, str, int, int, int], dict[Repeat, tuple[Polynomial, Polynomial]]] = {}
-    for piece in pieces:
-        if piece.expert is None or not walk.evaluate(piece.layers):
+    for row in rows:
+        if row.expert is None or (row.layer and not walk.has_layers(row)):
             continue
-        experts, active = walk.evaluate(piece.expert.count), walk.evaluate(piece.expert.active)
+        experts, active = walk.evaluate(row.expert.count), walk.evaluate(row.expert.active)
         if experts == active:
             continue
-        least = active if piece.expert.least is None else walk.evaluate(piece.expert.least)
-        component = locate_component(piece.part, piece.component)[0]
-        by_layer = groups.setdefault((component, piece.stack, experts, active, least), {})
-        layer = piece.layer or ONCE
+        least = active if row.expert.least is None else walk.evaluate(row.expert.least)
+        component = locate_component(row.part, row.component)[0]
+        by_layer = groups.setdefault((component, row.stack, experts, active, least), {})
+        layer = row.layer or ONCE
         weights, biases = by_layer.get(layer, (Polynomial({}), Polynomial({})))
-        by_layer[layer] = (weights, biases + piece.one) if piece.is_bias else (weights + piece.one, biases)
+        by_layer[layer] = (weights, biases + count_one(row)) if is_bias(row) else (weights + count_one(row), biases)
     for (component, stack, experts, active, least), by_layer in groups.items():
         by_size: dict[tuple[Polynomial, Polynomial], list[Repeat]] = {}
         for layer, sizes in by_layer.items():

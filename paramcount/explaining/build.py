@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from paramcount.explaining.active import list_expert_groups
 from paramcount.explaining.explanation import Component, Explanation, Size
 from paramcount.explaining.glossary import describe_size
 from paramcount.explaining.lines import find_kinds, list_components
-from paramcount.explaining.pieces import Piece, Walk
+from paramcount.explaining.pieces import Walk, count_one
+from paramcount.flow import TensorRow
 from paramcount.sizes import DEFAULT
 from paramcount.zoo import Model
 from paramcount.zoo.what_if import describe_changes
@@ -17,18 +18,18 @@ from paramcount.zoo.what_if import describe_changes
 def build_explanation(
     model: Model,
     walk: Walk,
-    pieces: Sequence[Piece],
-    not_included: Mapping[str, Sequence[Piece]],
+    rows: Sequence[TensorRow],
+    not_included: Mapping[str, Sequence[TensorRow]],
     *,
     of: str = "model",
     subject: str = "",
     notes: Iterable[str] = (),
 ) -> Explanation:
     """The explanation of some weights of a model. `not_included`: {name: weights outside the total}."""
-    components = list_components(pieces, walk)
+    components = list_components(rows, walk)
     others = [merge_components(name, list_components(group, walk)) for name, group in not_included.items() if group]
-    all_pieces = [*pieces, *(piece for group in not_included.values() for piece in group)]
-    untied = [piece for piece in pieces if piece.tied_to is None]
+    all_rows = [*rows, *(row for group in not_included.values() for row in group)]
+    untied = [row for row in rows if row.tied_to is None]
     return Explanation(
         id=model.id,
         name=model.name,
@@ -36,10 +37,10 @@ def build_explanation(
         subject=subject,
         total=sum(component.value for component in components),
         active=sum(component.active for component in components),
-        sizes=list_sizes(model, walk, all_pieces),
+        sizes=list_sizes(model, walk, list_numbers(all_rows)),
         fixed_sizes=tuple(make_size(model, name, value) for name, value in walk.fixed.items()),
         components=components,
-        expert_groups=tuple(list_expert_groups(untied, walk, find_kinds(pieces, walk))),
+        expert_groups=tuple(list_expert_groups(untied, walk, find_kinds(rows, walk))),
         not_included=tuple(other for other in others if other.value),
         changes=tuple(describe_changes(model)),
         notes=tuple(notes),
@@ -52,13 +53,17 @@ def merge_components(name: str, components: Sequence[Component]) -> Component:
     return Component(name, sum(line.value for line in lines), sum(line.active for line in lines), lines)
 
 
-def list_sizes(model: Model, walk: Walk, pieces: Sequence[Piece]) -> tuple[Size, ...]:
+def list_numbers(rows: Iterable[TensorRow]) -> Iterator[object]:
+    """The numbers in the formulas of these weights."""
+    for row in rows:
+        yield count_one(row)
+        yield from (row.expert.count, row.expert.active) if row.expert else ()
+        yield from (row.layer.count,) if row.layer else ()
+
+
+def list_sizes(model: Model, walk: Walk, numbers: Iterable[object]) -> tuple[Size, ...]:
     """The sizes in the formulas, in the order in which the architecture declares them."""
-    used: set[str] = set()
-    for piece in pieces:
-        experts = (piece.expert.count, piece.expert.active) if piece.expert else ()
-        for number in (piece.one, piece.layers, *experts):
-            used.update(getattr(number, "names", ()))
+    used = {name for number in numbers for name in getattr(number, "names", ())}
     return tuple(make_size(model, name, value) for name, value in walk.values.items() if name in used)
 
 

@@ -11,9 +11,9 @@ from paramcount.architectures.classes import get_base_class, get_reference_class
 from paramcount.counting.arithmetic import format_sum
 from paramcount.counting.components import TOWERS, qualify_component
 from paramcount.counting.quantisation.scales import Scheme, count_blocks, make_scales
-from paramcount.counting.tensors import Tensor, list_tensors
+from paramcount.counting.tensors import list_tensors
 from paramcount.errors import join_words
-from paramcount.flow import Repeat
+from paramcount.flow import TensorRow
 from paramcount.sizes import Sizes
 from paramcount.sizes.derivations import change_class
 
@@ -55,11 +55,11 @@ class Candidate(NamedTuple):
 
     name: str
     sign: int
-    items: tuple[tuple[str, tuple[Tensor, ...]], ...]
+    items: tuple[tuple[str, tuple[TensorRow, ...]], ...]
     claims: frozenset[str]  # candidates with a common claim exclude each other
     note: str = ""
     needs: str = ""  # a claim that another candidate must make
-    replaced_by: tuple[tuple[str, tuple[Tensor, ...]], ...] = ()  # items with the other sign
+    replaced_by: tuple[tuple[str, tuple[TensorRow, ...]], ...] = ()  # items with the other sign
 
     @property
     def units(self) -> int:
@@ -72,7 +72,7 @@ class Candidate(NamedTuple):
         )
         return Cause(self.name, self.units, self.note, items)
 
-    def list_items(self) -> Iterator[tuple[str, tuple[Tensor, ...], int]]:
+    def list_items(self) -> Iterator[tuple[str, tuple[TensorRow, ...], int]]:
         """(name, tensors, sign) of each item."""
         yield from ((name, tensors, self.sign) for name, tensors in self.items)
         yield from ((name, tensors, -self.sign) for name, tensors in self.replaced_by)
@@ -88,11 +88,13 @@ def are_compatible(candidates: Sequence[Candidate]) -> bool:
     return all(candidate.needs in claims for candidate in candidates if candidate.needs)
 
 
-def count_elements(tensors: Iterable[Tensor]) -> int:
+def count_elements(tensors: Iterable[TensorRow]) -> int:
     return sum(tensor.elements for tensor in tensors)
 
 
-def find_candidates(tensors: Sequence[Tensor], scheme: Scheme | None = None, *, files: bool = True) -> list[Candidate]:
+def find_candidates(
+    tensors: Sequence[TensorRow], scheme: Scheme | None = None, *, files: bool = True
+) -> list[Candidate]:
     """Every possible cause for a model with these tensors.
 
     Args:
@@ -108,38 +110,35 @@ def find_candidates(tensors: Sequence[Tensor], scheme: Scheme | None = None, *, 
     return [candidate for candidate in candidates if candidate.units]
 
 
-def select_active(tensor: Tensor) -> Tensor:
+def select_active(tensor: TensorRow) -> TensorRow:
     """The share of a tensor that one token uses, as a tensor."""
     repeats = tuple(repeat._replace(count=repeat.active) for repeat in tensor.repeats)
-    if not tensor.stacked:
+    if tensor.stacked is None:
         return tensor._replace(repeats=repeats)
-    n, active = tensor.stacked.count, tensor.stacked.active
-    stacked: Repeat = tensor.stacked._replace(count=active)
-    return tensor._replace(repeats=repeats, stacked=stacked, shape=(tensor.shape[0] // n * active, *tensor.shape[1:]))
+    return tensor._replace(repeats=repeats, stacked=tensor.stacked._replace(count=tensor.stacked.active))
 
 
-def list_counted(tensors: Iterable[Tensor]) -> Iterator[Tensor]:
-    """The tensors that the total includes: learned, not tied to another tensor, not in an MTP layer."""
-    return (tensor for tensor in tensors if tensor.role == "parameter" and not tensor.tied_to and tensor.part != "mtp")
+def select_kind(tensors: Iterable[TensorRow], kind: str) -> tuple[TensorRow, ...]:
+    return tuple(tensor for tensor in tensors if tensor.kind == kind)
 
 
-def select_components(tensors: Iterable[Tensor], *names: str) -> tuple[Tensor, ...]:
+def select_components(tensors: Iterable[TensorRow], *names: str) -> tuple[TensorRow, ...]:
     """The tensors of these components that the total includes."""
-    return tuple(tensor for tensor in list_counted(tensors) if name_component(tensor) in names)
+    return tuple(tensor for tensor in tensors if tensor.is_counted and name_component(tensor) in names)
 
 
-def name_component(tensor: Tensor) -> str:
+def name_component(tensor: TensorRow) -> str:
     return qualify_component(tensor.part, tensor.component).partition(".")[0]
 
 
-def make_claims(tensors: Iterable[Tensor], *more: str) -> frozenset[str]:
+def make_claims(tensors: Iterable[TensorRow], *more: str) -> frozenset[str]:
     return frozenset({*more, *(tensor.name for tensor in tensors)})
 
 
-def find_embeddings(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
+def find_embeddings(tensors: Sequence[TensorRow]) -> Iterator[Candidate]:
     """Omitted embeddings, or a tied LM head counted twice; at most one of these candidates can apply."""
     embedding, head = select_components(tensors, "embedding"), select_components(tensors, "lm_head")
-    tied = tuple(t for t in tensors if t.component == "lm_head" and t.tied_to and t.part != "mtp")
+    tied = tuple(t for t in tensors if t.component == "lm_head" and t.kind == "tied")
     note = "also the LM head" if tied else ""
     inputs = Candidate(TOKEN_EMBEDDING, -1, (("", embedding),), make_claims(embedding, "embeddings"), note)
     outputs = Candidate(LM_HEAD, -1, (("", head),), make_claims(head, "embeddings"))
@@ -156,7 +155,7 @@ def find_embeddings(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
         yield Candidate(label, -1, (("", others),), make_claims(others))
 
 
-def find_base_class(tensors: Sequence[Tensor], sizes: Sizes) -> Iterator[Candidate]:
+def find_base_class(tensors: Sequence[TensorRow], sizes: Sizes) -> Iterator[Candidate]:
     """The reference's class without an LM head, if its other layers differ: BERT's has a pooler, and no layers in front
     of the head.
 
@@ -168,15 +167,17 @@ def find_base_class(tensors: Sequence[Tensor], sizes: Sizes) -> Iterator[Candida
     base = get_base_class(architecture)
     if not base or has_lm_head(architecture, base):
         return
-    whole = {tensor.name: tensor for tensor in list_counted(tensors)}
-    without = {tensor.name: tensor for tensor in list_counted(list_tensors(change_class(sizes, base), head=False))}
+    whole = {tensor.name: tensor for tensor in select_kind(tensors, "total")}
+    without = {
+        tensor.name: tensor for tensor in select_kind(list_tensors(change_class(sizes, base), head=False), "total")
+    }
     missing = [tensor for name, tensor in whole.items() if name not in without]
-    others = tuple(tensor for tensor in missing if tensor.component != "lm_head")
+    layers = tuple(tensor for tensor in missing if tensor.component != "lm_head")
     added = tuple(tensor for name, tensor in without.items() if name not in whole)
-    if not others and not added:
+    if not layers and not added:
         return
     head = tuple(tensor for tensor in missing if tensor.component == "lm_head")
-    items = tuple((name, tensors) for name, tensors in ((LM_HEAD, head), (HEAD_LAYERS, others)) if tensors)
+    items = tuple((name, tensors) for name, tensors in ((LM_HEAD, head), (HEAD_LAYERS, layers)) if tensors)
     own = ", ".join(dict.fromkeys(name_module(tensor.name, whole) for tensor in added))
     yield Candidate(
         f"{base} instead of {get_reference_class(architecture)}",
@@ -199,10 +200,11 @@ def name_module(name: str, others: Iterable[str]) -> str:
     return parts[depth]
 
 
-def find_vectors(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
+def find_vectors(tensors: Sequence[TensorRow]) -> Iterator[Candidate]:
     """Omitted biases, norms, or both."""
-    norms = tuple(t for t in list_counted(tensors) if t.component.partition(".")[0] == "norm")
-    biases = tuple(t for t in list_counted(tensors) if t.name.endswith("bias") and t not in norms)
+    counted = select_kind(tensors, "total")
+    norms = tuple(t for t in counted if t.component.partition(".")[0] == "norm")
+    biases = tuple(t for t in counted if t.name.endswith("bias") and t not in norms)
     yield Candidate(BIASES, -1, (("", biases),), make_claims(biases, "vectors"))
     yield Candidate(NORMS, -1, (("", norms),), make_claims(norms, "vectors"))
     if biases and norms:
@@ -210,7 +212,7 @@ def find_vectors(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
         yield Candidate(BIASES_AND_NORMS, -1, items, make_claims(biases + norms, "vectors"))
 
 
-def find_encoders(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
+def find_encoders(tensors: Sequence[TensorRow]) -> Iterator[Candidate]:
     """Omitted vision and audio encoders, with and without the projector."""
     by_name = {name: select_components(tensors, name) for name in TOWERS}
     for names in (("vision",), ("audio",), ("projector",), ("vision", "projector"), ("audio", "projector"), TOWERS):
@@ -220,7 +222,7 @@ def find_encoders(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
             yield Candidate(join_words((ENCODERS[name] for name in names), "and"), -1, items, claims)
 
 
-def find_padding(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
+def find_padding(tensors: Sequence[TensorRow]) -> Iterator[Candidate]:
     """Padding rows of the token embedding and the LM head: the vocabulary is padded to a multiple of a power of two."""
     embeddings = select_components(tensors, "embedding", "lm_head")
     if not embeddings:
@@ -231,19 +233,16 @@ def find_padding(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
         by_rows.setdefault(rows, []).append(multiple)
     for rows, multiples in by_rows.items():
         pairs = [(tensor, n - tensor.shape[0]) for tensor, n in zip(embeddings, rows)]
-        padding = tuple(tensor._replace(shape=(n, *tensor.shape[1:])) for tensor, n in pairs if n)
+        padding = tuple(tensor._replace(matrix=(n, *tensor.matrix[1:])) for tensor, n in pairs if n)
         sizes = join_words((f"{n:,}" for n in dict.fromkeys(rows)), "and")
         note = f"next multiple of {' or '.join(map(str, multiples))}"
         name = f"vocabulary padded to {sizes}"
         yield Candidate(name, 1, (("", padding),), make_claims(embeddings, "embeddings"), note)
 
 
-def find_mtp_layers(tensors: Sequence[Tensor], files: bool) -> Iterator[Candidate]:
+def find_mtp_layers(tensors: Sequence[TensorRow], files: bool) -> Iterator[Candidate]:
     """MTP layers, with and without their input projection, buffers and duplicates."""
-    layers = [tensor for tensor in tensors if tensor.part == "mtp"]
-    own = tuple(tensor for tensor in layers if tensor.role == "parameter" and not tensor.tied_to)
-    unlearned = tuple(tensor for tensor in layers if tensor.role != "parameter")
-    duplicates = tuple(tensor for tensor in layers if tensor.tied_to)
+    own, unlearned, duplicates = (select_kind(tensors, kind) for kind in ("mtp", "mtp_buffer", "mtp_copy"))
     projections = tuple(tensor for tensor in own if tensor.name.endswith(MTP_PROJECTIONS))
     name = name_mtp_layers(own)
     first_items = [(OWN_TENSORS, own)]
@@ -258,21 +257,19 @@ def find_mtp_layers(tensors: Sequence[Tensor], files: bool) -> Iterator[Candidat
             yield Candidate(name, 1, (first, *more), make_claims((), "mtp"), note)
 
 
-def name_mtp_layers(own: Iterable[Tensor]) -> str:
+def name_mtp_layers(own: Iterable[TensorRow]) -> str:
     """The name of one MTP layer or of several."""
     layers = max((prod(r.count for r in tensor.repeats if r.axis == "layer") for tensor in own), default=1)
     return MTP_LAYER if layers == 1 else MTP_LAYERS
 
 
-def find_buffers(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
+def find_buffers(tensors: Sequence[TensorRow]) -> Iterator[Candidate]:
     """Buffers in the files, and legacy buffers in older files."""
-    buffers = tuple(tensor for tensor in tensors if tensor.role == "buffer" and tensor.part != "mtp")
-    legacy = tuple(tensor for tensor in tensors if tensor.role == "legacy_buffer")
-    yield Candidate(BUFFERS, 1, (("", buffers),), make_claims((), BUFFERS))
-    yield Candidate(LEGACY_BUFFERS, 1, (("", legacy),), make_claims((), LEGACY_BUFFERS))
+    for name, kind in ((BUFFERS, "buffer"), (LEGACY_BUFFERS, "legacy_buffer")):
+        yield Candidate(name, 1, (("", select_kind(tensors, kind)),), make_claims((), name))
 
 
-def find_scales(tensors: Sequence[Tensor], scheme: Scheme | None) -> Iterator[Candidate]:
+def find_scales(tensors: Sequence[TensorRow], scheme: Scheme | None) -> Iterator[Candidate]:
     """The scales of quantised weights; if the MTP layers count, theirs too."""
     if scheme is None:
         return

@@ -6,9 +6,11 @@ from paramcount.counting.tensors import sum_unreachable
 from paramcount.errors import join_words
 from paramcount.explaining.build import build_explanation
 from paramcount.explaining.explanation import Explanation
-from paramcount.explaining.pieces import Piece, Walk, walk_model
+from paramcount.explaining.pieces import Walk, walk_model
 from paramcount.symbolic.polynomials import decide_by
 from paramcount.zoo import Model
+
+NOT_INCLUDED = {"MTP": "mtp", "buffers": "buffer"}  # {name: kind of tensors}
 
 
 def explain_model(model: Model, *, layer: int | str | None = None, head: bool = False) -> Explanation:
@@ -28,20 +30,12 @@ def explain_walk(model: Model, walk: Walk, layer: int | str | None, head: bool) 
         from paramcount.explaining.layers import explain_layer
 
         return explain_layer(model, walk, layer)
-    main: list[Piece] = []
-    mtp: list[Piece] = []
-    buffers: list[Piece] = []
-    for piece in walk.pieces:
-        if piece.role == "parameter" and piece.part != "mtp":
-            main.append(piece)
-        elif piece.role == "parameter" and piece.tied_to is None:
-            mtp.append(piece)
-        elif piece.role == "buffer" and piece.part != "mtp":
-            buffers.append(piece)
+    main = [row for row in walk.rows if row.kind in ("total", "tied") and row.role == "parameter"]
+    others = {name: [row for row in walk.rows if row.kind == kind] for name, kind in NOT_INCLUDED.items()}
     not_counted = model.reading.not_counted
     notes = [f"not included in the total: {', '.join(not_counted)}"] if not_counted else []
     if walk.conditions:
         notes.append(f"the formulas hold if {join_words(map(str, walk.conditions), 'and')}")
     for reason, n in sum_unreachable(model.sizes, model.reading.head).items():
         notes.append(f"not included in the total: unreachable {n:,} ({reason})")
-    return build_explanation(model, walk, main, {"MTP": mtp, "buffers": buffers}, notes=notes)
+    return build_explanation(model, walk, main, others, notes=notes)

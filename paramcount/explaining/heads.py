@@ -11,9 +11,8 @@ from paramcount.explaining.build import list_sizes, make_size
 from paramcount.explaining.explanation import Component, Explanation, Line
 from paramcount.explaining.layers import Stack, find_layer, format_runs, list_stacks
 from paramcount.explaining.lines import Share, make_line, sum_component
-from paramcount.explaining.pieces import Piece, Walk, to_polynomial
+from paramcount.explaining.pieces import Walk, to_polynomial
 from paramcount.flow import Add, Data, Linear, Repeat, Size, Split, Weight, last_size, list_steps, multiply, operations
-from paramcount.flow.walk import name_stacks
 from paramcount.symbolic.polynomials import decide_by
 from paramcount.zoo import Model
 from paramcount.zoo.what_if import describe_changes
@@ -26,7 +25,6 @@ class Attention(NamedTuple):
 
     scores: Data  # the attention operation
     steps: tuple[Data, ...]  # all operations of the layer, in order
-    stack: str
     layer: Repeat
     part: str
 
@@ -63,10 +61,6 @@ def explain_head(model: Model, walk: Walk, layer: int | str | None) -> Explanati
         (shared if matrix.heads is None else biases if is_bias else own).append(line)
         if matrix.heads is not None and walk.evaluate(matrix.heads) != heads and not is_bias:
             groups.setdefault(walk.evaluate(matrix.heads), []).append(name)
-    pieces = [
-        Piece("", matrix.component, attention.part, "parameter", None, (), matrix.per_head, "", None, None)
-        for matrix in matrices
-    ]
     total = sum(line.value for line in own)
     return Explanation(
         id=model.id,
@@ -75,7 +69,7 @@ def explain_head(model: Model, walk: Walk, layer: int | str | None) -> Explanati
         subject=f"one of {heads} heads in layer {index} of {stack.title} ({stack.describe_kind(kind)})",
         total=total,
         active=total,
-        sizes=list_sizes(model, walk, pieces),
+        sizes=list_sizes(model, walk, (matrix.per_head for matrix in matrices)),
         fixed_sizes=tuple(make_size(model, name, value) for name, value in walk.fixed.items()),
         components=tuple(group_lines(own)),
         expert_groups=(),
@@ -103,10 +97,8 @@ def describe_sharing(names: Sequence[str], heads: int, n: int) -> str:
 
 def check_not_routed(model: Model, walk: Walk, attention: Attention) -> None:
     """Raises: ParamcountError if the heads are experts, so that no head is used by every token."""
-    for piece in walk.pieces:
-        if (piece.stack, piece.layer) != (attention.stack, attention.layer) or not piece.expert:
-            continue
-        if piece.component.partition(".")[0] in ("qkv", OUTPUT):
+    for row in walk.rows:
+        if row.layer == attention.layer and row.expert and row.component.partition(".")[0] in ("qkv", OUTPUT):
             problem = "its attention heads are experts, so no head is used by every token"
             raise ParamcountError(problem, where=model.id, expected="a model whose heads are not experts")
 
@@ -117,12 +109,11 @@ def list_attentions(model: Model, walk: Walk) -> Iterator[Attention]:
         flows = list(list_flows(walk.c, model.reading.head))
     for out, flow_part in flows:
         steps = list_steps(out, flow_part)
-        stacks = name_stacks(steps)
         for data, _, repeats, part in steps:
             layer = next((repeat for repeat in repeats if repeat.axis == "layer"), None)
             if isinstance(data.operation, operations.Attention) and layer is not None and walk.evaluate(layer.count):
                 inner = tuple(other for other, _, scopes, _ in steps if layer in scopes)
-                yield Attention(data, inner, stacks[id(layer)], layer, part)
+                yield Attention(data, inner, layer, part)
 
 
 def find_attention(
@@ -139,7 +130,7 @@ def find_attention(
         (attention, stack, stack.kinds.index(attention.layer))
         for stack in stacks
         for attention in attentions
-        if attention.stack == stack.name
+        if attention.layer.stack == stack.name
     ]
     if layer is None:
         if not matches:  # ALBERT

@@ -56,28 +56,28 @@ def explain_layer(model: Model, walk: Walk, layer: int | str) -> Explanation:
     stacks = list_stacks(walk)
     stack, index, i = find_layer(model, stacks, layer)
     kind = stack.kinds[i]
-    pieces = [
-        piece._replace(stack="", layer=None)
-        for piece in walk.pieces
-        if (piece.stack, piece.layer, piece.role) == (stack.name, kind, "parameter")
+    rows = [
+        row._replace(repeats=tuple(repeat for repeat in row.repeats if repeat is not row.layer))
+        for row in walk.rows
+        if row.layer == kind and row.role == "parameter"
     ]
     facts = [stack.describe_kind(i)]
-    if all(piece.part == "mtp" for piece in pieces):
+    if all(row.part == "mtp" for row in rows):
         facts.append("not included in the total")
     subject = f"layer {index} of {stack.title} ({'; '.join(facts)})"
     others = [f"{other.title}.{other.indices}" for other in stacks if other is not stack]
     notes = [f"other stacks: {'; '.join(others)}"] if others else []
-    return build_explanation(model, walk, pieces, {}, of="layer", subject=subject, notes=notes)
+    return build_explanation(model, walk, rows, {}, of="layer", subject=subject, notes=notes)
 
 
 def list_stacks(walk: Walk) -> list[Stack]:
     """The stacks of a model, decoder first, without those that reuse the weights of another."""
     kinds: dict[str, dict[Repeat, None]] = {}
     parts: dict[str, list[str]] = {}
-    for piece in walk.pieces:
-        if piece.layer and piece.tied_to is None and walk.evaluate(piece.layers):
-            kinds.setdefault(piece.stack, {})[piece.layer] = None
-            parts.setdefault(piece.stack, []).append(piece.part)
+    for row in walk.rows:
+        if row.layer and row.tied_to is None and walk.has_layers(row):
+            kinds.setdefault(row.stack, {})[row.layer] = None
+            parts.setdefault(row.stack, []).append(row.part)
     stacks = []
     for name, repeats in kinds.items():
         runs = tuple(tuple((walk.evaluate(first), walk.evaluate(n)) for first, n in repeat.runs) for repeat in repeats)

@@ -9,8 +9,16 @@ from typing import NamedTuple
 from paramcount.counting.components import COMPONENTS, PARTS, TOWERS, locate_component
 from paramcount.errors import make_printable
 from paramcount.explaining.explanation import Component, Line
-from paramcount.explaining.pieces import Piece, Walk, evaluate, to_polynomial
-from paramcount.flow import Repeat, Size
+from paramcount.explaining.pieces import (
+    Walk,
+    count_active,
+    count_each,
+    evaluate,
+    is_bias,
+    name_module,
+    to_polynomial,
+)
+from paramcount.flow import Repeat, Size, TensorRow
 from paramcount.output.layer_kinds import FLAGS, name_words
 from paramcount.symbolic.factoring import LATEX, TEXT, factor, format_formula, group_digits, substitute_values
 from paramcount.symbolic.polynomials import Polynomial
@@ -22,7 +30,6 @@ KV_KINDS = {"own", "shared"}  # layers with keys and values of their own, and la
 MOST_NAMED = 3  # kinds of layers to list if they have no common name
 
 Kinds = Mapping[str, tuple[Repeat, ...]]  # {stack: the kinds of its layers}
-Layers = tuple[str, Repeat]  # (the stack, the layers of one kind)
 
 
 class Share(NamedTuple):
@@ -34,28 +41,28 @@ class Share(NamedTuple):
     values: Mapping[str, int]
 
 
-def find_kinds(pieces: Sequence[Piece], walk: Walk) -> Kinds:
+def find_kinds(rows: Sequence[TensorRow], walk: Walk) -> Kinds:
     """The kinds of layers in each stack."""
     kinds: dict[str, dict[Repeat, None]] = {}
-    for piece in pieces:
-        if piece.layer and walk.evaluate(piece.layers):
-            kinds.setdefault(piece.stack, {})[piece.layer] = None
+    for row in rows:
+        if row.layer and walk.has_layers(row):
+            kinds.setdefault(row.stack, {})[row.layer] = None
     return {stack: tuple(repeats) for stack, repeats in kinds.items()}
 
 
-def list_components(pieces: Sequence[Piece], walk: Walk) -> tuple[Component, ...]:
+def list_components(rows: Sequence[TensorRow], walk: Walk) -> tuple[Component, ...]:
     """The components of these weights, in the order of `COMPONENTS`."""
-    kinds = find_kinds(pieces, walk)
-    by_name: dict[str, list[Piece]] = {}
-    for piece in pieces:
-        by_name.setdefault(locate_component(piece.part, piece.component)[0], []).append(piece)
+    kinds = find_kinds(rows, walk)
+    by_name: dict[str, list[TensorRow]] = {}
+    for row in rows:
+        by_name.setdefault(locate_component(row.part, row.component)[0], []).append(row)
     components = []
     for name in sorted(by_name, key=COMPONENTS.index):
         group = by_name[name]
-        paths = [locate_component(piece.part, piece.component)[1] for piece in group]
+        paths = [locate_component(row.part, row.component)[1] for row in group]
         depth = 2 if name in TOWERS and any("." in path for path in paths) else 1
-        lines = tuple(make_lines(name, [piece for piece in group if piece.tied_to is None], walk, kinds, depth))
-        tied_to = next((piece.tied_to for piece in group if piece.tied_to), None)
+        lines = tuple(make_lines(name, [row for row in group if row.tied_to is None], walk, kinds, depth))
+        tied_to = next((row.tied_to for row in group if row.tied_to), None)
         if lines or tied_to:
             lines = lines or (make_tied_line(name, group[0].part, tied_to, walk),)
             components.append(sum_component(name, lines))
@@ -67,38 +74,38 @@ def sum_component(name: str, lines: tuple[Line, ...]) -> Component:
 
 
 def make_tied_line(name: str, part: str, tied_to: str | None, walk: Walk) -> Line:
-    targets = (piece.component for piece in walk.pieces if piece.name == tied_to and piece.component != name)
+    targets = (row.component for row in walk.rows if row.name == tied_to and row.component != name)
     return Line(name, "", part, "", "weights", "", "", 0, 0, f"tied to {next(targets, str(tied_to))}", "", "")
 
 
-def make_lines(name: str, pieces: Sequence[Piece], walk: Walk, kinds: Kinds, depth: int) -> Iterator[Line]:
+def make_lines(name: str, rows: Sequence[TensorRow], walk: Walk, kinds: Kinds, depth: int) -> Iterator[Line]:
     """One line for the weights and one for the biases of each part and kind of layer; more if a formula gets long."""
-    modules = {piece.module for piece in pieces if piece.component in BY_MODULE}
+    modules = {name_module(row) for row in rows if row.component in BY_MODULE}
     by_module = name == "other" or len(modules) > 1
-    groups: dict[tuple[str, str], list[Piece]] = {}
-    for piece in pieces:
-        is_module = by_module and piece.module in modules if depth == 1 else piece.component == "mixer.state"
-        groups.setdefault((piece.part, piece.module if is_module else name_detail(piece, depth)), []).append(piece)
+    groups: dict[tuple[str, str], list[TensorRow]] = {}
+    for row in rows:
+        is_module = by_module and name_module(row) in modules if depth == 1 else row.component == "mixer.state"
+        groups.setdefault((row.part, name_module(row) if is_module else name_detail(row, depth)), []).append(row)
     for (part, detail), group in sorted(groups.items(), key=lambda item: PARTS.index(item[0][0])):
         lines = []
         for of in ("weights", "biases"):
-            half = [piece for piece in group if piece.is_bias == (of == "biases")]
+            half = [row for row in group if is_bias(row) == (of == "biases")]
             for share in make_shares(half, walk, kinds):
                 line = make_line(share, name, detail if depth > 1 or detail != name else "", part, of)
                 lines += [line] if line.value else []
-        names_at = {d: {name_detail(piece, d) for piece in group} for d in range(depth + 1, depth + 4)}
+        names_at = {d: {name_detail(row, d) for row in group} for d in range(depth + 1, depth + 4)}
         deeper = next((d for d, names in names_at.items() if len(names) > 1), None)
-        splits_tensors = deeper is not None and any(name_detail(piece, deeper) == piece.name for piece in group)
+        splits_tensors = deeper is not None and any(name_detail(row, deeper) == row.name for row in group)
         if deeper and any(is_long(line.formula, DEEPEST + splits_tensors) for line in lines):
             yield from make_lines(name, group, walk, kinds, deeper)
         else:
             yield from lines
 
 
-def name_detail(piece: Piece, depth: int) -> str:
+def name_detail(row: TensorRow, depth: int) -> str:
     """The first `depth` names of a path such as "vision.qkv.q"; the name of the tensor if the path is shorter."""
-    names = locate_component(piece.part, piece.component)[1].split(".")
-    return piece.name if depth > len(names) else ".".join(names[:depth])
+    names = locate_component(row.part, row.component)[1].split(".")
+    return row.name if depth > len(names) else ".".join(names[:depth])
 
 
 def is_long(formula: str, allowed: int) -> bool:
@@ -123,25 +130,24 @@ def make_line(share: Share, component: str, detail: str, part: str, of: str) -> 
 # ---- layers
 
 
-def make_shares(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> list[Share]:
+def make_shares(rows: Sequence[TensorRow], walk: Walk, kinds: Kinds) -> list[Share]:
     """One share per distinct layer size. Parameters outside all layers are added to a single share, or are another."""
     outside, active = Polynomial({}), Polynomial({})
-    by_layer: dict[Layers, tuple[Size, Size]] = {}
-    for piece in pieces:
-        if piece.layer is None:
-            outside, active = outside + piece.each, active + piece.active
-        elif walk.evaluate(piece.layers):
-            each, active_each = by_layer.get((piece.stack, piece.layer), (0, 0))
-            by_layer[piece.stack, piece.layer] = each + piece.each, active_each + piece.active
-    by_size: dict[tuple[Polynomial, Polynomial], list[Layers]] = {}
+    by_layer: dict[Repeat, tuple[Size, Size]] = {}
+    for row in rows:
+        if row.layer is None:
+            outside, active = outside + count_each(row), active + count_active(row)
+        elif walk.has_layers(row):
+            each, active_each = by_layer.get(row.layer, (0, 0))
+            by_layer[row.layer] = each + count_each(row), active_each + count_active(row)
+    by_size: dict[tuple[Polynomial, Polynomial], list[Repeat]] = {}
     for layers, (each, active_each) in by_layer.items():
         by_size.setdefault((to_polynomial(each), to_polynomial(active_each)), []).append(layers)
-    all_layers = [(stack, repeat) for stack in dict.fromkeys(stack for stack, _ in by_layer) for repeat in kinds[stack]]
+    all_layers = [layers for stack in dict.fromkeys(layers.stack for layers in by_layer) for layers in kinds[stack]]
     shares = []
     for (each, active_each), equal in by_size.items():
-        equal_kinds, all_kinds = [repeat.kind for _, repeat in equal], [repeat.kind for _, repeat in all_layers]
-        words = name_kinds(equal_kinds, all_kinds)
-        times, values = name_number(to_polynomial(sum(repeat.count for _, repeat in equal)), words, walk)
+        words = name_kinds([layers.kind for layers in equal], [layers.kind for layers in all_layers])
+        times, values = name_number(to_polynomial(sum(layers.count for layers in equal)), words, walk)
         label = format_layers(evaluate(times, values), words) if len(equal) < len(all_layers) else ""
         shares.append(Share(label, times * each, times * active_each, values))
     if len(shares) == 1 and outside == 0:

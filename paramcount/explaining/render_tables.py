@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from paramcount.counting.components import qualify_component
 from paramcount.counting.count import SCHEMA_VERSION, Count
-from paramcount.counting.tensors import Tensor
 from paramcount.errors import format_shape
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.render_text import (
@@ -24,7 +23,7 @@ from paramcount.explaining.render_text import (
     render_markdown,
     render_text,
 )
-from paramcount.flow import Repeat
+from paramcount.flow import Repeat, TensorRow
 from paramcount.output.numbers import format_count
 from paramcount.output.shortening import shorten_name
 from paramcount.output.tables import Column, Table
@@ -100,9 +99,9 @@ def build_tensor_table(name: str, count: Count) -> Table:
     return Table(TENSOR_COLUMNS, rows, data, above=above, below=below, texts={"table": render_terminal})
 
 
-def merge_kinds(tensors: Sequence[Tensor]) -> list[Tensor]:
+def merge_kinds(tensors: Sequence[TensorRow]) -> list[TensorRow]:
     """The tensors; a tensor in several kinds of layers is listed once."""
-    layers_of: dict[Tensor, list[Repeat]] = {}
+    layers_of: dict[TensorRow, list[Repeat]] = {}
     for tensor in tensors:
         layers = [repeat for repeat in tensor.repeats if repeat.axis == "layer"]
         others = tuple(repeat for repeat in tensor.repeats if repeat not in layers[:1])
@@ -121,7 +120,7 @@ def merge_repeats(layers: Sequence[Repeat]) -> Repeat:
     return Repeat("layer", n, n, "", tuple(sorted(run for layer in layers for run in layer.runs)))
 
 
-def format_repeats(tensor: Tensor) -> str:
+def format_repeats(tensor: TensorRow) -> str:
     """The repeats of a tensor as text: "58 layers × 256 experts"."""
     repeats = [f"{repeat.count:,} {repeat.axis}{'s' * (repeat.count != 1)}" for repeat in tensor.repeats]
     stacked = [f"{tensor.stacked.count:,} stacked experts"] if tensor.stacked else []
@@ -130,7 +129,7 @@ def format_repeats(tensor: Tensor) -> str:
 
 def list_rows(
     above: Sequence[str],
-    tensors: Sequence[Tensor],
+    tensors: Sequence[TensorRow],
     below: Sequence[str],
     width: int,
     colour: bool,
@@ -168,7 +167,7 @@ def list_rows(
         yield from fold_line(line, width)
 
 
-def list_notes_below(tensor: Tensor, width: int) -> Iterator[str]:
+def list_notes_below(tensor: TensorRow, width: int) -> Iterator[str]:
     """The note of a tensor, in the lines below its name."""
     note = tensor.note
     if tensor.tied_to:

@@ -23,8 +23,7 @@ from paramcount.explore.conditions import NoConditionsError, derive_conditions
 from paramcount.explore.flow import CONTEXT, derive_flow
 from paramcount.explore.packings import Packings
 from paramcount.explore.sharing import is_divided
-from paramcount.flow import Size, list_weights, multiply
-from paramcount.flow.walk import WeightRecord, count_copies
+from paramcount.flow import Size, TensorRow, list_rows
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size
@@ -51,8 +50,9 @@ def export_structure(model: Model, packings: Packings) -> Data:
     with decide_by(list_numbers(sizes)) as decisions:
         sums = sum_weights(walk.c, model.reading.head)
         tensors = [
-            export_tensor(record, encode, record.name in float32) | export_packings(record, encode, packings, sizes)
-            for record in list_records(walk.c, model.reading.head)
+            export_tensor(row, encode, row.name in float32) | export_packings(row, encode, packings, sizes)
+            for out, part in list_flows(walk.c, model.reading.head)
+            for row in list_rows(out, part)
         ]
         caches = export_caches((settled, walk.c), model.reading.head, encode)
         flow = export_flow(settled, model.reading.head, encode)
@@ -117,10 +117,6 @@ def share_settings(symbolic: Any, sizes: Sizes) -> None:
             share_settings(getattr(symbolic, name), part)
 
 
-def list_records(symbolic: Sizes, head: bool) -> list[WeightRecord]:
-    return [record for out, part in list_flows(symbolic, head) for record in list_weights(out, part)]
-
-
 def find_float32(model: Model) -> frozenset[str]:
     """The names of the tensors that stay in FP32 where the others are BF16."""
     stored = store_weights(count_model(model), parse_weight_format("bf16"))
@@ -139,42 +135,42 @@ def export_heads(sizes: Sizes, paths: Sequence[str]) -> Data:
     }
 
 
-def export_tensor(record: WeightRecord, encode: Encoder, is_float32: bool) -> Data:
+def export_tensor(row: TensorRow, encode: Encoder, is_float32: bool) -> Data:
     """A tensor as data; keys that are missing have the usual value."""
-    copies, active, least = count_copies(record.repeats)
-    shares = [(*locate_component(record.part, name), encode(n)) for name, n in record.shares]
+    copies, active, least = row.multiplicity
+    shares = [(*locate_component(row.part, name), encode(n)) for name, n in row.shares]
     tensor: Data = {
-        "name": record.name,
-        "shape": [encode(n) for n in record.weight.shape],
-        "part": record.part,
+        "name": row.name,
+        "shape": [encode(n) for n in row.matrix],
+        "part": row.part,
         "shares": shares,
         "copies": encode(copies),
     }
-    if record.layer is not None:
-        tensor["layers"] = [encode(record.layer.count), describe_kind(record.layer.label)]
-    if record.expert is not None:
-        tensor["experts"] = encode(record.expert.count)
+    if row.layer is not None:
+        tensor["layers"] = [encode(row.layer.count), describe_kind(row.layer.label)]
+    if row.expert is not None:
+        tensor["experts"] = encode(row.expert.count)
         tensor["active"] = encode(active)
         tensor["least"] = encode(least)
-    if record.weight.role != "parameter":
-        tensor["role"] = record.weight.role
-    if record.tied_to is not None:
-        tensor["tied"] = record.tied_to
+    if row.role != "parameter":
+        tensor["role"] = row.role
+    if row.tied_to is not None:
+        tensor["tied"] = row.tied_to
     if is_float32:
         tensor["float32"] = True
-    if is_replicated(record.weight.component, record.part):
+    if is_replicated(row.component, row.part):
         tensor["replicated"] = True
     return tensor
 
 
-def export_packings(record: WeightRecord, encode: Encoder, packings: Packings, sizes: Sizes) -> Data:
+def export_packings(row: TensorRow, encode: Encoder, packings: Packings, sizes: Sizes) -> Data:
     """The packings of a tensor, and its shape and copies as stored if experts share one tensor."""
-    if not record.is_counted:
+    if not row.is_counted:
         return {}
-    found: Data = {"packings": packings.add_tensor(sizes, record)}
-    if record.stacked is not None:
-        found["stored"] = [encode(n) for n in record.stored_shape]
-        found["files"] = encode(multiply(repeat.count for repeat in record.repeats if not repeat.stacked))
+    found: Data = {"packings": packings.add_tensor(sizes, row)}
+    if row.stacked is not None:
+        found["stored"] = [encode(n) for n in row.shape]
+        found["files"] = encode(row.copies)
     return found
 
 

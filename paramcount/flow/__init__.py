@@ -20,7 +20,7 @@ from paramcount.flow.graph import (
 )
 from paramcount.flow.operation import Unknown, is_known, require
 from paramcount.flow.operations import *  # noqa: F403
-from paramcount.flow.walk import Step, WeightRecord, list_steps, list_weights, sum_parameters
+from paramcount.flow.walk import Step, TensorRow, list_rows, list_steps, sum_parameters
 
 
 def elementwise(x: Data, op: str, name: str, component: str, *shape: Size, role: str = "parameter") -> Data:
@@ -35,17 +35,17 @@ __all__ = [
     "Repeat",
     "Size",
     "Step",
+    "TensorRow",
     "Unknown",
     "Unreachable",
     "Weight",
-    "WeightRecord",
     "Width",
     "check_same_shape",
     "elementwise",
     "is_known",
     "last_size",
+    "list_rows",
     "list_steps",
-    "list_weights",
     "multiply",
     "require",
     "sum_parameters",

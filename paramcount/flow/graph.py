@@ -42,6 +42,7 @@ class Repeat(NamedTuple):
     renamed: tuple[tuple[str, str], ...] = ()  # (old, new) parts of the names of weights
     own: tuple[str, ...] = ()  # endings of the names of weights that are not tied
     shared: tuple[str, ...] = ()  # endings of the names of weights that all copies read: there is one of each
+    stack: str = ""  # of layers: the prefix of their names, such as "model.layers."
 
     @property
     def label(self) -> str:
@@ -62,6 +63,11 @@ class Repeat(NamedTuple):
     def indices(self) -> tuple[int, ...]:
         """The indices in the checkpoint."""
         return tuple(chain.from_iterable(range(first, first + length) for first, length in self.runs))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The repeat as plain data for JSON: `runs` are [first index, number] pairs."""
+        runs = [list(run) for run in self.runs]
+        return {"axis": self.axis, "count": self.count, "active": self.active, "kind": self.label, "runs": runs}
 
     def count_inside(self, layers: range) -> int:
         """How many of its indices are in a range, however long its runs are."""

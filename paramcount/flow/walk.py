@@ -1,12 +1,13 @@
-"""Walks over a declaration: its operations in execution order, and one record per weight.
+"""Walks over a declaration: its operations in execution order, and one row per tensor.
 
-Sums, tensor lists, explanations, traces and checkpoints all read these records, so splits, ties, roles and
-repeats are interpreted in this file alone.
+Sums, tables, explanations, file checks and pages all read these rows, so splits, ties, roles and repeats, and whether
+the total includes a tensor, are interpreted in this file alone.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Repeat, Size, Weight, multiply
@@ -17,69 +18,142 @@ Step: TypeAlias = tuple[Data, str, tuple[Repeat, ...], str]  # an operation, its
 INPUT, OUTPUT, READY = range(3)
 
 
-class WeightRecord(NamedTuple):
-    """One weight of a model. Sizes are ints, int64 arrays or polynomials, as the declaration was given."""
+class TensorRow(NamedTuple):
+    """One tensor of a model, or equal ones that differ only in layer or expert, as its checkpoint stores it.
 
-    name: str  # full name, as in the checkpoint; "{layer}" and "{expert}" stand for indices
-    weight: Weight
-    tied_to: str | None  # full name of the tensor that it is tied to
-    repeats: tuple[Repeat, ...]  # outermost first, without those whose copies share it
+    Sizes are ints, int64 arrays or polynomials, as the declaration was given.
+    """
+
+    name: str  # full name, as in the checkpoint; "{layer}" and "{expert}" stand for the indices of `repeats`
+    matrix: tuple[Size, ...]  # the shape of one expert's; of a tensor that is not of several experts its own
+    component: str  # "qkv.q"; of a fused tensor the first
     part: str
+    role: str = "parameter"  # parameter | buffer | legacy_buffer | unreachable | scale
+    repeats: tuple[Repeat, ...] = ()  # outermost first: each copy is a tensor of its own
+    splits: tuple[tuple[str, Size], ...] = ()  # (component, size) of each part of a fused tensor along `axis`
+    axis: int = 0  # of `matrix`
+    tied_to: str | None = None  # full name of the tensor that it is tied to
+    stacked: Repeat | None = None  # the experts that share this one tensor
+
+    @property
+    def kind(self) -> str:
+        """The sum that it belongs to: total, or what is not included in it: tied | buffer | legacy_buffer | mtp |
+        mtp_buffer | mtp_copy | unreachable | scale."""
+        if self.part == "mtp" and self.role in ("parameter", "buffer"):
+            return "mtp_copy" if self.tied_to is not None else "mtp" if self.role == "parameter" else "mtp_buffer"
+        if self.tied_to is not None:
+            return "tied"
+        return "total" if self.role == "parameter" else self.role
 
     @property
     def is_counted(self) -> bool:
-        """Whether it adds to the total: a learned parameter of its own, and not of a multi-token-prediction layer."""
-        return self.tied_to is None and self.weight.role == "parameter" and self.part != "mtp"
+        """Whether the total includes it."""
+        return self.kind == "total"
 
     @property
-    def shares(self) -> tuple[tuple[str, Size], ...]:
-        """(component, elements) of one copy; several if the matrix is fused."""
-        weight = self.weight
-        if not weight.splits:
-            return ((weight.component, multiply(weight.shape)),)
-        across = multiply(weight.shape[: weight.axis]) * multiply(weight.shape[weight.axis + 1 :])
-        return tuple((component, across * size) for component, size in weight.splits)
+    def shape(self) -> tuple[Size, ...]:
+        """As stored: an axis of stacked experts comes first."""
+        experts = self.stacked
+        if experts is None:
+            return self.matrix
+        if experts.merged:
+            return (experts.count * self.matrix[0], *self.matrix[1:])
+        return (experts.count, *self.matrix)
 
     @property
     def share_shapes(self) -> tuple[tuple[str, tuple[Size, ...]], ...]:
-        """(component, its part of the shape) of one copy."""
-        weight = self.weight
-        if not weight.splits:
-            return ((weight.component, weight.shape),)
-        before, after = weight.shape[: weight.axis], weight.shape[weight.axis + 1 :]
-        return tuple((component, (*before, size, *after)) for component, size in weight.splits)
+        """(component, its part of `matrix`); several if the tensor is fused."""
+        if not self.splits:
+            return ((self.component, self.matrix),)
+        before, after = self.matrix[: self.axis], self.matrix[self.axis + 1 :]
+        return tuple([(component, (*before, size, *after)) for component, size in self.splits])
 
     @property
-    def stacked(self) -> Repeat | None:
-        """The experts that the checkpoint stores in one tensor."""
-        for repeat in self.repeats:
-            if repeat.stacked:
-                return repeat
-        return None
+    def shares(self) -> tuple[tuple[str, Size], ...]:
+        """(component, elements of its part of `matrix`); several if the tensor is fused."""
+        if not self.splits:
+            return ((self.component, multiply(self.matrix)),)
+        return tuple([(component, multiply(shape)) for component, shape in self.share_shapes])
 
     @property
-    def stored_shape(self) -> tuple[Size, ...]:
-        """The shape of one tensor in the checkpoint, stacked experts included."""
-        stacked, shape = self.stacked, self.weight.shape
-        if stacked is None:
-            return shape
-        return (stacked.count * shape[0], *shape[1:]) if stacked.merged else (stacked.count, *shape)
+    def multiplicity(self) -> tuple[Size, Size, Size]:
+        """(number of such matrices in all layers and experts, those that one token uses, the same at least)."""
+        return count_copies(self.repeats if self.stacked is None else (*self.repeats, self.stacked))
+
+    @property
+    def copies(self) -> Size:
+        """The number of such tensors."""
+        return multiply([repeat.count for repeat in self.repeats])
+
+    @property
+    def elements(self) -> Size:
+        """Elements in all copies, tied or not."""
+        return multiply(self.matrix) * self.multiplicity[0]
+
+    @property
+    def parameters(self) -> Size:
+        """Learned parameters in all copies; 0 if tied or a buffer."""
+        return self.elements if self.kind in ("total", "mtp") else 0
+
+    @property
+    def active(self) -> Size:
+        """Active parameters in all copies."""
+        return multiply(self.matrix) * self.multiplicity[1] if self.kind in ("total", "mtp") else 0
+
+    @property
+    def note(self) -> str:
+        """Why the tensor is not included in the total: tied, MTP, buffer or legacy buffer; empty if it is included."""
+        if self.tied_to is not None:
+            return "tied"
+        if self.part == "mtp":
+            return "MTP"
+        return "" if self.role == "parameter" else self.role.replace("_", " ")
 
     @property
     def layer(self) -> Repeat | None:
         """The layers that it is part of; None outside of any stack."""
-        return self.repeat_of("layer")
+        return self.find_repeat("layer")
+
+    @property
+    def stack(self) -> str:
+        """The prefix of its layers: "model.layers."; "" outside of all layers."""
+        return self.layer.stack if self.layer else ""
 
     @property
     def expert(self) -> Repeat | None:
-        return self.repeat_of("expert")
+        return self.find_repeat("expert") or self.stacked
 
-    def repeat_of(self, axis: str) -> Repeat | None:
-        """The outermost repeat along an axis: layer, expert or use."""
+    def find_repeat(self, axis: str) -> Repeat | None:
+        """The outermost repeat along an axis."""
         for repeat in self.repeats:
             if repeat.axis == axis:
                 return repeat
         return None
+
+    def with_shape(self, shape: tuple[Size, ...]) -> TensorRow:
+        """The same tensor stored with another shape, which has the same axis of stacked experts."""
+        experts = self.stacked
+        if experts is None:
+            return self._replace(matrix=shape)
+        rows = (shape[0] // experts.count,) if experts.merged else ()
+        return self._replace(matrix=(*rows, *shape[1:]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tensor as plain data for JSON."""
+        return {
+            "name": self.name,
+            "shape": list(self.shape),
+            "component": self.component,
+            "part": self.part,
+            "role": self.role,
+            "copies": self.copies,
+            "parameters": self.parameters,
+            "active": self.active,
+            "tied_to": self.tied_to,
+            "repeats": [repeat.to_dict() for repeat in self.repeats],
+            "splits": [{"component": component, "size": size} for component, size in self.splits],
+            "stacked": self.stacked.to_dict() if self.stacked else None,
+        }
 
 
 def count_copies(repeats: tuple[Repeat, ...]) -> tuple[Size, Size, Size]:
@@ -131,23 +205,28 @@ def enter_body(data: Data, repeat: Repeat, prefix: str, repeats: tuple[Repeat, .
     if reused:  # a block inside a reused one is reused as well
         repeat = repeat._replace(tied_to=f"{reused.tied_to}{data.prefix}", own=reused.own)
     inside = data.prefix[1:] if data.prefix.startswith("/") else prefix + data.prefix
+    if repeat.axis == "layer":
+        name = inside
+        for outer in repeats:
+            name = rename(name, outer)
+        repeat = repeat._replace(stack=name.partition("{layer}")[0])
     return inside, (*repeats, repeat)
 
 
-def list_weights(out: Data, part: str = "decoder") -> list[WeightRecord]:
-    """All weights that `out` depends on, in execution order."""
-    return locate_weights(list_steps(out, part))
+def list_rows(out: Data, part: str = "decoder") -> list[TensorRow]:
+    """A row for each weight that `out` depends on, in execution order."""
+    return fold_weights(list_steps(out, part))
 
 
-def locate_weights(steps: list[Step]) -> list[WeightRecord]:
-    """All weights of these steps."""
+def fold_weights(steps: Iterable[Step]) -> list[TensorRow]:
+    """A row for each weight of these steps."""
     return [
-        locate_weight(weight, prefix, repeats, part) for data, prefix, repeats, part in steps for weight in data.weights
+        fold_weight(weight, prefix, repeats, part) for data, prefix, repeats, part in steps for weight in data.weights
     ]
 
 
-def locate_weight(weight: Weight, prefix: str, repeats: tuple[Repeat, ...], part: str) -> WeightRecord:
-    """The record of a weight inside these repeats, with this name prefix."""
+def fold_weight(weight: Weight, prefix: str, repeats: tuple[Repeat, ...], part: str) -> TensorRow:
+    """The row of a weight inside these repeats, with this name prefix."""
     name, tied = weight.name, weight.tied_to
     if tied is None and name[0] != "/":  # an absolute name is outside of the block, so it is not tied
         for repeat in reversed(repeats):
@@ -156,10 +235,17 @@ def locate_weight(weight: Weight, prefix: str, repeats: tuple[Repeat, ...], part
                 break
     root = "".join([repeat.root for repeat in repeats]) if name[0] == "/" or tied is not None else ""
     full, tied = root + name[1:] if name[0] == "/" else prefix + name, tied and root + tied
+    copies, stacked = [], None
     for repeat in repeats:
         full, tied = rename(full, repeat), tied and rename(tied, repeat)
-    copied = tuple([repeat for repeat in repeats if not name.endswith(repeat.shared)])
-    return WeightRecord(full, weight, tied, copied, part)
+        if repeat.axis == "use" or name.endswith(repeat.shared):
+            continue
+        if repeat.stacked:
+            stacked = repeat
+        else:
+            copies.append(repeat)
+    _, component, shape, splits, axis, _, role = weight
+    return TensorRow(full, shape, component, part, role, tuple(copies), splits, axis, tied, stacked)
 
 
 def rename(name: str, repeat: Repeat) -> str:
@@ -171,29 +257,16 @@ def rename(name: str, repeat: Repeat) -> str:
     return name
 
 
-def name_stacks(steps: list[Step]) -> dict[int, str]:
-    """{id of a repeat of layers in these steps: name prefix of its layers, such as "model.layers."}."""
-    found = {}
-    for _, prefix, repeats, _ in steps:
-        if repeats and repeats[-1].axis == "layer":
-            name = prefix
-            for repeat in repeats[:-1]:
-                name = rename(name, repeat)
-            found[id(repeats[-1])] = name.partition("{layer}")[0]
-    return found
-
-
 def sum_parameters(out: Data, *components: str, active: bool = False) -> Size:
     """Learned parameters that `out` depends on: all, or only those of `components`.
 
     `active`: only those active per token.
     """
     total: Size = 0
-    for record in list_weights(out):
-        if record.weight.role != "parameter" or record.tied_to is not None:
-            continue
-        copies, used, _ = count_copies(record.repeats)
-        for component, elements in record.shares:
-            if not components or component in components or component.partition(".")[0] in components:
-                total = total + elements * (used if active else copies)
+    for row in list_rows(out):
+        if row.is_counted:
+            copies, used, _ = row.multiplicity
+            for component, elements in row.shares:
+                if not components or component in components or component.partition(".")[0] in components:
+                    total = total + elements * (used if active else copies)
     return total

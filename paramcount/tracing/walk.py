@@ -26,7 +26,7 @@ from paramcount.flow.caches import find_cached
 from paramcount.flow.masks import count_ended
 from paramcount.flow.operation import Form, Operation, Stage
 from paramcount.flow.operations.attention import ChooseTokens
-from paramcount.flow.walk import locate_weight
+from paramcount.flow.walk import fold_weight
 from paramcount.tracing.phrases import describe_data, name_data
 from paramcount.tracing.shapes import Place, Shapes, TraceOptions, end_indices
 from paramcount.tracing.trace import (
@@ -245,11 +245,11 @@ class Walk(Shapes):
 
     def use_weight(self, weight: Weight, data: Data, place: Place) -> WeightUse:
         """A weight as it is multiplied: [in, out] for a matrix, however it is stored."""
-        record = locate_weight(weight, place.prefix, place.repeats, place.part)
+        row = fold_weight(weight, place.prefix, place.repeats, place.part)
         shape = weight.shape
         if isinstance(data.operation, Linear) and len(shape) == 2 and not data.operation.transposed:
             shape = shape[::-1]
-        return WeightUse(record.name, shape, record.stored_shape, weight.component, record.tied_to, weight.role)
+        return WeightUse(row.name, shape, row.shape, row.component, row.tied_to, row.role)
 
     def find_product(self, data: Data, place: Place) -> tuple[int, Product | None]:
         """(number of products, one of them) of a matrix, or of one part of a fused matrix."""

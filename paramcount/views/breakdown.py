@@ -9,7 +9,6 @@ from typing import Any
 
 from paramcount.counting.components import qualify_component
 from paramcount.counting.count import SCHEMA_VERSION, Count
-from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError, format_shape, make_printable
 from paramcount.flow import Rope
 from paramcount.huggingface.fields import get_value
@@ -31,9 +30,9 @@ def build_layer_table(count: Count) -> Table:
     """One row per run of identical layers and per component outside the layers, in the order of the forward pass."""
     sums: Sums = {}
     for tensor in count.tensors:
-        if not tensor.parameters or tensor.part == "mtp":
+        if not tensor.is_counted:
             continue
-        layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
+        layer = tensor.layer
         if layer is None:
             component = qualify_component(tensor.part, tensor.component).partition(".")[0]
             add_to_sums(sums, (component, "", 0, 1), tensor.parameters, tensor.active)
@@ -89,9 +88,10 @@ def build_part_table(count: Count) -> Table:
     """One row per component of each part."""
     sums: Sums = {}
     for tensor in count.tensors:
-        if tensor.parameters and tensor.part != "mtp":
-            for component, parameters, active in split_by_component(tensor):
-                add_to_sums(sums, (tensor.part, component), parameters, active)
+        if tensor.is_counted:
+            copies, active, _ = tensor.multiplicity
+            for component, n in tensor.shares:
+                add_to_sums(sums, (tensor.part, component.partition(".")[0]), n * copies, n * active)
     order = list(count.parts)
     keys = sorted(sums, key=lambda key: order.index(key[0]))
     rows = [[*key, *sums[key]] for key in keys]
@@ -103,14 +103,6 @@ def build_part_table(count: Count) -> Table:
         Column("active", "active", only="csv" if is_dense else ""),
     ]
     return make_breakdown(count, columns, rows, "by_part")
-
-
-def split_by_component(tensor: Tensor) -> Iterator[tuple[str, int, int]]:
-    """(component, parameters, active) of each component that a tensor contains; several if it is fused."""
-    splits = tensor.splits or ((tensor.component, 1),)
-    shares = sum(share for _, share in splits)
-    for name, share in splits:
-        yield name.partition(".")[0], tensor.parameters // shares * share, tensor.active // shares * share
 
 
 def build_tensor_table(count: Count) -> Table:

@@ -80,7 +80,7 @@ def describe_count(count: Count) -> list[str]:
 
 def describe_other(count: Count) -> list[str]:
     """The names of the modules in the component `other`, which its own name does not tell."""
-    tensors = [tensor for tensor in count.tensors if tensor.component == "other" and tensor.parameters]
+    tensors = [tensor for tensor in count.tensors if tensor.component == "other" and tensor.is_counted]
     names = list(dict.fromkeys(name_module(tensor.name) for tensor in tensors if tensor.part not in PARTS_OF_THEIR_OWN))
     if not names:
         return []

@@ -24,8 +24,9 @@ from typing import Any
 from paramcount.architectures import ARCHITECTURES, architecture, get_sections, split_name
 from paramcount.architectures.encoders import ENCODERS, find_part, load_encoder
 from paramcount.counting.count import Count, count_sizes
-from paramcount.counting.tensors import Tensor, list_tensors, list_unreachable
+from paramcount.counting.tensors import list_tensors, list_unreachable
 from paramcount.errors import ParamcountError
+from paramcount.flow import TensorRow
 from paramcount.huggingface.config import read_config
 from paramcount.huggingface.fields import list_fields
 from paramcount.huggingface.multimodal import get_encoder_config
@@ -292,7 +293,7 @@ def add_labels(document: dict[str, Any], cls_name: str, choose: Choose) -> dict[
     return found
 
 
-def split_tensors(tensors: Iterable[Tensor]) -> Iterator[tuple[Tensor, str]]:
+def split_tensors(tensors: Iterable[TensorRow]) -> Iterator[tuple[TensorRow, str]]:
     """Each tensor of the reference under its own name."""
     for tensor in tensors:
         if tensor.part == "mtp" or tensor.tied_to is not None or tensor.role == "legacy_buffer":
@@ -505,7 +506,7 @@ def run_tokens(
                 out = model(**inputs)
         # Idefics returns the images' states too, which no text depends on if there are no layers.
         values = [value for name, value in out.items() if name != "image_hidden_states"]
-        read = [value for value in values if isinstance(value, torch.Tensor) and value.is_floating_point()]
+        read = [value for value in values if isinstance(value, torch.TensorRow) and value.is_floating_point()]
         assert read, "nothing comes out"
         assert not (dead or flaws.has_flaw(model)) or all(value.isfinite().all() for value in read), (
             f"{', '.join(dead)} is read"

@@ -19,7 +19,7 @@ from typing import Any
 from paramcount.api import count
 from paramcount.checkpoints.matching import expand_names
 from paramcount.checkpoints.writers.rewriting import transpose
-from paramcount.counting.tensors import Tensor
+from paramcount.flow import TensorRow
 from tests.gguf_layouts import FILE, group_names, load_entries
 
 HEADLESS = ("BertModel", "RobertaModel", "XLMRobertaModel")  # what they publish for embeddings
@@ -31,7 +31,7 @@ TURNED = (
 
 def list_published(config: dict[str, Any], cls: str) -> dict[str, tuple[int, ...]]:
     """Names and shapes in a checkpoint: each tensor once, an encoder without a head."""
-    tensors: list[Tensor] = []
+    tensors: list[TensorRow] = []
     for tensor in count(config).tensors:
         headless = cls in HEADLESS and tensor.name.startswith(("lm_head", "cls."))
         if tensor.tied_to is None and tensor.role != "legacy_buffer" and not headless:

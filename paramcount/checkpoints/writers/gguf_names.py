@@ -15,8 +15,9 @@ from paramcount.checkpoints.writers import gguf_tables as tables
 from paramcount.checkpoints.writers.gguf_shapes import write_shape
 from paramcount.checkpoints.writers.rewriting import fuse, split_ending, unstack
 from paramcount.counting.components import TOWERS
-from paramcount.counting.tensors import Tensor, iterate_names
+from paramcount.counting.tensors import iterate_names
 from paramcount.errors import ParamcountError, find_nearest, quote
+from paramcount.flow import TensorRow
 from paramcount.sizes import Sizes
 from paramcount.sizes.fields import inner_configs
 from paramcount.zoo.entries import name_part
@@ -37,8 +38,8 @@ class HasShape(Protocol):
 
 
 def list_gguf_tensors(
-    tensors: Iterable[Tensor], file_tensors: Collection[str], architecture: str | None, count: Count
-) -> list[Tensor]:
+    tensors: Iterable[TensorRow], file_tensors: Collection[str], architecture: str | None, count: Count
+) -> list[TensorRow]:
     """The model's tensors as a GGUF file names and shapes them, outermost axis first.
 
     Tensors without a GGUF name keep their own. Parts that are in a separate mmproj file are omitted.
@@ -62,7 +63,7 @@ def list_gguf_tensors(
     layout = find_layout(count.architecture, architecture, count.sizes)
     sizes = getattr(count.sizes, "language", count.sizes)
     names = {fold_indices(name) for name in file_tensors}
-    written: list[Tensor] = []
+    written: list[TensorRow] = []
     for tensor in tensors:
         if tensor.part in TOWERS or tensor.role == "legacy_buffer" or is_dropped(tensor, layout):
             continue
@@ -80,7 +81,7 @@ def list_gguf_tensors(
     return [use_file_shape(tensor, file_tensors, layout, count.architecture) for tensor in written]
 
 
-def list_mmproj_parts(tensors: Iterable[Tensor]) -> tuple[str, ...]:
+def list_mmproj_parts(tensors: Iterable[TensorRow]) -> tuple[str, ...]:
     """The parts of a model that are in a separate mmproj file.
 
     >>> from paramcount.api import count
@@ -91,7 +92,7 @@ def list_mmproj_parts(tensors: Iterable[Tensor]) -> tuple[str, ...]:
     return tuple(part for part in TOWERS if part in parts)
 
 
-def describe_dropped_padding(declared: Iterable[Tensor], written: Iterable[Tensor]) -> list[str]:
+def describe_dropped_padding(declared: Iterable[TensorRow], written: Iterable[TensorRow]) -> list[str]:
     """A note for each table that has fewer rows in the file than in the model."""
     rows = {
         get_gguf_name(tensor.name, ""): tensor.shape[0]
@@ -190,7 +191,7 @@ def read_layout_names(layout: str) -> dict[str, str]:
     return {module: name for module, name, layouts in tables.LAYOUT_NAMES if layout in layouts.split()}
 
 
-def is_dropped(tensor: Tensor, layout: str) -> bool:
+def is_dropped(tensor: TensorRow, layout: str) -> bool:
     """Whether the converter reads a tensor but does not write it."""
     words = tensor.name.split(".")
     if any(word in tables.DROPPED for word in words):
@@ -201,7 +202,7 @@ def is_dropped(tensor: Tensor, layout: str) -> bool:
 # ---- differences between converters
 
 
-def fuse_matrices(tensors: list[Tensor], names: Collection[str]) -> list[Tensor]:
+def fuse_matrices(tensors: list[TensorRow], names: Collection[str]) -> list[TensorRow]:
     """Matrices over the same input fused, if the file has them fused. `names`: those in the file, without indices."""
     for bases, fused_base in tables.FUSED:
         for ending in (".weight", ".bias"):
@@ -212,9 +213,9 @@ def fuse_matrices(tensors: list[Tensor], names: Collection[str]) -> list[Tensor]
     return tensors
 
 
-def fuse_layers(tensors: list[Tensor], separate: list[str], fused: str) -> list[Tensor]:
+def fuse_layers(tensors: list[TensorRow], separate: list[str], fused: str) -> list[TensorRow]:
     """Tensors with the `separate` names fused per group of layers, in the place of the first of them."""
-    groups: dict[object, list[Tensor]] = {}
+    groups: dict[object, list[TensorRow]] = {}
     for tensor in tensors:
         if tensor.name in separate:
             groups.setdefault(tensor.repeats, []).append(tensor)
@@ -225,11 +226,16 @@ def fuse_layers(tensors: list[Tensor], separate: list[str], fused: str) -> list[
             result.append(tensor)
         elif tensor is group[0]:
             ordered = sorted(group, key=lambda part: separate.index(part.name))
-            result.append(fuse(fused, ordered, axis=1 if tensor.stacked else 0))
+            result.append(
+                fuse(
+                    fused,
+                    ordered,
+                )
+            )
     return result
 
 
-def unstack_experts(tensors: list[Tensor], names: Collection[str]) -> list[Tensor]:
+def unstack_experts(tensors: list[TensorRow], names: Collection[str]) -> list[TensorRow]:
     """Experts separately, if the file has a tensor per expert. `names`: those in the file, without indices."""
     result = []
     for tensor in tensors:
@@ -239,7 +245,7 @@ def unstack_experts(tensors: list[Tensor], names: Collection[str]) -> list[Tenso
     return result
 
 
-def use_file_shape(tensor: Tensor, file_tensors: Mapping[str, HasShape], layout: str, declared: str) -> Tensor:
+def use_file_shape(tensor: TensorRow, file_tensors: Mapping[str, HasShape], layout: str, declared: str) -> TensorRow:
     """The tensor in the file's shape, if that differs only in leading axes of 1 or in dropped padding rows."""
     name = next((name for name in iterate_names(tensor.name, tensor.repeats) if name in file_tensors), None)
     shape = file_tensors[name].shape if name else None
@@ -253,7 +259,7 @@ def use_file_shape(tensor: Tensor, file_tensors: Mapping[str, HasShape], layout:
     else:
         is_same = False
     is_same = is_same or drop_leading_ones(shape) == drop_leading_ones(tensor.shape)
-    return tensor._replace(shape=shape) if is_same else tensor
+    return tensor._replace(matrix=shape, stacked=None) if is_same else tensor
 
 
 def drop_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from paramcount.checkpoints.writers import gguf_tables as tables
 from paramcount.checkpoints.writers.rewriting import split_ending, stack, transpose
-from paramcount.counting.tensors import Tensor
+from paramcount.flow import TensorRow
 
 
 class ShapeSizes(Protocol):
@@ -24,7 +24,7 @@ class ShapeSizes(Protocol):
     n_groups: int  # of Mamba 2
 
 
-def write_shape(tensor: Tensor, layout: str, names: Collection[str], sizes: ShapeSizes) -> list[Tensor]:
+def write_shape(tensor: TensorRow, layout: str, names: Collection[str], sizes: ShapeSizes) -> list[TensorRow]:
     """A tensor in the shape that the converter writes, or several if it is split.
 
     `names`: names in the file, without indices.
@@ -42,7 +42,7 @@ def write_shape(tensor: Tensor, layout: str, names: Collection[str], sizes: Shap
             return split_matrices(tensor, part_names)
     if layout in tables.CONV1D and base in tables.CONV1D_MATRICES and ending == ".weight":
         return [transpose(tensor)]
-    return [tensor._replace(shape=compute_shape(tensor.shape, base, ending, layout, sizes))]
+    return [tensor.with_shape(compute_shape(tensor.shape, base, ending, layout, sizes))]
 
 
 def split_name(name: str) -> tuple[str, str, str]:
@@ -56,22 +56,20 @@ def split_name(name: str) -> tuple[str, str, str]:
     return block + layer, base, ending
 
 
-def stack_axes(tensor: Tensor) -> Tensor:
+def stack_axes(tensor: TensorRow) -> TensorRow:
     """The tensor with leading axes for experts, heads or streams; of experts, outputs come before inputs."""
     if any(repeat.axis == "expert" for repeat in tensor.repeats):
         return stack(tensor, tensor.name)
     if tensor.stacked and tensor.splits:
-        n, outputs = tensor.stacked.count, sum(width for _, width in tensor.splits)
-        shape: tuple[int, ...] = (n, outputs)
-        if not tensor.name.endswith(".bias"):
-            shape = (n, outputs, prod(tensor.shape) // (n * outputs))
-        return tensor._replace(shape=shape, stacked=tensor.stacked._replace(merged=False))
+        outputs = sum(width for _, width in tensor.splits)
+        others = () if tensor.name.endswith(".bias") else (prod(tensor.matrix) // outputs,)
+        return tensor._replace(matrix=(outputs, *others), axis=0, stacked=tensor.stacked._replace(merged=False))
     layers = tuple(repeat for repeat in tensor.repeats if repeat.axis == "layer")
     leading = [repeat.count for repeat in tensor.repeats if repeat not in layers]
-    return tensor._replace(shape=(*leading, *tensor.shape), repeats=layers)
+    return tensor._replace(matrix=(*leading, *tensor.matrix), axis=tensor.axis + len(leading), repeats=layers)
 
 
-def split_kv_b(tensor: Tensor, before: str, sizes: ShapeSizes) -> list[Tensor]:
+def split_kv_b(tensor: TensorRow, before: str, sizes: ShapeSizes) -> list[TensorRow]:
     """MLA's up-projection kv_b as one tensor for keys and one for values, per head.
 
     The keys are transposed, because queries are multiplied with them.
@@ -81,19 +79,18 @@ def split_kv_b(tensor: Tensor, before: str, sizes: ShapeSizes) -> list[Tensor]:
     d_latent = tensor.shape[1]
     keys, values = (sizes.n_heads, d_latent, sizes.d_nope), (sizes.n_heads, sizes.d_v, d_latent)
     return [
-        tensor._replace(name=f"{before}attn_k_b.weight", shape=keys),
-        tensor._replace(name=f"{before}attn_v_b.weight", shape=values),
+        tensor._replace(name=f"{before}attn_k_b.weight", matrix=keys),
+        tensor._replace(name=f"{before}attn_v_b.weight", matrix=values),
     ]
 
 
-def split_matrices(tensor: Tensor, names: Sequence[str]) -> list[Tensor]:
+def split_matrices(tensor: TensorRow, names: Sequence[str]) -> list[TensorRow]:
     """A fused matrix split. `names`: one per part; adjacent parts with the same name stay together."""
-    axis = 1 if tensor.stacked else 0
     result = []
     for name, parts in groupby(zip(names, tensor.splits), key=lambda item: item[0]):
         splits = tuple(split for _, split in parts)
-        shape = (*tensor.shape[:axis], sum(width for _, width in splits), *tensor.shape[axis + 1 :])
-        split = tensor._replace(name=name, component=splits[0][0], shape=shape)
+        matrix = (sum(width for _, width in splits), *tensor.matrix[1:])
+        split = tensor._replace(name=name, component=splits[0][0], matrix=matrix)
         result.append(split._replace(splits=splits if len(splits) > 1 else ()))
     return result
 

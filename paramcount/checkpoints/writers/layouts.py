@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from paramcount.checkpoints.folding import strip_indices
 from paramcount.checkpoints.writers.layout_tables import ALIASES, FUSED, MLX_EXPERTS, STACKED_EXPERTS, WRAPPERS
 from paramcount.checkpoints.writers.rewriting import fuse, split_ending, split_tensor, stack, transpose
-from paramcount.counting.tensors import Tensor
+from paramcount.flow import TensorRow
 
 if TYPE_CHECKING:
     from paramcount.checkpoints.packed.quantised import LogicalTensor
 
 Names: TypeAlias = AbstractSet[str]  # names without their indices
 Prefixes: TypeAlias = Mapping[str, Sequence[str]]  # {end of a name: possible prefixes of it in the file}
-Combine: TypeAlias = Callable[[Sequence[Tensor], str], Tensor | None]
+Combine: TypeAlias = Callable[[Sequence[TensorRow], str], TensorRow | None]
 
 LEAST_VOTES = 2  # a prefix that only one tensor has is part of its own name
 MOST_PREFIXES = 16  # in a file
@@ -31,8 +31,8 @@ MOST_ALIKE = 20  # names with the same ending; more say nothing about a prefix
 
 
 def apply_layout(
-    tensors: Sequence[Tensor], file_tensors: Mapping[str, LogicalTensor], transposable: Sequence[str] = ()
-) -> tuple[list[Tensor], list[str]]:
+    tensors: Sequence[TensorRow], file_tensors: Mapping[str, LogicalTensor], transposable: Sequence[str] = ()
+) -> tuple[list[TensorRow], list[str]]:
     """The model's tensors as the file's writer names and shapes them, and notes.
 
     Tensors that are not in the file stay as declared. `transposable`: as in `Sizes`.
@@ -55,13 +55,13 @@ def apply_layout(
     return written, copy_notes + transpose_notes
 
 
-def rename_tensors(tensors: Sequence[Tensor], names: Names) -> list[Tensor]:
+def rename_tensors(tensors: Sequence[TensorRow], names: Names) -> list[TensorRow]:
     """The same tensors, in order, with the file's prefixes and names of modules."""
     prefixes = _find_prefixes({name for t in tensors for name in (t.name, *_list_aliases(t.name))}, names)
     return apply_aliases(apply_prefixes(apply_aliases(tensors, names, prefixes), names, prefixes), names)
 
 
-def _strip_all(tensors: Sequence[Tensor]) -> set[str]:
+def _strip_all(tensors: Sequence[TensorRow]) -> set[str]:
     return {strip_indices(tensor.name) for tensor in tensors}
 
 
@@ -88,7 +88,7 @@ def _add_wrappers(name: str, wrapped: Mapping[str, str]) -> str:
     return ".".join([word if word in WRAPPERS else next(words) for word in in_file.split(".")])
 
 
-def apply_aliases(tensors: Sequence[Tensor], names: Names, endings: Collection[str] = ()) -> list[Tensor]:
+def apply_aliases(tensors: Sequence[TensorRow], names: Names, endings: Collection[str] = ()) -> list[TensorRow]:
     """Tensors with the file's names for their modules, whatever the prefix. No name of a declared tensor is reused.
 
     Args:
@@ -136,7 +136,7 @@ def _has_ending(name: str, endings: Collection[str]) -> bool:
 # ---- prefixes
 
 
-def apply_prefixes(tensors: Sequence[Tensor], names: Names, prefixes: Prefixes) -> list[Tensor]:
+def apply_prefixes(tensors: Sequence[TensorRow], names: Names, prefixes: Prefixes) -> list[TensorRow]:
     """Tensors with the file's prefixes added, removed or exchanged, if several tensors suggest the same change.
 
     Tensors that are not in the file change with the change of the longest prefix that they have.
@@ -230,7 +230,7 @@ def _iterate_prefixes(name: str) -> Iterator[tuple[str, str]]:
 # ---- fused and split matrices
 
 
-def fuse_matrices(tensors: Sequence[Tensor], names: Names) -> list[Tensor]:
+def fuse_matrices(tensors: Sequence[TensorRow], names: Names) -> list[TensorRow]:
     """Matrices fused and experts stacked, if the file has them that way."""
     result = list(tensors)
     tables: tuple[tuple[Combine, tuple[tuple[str, tuple[str, ...]], ...]], ...] = (
@@ -244,19 +244,19 @@ def fuse_matrices(tensors: Sequence[Tensor], names: Names) -> list[Tensor]:
     return result
 
 
-def fuse_rows(tensors: Sequence[Tensor], whole: str) -> Tensor:
+def fuse_rows(tensors: Sequence[TensorRow], whole: str) -> TensorRow:
     return fuse(rename_module(tensors[0], whole), tensors)
 
 
-def stack_experts(tensors: Sequence[Tensor], whole: str) -> Tensor | None:
+def stack_experts(tensors: Sequence[TensorRow], whole: str) -> TensorRow | None:
     """The experts of a layer as [experts, outputs, inputs]; None if the tensors do not belong to experts."""
     if "{expert}" not in tensors[0].name:
         return None
     name = rename_module(tensors[0], whole).replace(".{expert}", "").removesuffix(".weight")
-    return fuse(name, [stack(tensor, name) for tensor in tensors], axis=1)
+    return fuse(name, [stack(tensor, name) for tensor in tensors])
 
 
-def stack_mlx_experts(tensors: Sequence[Tensor], whole: str) -> Tensor | None:
+def stack_mlx_experts(tensors: Sequence[TensorRow], whole: str) -> TensorRow | None:
     """The same with the names of MLX, which does not fuse gate and up."""
     if ".experts.{expert}." not in tensors[0].name:
         return None
@@ -264,15 +264,15 @@ def stack_mlx_experts(tensors: Sequence[Tensor], whole: str) -> Tensor | None:
 
 
 def _combine_groups(
-    tensors: Sequence[Tensor], whole: str, parts: Sequence[str], combine: Combine, names: Names
-) -> list[Tensor]:
+    tensors: Sequence[TensorRow], whole: str, parts: Sequence[str], combine: Combine, names: Names
+) -> list[TensorRow]:
     """Tensors of one module combined, if the file contains the result and none of the parts."""
-    groups: dict[object, list[Tensor]] = {}
+    groups: dict[object, list[TensorRow]] = {}
     for tensor in tensors:
         module, leaf, ending = split_module(tensor.name)
         groups.setdefault((module, ending, tensor.repeats, leaf if leaf not in parts else ""), []).append(tensor)
     declared = _strip_all(tensors)
-    result: list[Tensor] = []
+    result: list[TensorRow] = []
     for group in groups.values():
         has_all_parts = [split_module(tensor.name)[1] for tensor in group] == list(parts)
         combined = None
@@ -287,17 +287,17 @@ def _combine_groups(
     return result
 
 
-def split_matrices(tensors: Sequence[Tensor], names: Names) -> list[Tensor]:
+def split_matrices(tensors: Sequence[TensorRow], names: Names) -> list[TensorRow]:
     """Fused matrices split, if the file has their parts."""
     unclaimed = names - _strip_all(tensors)
-    result: list[Tensor] = []
+    result: list[TensorRow] = []
     for tensor in tensors:
         is_split = tensor.splits and strip_indices(tensor.name) not in names
         result += _split_matrix(tensor, unclaimed) if is_split else [tensor]
     return result
 
 
-def _split_matrix(tensor: Tensor, names: Collection[str]) -> list[Tensor]:
+def _split_matrix(tensor: TensorRow, names: Collection[str]) -> list[TensorRow]:
     leaf = split_module(tensor.name)[1]
     for whole, parts in FUSED:
         if leaf != whole or len(parts) != len(tensor.splits):
@@ -320,7 +320,7 @@ def split_module(name: str) -> tuple[str, str, str]:
     return module + dot, leaf, ending
 
 
-def rename_module(tensor: Tensor, leaf: str) -> str:
+def rename_module(tensor: TensorRow, leaf: str) -> str:
     module, _, ending = split_module(tensor.name)
     return f"{module}{leaf}{ending}"
 
@@ -328,7 +328,7 @@ def rename_module(tensor: Tensor, leaf: str) -> str:
 # ---- tied copies and transposed matrices
 
 
-def use_copies(tensors: Sequence[Tensor], names: Names) -> tuple[list[Tensor], list[str]]:
+def use_copies(tensors: Sequence[TensorRow], names: Names) -> tuple[list[TensorRow], list[str]]:
     """Tied copies in place of their originals if the file has only the copy, and notes.
 
     safetensors' `save_model` keeps the alphabetically first name of tied tensors, and transformers loads such files.
@@ -351,15 +351,15 @@ def use_copies(tensors: Sequence[Tensor], names: Names) -> tuple[list[Tensor], l
 
 
 def transpose_as_stored(
-    tensors: Sequence[Tensor], file_tensors: Iterable[tuple[str, LogicalTensor]], transposable: tuple[str, ...]
-) -> tuple[list[Tensor], list[str]]:
+    tensors: Sequence[TensorRow], file_tensors: Iterable[tuple[str, LogicalTensor]], transposable: tuple[str, ...]
+) -> tuple[list[TensorRow], list[str]]:
     """Matrices transposed if most of the file's are, and notes.
 
     Args:
         file_tensors: name without indices, and tensor
         transposable: ends of the names of matrices that some writers store transposed
     """
-    by_name: dict[str, list[Tensor]] = {}
+    by_name: dict[str, list[TensorRow]] = {}
     for tensor in tensors:
         if tensor.name.endswith(transposable):
             by_name.setdefault(strip_indices(tensor.name), []).append(tensor)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError
+from paramcount.flow import TensorRow
 
 
-def fuse(name: str, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Several tensors of the same layers, concatenated along an axis.
+def fuse(name: str, tensors: Sequence[TensorRow]) -> TensorRow:
+    """Several tensors of the same layers, concatenated along the first axis of each expert.
 
     >>> from paramcount.api import count
     >>> q, k, v = (t for t in count("llama-3.1-8b").tensors if t.component.startswith("qkv"))
@@ -19,18 +19,12 @@ def fuse(name: str, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     first = tensors[0]
     if any(t.repeats != first.repeats or t.stacked != first.stacked for t in tensors):
         raise ParamcountError("belong to different layers", where=", ".join(t.name for t in tensors))
-    width = sum(t.shape[axis] for t in tensors)
-    splits = tuple(split for t in tensors for split in list_parts(t, axis))
-    at = axis % len(first.shape)
-    return first._replace(name=name, shape=(*first.shape[:at], width, *first.shape[at + 1 :]), splits=splits)
+    splits = tuple(split for t in tensors for split in t.splits or ((t.component, t.matrix[0]),))
+    matrix = (sum(t.matrix[0] for t in tensors), *first.matrix[1:])
+    return first._replace(name=name, matrix=matrix, splits=splits, axis=0)
 
 
-def list_parts(tensor: Tensor, axis: int) -> tuple[tuple[str, int], ...]:
-    """The component and size of each part of a tensor along an axis."""
-    return tensor.splits or ((tensor.component, tensor.shape[axis]),)
-
-
-def split_tensor(tensor: Tensor, pieces: Sequence[tuple[str, str, int]], axis: int = 0) -> list[Tensor]:
+def split_tensor(tensor: TensorRow, pieces: Sequence[tuple[str, str, int]], axis: int = 0) -> list[TensorRow]:
     """A tensor split along an axis. `pieces`: the name, component and size of each piece.
 
     >>> from paramcount.api import count
@@ -38,18 +32,17 @@ def split_tensor(tensor: Tensor, pieces: Sequence[tuple[str, str, int]], axis: i
     >>> [t.shape for t in split_tensor(c_attn, [("q", "qkv.q", 768), ("k", "qkv.k", 768), ("v", "qkv.v", 768)], axis=1)]
     [(768, 768), (768, 768), (768, 768)]
     """
-    at = axis % len(tensor.shape)
-    size, total = tensor.shape[at], sum(width for _, _, width in pieces)
+    size, total = tensor.matrix[axis], sum(width for _, _, width in pieces)
     if total != size:
         raise ParamcountError(f"has size {size}, but its pieces add up to {total}", where=tensor.name)
-    before, after = tensor.shape[:at], tensor.shape[at + 1 :]
+    before, after = tensor.matrix[:axis], tensor.matrix[axis + 1 :]
     return [
-        tensor._replace(name=name, component=component, shape=(*before, width, *after), splits=())
+        tensor._replace(name=name, component=component, matrix=(*before, width, *after), splits=())
         for name, component, width in pieces
     ]
 
 
-def stack(tensor: Tensor, name: str) -> Tensor:
+def stack(tensor: TensorRow, name: str) -> TensorRow:
     """One tensor per layer, with the experts as its leading axis, for a tensor per expert.
 
     >>> from paramcount.api import count
@@ -59,12 +52,10 @@ def stack(tensor: Tensor, name: str) -> Tensor:
     """
     experts = next(repeat for repeat in tensor.repeats if repeat.axis == "expert")
     others = tuple(repeat for repeat in tensor.repeats if repeat is not experts)
-    return tensor._replace(
-        name=name, shape=(experts.count, *tensor.shape), repeats=others, stacked=experts._replace(stacked=True)
-    )
+    return tensor._replace(name=name, repeats=others, stacked=experts._replace(stacked=True))
 
 
-def unstack(tensor: Tensor, name: str) -> Tensor:
+def unstack(tensor: TensorRow, name: str) -> TensorRow:
     """A tensor per expert, for one tensor per layer with the experts as its leading axis.
 
     >>> from paramcount.api import count
@@ -76,14 +67,16 @@ def unstack(tensor: Tensor, name: str) -> Tensor:
     if experts is None or experts.merged:
         raise ParamcountError("has no leading expert dimension", where=tensor.name)
     repeat = experts._replace(stacked=False, runs=((0, experts.count),))
-    return tensor._replace(name=name, shape=tensor.shape[1:], repeats=(*tensor.repeats, repeat), stacked=None)
+    return tensor._replace(name=name, repeats=(*tensor.repeats, repeat), stacked=None)
 
 
-def transpose(tensor: Tensor) -> Tensor:
+def transpose(tensor: TensorRow) -> TensorRow:
     """A matrix with its last two axes swapped; a vector is unchanged."""
-    if len(tensor.shape) < 2:
+    *before, rows, columns = range(max(2, len(tensor.matrix)))
+    if columns >= len(tensor.matrix):
         return tensor
-    return tensor._replace(shape=(*tensor.shape[:-2], tensor.shape[-1], tensor.shape[-2]))
+    axes = (*before, columns, rows)
+    return tensor._replace(matrix=tuple(tensor.matrix[axis] for axis in axes), axis=axes.index(tensor.axis))
 
 
 def split_ending(name: str) -> tuple[str, str]:

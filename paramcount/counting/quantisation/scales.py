@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
-    from paramcount.counting.tensors import Tensor
-    from paramcount.flow import Repeat
+    from paramcount.flow import Repeat, TensorRow
 
 UNQUANTISED_PARTS = ("vision", "audio", "projector")
 UNQUANTISED_COMPONENTS = ("embedding", "other_embedding", "position", "router", "norm", "lm_head")
@@ -95,7 +94,7 @@ def read_block(value: object) -> tuple[int, int] | None:
     return value[0], value[1]
 
 
-def make_scales(tensor: Tensor, scheme: Scheme) -> Tensor | None:
+def make_scales(tensor: TensorRow, scheme: Scheme) -> TensorRow | None:
     """The scales of a tensor as a tensor with role `scale`; None if it is not quantised.
 
     >>> from paramcount.api import count
@@ -110,10 +109,10 @@ def make_scales(tensor: Tensor, scheme: Scheme) -> Tensor | None:
     is_mxfp4 = scheme.method == "mxfp4"
     shape = compute_scales_shape(transpose_shape(packed.shape) if is_mxfp4 else packed.shape, scheme.block)
     name = tensor.name + ("_scales" if is_mxfp4 else "_scale_inv")
-    return packed._replace(name=name, shape=shape, role="scale", splits=())
+    return packed.with_shape(shape)._replace(name=name, role="scale", splits=())
 
 
-def select_packed(tensor: Tensor, scheme: Scheme) -> Tensor | None:
+def select_packed(tensor: TensorRow, scheme: Scheme) -> TensorRow | None:
     """A tensor with only its quantised repeats; None if it is not quantised at all.
 
     Schemes pack the matrices of attention, MLPs, experts and mixers (MXFP4: experts only). Embeddings, norms, routers,
@@ -160,7 +159,7 @@ def count_blocks(n: int, size: int) -> int:
     return -(-n // size)
 
 
-def select_repeats(tensor: Tensor, scheme: Scheme) -> tuple[Repeat, ...] | None:
+def select_repeats(tensor: TensorRow, scheme: Scheme) -> tuple[Repeat, ...] | None:
     """The repeats of a tensor without the layers that are not quantised; None if no layer is."""
     layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
     module = tensor.name.removesuffix(".weight").replace("{expert}", "0")
@@ -208,7 +207,7 @@ def is_matched(module: str, patterns: tuple[str, ...]) -> bool:
     )
 
 
-def count_scales(tensors: Iterable[Tensor], scheme: Scheme) -> dict[str, int]:
+def count_scales(tensors: Iterable[TensorRow], scheme: Scheme) -> dict[str, int]:
     """The number of scales in a release of these tensors: {"scales": of the model, "mtp_scales": of its MTP layers}.
 
     >>> from paramcount.api import count

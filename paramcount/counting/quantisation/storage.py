@@ -14,7 +14,7 @@ from paramcount.errors import ParamcountError
 from paramcount.sizes import inner_configs
 
 if TYPE_CHECKING:
-    from paramcount.counting.tensors import Tensor
+    from paramcount.flow import TensorRow
     from paramcount.sizes import Sizes
 
 TOWERS = ("vision", "audio", "projector")
@@ -67,7 +67,7 @@ class MatrixFacts(NamedTuple):
 
 
 def read_storage(
-    sizes: Sizes, release: Release | None, document: Mapping[str, Any], tensors: Iterable[Tensor]
+    sizes: Sizes, release: Release | None, document: Mapping[str, Any], tensors: Iterable[TensorRow]
 ) -> Storage | None:
     """How a model is stored; None if it is not quantised.
 
@@ -96,7 +96,7 @@ def find_plan(release: Release | None, document: Mapping[str, Any]) -> Plan | No
     return None if config is None else make_plan(config, document)
 
 
-def measure_storage(sizes: Sizes, release: Release | None, tensors: Iterable[Tensor], plan: Plan) -> Storage:
+def measure_storage(sizes: Sizes, release: Release | None, tensors: Iterable[TensorRow], plan: Plan) -> Storage:
     """The bytes of the tensors that a plan stores."""
     total, quantized, mtp = 0, 0, False
     stored = (tensor for tensor in tensors if is_stored(tensor, release))
@@ -110,7 +110,7 @@ def measure_storage(sizes: Sizes, release: Release | None, tensors: Iterable[Ten
 class StoredTensor(NamedTuple):
     """Equal copies of one tensor, stored alike."""
 
-    tensor: Tensor
+    tensor: TensorRow
     copies: int
     packing: Packing
     bytes: int  # of all copies
@@ -123,7 +123,7 @@ class StoredTensor(NamedTuple):
 
 
 def list_stored(
-    sizes: Sizes, tensors: Iterable[Tensor], plan: Plan, *, hypothetical: bool = False
+    sizes: Sizes, tensors: Iterable[TensorRow], plan: Plan, *, hypothetical: bool = False
 ) -> Iterator[StoredTensor]:
     """How a plan stores each tensor. MTP layers are left out if the plan's method leaves them out.
 
@@ -189,19 +189,19 @@ def _merge_facts(parts: tuple[type[Sizes], ...]) -> MatrixFacts:
     )
 
 
-def get_dtype(tensor: Tensor, facts: MatrixFacts, dtype: str) -> str:
+def get_dtype(tensor: TensorRow, facts: MatrixFacts, dtype: str) -> str:
     """The dtype of a tensor that is not quantised, given the model's dtype."""
     if is_named(tensor, facts.float32) or (dtype == "F16" and is_named(tensor, facts.float32_if_float16)):
         return "F32"
     return dtype
 
 
-def is_named(tensor: Tensor, words: tuple[str, ...]) -> bool:
+def is_named(tensor: TensorRow, words: tuple[str, ...]) -> bool:
     """Whether a tensor's name contains one of these as whole words."""
     return any(f".{word}." in f".{tensor.name}." for word in words)
 
 
-def is_stored(tensor: Tensor, release: Release | None) -> bool:
+def is_stored(tensor: TensorRow, release: Release | None) -> bool:
     """Whether a file stores this tensor. `release`: the zoo entry's statement about the released files."""
     if tensor.part == "mtp":
         has_mtp = release is None or release.mtp
@@ -212,13 +212,13 @@ def is_stored(tensor: Tensor, release: Release | None) -> bool:
     return tensor.role != "legacy_buffer" or (release is not None and release.legacy_buffers)
 
 
-def may_be_packed(tensor: Tensor, plan: Plan) -> bool:
+def may_be_packed(tensor: TensorRow, plan: Plan) -> bool:
     """Whether a vision or audio tensor may be a linear layer that the plan quantises."""
     name = tensor.name.removesuffix(".weight").replace("{layer}", "0")
     return len(tensor.shape) == 2 and name != tensor.name and any(group.scheme.quantises(name) for group in plan.groups)
 
 
-def check_plan(tensor: Tensor, plan: Plan, *, hypothetical: bool) -> None:
+def check_plan(tensor: TensorRow, plan: Plan, *, hypothetical: bool) -> None:
     """Raises: ParamcountError if the config does not determine how a tensor is stored."""
     if plan.method in ("fp8", "mxfp8", "mxfp4") or hypothetical:
         return
@@ -226,7 +226,7 @@ def check_plan(tensor: Tensor, plan: Plan, *, hypothetical: bool) -> None:
         raise ParamcountError(f"uses {plan.text}, whose layout for experts that share one tensor is unknown")
 
 
-def compute_packed_bytes(tensor: Tensor, packing: Packing, inputs_first: bool) -> int:
+def compute_packed_bytes(tensor: TensorRow, packing: Packing, inputs_first: bool) -> int:
     """Bytes of one packed tensor, scales included."""
     is_transposed = packing.layout == "mxfp4" or inputs_first
     shape = transpose_shape(tensor.shape) if is_transposed else tensor.shape
