@@ -17,7 +17,19 @@ from math import prod
 from typing import Any, NamedTuple
 
 from paramcount.costs.sharding import REPLICATED_DETAILS, is_replicated
-from paramcount.flow import Attention, Block, Data, Experts, Layers, Linear, Repeat, Reshape, Split, list_steps
+from paramcount.flow import (
+    Attention,
+    Block,
+    Data,
+    Experts,
+    ExpertsOfScaled,
+    Layers,
+    Linear,
+    Repeat,
+    Reshape,
+    Split,
+    list_steps,
+)
 from paramcount.flow.graph import Add
 from paramcount.flow.operation import Form
 from paramcount.flow.walk import Step
@@ -153,7 +165,7 @@ class Walk:
         saved: dict[int, Data] = {}
         for data, *_ in self.steps:
             kept = [*data.operation.list_saved(data.inputs)]
-            if isinstance(data.operation, Experts) and data.operation.weighted == "output":
+            if isinstance(data.operation, Experts) and not isinstance(data.operation, ExpertsOfScaled):
                 kept += [body.out for body in data.bodies]  # times the router's weights
             if isinstance(data.operation, Attention) and self.options.flash_attention:
                 kept.append(data)

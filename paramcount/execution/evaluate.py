@@ -5,14 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from paramcount.errors import ParamcountError
 from paramcount.execution.inputs import name_input
 from paramcount.execution.narrow import NarrowMatrix
-from paramcount.flow import Attention, Block, Body, Data, Experts, HiddenStates, Input, Layers, Repeat, Tuple, Weight
+from paramcount.flow import (
+    Attention,
+    Body,
+    Data,
+    Experts,
+    ExpertsAndIdentities,
+    ExpertsApart,
+    ExpertsOfScaled,
+    ExpertsOnParts,
+    ForEach,
+    HiddenStates,
+    Input,
+    Layers,
+    Repeat,
+    Tuple,
+    Weight,
+)
 from paramcount.flow.operation import Array, Operation, require
 from paramcount.flow.operations import Linear, Select, TableLookup
 from paramcount.flow.walk import enter_body, fold_weight, list_steps
@@ -141,7 +157,7 @@ class Evaluation:
             return self.run_layers(data, operation, scope, inputs)
         if isinstance(operation, Experts):
             return self.run_experts(data, operation, scope, inputs)
-        if isinstance(operation, Block) and operation.each:
+        if isinstance(operation, ForEach):
             (body,), (x,) = data.bodies, inputs
             kept = [x[:, 0]] if operation.each == "stream" else []
             parts = [x[:, i] for i in range(len(kept), x.shape[1])]
@@ -243,17 +259,18 @@ class Evaluation:
     def run_experts(self, data: Data, operation: Experts, scope: Scope, inputs: list[Array]) -> Array:
         x, weights = inputs
         (body,) = data.bodies
-        n = weights.shape[1] - int(operation.identities)
-        if operation.parts is not None:
+        if isinstance(operation, (ExpertsApart, ExpertsOnParts)):
             return self.run_experts_on_parts(data, scope, x, weights)
+        n = weights.shape[1] - (int(operation.n_identities) if isinstance(operation, ExpertsAndIdentities) else 0)
+        scales_input = isinstance(operation, ExpertsOfScaled)
         result: Array = x * weights[:, n:].sum(-1).reshape(-1, *(1,) * (x.ndim - 1))
         for expert in np.flatnonzero(weights[:, :n].any(axis=0)):
             rows = np.flatnonzero(weights[:, expert])
             share = weights[rows, expert].reshape(-1, *(1,) * (x.ndim - 1))
             inside = scope.enter(data, body.repeat, int(expert) + int(body.repeat.runs[0][0]))
-            given = x[rows] * share if operation.weighted == "input" else x[rows]
+            given = x[rows] * share if scales_input else x[rows]
             y = self.run_body(body, inside, [given])
-            result[rows] += y if operation.weighted == "input" else y * share
+            result[rows] += y if scales_input else y * share
         return result
 
     def run_experts_on_parts(self, data: Data, scope: Scope, x: Array, weights: Array) -> Array:
@@ -263,7 +280,7 @@ class Evaluation:
         n = int((weights != 0).sum(-1).max())
         shape = tuple(int(size) for size in data.shape[1:])
         result = np.zeros((len(x), *shape), np.float32)
-        of_output = cast(Experts, data.operation).parts == "output"
+        of_output = isinstance(data.operation, ExpertsApart)
         parts = (result if of_output else x).reshape(len(x), *(shape if of_output else x.shape[1:])[:-1], n, -1)
         for expert in np.flatnonzero(weights.any(axis=0)):
             rows = np.flatnonzero(weights[:, expert])

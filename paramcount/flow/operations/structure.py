@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from paramcount.flow.graph import Body, Data, Repeat, Size, Weight, Width, as_axes, check_same_shape
 from paramcount.flow.operation import Form, Operation, Stage, Unknown, Value
@@ -13,116 +13,62 @@ INPUT = Input()
 
 
 class Block(Operation):
-    """A named block, or one for each head of [n, heads, d] or each stream but the first, each with its own weights."""
+    """A named block."""
 
     only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "block"
-    each: Literal["head", "stream"] | None = None
-
-    @property
-    def label(self) -> str:
-        return f"concat {self.each}s" if self.each else self.name
 
 
 def block(
-    x: Data,
-    prefix: str,
-    body: Callable[..., Data],
-    *,
-    reads: Sequence[Data] = (),
-    part: str | None = None,
-    tied_to: str | None = None,
-    root: bool = False,
-    moved: tuple[str, str] | None = None,
-    renamed: tuple[tuple[str, str], ...] = (),
-    own: tuple[str, ...] = (),
+    x: Data, prefix: str, body: Callable[..., Data], *, reads: Sequence[Data] = (), part: str | None = None, **old: Any
 ) -> Data:
-    """A named block. A prefix that begins with "/" is an absolute one.
-
-    `part`: part of the model for its weights. `tied_to`: prefix of the block whose weights this one reuses, but those
-    whose names end in `own`. `root`: the block is a model of its own, so absolute weight names start at its prefix.
-    `moved`: (old, new) prefixes to rename weights. `renamed`: (old, new) parts of their names.
-    """
+    """A named block. A prefix that begins with "/" is an absolute one. `part`: part of the model for its weights."""
     inputs = tuple(Data(INPUT, (), r.shape) for r in (x, *reads))
     out = body(*inputs)
-    use = Repeat("use", 1, 1, tied_to=tied_to, root=prefix if root else "", moved=moved, renamed=renamed, own=own)
-    return Data(Block(), (x, *reads), out.shape, prefix=prefix, bodies=(Body(use, inputs, out),), part=part)
+    bodies = (Body(Repeat("use", 1, 1), inputs, out),)
+    made = Data(Block(), (x, *reads), out.shape, prefix=prefix, bodies=bodies, part=part)
+    return change_block(made, **old) if old else made
 
 
-class Experts(Operation):
-    """The sum of the chosen experts' outputs, weighted by the router.
-
-    Its second input: weights [n, experts], 0 if not chosen.
-    """
-
-    name: ClassVar[str] = "experts"
-    sum: ClassVar[Stage] = Stage("sum of experts", "", Form.SUM_OF_EXPERTS)
-    weighted: Literal["output", "input"] = "output"  # which of them the weight of an expert multiplies
-    identities: Size = 0  # experts behind those with weights, which return their input
-    parts: Literal["output", "input"] | None = None  # of whose last axis each chosen expert has its own part
-
-    def list_saved(self, inputs: Sequence[Value]) -> Sequence[Value]:
-        return inputs[1:]  # the experts save their own copies of the first
-
-    def describe(self) -> str:
-        if self.parts is None:
-            return ""
-        return "outputs side by side" if self.parts == "output" else "each reads its own part; weighted sum"
-
-
-def experts(
-    x: Data,
-    scores: Data,
-    prefix: str,
-    count: Size,
-    active: Size,
-    body: Callable[[Data], Data],
-    *,
-    stacked: bool = False,
-    merged: bool = False,
-    at_least: Size | None = None,
-    first: Size = 0,
-    weighted: Literal["output", "input"] = "output",
-    identities: Size = 0,
-    shared: tuple[str, ...] = (),
+def change_block(
+    made: Data, *, tied_to: str | None = None, root: bool = False, moved: Any = None, renamed: Any = (), own: Any = ()
 ) -> Data:
-    """`count` experts with the same body, `active` of them per token.
-
-    `at_least`: minimum number of active experts, if it varies. `stacked`: the checkpoint stores one tensor for all
-    experts, with a leading expert axis. `merged`: stored as one tensor, concatenated along the first axis. `first`:
-    index of the first expert. `identities`: further experts, which return their input and have no weights. `shared`:
-    endings of the names of weights that all experts read.
-    """
-    inner = Data(INPUT, (), x.shape)
-    out = body(inner)
-    check_same_shape(x, out)
-    repeat = Repeat(
-        "expert", count, active, runs=((first, count),), stacked=stacked or merged, merged=merged, least=at_least,
-        shared=shared,
-    )  # fmt: skip
-    return Data(
-        Experts(weighted, identities), (x, scores), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), out),)
-    )
+    made = tie_weights(made, tied_to, own=own) if tied_to is not None else made
+    made = as_model(made) if root else made
+    return rename_weights(made, moved=moved, replaced=renamed) if moved or renamed else made
 
 
-def experts_apart(x: Data, scores: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data]) -> Data:
-    """The outputs of the chosen experts, not weighted, side by side along the last axis. Stored as one tensor."""
-    inner = Data(INPUT, (), x.shape)
-    out = body(inner)
-    repeat = Repeat("expert", count, active, runs=((0, count),), stacked=True)
-    shape = (*out.shape[:-1], out.shape[-1] * active)
-    return Data(Experts(parts="output"), (x, scores), shape, prefix=prefix, bodies=(Body(repeat, (inner,), out),))
+def tie_weights(x: Data, prefix: str, *, own: tuple[str, ...] = ()) -> Data:
+    """A named block that reuses the weights of the block with this prefix, but those whose names end in `own`."""
+    return change_body(x, tied_to=prefix, own=own)
 
 
-def experts_on_parts(
-    x: Data, width: Size, scores: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data]
+def as_model(x: Data) -> Data:
+    """A named block that is a model of its own: absolute names of weights inside start at its prefix."""
+    return change_body(x, root=x.prefix)
+
+
+def rename_weights(
+    x: Data, *, moved: tuple[str, str] | None = None, replaced: tuple[tuple[str, str], ...] = ()
 ) -> Data:
-    """Each chosen expert reads its own part, of this width, of the last axis of x. Their weighted sum."""
-    inner = Data(INPUT, (), (*x.shape[:-1], width))
-    out = body(inner)
-    repeat = Repeat("expert", count, active, runs=((0, count),), stacked=True)
-    bodies = (Body(repeat, (inner,), out),)
-    return Data(Experts(parts="input"), (x, scores), out.shape, prefix=prefix, bodies=bodies)
+    """A named block whose weights have other names. `moved`: (old, new) prefix; `replaced`: (old, new) parts."""
+    return change_body(x, moved=moved, renamed=replaced)
+
+
+def change_body(x: Data, **changes: Any) -> Data:
+    (body,) = x.bodies
+    body = body._replace(repeat=body.repeat._replace(**changes))
+    return Data(x.operation, x.inputs, x.shape, prefix=x.prefix, bodies=(body,), part=x.part)
+
+
+class ForEach(Block):
+    """A block for each head of [n, heads, d], or for each stream but the first, each with its own weights."""
+
+    each: Literal["head", "stream"]
+
+    @property
+    def label(self) -> str:
+        return f"concat {self.each}s"
 
 
 def for_each_head(x: Data, prefix: str, body: Callable[[Data], Data]) -> Data:
@@ -141,7 +87,138 @@ def run_for_each(
 ) -> Data:
     inner = Data(INPUT, (), (x.shape[0], x.shape[2]))
     repeat = Repeat(each, count, count, runs=((0, count),))
-    return Data(Block(each), (x,), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), body(inner)),))
+    return Data(ForEach(each), (x,), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), body(inner)),))
+
+
+class Experts(Operation):
+    """The sum of the chosen experts' outputs, weighted by the router.
+
+    Its second input: weights [n, experts], 0 if not chosen.
+    """
+
+    name: ClassVar[str] = "experts"
+    sum: ClassVar[Stage] = Stage("sum of experts", "", Form.SUM_OF_EXPERTS)
+
+    def list_saved(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        return inputs[1:]  # the experts save their own copies of the first
+
+
+class ExpertsAndIdentities(Experts):
+    """The same with further experts behind those with weights, which return their input."""
+
+    n_identities: Size
+
+
+class ExpertsOfScaled(Experts):
+    """The sum of the outputs of the chosen experts, each of which reads x times its weight."""
+
+
+class ExpertsApart(Experts):
+    """The outputs of the chosen experts side by side along the last axis, not weighted."""
+
+    phrase: ClassVar[str] = "outputs side by side"
+
+
+class ExpertsOnParts(Experts):
+    """The weighted sum of the outputs of the chosen experts, each of which reads its own part of the last axis."""
+
+    phrase: ClassVar[str] = "each reads its own part; weighted sum"
+
+
+Stored: TypeAlias = Literal["apart", "stacked", "merged"]
+
+
+def experts(
+    x: Data,
+    weights: Data,
+    prefix: str,
+    count: Size,
+    active: Size,
+    body: Callable[[Data], Data],
+    *,
+    stored: Stored = "apart",
+    first: Size = 0,
+    **old: Any,
+) -> Data:
+    """`count` experts with the same body, `active` of them per token, and the sum of their outputs times `weights`,
+    [n, experts].
+
+    `stored`: as one tensor per expert; or as one for all, with a leading expert axis, or concatenated along the first
+    axis. `first`: index of the first expert.
+    """
+    if old:
+        return experts_by(x, weights, prefix, count, active, body, stored=stored, first=first, **old)
+    return run_experts(Experts(), (x, weights), prefix, make_repeat(count, active, stored, first), body)
+
+
+def experts_by(
+    x: Data, weights: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data], *, stored: Stored,
+    first: Size, stacked: bool = False, merged: bool = False, at_least: Any = None, weighted: str = "output",
+    identities: Any = 0, shared: Any = (),
+) -> Data:  # fmt: skip
+    stored = "stacked" if stacked else "merged" if merged else stored
+    if weighted == "input":
+        y = experts_of_scaled(x, weights, prefix, count, active, body, stored=stored)
+    elif type(identities) is not int or identities:
+        y = experts_and_identities(x, weights, prefix, count, active, body, identities)
+    else:
+        y = experts(x, weights, prefix, count, active, body, stored=stored, first=first)
+    if shared:
+        y = change_body(y, shared=shared)
+    return y if at_least is None else use_at_least(y, at_least)
+
+
+def experts_and_identities(
+    x: Data, weights: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data], n_identities: Size
+) -> Data:
+    """Experts, and further ones without weights, which return their input."""
+    operation = ExpertsAndIdentities(n_identities)
+    return run_experts(operation, (x, weights), prefix, make_repeat(count, active), body)
+
+
+def experts_of_scaled(
+    x: Data, weights: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data], *, stored: Stored
+) -> Data:
+    """The sum of the outputs of experts, each of which reads x times its weight."""
+    return run_experts(ExpertsOfScaled(), (x, weights), prefix, make_repeat(count, active, stored), body)
+
+
+def use_at_least(x: Data, n: Size) -> Data:
+    """Experts of which a token uses a varying number: n at least."""
+    return change_body(x, least=n)
+
+
+def make_repeat(count: Size, active: Size, stored: Stored = "apart", first: Size = 0) -> Repeat:
+    is_one = stored != "apart"
+    return Repeat("expert", count, active, runs=((first, count),), stacked=is_one, merged=stored == "merged")
+
+
+def run_experts(
+    operation: Experts, inputs: tuple[Data, Data], prefix: str, repeat: Repeat, body: Callable[[Data], Data]
+) -> Data:
+    inner = Data(INPUT, (), inputs[0].shape)
+    out = body(inner)
+    check_same_shape(inner, out)
+    return Data(operation, inputs, out.shape, prefix=prefix, bodies=(Body(repeat, (inner,), out),))
+
+
+def experts_apart(x: Data, scores: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data]) -> Data:
+    """The outputs of the chosen experts, not weighted, side by side along the last axis. Stored as one tensor."""
+    inner = Data(INPUT, (), x.shape)
+    out = body(inner)
+    shape = (*out.shape[:-1], out.shape[-1] * active)
+    bodies = (Body(make_repeat(count, active, "stacked"), (inner,), out),)
+    return Data(ExpertsApart(), (x, scores), shape, prefix=prefix, bodies=bodies)
+
+
+def experts_on_parts(
+    x: Data, width: Size, scores: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data]
+) -> Data:
+    """Each chosen expert reads its own part, of this width, of the last axis of x. Their weighted sum."""
+    inner = Data(INPUT, (), (*x.shape[:-1], width))
+    out = body(inner)
+    bodies = (Body(make_repeat(count, active, "stacked"), (inner,), out),)
+    return Data(ExpertsOnParts(), (x, scores), out.shape, prefix=prefix, bodies=bodies)
 
 
 class Layers(Operation):
