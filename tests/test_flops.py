@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +11,10 @@ import paramcount as pc
 from paramcount.costs.flops import Flops
 from paramcount.costs.gpus import find_gpu
 from paramcount.costs.roofline import Bound
-from paramcount.flow.operations import Attention
-from paramcount.flow.operations.attention import ChooseTokens
+from paramcount.flow.masks import Causal, Chosen, Chunk, Mask, Pairs, Window
+from paramcount.flow.operations.choosing import ChooseTokens
 from tests.running import Runner
+from tests.steps import Run
 
 
 def test_a_decoded_token_multiplies_every_matrix_once_and_attends_to_the_whole_context() -> None:
@@ -66,10 +67,12 @@ def test_keys_of_the_source_stand_in_front_of_those_of_the_tokens() -> None:
     steps = pc.trace(config, tokens=5, source=7).steps
     scores = [step for step in steps if step.op == "QKᵀ" and step.scopes and "model.decoder." in step.scopes[-1].name]
     visible = {"full_attention": 5 * 7 + 15, "sliding_attention": 5 * 7 + 1 + 2 + 3 + 4 + 4}
-    assert {step.scopes[-1].kind: step.multiply_adds for step in scores} == dict.fromkeys(visible, 8 * 256 * 5 * 12)
-    assert {step.scopes[-1].kind: step.visible_multiply_adds for step in scores} == {
-        kind: 8 * 256 * pairs for kind, pairs in visible.items()
-    }
+    counts = {kind: [step for step in scores if step.scopes[-1].kind == kind] for kind in visible}
+    assert {kind: sum(step.multiply_adds or 0 for step in found) for kind, found in counts.items()} == dict.fromkeys(
+        visible, 8 * 256 * 5 * 12
+    )
+    seen = {kind: sum(step.visible_multiply_adds or 0 for step in found) for kind, found in counts.items()}
+    assert seen == {kind: 8 * 256 * pairs for kind, pairs in visible.items()}
 
 
 def test_sums_of_blocks_stand_in_front_of_the_keys_of_the_tokens() -> None:
@@ -163,35 +166,37 @@ def test_elementwise_work_of_experts_is_that_of_the_chosen_ones() -> None:
     assert result.elementwise_operations == 32 * layer + 4096
 
 
-def draw_attention(rng: np.random.Generator) -> Attention:
+def draw_mask(rng: np.random.Generator) -> Mask:
     """One of the combinations of masks that positions decide."""
 
     def maybe(low: int, high: int) -> int | None:
         return int(rng.integers(low, high)) if rng.random() < 0.5 else None
 
     causal = bool(rng.random() < 0.5)
-    window, chunk = maybe(int(causal), 9), maybe(1, 8)
-    more = (0, 0) if causal or rng.random() < 0.5 else (int(rng.integers(0, 3)), int(rng.integers(0, 3)))
-    offset = int(rng.integers(0, chunk or 1))
-    behind = None if causal or window is None else maybe(0, 9)
-    in_order = causal and bool(rng.random() < 0.3)
-    return Attention(
-        window, (), causal, chunk=chunk, chunk_offset=offset, behind=behind, more_chunks=more, front_in_order=in_order
-    )
+    window, chunk = maybe(1, 10), maybe(1, 8)
+    mask: Mask = Causal() if causal else Mask()
+    if window is None and chunk is None and causal and rng.random() < 0.3:
+        return Causal(hides_front=True)
+    if window is not None:
+        mask = mask & (Window(window) if causal else Window(window, int(rng.integers(0, 9))))
+    if chunk is not None:
+        before, after = (0, 0) if causal else map(int, rng.integers(0, 3, 2))
+        mask = mask & Chunk(chunk, int(rng.integers(0, chunk)), before, after)
+    return mask
 
 
 def test_visible_pairs_are_those_that_the_mask_of_the_computation_leaves() -> None:
     rng = np.random.default_rng(0)
     for _ in range(3000):
-        attention, n, past = draw_attention(rng), int(rng.integers(1, 14)), int(rng.choice((0, 0, 1, 5, 30)))
+        mask, n, past = draw_mask(rng), int(rng.integers(1, 14)), int(rng.choice((0, 0, 1, 5, 30)))
         end, m = past + n, past + n
-        if attention.trimmed_to is not None:  # what decoding keeps
-            m = n + min(past, max(0, int(attention.trimmed_to) - 1))
+        window = mask.find(Window)
+        if window is not None:  # what decoding keeps
+            m = n + min(past, window.n - 1)
         front = (0, 0) if past else (int(rng.choice((0, 0, 3))),) * 2
-        n, m = n + front[0], m + front[1]
-        mask = attention.visible(np.arange(end - n, end), n, m)
-        expected = n * m if mask is None else mask.sum()
-        assert attention.count_visible(n, m, end, front) == expected, (vars(attention), n, m, end, front)
+        pairs = Pairs(n + front[0], m + front[1], end)
+        shown = np.broadcast_to(mask.show(pairs, iter(())), (pairs.n, pairs.m))
+        assert mask.count(pairs, front) == shown.sum(), (mask.describe(), pairs, front)
 
 
 def test_a_decoded_token_of_llama_4_sees_its_own_chunk_alone() -> None:
@@ -221,7 +226,8 @@ def test_compressed_blocks_are_seen_when_they_have_ended() -> None:
         ]
         trace = pc.trace(config, tokens=tokens, past=past)
         scores = [step for step in trace.steps if step.op == "QKᵀ"]
-        assert [step.visible_multiply_adds for step in scores] == [4 * 16 * pairs for pairs in seen]
+        visible = [step.visible_multiply_adds or 0 for step in scores]  # of tokens, and of blocks
+        assert [sum(visible[i : i + 2]) for i in (0, 2)] == [4 * 16 * pairs for pairs in seen]
         (choice,) = (step for step in trace.steps if step.op == "top-k blocks")
         assert choice.visible_multiply_adds == 2 * (16 + 1) * sum((i + 1) // 4 for i in rows)
 
@@ -245,18 +251,10 @@ def test_chosen_tokens_are_counted_as_the_computation_chooses_them() -> None:
                 given = [q, k] if of == "blocks of keys" else [q, k, np.ones((n, 2), "f4")]
                 chosen = operation.compute(run, given, [], (n, n_chosen))
                 block_of_keys = block if of == "blocks of keys" else 1
-                found = Attention(chosen_block=block_of_keys).find_chosen(chosen, 0, 2, end)[0]
-                seen = found & (np.arange(end) <= run.positions[:, None])
+                mask = Chosen(None, block_of_keys) & Causal()
+                seen: Any = mask.show(Pairs(n, end, end), iter([chosen]))
+                seen = seen[0]
                 assert operation.count_chosen(range(past, end)) == seen.sum(), (of, n_chosen, n, past)
-
-
-class Run(NamedTuple):
-    """What a pass tells an operation."""
-
-    positions: Any
-    layer: int = 0
-    state: Any = None
-    watch: dict[str, Any] | None = None
 
 
 def bound_decoding(flops: Flops) -> Bound:

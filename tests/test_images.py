@@ -16,7 +16,6 @@ import paramcount as pc
 from paramcount.errors import ParamcountError
 from paramcount.flow import (
     AddPositions,
-    Attention,
     Axes,
     Clip,
     Convolve,
@@ -38,14 +37,17 @@ from paramcount.flow import (
     Rotary,
     Sinusoids,
     SubtractVector,
+    bias_by_place,
     block,
     given,
     linear,
     list_rows,
 )
+from paramcount.flow.masks import Causal, Chunk, Pairs, Window
 from paramcount.flow.operation import Array
 from paramcount.flow.operations.relations import ClassPatchDistances, PatchDistances
 from tests.small_models import LLAMA, TOKENS, make_arrays
+from tests.steps import Leaf, attend, run_steps
 
 IMAGE_TOKEN = 7
 LLAVA: dict[str, Any] = {
@@ -188,21 +190,18 @@ def test_pairs_of_patches_have_the_row_of_their_distance() -> None:
 
 def test_rows_in_front_of_the_text_see_each_other_and_no_text() -> None:
     """Two rows in front of two tokens, whose positions are 0 and 1."""
-    found = Attention().visible(np.array([0, 1]), 4, 4)
-    assert found is not None
+    found: Any = Causal().show(Pairs(4, 4, 2), iter(()))
     assert found.astype(int).tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
 
 
 def test_a_chunk_may_begin_in_front_of_the_text_and_global_rows_see_all() -> None:
     """One global row in front of three tokens; one token is missing from the first chunk of two."""
-    found = Attention(causal=False, chunk=2, chunk_offset=1).visible(np.array([0, 1, 2]), 4, 4)
-    assert found is not None
+    found: Any = Chunk(2, offset=1).show(Pairs(4, 4, 3), iter(()))
     assert found.astype(int).tolist() == [[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 1, 1], [1, 0, 1, 1]]
 
 
 def test_a_window_may_reach_less_far_back_than_ahead() -> None:
-    found = Attention(2, causal=False, behind=1).visible(np.arange(4), 4, 4)
-    assert found is not None
+    found: Any = Window(2, 2).show(Pairs(4, 4, 4), iter(()))
     assert found.astype(int).tolist() == [[1, 1, 1, 0], [1, 1, 1, 1], [0, 1, 1, 1], [0, 0, 1, 1]]
 
 
@@ -223,8 +222,10 @@ def test_cosines_may_stand_first() -> None:
 def test_a_score_per_distance_in_rows_and_in_columns() -> None:
     """Two patches in a row: of the second one, the first is one column to the left, which has the largest score."""
     q, v, columns = np.zeros((2, 1, 1)), [[[1.0]], [[9.0]]], np.array([[[0.0, 0.0, 50.0]]] * 2)
-    operation = Attention(causal=False, by_distance="in rows and columns")
-    found = compute(operation, q, q, v, 0 * columns, columns, [[0, 0], [0, 1]])
+    places = Leaf([[0, 0], [0, 1]], int)
+    rows = run_steps(bias_by_place(Leaf(0 * columns), places, "rows"), 2)
+    biases = rows, run_steps(bias_by_place(Leaf(columns), places, "columns"), 2)
+    found = attend(q, q, v, *biases)
     assert found.ravel().tolist() == pytest.approx([5, 1])
 
 

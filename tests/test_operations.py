@@ -20,10 +20,23 @@ import pytest
 
 import paramcount
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Experts, Undescribed, Weight, add_by_gate, operations
+from paramcount.flow import Cache, Data, Experts, Undescribed, Weight, add_by_gate, operations
 from paramcount.flow.graph import ADD, MULTIPLY
+from paramcount.flow.masks import (
+    Causal,
+    Chosen,
+    Chunk,
+    CompressedBlocks,
+    GlobalTokens,
+    Groups,
+    Largest,
+    Mask,
+    Pairs,
+    Window,
+)  # fmt: skip
 from paramcount.flow.operation import Array, Form, Operation, Unknown
-from paramcount.flow.operations.attention import Attention, ChooseTokens, Differential
+from paramcount.flow.operations.attention import add_bias, hide, scores, softmax, weighted_sum
+from paramcount.flow.operations.choosing import ChooseTokens
 from paramcount.flow.operations.convolutions import Convolve, Shift
 from paramcount.flow.operations.elementwise import Activation
 from paramcount.flow.operations.images import Insert, Patches
@@ -64,7 +77,18 @@ from paramcount.flow.operations.scaling import (
     ScaleByPower,
     ScaleInSteps,
 )
+from paramcount.flow.operations.scores import (
+    Differential,
+    add_own,
+    bias_by_distance,
+    bias_by_place,
+    collisions,
+    own_scores,
+    pseudoinverse,
+    scores_of_two,
+)  # fmt: skip
 from paramcount.flow.operations.shapes import Input, Join, Pool, Select, Split
+from tests.steps import Leaf, attend, run_steps
 
 CONTAINERS = {"Input", "Tuple", "Block", "ForEach", "Layers", "HiddenStates"}  # the evaluation itself computes them
 
@@ -103,6 +127,8 @@ def make_value(annotation: str) -> Any:
         return (2, 2)
     if annotation.startswith("Rope"):
         return Rope(10_000.0)
+    if annotation.startswith("Mask"):
+        return Causal() & Window(2)
     return 2 if re.match("Size|int", annotation) else 0.5 if annotation.startswith("float") else "silu"
 
 
@@ -248,34 +274,86 @@ def test_learned_rows_may_be_stored_with_a_batch_axis() -> None:
     assert LearnedRows(2).compute(None, [], [table], (2, 2)).tolist() == [[1, 2], [3, 4]]  # type: ignore[arg-type]
 
 
-def make_attention(**parameters: Any) -> Array:
+def attend_equally(mask: Mask | None = None) -> Array:
     """Attention of three tokens with equal scores to values 1, 2 and 4."""
-    q = k = np.zeros((3, 1, 2), np.float32)
-    return attend(Attention(**parameters), q, k, np.array([[[1.0]], [[2.0]], [[4.0]]]))
-
-
-def attend(attention: Attention, *inputs: Any, weights: tuple[Any, ...] = ()) -> Array:
-    run: Any = SimpleNamespace(positions=np.arange(3), state={}, watch=None)
-    arrays = [np.asarray(x, np.float32) for x in inputs]
-    return attention.compute(run, arrays, [np.asarray(w, np.float32) for w in weights], (3, 1, 1)).ravel()
+    q = k = np.zeros((3, 1, 2))
+    return attend(q, k, np.array([[[1.0]], [[2.0]], [[4.0]]]), mask=mask).ravel()
 
 
 def test_attention_with_equal_scores_is_the_mean_of_the_visible_values() -> None:
-    assert make_attention() == pytest.approx([1, 3 / 2, 7 / 3])
-    assert make_attention(window=2) == pytest.approx([1, 3 / 2, 3])
-    assert make_attention(causal=False) == pytest.approx([7 / 3] * 3)
-    assert make_attention(chunk=2) == pytest.approx([1, 3 / 2, 4])
+    assert attend_equally(Causal()) == pytest.approx([1, 3 / 2, 7 / 3])
+    assert attend_equally(Causal() & Window(2)) == pytest.approx([1, 3 / 2, 3])
+    assert attend_equally() == pytest.approx([7 / 3] * 3)
+    assert attend_equally(Causal() & Chunk(2)) == pytest.approx([1, 3 / 2, 4])
+    assert attend_equally(Window(1, 1)) == pytest.approx([3 / 2, 3, 4])
 
 
 def test_attention_scales_and_caps_its_scores() -> None:
-    q = k = np.ones((3, 1, 4))
-    k = k * np.array([0.0, 0.0, 1.0])[:, None, None]
-    v = np.array([[[1.0]], [[1.0]], [[0.0]]])
-    for parameters, score in (({}, 2.0), ({"scale": 0.25}, 1.0), ({"soft_cap": 1.0}, np.tanh(2.0))):
-        last = attend(Attention(**parameters), q, k, v)[-1]  # type: ignore[arg-type]
-        assert last == pytest.approx(2 / (2 + np.exp(score)), rel=1e-5)
-    last = attend(Attention(has_sinks=True), 0 * q, k, v, weights=([0.0],))[-1]
-    assert last == pytest.approx(2 / 4)
+    q = np.ones((1, 1, 4))
+    k, v = Leaf([[[0.0] * 4], [[0.0] * 4], [[1.0] * 4]]), Leaf([[[1.0]], [[1.0]], [[0.0]]])
+    for s, score in (
+        (scores(Leaf(q), k), 2.0),
+        (scores(Leaf(q), k, 0.25), 1.0),
+        (operations.soft_cap(scores(Leaf(q), k), 1.0), np.tanh(2.0)),
+    ):
+        last = run_steps(weighted_sum(softmax(s), v), 3)
+        assert last.item() == pytest.approx(2 / (2 + np.exp(score)), rel=1e-5)
+    sinks = Weight("sinks", "other", (1,))
+    assert run_steps(weighted_sum(softmax(scores(Leaf(0 * q), k), sinks=sinks), v), 3, [0.0]).item() == 2 / 4
+
+
+def test_neighbouring_heads_share_keys_and_masks() -> None:
+    """Of four heads, two share a key, and what was chosen for a pair of heads."""
+    q, k = np.zeros((1, 4, 1)), np.zeros((2, 2, 1))
+    v = np.array([[[1.0], [10.0]], [[3.0], [30.0]]])
+    chosen = Leaf([[[0, -1], [0, 1]]], int)
+    assert attend(q, k, v, mask=Chosen(chosen)).ravel().tolist() == [1, 1, 20, 20]
+
+
+def test_groups_hide_one_another_in_most_layers() -> None:
+    pairs, of_queries = Pairs(2, 3, 3, layer=1), np.array([0, 1])
+    of_keys = np.array([1, 0, 1])
+    mask, data = Groups(Leaf(of_queries), Leaf(of_keys), except_in=(2,)).take_data()
+    assert len(data) == 2
+    shown: Any = mask.show(pairs, iter([of_queries, of_keys]))
+    assert shown.tolist() == [[False, True, False], [True, False, True]]
+    assert mask.show(pairs._replace(layer=2), iter([of_queries, of_keys])) is True
+
+
+def test_a_mask_says_what_a_token_attends_to() -> None:
+    data = Leaf([0])
+    for mask, text in (
+        (Causal() & Window(4096), "itself and at most 4,095 earlier tokens"),
+        (Window(513, 512), "tokens up to 512 positions away"),
+        (Window(13, 2), "at most 12 earlier and 2 later tokens"),
+        (Causal() & Chunk(8192), "itself and earlier tokens in its own chunk of 8,192 tokens"),
+        (Causal() | GlobalTokens(data), "itself and earlier tokens, and to global tokens"),
+        (
+            Causal() & Window(5) & Largest(data, 2),
+            "itself and at most 4 earlier tokens, of these to the 2 with the largest biases",
+        ),
+    ):
+        assert hide(scores(data, data), mask).operation.describe() == f"each token attends to {text}"
+
+
+def test_a_cache_forgets_what_its_mask_hides() -> None:
+    run: Any = SimpleNamespace(state={})
+    operation = Cache(Causal() & Window(3))
+    rows = [operation.compute(run, [np.array([float(i)])], [], (1,)).tolist() for i in range(4)]
+    assert rows == [[0], [0, 1], [0, 1, 2], [1, 2, 3]]
+    assert (Chunk(4, before=1).trim, Window(3).trim, Causal().trim) == (8, 3, None)
+
+
+def test_other_queries_meet_later_keys() -> None:
+    q, other, k = Leaf([[[1.0]], [[2.0]]]), Leaf([[[10.0]], [[20.0]]]), Leaf([[[1.0]], [[1.0]], [[3.0]]])
+    found = run_steps(scores_of_two(q, other, k, Leaf([0.0])), 3)
+    assert found.tolist() == [[[1, 10, 30], [2, 20, 60]]]
+
+
+def test_a_bias_by_place_is_that_of_the_distance_of_two_patches() -> None:
+    bias, places = Leaf([[[1.0, 2.0, 3.0]], [[4.0, 5.0, 6.0]]]), Leaf([[0, 0], [0, 1]], int)
+    assert run_steps(bias_by_place(bias, places, "columns"), 2)[..., 0].tolist() == [[2, 1], [6, 5]]
+    assert run_steps(bias_by_place(bias, places, "rows"), 2)[..., 0].tolist() == [[2, 2], [5, 5]]
 
 
 def test_alibi_grows_with_the_distance() -> None:
@@ -392,9 +470,9 @@ def test_all_tokens_see_keys_in_front_of_the_text() -> None:
     weights = np.log([[[1.0], [2.0], [5.0]]])  # [n, m, heads]: a key in front, then two tokens
     bias = np.repeat(weights, 2, axis=0)
     zeros, values = np.zeros((3, 1, 1)), np.array([[[8.0]], [[80.0]], [[800.0]]])
-    found = compute(Attention(), zeros[:2], zeros, values, bias).ravel()
+    found = attend(zeros[:2], zeros, values, bias, mask=Causal(), end=2).ravel()
     assert found == pytest.approx([(8 + 160) / 3, (8 + 160 + 4000) / 8])
-    nearby = compute(Attention(window=0, causal=False), zeros[:2], zeros, values, bias).ravel()
+    nearby = attend(zeros[:2], zeros, values, bias, mask=Window(1, 0), end=2).ravel()
     assert nearby == pytest.approx([(8 + 160) / 3, (8 + 4000) / 6])
 
 
@@ -518,7 +596,9 @@ def test_half_of_the_heads_is_subtracted_from_the_other_half() -> None:
 
 def test_a_head_attends_to_the_keys_with_the_largest_biases() -> None:
     q, v = [[[0.0]]] * 3, [[[1.0]], [[2.0]], [[4.0]]]
-    found = compute(Attention(by_key=True, n_kept=2), q, q, v, [[log(3)], [0.0], [log(2)]])
+    biases = Leaf([[log(3)], [0.0], [log(2)]])
+    s = hide(add_bias(scores(Leaf(q), Leaf(q)), biases, by_key=True), Causal() & Largest(biases, 2))
+    found = run_steps(weighted_sum(softmax(s), Leaf(v)), 3)
     assert found.ravel() == pytest.approx([1, (3 * 1 + 2) / 4, (3 * 1 + 2 * 4) / 5])
 
 
@@ -568,7 +648,7 @@ def test_the_tokens_of_the_best_blocks_are_chosen_and_those_of_the_tail() -> Non
 def test_a_token_without_anything_to_attend_to_reads_zeros() -> None:
     # as torch's scaled_dot_product_attention does
     q, v = np.ones((2, 1, 1)), np.array([[[5.0]], [[7.0]]])
-    found = compute(Attention(has_choice=True), q, q, v, np.array([[-1], [0]]))
+    found = attend(q, q, v, mask=Causal() & Chosen(Leaf([[-1], [0]], int)))
     assert found.tolist() == [[[0]], [[5]]]
 
 
@@ -580,14 +660,17 @@ def test_blocks_of_keys_are_chosen_by_their_largest_product_and_the_nearest_alwa
 
 def test_a_query_sees_compressed_blocks_that_have_ended() -> None:
     q, v = [[[0.0]]] * 4, [[[1.0]], [[2.0]], [[4.0]], [[8.0]]]
-    found = compute(Attention(window=1, compressed_block=2), q, v, v, [[100.0], [1000.0]])
+    blocks, of_tokens = Leaf([[100.0], [1000.0]]), scores(Leaf(q), Leaf(v))
+    of_blocks = hide(scores(Leaf(q), blocks), CompressedBlocks(2))
+    found = run_steps(weighted_sum(softmax(hide(of_tokens, Causal() & Window(1)), of_blocks), Leaf(v), blocks), 4)
     assert found.ravel() == pytest.approx([1, (2 + 100) / 2, (4 + 100) / 2, (8 + 100 + 1000) / 3])
 
 
 def test_a_bias_for_each_distance_is_that_of_the_head_and_zero_beyond() -> None:
     q, v = [[[0.0]]] * 3, [[[1.0]], [[2.0]], [[4.0]]]
     profile = [[[log(1), log(3)]], [[log(5), log(3)]], [[log(7), log(2)]]]
-    found = compute(Attention(by_distance="in tokens"), q, q, v, profile)
+    bias = run_steps(bias_by_distance(Leaf(profile), Leaf(q)), 3)
+    found = attend(q, q, v, bias, mask=Causal())
     assert found.ravel() == pytest.approx([1, (3 * 1 + 5 * 2) / 8, (1 * 1 + 2 * 2 + 7 * 4) / 10])
 
 
@@ -649,7 +732,10 @@ def test_pairs_of_tokens_are_related_by_segment_or_by_distance() -> None:
 def test_a_key_of_its_own_takes_part_in_the_softmax_of_its_query_alone() -> None:
     q, k, v = [[[0.0]], [[0.0]]], [[[0.0]], [[0.0]]], [[[1.0]], [[2.0]]]
     own = ([[[0.0]], [[0.0]]], [[[10.0]], [[20.0]]], [[log(2)], [log(3)]])
-    found = compute(Attention(has_own=True), q, k, v, *own)
+    own_k, own_v, bias = map(Leaf, own)
+    of_text = hide(scores(Leaf(q), Leaf(k)), Causal())
+    a = softmax(of_text, own_scores(Leaf(q), own_k, bias))
+    found = run_steps(add_own(weighted_sum(a, Leaf(v)), a, own_v), 2)
     assert found.ravel() == pytest.approx([(1 + 2 * 10) / 3, (1 + 2 + 3 * 20) / 5])
 
 
@@ -671,22 +757,23 @@ def test_attention_weights_may_be_collision_probabilities() -> None:
     """Equal, orthogonal and opposite keys are on one side of a random hyperplane always, half of the time and never."""
     q, k = [[[1.0, 0.0]]], [[[1.0, 0.0]], [[0.0, 1.0]], [[-1.0, 0.0]]]
     v = [[[1.0, 0.0]], [[10.0, 4.0]], [[100.0, 100.0]]]
-    found = compute(Attention(scale=1.0, causal=False, weighs="collisions", exponent=2), q, k, v)
+    found = run_steps(weighted_sum(collisions(scores(Leaf(q), Leaf(k), 1.0), 2), Leaf(v)), 3)
     assert found.ravel() == pytest.approx([1 + 10 / 4, 1])
 
 
 def test_the_pseudoinverse_of_attention_weights_undoes_them() -> None:
     x = [[[3.0, 0.0]], [[0.0, 3.0]]]
     v = np.array([[[1.0, 2.0]], [[5.0, -1.0]]])
-    weighted = compute(Attention(causal=False), x, x, v)
+    weighted = attend(x, x, v)
     assert not np.allclose(weighted, v)
-    assert compute(Attention(causal=False, weighs="inverse"), x, x, weighted) == pytest.approx(v, abs=1e-4)
+    a = pseudoinverse(softmax(scores(Leaf(x), Leaf(x))))
+    assert run_steps(weighted_sum(a, Leaf(weighted)), 2) == pytest.approx(v, abs=1e-4)
 
 
 def test_marked_keys_are_seen_from_outside_of_their_window() -> None:
     q, v = np.zeros((5, 1, 1)), np.array([1.0, 10.0, 100.0, 1000.0, 10000.0]).reshape(5, 1, 1)
-    near = Attention(window=1, causal=False, has_marks=True)
-    assert compute(near, q, q, v, [1, 0, 0, 0, 0]).ravel() == pytest.approx([5.5, 37, 277.75, 2775.25, 11001 / 3])
+    near = Window(2, 1) | GlobalTokens(Leaf([1, 0, 0, 0, 0], int))
+    assert attend(q, q, v, mask=near).ravel() == pytest.approx([5.5, 37, 277.75, 2775.25, 11001 / 3])
 
 
 def test_a_convolution_per_head_reads_both_sides() -> None:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import paramcount as pc
-from paramcount.flow import Attention, AxialLookup
+from paramcount.flow import AxialLookup, hide, put_itself_last, scores, softmax, weighted_sum
+from paramcount.flow.masks import Causal
 from tests.refusing import error_of
+from tests.steps import Leaf, run_steps
 from tests.test_images import compute
 
 SMALL: dict[str, Any] = {
@@ -47,9 +49,10 @@ def test_axial_positions_are_rows_and_columns_instead_of_one_row_each() -> None:
 
 def test_a_token_sees_itself_only_if_it_sees_no_other() -> None:
     q, v = np.zeros((3, 1, 1)), [[[1.0]], [[3.0]], [[9.0]]]
-    causal = compute(Attention(itself_last=True), q, q, v)
+    s = put_itself_last(scores(Leaf(q), Leaf(q)))
+    causal = run_steps(weighted_sum(softmax(hide(s, Causal())), Leaf(v)), 3)
     assert causal.ravel().tolist() == pytest.approx([1, 1, 2])  # the first sees no other
-    both = compute(Attention(causal=False, itself_last=True), q, q, v)
+    both = run_steps(weighted_sum(softmax(s), Leaf(v)), 3)
     assert both.ravel().tolist() == pytest.approx([6, 5, 2])
 
 

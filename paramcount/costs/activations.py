@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from paramcount.costs.sharding import REPLICATED_DETAILS, is_replicated
 from paramcount.flow import (
-    Attention,
     Block,
+    Cache,
     Data,
     Experts,
     ExpertsOfScaled,
@@ -28,6 +28,8 @@ from paramcount.flow import (
     Repeat,
     Reshape,
     Split,
+    WeightedSum,
+    list_scored,
     list_steps,
 )
 from paramcount.flow.graph import Add
@@ -101,7 +103,7 @@ class Walk:
             operation = data.operation
             if id(data) in self.alias:
                 data = self.alias[id(data)]
-            elif operation.form is Form.RESHAPE and isinstance(operation, Reshape):
+            elif isinstance(operation, Cache) or (operation.form is Form.RESHAPE and isinstance(operation, Reshape)):
                 data = data.inputs[0]
             else:
                 return data
@@ -167,9 +169,11 @@ class Walk:
             kept = [*data.operation.list_saved(data.inputs)]
             if isinstance(data.operation, Experts) and not isinstance(data.operation, ExpertsOfScaled):
                 kept += [body.out for body in data.bodies]  # times the router's weights
-            if isinstance(data.operation, Attention) and self.options.flash_attention:
+            if isinstance(data.operation, WeightedSum) and self.options.flash_attention:
                 kept.append(data)
             for value in kept:
+                if list_scored(value):  # of these, softmax alone is kept
+                    continue
                 root = self.find_root(value)
                 saved[id(root)] = root
         return {key: data for key, data in saved.items() if not self.is_part_of_saved(data, saved)}
@@ -177,7 +181,7 @@ class Walk:
     def list_extra(self) -> Iterator[tuple[Data, int, int]]:
         """(operation, bytes that it keeps besides inputs, of these recomputed by selective recomputation)."""
         for data, _, repeats, _ in self.steps:
-            if isinstance(data.operation, Attention):
+            if data.operation.form is Form.ATTENTION_WEIGHTS:
                 size = self.count_scores(data)
                 yield data, size, 0 if self.options.flash_attention else size
             elif self.options.dropout and isinstance(data.operation, Add) and find_layer(repeats):
@@ -185,7 +189,7 @@ class Walk:
 
     def count_scores(self, data: Data) -> int:
         """Bytes that attention keeps: of softmax and dropout, or with flash attention a logarithm per row."""
-        q, k = data.inputs[:2]
+        q, k = list_scored(data)[0].scores.inputs[:2]
         rows, keys = self.resolve(q.shape[0]), self.resolve(k.shape[0])
         if rows is None or keys is None:
             self.unknown[self.place[id(data)][1]] = None

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from paramcount.counting.components import locate_component
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Size, given, list_rows, list_steps
-from paramcount.flow.operations import Attention, ChooseTokens
+from paramcount.flow.masks import Chunk
+from paramcount.flow.operations import ChooseTokens, Hide
 from paramcount.sizes import Sizes, inner_configs
 
 if TYPE_CHECKING:
@@ -67,9 +68,11 @@ def show_later_tokens(out: Data) -> None:
     """
     for data, _, _, part in list_steps(out):
         operation = data.operation
-        if part != "decoder" or (isinstance(operation, Attention) and operation.chunk is not None):
+        if part != "decoder":
             continue
-        if isinstance(operation, Attention | ChooseTokens) and operation.causal:
+        if isinstance(operation, Hide) and operation.mask.is_causal and not operation.mask.find(Chunk):
+            data.operation = operation.with_changes(mask=operation.mask.show_later())
+        elif isinstance(operation, ChooseTokens) and operation.causal:
             data.operation = operation.with_changes(causal=False)
 
 

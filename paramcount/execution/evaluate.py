@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -13,7 +14,6 @@ from paramcount.errors import ParamcountError
 from paramcount.execution.inputs import name_input
 from paramcount.execution.narrow import NarrowMatrix
 from paramcount.flow import (
-    Attention,
     Body,
     Data,
     Experts,
@@ -28,8 +28,9 @@ from paramcount.flow import (
     Repeat,
     Tuple,
     Weight,
+    list_scored,
 )
-from paramcount.flow.operation import Array, Operation, require
+from paramcount.flow.operation import Array, Form, Operation, require
 from paramcount.flow.operations import Linear, Select, TableLookup
 from paramcount.flow.walk import enter_body, fold_weight, list_steps
 
@@ -108,7 +109,6 @@ class Evaluation:
         self.out, self.weights = out, weights
         self.scope = Scope(part=part)
         self.states: dict[tuple[Any, ...], dict[str, Array]] = {}
-        self.cached: dict[int, Attention] = {}  # {id of data in a KV cache: the attention that reads it}
         self.kept: set[int] = find_kept(out)
         self.states_of_layers: dict[int, list[Array]] = {}  # {id of a stack whose inner states are read: all of them}
         self.second_values: dict[int, Array] = {}  # {id of a tuple, or of a block that passes one on: its second value}
@@ -117,9 +117,8 @@ class Evaluation:
         self.observer: Observer | None = None
         self.report: Callable[[int, int], object] | None = None  # called with (layers done, number of layers)
         self.n_layers = count_layers(out)
+        self.read_once = find_read_once(out)
         for data, *_ in list_steps(out):
-            if isinstance(data.operation, Attention):
-                self.cached.update((id(entry), data.operation) for entry in data.operation.cached)
             if isinstance(data.operation, HiddenStates):
                 self.states_of_layers[id(data.inputs[0])] = []
 
@@ -144,10 +143,11 @@ class Evaluation:
             for before in data.inputs:
                 self.compute(before, scope)
             result = self.apply(data, scope)
-            if id(data) in self.cached and data.shape[0] == "tokens":
-                result = self.extend_cache(data, scope, result)
             if id(data) in self.kept:
                 self.kept_values[*scope.path, id(data)] = result
+            for before in data.inputs:
+                if id(before) in self.read_once:
+                    del values[id(before)]
             values[id(data)] = result
         return values[id(data)]
 
@@ -189,10 +189,12 @@ class Evaluation:
             return self.slice_tokens(data, operation, self.inputs[name])
         weights: list[Any] = [self.read_weight(weight, scope, operation) for weight in data.weights]
         watch: dict[str, Array] | None = None if self.observer is None else {}
-        of_tokens = data.shape[:1] == ("tokens",) or not inputs
-        n_rows, n_tokens = len(inputs[0]) if inputs else len(self.positions), self.n_past + len(self.positions)
+        axis = operation.row_axis
+        stream = data.shape[axis] if data.shape else None
+        of_tokens = stream == "tokens" or not inputs
+        n_rows, n_tokens = inputs[0].shape[axis] if inputs else len(self.positions), self.n_past + len(self.positions)
         if not of_tokens:
-            is_source = data.shape[0] == "source" and "source_tokens" in self.inputs
+            is_source = stream == "source" and "source_tokens" in self.inputs
             n_tokens = len(self.inputs["source_tokens"]) if is_source else n_rows
         positions = np.arange(n_tokens - n_rows, n_tokens)  # less than 0: in front of the text
         step = Step(positions, scope.layer, self.states.setdefault((*scope.path, id(data)), {}), watch)
@@ -202,7 +204,8 @@ class Evaluation:
             name = locate(data.weights[0], scope)[0] if data.weights else ""
             for what, value in (watch or {}).items():
                 self.observer.see_step(Value(name, what, scope.indices, value), data)
-            self.observer.see_step(Value(name, operation.label, scope.indices, result), data)
+            label = "attention weights" if operation.form is Form.ATTENTION_WEIGHTS else operation.label
+            self.observer.see_step(Value(name, label, scope.indices, result), data)
         return result
 
     def slice_tokens(self, data: Data, operation: Input, values: Array) -> Array:
@@ -220,14 +223,6 @@ class Evaluation:
         for data, source in pairs:
             if id(source) in self.second_values:
                 self.second_values[id(data)] = self.second_values[id(source)]
-
-    def extend_cache(self, data: Data, scope: Scope, new: Array) -> Array:
-        """The cached rows and the new ones; the cache keeps as many as its window needs."""
-        state = self.states.setdefault((*scope.path, id(data), "cache"), {})
-        result = np.concatenate((state["rows"], new)) if "rows" in state else new
-        limit = self.cached[id(data)].trimmed_to
-        state["rows"] = result if limit is None else result[max(0, len(result) - (limit - 1)) :]
-        return result
 
     def run_body(self, body: Body, scope: Scope, inputs: list[Array]) -> Array:
         scope.values.update((id(inner), value) for inner, value in zip(body.inputs, inputs))
@@ -330,6 +325,12 @@ def find_kept(out: Data) -> set[int]:
 
     visit(out)
     return found
+
+
+def find_read_once(out: Data) -> set[int]:
+    """Ids of attention scores and weights that one step alone reads: they take much memory, and are freed then."""
+    reads = Counter(id(before) for data, *_ in list_steps(out) for before in data.inputs if list_scored(before))
+    return {data for data, n in reads.items() if n == 1}
 
 
 def locate(weight: Weight, scope: Scope) -> tuple[str, int | None]:

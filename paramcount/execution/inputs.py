@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from copy import copy
 
 from paramcount.errors import ParamcountError, find_nearest, list_names, quote
-from paramcount.flow import Attention, Body, Data, Input, Join, Layers, Tuple, list_steps
+from paramcount.flow import Body, Data, Input, Join, Layers, Tuple, list_steps
 
 ENCODER_OUTPUT = "encoder_output"
 
@@ -75,9 +74,6 @@ class Omission:
             return inputs[0]
         if all(value is before for value, before in zip(inputs, data.inputs)):
             return data
-        if isinstance(operation, Attention) and operation.cached:
-            operation = copy(operation)
-            operation.__dict__["cached"] = tuple(done[id(entry)] for entry in operation.cached)
         bodies = [self.enter(body, inputs) for body in data.bodies]
         left = tuple(body for body in bodies if body is not None)
         if len(left) < len(bodies) and not (left and isinstance(operation, Layers)):

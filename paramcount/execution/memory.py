@@ -8,7 +8,8 @@ from math import prod
 from pathlib import Path
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Attention, Data, Size
+from paramcount.flow import Cache, Data, Size, list_scored
+from paramcount.flow.operation import Form
 from paramcount.flow.walk import list_steps
 from paramcount.output.numbers import format_bytes
 
@@ -25,16 +26,17 @@ def estimate_memory(out: Data, n_tokens: int, n_past: int = 0, *, keeps_steps: b
     """
     steps = list_steps(out)
     largest = max((prod(map(int, w.shape)) for data, *_ in steps for w in data.weights), default=0)
-    scores = [measure_scores(data, n_tokens, n_past) for data, *_ in steps if isinstance(data.operation, Attention)]
+    scores = [
+        measure_scores(data, n_tokens, n_past) for data, *_ in steps if data.operation.form is Form.ATTENTION_WEIGHTS
+    ]
     kept = sum(
-        measure(entry.shape, n_past + n_tokens) * prod(r.count for r in repeats if r.axis == "layer")
+        measure(data.shape, n_past + n_tokens) * prod(r.count for r in repeats if r.axis == "layer")
         for data, _, repeats, _ in steps
-        if isinstance(data.operation, Attention)
-        for entry in data.operation.cached
+        if isinstance(data.operation, Cache)
     )
     if keeps_steps:
         kept += sum(
-            (measure(data.shape, n_tokens) + (isinstance(data.operation, Attention) and min(scores)))
+            (measure_scores(data, n_tokens, n_past) if list_scored(data) else measure(data.shape, n_tokens))
             * prod(r.count for r in repeats if r.axis == "layer")
             for data, _, repeats, _ in steps
         )
@@ -47,9 +49,8 @@ def measure(shape: Iterable[Size], n_tokens: int) -> int:
     return prod(int(n) if isinstance(n, int) else n_tokens for n in shape)
 
 
-def measure_scores(attention: Data, n_tokens: int, n_past: int) -> int:
-    q = attention.inputs[0].shape
-    return (int(q[1]) if len(q) > 2 else 1) * n_tokens * (n_tokens + n_past)
+def measure_scores(scores: Data, n_tokens: int, n_past: int) -> int:
+    return prod(map(int, scores.shape[:-2])) * n_tokens * (n_tokens + n_past)
 
 
 def measure_body(out: Data, inputs: tuple[Data, ...], n_tokens: int) -> int:
@@ -61,7 +62,7 @@ def measure_body(out: Data, inputs: tuple[Data, ...], n_tokens: int) -> int:
         if id(data) in seen:
             continue
         seen.add(id(data))
-        total += measure(data.shape, n_tokens)
+        total += 0 if list_scored(data) else measure(data.shape, n_tokens)  # scores are freed
         inner = max([inner, *(measure_body(body.out, body.inputs, n_tokens) for body in data.bodies)])
         waiting += data.inputs
     return total + inner

@@ -16,7 +16,8 @@ from paramcount.execution.evaluate import Evaluation, Observer, Value, Weights, 
 from paramcount.execution.inputs import check_inputs, omit_missing
 from paramcount.execution.memory import check_memory, estimate_memory
 from paramcount.execution.weights import StoredWeights, open_weights
-from paramcount.flow import Attention, Data, Fourier
+from paramcount.flow import Data, Fourier, Hide
+from paramcount.flow.caches import find_attentions
 from paramcount.flow.operation import Array, Unknown
 from paramcount.flow.positions import count_positions
 from paramcount.flow.walk import list_rows, list_steps
@@ -84,16 +85,13 @@ WITH_TOKENS = ("tokens", "words and entities")  # rows among which those of the 
 def sees_later_tokens(out: Data, *, cached: bool = True) -> bool:
     """Whether tokens attend to later ones of the same pass, as in an encoder. `cached`: count attention that keeps its
     keys, too, with which tokens may follow those of a prompt."""
-    return any(
-        isinstance(data.operation, Fourier)
-        or (
-            isinstance(data.operation, Attention)
-            and not data.operation.causal
-            and (cached or not data.operation.cached)
-            and (data.inputs[0].shape[0] in WITH_TOKENS or isinstance(data.inputs[0].shape[0], int))
-            and data.inputs[1].shape[0] in (*WITH_TOKENS, "blocks")
-        )
-        for data, *_ in list_steps(out)
+    steps = list_steps(out)
+    return any(isinstance(data.operation, Fourier) for data, *_ in steps) or any(
+        not attention.mask.is_causal
+        and (cached or not attention.caches)
+        and (attention.q.shape[0] in WITH_TOKENS or isinstance(attention.q.shape[0], int))
+        and attention.k.shape[0] in (*WITH_TOKENS, "blocks")
+        for attention in find_attentions(steps).values()
     )
 
 
@@ -229,7 +227,8 @@ def check_operations(out: Data, where: str) -> None:
         if not data.operation.runs:
             found = f"cannot run, because paramcount does not compute the operation {data.operation.label!r}"
             raise ParamcountError(found, where=where, expected="an architecture whose operations are all supported")
-        values = [getattr(data.operation, name) for name in data.operation.fields]
+        masks = data.operation.mask.parts if isinstance(data.operation, Hide) else ()
+        values = [getattr(owner, name) for owner in (data.operation, *masks) for name in owner.fields]
         unknown.update((value.name, None) for value in values if isinstance(value, Unknown))
     if unknown:
         verb = "s are" if len(unknown) > 1 else " is"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paramcount.execution.evaluate import Evaluation, Observer, Scope, Value
-from paramcount.flow import Attention, Block, Body, Data, Experts, Layers, Split, Tuple
+from paramcount.flow import Block, Body, Data, Experts, Layers, Split, Tuple, WeightedSum, list_scored
 from paramcount.flow.operation import Array, Form
 from paramcount.flow.operations.elementwise import Rescaling, softmax
 from paramcount.flow.walk import list_steps
@@ -53,8 +53,10 @@ class Watcher(Observer):
         self.experts: Array | None = None
 
     def see_step(self, value: Value, data: Data) -> None:
-        if value.operation == "attention weights" and data.inputs[0].shape[0] == data.inputs[1].shape[0]:
-            self.attention.append(value.array)
+        if data.operation.form is Form.ATTENTION_WEIGHTS:
+            q, k = list_scored(data)[0].scores.inputs[:2]
+            if q.shape[0] == k.shape[0]:
+                self.attention.append(value.array)
         elif id(data) in self.routed:
             self.experts = value.array
 
@@ -220,7 +222,7 @@ def count_sums(block: Data) -> int:
 
 def classify(operations: list[Data]) -> str:
     """The kind of a branch, from the operations in it; "" if it has no weights."""
-    if any(isinstance(data.operation, Attention) for data in operations):
+    if any(isinstance(data.operation, WeightedSum) for data in operations):
         return "attention"
     if any(data.operation.state_shapes for data in operations):
         return "mixer"

@@ -12,7 +12,8 @@ from paramcount.explaining.explanation import Component, Explanation, Line
 from paramcount.explaining.layers import Stack, find_layer, format_runs, list_stacks
 from paramcount.explaining.lines import Share, make_line, sum_component
 from paramcount.explaining.pieces import Walk, to_polynomial
-from paramcount.flow import Add, Data, Linear, Repeat, Size, Split, Weight, last_size, list_steps, multiply, operations
+from paramcount.flow import Add, Data, Linear, Repeat, Size, Split, Weight, last_size, list_steps, multiply
+from paramcount.flow.caches import find_attentions
 from paramcount.symbolic.polynomials import decide_by
 from paramcount.zoo import Model
 from paramcount.zoo.what_if import describe_changes
@@ -20,10 +21,11 @@ from paramcount.zoo.what_if import describe_changes
 OUTPUT = "output_projection"
 
 
-class Attention(NamedTuple):
-    """An attention operation in the layers of one kind."""
+class LayerAttention(NamedTuple):
+    """An attention in the layers of one kind."""
 
-    scores: Data  # the attention operation
+    q: Data
+    out: Data  # the weighted sum of values
     steps: tuple[Data, ...]  # all operations of the layer, in order
     layer: Repeat
     part: str
@@ -46,7 +48,7 @@ def explain_head(model: Model, walk: Walk, layer: int | str | None) -> Explanati
         raise ParamcountError("has no attention heads", where=model.id, expected=expected)
     attention, stack, index, kind = find_attention(model, stacks, attentions, layer)
     check_not_routed(model, walk, attention)
-    heads = walk.evaluate(attention.scores.inputs[0].shape[1])
+    heads = walk.evaluate(attention.q.shape[1])
     matrices = [matrix for matrix in list_matrices(attention) if walk.evaluate(matrix.per_head)]
     own: list[Line] = []
     biases: list[Line] = []
@@ -95,7 +97,7 @@ def describe_sharing(names: Sequence[str], heads: int, n: int) -> str:
     return f"{sharing} query heads share {join_words(dict.fromkeys(names), 'and')}"
 
 
-def check_not_routed(model: Model, walk: Walk, attention: Attention) -> None:
+def check_not_routed(model: Model, walk: Walk, attention: LayerAttention) -> None:
     """Raises: ParamcountError if the heads are experts, so that no head is used by every token."""
     for row in walk.rows:
         if row.layer == attention.layer and row.expert and row.component.partition(".")[0] in ("qkv", OUTPUT):
@@ -103,25 +105,26 @@ def check_not_routed(model: Model, walk: Walk, attention: Attention) -> None:
             raise ParamcountError(problem, where=model.id, expected="a model whose heads are not experts")
 
 
-def list_attentions(model: Model, walk: Walk) -> Iterator[Attention]:
+def list_attentions(model: Model, walk: Walk) -> Iterator[LayerAttention]:
     """Every attention of every kind of layer."""
     with decide_by(list_numbers(model.sizes)):
         flows = list(list_flows(walk.c, model.reading.head))
     for out, flow_part in flows:
         steps = list_steps(out, flow_part)
+        found = find_attentions(steps)
         for data, _, repeats, part in steps:
             layer = next((repeat for repeat in repeats if repeat.axis == "layer"), None)
-            if isinstance(data.operation, operations.Attention) and layer is not None and walk.evaluate(layer.count):
+            if id(data) in found and layer is not None and walk.evaluate(layer.count):
                 inner = tuple(other for other, _, scopes, _ in steps if layer in scopes)
-                yield Attention(data, inner, layer, part)
+                yield LayerAttention(found[id(data)].q, data, inner, layer, part)
 
 
 def find_attention(
     model: Model,
     stacks: Sequence[Stack],
-    attentions: Sequence[Attention],
+    attentions: Sequence[LayerAttention],
     layer: int | str | None,
-) -> tuple[Attention, Stack, int, int]:
+) -> tuple[LayerAttention, Stack, int, int]:
     """The attention of a layer, with its stack, its index and its kind.
 
     Raises: ParamcountError if the layer has none, or if no layer has its own.
@@ -153,22 +156,22 @@ def find_attention(
 # ---- the shares of one head
 
 
-def list_matrices(attention: Attention) -> Iterator[Matrix]:
+def list_matrices(attention: LayerAttention) -> Iterator[Matrix]:
     """The share of one head in the query, key and value weights and in the output projection."""
-    scores = attention.scores
+    out = attention.out
     outputs = [
         data
         for data in attention.steps
-        if any(weight.component == OUTPUT for weight in data.weights) and id(scores) in find_sources(data.inputs)
+        if any(weight.component == OUTPUT for weight in data.weights) and id(out) in find_sources(data.inputs)
     ]
-    before = find_sources([scores, *(source for data in outputs for source in data.inputs)])
+    before = find_sources([out, *(source for data in outputs for source in data.inputs)])
     for data in attention.steps:
         if id(data) in before:
             splits = [step for step in attention.steps if isinstance(step.operation, Split) and step.inputs == (data,)]
-            yield from list_shares(data, [step for step in splits if id(step) in before], scores.shape[1])
+            yield from list_shares(data, [step for step in splits if id(step) in before], out.shape[1])
     for data in outputs:
         heads, d_v = data.inputs[0].shape[1], data.inputs[0].shape[-1]
-        has_heads = heads in scores.shape and d_v in scores.shape  # not groups or pairs of them
+        has_heads = heads in out.shape and d_v in out.shape  # not groups or pairs of them
         for weight in data.weights:
             if weight.component == OUTPUT:
                 per_head = d_v * multiply(data.shape[1:]) if has_heads and len(weight.shape) > 1 else 0

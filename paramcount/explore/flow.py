@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows
-from paramcount.flow import Attention, Body, Data, Size, list_steps
-from paramcount.flow.caches import find_cached
+from paramcount.flow import Body, Cache, Data, Scored, Size, list_steps
+from paramcount.flow.caches import list_cached
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import decide_by, has_same_terms, make_symbols
 from paramcount.tracing.shapes import Place, TraceOptions, outputs_tokens
@@ -32,17 +32,19 @@ class SymbolicWalk(Walk):
         self.windows: dict[str, Size] = {}
         super().__init__(out, options)
 
-    def count_visible_keys(self, attention: Attention) -> Any:
-        if attention.trimmed_to is None:
+    def count_visible_keys(self, cache: Cache) -> Any:
+        trim = cache.mask.trim
+        if trim is None:
             return make_symbols(CONTEXT)[0]
-        name = next((name for name, n in self.windows.items() if has_same_terms(n, attention.trimmed_to)), None)
+        name = next((name for name, n in self.windows.items() if has_same_terms(n, trim)), None)
         if name is None:
             name = f"{CONTEXT}{len(self.windows)}"
-            self.windows[name] = attention.trimmed_to
+            self.windows[name] = trim
         return make_symbols(name)[0]
 
-    def count_pairs(self, attention: Attention, q: Data, keys: Sequence[Data], chosen: Data | None) -> tuple[Any, None]:
-        n, m = self.count_rows(q), self.count_keys(keys)
+    def count_pairs(self, scored: Scored) -> tuple[Any, None]:
+        q = scored.scores.inputs[0]
+        n, m = self.count_rows(q), self.count_keys(scored.scores)
         heads = q.shape[1] if len(q.shape) == 3 else 1
         return (None if isinstance(n, str) or isinstance(m, str) else heads * n * m), None
 
@@ -90,6 +92,6 @@ def choose_options(out: Data, context: Any) -> TraceOptions:
     flow = [data for data, *_ in list_steps(out)]
     source = context if any("source" in data.shape for data in flow) else None
     is_decoder = outputs_tokens(out) and SymbolicWalk(out, TraceOptions(1)).has_next_token
-    if is_decoder and any(find_cached(data) for data in flow):
+    if is_decoder and next(list_cached(out), None):
         return TraceOptions(1, past=context - 1, source=source)
     return TraceOptions(context, source=source)

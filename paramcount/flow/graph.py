@@ -131,7 +131,7 @@ ADD, MULTIPLY = Add(), Multiply()
 class Data:
     """A value in the forward pass: its shape, the operation that returns it, and its inputs and weights."""
 
-    __slots__ = ("bodies", "inputs", "operation", "part", "prefix", "shape", "weights")
+    __slots__ = ("bodies", "earlier", "inputs", "operation", "part", "prefix", "shape", "weights")
 
     def __init__(
         self,
@@ -148,6 +148,7 @@ class Data:
         self.operation = Undescribed(operation, states) if isinstance(operation, str) else operation
         self.inputs, self.shape, self.weights = inputs, shape, weights
         self.prefix, self.bodies, self.part = prefix, bodies, part
+        self.earlier: tuple[Data, ...] = ()  # listed after its inputs, although it does not read them
 
     def __add__(self, other: Data) -> Data:
         return Data(ADD, (self, other), check_same_shape(self, other))

@@ -118,25 +118,11 @@ class Pass(Protocol):
 
 
 @dataclass_transform(frozen_default=True)
-class Operation:
-    """One kind of step of a forward pass. The fields of a subclass are its parameters.
-
-    Shapes and weights are those of the `Data` that it returns; the function beside each class builds both.
-    """
+class Parameters:
+    """A value made of named parameters, which are the fields of a subclass."""
 
     fields: ClassVar[tuple[str, ...]] = ()  # names of its parameters
     required: ClassVar[frozenset[str]] = frozenset()  # those without a default
-    name: ClassVar[str] = ""  # in traces and drawings
-    phrase: ClassVar[str] = ""  # what it does, for a trace; "" if its name says all
-    form: ClassVar[Form] = Form.PLAIN
-    named_by_weights: ClassVar[bool] = False  # "queries" rather than "linear"
-    reads_only_lengths: ClassVar[bool] = False  # of its inputs, so that it is equal for all texts of a length
-    only_moves: ClassVar[bool] = False  # its output holds values of its inputs or weights: it computes none
-    saves_inputs: ClassVar[bool] = True  # for the backward pass, if it computes: False if it is linear in them
-    of_prompt: ClassVar[bool] = False  # what it adds to its first input came with the prompt
-    needs: ClassVar[int | None] = None  # how many of its inputs it needs; the others may be missing. None: all
-    runs: ClassVar[bool] = True  # whether `compute` exists
-    state_in_float32: ClassVar[bool] = False  # whether its state is, in the reference, whatever the model's dtype
 
     def __init_subclass__(cls) -> None:
         own = (name for name, kind in cls.__annotations__.items() if not str(kind).startswith("ClassVar"))
@@ -151,8 +137,28 @@ class Operation:
         self.__dict__.update(named)
 
     def with_changes(self, **changes: Any) -> Self:
-        """The same operation with these parameters."""
+        """The same with these parameters."""
         return type(self)(**{**vars(self), **changes})
+
+
+class Operation(Parameters):
+    """One kind of step of a forward pass. The fields of a subclass are its parameters.
+
+    Shapes and weights are those of the `Data` that it returns; the function beside each class builds both.
+    """
+
+    name: ClassVar[str] = ""  # in traces and drawings
+    phrase: ClassVar[str] = ""  # what it does, for a trace; "" if its name says all
+    form: ClassVar[Form] = Form.PLAIN
+    named_by_weights: ClassVar[bool] = False  # "queries" rather than "linear"
+    reads_only_lengths: ClassVar[bool] = False  # of its inputs, so that it is equal for all texts of a length
+    only_moves: ClassVar[bool] = False  # its output holds values of its inputs or weights: it computes none
+    saves_inputs: ClassVar[bool] = True  # for the backward pass, if it computes: False if it is linear in them
+    of_prompt: ClassVar[bool] = False  # what it adds to its first input came with the prompt
+    needs: ClassVar[int | None] = None  # how many of its inputs it needs; the others may be missing. None: all
+    runs: ClassVar[bool] = True  # whether `compute` exists
+    row_axis: ClassVar[int] = 0  # of its first input: along which its tokens lie
+    state_in_float32: ClassVar[bool] = False  # whether its state is, in the reference, whatever the model's dtype
 
     @property
     def label(self) -> str:

@@ -185,6 +185,7 @@ def list_steps(out: Data, part: str = "decoder") -> list[Step]:
             if stage == OUTPUT or id(data) not in seen:
                 seen.add(id(data))
                 pending.append((step, inputs, READY))
+                pending += [((before, prefix, repeats, part), inputs, INPUT) for before in reversed(data.earlier)]
                 pending += [((before, prefix, repeats, part), inputs, INPUT) for before in reversed(data.inputs)]
             continue
         if inputs is not None and not (data.inputs or data.weights) and data not in inputs:

@@ -5,9 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from paramcount.flow import Attention, Body, Data, Fourier, Join, Layers, Repeat, Size, TableLookup, list_steps
+from paramcount.flow import (
+    Body,
+    Cache,
+    Data,
+    Fourier,
+    Join,
+    Layers,
+    OwnScores,
+    Repeat,
+    Scored,
+    Size,
+    TableLookup,
+    list_scored,
+    list_steps,
+)
 from paramcount.flow import multiply as product_of
-from paramcount.flow.caches import list_rows_in_front
+from paramcount.flow.caches import find_attentions, list_rows_in_front
 from paramcount.flow.operations.relations import BlockDistanceBuckets
 from paramcount.flow.operations.shapes import Pool
 from paramcount.flow.walk import enter_body
@@ -53,11 +67,6 @@ class Place(NamedTuple):
         return any(scope.axis == "expert" for scope in self.scopes)
 
 
-def continues_text(attention: Attention) -> bool:
-    """Whether a further token may follow those that it reads."""
-    return attention.causal or {"tokens"} == {entry.shape[0] for entry in attention.cached}
-
-
 def outputs_tokens(out: Data) -> bool:
     """Whether each row of the output belongs to a token, not to another sequence, such as the actions of a robot."""
     return not out.shape or not isinstance(out.shape[0], str) or out.shape[0] == "tokens"
@@ -71,31 +80,32 @@ class Shapes:
         self.n_rows = options.tokens
         self.is_after_selection = False  # after "last row" one position is left, without an axis
         self.front_rows: dict[tuple[int, bool], int] = {}  # memo of count_front
-        flow = [data for data, *_ in list_steps(out)]
+        steps = list_steps(out)
+        flow = [data for data, *_ in steps]
         prompt = [options.source if n == "source" else n for n in list_rows_in_front(out)]
         self.has_unknown_prompt = not all(isinstance(n, int) for n in prompt)
         self.n_prompt = 0 if self.has_unknown_prompt else sum(n for n in prompt if isinstance(n, int))
         self.has_encoder_input = any("source" in data.shape for data in flow)
-        attending = [(data.operation, data.shape[0]) for data in flow if isinstance(data.operation, Attention)]
+        self.attentions = find_attentions(steps)
         # A prompt that an encoder reads is there as a whole, also if its tokens attend to earlier ones alone
-        attentions = [attention for attention, rows in attending if rows == "tokens"]
+        attentions = [attention for attention in self.attentions.values() if attention.out.shape[0] == "tokens"]
         is_recurrent = any(data.operation.state_shapes for data in flow)
         # A next token follows the last one: no token attends to a later one, or those of a prompt do
-        is_mixed = bool(attending) or any(isinstance(data.operation, Fourier) for data in flow)
-        self.causal = is_recurrent or any(map(continues_text, attentions)) or not is_mixed
+        is_mixed = bool(self.attentions) or any(isinstance(data.operation, Fourier) for data in flow)
+        self.causal = is_recurrent or any(attention.continues_text for attention in attentions) or not is_mixed
         self.cached_rows = {
-            id(data): self.count_visible_keys(attention)
+            id(data): self.count_visible_keys(data.operation)
             for attention in attentions
-            for data in attention.cached
-            if data.shape[0] == "tokens"
+            for data in attention.caches
+            if isinstance(data.operation, Cache) and data.shape[0] == "tokens"
         }
         self.outer = {id(inner): sources for data in flow for inner, sources in match_inputs(data)}
         self.decoded_rows: dict[int, int] = {}  # memo of count_decoded_rows
 
-    def count_visible_keys(self, attention: Attention) -> int:
+    def count_visible_keys(self, cache: Cache) -> int:
         """Number of keys when decoding: the cached ones and those of the new tokens."""
-        past = 0 if self.options.past is None else self.options.past
-        return self.options.tokens + (past if attention.trimmed_to is None else min(past, attention.trimmed_to - 1))
+        past, trim = self.options.past or 0, cache.mask.trim
+        return self.options.tokens + (past if trim is None else min(past, trim - 1))
 
     def count_rows(self, data: Data) -> int | str:
         """Length of the first axis, with rows that are put in front of the sequence."""
@@ -156,7 +166,7 @@ class Shapes:
             first, rest = data.inputs
             rows = self.count_rows(first) if has_prompt or not operation.once else 0
             return self.count_front(rest, has_prompt=has_prompt) + (0 if isinstance(rows, str) else rows)
-        sources = [source for source in self.outer.get(id(data), data.inputs) if source.shape[:1] == data.shape[:1]]
+        sources = [source for source in self.list_sources(data) if source.shape[:1] == data.shape[:1]]
         n = self.count_front(sources[0], has_prompt=has_prompt) if sources else 0
         if isinstance(operation, Pool):
             return max(n - 1, 0) if operation.of == "other tokens" else 0
@@ -202,18 +212,25 @@ class Shapes:
             return self.cached_rows[id(data)]
         if id(data) not in self.decoded_rows:
             self.decoded_rows[id(data)] = self.options.tokens  # the state passed between layers may lead back here
-            sources = [source for source in self.outer.get(id(data), data.inputs) if source.shape[:1] == ("tokens",)]
+            sources = [source for source in self.list_sources(data) if source.shape[:1] == ("tokens",)]
             if data.inputs:
-                sources = sources[:1]  # queries, not the keys they attend to
+                sources = sources[:1]
             lengths = [self.count_decoded_rows(source) for source in sources]
             self.decoded_rows[id(data)] = self.find_longest([self.options.tokens, *lengths])
         return self.decoded_rows[id(data)]
+
+    def list_sources(self, data: Data) -> tuple[Data, ...]:
+        """What its rows come from: those of attention from the queries."""
+        attention = self.attentions.get(id(data))
+        return (attention.q,) if attention else self.outer.get(id(data), data.inputs)
 
     def find_longest(self, lengths: Sequence[int]) -> int:
         return max(lengths)
 
     def shape_of(self, data: Data, place: Place | None = None) -> Shape:
         """The shape of data: numbers, and names for sizes that depend on the input."""
+        if scored := list_scored(data):
+            return self.add_batch_axis(self.shape_of_scores(scored))
         if not data.shape or not isinstance(data.shape[0], str):
             is_image = any(isinstance(n, str) for n in data.shape)
             return self.add_batch_axis(data.shape) if is_image else data.shape
@@ -224,6 +241,16 @@ class Shapes:
             return (ROUTED, *inner)
         shape = (self.count_rows(data), *inner)
         return shape if self.is_equal_for_all_texts(data) else self.add_batch_axis(shape)
+
+    def shape_of_scores(self, scored: Sequence[Scored]) -> Shape:
+        """[heads, n, m], or [n, m] of queries without heads."""
+        q, lengths = scored[0].scores.inputs[0], [self.count_keys(scores) for scores, *_ in scored]
+        names = [n for n in lengths if isinstance(n, str)]
+        m = names[0] if names else sum(n for n in lengths if not isinstance(n, str))
+        return (*q.shape[1:-1], self.count_rows(q), m)
+
+    def count_keys(self, scores: Data) -> int | str:
+        return 1 if isinstance(scores.operation, OwnScores) else self.count_rows(scores.inputs[1])
 
     def add_batch_axis(self, shape: Shape) -> Shape:
         return shape if self.options.batch is None else (self.options.batch, *shape)
@@ -247,9 +274,6 @@ class Shapes:
         shape = self.full_shape(data, place)
         if data.shape[:1] == ("blocks",) and self.options.past is not None and isinstance(shape[0], int):
             return (shape[0] - self.count_earlier_blocks(data), *shape[1:])
-        if id(data) in self.cached_rows and data.shape[0] == "tokens":
-            n = self.options.tokens if self.options.past is not None else self.n_rows + self.n_prompt
-            return (n, *shape[1:])
         return shape
 
     def full_shape(self, data: Data, place: Place) -> tuple[Any, ...]:

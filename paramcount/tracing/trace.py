@@ -47,8 +47,8 @@ class Product(NamedTuple):
     out: Shape
 
 
-class Mask(NamedTuple):
-    """An attention mask."""
+class Band(NamedTuple):
+    """The attention scores that a mask shows."""
 
     causal: bool  # no token attends to later tokens
     window: int | None  # the largest distance, None if unlimited
@@ -72,7 +72,7 @@ class Step(NamedTuple):
     note: str
     form: Form
     reads_only_lengths: bool = False  # of its inputs
-    mask: Mask | None = None  # if it applies one
+    mask: Band | None = None  # if it applies one
     state: tuple[Shape, ...] = ()  # recurrent state, whose size does not depend on the number of tokens
     # Of its matrix products in one layer, for the rows of all experts together; None if a size depends on the input.
     multiply_adds: int | None = 0

@@ -7,31 +7,38 @@ from typing import Any
 
 from paramcount.flow import (
     Alibi,
-    Attention,
     Body,
+    Cache,
+    ChooseTokens,
     Data,
     Experts,
+    Hide,
     Input,
     Layers,
     Linear,
+    Pseudoinverse,
+    Scored,
+    Scores,
+    ScoresOfTwo,
     Size,
     Split,
     Tuple,
     Undescribed,
     Weight,
+    WeightedSum,
     last_size,
+    list_scored,
 )
 from paramcount.flow import multiply as product_of
-from paramcount.flow.caches import find_cached
-from paramcount.flow.masks import count_ended
+from paramcount.flow.caches import find_state, list_kept
+from paramcount.flow.masks import Chosen, Largest, Mask, Pairs, Window
 from paramcount.flow.operation import Form, Operation, Stage
-from paramcount.flow.operations.attention import ChooseTokens
 from paramcount.flow.walk import fold_weight
 from paramcount.tracing.phrases import describe_data, name_data
 from paramcount.tracing.shapes import Place, Shapes, TraceOptions, end_indices
 from paramcount.tracing.trace import (
+    Band,
     CacheEntry,
-    Mask,
     Product,
     Shape,
     Step,
@@ -54,6 +61,8 @@ class Walk(Shapes):
         self.score_counts: list[int | None] = []
         self.step_of: dict[int, int] = {}  # {id of data: index of the step that computes it}
         self.pad_step_of: dict[int, int] = {}  # {index of a step: index of the step that pads it}
+        self.attention_of = {id(each.scores): a for a in self.attentions.values() for each in a.scored}
+        self.scored_of = {id(each.scores): each for a in self.attentions.values() for each in a.scored}
         self.choice_of: dict[int, ChooseTokens | None] = {}  # memo of find_choice
         self.token_dependent: dict[int, bool] = {}  # memo of depends_on_tokens
 
@@ -83,7 +92,7 @@ class Walk(Shapes):
             self.pass_on(data, data.inputs[0])
             return
         is_step = not data.bodies and not isinstance(data.operation, Tuple)
-        for source in data.inputs:
+        for source in (*data.inputs, *data.earlier):
             yield source, place
             if is_step and self.is_precomputed(source) and self.find_source(source) is None:
                 stage = KV_CACHE._replace(note="computed once, before decoding")
@@ -93,12 +102,12 @@ class Walk(Shapes):
         self.add_padding(data.inputs, place)
         if data.bodies:
             yield from self.visit_bodies(data, place)
-        elif isinstance(data.operation, Attention):
-            self.add_attention(data, data.operation, place)
+        elif isinstance(data.operation, Cache):
+            self.add_cache_read(data, place)
+        elif isinstance(data.operation, WeightedSum) or list_scored(data):
+            self.add_attention(data, place)
         elif not is_silent(data):
             self.add_operation(data, place)
-        if id(data) in self.cached_rows and self.options.past not in (None, 0):
-            self.add_cache_read(data, place)
 
     def is_precomputed(self, data: Data) -> bool:
         """Whether decoding does not recompute it, such as the output of an encoder."""
@@ -263,115 +272,98 @@ class Walk(Shapes):
         heads = data.shape[1] if len(data.shape) == 3 else 1
         return heads, Product((*rows, d_in), (d_in, d_out), (*rows, d_out))
 
-    def add_attention(self, data: Data, attention: Attention, place: Place) -> None:
-        """Append scores = QKᵀ, biases and mask, weights = softmax(scores), and the weighted sum of values."""
-        q, k, v, *added = data.inputs[: len(data.inputs) - attention.has_marks - 2 * attention.has_others]
-        chosen = added.pop() if attention.has_choice else None
-        keys = (k, added.pop()) if attention.compressed_block is not None else (k,)
-        n, m = self.count_rows(q), self.count_keys(keys)
-        heads, shared = (x.shape[1] if len(x.shape) == 3 else 1 for x in (q, k))
-        scores = self.add_batch_axis((heads, n, m) if len(q.shape) == 3 else (n, m))
-        fields: dict[str, Any] = {"heads": heads, "out": scores}
-        pairs, visible = self.count_pairs(attention, q, keys, chosen)
-        grouping = f", {divide(heads, shared)} query heads per KV head" if shared != heads else ""
-        product = Product((n, q.shape[-1]), (q.shape[-1], m), (n, m))
-        self.add_step(
-            data,
-            place,
-            Attention.scores,
-            inputs=tuple(map(self.shape_of, (q, *keys))),
-            product=product,
-            note=f"{Attention.scores.note}{grouping}" + (f", {attention.describe()}" if attention.describe() else ""),
-            reads=self.find_sources((q, *keys)),
-            multiply_adds=self.multiply_width(pairs, q),
-            visible_multiply_adds=self.multiply_width(visible, q),
-            **fields,
-        )
-        fields["elementwise_operations"] = pairs
-        for bias in added:
-            is_fixed = isinstance(bias.operation, Alibi)  # no step of its own
-            stage = make_stage(bias) if is_fixed else Attention.biased_scores
-            inputs = (scores,) if is_fixed else (scores, self.shape_of(bias))
-            self.add_next(data, place, stage, inputs=inputs, others=() if is_fixed else (bias,), **fields)
-        if chosen:
-            inputs = (scores, self.shape_of(chosen))
-            self.add_next(data, place, Attention.selection, inputs=inputs, others=(chosen,), **fields)
-        has_window = attention.window is not None and (n != 1 or attention.window != attention.trimmed_to)
-        if (n != 1 and attention.causal) or has_window:
-            mask = Mask(attention.causal, attention.window)
-            self.add_next(data, place, Attention.mask, inputs=(scores,), note=describe_mask(mask), mask=mask, **fields)
+    def add_attention(self, data: Data, place: Place) -> None:
+        """Append a step on attention scores or weights, from queries and keys to the weighted sum of values."""
+        operation, fields = data.operation, self.find_attention_fields(data)
+        sources = tuple(source for source in data.inputs if not isinstance(source.operation, Alibi))  # no step
+        stage = make_stage(data)
+        if isinstance(operation, Hide):
+            fields["mask"] = find_band(operation.mask)
+            if not self.is_shown(data, operation.mask):
+                self.pass_on(data, data.inputs[0])
+                return
+        if len(sources) < len(data.inputs):
+            stage = make_stage(data.inputs[1])
+        if operation.form is Form.SCORES:
+            sources = sources[:2] if isinstance(operation, Scores) else sources
+            heads, shared = (x.shape[1] if len(x.shape) == 3 else 1 for x in sources[:2])
+            grouping = f", {divide(heads, shared)} query heads per KV head" if shared != heads else ""
+            stage = stage._replace(note="attention scores" + grouping + (f", {stage.note}" if stage.note else ""))
         uses = tuple(self.use_weight(weight, data, place) for weight in data.weights)
-        sink = ", with a learned attention sink per head" if uses else ""
+        if uses:
+            stage = stage._replace(note=f"{stage.note}, with a learned attention sink per head")
+        inputs = tuple(map(self.shape_of, sources))
         component = uses[0].component if uses else ""
-        stage = Attention.collisions if attention.weighs == "collisions" else Attention.attention_weights
-        self.add_next(
-            data,
-            place,
-            stage,
-            inputs=(scores,),
-            weights=uses,
-            component=component,
-            note=f"{stage.note}{sink}",
-            **fields,
-        )
-        if attention.weighs == "inverse":
-            count = attention.count_inverse(heads, n) if isinstance(n, int) else None
-            self.add_next(
-                data, place, Attention.inverse, inputs=(scores,), multiply_adds=count, heads=heads, out=scores
-            )
-        product = Product((n, m), (m, v.shape[-1]), (n, v.shape[-1]))
-        self.add_next(
-            data,
-            place,
-            Attention.weighted_values,
-            inputs=(scores, self.shape_of(v)),
-            others=(v,),
-            product=product,
-            heads=heads,
-            multiply_adds=self.multiply_width(pairs, v),
-            visible_multiply_adds=self.multiply_width(visible, v),
-        )
-        self.score_counts.append(
-            place.layers * heads * n * m if not isinstance(n, str) and not isinstance(m, str) else None
-        )
+        reads = self.find_sources(sources)
+        self.add_step(data, place, stage, inputs=inputs, weights=uses, component=component, reads=reads, **fields)
+        if operation.form is Form.ATTENTION_WEIGHTS:
+            sizes = self.shape_of_scores(list_scored(data))
+            known = not any(isinstance(n, str) for n in sizes)
+            self.score_counts.append(place.layers * product_of(sizes) if known else None)
         self.add_cached(data, place)
+
+    def find_attention_fields(self, data: Data) -> dict[str, Any]:
+        """The heads, product and work of a step of attention."""
+        operation, scored = data.operation, list_scored(data) or self.attentions[id(data)].scored
+        q, v = scored[0].scores.inputs[0], data.inputs[-1]
+        sizes = self.shape_of_scores(scored)
+        n, m = sizes[-2:]
+        fields: dict[str, Any] = {"heads": sizes[0] if len(sizes) > 2 else 1}
+        if isinstance(operation, Scores | ScoresOfTwo):
+            fields["product"] = Product((n, q.shape[-1]), (q.shape[-1], m), (n, m))
+            pairs, visible = self.count_pairs(self.scored_of.get(id(data), scored[0]))
+            fields |= {"multiply_adds": self.multiply_width(pairs, q)}
+            fields |= {"visible_multiply_adds": self.multiply_width(visible, q)}
+        elif isinstance(operation, WeightedSum):
+            scored = scored[: len(data.inputs) - 1]  # a key of the query's own has no value here
+            m = self.shape_of_scores(scored)[-1]
+            fields["product"] = Product((n, m), (m, v.shape[-1]), (n, v.shape[-1]))
+            counts = [self.count_pairs(each) for each in scored]
+            fields |= {"multiply_adds": self.multiply_width(add([pairs for pairs, _ in counts]), v)}
+            fields |= {"visible_multiply_adds": self.multiply_width(add([visible for _, visible in counts]), v)}
+        elif isinstance(operation, Pseudoinverse):
+            count = None if isinstance(n, str) else operation.multiply_adds((), (), sizes)  # type: ignore[arg-type]
+            fields |= {"multiply_adds": count, "visible_multiply_adds": count}
+        else:
+            fields["elementwise_operations"] = add([self.count_pairs(each)[0] for each in scored])
+        return fields
+
+    def is_shown(self, data: Data, mask: Mask) -> bool:
+        """Whether a mask hides anything of a pass: one query sees all that a cache keeps because of the mask."""
+        if all(type(part) is Mask for part in mask.parts):
+            return False
+        scored = list_scored(data)
+        n = self.count_rows(scored[0].scores.inputs[0])
+        if n != 1 or mask.find(Chosen) or mask.find(Largest):
+            return True
+        attention = self.attention_of.get(id(scored[0].scores))
+        return bool(mask.trim is not None and attention and attention.caches and mask.trim != attention.trim)
 
     def add_cached(self, data: Data, place: Place) -> None:
         """Append what an operation keeps for later tokens, with its size after this pass."""
         total = self.options.tokens + (self.options.past or 0)
-        for cached in find_cached(data):
+        state, attention = find_state(data), self.attentions.get(id(data))
+        for cached in (state,) if state else () if attention is None else list_kept(attention):
             kept = self.n_prompt + total if cached.longest is None else min(self.n_prompt + total, cached.longest)
             shapes = cached.shapes
             if not cached.is_state:
                 shapes = tuple((kept if n == "tokens" else self.resolve_size(n), *others) for n, *others in shapes)
             self.cache.append(CacheEntry(cached.what, shapes, place.layers, grows=cached.grows, kind=cached.kind))
 
-    def count_keys(self, keys: Sequence[Data]) -> int | str:
-        """How many keys there are in all; a name if their number depends on the input."""
-        lengths = [self.count_rows(data) for data in keys]
-        return next((n for n in lengths if isinstance(n, str)), None) or sum(
-            n for n in lengths if not isinstance(n, str)
-        )
-
-    def count_pairs(
-        self, attention: Attention, q: Data, keys: Sequence[Data], chosen: Data | None
-    ) -> tuple[int | None, int | None]:
+    def count_pairs(self, scored: Scored) -> tuple[int | None, int | None]:
         """Pairs of a query and a key of all heads: all, and those that no mask hides; None if a length depends on the
-        input. `keys`: those of tokens and, perhaps, those of blocks."""
-        n, every, end = self.count_rows(q), self.count_keys(keys), self.find_end(q)
-        if isinstance(n, str) or isinstance(every, str) or isinstance(end, str):
+        input."""
+        q, k = scored.scores.inputs[:2]
+        n, m, end = self.count_rows(q), self.count_keys(scored.scores), self.find_end(q)
+        if isinstance(n, str) or isinstance(m, str) or isinstance(end, str):
             return None, None
         heads = (q.shape[1] if len(q.shape) == 3 else 1) * (self.options.batch or 1)
-        front, queries = (self.count_front(q), self.count_front(keys[0])), range(end - n, end)
-        choice = None if chosen is None else self.find_choice(chosen)
-        most = None if choice is None else choice.count_chosen(queries)
-        if len(keys) == 1:
-            return heads * n * every, heads * attention.count_visible(n, every, end, front, most)
-        block, n_blocks = attention.compressed_block, self.count_rows(keys[1])
-        if isinstance(n_blocks, str) or not isinstance(block, int):
-            return None, None
-        blocks = count_ended(queries, block, n_blocks) if most is None else most
-        return heads * n * every, heads * (attention.count_visible(n, every - n_blocks, end, front) + blocks)
+        if scored.mask is None:
+            return heads * n * m, heads * n * m
+        choice = None if scored.chosen is None else self.find_choice(scored.chosen)
+        most = None if choice is None else choice.count_chosen(range(end - n, end))
+        front = self.count_front(q), self.count_front(k)
+        return heads * n * m, heads * scored.mask.count(Pairs(n, m, end), front, most)
 
     def find_choice(self, data: Data) -> ChooseTokens | None:
         """What has chosen tokens or blocks: a layer may attend to those that another one has chosen."""
@@ -388,20 +380,14 @@ class Walk(Shapes):
         width = self.shape_of(data)[-1]
         return None if pairs is None or isinstance(width, str) else pairs * width
 
-    def add_next(self, data: Data, place: Place, stage: Stage, *, others: tuple[Data, ...] = (), **fields: Any) -> None:
-        """Append another step of the same operation. It reads the previous step, and `others`."""
-        self.add_step(data, place, stage, reads=(len(self.steps) - 1, *self.find_sources(others)), **fields)
-
     def add_cache_read(self, data: Data, place: Place) -> None:
-        """Append a step that joins the cached tokens and the new ones."""
+        """Append a step that joins the cached tokens and the new ones, if there are any."""
+        if id(data) not in self.cached_rows or self.options.past in (None, 0):
+            self.pass_on(data, data.inputs[0])
+            return
         new = self.add_batch_axis((self.options.tokens, *data.shape[1:]))
-        if data.shape[0] == "tokens":
-            step = self.steps[self.step_of[id(data)]]
-            product = step.product and narrow_product(step.product, self.options.tokens)
-            self.steps[self.step_of[id(data)]] = step._replace(out=new, product=product)
-            n = self.cached_rows[id(data)] - self.options.tokens + self.n_prompt
-            old = self.add_batch_axis((n, *data.shape[1:]))
-            self.add_next(data, place, KV_CACHE, inputs=(old, new))
+        n = self.cached_rows[id(data)] - self.options.tokens + self.n_prompt
+        self.add_step(data, place, KV_CACHE, inputs=(self.add_batch_axis((n, *data.shape[1:])), new))
 
     def add_padding(self, inputs: tuple[Data, ...], place: Place) -> None:
         """Append a step that pads data with zeros."""
@@ -435,18 +421,30 @@ def divide(heads: Size, shared: Size) -> Size | str:
     return heads // shared if isinstance(heads, int) and isinstance(shared, int) else f"{heads} / {shared}"
 
 
-def describe_mask(mask: Mask) -> str:
-    """The tokens that each token attends to."""
-    if not mask.causal:
-        return f"each token attends to tokens up to {mask.window:,} positions away"
-    limit = "" if mask.window is None else f"at most {mask.window - 1:,} "
-    return f"each token attends to itself and {limit}earlier tokens"
+def find_band(mask: Mask) -> Band | None:
+    """What a mask shows if positions alone decide."""
+    window = mask.find(Window)
+    if window is not None:
+        return Band(mask.is_causal, window.n if window.ahead is None else window.ahead)
+    return Band(causal=True, window=None) if mask.is_causal else None
+
+
+def add(counts: Sequence[int | None]) -> int | None:
+    """Their sum; None if one is unknown."""
+    found = counts[0]
+    for n in counts[1:]:
+        found = None if found is None or n is None else found + n
+    return found
 
 
 def is_silent(data: Data) -> bool:
     """Whether it computes nothing: a tuple, the only part of a split, or a stack without layers."""
     is_whole = isinstance(data.operation, Split) and len(data.operation.widths) == 1
-    return is_whole or isinstance(data.operation, Tuple) or (isinstance(data.operation, Layers) and not data.bodies)
+    return (
+        is_whole
+        or isinstance(data.operation, Cache | Tuple)
+        or (isinstance(data.operation, Layers) and not data.bodies)
+    )
 
 
 def last_end_index(body: Body) -> Size:
@@ -458,9 +456,3 @@ def list_splits(data: Data) -> tuple[tuple[str, Size], ...]:
     """(component, size) of the parts of an operation's first weight."""
     weight = data.weights[0] if data.weights else None
     return () if weight is None else weight.splits or ((weight.component, 0),)
-
-
-def narrow_product(product: Product, rows: int) -> Product:
-    """The product with this number of rows."""
-    left, right, out = product
-    return Product((*left[:-2], rows, left[-1]), right, (*out[:-2], rows, out[-1]))

@@ -14,12 +14,16 @@ from paramcount.errors import make_printable
 from paramcount.flow import (
     Activation,
     Add,
-    Attention,
+    Cache,
+    Hide,
     Linear,
     Lookup,
     Norm,
     PositionLookup,
+    Scores,
+    Softmax,
     Split,
+    WeightedSum,
     given,
     list_steps,
     multiply,
@@ -35,12 +39,13 @@ TOLERANCE = 1e-5  # float32 rounding error; a changed token changes logits by ab
 # {intermediate result of the NumPy forward pass, without "h.{layer}.": the declared operation that computes it}
 OPERATIONS = {
     "token embedding": Lookup, "position embedding": PositionLookup, "embedding": Add,
-    "norm 1": Norm, "qkv": Linear, "q": Split, "k": Split, "v": Split, "weighted values": Attention,
+    "norm 1": Norm, "qkv": Linear, "q": Split, "k": Split, "v": Split,
+    "attention scores": Scores, "attention weights": Softmax, "weighted values": WeightedSum,
     "attention output": Linear, "after attention": Add,
     "norm 2": Norm, "mlp up": Linear, "gelu": Activation, "mlp down": Linear, "after mlp": Add,
     "final norm": Norm, "logits": Linear,
 }  # fmt: skip
-INSIDE_ATTENTION = ("attention scores", "attention weights")  # steps inside the declared attention operation
+WITHOUT_RESULT = (Cache, Hide)  # declared operations whose results the NumPy pass does not show
 
 
 class RecordingArrays(dict[str, Array]):
@@ -70,11 +75,7 @@ def check_forward_pass(sizes: Any, count: Count) -> list[Check]:
     results: list[tuple[str, tuple[int, ...]]] = []
     logits = forward(arrays, token_ids, n_heads=sizes.n_heads, observe=lambda name, x: results.append((name, x.shape)))
     names = [re.sub(r"^h\.\d+\.", "", name) for name, _ in results]
-    shapes = [
-        (OPERATIONS[name].__name__, shape)
-        for name, (_, shape) in zip(names, results, strict=True)
-        if name not in INSIDE_ATTENTION
-    ]
+    shapes = [(OPERATIONS[name].__name__, shape) for name, (_, shape) in zip(names, results, strict=True)]
     declared_shapes = set(enumerate(_list_declared_shapes(sizes, n_tokens)))
     n_values = sum(array.size for array in arrays.values())
     checks = [
@@ -124,7 +125,7 @@ def _list_declared_shapes(sizes: Any, n_tokens: int) -> Iterator[tuple[str, tupl
         shapes = [
             (type(data.operation).__name__, tuple(n_tokens if n == "tokens" else n for n in data.shape))
             for data, *_ in body
-            if data.inputs and not data.bodies
+            if data.inputs and not data.bodies and not isinstance(data.operation, WITHOUT_RESULT)
         ]
         yield from shapes * multiply(repeat.count for repeat in repeats)
 

@@ -21,7 +21,8 @@ from paramcount.api import load
 from paramcount.counting.sum_weights import list_flows
 from paramcount.execution import run_model
 from paramcount.execution.run import sees_later_tokens
-from paramcount.flow import Attention, Input, list_steps
+from paramcount.flow import Input, list_steps
+from paramcount.flow.caches import find_attentions
 from paramcount.flow.positions import count_positions
 from paramcount.parts.conformer import SpeechEncoder
 from paramcount.parts.whisper_encoder import WhisperStacks
@@ -344,8 +345,8 @@ def compare_scores(model_type: str, ending: str) -> float:
 
 def forgets_visible(sizes: Any, n: int) -> bool:
     """Whether a cache is shorter than what a mask shows in n tokens, so that a prompt sees more than what follows."""
-    operations = (data.operation for data, *_ in list_steps(next(iter(list_flows(sizes)))[0]))
-    kept = (operation.kept for operation in operations if isinstance(operation, Attention))
+    attentions = find_attentions(list_steps(next(iter(list_flows(sizes)))[0])).values()
+    kept = (attention.trim for attention in attentions if attention.mask.trim is None)
     return any(isinstance(most, int) and most < n for most in kept)
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="the oracle tests need torch: pip install to
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
 from paramcount.architectures.llama import Llama
-from paramcount.flow import Activation, Attention, Data, Rotary, is_known
+from paramcount.flow import Activation, Data, Rotary, Scores, is_known
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes.setting_fields import Setting
@@ -49,14 +49,14 @@ def change_parameter(operation: type[Any], name: str, value: Any) -> Callable[[P
 
 
 def swap_queries_and_keys(patch: Patch) -> None:
-    original = Attention.compute
+    original = Scores.compute
 
-    def compute(self: Attention, run: Any, inputs: Any, *rest: Any) -> Any:
-        q, k, *others = inputs
-        swapped = (k, q, *others) if len(q) == len(k) else inputs  # with a cache there are more keys
+    def compute(self: Scores, run: Any, inputs: Any, *rest: Any) -> Any:
+        q, k = inputs
+        swapped = (k, q) if len(q) == len(k) else inputs  # with a cache there are more keys
         return original(self, run, swapped, *rest)
 
-    patch.setattr(Attention, "compute", compute)
+    patch.setattr(Scores, "compute", compute)
 
 
 def take_the_residual_after_the_norm(patch: Patch) -> None:
@@ -83,7 +83,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], Callable[[Patch], None]]] = {
     "norm epsilon": (LLAMA, change_setting("norm_eps", lambda value: 10 * value)),
     "rotary base": (LLAMA, change_setting("rope", lambda rope: rope._replace(base=10 * rope.base))),
     "rotary pairing": (LLAMA, change_parameter(Rotary, "pairing", "interleaved")),
-    "attention scale": (LLAMA, change_parameter(Attention, "scale", 1.0)),
+    "attention scale": (LLAMA, change_parameter(Scores, "scale", 1.0)),
     "swapped queries and keys": (LLAMA, swap_queries_and_keys),
     "residual after the norm": (LLAMA, take_the_residual_after_the_norm),
     "router weights not normalised": (MOE, change_setting("norm_topk_prob", lambda value: False)),
