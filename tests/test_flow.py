@@ -24,6 +24,7 @@ from paramcount.flow import (
     norm,
     rms_norm,
     scale,
+    share,
     sum_parameters,
 )
 from paramcount.symbolic.polynomials import make_symbols
@@ -141,7 +142,7 @@ def test_active_experts_are_those_that_a_token_visits() -> None:
 def test_a_weight_that_all_experts_share_is_counted_once() -> None:
     x = given("x", "tokens", 4)
     scores = linear(x, "gate", "router", 8)
-    out = experts(x, scores, "e.", 8, 2, expert_under_a_norm, stacked=True, shared=("norm.weight",))
+    out = experts(x, scores, "e.", 8, 2, expert_under_a_norm, stored="stacked")
     assert [(record.name, record.shape) for record in list_rows(out)][1:] == [
         ("e.w.weight", (8, 4, 4)), ("e.norm.weight", (4,)),
     ]  # fmt: skip
@@ -150,7 +151,7 @@ def test_a_weight_that_all_experts_share_is_counted_once() -> None:
 
 
 def expert_under_a_norm(x: Data) -> Data:
-    return rms_norm(linear(x, "w", "experts", 4), "norm", 1e-6)
+    return share(rms_norm(linear(x, "w", "experts", 4), "norm", 1e-6))
 
 
 def test_a_name_from_the_root_has_no_prefix_of_its_block() -> None:

@@ -25,6 +25,7 @@ from paramcount.flow import (
     rms_norm,
     route,
     scale_by,
+    share,
 )
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoder import Kinds
@@ -48,7 +49,6 @@ from paramcount.sizes.layer_types import dense_by_type
 from paramcount.sizes.rules import check_active_experts, check_equal
 
 ROPE = {"rope_type": "default", "rope_theta": 500_000.0}
-EXPERT_NORM = "post_expert_norm"
 
 
 def ff_dims(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
@@ -184,13 +184,12 @@ class MuseSpark(Muse):
         scores = route(logits, active, "sigmoid", bias=bias, **rules)
         h = linear(x, "mlp.pre_expert_proj", "other", c.d_expert_latent)
         h = c.centred(h, "mlp.pre_expert_norm", c.norm_eps)
-        shared = (EXPERT_NORM + ".weight",)
-        y = experts(h, scores, "mlp.experts.", n, active, c.expert, stacked=True, shared=shared)
+        y = experts(h, scores, "mlp.experts.", n, active, c.expert, stored="stacked")
         return linear(y, "mlp.post_expert_proj", "other", c.d_model)
 
     def expert(c, x: Data) -> Data:
         y = packed_mlp(x, "experts", c.d_expert, activation=c.activation)
-        return norm_of_scaled(y, EXPERT_NORM, c.post_norm_eps)
+        return share(norm_of_scaled(y, "post_expert_norm", c.post_norm_eps))
 
     def check(c: Any) -> None:
         super().check()

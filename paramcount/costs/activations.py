@@ -32,7 +32,7 @@ from paramcount.flow import (
     list_scored,
     list_steps,
 )
-from paramcount.flow.graph import Add
+from paramcount.flow.graph import ONCE, Add
 from paramcount.flow.operation import Form
 from paramcount.flow.walk import Step
 
@@ -251,7 +251,7 @@ def list_aliases(data: Data) -> Iterator[tuple[Data, Data]]:
             yield from zip(body.inputs[1:n_read], data.inputs[1:n_read])
     elif isinstance(data.operation, Block):
         for body in data.bodies:
-            if body.repeat.axis == "use":
+            if body.repeat is ONCE:
                 yield from zip(body.inputs, data.inputs)
                 yield data, body.out
 
@@ -264,4 +264,4 @@ def find_layer(repeats: tuple[Repeat, ...]) -> Repeat | None:
 def inside_layer(repeats: tuple[Repeat, ...]) -> list[Repeat]:
     """The repeats inside the outermost layer: layers of its own, experts, heads."""
     layer = find_layer(repeats)
-    return [repeat for repeat in repeats if repeat is not layer and repeat.axis != "use"]
+    return [repeat for repeat in repeats if repeat is not layer]

@@ -229,9 +229,9 @@ def find_weights(count: Count, modules: Modules) -> tuple[dict[str, bool], set[s
     copies = merge_facts(count.sizes).table_copies
     unreachable = [(group.flow, "decoder") for group in count.sizes.unreachable(given("tokens", "tokens"))]
     for out, part in (*list_weight_flows(count.sizes, count.head), *unreachable):
-        for data, prefix, repeats, where in list_steps(out, part):
+        for data, inside, repeats, where in list_steps(out, part):
             for weight in data.weights[:1]:
-                name = fold_weight(weight, prefix, repeats, where).name
+                name = fold_weight(weight, inside, repeats, where).name
                 names = [rename(new, count.sizes.reference_names) for new in name_in_reference(name, modules)]
                 if isinstance(data.operation, Linear):
                     linear |= dict.fromkeys(names, data.operation.transposed)

@@ -32,7 +32,7 @@ from paramcount.flow import (
 )
 from paramcount.flow.operation import Array, Form, Operation, require
 from paramcount.flow.operations import Linear, Select, TableLookup
-from paramcount.flow.walk import enter_body, fold_weight, list_steps
+from paramcount.flow.walk import OUTSIDE, Names, enter_body, fold_weight, list_steps
 
 
 class Weights(Protocol):
@@ -80,7 +80,7 @@ class Step:
 class Scope:
     """One execution of a body: one layer, one expert or a named block."""
 
-    prefix: str = ""
+    names: Names = OUTSIDE
     repeats: tuple[Repeat, ...] = ()
     indices: tuple[int, ...] = ()  # of the enclosing layers and experts
     part: str = "decoder"
@@ -90,12 +90,11 @@ class Scope:
     @property
     def layer(self) -> int:
         """The index of the innermost layer."""
-        repeats = [repeat for repeat in self.repeats if repeat.axis != "use"]
-        return next((i for repeat, i in zip(repeats[::-1], self.indices[::-1]) if repeat.axis == "layer"), 0)
+        return next((i for repeat, i in zip(self.repeats[::-1], self.indices[::-1]) if repeat.axis == "layer"), 0)
 
-    def enter(self, data: Data, repeat: Repeat, index: int | None) -> Scope:
+    def enter(self, data: Data, body: Body, index: int | None) -> Scope:
         return Scope(
-            *enter_body(data, repeat, self.prefix, self.repeats),
+            *enter_body(data, body, self.names, self.repeats),
             self.indices if index is None else (*self.indices, index),
             data.part or self.part,
             (*self.path, id(data), index),
@@ -161,12 +160,12 @@ class Evaluation:
             (body,), (x,) = data.bodies, inputs
             kept = [x[:, 0]] if operation.each == "stream" else []
             parts = [x[:, i] for i in range(len(kept), x.shape[1])]
-            found = [self.run_body(body, scope.enter(data, body.repeat, i), [part]) for i, part in enumerate(parts)]
+            found = [self.run_body(body, scope.enter(data, body, i), [part]) for i, part in enumerate(parts)]
             return np.stack(kept + found, axis=1)
         if data.bodies:
             (body,) = data.bodies
             self.pass_second_values(zip(body.inputs, data.inputs))
-            result = self.run_body(body, scope.enter(data, body.repeat, None), inputs)
+            result = self.run_body(body, scope.enter(data, body, None), inputs)
             self.pass_second_values([(data, body.out)])
             return result
         if isinstance(operation, Tuple):
@@ -235,7 +234,7 @@ class Evaluation:
         states = self.states_of_layers.get(id(data), [])
         states[:] = [x]
         for index, body in list_layers(data):
-            inside = scope.enter(data, body.repeat, index)
+            inside = scope.enter(data, body, index)
             missing = len(body.inputs) - 1 - len(reads) - len(carried)
             carried += [make_zeros(len(x), b) for b in body.inputs[len(body.inputs) - missing :]]
             x = self.run_body(body, inside, [x, *reads, *carried])
@@ -262,7 +261,7 @@ class Evaluation:
         for expert in np.flatnonzero(weights[:, :n].any(axis=0)):
             rows = np.flatnonzero(weights[:, expert])
             share = weights[rows, expert].reshape(-1, *(1,) * (x.ndim - 1))
-            inside = scope.enter(data, body.repeat, int(expert) + int(body.repeat.runs[0][0]))
+            inside = scope.enter(data, body, int(expert) + int(body.repeat.runs[0][0]))
             given = x[rows] * share if scales_input else x[rows]
             y = self.run_body(body, inside, [given])
             result[rows] += y if scales_input else y * share
@@ -280,7 +279,7 @@ class Evaluation:
         for expert in np.flatnonzero(weights.any(axis=0)):
             rows = np.flatnonzero(weights[:, expert])
             place = order[rows, expert]
-            inside = scope.enter(data, body.repeat, int(expert) + int(body.repeat.runs[0][0]))
+            inside = scope.enter(data, body, int(expert) + int(body.repeat.runs[0][0]))
             if of_output:
                 parts[rows, ..., place, :] = self.run_body(body, inside, [x[rows]])
             else:
@@ -335,10 +334,9 @@ def find_read_once(out: Data) -> set[int]:
 
 def locate(weight: Weight, scope: Scope) -> tuple[str, int | None]:
     """(tensor name in the checkpoint, index of the expert in it if all experts are stored as one tensor)."""
-    row = fold_weight(weight, scope.prefix, scope.repeats, scope.part)
+    row = fold_weight(weight, scope.names, scope.repeats, scope.part)
     expert, places = None, []
-    repeats = (repeat for repeat in scope.repeats if repeat.axis != "use")
-    for repeat, index in zip(repeats, scope.indices, strict=True):
+    for repeat, index in zip(scope.repeats, scope.indices, strict=True):
         if repeat is row.stacked:
             expert = index - int(repeat.runs[0][0])
         else:

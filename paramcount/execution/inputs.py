@@ -96,7 +96,7 @@ class Omission:
             return None
         carried = body.inputs[len(inputs) :]
         kept = [inner for inner, value in zip(body.inputs, inputs) if value is not None]
-        return Body(body.repeat, (*kept, *carried), out)
+        return body._replace(inputs=(*kept, *carried), out=out)
 
 
 def name_input(what: str) -> str:

@@ -89,7 +89,7 @@ class Watcher(Observer):
 
     def add_lens(self, evaluation: Evaluation) -> list[LayerView]:
         """The views, each with the likeliest token after its layer: the last norm and the LM head applied to it."""
-        steps = {id(data) for data, _, repeats, _ in list_steps(evaluation.out) if not repeats}
+        steps = {id(data) for data in list_outer(evaluation.out)}
         if not self.outputs or len({x.shape for x in self.outputs}) > 1 or not self.stacks.keys() <= steps:
             return self.layers
         evaluation.observer = None
@@ -216,8 +216,7 @@ def is_stream(data: Data, inputs: tuple[Data, ...]) -> bool:
 def count_sums(block: Data) -> int:
     """The sums with the residual stream in a block."""
     (body,) = block.bodies
-    steps = {id(data): data for data, _, repeats, _ in list_steps(body.out) if not repeats}
-    return sum(data.operation.form is Form.SUM and is_stream(data, body.inputs) for data in steps.values())
+    return sum(data.operation.form is Form.SUM and is_stream(data, body.inputs) for data in list_outer(body.out))
 
 
 def classify(operations: list[Data]) -> str:
@@ -242,6 +241,17 @@ def list_inner(term: Data, stream: Mapping[int, Data], sums: set[tuple[int, ...]
             yield data
             yield from list_body(data)
             waiting += data.inputs
+
+
+def list_outer(out: Data) -> list[Data]:
+    """What `out` depends on, without what is inside of blocks, layers and experts."""
+    found, waiting = {id(out): out}, [out]
+    while waiting:
+        for data in waiting.pop().inputs:
+            if id(data) not in found:
+                found[id(data)] = data
+                waiting.append(data)
+    return list(found.values())
 
 
 def list_body(data: Data) -> Iterator[Data]:

@@ -23,25 +23,20 @@ class Weight(NamedTuple):
     axis: int = 0
     tied_to: str | None = None
     role: str = "parameter"  # parameter | buffer
+    is_shared: bool = False  # all experts read it: there is one
 
 
 class Repeat(NamedTuple):
     """How many copies of a body there are, and how many of them are active."""
 
-    axis: str  # layer | expert | use
+    axis: str  # layer | expert | head | stream; of a named block, which is there once: block
     count: Size
     active: Size
     kind: Hashable = ""
     runs: tuple[tuple[Size, Size], ...] = ()  # (first index, length), in order
     stacked: bool = False  # stored as one tensor with this axis first
-    tied_to: str | None = None  # a reused block: the weights inside are tied to this prefix
-    least: Size | None = None  # minimum of `active`, if it varies
-    root: str = ""  # prefix of a nested model, also applied to absolute names
     merged: bool = False  # stacked by concatenation along the first axis
-    moved: tuple[str, str] | None = None  # (old, new) prefixes to rename weights
-    renamed: tuple[tuple[str, str], ...] = ()  # (old, new) parts of the names of weights
-    own: tuple[str, ...] = ()  # endings of the names of weights that are not tied
-    shared: tuple[str, ...] = ()  # endings of the names of weights that all copies read: there is one of each
+    least: Size | None = None  # minimum of `active`, if it varies
     stack: str = ""  # of layers: the prefix of their names, such as "model.layers."
 
     @property
@@ -75,12 +70,32 @@ class Repeat(NamedTuple):
         return sum(max(0, stop - start) for start, stop in ends)
 
 
+class Tie(NamedTuple):
+    """The weights inside a block are those of another one."""
+
+    prefix: str  # of the other block
+    own: tuple[str, ...] = ()  # endings of the names of weights that are not tied
+
+
+class Renaming(NamedTuple):
+    """The names of the weights inside a block are others than it declares."""
+
+    root: str = ""  # prefix of a nested model, also applied to absolute names
+    moved: tuple[str, str] | None = None  # (old, new) prefixes
+    replaced: tuple[tuple[str, str], ...] = ()  # (old, new) parts
+
+
 class Body(NamedTuple):
     """The inside of an operation: one kind of layer, an expert or a named block."""
 
     repeat: Repeat
     inputs: tuple[Data, ...]
     out: Data
+    tie: Tie | None = None
+    renaming: Renaming | None = None
+
+
+ONCE = Repeat("block", 1, 1)
 
 
 class Undescribed(Operation):

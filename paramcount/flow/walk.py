@@ -10,9 +10,20 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Repeat, Size, Weight, multiply
+from paramcount.flow.graph import ONCE, Body, Data, Renaming, Repeat, Size, Tie, Weight, multiply
 
-Step: TypeAlias = tuple[Data, str, tuple[Repeat, ...], str]  # an operation, its name prefix, enclosing repeats, part
+
+class Names(NamedTuple):
+    """What the names of weights inside of blocks begin with, and what they are tied to and renamed."""
+
+    prefix: str = ""
+    tie: Tie | None = None
+    renamings: tuple[Renaming, ...] = ()  # outermost first
+
+
+OUTSIDE = Names()  # of all blocks
+
+Step: TypeAlias = tuple[Data, Names, tuple[Repeat, ...], str]  # an operation, its names, enclosing repeats, part
 
 # Of `list_steps`: an input, which may be found already; the output of a body; a step whose inputs are found.
 INPUT, OUTPUT, READY = range(3)
@@ -177,16 +188,16 @@ def list_steps(out: Data, part: str = "decoder") -> list[Step]:
     found: list[Step] = []
     seen: set[int] = set()
     # (a step; the inputs of its body, if any; what is next): a list, because flows are deeper than calls can be nested.
-    pending: list[tuple[Step, tuple[Data, ...] | None, int]] = [((out, "", (), part), None, OUTPUT)]
+    pending: list[tuple[Step, tuple[Data, ...] | None, int]] = [((out, OUTSIDE, (), part), None, OUTPUT)]
     while pending:
         step, inputs, stage = pending.pop()
-        data, prefix, repeats, part = step
+        data, names, repeats, part = step
         if stage != READY:
             if stage == OUTPUT or id(data) not in seen:
                 seen.add(id(data))
                 pending.append((step, inputs, READY))
-                pending += [((before, prefix, repeats, part), inputs, INPUT) for before in reversed(data.earlier)]
-                pending += [((before, prefix, repeats, part), inputs, INPUT) for before in reversed(data.inputs)]
+                pending += [((before, names, repeats, part), inputs, INPUT) for before in reversed(data.earlier)]
+                pending += [((before, names, repeats, part), inputs, INPUT) for before in reversed(data.inputs)]
             continue
         if inputs is not None and not (data.inputs or data.weights) and data not in inputs:
             raise ParamcountError(
@@ -194,24 +205,25 @@ def list_steps(out: Data, part: str = "decoder") -> list[Step]:
             )
         found.append(step)
         pending += [
-            ((body, *enter_body(data, repeat, prefix, repeats), data.part or part), inner, OUTPUT)
-            for repeat, inner, body in reversed(data.bodies)
+            ((body.out, *enter_body(data, body, names, repeats), data.part or part), body.inputs, OUTPUT)
+            for body in reversed(data.bodies)
         ]
     return found
 
 
-def enter_body(data: Data, repeat: Repeat, prefix: str, repeats: tuple[Repeat, ...]) -> tuple[str, tuple[Repeat, ...]]:
-    """The prefix of names inside a body of data, and the repeats around it. `prefix`, `repeats`: those of data."""
-    reused = next((outer for outer in reversed(repeats) if outer.tied_to), None)
-    if reused:  # a block inside a reused one is reused as well
-        repeat = repeat._replace(tied_to=f"{reused.tied_to}{data.prefix}", own=reused.own)
+def enter_body(data: Data, body: Body, names: Names, repeats: tuple[Repeat, ...]) -> tuple[Names, tuple[Repeat, ...]]:
+    """The names inside a body of data, and the repeats around it. `names`, `repeats`: those of data."""
+    prefix, tie, renamings = names
     inside = data.prefix[1:] if data.prefix.startswith("/") else prefix + data.prefix
+    # A block inside a reused one is reused as well.
+    tie = body.tie if tie is None else Tie(tie.prefix + data.prefix, tie.own)
+    names = Names(inside, tie, renamings if body.renaming is None else (*renamings, body.renaming))
+    repeat = body.repeat
+    if repeat is ONCE:
+        return names, repeats
     if repeat.axis == "layer":
-        name = inside
-        for outer in repeats:
-            name = rename(name, outer)
-        repeat = repeat._replace(stack=name.partition("{layer}")[0])
-    return inside, (*repeats, repeat)
+        repeat = repeat._replace(stack=rename(inside, renamings).partition("{layer}")[0])
+    return names, (*repeats, repeat)
 
 
 def list_rows(out: Data, part: str = "decoder") -> list[TensorRow]:
@@ -222,39 +234,40 @@ def list_rows(out: Data, part: str = "decoder") -> list[TensorRow]:
 def fold_weights(steps: Iterable[Step]) -> list[TensorRow]:
     """A row for each weight of these steps."""
     return [
-        fold_weight(weight, prefix, repeats, part) for data, prefix, repeats, part in steps for weight in data.weights
+        fold_weight(weight, names, repeats, part) for data, names, repeats, part in steps for weight in data.weights
     ]
 
 
-def fold_weight(weight: Weight, prefix: str, repeats: tuple[Repeat, ...], part: str) -> TensorRow:
-    """The row of a weight inside these repeats, with this name prefix."""
-    name, tied = weight.name, weight.tied_to
-    if tied is None and name[0] != "/":  # an absolute name is outside of the block, so it is not tied
-        for repeat in reversed(repeats):
-            if repeat.tied_to and not name.endswith(repeat.own):
-                tied = repeat.tied_to + name
-                break
-    root = "".join([repeat.root for repeat in repeats]) if name[0] == "/" or tied is not None else ""
-    full, tied = root + name[1:] if name[0] == "/" else prefix + name, tied and root + tied
+def fold_weight(weight: Weight, names: Names, repeats: tuple[Repeat, ...], part: str) -> TensorRow:
+    """The row of a weight inside these repeats, with these names."""
+    name, component, shape, splits, axis, tied, role, is_shared = weight
+    prefix, tie, renamings = names
+    is_absolute = name[0] == "/"  # outside of the block, so it is not tied
+    if tied is None and tie is not None and not is_absolute and not name.endswith(tie.own):
+        tied = tie.prefix + name
+    full = name[1:] if is_absolute else prefix + name
+    if renamings:
+        root = "".join([renaming.root for renaming in renamings])
+        full = rename(root + full if is_absolute else full, renamings)
+        tied = tied and rename(root + tied, renamings)
     copies, stacked = [], None
     for repeat in repeats:
-        full, tied = rename(full, repeat), tied and rename(tied, repeat)
-        if repeat.axis == "use" or name.endswith(repeat.shared):
+        if is_shared and repeat.axis == "expert":
             continue
         if repeat.stacked:
             stacked = repeat
         else:
             copies.append(repeat)
-    _, component, shape, splits, axis, _, role = weight
     return TensorRow(full, shape, component, part, role, tuple(copies), splits, axis, tied, stacked)
 
 
-def rename(name: str, repeat: Repeat) -> str:
-    """The name of a weight, or of a stack, that a block renames."""
-    if repeat.moved and name.startswith(repeat.moved[0]):
-        name = repeat.moved[1] + name.removeprefix(repeat.moved[0])
-    for old, new in repeat.renamed:
-        name = name.replace(old, new)
+def rename(name: str, renamings: Iterable[Renaming]) -> str:
+    """The name of a weight, or of a stack, that blocks rename."""
+    for _, moved, replaced in renamings:
+        if moved and name.startswith(moved[0]):
+            name = moved[1] + name.removeprefix(moved[0])
+        for old, new in replaced:
+            name = name.replace(old, new)
     return name
 
 

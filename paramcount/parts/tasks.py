@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
-from paramcount.flow import Block, Body, Data, Repeat, bundle
+from paramcount.flow import Block, Body, Data, bundle
+from paramcount.flow.graph import ONCE, Renaming
 from paramcount.parts import task_heads as heads
 from paramcount.sizes import Condition, ConfigJson, FieldValues, before_lm_head, derived, flag, hf
 from paramcount.sizes.settings import ACTIVATIONS
@@ -153,7 +154,7 @@ def under_other_names(out: Data, moved: tuple[str, str]) -> Data:
         Block(),
         outside,
         out.shape,
-        bodies=(Body(Repeat("use", 1, 1, moved=moved), tuple(sources.values()), out),),
+        bodies=(Body(ONCE, tuple(sources.values()), out, renaming=Renaming(moved=moved)),),
         part=out.part,
     )
 

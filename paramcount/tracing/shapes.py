@@ -24,7 +24,7 @@ from paramcount.flow import multiply as product_of
 from paramcount.flow.caches import find_attentions, list_rows_in_front
 from paramcount.flow.operations.relations import BlockDistanceBuckets
 from paramcount.flow.operations.shapes import Pool
-from paramcount.flow.walk import enter_body
+from paramcount.flow.walk import OUTSIDE, Names, enter_body
 from paramcount.tracing.trace import ROUTED, Scope, Shape
 
 
@@ -41,20 +41,20 @@ class TraceOptions(NamedTuple):
 class Place(NamedTuple):
     """The position of an operation in the model."""
 
-    prefix: str = ""
+    names: Names = OUTSIDE
     repeats: tuple[Repeat, ...] = ()
     scopes: tuple[Scope, ...] = ()
     part: str = "decoder"
 
-    def inside(self, data: Data, repeat: Repeat) -> Place:
-        """The position inside one body of a repeated block."""
-        prefix, repeats = enter_body(data, repeat, self.prefix, self.repeats)
+    def inside(self, data: Data, body: Body) -> Place:
+        """The position inside one body of data."""
+        names, repeats = enter_body(data, body, self.names, self.repeats)
         scopes = self.scopes
-        if repeat.axis != "use":
-            name = prefix.rstrip(".")
+        if len(repeats) > len(self.repeats):
+            repeat, name = body.repeat, names.prefix.rstrip(".")
             scope = Scope(repeat.axis, repeat.count, repeat.active, repeat.label, tuple(repeat.runs), name)
             scopes = (*scopes, scope)
-        return Place(prefix, repeats, scopes, data.part or self.part)
+        return Place(names, repeats, scopes, data.part or self.part)
 
     @property
     def layers(self) -> int:

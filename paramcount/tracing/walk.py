@@ -31,6 +31,7 @@ from paramcount.flow import (
 )
 from paramcount.flow import multiply as product_of
 from paramcount.flow.caches import find_state, list_kept
+from paramcount.flow.graph import ONCE
 from paramcount.flow.masks import Chosen, Largest, Mask, Pairs, Window
 from paramcount.flow.operation import Form, Operation, Stage
 from paramcount.flow.walk import fold_weight
@@ -128,18 +129,18 @@ class Walk(Shapes):
             self.n_rows = self.options.pad
             self.add_padding(data.inputs, place)
         for body in data.bodies:
-            yield body.out, place.inside(data, body.repeat)
+            yield body.out, place.inside(data, body)
         if isinstance(data.operation, Experts):
             (body,) = data.bodies
             router_weights = data.inputs[1]
             note = f"{body.repeat.active:,} of {body.repeat.count:,} experts per token, weighted by the router"
-            inputs = (self.shape_of(body.out, place.inside(data, body.repeat)), self.shape_of(router_weights))
+            inputs = (self.shape_of(body.out, place.inside(data, body)), self.shape_of(router_weights))
             reads = self.find_sources((body.out, router_weights))
             elements = self.count_elements(data, place)
             self.add_step(
                 data, place, Experts.sum, inputs=inputs, note=note, reads=reads, elementwise_operations=elements
             )
-        elif data.bodies[0].repeat.axis in ("layer", "use"):
+        elif isinstance(data.operation, Layers) or data.bodies[0].repeat is ONCE:
             self.pass_on(data, self.find_last(data.bodies).out)
         else:
             out = data.bodies[0].out
@@ -254,7 +255,7 @@ class Walk(Shapes):
 
     def use_weight(self, weight: Weight, data: Data, place: Place) -> WeightUse:
         """A weight as it is multiplied: [in, out] for a matrix, however it is stored."""
-        row = fold_weight(weight, place.prefix, place.repeats, place.part)
+        row = fold_weight(weight, place.names, place.repeats, place.part)
         shape = weight.shape
         if isinstance(data.operation, Linear) and len(shape) == 2 and not data.operation.transposed:
             shape = shape[::-1]

@@ -56,9 +56,9 @@ def count_elements(shape: tuple[Any, ...]) -> int:
 def declared_shapes(document: dict[str, Any]) -> Shapes:
     found: Shapes = {}
     for out, part in list_flows(read_config(document).sizes):
-        for data, prefix, repeats, _ in list_steps(out, part):
+        for data, names, repeats, _ in list_steps(out, part):
             for weight in data.weights:
-                name = weight.name[1:] if weight.name[0] == "/" else prefix + weight.name
+                name = weight.name[1:] if weight.name[0] == "/" else names.prefix + weight.name
                 singles = [r for r in repeats if r.axis == "layer"]
                 if any(r.axis == "expert" for r in repeats) or not name.endswith((".weight", ".bias")):
                     continue

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from paramcount.flow.graph import Body, Data, Repeat, Size, Weight, Width, as_axes, check_same_shape
+from paramcount.flow.graph import (
+    ONCE,
+    Body,
+    Data,
+    Renaming,
+    Repeat,
+    Size,
+    Tie,
+    Weight,
+    Width,
+    as_axes,
+    check_same_shape,
+)
 from paramcount.flow.operation import Form, Operation, Stage, Unknown, Value
 from paramcount.flow.operations.shapes import Input, bundle
 
@@ -25,7 +37,7 @@ def block(
     """A named block. A prefix that begins with "/" is an absolute one. `part`: part of the model for its weights."""
     inputs = tuple(Data(INPUT, (), r.shape) for r in (x, *reads))
     out = body(*inputs)
-    bodies = (Body(Repeat("use", 1, 1), inputs, out),)
+    bodies = (Body(ONCE, inputs, out),)
     made = Data(Block(), (x, *reads), out.shape, prefix=prefix, bodies=bodies, part=part)
     return change_block(made, **old) if old else made
 
@@ -40,25 +52,29 @@ def change_block(
 
 def tie_weights(x: Data, prefix: str, *, own: tuple[str, ...] = ()) -> Data:
     """A named block that reuses the weights of the block with this prefix, but those whose names end in `own`."""
-    return change_body(x, tied_to=prefix, own=own)
+    return change_body(x, tie=Tie(prefix, own))
 
 
 def as_model(x: Data) -> Data:
     """A named block that is a model of its own: absolute names of weights inside start at its prefix."""
-    return change_body(x, root=x.prefix)
+    return change_renaming(x, root=x.prefix)
 
 
 def rename_weights(
     x: Data, *, moved: tuple[str, str] | None = None, replaced: tuple[tuple[str, str], ...] = ()
 ) -> Data:
     """A named block whose weights have other names. `moved`: (old, new) prefix; `replaced`: (old, new) parts."""
-    return change_body(x, moved=moved, renamed=replaced)
+    return change_renaming(x, moved=moved, replaced=replaced)
+
+
+def change_renaming(x: Data, **changes: Any) -> Data:
+    renaming = x.bodies[0].renaming or Renaming()
+    return change_body(x, renaming=renaming._replace(**changes))
 
 
 def change_body(x: Data, **changes: Any) -> Data:
-    (body,) = x.bodies
-    body = body._replace(repeat=body.repeat._replace(**changes))
-    return Data(x.operation, x.inputs, x.shape, prefix=x.prefix, bodies=(body,), part=x.part)
+    bodies = (x.bodies[0]._replace(**changes),)
+    return Data(x.operation, x.inputs, x.shape, prefix=x.prefix, bodies=bodies, part=x.part)
 
 
 class ForEach(Block):
@@ -154,7 +170,7 @@ def experts(
 def experts_by(
     x: Data, weights: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data], *, stored: Stored,
     first: Size, stacked: bool = False, merged: bool = False, at_least: Any = None, weighted: str = "output",
-    identities: Any = 0, shared: Any = (),
+    identities: Any = 0,
 ) -> Data:  # fmt: skip
     stored = "stacked" if stacked else "merged" if merged else stored
     if weighted == "input":
@@ -163,8 +179,6 @@ def experts_by(
         y = experts_and_identities(x, weights, prefix, count, active, body, identities)
     else:
         y = experts(x, weights, prefix, count, active, body, stored=stored, first=first)
-    if shared:
-        y = change_body(y, shared=shared)
     return y if at_least is None else use_at_least(y, at_least)
 
 
@@ -185,7 +199,13 @@ def experts_of_scaled(
 
 def use_at_least(x: Data, n: Size) -> Data:
     """Experts of which a token uses a varying number: n at least."""
-    return change_body(x, least=n)
+    return change_body(x, repeat=x.bodies[0].repeat._replace(least=n))
+
+
+def share(x: Data) -> Data:
+    """A step inside an expert, whose weights all experts share."""
+    weights = tuple(weight._replace(is_shared=True) for weight in x.weights)
+    return Data(x.operation, x.inputs, x.shape, weights)
 
 
 def make_repeat(count: Size, active: Size, stored: Stored = "apart", first: Size = 0) -> Repeat:
