@@ -642,3 +642,9 @@ def test_the_summary_of_a_list_expands_to_the_list_unless_it_says_mixed_order(wo
         assert sorted(expanded) == sorted(words)
     else:
         assert expanded == words
+
+
+def test_a_changed_model_keeps_the_settings_of_its_entry() -> None:
+    original = pc.load("llama-3.1-8b")
+    changed = pc.what_if(original, n_layers=2)
+    assert (changed.sizes.settings, original.sizes.settings["rope"].base) == (original.sizes.settings, 500_000)

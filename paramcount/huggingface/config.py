@@ -43,7 +43,7 @@ from paramcount.huggingface.multimodal import (
 )
 from paramcount.sizes import LARGEST, Origin, Sizes, get_key, inner_configs
 from paramcount.sizes.key_names import describe_defaults, find_main_key
-from paramcount.sizes.reading import Reading, check_setting_values, get_language_section, with_document
+from paramcount.sizes.reading import Reading, check_setting_values, get_language_section, keep_documents
 from paramcount.sizes.sections import Sections
 from paramcount.sizes.settings import check_settings
 from paramcount.sizes.single_layers import PER_LAYER, make_per_layer_error
@@ -243,11 +243,10 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     if notes:
         reading = reading._replace(notes=(*notes, *reading.notes))
     context_key, context_length = find_context(document)
+    sizes = keep_documents(sizes, reading.document, "")
     check_setting_values(sizes, reading.document)
     if context_length is not None:
-        context_length = (
-            max(context_length - with_document(sizes, reading.document).count_unused_positions(), 0) or None
-        )
+        context_length = max(context_length - sizes.count_unused_positions(), 0) or None
     if context_key in reading.unread:
         unread = {key: value for key, value in reading.unread.items() if key != context_key}
         reading = reading._replace(context_key=context_key, unread=unread)

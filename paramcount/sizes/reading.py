@@ -65,7 +65,7 @@ def check_setting_values(sizes: Sizes, document: Mapping[str, Any]) -> None:
     Reading every setting takes as long as counting the model, so they are read only if a value may be wrong.
     """
     if not has_usual_values(document, list_key_kinds(tuple(list_architectures(sizes)))):
-        read_all_settings(with_document(sizes, document))
+        read_all_settings(sizes)
 
 
 def list_architectures(sizes: Sizes) -> Iterator[type[Sizes]]:

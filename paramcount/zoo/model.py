@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from paramcount.counting.count import Count, count_sizes
@@ -26,7 +25,7 @@ class Model:
 
     id: str
     name: str
-    config: Sizes | None  # None for a third-party estimate
+    config: Sizes | None  # `sizes`; None for a third-party estimate
     architecture: str | None
     reading: Reading = field(hash=False)
     context_length: int | None = None
@@ -40,16 +39,16 @@ class Model:
         """Warnings about the config.json that the model was read from."""
         return self.reading.warnings
 
-    @cached_property
+    @property
     def sizes(self) -> Sizes:
-        """The sizes of the architecture, with the settings that the config.json or the zoo entry states.
+        """The sizes of the architecture, which read their settings from the config.json or the zoo entry.
 
         Raises: ParamcountError for a third-party estimate, which has none.
         """
         if self.config is None:
             found = f"is a third-party estimate; its sizes are unpublished; run `paramcount {self.id} --estimates`"
             raise ParamcountError(found, where=self.id)
-        return with_document(self.config, self.stated)
+        return self.config
 
     @property
     def stated(self) -> Mapping[str, Any] | None:
@@ -119,11 +118,12 @@ class Model:
 
 def make_model(entry: Entry) -> Model:
     """The model of a zoo entry. Its scope is the whole reference class."""
-    if entry.reference is None or entry.config is None:
-        reading = Reading(entry.config.reference.partition(" ")[0] if entry.config else "")
+    sizes = entry.config and with_document(entry.config, entry.settings)
+    if entry.reference is None or sizes is None:
+        reading = Reading(sizes.reference.partition(" ")[0] if sizes else "")
     else:
-        reading = read_as_class(entry.reference, type(entry.config))
-    return Model(entry.id, entry.name, entry.config, entry.architecture, reading, entry.context_length, entry)
+        reading = read_as_class(entry.reference, type(sizes))
+    return Model(entry.id, entry.name, sizes, entry.architecture, reading, entry.context_length, entry)
 
 
 def read_as_class(reference: str, architecture: type[Sizes]) -> Reading:
@@ -138,7 +138,7 @@ def count_model(model: Model) -> Count:
     """The count of a model, with the contents of its released files if its zoo entry states them."""
     reading, release = model.reading, model.release
     count = count_sizes(
-        model.sizes if model.config is None else model.config,  # settings change no count
+        model.sizes,
         model.id,
         reading.head,
         cached=True,

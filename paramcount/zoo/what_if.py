@@ -18,6 +18,7 @@ from paramcount.errors import (
 )
 from paramcount.sizes import SET, USUAL, Origin, Sizes, get_key, inner_configs
 from paramcount.sizes.key_names import make_key_names
+from paramcount.sizes.reading import with_document
 from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.values import flatten, format_input, format_size, to_json
 from paramcount.zoo.aliases import find_by_heading
@@ -45,6 +46,7 @@ def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
         find_name = make_size_names(model, names)
         raise add_hint(error, sizes, values, find_name).rename(find_name).add_location(model.id) from None
     reading, original = model.reading, model.original or model
+    config = with_document(config, original.stated)
     if reading.origin:  # a zoo entry has no origins
         origin = {path: SET if path in values else old for path, old in reading.origin.items()}
         reading = reading._replace(origin=origin, notes=(*reading.notes, *note_fixed_sizes(sizes, config, origin)))
