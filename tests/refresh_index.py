@@ -1,6 +1,7 @@
-"""paramcount/architectures/index.json: which classes there are, so that a model's module is imported when it is needed.
+"""What is where, so that a module is imported when it is needed: architectures, and the vocabulary of declarations.
 
-`python -m tests.refresh_index` writes it from what the classes of paramcount/architectures and paramcount/parts state.
+`python -m tests.refresh_index` writes paramcount/architectures/index.json from what the classes of
+paramcount/architectures and paramcount/parts state, and what tests/refresh_names.py makes.
 """
 
 from __future__ import annotations
@@ -9,21 +10,23 @@ import json
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import paramcount.architectures
-import paramcount.parts
-from paramcount.architectures import split_name
-from paramcount.sizes import Sizes, Tower
+from tests import refresh_names
 
-INDEX = Path(paramcount.architectures.__file__).with_name("index.json")
+if TYPE_CHECKING:
+    from paramcount.sizes import Sizes
+
+INDEX = refresh_names.ROOT / "architectures/index.json"
 
 
-def list_classes(package: Any) -> Iterator[tuple[str, type[Sizes]]]:
+def list_classes(package: str) -> Iterator[tuple[str, type[Sizes]]]:
     """(module, class) of every class of sizes that a package's modules define."""
-    for path in sorted(Path(package.__file__).parent.glob("*.py")):
+    from paramcount.sizes import Sizes
+
+    for path in sorted((refresh_names.ROOT / package).glob("*.py")):
         if path.stem != "__init__":
-            module = import_module(f"{package.__name__}.{path.stem}")
+            module = import_module(f"paramcount.{package}.{path.stem}")
             for cls in vars(module).values():
                 if isinstance(cls, type) and issubclass(cls, Sizes) and cls.__module__ == module.__name__:
                     yield path.stem, cls
@@ -41,6 +44,8 @@ def find_types(named: Iterable[tuple[str, type[Sizes]]]) -> dict[str, str]:
     A class is the one that it is the `reference` of, a whole rather than a part; a class of a library comes before the
     same name in a publisher's own code.
     """
+    from paramcount.architectures import split_name
+
     rows = [(*cls.reference.partition(" of "), name, cls) for name, cls in named]
     library = [(own, name, cls) for own, _, publisher, name, cls in rows if not publisher]
     remote = [(own, name, cls) for own, _, publisher, name, cls in rows if publisher]
@@ -63,12 +68,14 @@ def find_types(named: Iterable[tuple[str, type[Sizes]]]) -> dict[str, str]:
 
 def make_index() -> dict[str, Any]:
     """The index as it has to be."""
-    classes = list(list_classes(paramcount.architectures))
+    from paramcount.sizes import Tower
+
+    classes = list(list_classes("architectures"))
     listed = [(name, module, cls) for module, cls in classes for name in list_names(module, cls)]
     named = sorted(listed, key=lambda row: row[0])
     towers = [
         (name, module, cls)
-        for module, cls in list_classes(paramcount.parts)
+        for module, cls in list_classes("parts")
         if issubclass(cls, Tower)
         for name in vars(cls).get("model_types", ())
     ]
@@ -95,5 +102,15 @@ def format_index() -> str:
     return "{\n" + ",\n".join(tables) + "\n}\n"
 
 
-if __name__ == "__main__":
+def list_files() -> dict[Path, str]:
+    """{path: content} of all generated files."""
+    return {**refresh_names.list_files(), INDEX: format_index()}
+
+
+def main() -> None:
+    refresh_names.main()  # first: the index imports classes that need them
     INDEX.write_text(format_index(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paramcount.flow import Data, list_steps
+from paramcount.flow import Data, Input, add_bias, hide, list_steps, scores, softmax, weighted_sum
 from paramcount.flow.masks import Mask
 from paramcount.flow.operation import Array
-from paramcount.flow.operations import Input, add_bias, hide, scores, softmax, weighted_sum
 
 
 class Run(NamedTuple):

@@ -428,8 +428,9 @@ def test_a_guide_is_rendered_as_plain_text_that_fits_the_width() -> None:
 # ---- architectures
 
 
-def test_the_index_has_what_the_classes_state() -> None:
-    assert refresh_index.INDEX.read_text(encoding="utf-8") == refresh_index.format_index()
+def test_the_index_has_what_the_classes_and_modules_state() -> None:
+    for path, content in refresh_index.list_files().items():
+        assert path.read_text(encoding="utf-8") == content, f"{path.name} is old: run python -m tests.refresh_index"
 
 
 def test_the_keys_of_an_architecture_have_the_defaults_of_its_config_class(run: Runner) -> None:

@@ -11,8 +11,8 @@ import paramcount as pc
 from paramcount.costs.flops import Flops
 from paramcount.costs.gpus import find_gpu
 from paramcount.costs.roofline import Bound
+from paramcount.flow import ChooseTokens
 from paramcount.flow.masks import Causal, Chosen, Chunk, Mask, Pairs, Window
-from paramcount.flow.operations.choosing import ChooseTokens
 from tests.running import Runner
 from tests.steps import Run
 

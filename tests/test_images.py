@@ -17,6 +17,7 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import (
     AddPositions,
     Axes,
+    ClassPatchDistances,
     Clip,
     Convolve,
     Data,
@@ -29,6 +30,7 @@ from paramcount.flow import (
     LookupKnown,
     NearestRow,
     Operation,
+    PatchDistances,
     Patches,
     PlaceTables,
     Pool,
@@ -45,7 +47,6 @@ from paramcount.flow import (
 )
 from paramcount.flow.masks import Causal, Chunk, Pairs, Window
 from paramcount.flow.operation import Array
-from paramcount.flow.operations.relations import ClassPatchDistances, PatchDistances
 from tests.small_models import LLAMA, TOKENS, make_arrays
 from tests.steps import Leaf, attend, run_steps
 

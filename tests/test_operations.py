@@ -20,7 +20,77 @@ import pytest
 
 import paramcount
 from paramcount.errors import ParamcountError
-from paramcount.flow import Cache, Data, Experts, Undescribed, Weight, add_by_gate, operations
+from paramcount.flow import (
+    Activation,
+    Alibi,
+    Axes,
+    BatchNorm,
+    BlockDistanceBuckets,
+    Cache,
+    CausalDistanceBuckets,
+    ChooseTokens,
+    Convolve,
+    Data,
+    DeltaRule,
+    Differential,
+    DistanceBuckets,
+    Distances,
+    Experts,
+    Fourier,
+    GatedRecurrence,
+    HeadLinear,
+    Input,
+    Insert,
+    Join,
+    LearnedRows,
+    LimitCapacity,
+    Linear,
+    LinearAttention,
+    Lookup,
+    LookupKnown,
+    LookupPlaceholders,
+    Norm,
+    NormOfScaled,
+    NormToFirst,
+    Patches,
+    Pool,
+    PositionLookup,
+    ProductKeys,
+    Project,
+    Rope,
+    Rotary,
+    SameSegment,
+    ScaleByDepth,
+    ScaleByLogarithm,
+    ScaleByLogOfRatio,
+    ScaleByPower,
+    ScaleInSteps,
+    SegmentBuckets,
+    Select,
+    SelectiveScan,
+    Shift,
+    Split,
+    StateSpaceDual,
+    Undescribed,
+    Weight,
+    add_bias,
+    add_by_gate,
+    add_own,
+    bias_by_distance,
+    bias_by_place,
+    collisions,
+    hide,
+    limit_to_groups,
+    operations,
+    own_scores,
+    pseudoinverse,
+    route,
+    scores,
+    scores_of_two,
+    softmax_of_top,
+    top_k,
+    weighted_sum,
+)
 from paramcount.flow.graph import ADD, MULTIPLY
 from paramcount.flow.masks import (
     Causal,
@@ -35,59 +105,7 @@ from paramcount.flow.masks import (
     Window,
 )  # fmt: skip
 from paramcount.flow.operation import Array, Form, Operation, Unknown
-from paramcount.flow.operations.attention import add_bias, hide, scores, softmax, weighted_sum
-from paramcount.flow.operations.choosing import ChooseTokens
-from paramcount.flow.operations.convolutions import Convolve, Shift
-from paramcount.flow.operations.elementwise import Activation
-from paramcount.flow.operations.images import Insert, Patches
-from paramcount.flow.operations.linear import HeadLinear, Linear
-from paramcount.flow.operations.lookups import LearnedRows, Lookup, LookupKnown, LookupPlaceholders, PositionLookup
-from paramcount.flow.operations.norms import BatchNorm, Norm, NormOfScaled, NormToFirst
-from paramcount.flow.operations.positions import Axes, Rope, Rotary
-from paramcount.flow.operations.recurrence import (
-    DeltaRule,
-    Fourier,
-    GatedRecurrence,
-    LinearAttention,
-    SelectiveScan,
-    StateSpaceDual,
-)
-from paramcount.flow.operations.relations import (
-    Alibi,
-    BlockDistanceBuckets,
-    CausalDistanceBuckets,
-    DistanceBuckets,
-    Distances,
-    SameSegment,
-    SegmentBuckets,
-)
-from paramcount.flow.operations.routing import (
-    LimitCapacity,
-    ProductKeys,
-    limit_to_groups,
-    route,
-    softmax_of_top,
-    top_k,
-)
-from paramcount.flow.operations.scaling import (
-    Project,
-    ScaleByDepth,
-    ScaleByLogarithm,
-    ScaleByLogOfRatio,
-    ScaleByPower,
-    ScaleInSteps,
-)
-from paramcount.flow.operations.scores import (
-    Differential,
-    add_own,
-    bias_by_distance,
-    bias_by_place,
-    collisions,
-    own_scores,
-    pseudoinverse,
-    scores_of_two,
-)  # fmt: skip
-from paramcount.flow.operations.shapes import Input, Join, Pool, Select, Split
+from paramcount.flow.operations.attention import softmax
 from tests.steps import Leaf, attend, run_steps
 
 CONTAINERS = {"Input", "Tuple", "Block", "ForEach", "Layers", "HiddenStates"}  # the evaluation itself computes them

@@ -22,11 +22,12 @@ ROOT = Path(pc.__file__).parent
 
 # From the ground up: a package or a module of the root imports only from levels below its own.
 LEVELS = [
-    ["errors"],
+    ["errors", "lazy"],
     ["flow", "formats", "output", "schemas", "symbolic"],
     ["gpt2", "sizes"],
     ["counting", "parts"],
-    ["architectures", "formulas"],
+    ["declare", "formulas"],
+    ["architectures"],
     ["huggingface", "zoo"],
     ["explaining", "loading", "tracing", "views"],
     ["auditing", "checkpoints", "drawing"],

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import paramcount as pc
-from paramcount.flow.operations import Sinusoids
+from paramcount.flow import Sinusoids
 from paramcount.huggingface.config import read_config
 from tests.oracle.differential import set_path
 from tests.oracle.images import CONFIGS

@@ -11,7 +11,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.api import load
-from paramcount.flow.operations.positions import Rope
+from paramcount.flow import Rope
 
 SMALL = {
     "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,

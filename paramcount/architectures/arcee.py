@@ -1,10 +1,7 @@
 """AFM: the Llama layout with an MLP that has no gate and squares its ReLU."""
 
 from paramcount.architectures.llama import Llama
-from paramcount.flow import Data
-from paramcount.parts.decoders import use_layer_norm
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import rotary, setting
+from paramcount.declare import Data, parts, sizes
 
 
 class Arcee(Llama):
@@ -16,14 +13,14 @@ class Arcee(Llama):
     task_heads = "GENERIC_MOVED"
     defaults = {"d_model": 2560}
 
-    activation = setting("hidden_act", default="relu2")
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=4096)
+    activation = sizes.setting("hidden_act", default="relu2")
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(positions=4096)
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         h, names = c.norm(x, "post_attention_layernorm"), ("mlp.up_proj", "mlp.down_proj")
-        return x + plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+        return x + parts.plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
 
 
 class Jais2(Arcee):
@@ -35,6 +32,6 @@ class Jais2(Arcee):
     is_section_type = True
     defaults = {"vocab_size": 150272, "d_model": 3328, "n_heads": 26}
 
-    norm_eps = setting("layer_norm_eps", default=1e-5)
-    rope = rotary(positions=8192)
-    norm = use_layer_norm
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    rope = sizes.rotary(positions=8192)
+    norm = parts.use_layer_norm

@@ -1,10 +1,7 @@
 """A.X K1: DeepSeek-V3 with a norm behind every mixture of experts, inside the residual."""
 
 from paramcount.architectures.glm4_moe_lite import Glm4MoeLite
-from paramcount.flow import Data
-from paramcount.sizes import Indices, Positive, derived, hf, rotary, setting
-from paramcount.sizes.conditions import angles_fit, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.sizes.layer_types import dense_by_type, every_sparse
+from paramcount.declare import Data, sizes
 
 
 class AXK1(Glm4MoeLite):
@@ -15,23 +12,23 @@ class AXK1(Glm4MoeLite):
     task_heads = "GENERIC"
     adapts_experts = False
     conditions = (
-        grouped_routing(8, 4),
-        latent_heads_stay_whole(64),
-        padding_in_table(None),
-        angles_fit,
-        not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
+        sizes.grouped_routing(8, 4),
+        sizes.latent_heads_stay_whole(64),
+        sizes.padding_in_table(None),
+        sizes.angles_fit,
+        sizes.not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
     )
     defaults = {"vocab_size": 163840, "d_model": 7168, "n_layers": 61}  # fmt: skip
 
-    d_q_lora: Positive = hf()
-    d_rope: Positive = hf()
-    dense_layers: Indices = derived(dense_by_type(every_sparse, checked=False))
+    d_q_lora: sizes.Positive = sizes.hf()
+    d_rope: sizes.Positive = sizes.hf()
+    dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.every_sparse, checked=False))
 
-    norm_eps = setting("rms_norm_eps", default=1e-6)
-    rope = rotary(positions=32768)
-    routed_scale = setting("routed_scaling_factor", default=2.5)
-    n_groups = setting("n_group", default=8)
-    n_active_groups = setting("topk_group", default=4)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
+    rope = sizes.rotary(positions=32768)
+    routed_scale = sizes.setting("routed_scaling_factor", default=2.5)
+    n_groups = sizes.setting("n_group", default=8)
+    n_active_groups = sizes.setting("topk_group", default=4)
 
     def moe(c, x: Data) -> Data:
         return c.norm(super().moe(x), "post_mlp_layernorm")

@@ -1,16 +1,11 @@
 """A.X K2: DeepSeek-V3.2's sparse attention with a gate from the query latent, and norms with a low-rank gate."""
 
 from paramcount.architectures.deepseek_v32 import DeepseekV32
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, activate, join, linear, rms_norm, route, split
-from paramcount.parts.feed_forward import routing_bias
-from paramcount.parts.mla import LATENT_EPS, index_tokens, latent_attention
-from paramcount.sizes import ConfigJson, FieldValues, Indices, Natural, Positive, derived, hf, rotary, setting
-from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.sizes.layer_types import dense_by_type, every_sparse, needed
 
 
-def groups_are_sound(js: ConfigJson, c: FieldValues) -> None:
+def groups_are_sound(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Asked by the reference whether a layer has experts or not."""
     groups, kept = js.get("n_group"), js.get("topk_group")
     if (groups is None) != (kept is None):
@@ -44,21 +39,23 @@ class AXK2(DeepseekV32):
     float32_if_float16 = ("indexer.weights_proj",)
     conditions = (
         groups_are_sound,
-        grouped_routing(None, None, optional=True),
-        latent_heads_stay_whole(32, masked=True),
-        padding_in_table(None),
-        not_null("n_routed_experts", "num_key_value_heads"),
+        sizes.grouped_routing(None, None, optional=True),
+        sizes.latent_heads_stay_whole(32, masked=True),
+        sizes.padding_in_table(None),
+        sizes.not_null("n_routed_experts", "num_key_value_heads"),
     )
     defaults = {"vocab_size": 163840, "d_model": 2048, "n_layers": 48}  # fmt: skip
 
-    dense_layers: Indices = derived(dense_by_type(every_sparse))
-    n_routed_experts: Natural = hf("num_local_experts", "n_routed_experts", null=needed("num_local_experts"))
-    n_mtp_layers: Natural = derived(lambda js, c: 0)  # how a release stores them is not known
-    d_norm_gate: Positive = hf("gated_norm_rank")
+    dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.every_sparse))
+    n_routed_experts: sizes.Natural = sizes.hf(
+        "num_local_experts", "n_routed_experts", null=sizes.needed("num_local_experts")
+    )
+    n_mtp_layers: sizes.Natural = sizes.derived(lambda js, c: 0)  # how a release stores them is not known
+    d_norm_gate: sizes.Positive = sizes.hf("gated_norm_rank")
 
-    rope = rotary(positions=131072)
-    n_groups = setting("n_group", default=1)
-    n_active_groups = setting("topk_group", default=1)
+    rope = sizes.rotary(positions=131072)
+    n_groups = sizes.setting("n_group", default=1)
+    n_active_groups = sizes.setting("topk_group", default=1)
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.attention(c.gated_norm(x, "input_layernorm."), "self_attn.")
@@ -69,28 +66,28 @@ class AXK2(DeepseekV32):
 
     def gated_norm(c, x: Data, prefix: str) -> Data:
         y = c.norm(x, prefix + "norm")
-        waist = activate(linear(y, prefix + "W_down", "other", c.d_norm_gate), "silu")
-        return y * activate(linear(waist, prefix + "W_up", "other", c.d_model), "sigmoid")
+        waist = ops.activate(ops.linear(y, prefix + "W_down", "other", c.d_norm_gate), "silu")
+        return y * ops.activate(ops.linear(waist, prefix + "W_up", "other", c.d_model), "sigmoid")
 
     def attention(c, x: Data, prefix: str) -> Data:
         """Queries and gate come out of one matrix over the latent, normed and as it was."""
-        raw = linear(x, prefix + "q_a_proj", "qkv.q_down", c.d_q_lora, bias=c.attention_bias)
-        latent = rms_norm(raw, prefix + "q_a_layernorm", LATENT_EPS)
+        raw = ops.linear(x, prefix + "q_a_proj", "qkv.q_down", c.d_q_lora, bias=c.attention_bias)
+        latent = ops.rms_norm(raw, prefix + "q_a_layernorm", parts.LATENT_EPS)
         heads = (c.n_heads, c.d_nope + c.d_rope + c.d_v)
-        both = linear(join(latent, raw), prefix + "q_b_proj", "qkv.q_up", heads)
-        q, gate = split(both, c.d_nope + c.d_rope, c.d_v)
-        chosen, key = index_tokens(c, x, latent, prefix + "indexer.")
-        return latent_attention(
+        both = ops.linear(ops.join(latent, raw), prefix + "q_b_proj", "qkv.q_up", heads)
+        q, gate = ops.split(both, c.d_nope + c.d_rope, c.d_v)
+        chosen, key = parts.index_tokens(c, x, latent, prefix + "indexer.")
+        return parts.latent_attention(
             c, x, prefix, bias=c.attention_bias, scale=c.attention_scale, q=q, chosen=chosen, index=(key,),
-            gate=lambda x, a: a * activate(gate, "sigmoid"),
+            gate=lambda x, a: a * ops.activate(gate, "sigmoid"),
         )  # fmt: skip
 
     def choose(c, logits: Data) -> Data:
         """DeepSeek-V3's rule, but an expert of another group is chosen if the biased scores are negative."""
-        bias = routing_bias(c, c.routing_bias)
+        bias = parts.routing_bias(c, c.routing_bias)
         groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups, "group_score": "top 2", "excluded": 0.0}
         rules = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-20, **groups}
-        return route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
+        return ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
 
     def mtp(c, tokens: Data) -> Data | None:
         return None

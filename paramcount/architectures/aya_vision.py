@@ -3,13 +3,8 @@
 from typing import Any, ClassVar
 
 from paramcount.architectures.llava import viewed_layers
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, activate, layer_norm, linear, merge_squares, other_tokens, split
-from paramcount.parts.composite import FORMER_PREFIXES, Multimodal
-from paramcount.parts.siglip import SIGLIP
-from paramcount.sizes import Positive, Tower, derived, hf, setting
-from paramcount.sizes.conditions import one_of
-from paramcount.sizes.sections import Sections
 
 COHERE_SIGLIP = {
     "hidden_size": 1152,
@@ -20,32 +15,32 @@ COHERE_SIGLIP = {
 }
 
 
-class Cohere2Vision(Multimodal):
+class Cohere2Vision(parts.Multimodal):
     """Source: arXiv:2504.00698, section 3; modeling_cohere2_vision.py of the reference."""
 
     reference = "Cohere2VisionForConditionalGeneration"
     model_types = ("cohere2_vision",)
-    sections = Sections(
+    sections = sizes.Sections(
         "cohere2", default_tie=True, default_encoder="siglip_vision_model", default_encoder_section=COHERE_SIGLIP
     )
     encoder_prefix = "model.vision_tower."
     projector_prefix = "model.multi_modal_projector."
     moved: ClassVar[tuple[str, str] | None] = ("model.", "model.language_model.")
 
-    vision: Tower
-    merge_size: Positive = hf("downsample_factor")
-    d_aligned: Positive = hf("alignment_intermediate_size")
-    d_gated: Positive = derived(lambda js, c: c["d_aligned"] // 2)
+    vision: sizes.Tower
+    merge_size: sizes.Positive = sizes.hf("downsample_factor")
+    d_aligned: sizes.Positive = sizes.hf("alignment_intermediate_size")
+    d_gated: sizes.Positive = sizes.derived(lambda js, c: c["d_aligned"] // 2)
 
-    image_token = setting("image_token_id", default=255036)
+    image_token = sizes.setting("image_token_id", default=255036)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        out: Data = c.widen(merge_squares(x, c.merge_size * c.merge_size))
+        out: Data = c.widen(ops.merge_squares(x, c.merge_size * c.merge_size))
         return out
 
     def widen(c: Any, x: Data) -> Data:
-        h, gate = split(linear(x, "linear_1", "projector", c.d_aligned, bias=True), c.d_gated, c.d_gated)
-        return linear(activate(gate, "silu") * h, "linear_2", "projector", c.language.d_model, bias=True)
+        h, gate = ops.split(ops.linear(x, "linear_1", "projector", c.d_aligned, bias=True), c.d_gated, c.d_gated)
+        return ops.linear(ops.activate(gate, "silu") * h, "linear_2", "projector", c.language.d_model, bias=True)
 
     def check(c) -> None:
         if c.d_aligned % 2:
@@ -58,31 +53,31 @@ class AyaVision(Cohere2Vision):
     """Source: arXiv:2505.08751, section 3; modeling_aya_vision.py of the reference."""
 
     reference = "AyaVisionForConditionalGeneration"
-    sections = Sections(
+    sections = sizes.Sections(
         "cohere2",
         default_tie=True,
         default_encoder="siglip_vision_model",
-        default_encoder_section=SIGLIP | {"num_attention_heads": 14},
+        default_encoder_section=parts.SIGLIP | {"num_attention_heads": 14},
     )
-    reference_names = FORMER_PREFIXES
+    reference_names = parts.FORMER_PREFIXES
     encoder_prefix = "vision_tower."
     projector_prefix = "multi_modal_projector."
     moved = None
-    conditions = (one_of("vision_feature_select_strategy", ("default", "full"), "full"),)
+    conditions = (sizes.one_of("vision_feature_select_strategy", ("default", "full"), "full"),)
 
-    d_aligned: Positive = hf("alignment_intermediate_size", absent=lambda js, c: c["language"].d_model)
+    d_aligned: sizes.Positive = sizes.hf("alignment_intermediate_size", absent=lambda js, c: c["language"].d_model)
 
-    image_token = setting("image_token_index", "image_token_id", default=255036)
+    image_token = sizes.setting("image_token_index", "image_token_id", default=255036)
     views = viewed_layers(-1)
-    selection = setting("vision_feature_select_strategy", default="full")
-    norm_eps = setting("adapter_layer_norm_eps", default=1e-6)
+    selection = sizes.setting("vision_feature_select_strategy", default="full")
+    norm_eps = sizes.setting("adapter_layer_norm_eps", default=1e-6)
 
     def encode(c: Any, pixels: Data) -> Data:
         encoded: Data = c.vision.forward(pixels, (c.views, 1))
         return encoded
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        x = x if c.selection == "full" else other_tokens(x)
-        x = merge_squares(x, c.merge_size * c.merge_size)
-        out: Data = c.widen(layer_norm(x, "layernorm", c.norm_eps))
+        x = x if c.selection == "full" else ops.other_tokens(x)
+        x = ops.merge_squares(x, c.merge_size * c.merge_size)
+        out: Data = c.widen(ops.layer_norm(x, "layernorm", c.norm_eps))
         return out

@@ -3,14 +3,10 @@
 The 13B models have ALiBi in place of rotary positions.
 """
 
-from paramcount.flow import Data, alibi, attend, linear, rope
-from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.decoder import Decoder
-from paramcount.sizes import Buffers, Flag, Natural, Positive, d_model_per_head, derived, hf
-from paramcount.sizes.rules import check_even, check_heads_fill
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class Baichuan(Decoder):
+class Baichuan(parts.Decoder):
     """Source: arXiv:2309.10305, section 2; modeling_baichuan.py of baichuan-inc/Baichuan-7B, Baichuan2-7B-Base and
     Baichuan2-13B-Chat. Each repository has code and defaults of its own, so sizes have to be given. Baichuan 2
     normalizes the rows of its head, which adds nothing to it and no config states: this head is Baichuan 1's.
@@ -20,27 +16,33 @@ class Baichuan(Decoder):
     gguf = "baichuan"
     equivalent_classes = ("BaiChuanForCausalLM",)
 
-    n_heads: Positive = hf()
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf()
-    rotary: Flag = derived(lambda js, c: "max_position_embeddings" in js)  # the 13B models have model_max_length alone
-    tie_word_embeddings: Flag = hf(absent=False)
+    n_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf()
+    rotary: sizes.Flag = sizes.derived(
+        lambda js, c: "max_position_embeddings" in js
+    )  # the 13B models have model_max_length alone
+    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm"), "self_attn.")
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def attention(c, x: Data, prefix: str) -> Data:
-        q, k, v = fused_qkv(c, x, prefix + "W_pack", bias=False)
-        a = attend(rope(q, c.rope), rope(k, c.rope), v) if c.rotary else attend(q, k, v, alibi(q, c.n_heads))
-        return linear(a, prefix + "o_proj", "output_projection", c.d_model)
+        q, k, v = parts.fused_qkv(c, x, prefix + "W_pack", bias=False)
+        a = (
+            ops.attend(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
+            if c.rotary
+            else ops.attend(q, k, v, ops.alibi(q, c.n_heads))
+        )
+        return ops.linear(a, prefix + "o_proj", "output_projection", c.d_model)
 
-    def legacy_buffers(c) -> Buffers:
+    def legacy_buffers(c) -> sizes.Buffers:
         return (
             (("model.layers.{layer}.self_attn.rotary_emb.inv_freq", (c.d_head // 2,), c.n_layers),) if c.rotary else ()
         )
 
     def check(c) -> None:
-        check_heads_fill(c)
+        sizes.check_heads_fill(c)
         if c.rotary:
-            check_even(c, "d_head")
+            sizes.check_even(c, "d_head")

@@ -3,37 +3,26 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, Size, Weight, activate, linear, scale
-from paramcount.parts.decoders import layers_by_type_and_mlp
-from paramcount.parts.feed_forward import shared_mixture
-from paramcount.parts.latent_decoder import RoutedLatentDecoder
-from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
-from paramcount.parts.mla import Latent, latent_attention, rotate_pairs
-from paramcount.sizes import Flag, Indices, Natural, Positive, Words, equal_to, per_layer, rotary, setting
-from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
-from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense, needed
-from paramcount.sizes.mixers import unless
-from paramcount.sizes.rules import check_even, check_experts_exist, check_layer_types, check_rotated_in_pairs
 
 KINDS = ("linear_attention", "full_attention")
 
 
-def last_of_group(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
-    size = check_no_types(js, "layer_group_size", 6)
-    return tuple(KINDS[(i + 1) % size == 0] for i in per_layer(c))
+def last_of_group(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
+    size = sizes.check_no_types(js, "layer_group_size", 6)
+    return tuple(KINDS[(i + 1) % size == 0] for i in sizes.per_layer(c))
 
 
-def heads_stay_whole(js: ConfigJson, c: FieldValues) -> None:
+def heads_stay_whole(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if "full_attention" in c["layer_types"]:
-        latent_heads_stay_whole(32)(js, c)
+        sizes.latent_heads_stay_whole(32)(js, c)
 
 
-def groups_fit(js: ConfigJson, c: FieldValues) -> None:
+def groups_fit(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The number of groups goes by two names."""
     key = "num_expert_group" if "num_expert_group" in js else "n_group"
-    grouped_routing(8, 4, (key,))(js, c)
+    sizes.grouped_routing(8, 4, (key,))(js, c)
 
 
 def read_decay_floor(config: Mapping[str, Any], c: Any) -> float | None:
@@ -41,7 +30,7 @@ def read_decay_floor(config: Mapping[str, Any], c: Any) -> float | None:
     return config.get("kda_lower_bound", -5.0) if config.get("kda_safe_gate", True) else None
 
 
-class BailingHybrid(RoutedLatentDecoder):
+class BailingHybrid(parts.RoutedLatentDecoder):
     """Source: BailingHybridDecoderLayer of the reference. It ignores tie_word_embeddings: the head is never tied."""
 
     reference = "BailingHybridForCausalLM"
@@ -59,35 +48,43 @@ class BailingHybrid(RoutedLatentDecoder):
     conditions = (
         groups_fit,
         heads_stay_whole,
-        padding_in_table(156892),
-        not_null("n_group", "topk_group", "num_local_experts", "num_experts_per_tok", "n_shared_experts"),
+        sizes.padding_in_table(156892),
+        sizes.not_null("n_group", "topk_group", "num_local_experts", "num_experts_per_tok", "n_shared_experts"),
     )
     tie_word_embeddings: ClassVar[bool] = False
 
-    layer_types: Words = hf(absent=last_of_group, null=ABSENT)
-    n_heads: Positive = hf()
-    d_kv_lora: Positive = hf()
-    d_nope: Positive = hf()
-    d_rope: Positive = hf()
-    d_v: Positive = hf()
-    n_linear_heads: Positive = hf("linear_num_heads", absent=equal_to("n_heads"), null=unless(("linear_attention",)))
-    d_linear_head: Positive = hf("linear_head_dim", "head_dim", null=unless(("linear_attention",)))
-    d_conv: Positive = hf("linear_conv_kernel_dim", "short_conv_kernel_size", null=unless(("linear_attention",)))
-    d_ff: Natural = hf()
-    dense_layers: Indices = derived(dense_by_type(first_dense(2)))
-    d_expert: Natural = hf()
-    n_routed_experts: Natural = hf("num_experts", "num_local_experts", null=needed("num_experts"))
-    n_active_experts: Natural = hf("num_experts_per_token", "num_experts_per_tok", null=needed("num_experts_per_token"))
-    n_shared_experts: Natural = hf("num_shared_experts", "n_shared_experts", null=needed("num_shared_experts"))
-    attention_bias: Flag = hf()
+    layer_types: sizes.Words = sizes.hf(absent=last_of_group, null=sizes.ABSENT)
+    n_heads: sizes.Positive = sizes.hf()
+    d_kv_lora: sizes.Positive = sizes.hf()
+    d_nope: sizes.Positive = sizes.hf()
+    d_rope: sizes.Positive = sizes.hf()
+    d_v: sizes.Positive = sizes.hf()
+    n_linear_heads: sizes.Positive = sizes.hf(
+        "linear_num_heads", absent=sizes.equal_to("n_heads"), null=sizes.unless(("linear_attention",))
+    )
+    d_linear_head: sizes.Positive = sizes.hf("linear_head_dim", "head_dim", null=sizes.unless(("linear_attention",)))
+    d_conv: sizes.Positive = sizes.hf(
+        "linear_conv_kernel_dim", "short_conv_kernel_size", null=sizes.unless(("linear_attention",))
+    )
+    d_ff: sizes.Natural = sizes.hf()
+    dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.first_dense(2)))
+    d_expert: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Natural = sizes.hf("num_experts", "num_local_experts", null=sizes.needed("num_experts"))
+    n_active_experts: sizes.Natural = sizes.hf(
+        "num_experts_per_token", "num_experts_per_tok", null=sizes.needed("num_experts_per_token")
+    )
+    n_shared_experts: sizes.Natural = sizes.hf(
+        "num_shared_experts", "n_shared_experts", null=sizes.needed("num_shared_experts")
+    )
+    attention_bias: sizes.Flag = sizes.hf()
 
-    rope = rotary(6_000_000, positions=262144)
+    rope = sizes.rotary(6_000_000, positions=262144)
     pairing = "interleaved"
-    norm_topk_prob = setting("moe_renormalize", "norm_topk_prob", default=True)
-    n_groups = setting("num_expert_group", "n_group", default=8)
-    n_active_groups = setting("topk_group", default=4)
-    decay_floor = setting(default=read_decay_floor)
-    kinds = layers_by_type_and_mlp
+    norm_topk_prob = sizes.setting("moe_renormalize", "norm_topk_prob", default=True)
+    n_groups = sizes.setting("num_expert_group", "n_group", default=8)
+    n_active_groups = sizes.setting("topk_group", default=4)
+    decay_floor = sizes.setting(default=read_decay_floor)
+    kinds = parts.layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, density = kind
@@ -95,20 +92,20 @@ class BailingHybrid(RoutedLatentDecoder):
         x = x + (c.attention if word == "full_attention" else c.delta_attention)(h, "attention.")
         h = c.norm(x, "post_attention_layernorm")
         if density == "moe":
-            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
+            return x + parts.shared_mixture(c, h, "mlp.", choose=c.choose)
         return x + c.gated_mlp(h)
 
     def attention(c, x: Data, prefix: str) -> Data:
         """Latent attention with one gate for each head, queries without a latent."""
-        sizes = Latent(c.n_heads, None, c.d_kv_lora, c.d_nope, c.d_rope, c.d_v)
-        return latent_attention(
-            sizes,
+        widths = parts.Latent(c.n_heads, None, c.d_kv_lora, c.d_nope, c.d_rope, c.d_v)
+        return parts.latent_attention(
+            widths,
             x,
             prefix,
             bias=c.attention_bias,
             gate=lambda x, a: head_gate(c.n_heads, x, a, prefix + "g_proj"),
             output="dense",
-            turn=rotate_pairs(c),
+            turn=parts.rotate_pairs(c),
             scale=c.attention_scale,
         )
 
@@ -118,22 +115,22 @@ class BailingHybrid(RoutedLatentDecoder):
         Source: arXiv:2510.26692.
         """
         heads, width = (c.n_linear_heads, c.d_linear_head), c.n_linear_heads * c.d_linear_head
-        q, k, v = streams_apart(c, x, prefix, heads, heads)
-        step = linear(x, prefix + "f_proj", "mixer.step", heads)
-        beta = activate(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
-        rate = Weight(prefix + "A_log", "mixer.state", (c.n_linear_heads,))
-        bias = Weight(prefix + "dt_bias", "mixer.state", (width,))
-        y = delta_rule(q, k, v, step, beta, rate, bias, floor=c.decay_floor)
-        z = linear(x, prefix + "g_proj", "mixer.gate", heads)
+        q, k, v = parts.streams_apart(c, x, prefix, heads, heads)
+        step = ops.linear(x, prefix + "f_proj", "mixer.step", heads)
+        beta = ops.activate(ops.linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
+        rate = ops.Weight(prefix + "A_log", "mixer.state", (c.n_linear_heads,))
+        bias = ops.Weight(prefix + "dt_bias", "mixer.state", (width,))
+        y = parts.delta_rule(q, k, v, step, beta, rate, bias, floor=c.decay_floor)
+        z = ops.linear(x, prefix + "g_proj", "mixer.gate", heads)
         names = (prefix + "o_norm", prefix + "dense")
-        return gated_output(y, z, *names, c.d_model, eps=c.norm_eps, activation="sigmoid")
+        return parts.gated_output(y, z, *names, c.d_model, eps=c.norm_eps, activation="sigmoid")
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", KINDS)
-        check_experts_exist(c)
+        sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)
+        sizes.check_experts_exist(c)
         if "full_attention" in c.layer_types:
-            check_even(c, "d_rope")
-            check_rotated_in_pairs(c, "d_rope")
+            sizes.check_even(c, "d_rope")
+            sizes.check_rotated_in_pairs(c, "d_rope")
         elif c.d_rope % 2 and c.d_rope > 4:
             raise ParamcountError(
                 f"= {c.d_rope} is odd, but rotary embedding rotates pairs",
@@ -142,5 +139,5 @@ class BailingHybrid(RoutedLatentDecoder):
             )
 
 
-def head_gate(n_heads: Size, x: Data, a: Data, name: str) -> Data:
-    return scale(a, activate(linear(x, name, "qkv.gate", (n_heads, 1)), "sigmoid"))
+def head_gate(n_heads: ops.Size, x: Data, a: Data, name: str) -> Data:
+    return ops.scale(a, ops.activate(ops.linear(x, name, "qkv.gate", (n_heads, 1)), "sigmoid"))

@@ -6,79 +6,69 @@ Version 2 normalizes queries and keys and routes as DeepSeek-V3 does.
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Rope, attend, fused, linear, route
-from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import dense_first
-from paramcount.parts.feed_forward import routing_bias, shared_mixture
-from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
-from paramcount.sizes.conditions import grouped_routing, padding_in_table
-from paramcount.sizes.derivations import d_model_per_head, equal_to, rotary_part
-from paramcount.sizes.rules import check_even
-from paramcount.sizes.setting_fields import make_rope
-from paramcount.sizes.setting_kinds import LEAST_ZERO, NUMBER
 
 
-def head_size(js: ConfigJson, c: FieldValues) -> Any:
+def head_size(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
     """Null and 0 stand for d_model / n_heads."""
-    return js.get("head_dim") or d_model_per_head(js, c)
+    return js.get("head_dim") or sizes.d_model_per_head(js, c)
 
 
-class BailingMoe(AttentionDecoder):
+class BailingMoe(parts.AttentionDecoder):
     """Source: arXiv:2503.05139; configuration_bailing_moe.py and modeling_bailing_moe.py of github
     inclusionAI/Ling@5ccaeae073d6.
     """
 
     reference = "BailingMoeForCausalLM of inclusionAI/Ling-lite"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(126081),)
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(126081),)
     defaults = {"vocab_size": 30592, "d_model": 1024, "n_layers": 24, "n_heads": 16}
 
-    d_head: Positive = derived(head_size)
-    d_rope: Positive = derived(equal_to("d_head"))
-    d_ff: Natural = hf()
-    n_dense_layers: Natural = hf(absent=0, at_most="n_layers")
-    d_expert: Natural = hf()
-    n_routed_experts: Positive = hf("num_experts", absent=16)
-    n_active_experts: Natural = hf(absent=2)
-    n_shared_experts: Natural = hf("num_shared_experts", absent=0, null=0)
-    qkv_bias: Flag = hf("use_qkv_bias", absent=False)
-    o_bias: Flag = hf("use_bias", absent=True)
-    tie_word_embeddings: Flag = hf(absent=False)
+    d_head: sizes.Positive = sizes.derived(head_size)
+    d_rope: sizes.Positive = sizes.derived(sizes.equal_to("d_head"))
+    d_ff: sizes.Natural = sizes.hf()
+    n_dense_layers: sizes.Natural = sizes.hf(absent=0, at_most="n_layers")
+    d_expert: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_experts", absent=16)
+    n_active_experts: sizes.Natural = sizes.hf(absent=2)
+    n_shared_experts: sizes.Natural = sizes.hf("num_shared_experts", absent=0, null=0)
+    qkv_bias: sizes.Flag = sizes.hf("use_qkv_bias", absent=False)
+    o_bias: sizes.Flag = sizes.hf("use_bias", absent=True)
+    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
     names = ("word_embeddings", "layers", "norm")
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=16384)
-    norm_topk_prob = setting("norm_topk_prob", default=True)
-    kinds = dense_first
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(positions=16384)
+    norm_topk_prob = sizes.setting("norm_topk_prob", default=True)
+    kinds = parts.dense_first
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm"))
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
-            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
+            return x + parts.shared_mixture(c, h, "mlp.", choose=c.choose)
         return x + c.gated_mlp(h)
 
     def attention(c, x: Data) -> Data:
         heads, few = (c.n_heads, c.d_head), (c.n_kv_heads, c.d_head)
-        parts = {"qkv.q": heads, "qkv.k": few, "qkv.v": few}
-        q, k, v = fused(x, "attention.query_key_value", parts, bias=c.qkv_bias)
+        shares = {"qkv.q": heads, "qkv.k": few, "qkv.v": few}
+        q, k, v = ops.fused(x, "attention.query_key_value", shares, bias=c.qkv_bias)
         q, k = c.prepare(q, k)
-        a = attend(partial_rope(q, c.d_rope, c.rope), partial_rope(k, c.d_rope, c.rope), v)
-        return linear(a, "attention.dense", "output_projection", c.d_model, bias=c.o_bias)
+        a = ops.attend(parts.partial_rope(q, c.d_rope, c.rope), parts.partial_rope(k, c.d_rope, c.rope), v)
+        return ops.linear(a, "attention.dense", "output_projection", c.d_model, bias=c.o_bias)
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         """What q and k go through before the rotation."""
         return q, k
 
     def choose(c, logits: Data) -> Data:
-        return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
+        return ops.route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
 
     def check(c) -> None:
-        check_even(c, "d_rope")
+        sizes.check_even(c, "d_rope")
 
 
-def without_mtp(js: ConfigJson, c: FieldValues) -> None:
+def without_mtp(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if js.get("num_nextn_predict_layers", 0):
         found = f"= {describe_value(js['num_nextn_predict_layers'])} is not supported"
         raise ParamcountError(found, where="num_nextn_predict_layers", expected="0")
@@ -89,10 +79,10 @@ def stated(name: str) -> Callable[[Mapping[str, Any], Any], Any]:
     return lambda config, c: config[name]
 
 
-def stated_rope(config: Mapping[str, Any], c: Any) -> Rope:
+def stated_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     scaling = config.get("rope_scaling") or {}
     kind = scaling.get("rope_type", scaling.get("type", "default"))
-    return make_rope(kind, config["rope_theta"], scaling, config, 32768)
+    return sizes.make_rope(kind, config["rope_theta"], scaling, config, 32768)
 
 
 class BailingMoeV2(BailingMoe):
@@ -102,24 +92,26 @@ class BailingMoeV2(BailingMoe):
 
     reference = "BailingMoeV2ForCausalLM of inclusionAI/Ling-mini-2.0"
     model_types = ("bailing_moe_v2",)
-    conditions = (padding_in_table(156892), grouped_routing(8, 4), without_mtp)
+    conditions = (sizes.padding_in_table(156892), sizes.grouped_routing(8, 4), without_mtp)
     defaults = {
         "vocab_size": 157184, "d_model": 2048, "n_layers": 20, "n_kv_heads": 4, "d_ff": 5120, "n_dense_layers": 1,
         "d_expert": 512,
         "n_routed_experts": 256, "n_active_experts": 8, "n_shared_experts": 1, "o_bias": False,
     }  # fmt: skip
 
-    d_head: Positive = derived(lambda js, c: js.get("head_dim", 128) or d_model_per_head(js, c))
-    d_rope: Positive = derived(rotary_part(1.0))
-    qk_norm: Flag = hf("use_qk_norm", absent=True)
+    d_head: sizes.Positive = sizes.derived(lambda js, c: js.get("head_dim", 128) or sizes.d_model_per_head(js, c))
+    d_rope: sizes.Positive = sizes.derived(sizes.rotary_part(1.0))
+    qk_norm: sizes.Flag = sizes.hf("use_qk_norm", absent=True)
 
-    norm_eps = setting("rms_norm_eps", default=stated("rms_norm_eps"), kind=LEAST_ZERO._replace(takes_null=False))
-    rope = setting(default=stated_rope)
-    routed_scale = setting(
-        "routed_scaling_factor", default=stated("routed_scaling_factor"), kind=NUMBER._replace(takes_null=False)
+    norm_eps = sizes.setting(
+        "rms_norm_eps", default=stated("rms_norm_eps"), kind=sizes.LEAST_ZERO._replace(takes_null=False)
     )
-    n_groups = setting("n_group", default=8)
-    n_active_groups = setting("topk_group", default=4)
+    rope = sizes.setting(default=stated_rope)
+    routed_scale = sizes.setting(
+        "routed_scaling_factor", default=stated("routed_scaling_factor"), kind=sizes.NUMBER._replace(takes_null=False)
+    )
+    n_groups = sizes.setting("n_group", default=8)
+    n_active_groups = sizes.setting("topk_group", default=4)
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         if not c.qk_norm:
@@ -129,5 +121,5 @@ class BailingMoeV2(BailingMoe):
     def choose(c, logits: Data) -> Data:
         groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups, "group_score": "top 2"}
         rules = {"normalise": True, "factor": c.routed_scale, "least_sum": 1e-20, **groups}
-        bias = routing_bias(c, "mlp.gate.expert_bias")
-        return route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
+        bias = parts.routing_bias(c, "mlp.gate.expert_bias")
+        return ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)

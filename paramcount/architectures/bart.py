@@ -2,37 +2,36 @@
 
 from typing import ClassVar
 
-from paramcount.parts.seq2seq import Seq2Seq, Stacks, TiedDecoder, post_norm_layer, scale_embedding
-from paramcount.parts.tasks import BART, END, OF_BART, labels
-from paramcount.sizes.conditions import not_null
-from paramcount.sizes.fields import TaskHeads
+from paramcount.declare import parts, sizes
 
 
-class BartStacks(Stacks):
+class BartStacks(parts.Stacks):
     """Two more rows stand before the positions that a text reaches."""
 
-    layer = post_norm_layer
+    layer = parts.seq2seq.post_norm_layer
     position_offset = 2
     norms_embedding = True
 
 
-ASKED = not_null("activation_function", "activation_dropout", "dropout", "init_std")
+ASKED = sizes.not_null("activation_function", "activation_dropout", "dropout", "init_std")
 
 
-class Bart(BartStacks, Seq2Seq):
+class Bart(BartStacks, parts.Seq2Seq):
     """Source: arXiv:1910.13461, section 2.1; order of operations: BartModel."""
 
     reference = "BartForConditionalGeneration"
-    task_heads: ClassVar[TaskHeads] = BART | {"ForSequenceClassification": END._replace(fields=labels(OF_BART))}
-    conditions = (*Seq2Seq.conditions, ASKED)
+    task_heads: ClassVar[sizes.TaskHeads] = parts.BART | {
+        "ForSequenceClassification": parts.END._replace(fields=parts.labels(parts.OF_BART))
+    }
+    conditions = (*parts.Seq2Seq.conditions, ASKED)
 
 
-class BartDecoder(BartStacks, TiedDecoder):
+class BartDecoder(BartStacks, parts.TiedDecoder):
     """Source: arXiv:1910.13461, section 2.1; order of operations: BartDecoder."""
 
     reference = "BartForCausalLM"
     model_types = ("bart.BartForCausalLM",)
-    conditions = (*TiedDecoder.conditions, ASKED)
+    conditions = (*parts.TiedDecoder.conditions, ASKED)
 
 
 class PLBart(Bart):
@@ -40,9 +39,9 @@ class PLBart(Bart):
 
     reference = "PLBartForConditionalGeneration"
     model_types = ("plbart",)
-    task_heads = {"ForSequenceClassification": END}
+    task_heads = {"ForSequenceClassification": parts.END}
 
-    embedding_scale = scale_embedding(default=True)
+    embedding_scale = parts.scale_embedding(default=True)
 
 
 class PLBartDecoder(BartDecoder):
@@ -51,4 +50,4 @@ class PLBartDecoder(BartDecoder):
     reference = "PLBartForCausalLM"
     model_types = ("plbart.PLBartForCausalLM",)
 
-    embedding_scale = scale_embedding(default=True)
+    embedding_scale = parts.scale_embedding(default=True)

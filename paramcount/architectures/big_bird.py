@@ -6,16 +6,11 @@ Its pooler is there for every head.
 from math import sqrt
 
 from paramcount.architectures.bert import Bert
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, lookup, scale_by
-from paramcount.parts import task_heads as heads
-from paramcount.parts.encoders import post_norm_layer
-from paramcount.parts.tasks import PRE_TRAINING, ROBERTA, TaskHead
-from paramcount.sizes import ConfigJson, FieldValues, Flag, class_ends, derived, hf, setting
-from paramcount.sizes.conditions import memory_needs_a_decoder, one_of, padding_inside
 
 
-def two_segments(js: ConfigJson, c: FieldValues) -> None:
+def two_segments(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The class itself tells the question from its text."""
     if c["n_token_types"] < 2:
         raise ParamcountError(
@@ -23,8 +18,8 @@ def two_segments(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
-def pooled(js: ConfigJson, c: FieldValues) -> bool:
-    return not class_ends("ForQuestionAnswering")(js, c)
+def pooled(js: sizes.ConfigJson, c: sizes.FieldValues) -> bool:
+    return not sizes.class_ends("ForQuestionAnswering")(js, c)
 
 
 class BigBird(Bert):
@@ -33,33 +28,37 @@ class BigBird(Bert):
     """
 
     reference = "BigBirdForMaskedLM"
-    task_heads = ROBERTA | {
-        "ForPreTraining": PRE_TRAINING,
-        "ForQuestionAnswering": TaskHead(heads.classify_bigbird_span, {}, (two_segments,)),
+    task_heads = parts.ROBERTA | {
+        "ForPreTraining": parts.PRE_TRAINING,
+        "ForQuestionAnswering": parts.TaskHead(parts.task_heads.classify_bigbird_span, {}, (two_segments,)),
     }
     unused_keys = ("block_size", "num_random_blocks")
     equivalent_classes = ("BigBirdForCausalLM",)
     conditions = (
-        memory_needs_a_decoder,
-        padding_inside(0),
-        one_of("attention_type", ("block_sparse", "original_full"), absent="block_sparse"),
+        sizes.memory_needs_a_decoder,
+        sizes.padding_inside(0),
+        sizes.one_of("attention_type", ("block_sparse", "original_full"), absent="block_sparse"),
     )
     pooler = "pooler"
 
-    qkv_bias: Flag = hf("use_bias")
-    pooled: Flag = derived(pooled)
+    qkv_bias: sizes.Flag = sizes.hf("use_bias")
+    pooled: sizes.Flag = sizes.derived(pooled)
 
-    activation = setting("hidden_act", default="gelu_new")
-    embedding_scale = setting(default=lambda js, c: sqrt(c.d_model) if js.get("rescale_embeddings", False) else 1.0)
+    activation = sizes.setting("hidden_act", default="gelu_new")
+    embedding_scale = sizes.setting(
+        default=lambda js, c: sqrt(c.d_model) if js.get("rescale_embeddings", False) else 1.0
+    )
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
         names, (segments,) = "bert.embeddings.", reads
-        x = lookup(tokens, names + "word_embeddings.weight", "embedding", c.vocab_size, c.d_model)
-        x = scale_by(x, c.embedding_scale)
-        x = x + lookup(segments, names + "token_type_embeddings.weight", "other_embedding", c.n_token_types, c.d_model)
+        x = ops.lookup(tokens, names + "word_embeddings.weight", "embedding", c.vocab_size, c.d_model)
+        x = ops.scale_by(x, c.embedding_scale)
+        x = x + ops.lookup(
+            segments, names + "token_type_embeddings.weight", "other_embedding", c.n_token_types, c.d_model
+        )
         name = names + "position_embeddings.weight"
-        x = x + lookup(tokens, name, "position", c.n_positions, c.d_model, index="positions")
+        x = x + ops.lookup(tokens, name, "position", c.n_positions, c.d_model, index="positions")
         return c.norm(x, names + "LayerNorm")
 
     def layer(c, x: Data, *memory: Data) -> Data:
-        return post_norm_layer(c, x, *memory, bias=c.qkv_bias)
+        return parts.encoders.post_norm_layer(c, x, *memory, bias=c.qkv_bias)

@@ -1,24 +1,23 @@
 """Blenderbot: a short encoder and a long decoder with learned places, norms before what they belong to."""
 
-from paramcount.parts.seq2seq import Seq2Seq, Stacks, TiedDecoder, pre_norm_layer
-from paramcount.sizes.conditions import padding_inside
+from paramcount.declare import parts, sizes
 
 
-class BlenderbotStacks(Stacks):
-    layer = pre_norm_layer
+class BlenderbotStacks(parts.Stacks):
+    layer = parts.seq2seq.pre_norm_layer
     last_norm = "layer_norm"
 
 
-class Blenderbot(BlenderbotStacks, Seq2Seq):
+class Blenderbot(BlenderbotStacks, parts.Seq2Seq):
     """Source: arXiv:2004.13637, section 2.2; order of operations: BlenderbotModel."""
 
     reference = "BlenderbotForConditionalGeneration"
-    conditions = (padding_inside(0),)
+    conditions = (sizes.padding_inside(0),)
 
 
-class BlenderbotDecoder(BlenderbotStacks, TiedDecoder):
+class BlenderbotDecoder(BlenderbotStacks, parts.TiedDecoder):
     """Source: arXiv:2004.13637, section 2.2; order of operations: BlenderbotModel."""
 
     reference = "BlenderbotForCausalLM"
     model_types = ("blenderbot.BlenderbotForCausalLM",)
-    conditions = (padding_inside(0),)
+    conditions = (sizes.padding_inside(0),)

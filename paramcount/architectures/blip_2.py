@@ -2,21 +2,16 @@
 
 from typing import Any, ClassVar
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Unreachable, block, given, linear
-from paramcount.parts.blip_vision import BlipVision
-from paramcount.parts.composite import with_language
-from paramcount.parts.qformer import Blip2QFormer, TextQFormer, fill_queries
-from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Positive, Sizes, hf, setting
-from paramcount.sizes.sections import Sections
 
 BLIP_LANGUAGES = ("llama", "opt", "t5")
 
 
-def token_given(*keys: str) -> Condition:
+def token_given(*keys: str) -> sizes.Condition:
     """The reference looks for the tokens that stand for an image in every text, and cannot without their id."""
 
-    def condition(js: ConfigJson, c: FieldValues) -> None:
+    def condition(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         found = next((js[key] for key in keys if js.get(key) is not None), None)
         if type(found) is not int:
             raise ParamcountError(
@@ -26,51 +21,51 @@ def token_given(*keys: str) -> Condition:
     return condition
 
 
-class Blip2Vision(BlipVision):
+class Blip2Vision(parts.BlipVision):
     """The sizes of the encoder. Keys have no bias when they are trained; the reference stores one for them."""
 
     config_class = "Blip2VisionConfig"
 
-    qkv_bias: Flag = hf("qkv_bias")
+    qkv_bias: sizes.Flag = sizes.hf("qkv_bias")
 
-    norm_eps = setting("layer_norm_eps", default=1e-6)
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-6)
 
 
-class Blip2(Sizes):
+class Blip2(sizes.Sizes):
     """Source: arXiv:2301.12597, section 3."""
 
     reference = "Blip2ForConditionalGeneration"
     model_types = ("blip-2",)
-    sections = Sections("opt", tie_rule="text", supported_types=BLIP_LANGUAGES)
+    sections = sizes.Sections("opt", tie_rule="text", supported_types=BLIP_LANGUAGES)
     base_model: ClassVar[str | None] = ""  # Blip2Model has the LM head, too
-    conditions: ClassVar[tuple[Condition, ...]] = (token_given("image_token_id", "image_token_index"),)
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (token_given("image_token_id", "image_token_index"),)
     float32_if_float16: ClassVar[tuple[str, ...]] = ("query_tokens", "qformer")
 
     vision: Blip2Vision
-    qformer: Blip2QFormer
-    language: Sizes
-    n_queries: Positive = hf("num_query_tokens")
+    qformer: parts.Blip2QFormer
+    language: sizes.Sizes
+    n_queries: sizes.Positive = sizes.hf("num_query_tokens")
 
-    image_token = setting("image_token_id", "image_token_index", default=None)
+    image_token = sizes.setting("image_token_id", "image_token_index", default=None)
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
-        return with_language(c, tokens, c.see(), head=head, token=c.image_token)
+        return parts.with_language(c, tokens, c.see(), head=head, token=c.image_token)
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
 
     def see(c) -> Data:
         """An image to n_queries vectors of the language model's size."""
-        image = block(c.vision.image(), "vision_model.", c.vision.forward, part="vision")
-        return block(image, "", c.project, reads=c.questions(), part="projector")
+        image = ops.block(c.vision.image(), "vision_model.", c.vision.forward, part="vision")
+        return ops.block(image, "", c.project, reads=c.questions(), part="projector")
 
     def questions(c) -> tuple[Data, ...]:
         """What the Q-Former reads besides the image."""
         return ()
 
     def project(c: Any, image: Data, *text: Data) -> Data:
-        x = fill_queries(c, image, *text)
-        return linear(x, "language_projection", "projector", c.language.d_model, bias=True)
+        x = parts.fill_queries(c, image, *text)
+        return ops.linear(x, "language_projection", "projector", c.language.d_model, bias=True)
 
     def check(c: Any) -> None:
         d_token = getattr(c.language, "d_token", None)
@@ -81,12 +76,12 @@ class Blip2(Sizes):
                 expected=f"at most {c.language.d_model}",
             )
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         if not c.qformer.has_text_mlp:
             return ()
-        x = given("queries", c.n_queries, c.qformer.d_model)
-        idle = block(x, "qformer.", c.qformer.read_text, part="projector")
-        return (Unreachable(idle, "the Q-Former reads no text"),)
+        x = ops.given("queries", c.n_queries, c.qformer.d_model)
+        idle = ops.block(x, "qformer.", c.qformer.read_text, part="projector")
+        return (ops.Unreachable(idle, "the Q-Former reads no text"),)
 
 
 class InstructBlip(Blip2):
@@ -94,16 +89,16 @@ class InstructBlip(Blip2):
 
     reference = "InstructBlipForConditionalGeneration"
     model_types = ("instructblip",)
-    sections = Sections("opt", tie_rule="text", supported_types=BLIP_LANGUAGES)
+    sections = sizes.Sections("opt", tie_rule="text", supported_types=BLIP_LANGUAGES)
     base_model = None
     float32_if_float16 = ("query_tokens",)
 
-    qformer: TextQFormer  # type: ignore[assignment]
+    qformer: parts.TextQFormer  # type: ignore[assignment]
 
     def questions(c) -> tuple[Data, ...]:
-        return (given("instruction tokens", "instruction"),)
+        return (ops.given("instruction tokens", "instruction"),)
 
-    unreachable = Sizes.unreachable
+    unreachable = sizes.Sizes.unreachable
 
 
 class InstructBlipVideo(InstructBlip):
@@ -111,7 +106,7 @@ class InstructBlipVideo(InstructBlip):
 
     reference = "InstructBlipVideoForConditionalGeneration"
     model_types = ("instructblipvideo",)
-    sections = Sections("opt", tie_rule="text", supported_types=BLIP_LANGUAGES)
+    sections = sizes.Sections("opt", tie_rule="text", supported_types=BLIP_LANGUAGES)
     conditions = (token_given("video_token_id", "video_token_index"),)
 
-    image_token = setting("video_token_id", "video_token_index", default=None)
+    image_token = sizes.setting("video_token_id", "video_token_index", default=None)

@@ -6,48 +6,44 @@ to bytes.
 
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Unreachable, attend, block, layers, linear, lookup, norm
-from paramcount.parts.decoders import usual_layer
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, derived, hf
-from paramcount.sizes.derivations import d_model_per_head, equal_to
-from paramcount.sizes.rules import check_equal
 
 
-def two_thirds_of_four(js: ConfigJson, c: FieldValues) -> int:
+def two_thirds_of_four(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return int(8 * c["d_model"] / 3)
 
 
-class BltStack(Sizes):
+class BltStack(sizes.Sizes):
     """One of the four stacks of Llama layers."""
 
     rotated = "d_head"
 
-    d_model: Positive = hf()
-    n_layers: Natural = hf()
-    n_heads: Positive = hf()
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf()
+    d_model: sizes.Positive = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf()
+    n_heads: sizes.Positive = sizes.hf()
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Positive = sizes.hf()
 
 
 class BltPatcher(BltStack):
     config_class = "BltPatcherConfig"
     section = "patcher_config"
 
-    vocab_size: Positive = hf()
-    window: Positive | None = hf()
+    vocab_size: sizes.Positive = sizes.hf()
+    window: sizes.Positive | None = sizes.hf()
 
 
 class BltEncoder(BltStack):
     config_class = "BltLocalEncoderConfig"
     section = "encoder_config"
 
-    n_layers: Positive = hf()  # of which the last one gathers patches
-    vocab_size: Positive = hf()
-    d_ff: Positive = hf(absent=two_thirds_of_four, null=ABSENT)
-    n_parts: Positive = hf("cross_attn_k")
-    cross_every_layer: Flag = hf("cross_attn_all_layers", null=False)
+    n_layers: sizes.Positive = sizes.hf()  # of which the last one gathers patches
+    vocab_size: sizes.Positive = sizes.hf()
+    d_ff: sizes.Positive = sizes.hf(absent=two_thirds_of_four, null=sizes.ABSENT)
+    n_parts: sizes.Positive = sizes.hf("cross_attn_k")
+    cross_every_layer: sizes.Flag = sizes.hf("cross_attn_all_layers", null=False)
 
 
 class BltGlobal(BltStack):
@@ -59,13 +55,13 @@ class BltDecoder(BltStack):
     config_class = "BltLocalDecoderConfig"
     section = "decoder_config"
 
-    n_layers: Positive = hf()  # of which the first one reads patches
-    d_global: Positive = hf("hidden_size_global")
-    n_parts: Positive = hf("cross_attn_k")
-    cross_every_layer: Flag = hf("cross_attn_all_layers", null=False)
+    n_layers: sizes.Positive = sizes.hf()  # of which the first one reads patches
+    d_global: sizes.Positive = sizes.hf("hidden_size_global")
+    n_parts: sizes.Positive = sizes.hf("cross_attn_k")
+    cross_every_layer: sizes.Flag = sizes.hf("cross_attn_all_layers", null=False)
 
 
-def n_hash_tables(js: ConfigJson, c: FieldValues) -> int:
+def n_hash_tables(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """One for each hash function and length of byte group."""
     groups, functions = (
         js.get("encoder_hash_byte_group_size") or range(3, 9),
@@ -78,7 +74,7 @@ def n_hash_tables(js: ConfigJson, c: FieldValues) -> int:
     return len(groups) * (functions if type(functions) is int else 0)
 
 
-class Blt(Sizes):
+class Blt(sizes.Sizes):
     """Source: arXiv:2412.09871, section 3. The patcher is frozen; with another patching_mode than entropy nothing
     reaches it.
     """
@@ -90,55 +86,61 @@ class Blt(Sizes):
         "patcher_config.head_dim",
     )  # fmt: skip
 
-    vocab_size: Positive = hf()
-    n_parts: Positive = hf("cross_attn_k")
-    n_hash_tables: Positive = derived(n_hash_tables)
-    hash_rows: Positive = hf("encoder_hash_byte_group_vocab")
-    window: Positive | None = hf("local_attention_window_len")
-    patch_in_forward: Flag = hf("patch_in_forward", null=False)
-    has_patcher: Flag = derived(lambda js, c: c["patch_in_forward"] and js.get("patching_mode", "entropy") == "entropy")
+    vocab_size: sizes.Positive = sizes.hf()
+    n_parts: sizes.Positive = sizes.hf("cross_attn_k")
+    n_hash_tables: sizes.Positive = sizes.derived(n_hash_tables)
+    hash_rows: sizes.Positive = sizes.hf("encoder_hash_byte_group_vocab")
+    window: sizes.Positive | None = sizes.hf("local_attention_window_len")
+    patch_in_forward: sizes.Flag = sizes.hf("patch_in_forward", null=False)
+    has_patcher: sizes.Flag = sizes.derived(
+        lambda js, c: c["patch_in_forward"] and js.get("patching_mode", "entropy") == "entropy"
+    )
     patcher: BltPatcher
     encoder: BltEncoder
     large: BltGlobal
     decoder: BltDecoder
-    widened: Flag = derived(lambda js, c: c["encoder"]["d_model"] * c["n_parts"] != c["large"]["d_model"])
-    tie_word_embeddings: Flag = hf()
+    widened: sizes.Flag = sizes.derived(lambda js, c: c["encoder"]["d_model"] * c["n_parts"] != c["large"]["d_model"])
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     def forward(c, tokens: Data) -> Data:
         patch_ends = (
-            block(tokens, "model.patcher.", lambda tokens: patcher(c.patcher, tokens), part="encoder")
+            ops.block(tokens, "model.patcher.", lambda tokens: patcher(c.patcher, tokens), part="encoder")
             if c.has_patcher
             else tokens
         )
-        both = block(
+        both = ops.block(
             tokens, "model.", lambda tokens, ends: encoder(c, tokens, ends), reads=(patch_ends,), part="encoder"
         )
         x = Data("byte states", (both,), (*tokens.shape, c.encoder.d_model))
         patches = Data("patches", (both,), ("patches", c.encoder.d_model * c.n_parts))
         if c.widened:
-            patches = linear(patches, "model.global_transformer.token_embedding_projection", "other", c.large.d_model)
+            patches = ops.linear(
+                patches, "model.global_transformer.token_embedding_projection", "other", c.large.d_model
+            )
         prefix = "model.global_transformer.layers.{layer}."
-        patches = layers(patches, prefix, [("layer", c.large.n_layers)], lambda kind, x: usual_layer(c.large, x))
+        patches = ops.layers(
+            patches, prefix, [("layer", c.large.n_layers)], lambda kind, x: parts.usual_layer(c.large, x)
+        )
         x = decoder(c, x, patches)
-        return linear(
-            norm(x, "model.local_decoder.norm"),
+        return ops.linear(
+            ops.norm(x, "model.local_decoder.norm"),
             "lm_head",
             "lm_head",
             c.vocab_size,
             tied_to=table(c) if c.tie_word_embeddings else None,
         )
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         if c.has_patcher or not c.patch_in_forward:
             return ()
-        unused = block(tokens, "model.patcher.", lambda tokens: patcher(c.patcher, tokens), part="encoder")
-        return (Unreachable(unused, "with another patching_mode than entropy the patcher never runs"),)
+        unused = ops.block(tokens, "model.patcher.", lambda tokens: patcher(c.patcher, tokens), part="encoder")
+        return (ops.Unreachable(unused, "with another patching_mode than entropy the patcher never runs"),)
 
     def check(c) -> None:
-        check_equal(c, "decoder.d_model", "encoder.d_model")
-        check_equal(c, "decoder.d_global", "large.d_model")
-        check_equal(c, "encoder.n_parts", "n_parts")
-        check_equal(c, "decoder.n_parts", "n_parts")
+        sizes.check_equal(c, "decoder.d_model", "encoder.d_model")
+        sizes.check_equal(c, "decoder.d_global", "large.d_model")
+        sizes.check_equal(c, "encoder.n_parts", "n_parts")
+        sizes.check_equal(c, "decoder.n_parts", "n_parts")
 
 
 def table(c: Any) -> str:
@@ -148,20 +150,24 @@ def table(c: Any) -> str:
 
 def patcher(c: Any, tokens: Data) -> Data:
     """A language model of bytes: a patch begins where it is unsure of the next one."""
-    x = lookup(tokens, "embed_tokens.weight", "other_embedding", c.vocab_size, c.d_model)
-    x = layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: usual_layer(c, x, window=c.window))
-    return linear(norm(x, "norm"), "lm_head", "other", c.vocab_size)
+    x = ops.lookup(tokens, "embed_tokens.weight", "other_embedding", c.vocab_size, c.d_model)
+    x = ops.layers(
+        x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: parts.usual_layer(c, x, window=c.window)
+    )
+    return ops.linear(ops.norm(x, "norm"), "lm_head", "other", c.vocab_size)
 
 
 def encoder(c: Any, tokens: Data, ends: Data) -> Data:
     """Bytes and patches. Where every layer gathers patches, each begins anew: the last one's go on."""
     e = c.encoder
-    x = lookup(tokens, "/" + table(c), "embedding", c.vocab_size if c.tie_word_embeddings else e.vocab_size, e.d_model)
-    x = x + lookup(
+    x = ops.lookup(
+        tokens, "/" + table(c), "embedding", c.vocab_size if c.tie_word_embeddings else e.vocab_size, e.d_model
+    )
+    x = x + ops.lookup(
         tokens, "encoder_hash_tok_embedding.weight", "other_embedding", c.n_hash_tables * c.hash_rows, e.d_model
     )
     kinds = [("gathering" if e.cross_every_layer else "layer", e.n_layers - 1), ("last", 1)]
-    return layers(x, "local_encoder.", kinds, lambda kind, x, ends: encoder_layer(c, kind, x, ends), reads=(ends,))
+    return ops.layers(x, "local_encoder.", kinds, lambda kind, x, ends: encoder_layer(c, kind, x, ends), reads=(ends,))
 
 
 def encoder_layer(c: Any, kind: str, x: Data, ends: Data) -> Data:
@@ -173,7 +179,7 @@ def encoder_layer(c: Any, kind: str, x: Data, ends: Data) -> Data:
     patches = Data("max pool per patch", (x, ends), ("patches", e.d_model))
     tied = f"model.local_encoder.{name}.weight" if kind == "gathering" else None
     patches = apart(
-        linear(patches, f"/model.local_encoder.{name}", "other", e.n_parts * e.d_model, tied_to=tied), e.d_model
+        ops.linear(patches, f"/model.local_encoder.{name}", "other", e.n_parts * e.d_model, tied_to=tied), e.d_model
     )
     patches = patches + look(e, patches, x, "{layer}" if e.cross_every_layer else "0")
     return Data("tuple", (x, patches), x.shape)
@@ -182,7 +188,7 @@ def encoder_layer(c: Any, kind: str, x: Data, ends: Data) -> Data:
 def decoder(c: Any, x: Data, patches: Data) -> Data:
     d = c.decoder
     patches = apart(
-        linear(patches, "model.local_decoder.patch_embedding_projection", "other", d.n_parts * d.d_model), d.d_model
+        ops.linear(patches, "model.local_decoder.patch_embedding_projection", "other", d.n_parts * d.d_model), d.d_model
     )
     kinds = [("cross", 1), ("cross" if d.cross_every_layer else "layer", d.n_layers - 1)]
 
@@ -191,7 +197,7 @@ def decoder(c: Any, x: Data, patches: Data) -> Data:
             x = x + look(d, x, patches, "{layer}" if d.cross_every_layer else "0")
         return stacked_layer(d, x, c.window)
 
-    return layers(x, "model.local_decoder.", kinds, layer, reads=(patches,))
+    return ops.layers(x, "model.local_decoder.", kinds, layer, reads=(patches,))
 
 
 def apart(patches: Data, d_model: Any) -> Data:
@@ -200,12 +206,12 @@ def apart(patches: Data, d_model: Any) -> Data:
 
 
 def stacked_layer(c: Any, x: Data, window: Any) -> Data:
-    return block(x, "layers.{layer}.", lambda x: usual_layer(c, x, window=window))
+    return ops.block(x, "layers.{layer}.", lambda x: parts.usual_layer(c, x, window=window))
 
 
 def look(c: Any, x: Data, source: Data, index: str) -> Data:
     """Attention between bytes and patches, with a norm for each and a residual of its own."""
-    return block(
+    return ops.block(
         x,
         f"cross_attn_layers.{index}.",
         lambda x, source: x + cross_attention(c, x, source),
@@ -215,7 +221,7 @@ def look(c: Any, x: Data, source: Data, index: str) -> Data:
 
 
 def cross_attention(c: Any, x: Data, source: Data) -> Data:
-    q = linear(norm(x, "q_norm"), "q_proj", "qkv.q", (c.n_heads, c.d_head))
-    source = norm(source, "k_norm")
-    k, v = (linear(source, f"{name}_proj", f"qkv.{name}", (c.n_kv_heads, c.d_head)) for name in "kv")
-    return linear(attend(q, k, v, cached=()), "o_proj", "output_projection", c.d_model)
+    q = ops.linear(ops.norm(x, "q_norm"), "q_proj", "qkv.q", (c.n_heads, c.d_head))
+    source = ops.norm(source, "k_norm")
+    k, v = (ops.linear(source, f"{name}_proj", f"qkv.{name}", (c.n_kv_heads, c.d_head)) for name in "kv")
+    return ops.linear(ops.attend(q, k, v, cached=()), "o_proj", "output_projection", c.d_model)

@@ -4,30 +4,14 @@ from collections.abc import Mapping
 from itertools import count, takewhile
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value, make_printable
-from paramcount.flow import Data, Unreachable, block, given, insert, mask_tokens, norm, rope
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.vq_vae import VqVae, convolve_one
-from paramcount.sizes import (
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    d_model_per_head,
-    derived,
-    hf,
-    setting,
-)
-from paramcount.sizes.conditions import angles_fit_heads, padding_in_table
-from paramcount.sizes.rules import check_heads_fill, check_rotated_in_pairs
 
 IMAGE_WORD = "IMGIMG"  # start of the words for codes, which continue with digits as letters and end with "Z"
 DIGITS = str.maketrans("ABCDEFGHIJ", "0123456789")
 
 
-def words_are_numbered(js: ConfigJson, c: FieldValues) -> None:
+def words_are_numbered(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if not isinstance(words := js.get("vocabulary_map"), Mapping):
         problem = "is missing" if words is None else f"= {describe_value(words)}"
         raise ParamcountError(problem, where="vocabulary_map", expected="the token id of each word")
@@ -51,7 +35,7 @@ def code_ids(config: Mapping[str, Any], c: Any) -> tuple[int, ...]:
     return tuple(found[str(code)] for code in takewhile(lambda code: str(code) in found, count()))
 
 
-def levels_with_attention(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def levels_with_attention(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """Those whose images have one of the resolutions."""
     sides, side = js.get("attn_resolutions") or (), js.get("resolution", 512)
     if js.get("attn_type", "vanilla") != "vanilla":
@@ -59,13 +43,13 @@ def levels_with_attention(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return tuple(level for level in range(len(c["multipliers"])) if side // 2**level in sides)
 
 
-class ChameleonVqVae(VqVae):
+class ChameleonVqVae(parts.VqVae):
     """Source: ChameleonVQVAE of the reference."""
 
     config_class = "ChameleonVQVAEConfig"
 
-    attended: Indices = derived(levels_with_attention)
-    attends_last: Flag = derived(lambda js, c: js.get("attn_type", "vanilla") == "vanilla")
+    attended: sizes.Indices = sizes.derived(levels_with_attention)
+    attends_last: sizes.Flag = sizes.derived(lambda js, c: js.get("attn_type", "vanilla") == "vanilla")
 
     def attention_levels(c) -> tuple[int, ...]:
         return c.attended
@@ -74,38 +58,38 @@ class ChameleonVqVae(VqVae):
         return c.attends_last
 
 
-class Chameleon(AttentionDecoder):
+class Chameleon(parts.AttentionDecoder):
     """Source: arXiv:2405.09818, sections 2.1 and 2.3; modeling_chameleon.py of the reference."""
 
     reference = "ChameleonForConditionalGeneration"
     rotated = "d_head"
-    conditions = (words_are_numbered, padding_in_table(None), angles_fit_heads)
+    conditions = (words_are_numbered, sizes.padding_in_table(None), sizes.angles_fit_heads)
     unused_keys = ("model_parallel_size",)
 
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf()
-    attention_bias: Flag = hf(null=False)
-    mlp_bias: Flag = hf()
-    post_norm: Flag = hf("swin_norm", null=False)
-    tie_word_embeddings: Flag = hf()
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf(null=False)
+    mlp_bias: sizes.Flag = sizes.hf()
+    post_norm: sizes.Flag = sizes.hf("swin_norm", null=False)
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     codec: ChameleonVqVae
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    image_token = setting(default=lambda config, c: config["vocabulary_map"].get("<image>"))
-    code_ids = setting(default=code_ids)
-    masked_ids = setting(default=lambda config, c: tuple(sorted(image_words(config).values())))
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    image_token = sizes.setting(default=lambda config, c: config["vocabulary_map"].get("<image>"))
+    code_ids = sizes.setting(default=code_ids)
+    masked_ids = sizes.setting(default=lambda config, c: tuple(sorted(image_words(config).values())))
 
     def forward(c, tokens: Data) -> Data:
         codec = c.codec
-        pixels = given("pixels", codec.n_channels, "height", "width")
-        ids = block(pixels, "model.vqmodel.", lambda x: codec.quantise(codec.encode(x), c.code_ids), part="vision")
-        return c.decode(c.embed(insert(tokens, tokens, ids, c.image_token)))
+        pixels = ops.given("pixels", codec.n_channels, "height", "width")
+        ids = ops.block(pixels, "model.vqmodel.", lambda x: codec.quantise(codec.encode(x), c.code_ids), part="vision")
+        return c.decode(c.embed(ops.insert(tokens, tokens, ids, c.image_token)))
 
     def head(c, x: Data) -> Data:
         """The codes of images are never written."""
         logits = super().head(x)
-        return mask_tokens(logits, c.masked_ids) if c.masked_ids else logits
+        return ops.mask_tokens(logits, c.masked_ids) if c.masked_ids else logits
 
     def layer(c, x: Data) -> Data:
         if c.post_norm:
@@ -119,20 +103,20 @@ class Chameleon(AttentionDecoder):
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         """A norm with weights of its own for each head, then the rotation."""
-        q = norm(q, "self_attn.q_norm", kind="layer", eps=1e-5, bias=True, per_head=True)
-        k = norm(k, "self_attn.k_norm", kind="layer", eps=1e-5, bias=True, per_head=True)
-        return rope(q, c.rope), rope(k, c.rope)
+        q = ops.norm(q, "self_attn.q_norm", kind="layer", eps=1e-5, bias=True, per_head=True)
+        k = ops.norm(k, "self_attn.k_norm", kind="layer", eps=1e-5, bias=True, per_head=True)
+        return ops.rope(q, c.rope), ops.rope(k, c.rope)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        codes = given("codes", "image", c.codec.d_code)
-        unread = block(
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
+        codes = ops.given("codes", "image", c.codec.d_code)
+        unread = ops.block(
             codes,
             "model.vqmodel.",
-            lambda x: convolve_one(x, "post_quant_conv", "mixer", c.codec.d_latent),
+            lambda x: parts.convolve_one(x, "post_quant_conv", "mixer", c.codec.d_latent),
             part="vision",
         )
-        return (Unreachable(unread, "no codes are decoded to an image"),)
+        return (ops.Unreachable(unread, "no codes are decoded to an image"),)
 
     def check(c) -> None:
-        check_heads_fill(c)
-        check_rotated_in_pairs(c, "d_head")
+        sizes.check_heads_fill(c)
+        sizes.check_rotated_in_pairs(c, "d_head")

@@ -3,7 +3,7 @@
 from functools import cache
 
 from paramcount.architectures import INDEX
-from paramcount.sizes import Sizes
+from paramcount.declare import sizes
 
 REFERENCE_ENDINGS = (
     "ForCausalLM", "ForConditionalGeneration", "WithLMHeadModel", "LMHeadModel", "ForMaskedLM", "Decoder", "MTModel",
@@ -15,12 +15,12 @@ def strip_class_ending(name: str) -> str:
     return next((name.removesuffix(ending) for ending in REFERENCE_ENDINGS if name.endswith(ending)), name)
 
 
-def get_reference_class(architecture: type[Sizes]) -> str:
+def get_reference_class(architecture: type[sizes.Sizes]) -> str:
     """The class whose parameters an architecture declares."""
     return architecture.reference.partition(" ")[0]
 
 
-def get_base_class(architecture: type[Sizes]) -> str:
+def get_base_class(architecture: type[sizes.Sizes]) -> str:
     """The reference class without a head; empty if there is none."""
     if architecture.base_model is not None:
         return architecture.base_model
@@ -28,13 +28,13 @@ def get_base_class(architecture: type[Sizes]) -> str:
 
 
 @cache
-def list_equivalent_classes(architecture: type[Sizes]) -> tuple[str, ...]:
+def list_equivalent_classes(architecture: type[sizes.Sizes]) -> tuple[str, ...]:
     """The classes whose parameters an architecture declares, with the LM head and without."""
     names = (get_reference_class(architecture), *architecture.equivalent_classes, get_base_class(architecture))
     return tuple(name for name in names if name)
 
 
-def has_lm_head(architecture: type[Sizes], cls: str) -> bool:
+def has_lm_head(architecture: type[sizes.Sizes], cls: str) -> bool:
     """Whether a class has an LM head: ChatGLMModel, which is declared as equivalent, has one in spite of its name."""
     with_head = (get_reference_class(architecture), *architecture.equivalent_classes)
     return cls in with_head or cls != get_base_class(architecture)

@@ -6,31 +6,21 @@ Three of four layers attend to a sliding window; the fourth has no rotary positi
 from collections.abc import Mapping
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, make_choice_error
-from paramcount.flow import Data, norm, rope, route, scale_by
-from paramcount.flow.operations.positions import Rope
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import head, layers_by_type_and_mlp, typed_layers
-from paramcount.parts.feed_forward import mixture, shared_experts
-from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, equal_to, hf, per_layer, setting
-from paramcount.sizes.conditions import known_ropes, padding_in_table
-from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense
-from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.setting_fields import make_rope
-from paramcount.sizes.types import Flag, Indices, Natural, Positive, Word, Words
 
 COMBINED = ("average", "sum")
 
 
-def patterns(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def patterns(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """Two patterns, one for the leading dense layers and one for the rest.
 
     Each group ends with a full-attention layer.
     """
-    n = check_no_types(js, "first_k_dense_replace", 0)
+    n = sizes.check_no_types(js, "first_k_dense_replace", 0)
     front, rest = (
-        check_no_types(js, "prefix_dense_sliding_window_pattern", 1),
-        check_no_types(js, "sliding_window_pattern", 4),
+        sizes.check_no_types(js, "prefix_dense_sliding_window_pattern", 1),
+        sizes.check_no_types(js, "sliding_window_pattern", 4),
     )
     if n > c["n_layers"]:
         raise ParamcountError(
@@ -38,10 +28,10 @@ def patterns(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
             where="first_k_dense_replace",
             expected=f"at most {c['n_layers']}",
         )
-    return tuple(SLIDING[(i + 1) % front == 0 if i < n else (i - n + 1) % rest == 0] for i in per_layer(c))
+    return tuple(sizes.SLIDING[(i + 1) % front == 0 if i < n else (i - n + 1) % rest == 0] for i in sizes.per_layer(c))
 
 
-def rope_blocks(js: ConfigJson, c: FieldValues) -> dict[str, Any]:
+def rope_blocks(js: sizes.ConfigJson, c: sizes.FieldValues) -> dict[str, Any]:
     """rope_parameters, one object for all layers; rope_scaling is not read."""
     rope = js.get("rope_parameters")
     if not isinstance(rope, Mapping):
@@ -52,17 +42,17 @@ def rope_blocks(js: ConfigJson, c: FieldValues) -> dict[str, Any]:
     return {"rope_parameters": {"rope_theta": None, **rope}} if rope else {}
 
 
-def read_rope(config: Mapping[str, Any], c: Any) -> Rope:
+def read_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     theta, parameters = config.get("rope_theta", 10_000.0), config.get("rope_parameters") or {}
     kind, base = parameters.get("rope_type", parameters.get("type", "default")), parameters.get("rope_theta")
-    return make_rope(kind, theta if base is None else base, parameters, config, 8192)
+    return sizes.make_rope(kind, theta if base is None else base, parameters, config, 8192)
 
 
-def words_are_known(js: ConfigJson, c: FieldValues) -> None:
+def words_are_known(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     read_scoring(js, has_experts=len(c["dense_layers"]) < c["n_layers"])
 
 
-def read_scoring(js: ConfigJson, *, has_experts: bool) -> str:
+def read_scoring(js: sizes.ConfigJson, *, has_experts: bool) -> str:
     """The router's function is one of two, where a layer has a router."""
     key, known = "expert_selection_fn", ("softmax", "sigmoid")
     given = js.get(key)
@@ -72,7 +62,7 @@ def read_scoring(js: ConfigJson, *, has_experts: bool) -> str:
     return word
 
 
-class Cohere2Moe(AttentionDecoder):
+class Cohere2Moe(parts.AttentionDecoder):
     """Source: Cohere2MoeDecoderLayer and Cohere2MoeTopKRouter of the reference, modeling_cohere2_moe.py.
 
     `rotated_prefix`: dense layers are rotated whether they have a window or not.
@@ -82,31 +72,37 @@ class Cohere2Moe(AttentionDecoder):
     gguf = "cohere2moe"
     is_section_type = True
     adapts_experts = True
-    conditions = (words_are_known, known_ropes(rope_blocks, filled=False), padding_in_table(0))
+    conditions = (words_are_known, sizes.known_ropes(rope_blocks, filled=False), sizes.padding_in_table(0))
     defaults = {"d_head": 128}
 
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    layer_types: Words = hf(absent=patterns, null=ABSENT)
-    rotated_prefix: Flag = derived(lambda js, c: check_no_types(js, "prefix_dense_sliding_window_pattern", 1) == 1)
-    window: Positive = hf()
-    dense_layers: Indices = derived(dense_by_type(first_dense(0)))
-    d_expert: Natural = hf("intermediate_size")
-    d_ff: Natural = hf("prefix_dense_intermediate_size", absent=equal_to("d_expert"), null=ABSENT)
-    n_routed_experts: Positive = hf("num_experts")
-    n_active_experts: Natural = hf()
-    n_shared_experts: Natural = hf("num_shared_experts")
-    shared: Flag = derived(lambda js, c: c["n_shared_experts"] > 0)
-    combined: Word = hf("shared_expert_combination_strategy")
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    layer_types: sizes.Words = sizes.hf(absent=patterns, null=sizes.ABSENT)
+    rotated_prefix: sizes.Flag = sizes.derived(
+        lambda js, c: sizes.check_no_types(js, "prefix_dense_sliding_window_pattern", 1) == 1
+    )
+    window: sizes.Positive = sizes.hf()
+    dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.first_dense(0)))
+    d_expert: sizes.Natural = sizes.hf("intermediate_size")
+    d_ff: sizes.Natural = sizes.hf(
+        "prefix_dense_intermediate_size", absent=sizes.equal_to("d_expert"), null=sizes.ABSENT
+    )
+    n_routed_experts: sizes.Positive = sizes.hf("num_experts")
+    n_active_experts: sizes.Natural = sizes.hf()
+    n_shared_experts: sizes.Natural = sizes.hf("num_shared_experts")
+    shared: sizes.Flag = sizes.derived(lambda js, c: c["n_shared_experts"] > 0)
+    combined: sizes.Word = sizes.hf("shared_expert_combination_strategy")
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    rope = setting(default=read_rope)
-    norm_kind = setting(default=lambda config, c: "layer" if config.get("rms_norm_eps") is None else "rms")
-    norm_eps = setting("rms_norm_eps", "layer_norm_eps", default=1e-5)
-    scoring = setting(default=lambda config, c: read_scoring(config, has_experts=len(c.dense_layers) < c.n_layers))
-    norm_topk_prob = setting("norm_topk_prob", default=True)
-    logit_scale = setting("logit_scale", default=0.0625)
-    kinds = layers_by_type_and_mlp
+    rope = sizes.setting(default=read_rope)
+    norm_kind = sizes.setting(default=lambda config, c: "layer" if config.get("rms_norm_eps") is None else "rms")
+    norm_eps = sizes.setting("rms_norm_eps", "layer_norm_eps", default=1e-5)
+    scoring = sizes.setting(
+        default=lambda config, c: read_scoring(config, has_experts=len(c.dense_layers) < c.n_layers)
+    )
+    norm_topk_prob = sizes.setting("norm_topk_prob", default=True)
+    logit_scale = sizes.setting("logit_scale", default=0.0625)
+    kinds = parts.layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind
@@ -117,30 +113,30 @@ class Cohere2Moe(AttentionDecoder):
         return y + (c.moe(h) if mlp == "moe" else c.gated_mlp(h))
 
     def moe(c, x: Data) -> Data:
-        y = mixture(c, x, "mlp.", choose=c.choose)
+        y = parts.mixture(c, x, "mlp.", choose=c.choose)
         if not c.shared:
             return y
-        y = y + shared_experts(c, x, "mlp.")
-        return scale_by(y, 0.5, "half") if c.combined == "average" else y
+        y = y + parts.shared_experts(c, x, "mlp.")
+        return ops.scale_by(y, 0.5, "half") if c.combined == "average" else y
 
     def choose(c, logits: Data) -> Data:
         if c.scoring == "sigmoid":
-            return route(logits, c.n_active_experts, "sigmoid", normalise=c.norm_topk_prob)
+            return ops.route(logits, c.n_active_experts, "sigmoid", normalise=c.norm_topk_prob)
         scoring = "softmax over chosen" if c.scoring == "softmax" else c.scoring
-        return route(logits, c.n_active_experts, scoring)
+        return ops.route(logits, c.n_active_experts, scoring)
 
     def rotate(c, x: Data) -> Data:
-        return rope(x, c.rope, "interleaved")
+        return ops.rope(x, c.rope, "interleaved")
 
     def norm(c, x: Data, name: str) -> Data:
-        return norm(x, name, kind=c.norm_kind, eps=c.norm_eps)
+        return ops.norm(x, name, kind=c.norm_kind, eps=c.norm_eps)
 
     def head(c, x: Data) -> Data:
-        return scale_by(head(c, x, "model.embed_tokens.weight"), c.logit_scale)
+        return ops.scale_by(parts.head(c, x, "model.embed_tokens.weight"), c.logit_scale)
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", SLIDING)
-        turning = any(rotates(c, kind) for kind, _ in typed_layers(c.layer_types, c.dense_layers))
+        sizes.check_layer_types(c, "layer_types", "n_layers", sizes.SLIDING)
+        turning = any(rotates(c, kind) for kind, _ in parts.typed_layers(c.layer_types, c.dense_layers))
         if c.d_head % 2 and (turning or c.d_head > 4):  # the reference asks it of a wide head even where none is turned
             raise ParamcountError(
                 f"= {c.d_head} is odd, but rotary embedding rotates pairs",

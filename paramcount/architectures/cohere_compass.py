@@ -7,28 +7,23 @@ from typing import Any
 
 from paramcount.architectures.cohere2 import Cohere2
 from paramcount.architectures.qwen3_vl import Qwen3VL
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Axes, Data, Rope, rope, rope_at
-from paramcount.parts import task_heads as heads
-from paramcount.parts.tasks import LABELS, TaskHead
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Words, derived, hf, per_layer
-from paramcount.sizes.sections import Sections
-from paramcount.sizes.setting_fields import make_rope, setting
 
 SECTIONS = (24, 20, 20)
 
 
-def known_pooling(js: ConfigJson, c: FieldValues) -> None:
+def known_pooling(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Cohere Compass has three ways to pool scores; without one, those of the last token count."""
     if (found := js.get("pooling") or "eos") not in ("bos", "eos", "mean"):
         raise ParamcountError(f"= {describe_value(found)}", where="pooling", expected="bos, eos, mean or null")
 
 
-def all_full(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
-    return tuple("full_attention" for _ in per_layer(c))
+def all_full(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
+    return tuple("full_attention" for _ in sizes.per_layer(c))
 
 
-def rotated_words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def rotated_words(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """The words of the layers that rotate: those to which rope_parameters, which has to name all, gives any."""
     blocks: Any = js.get("rope_parameters")
     words = sorted(set(c["layer_types"]))
@@ -49,13 +44,13 @@ def is_block(value: object) -> bool:
     return value.get("rope_theta") is not None and len(value.get("mrope_section", SECTIONS)) >= len(SECTIONS)
 
 
-def read_ropes(config: Mapping[str, Any], c: Any) -> dict[str, tuple[Rope, Axes]]:
+def read_ropes(config: Mapping[str, Any], c: Any) -> dict[str, tuple[ops.Rope, ops.Axes]]:
     """{kind of layer: its angles, and which pairs rotate with which position}."""
     found = {}
     for word in c.rotated_words:
         block = config["rope_parameters"][word]
-        axes = Axes(tuple(block.get("mrope_section", SECTIONS)), "interleaved")
-        found[word] = make_rope(block.get("rope_type", "default"), block["rope_theta"], block, config, 8192), axes
+        axes = ops.Axes(tuple(block.get("mrope_section", SECTIONS)), "interleaved")
+        found[word] = sizes.make_rope(block.get("rope_type", "default"), block["rope_theta"], block, config, 8192), axes
     return found
 
 
@@ -66,16 +61,18 @@ class CohereCompassText(Cohere2):
     model_types = ("cohere_compass_text",)
     is_section_type = True
     task_head_prefix = "CohereCompassText"
-    task_heads = {"ForSequenceClassification": TaskHead(heads.score_as_set, LABELS, (known_pooling,))}
+    task_heads = {
+        "ForSequenceClassification": parts.TaskHead(parts.task_heads.score_as_set, parts.LABELS, (known_pooling,))
+    }
     base_model = "CohereCompassTextModel"
 
-    layer_types: Words = hf(absent=all_full, null=ABSENT)
-    rotated_words: Words = derived(rotated_words)
+    layer_types: sizes.Words = sizes.hf(absent=all_full, null=sizes.ABSENT)
+    rotated_words: sizes.Words = sizes.derived(rotated_words)
 
-    ropes = setting(default=read_ropes)
+    ropes = sizes.setting(default=read_ropes)
     rope = None
-    logit_scale = setting("logit_scale", default=1.0)
-    pooling = setting(default=lambda js, c: js.get("pooling") or "eos")
+    logit_scale = sizes.setting("logit_scale", default=1.0)
+    pooling = sizes.setting(default=lambda js, c: js.get("pooling") or "eos")
 
     def layer(c, x: Data, *reads: Any) -> Data:
         """`reads`: the places of the tokens, if there may be images, and the kind of layer."""
@@ -88,13 +85,13 @@ class CohereCompassText(Cohere2):
 
     def turn(c, x: Data, kind: str, *places: Data) -> Data:
         angles, axes = c.ropes[kind] if isinstance(c.ropes, dict) else (c.ropes, c.ropes)
-        return rope_at(x, places[0], angles, axes) if places else rope(x, angles)
+        return ops.rope_at(x, places[0], angles, axes) if places else ops.rope(x, angles)
 
 
 class CohereCompass(Qwen3VL):
     """Source: modeling_cohere_compass.py of the reference."""
 
     reference = "CohereCompassForConditionalGeneration"
-    sections = Sections("cohere_compass_text", ignores_model_type=True)
+    sections = sizes.Sections("cohere_compass_text", ignores_model_type=True)
 
-    image_token = setting("image_token_id", default=255031)
+    image_token = sizes.setting("image_token_id", default=255031)

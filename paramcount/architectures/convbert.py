@@ -4,34 +4,11 @@ Its embeddings may be narrower than its layers.
 """
 
 from paramcount.architectures.electra import HEAD
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Unreachable,
-    Weight,
-    activate,
-    add_vector,
-    attend,
-    block,
-    convolve_by_token,
-    convolve_tokens,
-    given,
-    join,
-    layers,
-    linear,
-    linear_by_head,
-    reshape,
-)
-from paramcount.flow.graph import Size
-from paramcount.parts import task_heads as heads
-from paramcount.parts.encoders import MaskedEncoder, bert_mlp, embed_tokens, masked_head
-from paramcount.parts.tasks import LABELS, OF_D_MODEL, SPAN_OF_LABELS, TOKENS, TaskHead, summarised
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
-from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
-from paramcount.sizes.rules import check_divides, check_projection
 
 
-def attention_heads(js: ConfigJson, c: FieldValues) -> int:
+def attention_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The heads that are left for attention: one of head_ratio, and at least one."""
     ratio = js.get("head_ratio", 2)
     if type(ratio) is not int or ratio < 1:
@@ -39,91 +16,95 @@ def attention_heads(js: ConfigJson, c: FieldValues) -> int:
     return max(1, int(c["n_heads"] // ratio))
 
 
-class ConvBert(MaskedEncoder):
+class ConvBert(parts.MaskedEncoder):
     """Source: arXiv:2008.02496, section 4; ConvBertLayer of the reference."""
 
     reference = "ConvBertForMaskedLM"
     task_heads = {
-        "ForSequenceClassification": TaskHead(heads.classify_first_activated, LABELS),
-        "ForMultipleChoice": TaskHead(
-            heads.summarise_then("classifier", lambda c: 1), LABELS | summarised(projected=False), OF_D_MODEL
+        "ForSequenceClassification": parts.TaskHead(parts.task_heads.classify_first_activated, parts.LABELS),
+        "ForMultipleChoice": parts.TaskHead(
+            parts.task_heads.summarise_then("classifier", lambda c: 1),
+            parts.LABELS | parts.summarised(projected=False),
+            parts.OF_D_MODEL,
         ),
-        "ForTokenClassification": TOKENS,
-        "ForQuestionAnswering": SPAN_OF_LABELS,
+        "ForTokenClassification": parts.TOKENS,
+        "ForQuestionAnswering": parts.SPAN_OF_LABELS,
     }
-    conditions = (memory_needs_a_decoder, padding_inside(1))
+    conditions = (sizes.memory_needs_a_decoder, sizes.padding_inside(1))
     prefix = "convbert."
 
-    d_embedding: Positive = hf()
-    embeddings_projected: Flag = derived(lambda js, c: c["d_embedding"] != c["d_model"])
-    n_token_types: Positive = hf()
-    n_attention_heads: Positive = derived(attention_heads)
-    d_head: Positive = derived(lambda js, c: c["d_model"] // attention_heads(js, c) // 2)
-    d_conv: Positive = hf("conv_kernel_size")
-    n_groups_of_mlp: Positive = hf("num_groups")
-    grouped: Flag = derived(lambda js, c: c["n_groups_of_mlp"] != 1)
-    d_model_group: Positive = derived(lambda js, c: c["d_model"] // c["n_groups_of_mlp"])
-    d_ff_group: Natural = derived(lambda js, c: c["d_ff"] // c["n_groups_of_mlp"])
-    is_decoder: Flag = hf()
-    cross_attention: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    d_embedding: sizes.Positive = sizes.hf()
+    embeddings_projected: sizes.Flag = sizes.derived(lambda js, c: c["d_embedding"] != c["d_model"])
+    n_token_types: sizes.Positive = sizes.hf()
+    n_attention_heads: sizes.Positive = sizes.derived(attention_heads)
+    d_head: sizes.Positive = sizes.derived(lambda js, c: c["d_model"] // attention_heads(js, c) // 2)
+    d_conv: sizes.Positive = sizes.hf("conv_kernel_size")
+    n_groups_of_mlp: sizes.Positive = sizes.hf("num_groups")
+    grouped: sizes.Flag = sizes.derived(lambda js, c: c["n_groups_of_mlp"] != 1)
+    d_model_group: sizes.Positive = sizes.derived(lambda js, c: c["d_model"] // c["n_groups_of_mlp"])
+    d_ff_group: sizes.Natural = sizes.derived(lambda js, c: c["d_ff"] // c["n_groups_of_mlp"])
+    is_decoder: sizes.Flag = sizes.hf()
+    cross_attention: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
-        x = c.norm(embed_tokens(c, tokens, reads[0], c.d_embedding), "convbert.embeddings.LayerNorm")
-        return linear(x, "convbert.embeddings_project", "other", c.d_model, bias=True) if c.embeddings_projected else x
+        x = c.norm(parts.embed_tokens(c, tokens, reads[0], c.d_embedding), "convbert.embeddings.LayerNorm")
+        return (
+            ops.linear(x, "convbert.embeddings_project", "other", c.d_model, bias=True) if c.embeddings_projected else x
+        )
 
     def layer(c, x: Data) -> Data:
-        x = block(x, "attention.", c.attend)
-        return c.norm(x + (c.grouped_mlp(x) if c.grouped else bert_mlp(c, x)), "output.LayerNorm")
+        x = ops.block(x, "attention.", c.attend)
+        return c.norm(x + (c.grouped_mlp(x) if c.grouped else parts.bert_mlp(c, x)), "output.LayerNorm")
 
     def attend(c, x: Data) -> Data:
         """Attention, and beside it the convolution, whose weights per token a query and adjacent tokens give."""
         heads, width = (c.n_attention_heads, c.d_head), c.n_attention_heads * c.d_head
-        q = linear(x, "self.query", "qkv.q", width, bias=True)
-        k = linear(x, "self.key", "qkv.k", heads, bias=True)
-        v = linear(x, "self.value", "qkv.v", heads, bias=True)
-        scores = linear(q * c.look_around(x), "self.conv_kernel_layer", "mixer", (heads[0], c.d_conv), bias=True)
-        y = linear(x, "self.conv_out_layer", "mixer", heads, bias=True)
-        y = reshape(convolve_by_token(y, scores, c.d_conv), width)
-        a = reshape(attend(reshape(q, *heads), k, v, cached=()), width)
-        o = linear(join(a, y), "output.dense", "output_projection", c.d_model, bias=True)
+        q = ops.linear(x, "self.query", "qkv.q", width, bias=True)
+        k = ops.linear(x, "self.key", "qkv.k", heads, bias=True)
+        v = ops.linear(x, "self.value", "qkv.v", heads, bias=True)
+        scores = ops.linear(q * c.look_around(x), "self.conv_kernel_layer", "mixer", (heads[0], c.d_conv), bias=True)
+        y = ops.linear(x, "self.conv_out_layer", "mixer", heads, bias=True)
+        y = ops.reshape(ops.convolve_by_token(y, scores, c.d_conv), width)
+        a = ops.reshape(ops.attend(ops.reshape(q, *heads), k, v, cached=()), width)
+        o = ops.linear(ops.join(a, y), "output.dense", "output_projection", c.d_model, bias=True)
         return c.norm(x + o, "output.LayerNorm")
 
     def look_around(c, x: Data) -> Data:
         """Adjacent tokens: each channel by itself, then all channels."""
         width, name = c.n_attention_heads * c.d_head, "self.key_conv_attn_layer."
-        x = convolve_tokens(x, name + "depthwise", c.d_model, c.d_conv, group=1, bias=False)
-        x = convolve_tokens(x, name + "pointwise", width, 1, bias=False)
-        return add_vector(x, name + "bias", "mixer", width, 1)
+        x = ops.convolve_tokens(x, name + "depthwise", c.d_model, c.d_conv, group=1, bias=False)
+        x = ops.convolve_tokens(x, name + "pointwise", width, 1, bias=False)
+        return ops.add_vector(x, name + "bias", "mixer", width, 1)
 
     def grouped_mlp(c, x: Data) -> Data:
         h = c.grouped_linear(x, "intermediate.dense", "mlp.up", c.d_model_group, c.d_ff_group, c.d_ff)
         return c.grouped_linear(
-            activate(h, c.activation), "output.dense", "mlp.down", c.d_ff_group, c.d_model_group, c.d_model
+            ops.activate(h, c.activation), "output.dense", "mlp.down", c.d_ff_group, c.d_model_group, c.d_model
         )
 
-    def grouped_linear(c, x: Data, name: str, component: str, d_in: Size, d_out: Size, width: Size) -> Data:
-        weight = Weight(name + ".weight", component, (c.n_groups_of_mlp, d_in, d_out))
-        y = linear_by_head(reshape(x, c.n_groups_of_mlp, d_in), d_out, weight, transposed=True, of="group")
-        return add_vector(reshape(y, width), name + ".bias", component, width)
+    def grouped_linear(c, x: Data, name: str, component: str, d_in: ops.Size, d_out: ops.Size, width: ops.Size) -> Data:
+        weight = ops.Weight(name + ".weight", component, (c.n_groups_of_mlp, d_in, d_out))
+        y = ops.linear_by_head(ops.reshape(x, c.n_groups_of_mlp, d_in), d_out, weight, transposed=True, of="group")
+        return ops.add_vector(ops.reshape(y, width), name + ".bias", component, width)
 
     def head(c, x: Data) -> Data:
-        return masked_head(c, x, HEAD, c.d_embedding, "gelu")
+        return parts.masked_head(c, x, HEAD, c.d_embedding, "gelu")
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         if not c.cross_attention:
             return ()
-        x, name = given("vectors", "tokens", c.d_model), "convbert.encoder.layer.{layer}."
-        unread = layers(x, name, [("layer", c.n_layers)], lambda kind, x: block(x, "crossattention.", c.attend))
-        return (Unreachable(unread, "the model reads no other encoder's output"),)
+        x, name = ops.given("vectors", "tokens", c.d_model), "convbert.encoder.layer.{layer}."
+        unread = ops.layers(x, name, [("layer", c.n_layers)], lambda kind, x: ops.block(x, "crossattention.", c.attend))
+        return (ops.Unreachable(unread, "the model reads no other encoder's output"),)
 
     def check(c) -> None:
-        check_projection(c)
+        sizes.check_projection(c)
         if 2 * c.n_attention_heads * c.d_head != c.d_model:
             found = f"= {c.d_model} is not a multiple of twice {c.n_attention_heads}"
             where, expected = FieldName("d_model"), f"a multiple of {2 * c.n_attention_heads}"
             raise ParamcountError(found, where=where, expected=expected)
         if not c.d_conv % 2:
             raise ParamcountError(f"= {c.d_conv} is even", where=FieldName("d_conv"), expected="an odd number")
-        check_divides(c, "n_groups_of_mlp", "d_model")
-        check_divides(c, "n_groups_of_mlp", "d_ff")
+        sizes.check_divides(c, "n_groups_of_mlp", "d_model")
+        sizes.check_divides(c, "n_groups_of_mlp", "d_ff")

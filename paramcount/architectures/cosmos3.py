@@ -3,25 +3,8 @@
 from typing import Any, ClassVar
 
 from paramcount.architectures.qwen3_vl import Qwen3VL
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, activate, cut, layer_norm, linear, lookup, patch_places
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.parts.qwen_vision import PlacedImages, merge, mrope_axes, rotation
-from paramcount.parts.vision import VisionEncoder
-from paramcount.sizes import (
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    equal_to,
-    hf,
-    rotary,
-    setting,
-)
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.sections import Sections
 
 ATTENTION_NAMES = (
     *((f".self_attn.{name}_proj.", f".self_attn.to_{name}.") for name in "qkv"),
@@ -37,7 +20,7 @@ class Cosmos3Omni(Qwen3VL):
 
     reference = "Cosmos3OmniForConditionalGeneration"
     model_types = ("cosmos3_omni",)
-    sections = Sections("qwen3_vl_text", supported_types=("qwen3_vl_text",))
+    sections = sizes.Sections("qwen3_vl_text", supported_types=("qwen3_vl_text",))
     reference_names = {
         "blocks.": "model.visual.blocks.",
         "deepstack_merger_list.": "model.visual.deepstack_merger_list.",
@@ -52,10 +35,10 @@ class Cosmos3Omni(Qwen3VL):
     renamed = ATTENTION_NAMES
     modules = {new.rstrip("."): (old.rstrip("."),) for old, new in ATTENTION_NAMES}
 
-    image_token = setting("image_token_id", default=151655)
+    image_token = sizes.setting("image_token_id", default=151655)
 
 
-def three_sections_fill(js: ConfigJson, c: FieldValues) -> None:
+def three_sections_fill(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Time, row and column rotate all pairs, by the usual frequencies."""
     rope = js.get("rope_scaling") or js.get("rope_parameters")
     if rope is None:
@@ -69,12 +52,12 @@ def three_sections_fill(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
-def d_model_splits(js: ConfigJson, c: FieldValues) -> None:
+def d_model_splits(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if c["d_model"] % c["n_heads"]:
         raise ParamcountError(f"= {c['n_heads']} does not divide {c['d_model']}", where="num_attention_heads")
 
 
-class Cosmos3EdgeText(AttentionDecoder):
+class Cosmos3EdgeText(parts.AttentionDecoder):
     """Source: Cosmos3EdgeTextModel of the reference."""
 
     reference = "Cosmos3EdgeForConditionalGeneration"
@@ -83,55 +66,57 @@ class Cosmos3EdgeText(AttentionDecoder):
     modules = MODULES
     base_model = "Cosmos3EdgeTextModel"
     rotated = "d_head"
-    conditions = (padding_in_table(0), three_sections_fill, d_model_splits)
+    conditions = (sizes.padding_in_table(0), three_sections_fill, d_model_splits)
 
-    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
-    d_head: Positive = hf()
-    d_ff: Natural = hf()
-    attention_bias: Flag = hf()
-    mlp_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
+    d_head: sizes.Positive = sizes.hf()
+    d_ff: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    mlp_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = setting("hidden_act", default="relu2")
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(100_000_000, 131072)
-    axes = mrope_axes("interleaved", 24, 20, 20)
+    activation = sizes.setting("hidden_act", default="relu2")
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(100_000_000, 131072)
+    axes = parts.mrope_axes("interleaved", 24, 20, 20)
 
     def layer(c, x: Data, *places: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, rotate=rotation(c, *places))
+        x = x + c.self_attention(h, bias=c.attention_bias, rotate=parts.rotation(c, *places))
         h, names = c.norm(x, "post_attention_layernorm"), ("mlp.fc1", "mlp.fc2")
-        return x + plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+        return x + parts.plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
 
 
-class Cosmos3EdgeVision(VisionEncoder):
+class Cosmos3EdgeVision(parts.VisionEncoder):
     """Patches stand square by square, and positions are stretched over the image."""
 
     config_class = "Cosmos3EdgeVisionConfig"
 
-    n_channels: Positive = hf("num_channels")
-    patch_size: Positive = hf("patch_size")
-    n_patches: Natural = hf("num_patches")
-    merge_size: Positive = hf("spatial_merge_size")
+    n_channels: sizes.Positive = sizes.hf("num_channels")
+    patch_size: sizes.Positive = sizes.hf("patch_size")
+    n_patches: sizes.Natural = sizes.hf("num_patches")
+    merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
 
-    activation = setting("hidden_act", default="gelu_pytorch_tanh")
+    activation = sizes.setting("hidden_act", default="gelu_pytorch_tanh")
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches."""
         side, square = c.patch_size, c.merge_size
-        x = cut(pixels, side, side, square=square, channels_last=True)
-        x = linear(x, "embeddings.patch_embedding", "embedding", c.d_model, bias=True)
-        places, table = patch_places(pixels, side, side, square=square), "embeddings.position_embedding.weight"
-        x = x + lookup(places, table, "position", c.n_patches, c.d_model, index="places", stretch="centres, averaged")
+        x = ops.cut(pixels, side, side, square=square, channels_last=True)
+        x = ops.linear(x, "embeddings.patch_embedding", "embedding", c.d_model, bias=True)
+        places, table = ops.patch_places(pixels, side, side, square=square), "embeddings.position_embedding.weight"
+        x = x + ops.lookup(
+            places, table, "position", c.n_patches, c.d_model, index="places", stretch="centres, averaged"
+        )
         return c.norm(c.encode(x), "post_layernorm")
 
 
-class Cosmos3Edge(PlacedImages):
+class Cosmos3Edge(parts.PlacedImages):
     """Source: modeling_cosmos3_edge.py of the reference."""
 
     reference = "Cosmos3EdgeForConditionalGeneration"
     model_types = ("cosmos3_edge",)
-    sections = Sections("cosmos3_edge_text", tie_rule="never", ignores_model_type=True)
+    sections = sizes.Sections("cosmos3_edge_text", tie_rule="never", ignores_model_type=True)
     reference_names = {"lm_head.": "lm_head.", "model.": "model.", "": "model.language_model."}
     modules = MODULES
     projector_prefix = "model.projector."
@@ -139,11 +124,11 @@ class Cosmos3Edge(PlacedImages):
     renamed: ClassVar = (*ATTENTION_NAMES, *MLP_NAMES)
 
     vision: Cosmos3EdgeVision
-    d_projector: Positive = hf("projector_hidden_size")
+    d_projector: sizes.Positive = sizes.hf("projector_hidden_size")
 
-    image_token = setting("image_token_id", default=19)
+    image_token = sizes.setting("image_token_id", default=19)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        x = merge(c.vision, layer_norm(x, "norm", 1e-6))
-        h = activate(linear(x, "linear_fc1", "projector", c.d_projector, bias=True), "gelu")
-        return linear(h, "linear_fc2", "projector", c.language.d_model, bias=True)
+        x = parts.merge(c.vision, ops.layer_norm(x, "norm", 1e-6))
+        h = ops.activate(ops.linear(x, "linear_fc1", "projector", c.d_projector, bias=True), "gelu")
+        return ops.linear(h, "linear_fc2", "projector", c.language.d_model, bias=True)

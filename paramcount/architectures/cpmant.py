@@ -3,63 +3,68 @@
 All layers share one table of relative positions and segment pairs.
 """
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, given, layers, learned_rows, linear, lookup, put_in_front, rms_norm, text_alone
-from paramcount.flow.operations.relations import bucket_distances_or_segments
-from paramcount.parts.classic import multi_head
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Natural, Positive, Sizes, hf, setting
-from paramcount.sizes.conditions import buckets_reach
 
 QKVO = ("project_q", "project_k", "project_v", "attention_out")
 PROMPT = 2  # the kind of prompt, and the segment of a text
 
 
-class CpmAnt(Sizes):
+class CpmAnt(sizes.Sizes):
     """Source: modeling_cpmant.py of the reference. The head is never tied: the embedding has more rows, for prompts."""
 
     reference = "CpmAntForCausalLM"
-    conditions = (buckets_reach("position_bias_num_buckets", "position_bias_max_distance", 2048, one_sided=False),)
+    conditions = (
+        sizes.buckets_reach("position_bias_num_buckets", "position_bias_max_distance", 2048, one_sided=False),
+    )
 
-    vocab_size: Positive = hf()
-    d_model: Positive = hf()
-    n_layers: Natural = hf()
-    n_heads: Positive = hf()
-    d_head: Positive = hf("dim_head")
-    d_ff: Natural = hf("dim_ff")
-    n_buckets: Positive = hf("position_bias_num_buckets")
-    n_prompts: Positive = hf("prompt_types")
-    prompt_length: Positive = hf("prompt_length")
-    n_segments: Positive = hf("segment_types")
+    vocab_size: sizes.Positive = sizes.hf()
+    d_model: sizes.Positive = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf()
+    n_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.hf("dim_head")
+    d_ff: sizes.Natural = sizes.hf("dim_ff")
+    n_buckets: sizes.Positive = sizes.hf("position_bias_num_buckets")
+    n_prompts: sizes.Positive = sizes.hf("prompt_types")
+    prompt_length: sizes.Positive = sizes.hf("prompt_length")
+    n_segments: sizes.Positive = sizes.hf("segment_types")
 
-    norm_eps = setting("eps", default=1e-6)
-    farthest = setting("position_bias_max_distance", default=2048)
+    norm_eps = sizes.setting("eps", default=1e-6)
+    farthest = sizes.setting("position_bias_max_distance", default=2048)
 
     def forward(c, tokens: Data) -> Data:
         """A prompt of a kind that the config does not choose stands in front of the text, in a segment of its own."""
         table, n_rows = "cpmant.input_embedding.weight", c.vocab_size + c.n_prompts * c.prompt_length
-        x, first = lookup(tokens, table, "embedding", n_rows, c.d_model), c.vocab_size + PROMPT * c.prompt_length
-        prompt = learned_rows(table, "embedding", n_rows, c.d_model, n=c.prompt_length, first=first)
-        segments = given("segments of the text", "tokens", default=PROMPT)
-        segments = put_in_front(given("segments of the prompt", c.prompt_length, default=0), segments, once=True)
-        of_segments = lookup(segments, "cpmant.segment_embedding.weight", "other_embedding", c.n_segments, c.d_model)
-        x = put_in_front(prompt, x, once=True) + of_segments
-        buckets = bucket_distances_or_segments(segments, c.n_buckets, c.farthest, c.n_segments)
+        x, first = ops.lookup(tokens, table, "embedding", n_rows, c.d_model), c.vocab_size + PROMPT * c.prompt_length
+        prompt = ops.learned_rows(table, "embedding", n_rows, c.d_model, n=c.prompt_length, first=first)
+        segments = ops.given("segments of the text", "tokens", default=PROMPT)
+        segments = ops.put_in_front(
+            ops.given("segments of the prompt", c.prompt_length, default=0), segments, once=True
+        )
+        of_segments = ops.lookup(
+            segments, "cpmant.segment_embedding.weight", "other_embedding", c.n_segments, c.d_model
+        )
+        x = ops.put_in_front(prompt, x, once=True) + of_segments
+        buckets = ops.bucket_distances_or_segments(segments, c.n_buckets, c.farthest, c.n_segments)
         n_rows, name = c.n_segments * c.n_segments + c.n_buckets, "cpmant.position_bias.relative_attention_bias"
-        bias = lookup(buckets, name, "position", n_rows, c.n_heads)
+        bias = ops.lookup(buckets, name, "position", n_rows, c.n_heads)
         kinds = [("layer", c.n_layers)]
-        x = layers(x, "cpmant.encoder.layers.{layer}.", kinds, lambda kind, x, bias: c.layer(x, bias), reads=(bias,))
-        return linear(text_alone(c.norm(x, "cpmant.encoder.output_layernorm")), "lm_head", "lm_head", c.vocab_size)
+        x = ops.layers(
+            x, "cpmant.encoder.layers.{layer}.", kinds, lambda kind, x, bias: c.layer(x, bias), reads=(bias,)
+        )
+        return ops.linear(
+            ops.text_alone(c.norm(x, "cpmant.encoder.output_layernorm")), "lm_head", "lm_head", c.vocab_size
+        )
 
     def layer(c, x: Data, bias: Data) -> Data:
         """All tokens see each other: those of a prompt, and, when one is added to it, those before it."""
         h = c.norm(x, "self_att.layernorm_before_attention")
-        x = x + multi_head(c, h, "self_att.self_attention.", QKVO, bias=False, biases=(bias,), causal=False)
+        x = x + parts.multi_head(c, h, "self_att.self_attention.", QKVO, bias=False, biases=(bias,), causal=False)
         h, names = c.norm(x, "ffn.layernorm_before_ffn"), ("w_in.w_0", "w_in.w_1", "w_out")
-        return x + gated_mlp(h, "ffn.ffn.", "mlp", c.d_ff, activation="gelu", names=names)
+        return x + parts.gated_mlp(h, "ffn.ffn.", "mlp", c.d_ff, activation="gelu", names=names)
 
     def norm(c, x: Data, name: str) -> Data:
-        return rms_norm(x, name, c.norm_eps)
+        return ops.rms_norm(x, name, c.norm_eps)
 
     def check(c) -> None:
         for name in ("n_prompts", "n_segments"):

@@ -3,13 +3,7 @@
 The first of each four layers attends to all tokens, the others to a sliding window.
 """
 
-from paramcount.flow import Data
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import layers_by_type
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import SLIDING, per_layer
-from paramcount.sizes.rules import check_divides, check_layer_types
+from paramcount.declare import Data, parts, sizes
 
 SCALED = {  # the reference's default of rope_parameters
     "rope_type": "llama3", "rope_theta": 1_000_000.0, "factor": 16.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -17,29 +11,29 @@ SCALED = {  # the reference's default of rope_parameters
 }  # fmt: skip
 
 
-def full_first(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def full_first(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """Words of layer_types where of every four layers the first looks back over all."""
-    return tuple(SLIDING[i % 4 == 0] for i in per_layer(c))
+    return tuple(sizes.SLIDING[i % 4 == 0] for i in sizes.per_layer(c))
 
 
-class CWM(AttentionDecoder):
+class CWM(parts.AttentionDecoder):
     """Source: modeling_cwm.py of the reference."""
 
     reference = "CwmForCausalLM"
     is_section_type = True
     rotated = "d_head"
-    conditions = (padding_in_table(None),)
+    conditions = (sizes.padding_in_table(None),)
     defaults = {"d_head": 128}
 
-    d_ff: Natural = hf()
-    layer_types: Words = hf(absent=full_first, null=ABSENT)
-    window: Positive = hf()
-    mlp_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    d_ff: sizes.Natural = sizes.hf()
+    layer_types: sizes.Words = sizes.hf(absent=full_first, null=sizes.ABSENT)
+    window: sizes.Positive = sizes.hf()
+    mlp_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(1_000_000, positions=131072, absent=SCALED)
-    kinds = layers_by_type
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(1_000_000, positions=131072, absent=SCALED)
+    kinds = parts.layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:
         window = c.window if kind == "sliding_attention" else None
@@ -47,5 +41,5 @@ class CWM(AttentionDecoder):
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.mlp_bias)
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", SLIDING)
-        check_divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
+        sizes.check_layer_types(c, "layer_types", "n_layers", sizes.SLIDING)
+        sizes.check_divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model

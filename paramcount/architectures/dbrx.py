@@ -6,14 +6,11 @@ The matrices of all experts are stored one after the other in one matrix per pro
 from collections.abc import Mapping
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, activate, attend, clip, experts, fused, layer_norm, linear, rope, route
-from paramcount.parts.decoder import Decoder
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, d_model_per_head, derived, hf, setting
-from paramcount.sizes.rules import check_heads_fill
 
 
-def can_run(js: ConfigJson, c: FieldValues) -> None:
+def can_run(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Requirements of the reference: it reads rope_theta from attn_config and clips q, k and v unconditionally.
 
     The experts read d_model under a key of its own.
@@ -45,7 +42,7 @@ def normalises(config: Mapping[str, Any], c: Any) -> bool:
     return order is not None
 
 
-class Dbrx(Decoder):
+class Dbrx(parts.Decoder):
     """Source: DbrxBlock of the reference, modeling_dbrx.py."""
 
     reference = "DbrxForCausalLM"
@@ -55,22 +52,22 @@ class Dbrx(Decoder):
     conditions = (can_run,)
     required_keys = ("attn_config.rope_theta",)
 
-    d_model: Positive = hf("hidden_size", "d_model")
-    n_layers: Natural = hf("num_hidden_layers", "n_layers")
-    n_heads: Positive = hf("num_attention_heads", "n_heads")
-    n_kv_heads: Positive = hf("attn_config.kv_n_heads", absent=1)
-    d_head: Positive = derived(d_model_per_head)
-    d_expert: Natural = hf("ffn_config.ffn_hidden_size", absent=3584)
-    n_routed_experts: Positive = hf("ffn_config.moe_num_experts", absent=4)
-    n_active_experts: Natural = hf("ffn_config.moe_top_k", absent=1)
-    tie_word_embeddings: Flag = hf()
+    d_model: sizes.Positive = sizes.hf("hidden_size", "d_model")
+    n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "n_layers")
+    n_heads: sizes.Positive = sizes.hf("num_attention_heads", "n_heads")
+    n_kv_heads: sizes.Positive = sizes.hf("attn_config.kv_n_heads", absent=1)
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_expert: sizes.Natural = sizes.hf("ffn_config.ffn_hidden_size", absent=3584)
+    n_routed_experts: sizes.Positive = sizes.hf("ffn_config.moe_num_experts", absent=4)
+    n_active_experts: sizes.Natural = sizes.hf("ffn_config.moe_top_k", absent=1)
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "transformer."
     names = ("wte", "blocks", "norm_f")
-    activation = setting(default=expert_activation)
-    norm_eps = setting(default=1e-5)
-    limit = setting(default=lambda config, c: config["attn_config"]["clip_qkv"])
-    norm_topk_prob = setting(default=normalises)
+    activation = sizes.setting(default=expert_activation)
+    norm_eps = sizes.setting(default=1e-5)
+    limit = sizes.setting(default=lambda config, c: config["attn_config"]["clip_qkv"])
+    norm_topk_prob = sizes.setting(default=normalises)
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "norm_attn_norm.norm_1"))
@@ -78,26 +75,28 @@ class Dbrx(Decoder):
 
     def attention(c, x: Data) -> Data:
         prefix, shared = "norm_attn_norm.attn.", (c.n_kv_heads, c.d_head)
-        parts = fused(x, prefix + "Wqkv", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared})
-        q, k, v = (clip(y, -c.limit, c.limit) for y in parts)
-        return linear(attend(rope(q, c.rope), rope(k, c.rope), v), prefix + "out_proj", "output_projection", c.d_model)
+        shares = ops.fused(x, prefix + "Wqkv", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared})
+        q, k, v = (ops.clip(y, -c.limit, c.limit) for y in shares)
+        return ops.linear(
+            ops.attend(ops.rope(q, c.rope), ops.rope(k, c.rope), v), prefix + "out_proj", "output_projection", c.d_model
+        )
 
     def moe(c, x: Data) -> Data:
-        logits = linear(x, "ffn.router.layer", "router", c.n_routed_experts)
-        scores = route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
-        return experts(x, scores, "ffn.experts.mlp.", c.n_routed_experts, c.n_active_experts, c.expert, merged=True)
+        logits = ops.linear(x, "ffn.router.layer", "router", c.n_routed_experts)
+        scores = ops.route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
+        return ops.experts(x, scores, "ffn.experts.mlp.", c.n_routed_experts, c.n_active_experts, c.expert, merged=True)
 
     def expert(c, x: Data) -> Data:
         """w1 is the gate, v1 up and w2 down, stored [in, out]."""
-        (gate,) = fused(x, "w1", {"experts.gate": c.d_expert}, suffixes=("", ""))
-        (up,) = fused(x, "v1", {"experts.up": c.d_expert}, suffixes=("", ""))
-        h, out = activate(gate, c.activation) * up, {"experts.down": c.d_model}
-        return fused(h, "w2", out, transposed=True, suffixes=("", ""))[0]
+        (gate,) = ops.fused(x, "w1", {"experts.gate": c.d_expert}, suffixes=("", ""))
+        (up,) = ops.fused(x, "v1", {"experts.up": c.d_expert}, suffixes=("", ""))
+        h, out = ops.activate(gate, c.activation) * up, {"experts.down": c.d_model}
+        return ops.fused(h, "w2", out, transposed=True, suffixes=("", ""))[0]
 
     def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps, bias=False)
+        return ops.layer_norm(x, name, c.norm_eps, bias=False)
 
     def check(c) -> None:
-        check_heads_fill(c)
+        sizes.check_heads_fill(c)
         if c.tie_word_embeddings:
             raise ParamcountError("= true", where=FieldName("tie_word_embeddings"), expected="false")

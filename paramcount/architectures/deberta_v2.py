@@ -7,32 +7,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.architectures.deberta import TO_CONTENT, TO_POSITION, Deberta, farthest_position, read_integer
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
-from paramcount.flow import Data, Unreachable, activate, block, convolve_tokens, given, layers, linear
-from paramcount.parts import task_heads as heads
-from paramcount.parts.tasks import DEBERTA, TaskHead
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import d_model_per_head
-from paramcount.sizes.rules import check_flag
-from paramcount.sizes.setting_kinds import WORD
-from paramcount.sizes.settings import ACTIVATIONS
 
 LAYERS = "deberta.encoder.layer.{layer}."
 NORM = "deberta.encoder.LayerNorm"  # of the vectors of distances
 
 
-def pooler_fits(js: ConfigJson, c: FieldValues) -> None:
+def pooler_fits(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """DeBERTa's pooler takes the first token's vector and gives as many values to the classifier."""
     size = js.get("pooler_hidden_size", c["d_model"])
     if size != c["d_model"]:
         raise ParamcountError(f"= {describe_value(size)}", where="pooler_hidden_size", expected=f"{c['d_model']}")
     name = js.get("pooler_hidden_act", "gelu")
-    if name not in ACTIVATIONS:
-        raise make_choice_error(name, ACTIVATIONS, where="pooler_hidden_act")
+    if name not in sizes.ACTIVATIONS:
+        raise make_choice_error(name, sizes.ACTIVATIONS, where="pooler_hidden_act")
 
 
-def rows_of_distances(js: ConfigJson, c: FieldValues) -> int:
+def rows_of_distances(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """Two for every distance, or for every bucket of distances."""
     buckets = read_integer(js, "position_buckets", -1)
     return 2 * (buckets if buckets > 0 else farthest_position(js, c))
@@ -46,14 +38,14 @@ def farthest_bucket(js: Mapping[str, Any], c: Any) -> int:
     return int(c.n_positions if value < 1 else value)
 
 
-def norms_distances(js: ConfigJson, c: FieldValues) -> bool:
+def norms_distances(js: sizes.ConfigJson, c: sizes.FieldValues) -> bool:
     words = js.get("norm_rel_ebd", "none")
     if not isinstance(words, str):
         raise ParamcountError(f"= {describe_value(words)}", where="norm_rel_ebd", expected="layer_norm or none")
     return "layer_norm" in [word.strip() for word in words.lower().split("|")]
 
 
-def group_of_convolution(js: ConfigJson, c: FieldValues) -> int:
+def group_of_convolution(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The channels of a group of the convolution behind the first layer."""
     groups = read_integer(js, "conv_groups", 1) if c["d_conv"] else 1
     if groups < 1 or c["d_model"] % groups:
@@ -61,10 +53,10 @@ def group_of_convolution(js: ConfigJson, c: FieldValues) -> int:
     return int(c["d_model"] // groups)
 
 
-def activation_behind_convolution(js: ConfigJson, c: FieldValues) -> None:
+def activation_behind_convolution(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     name = js.get("conv_act", "tanh")
-    if c["d_conv"] and name not in ACTIVATIONS:
-        raise make_choice_error(name, ACTIVATIONS, where="conv_act")
+    if c["d_conv"] and name not in sizes.ACTIVATIONS:
+        raise make_choice_error(name, sizes.ACTIVATIONS, where="conv_act")
 
 
 class DebertaV2(Deberta):
@@ -72,20 +64,24 @@ class DebertaV2(Deberta):
 
     reference = "DebertaV2ForMaskedLM"
     model_types = ("deberta-v2",)
-    task_heads = DEBERTA | {"ForMultipleChoice": TaskHead(heads.classify_by_pooler(lambda c: 1), {}, (pooler_fits,))}
-    conditions = (padding_in_table(0), activation_behind_convolution)
+    task_heads = parts.DEBERTA | {
+        "ForMultipleChoice": parts.TaskHead(parts.task_heads.classify_by_pooler(lambda c: 1), {}, (pooler_fits,))
+    }
+    conditions = (sizes.padding_in_table(0), activation_behind_convolution)
 
-    n_layers: Positive = hf()  # the reference needs one
-    d_head: Positive = hf("attention_head_size", absent=d_model_per_head)
-    n_distances: Positive = derived(rows_of_distances)
-    distances_normed: Flag = derived(norms_distances)
-    share_position_matrices: Flag = hf("share_att_key", absent=False, null=False)
-    d_conv: Natural = hf("conv_kernel_size", absent=0)
-    has_conv: Flag = derived(lambda js, c: c["d_conv"] > 0)
-    d_conv_group: Positive = derived(group_of_convolution)
+    n_layers: sizes.Positive = sizes.hf()  # the reference needs one
+    d_head: sizes.Positive = sizes.hf("attention_head_size", absent=sizes.d_model_per_head)
+    n_distances: sizes.Positive = sizes.derived(rows_of_distances)
+    distances_normed: sizes.Flag = sizes.derived(norms_distances)
+    share_position_matrices: sizes.Flag = sizes.hf("share_att_key", absent=False, null=False)
+    d_conv: sizes.Natural = sizes.hf("conv_kernel_size", absent=0)
+    has_conv: sizes.Flag = sizes.derived(lambda js, c: c["d_conv"] > 0)
+    d_conv_group: sizes.Positive = sizes.derived(group_of_convolution)
 
-    conv_activation = setting("conv_act", default="tanh", kind=WORD)  # the sizes check it if there is a convolution
-    farthest = setting(default=farthest_bucket)
+    conv_activation = sizes.setting(
+        "conv_act", default="tanh", kind=sizes.WORD
+    )  # the sizes check it if there is a convolution
+    farthest = sizes.setting(default=farthest_bucket)
 
     def distances(c) -> Data:
         vectors = super().distances()
@@ -94,39 +90,42 @@ class DebertaV2(Deberta):
     def encode(c, x: Data, *reads: Data) -> Data:
         if not c.has_conv:
             return super().encode(x, *reads)
-        y = layers(x, LAYERS, [("layer", 1)], c.layer_of, reads=reads)
-        h = convolve_tokens(x, "deberta.encoder.conv.conv", c.d_model, c.d_conv, group=c.d_conv_group)
-        y = c.norm(y + activate(h, c.conv_activation), "deberta.encoder.conv.LayerNorm")
-        return layers(y, LAYERS, [("layer", c.n_layers - 1)], c.layer_of, reads=reads, first=1)
+        y = ops.layers(x, LAYERS, [("layer", 1)], c.layer_of, reads=reads)
+        h = ops.convolve_tokens(x, "deberta.encoder.conv.conv", c.d_model, c.d_conv, group=c.d_conv_group)
+        y = c.norm(y + ops.activate(h, c.conv_activation), "deberta.encoder.conv.LayerNorm")
+        return ops.layers(y, LAYERS, [("layer", c.n_layers - 1)], c.layer_of, reads=reads, first=1)
 
     def n_terms(c) -> int:
         return sum(term in c.position_terms for term in (TO_POSITION, TO_CONTENT))
 
     def project(c, x: Data) -> tuple[Data, Data, Data]:
         heads, name = (c.n_heads, c.d_head), "attention.self.{}_proj"
-        q = linear(x, name.format("query"), "qkv.q", heads, bias=True)
-        k = linear(x, name.format("key"), "qkv.k", heads, bias=True)
-        return q, k, linear(x, name.format("value"), "qkv.v", heads, bias=True)
+        q = ops.linear(x, name.format("query"), "qkv.q", heads, bias=True)
+        k = ops.linear(x, name.format("key"), "qkv.k", heads, bias=True)
+        return q, k, ops.linear(x, name.format("value"), "qkv.v", heads, bias=True)
 
     def project_distances(c, vectors: Data, word: str) -> Data:
         """The vectors of distances to keys, or to queries."""
         heads, component = (c.n_heads, c.d_head), f"qkv.{word[0]}"
         if not c.share_position_matrices:
-            return linear(vectors, f"attention.self.pos_{word}_proj", component, heads, bias=True)
+            return ops.linear(vectors, f"attention.self.pos_{word}_proj", component, heads, bias=True)
         prefix = "attention.self."
-        return block(
-            vectors, prefix, lambda x: linear(x, f"{word}_proj", component, heads, bias=True), tied_to=LAYERS + prefix
+        return ops.block(
+            vectors,
+            prefix,
+            lambda x: ops.linear(x, f"{word}_proj", component, heads, bias=True),
+            tied_to=LAYERS + prefix,
         )
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         found = super().unreachable(tokens)
         if c.distances_normed and not c.relative_attention:
-            norm = c.norm(given("vectors", "tokens", c.d_model), NORM)
-            return (*found, Unreachable(norm, "there are no vectors of distances to norm"))
+            norm = c.norm(ops.given("vectors", "tokens", c.d_model), NORM)
+            return (*found, ops.Unreachable(norm, "there are no vectors of distances to norm"))
         return found
 
     def check(c) -> None:
         super().check()
-        check_flag(c, "has_conv", "d_conv")
+        sizes.check_flag(c, "has_conv", "d_conv")
         if c.d_conv and not c.d_conv % 2:
             raise ParamcountError(f"= {c.d_conv} is even", where="conv_kernel_size", expected="an odd number, or 0")

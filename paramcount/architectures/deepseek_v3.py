@@ -1,23 +1,9 @@
 """DeepSeek-V3 and R1: DeepSeek-V2 with a learned routing bias, stored as a buffer, and MTP layers."""
 
-from paramcount.flow import Data
-from paramcount.parts.decoders import dense_first
-from paramcount.parts.latent_decoder import LatentMixture
-from paramcount.parts.mtp import next_token_layers
-from paramcount.sizes import Buffers, Flag, Natural, Positive, hf, rotary, setting, unvisited
-from paramcount.sizes.conditions import (
-    experts_in_every_layer,
-    experts_named,
-    grouped_routing,
-    latent_heads_stay_whole,
-    not_null,
-    one_of,
-    padding_in_table,
-)
-from paramcount.sizes.rules import check_rotated_in_pairs
+from paramcount.declare import Data, parts, sizes
 
 
-class DeepseekV3(LatentMixture):
+class DeepseekV3(parts.LatentMixture):
     """Source: arXiv:2412.19437, section 2."""
 
     reference = "DeepseekV3ForCausalLM"
@@ -28,41 +14,41 @@ class DeepseekV3(LatentMixture):
     adapts_experts = True
     rotated = "d_rope"
     conditions = (
-        experts_named("num_local_experts"),
-        not_null("n_routed_experts"),
-        grouped_routing(8, 4),
-        latent_heads_stay_whole(128),
-        padding_in_table(None),
+        sizes.experts_named("num_local_experts"),
+        sizes.not_null("n_routed_experts"),
+        sizes.grouped_routing(8, 4),
+        sizes.latent_heads_stay_whole(128),
+        sizes.padding_in_table(None),
     )
 
-    n_heads: Positive = hf()
-    d_q_lora: Positive | None = hf()
-    d_kv_lora: Positive = hf()
-    d_nope: Positive = hf()
-    d_rope: Positive = hf()
-    d_v: Positive = hf()
-    d_ff: Natural = hf()
-    n_dense_layers: Natural = hf(at_most="n_layers")
-    d_expert: Natural = hf()
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", null=256)
-    n_active_experts: Natural = hf(null=unvisited)
-    n_shared_experts: Natural = hf()
-    n_mtp_layers: Natural = hf("num_nextn_predict_layers", "num_mtp_layers", null=0)
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_heads: sizes.Positive = sizes.hf()
+    d_q_lora: sizes.Positive | None = sizes.hf()
+    d_kv_lora: sizes.Positive = sizes.hf()
+    d_nope: sizes.Positive = sizes.hf()
+    d_rope: sizes.Positive = sizes.hf()
+    d_v: sizes.Positive = sizes.hf()
+    d_ff: sizes.Natural = sizes.hf()
+    n_dense_layers: sizes.Natural = sizes.hf(at_most="n_layers")
+    d_expert: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts", null=256)
+    n_active_experts: sizes.Natural = sizes.hf(null=sizes.unvisited)
+    n_shared_experts: sizes.Natural = sizes.hf()
+    n_mtp_layers: sizes.Natural = sizes.hf("num_nextn_predict_layers", "num_mtp_layers", null=0)
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    rope = rotary(positions=4096)
-    n_groups = setting("n_group", default=8)
-    n_active_groups = setting("topk_group", default=4)
-    kinds = dense_first
+    rope = sizes.rotary(positions=4096)
+    n_groups = sizes.setting("n_group", default=8)
+    n_active_groups = sizes.setting("topk_group", default=4)
+    kinds = parts.dense_first
 
     def check(c) -> None:
-        check_rotated_in_pairs(c, "d_rope")
+        sizes.check_rotated_in_pairs(c, "d_rope")
 
     def mtp(c, tokens: Data) -> Data:
-        return next_token_layers(c, tokens, lambda x: c.layer(x, "moe"))
+        return parts.next_token_layers(c, tokens, lambda x: c.layer(x, "moe"))
 
-    def legacy_buffers(c) -> Buffers:
+    def legacy_buffers(c) -> sizes.Buffers:
         """Rotary frequencies in Moonshot AI's files.
 
         They have the size of a Llama's with the same d_model and n_heads (Moonlight 27 × 64, Kimi K2 61 × 56).
@@ -82,9 +68,11 @@ class KimiK2(DeepseekV3):
     model_types = ("kimi_k2",)
     gguf = "deepseek2"
     conditions = (
-        grouped_routing(8, 4), one_of("topk_method", ("noaux_tc",), "noaux_tc"), experts_in_every_layer,
-        latent_heads_stay_whole(None),
-        padding_in_table(None),
-    )  # fmt: skip
+        sizes.grouped_routing(8, 4),
+        sizes.one_of("topk_method", ("noaux_tc",), "noaux_tc"),
+        sizes.experts_in_every_layer,
+        sizes.latent_heads_stay_whole(None),
+        sizes.padding_in_table(None),
+    )
 
-    n_routed_experts: Positive = hf()  # its own config class has no aliases
+    n_routed_experts: sizes.Positive = sizes.hf()  # its own config class has no aliases

@@ -6,23 +6,8 @@ Layers compress it over blocks of tokens; the first layers choose experts by tok
 from collections.abc import Mapping
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value, make_choice_error
-from paramcount.flow import Data, Lookup, Size, Unknown, Weight, experts, layers, linear, linear_by_head, lookup, route
-from paramcount.flow.operations.attention import attend, choose_blocks
-from paramcount.flow.operations.elementwise import plain_norm, rms_norm
-from paramcount.flow.operations.positions import Pairing, Rope, rope
-from paramcount.flow.operations.shapes import Reshape, join, split, to_every_stream, weigh_blocks
-from paramcount.parts.decoders import head
-from paramcount.parts.feed_forward import gated_mlp, routing_bias
-from paramcount.parts.hyper_connections import collapse_streams, connect_all
-from paramcount.sizes import ConfigJson, Derivation, FieldValues, Sizes, derived, hf, per_layer, setting
-from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.layer_types import check_no_types
-from paramcount.sizes.rotary_settings import mark_odd, read_layer_block
-from paramcount.sizes.rotary_sizes import in_pairs
-from paramcount.sizes.rules import check_at_most, check_layer_types
-from paramcount.sizes.setting_kinds import NATURAL
-from paramcount.sizes.types import Flag, Indices, Natural, Positive, Words
 
 KINDS = ("sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention")
 RATIOS = {0: KINDS[0], 4: KINDS[1], 128: KINDS[2]}
@@ -31,7 +16,7 @@ FEED_FORWARD = ("hc_ffn_fn", "hc_ffn_base", "hc_ffn_scale")
 HEAD = ("model.hc_head.hc_fn", "model.hc_head.hc_base", "model.hc_head.hc_scale")
 
 
-def layer_words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def layer_words(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """Layer types from their names, or from compression ratios, or by default.
 
     The default: two heavily compressed layers, then heavily and sparsely compressed layers in turn.
@@ -40,16 +25,18 @@ def layer_words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     if words is None and ratios is not None:
         words = [RATIOS[ratio] for ratio in ratios]
     if words is None:
-        words = [KINDS[1] if i >= 2 and i % 2 else KINDS[2] for i in per_layer(c)]
+        words = [KINDS[1] if i >= 2 and i % 2 else KINDS[2] for i in sizes.per_layer(c)]
     return tuple(words[:n])
 
 
-def hashed(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def hashed(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """The layers that choose experts by token id: by words, or the first few."""
     words, known, n = js.get("mlp_layer_types"), ("hash_moe", "moe"), c["n_layers"]
     if words is None:
         return tuple(
-            range(min(n, check_no_types(js, "num_hash_layers", 3) if js.get("num_hash_layers") is not None else 3))
+            range(
+                min(n, sizes.check_no_types(js, "num_hash_layers", 3) if js.get("num_hash_layers") is not None else 3)
+            )
         )
     if len(words) < n:
         raise ParamcountError(
@@ -60,13 +47,13 @@ def hashed(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     for i, word in enumerate(words[:n]):
         if word not in known:
             raise make_choice_error(word, known, where=f"mlp_layer_types.{i}")
-    return tuple(i for i in per_layer(c) if words[i] == "hash_moe")
+    return tuple(i for i in sizes.per_layer(c) if words[i] == "hash_moe")
 
 
-def block_size(word: str, key: str, absent: int) -> Derivation:
+def block_size(word: str, key: str, absent: int) -> sizes.Derivation:
     """How many tokens become one."""
 
-    def found(js: ConfigJson, c: FieldValues) -> int:
+    def found(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
         rates = js.get("compress_rates")
         n = (
             js.get(key)
@@ -84,7 +71,7 @@ def block_size(word: str, key: str, absent: int) -> Derivation:
     return found
 
 
-def find_share(js: ConfigJson, d_head: int, label: str) -> Any:
+def find_share(js: sizes.ConfigJson, d_head: int, label: str) -> Any:
     """The part of a head that rotates. `label`: of the angles, those of layers with or without compression."""
     share, width, rope = (
         js.get("partial_rotary_factor"),
@@ -98,21 +85,21 @@ def find_share(js: ConfigJson, d_head: int, label: str) -> Any:
     return share
 
 
-def turned(label: str) -> Derivation:
+def turned(label: str) -> sizes.Derivation:
     """How much of a head is rotated, in pairs. `label`: as in `find_share`."""
-    return lambda js, c: in_pairs(c["d_head"], find_share(js, c["d_head"], label))
+    return lambda js, c: sizes.in_pairs(c["d_head"], find_share(js, c["d_head"], label))
 
 
-def read_rope(config: Mapping[str, Any], c: Any) -> Rope:
+def read_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     """The rotary positions of layers without compression."""
     given = config.get("rope_scaling") or config.get("rope_parameters") or {}
     main = given.get("main", {})
     base = main.get("rope_theta", config.get("rope_theta", 10_000.0))
-    turned = read_layer_block({**main, "rope_theta": base}, None, config, 1048576)
-    return mark_odd(turned, c.d_head, find_share(config, c.d_head, "main"))
+    turned = sizes.read_layer_block({**main, "rope_theta": base}, None, config, 1048576)
+    return sizes.mark_odd(turned, c.d_head, find_share(config, c.d_head, "main"))
 
 
-def read_far_rope(config: Mapping[str, Any], c: Any) -> Rope:
+def read_far_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     """The rotary positions of layers that compress, whose YaRN does not scale cos and sin unless that is stated."""
     given = config.get("rope_scaling") or config.get("rope_parameters") or {}
     theta = config.get("compress_rope_theta", 160_000.0)
@@ -121,11 +108,11 @@ def read_far_rope(config: Mapping[str, Any], c: Any) -> Rope:
         theta = own.get("rope_theta", theta)
     else:
         own = {"attention_factor": 1.0, **given}
-    turned = read_layer_block({**own, "rope_theta": theta}, None, config, 1048576)
-    return mark_odd(turned, c.d_head, find_share(config, c.d_head, "compress"))
+    turned = sizes.read_layer_block({**own, "rope_theta": theta}, None, config, 1048576)
+    return sizes.mark_odd(turned, c.d_head, find_share(config, c.d_head, "compress"))
 
 
-class DeepseekV4(Sizes):
+class DeepseekV4(sizes.Sizes):
     """Source: arXiv:2606.19348, section 2. Layers with a window alone rotate `d_rope` of a head, the others
     `d_far_rope`.
     """
@@ -176,70 +163,70 @@ class DeepseekV4(Sizes):
         *(*ATTENTION, *FEED_FORWARD, "attn_sink", "ape", "gate.bias", "q_norm", "attn_norm", "ffn_norm"),  # as saved
     )
     own_layer_types = True
-    conditions = (padding_in_table(None), not_null("n_routed_experts", "moe_intermediate_size"))
+    conditions = (sizes.padding_in_table(None), sizes.not_null("n_routed_experts", "moe_intermediate_size"))
 
-    vocab_size: Positive = hf()
-    d_model: Positive = hf()
-    n_layers: Natural = hf()
-    n_streams: Positive = hf("hc_mult")
-    n_heads: Positive = hf()
-    d_head: Positive = hf()
-    d_rope: Positive = derived(turned("main"))
-    d_far_rope: Positive = derived(turned("compress"))
-    d_q_lora: Positive = hf()
-    n_o_groups: Positive = hf("o_groups")
-    d_o_lora: Positive = hf("o_lora_rank")
-    d_o_group: Positive = derived(lambda js, c: c["n_heads"] * c["d_head"] // c["n_o_groups"])
-    layer_types: Words = derived(layer_words)
-    window: Positive = hf()
-    sparse_block: Positive = derived(block_size(KINDS[1], "compress_rate_csa", 4))
-    heavy_block: Positive = derived(block_size(KINDS[2], "compress_rate_hca", 128))
-    n_index_heads: Positive = hf("index_n_heads")
-    d_index: Positive = hf("index_head_dim")
-    n_chosen: Positive = hf("index_topk")
-    hash_layers: Indices = derived(hashed)
-    d_expert: Natural = hf("intermediate_size", "moe_intermediate_size")
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts")
-    n_active_experts: Natural = hf()
-    mlp_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    vocab_size: sizes.Positive = sizes.hf()
+    d_model: sizes.Positive = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf()
+    n_streams: sizes.Positive = sizes.hf("hc_mult")
+    n_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.hf()
+    d_rope: sizes.Positive = sizes.derived(turned("main"))
+    d_far_rope: sizes.Positive = sizes.derived(turned("compress"))
+    d_q_lora: sizes.Positive = sizes.hf()
+    n_o_groups: sizes.Positive = sizes.hf("o_groups")
+    d_o_lora: sizes.Positive = sizes.hf("o_lora_rank")
+    d_o_group: sizes.Positive = sizes.derived(lambda js, c: c["n_heads"] * c["d_head"] // c["n_o_groups"])
+    layer_types: sizes.Words = sizes.derived(layer_words)
+    window: sizes.Positive = sizes.hf()
+    sparse_block: sizes.Positive = sizes.derived(block_size(KINDS[1], "compress_rate_csa", 4))
+    heavy_block: sizes.Positive = sizes.derived(block_size(KINDS[2], "compress_rate_hca", 128))
+    n_index_heads: sizes.Positive = sizes.hf("index_n_heads")
+    d_index: sizes.Positive = sizes.hf("index_head_dim")
+    n_chosen: sizes.Positive = sizes.hf("index_topk")
+    hash_layers: sizes.Indices = sizes.derived(hashed)
+    d_expert: sizes.Natural = sizes.hf("intermediate_size", "moe_intermediate_size")
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts")
+    n_active_experts: sizes.Natural = sizes.hf()
+    mlp_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-6)
-    streams_eps = setting("hc_eps", default=1e-6)
-    activation = setting("hidden_act", default="silu")
-    rope = setting(default=read_rope)
-    far_rope = setting(default=read_far_rope)
-    limit = setting("swiglu_limit", default=10.0)
-    scoring = setting("scoring_func", default="sqrtsoftplus")
-    routed_scale = setting("routed_scaling_factor", default=1.5)
-    sinkhorn_iterations = setting("hc_sinkhorn_iters", default=20, kind=NATURAL)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
+    streams_eps = sizes.setting("hc_eps", default=1e-6)
+    activation = sizes.setting("hidden_act", default="silu")
+    rope = sizes.setting(default=read_rope)
+    far_rope = sizes.setting(default=read_far_rope)
+    limit = sizes.setting("swiglu_limit", default=10.0)
+    scoring = sizes.setting("scoring_func", default="sqrtsoftplus")
+    routed_scale = sizes.setting("routed_scaling_factor", default=1.5)
+    sinkhorn_iterations = sizes.setting("hc_sinkhorn_iters", default=20, kind=sizes.NATURAL)
 
     def forward(c, tokens: Data) -> Data:
-        x = lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model)
-        x = to_every_stream(x, c.n_streams)
+        x = ops.lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model)
+        x = ops.to_every_stream(x, c.n_streams)
         hashing = set(c.hash_layers)
         kinds = [((word, "hash" if i in hashing else "moe"), 1) for i, word in enumerate(c.layer_types)]
-        x = layers(
+        x = ops.layers(
             x, "model.layers.{layer}.", kinds, lambda kind, x, tokens: layer(c, kind, x, tokens), reads=(tokens,)
         )
-        x = collapse_streams(c, x, HEAD)
-        return head(c, c.norm(x, "model.norm"), "model.embed_tokens.weight", "head")
+        x = parts.collapse_streams(c, x, HEAD)
+        return parts.head(c, c.norm(x, "model.norm"), "model.embed_tokens.weight", "head")
 
     def norm(c, x: Data, name: str) -> Data:
-        return rms_norm(x, name, c.norm_eps)
+        return ops.rms_norm(x, name, c.norm_eps)
 
     def unused_fields(c) -> tuple[str, ...]:
         """A layer that chooses by token id looks up as many experts as it is told, some of them perhaps twice."""
         return ("n_active_experts",) if len(c.hash_layers) == c.n_layers else ()
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", KINDS)
-        check_at_most(c, "d_rope", "d_head")
-        check_at_most(c, "d_far_rope", "d_head")
+        sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)
+        sizes.check_at_most(c, "d_rope", "d_head")
+        sizes.check_at_most(c, "d_far_rope", "d_head")
         if KINDS[1] in c.layer_types:
-            check_at_most(c, "d_far_rope", "d_index")
+            sizes.check_at_most(c, "d_far_rope", "d_index")
         if c.n_heads * c.d_head % c.n_o_groups:
-            found, sizes = (
+            found, widths = (
                 f"= {c.n_o_groups} does not divide "
                 + FieldName("n_heads")
                 + " × "
@@ -248,15 +235,15 @@ class DeepseekV4(Sizes):
                 (c.n_o_groups, c.n_heads, c.d_head),
             )
             raise ParamcountError(
-                found, where=FieldName("n_o_groups"), expected=f"a divisor of {c.n_heads * c.d_head}", sizes=sizes
+                found, where=FieldName("n_o_groups"), expected=f"a divisor of {c.n_heads * c.d_head}", sizes=widths
             )
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data, tokens: Data) -> Data:
     word, choice = kind
-    x = connect_all(c, x, ATTENTION, lambda h: attention(c, c.norm(h, "attn_norm"), "attn.", word))
+    x = parts.connect_all(c, x, ATTENTION, lambda h: attention(c, c.norm(h, "attn_norm"), "attn.", word))
     chosen_by = tokens if choice == "hash" else None
-    return connect_all(c, x, FEED_FORWARD, lambda h: moe(c, c.norm(h, "ffn_norm"), "ffn.", chosen_by))
+    return parts.connect_all(c, x, FEED_FORWARD, lambda h: moe(c, c.norm(h, "ffn_norm"), "ffn.", chosen_by))
 
 
 def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
@@ -265,10 +252,10 @@ def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
     Queries attend to the tokens in the window and to compressed blocks of the tokens before it.
     """
     d_rope, turned = (c.d_rope, c.rope) if word == KINDS[0] else (c.d_far_rope, c.far_rope)
-    latent = c.norm(linear(x, prefix + "wq_a", "qkv.q_down", c.d_q_lora), prefix + "q_norm")
-    q = plain_norm(linear(latent, prefix + "wq_b", "qkv.q_up", (c.n_heads, c.d_head)), "rms", c.norm_eps)
+    latent = c.norm(ops.linear(x, prefix + "wq_a", "qkv.q_down", c.d_q_lora), prefix + "q_norm")
+    q = ops.plain_norm(ops.linear(latent, prefix + "wq_b", "qkv.q_up", (c.n_heads, c.d_head)), "rms", c.norm_eps)
     q = rope_end(q, d_rope, turned)
-    kv = rope_end(c.norm(linear(x, prefix + "wkv", "qkv.kv", (1, c.d_head)), prefix + "norm"), d_rope, turned)
+    kv = rope_end(c.norm(ops.linear(x, prefix + "wkv", "qkv.kv", (1, c.d_head)), prefix + "norm"), d_rope, turned)
     cached, blocks, chosen = [kv], None, None
     if word != KINDS[0]:
         sparse = word == KINDS[1]
@@ -279,55 +266,65 @@ def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
             chosen, keys = index_blocks(c, x, latent, prefix + "indexer.")
             cached.append(keys)
         blocks = (block, size)
-    sinks = Weight(prefix + "attn_sink", "other", (c.n_heads,))
-    a = attend(q, kv, kv, window=c.window, cached=tuple(cached), sinks=sinks, blocks=blocks, chosen=chosen)
+    sinks = ops.Weight(prefix + "attn_sink", "other", (c.n_heads,))
+    a = ops.attend(q, kv, kv, window=c.window, cached=tuple(cached), sinks=sinks, blocks=blocks, chosen=chosen)
     return grouped_output(c, rope_end(a, d_rope, turned, "reversed interleaved"), prefix)
 
 
-def rope_end(x: Data, d_rope: Size, turned: Rope | Unknown, pairing: Pairing = "interleaved", stride: Size = 1) -> Data:
+def rope_end(
+    x: Data,
+    d_rope: ops.Size,
+    turned: ops.Rope | ops.Unknown,
+    pairing: ops.Pairing = "interleaved",
+    stride: ops.Size = 1,
+) -> Data:
     """Rotary positions on the last d_rope of every head, forth, or back on what comes out of the values."""
-    kept, last = split(x, x.shape[-1] - d_rope, d_rope)
-    return join(kept, rope(last, turned, pairing, stride))
+    kept, last = ops.split(x, x.shape[-1] - d_rope, d_rope)
+    return ops.join(kept, ops.rope(last, turned, pairing, stride))
 
 
-def compress(c: Any, x: Data, prefix: str, component: str, width: Size, size: Size, *, overlapping: bool) -> Data:
+def compress(
+    c: Any, x: Data, prefix: str, component: str, width: ops.Size, size: ops.Size, *, overlapping: bool
+) -> Data:
     """A block of tokens to one vector: a weighted sum, channel by channel.
 
     `overlapping`: each token counts in two blocks, with a vector for either.
     """
     d = 2 * width if overlapping else width
-    values, scores = linear(x, prefix + "wkv", component, d), linear(x, prefix + "wgate", component, d)
-    by_position = Weight(prefix + "ape", component, (size, d))
-    blocks = weigh_blocks(values, scores, by_position, width, size, overlapping=overlapping)
+    values, scores = ops.linear(x, prefix + "wkv", component, d), ops.linear(x, prefix + "wgate", component, d)
+    by_position = ops.Weight(prefix + "ape", component, (size, d))
+    blocks = ops.weigh_blocks(values, scores, by_position, width, size, overlapping=overlapping)
     return rope_end(c.norm(blocks, prefix + "norm"), c.d_far_rope, c.far_rope, stride=size)
 
 
 def index_blocks(c: Any, x: Data, latent: Data, prefix: str) -> tuple[Data, Data]:
     """The indexer of sparse attention over blocks, with keys of its own, compressed in the same way."""
     keys = compress(c, x, prefix + "compressor.", "other", c.d_index, c.sparse_block, overlapping=True)
-    q = rope_end(linear(latent, prefix + "wq_b", "other", (c.n_index_heads, c.d_index)), c.d_far_rope, c.far_rope)
-    of_heads = linear(x, prefix + "weights_proj", "other", c.n_index_heads)
-    return choose_blocks(q, keys, of_heads, c.n_chosen, c.sparse_block), keys
+    q = rope_end(ops.linear(latent, prefix + "wq_b", "other", (c.n_index_heads, c.d_index)), c.d_far_rope, c.far_rope)
+    of_heads = ops.linear(x, prefix + "weights_proj", "other", c.n_index_heads)
+    return ops.choose_blocks(q, keys, of_heads, c.n_chosen, c.sparse_block), keys
 
 
 def grouped_output(c: Any, a: Data, prefix: str) -> Data:
     """The heads in groups, each through a matrix of its own, then all together."""
-    groups = Data(Reshape("groups"), (a,), (a.shape[0], c.n_o_groups, c.d_o_group))
-    held = Weight(prefix + "wo_a.weight", "output_projection", (c.n_o_groups * c.d_o_lora, c.d_o_group))
-    return linear(linear_by_head(groups, c.d_o_lora, held, of="group"), prefix + "wo_b", "output_projection", c.d_model)
+    groups = Data(ops.Reshape("groups"), (a,), (a.shape[0], c.n_o_groups, c.d_o_group))
+    held = ops.Weight(prefix + "wo_a.weight", "output_projection", (c.n_o_groups * c.d_o_lora, c.d_o_group))
+    return ops.linear(
+        ops.linear_by_head(groups, c.d_o_lora, held, of="group"), prefix + "wo_b", "output_projection", c.d_model
+    )
 
 
 def moe(c: Any, x: Data, prefix: str, tokens: Data | None) -> Data:
     """Experts beside one shared one. `tokens`: where a table of token ids, which is not learned, chooses them."""
-    scores = linear(x, prefix + "gate", "router", c.n_routed_experts)
+    scores = ops.linear(x, prefix + "gate", "router", c.n_routed_experts)
     rules = {"normalise": True, "factor": c.routed_scale, "least_sum": 1e-20}
     if tokens is None:
-        chosen, bias = None, routing_bias(c, prefix + "gate.bias")
+        chosen, bias = None, parts.routing_bias(c, prefix + "gate.bias")
     else:
-        table = Weight(prefix + "gate.tid2eid", "router", (c.vocab_size, c.n_active_experts), role="buffer")
-        chosen, bias = Data(Lookup(), (tokens,), ("tokens", c.n_active_experts), (table,)), None
-    weights = route(scores, c.n_active_experts, c.scoring, bias=bias, chosen=chosen, **rules)
-    routed = experts(
+        table = ops.Weight(prefix + "gate.tid2eid", "router", (c.vocab_size, c.n_active_experts), role="buffer")
+        chosen, bias = Data(ops.Lookup(), (tokens,), ("tokens", c.n_active_experts), (table,)), None
+    weights = ops.route(scores, c.n_active_experts, c.scoring, bias=bias, chosen=chosen, **rules)
+    routed = ops.experts(
         x,
         weights,
         prefix + "experts.{expert}.",
@@ -340,4 +337,6 @@ def moe(c: Any, x: Data, prefix: str, tokens: Data | None) -> Data:
 
 def mlp(c: Any, x: Data, prefix: str, component: str, *, bias: bool = False) -> Data:
     names = ("w1", "w3", "w2")
-    return gated_mlp(x, prefix, component, c.d_expert, bias=bias, activation=c.activation, names=names, limit=c.limit)
+    return parts.gated_mlp(
+        x, prefix, component, c.d_expert, bias=bias, activation=c.activation, names=names, limit=c.limit
+    )

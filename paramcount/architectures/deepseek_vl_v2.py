@@ -6,40 +6,27 @@ They use MLA, or plain attention heads in the smallest model.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Unknown, activate, attend, block, elementwise, fused, given, layers, linear, norm, route
-from paramcount.flow.graph import Data, Unreachable
-from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.composite import with_language
-from paramcount.parts.decoder import Decoder
-from paramcount.parts.decoders import dense_first, pre_norm
-from paramcount.parts.feed_forward import mixture, plain_mlp, routing_bias, shared_experts
-from paramcount.parts.mla import latent_attention
-from paramcount.parts.vision import cut_into_patches
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, derived, hf, rotary, setting
-from paramcount.sizes.conditions import experts_in_every_layer, grouped_routing, one_of
-from paramcount.sizes.derivations import d_model_per_head, equal_to, times_mlp_ratio, unvisited
-from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import scale_with_yarn
 
 RELEASED = {"projector_type": "downsample_mlp_gelu", "depth": 2, "mlp_ratio": 1, "token_pooling": False}
 METHODS = ("gready", "greedy", "group_limited_greedy", "noaux_tc")  # the first is the default, spelled so
 LATENT = ("d_q_lora", "d_kv_lora", "d_nope", "d_rope", "d_v")
 
 
-def n_dense(js: ConfigJson, c: FieldValues) -> Any:
+def n_dense(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
     """All layers of a model without routed experts."""
     return (
         c["n_layers"] if js.get("n_routed_experts") is None else min(js.get("first_k_dense_replace", 0), c["n_layers"])
     )
 
 
-def groups_fit(js: ConfigJson, c: FieldValues) -> None:
+def groups_fit(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if js.get("topk_method") in METHODS[2:] and c["n_dense_layers"] < c["n_layers"]:
-        grouped_routing(None, None)(js, c)
+        sizes.grouped_routing(None, None)(js, c)
 
 
-def as_released(js: ConfigJson, c: FieldValues) -> None:
+def as_released(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The published code knows other projectors and separators too, which no release has."""
     projector = js.get("projector_config")
     for key, value in RELEASED.items():
@@ -55,7 +42,7 @@ def as_released(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError(found, where="tile_tag", expected="2D")
 
 
-def is_normalised(js: ConfigJson, c: Any) -> bool:
+def is_normalised(js: sizes.ConfigJson, c: Any) -> bool:
     return c.n_active_experts > 1 and bool(js.get("norm_topk_prob", False))
 
 
@@ -64,68 +51,68 @@ def in_groups(key: str) -> Callable[[Mapping[str, Any], Any], Any]:
     return lambda js, c: js[key] if js.get("topk_method") in METHODS[2:] else 1
 
 
-class VL2Language(Decoder):
+class VL2Language(parts.Decoder):
     """The sizes of the language model."""
 
     section = "language_config"
-    conditions = (experts_in_every_layer, one_of("topk_method", METHODS, METHODS[0]), groups_fit)
+    conditions = (sizes.experts_in_every_layer, sizes.one_of("topk_method", METHODS, METHODS[0]), groups_fit)
     defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 30}
 
-    n_heads: Positive = hf(absent=32)
-    latent: Flag = hf("use_mla", absent=True)
-    n_kv_heads: Positive = hf(absent=32, null=equal_to("n_heads"))
-    d_head: Positive = derived(d_model_per_head)
-    d_q_lora: Positive | None = hf(absent=1536)
-    d_kv_lora: Positive | None = hf(absent=512)
-    d_nope: Natural = hf(absent=128)
-    d_rope: Natural = hf(absent=64)
-    d_v: Natural = hf(absent=128)
-    d_ff: Natural = hf(absent=11008)
-    n_dense_layers: Natural = derived(n_dense)
-    d_expert: Natural = hf(absent=1407)
-    n_routed_experts: Positive | None = hf(absent=None)
-    n_active_experts: Natural = hf(absent=unvisited, null=unvisited)
-    n_shared_experts: Positive | None = hf(absent=None)
-    router_bias: Flag = derived(lambda js, c: js.get("topk_method") == "noaux_tc")
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    n_heads: sizes.Positive = sizes.hf(absent=32)
+    latent: sizes.Flag = sizes.hf("use_mla", absent=True)
+    n_kv_heads: sizes.Positive = sizes.hf(absent=32, null=sizes.equal_to("n_heads"))
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_q_lora: sizes.Positive | None = sizes.hf(absent=1536)
+    d_kv_lora: sizes.Positive | None = sizes.hf(absent=512)
+    d_nope: sizes.Natural = sizes.hf(absent=128)
+    d_rope: sizes.Natural = sizes.hf(absent=64)
+    d_v: sizes.Natural = sizes.hf(absent=128)
+    d_ff: sizes.Natural = sizes.hf(absent=11008)
+    n_dense_layers: sizes.Natural = sizes.derived(n_dense)
+    d_expert: sizes.Natural = sizes.hf(absent=1407)
+    n_routed_experts: sizes.Positive | None = sizes.hf(absent=None)
+    n_active_experts: sizes.Natural = sizes.hf(absent=sizes.unvisited, null=sizes.unvisited)
+    n_shared_experts: sizes.Positive | None = sizes.hf(absent=None)
+    router_bias: sizes.Flag = sizes.derived(lambda js, c: js.get("topk_method") == "noaux_tc")
+    attention_bias: sizes.Flag = sizes.hf(absent=False)
+    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
-    rope = rotary(positions=2048)
-    attention_scale = setting(default=scale_with_yarn)
-    scoring = setting("scoring_func", default="softmax")
-    norm_topk_prob = setting(default=is_normalised)
-    routed_scale = setting("routed_scaling_factor", default=1.0)
-    n_groups = setting(default=in_groups("n_group"))
-    n_active_groups = setting(default=in_groups("topk_group"))
-    kinds = dense_first
+    rope = sizes.rotary(positions=2048)
+    attention_scale = sizes.setting(default=sizes.scale_with_yarn)
+    scoring = sizes.setting("scoring_func", default="softmax")
+    norm_topk_prob = sizes.setting(default=is_normalised)
+    routed_scale = sizes.setting("routed_scaling_factor", default=1.0)
+    n_groups = sizes.setting(default=in_groups("n_group"))
+    n_active_groups = sizes.setting(default=in_groups("topk_group"))
+    kinds = parts.dense_first
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")
         if c.latent:
-            x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
+            x = x + parts.latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
         else:
             x = x + c.self_attention(h, bias=c.attention_bias)
         h = c.norm(x, "post_attention_layernorm")
         if kind == "dense":
             return x + c.gated_mlp(h)
-        routed = mixture(c, h, "mlp.", choose=c.choose)
-        return x + (routed if c.n_shared_experts is None else routed + shared_experts(c, h, "mlp."))
+        routed = parts.mixture(c, h, "mlp.", choose=c.choose)
+        return x + (routed if c.n_shared_experts is None else routed + parts.shared_experts(c, h, "mlp."))
 
     def choose(c, logits: Data) -> Data:
         """Source: MoEGate of modeling_deepseek.py."""
         rules = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-20, "excluded": 0.0}
         groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups}
         if not c.router_bias:
-            return route(logits, c.n_active_experts, c.scoring, **rules, **groups)
-        bias = routing_bias(c, "mlp.gate.e_score_correction_bias", role="parameter")
-        return route(logits, c.n_active_experts, c.scoring, bias=bias, group_score="top 2", **rules, **groups)
+            return ops.route(logits, c.n_active_experts, c.scoring, **rules, **groups)
+        bias = parts.routing_bias(c, "mlp.gate.e_score_correction_bias", role="parameter")
+        return ops.route(logits, c.n_active_experts, c.scoring, bias=bias, group_score="top 2", **rules, **groups)
 
     def unused_fields(c) -> tuple[str, ...]:
         return ("n_kv_heads", "d_head") if c.latent else LATENT
 
     def check(c) -> None:
         if not c.latent:
-            check_heads_fill(c)
+            sizes.check_heads_fill(c)
         elif c.d_kv_lora is None or not c.d_nope or not c.d_rope or not c.d_v:
             raise ParamcountError(
                 "= true, but the sizes of MLA are missing",
@@ -134,23 +121,23 @@ class VL2Language(Decoder):
             )
 
 
-class VL2Vision(Sizes):
+class VL2Vision(sizes.Sizes):
     """The sizes of the vision encoder."""
 
     section = "vision_config"
 
-    d_model: Positive = hf("width", absent=1024)
-    n_layers: Natural = hf("layers", absent=24)
-    n_heads: Positive = hf("heads", absent=16)
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = derived(times_mlp_ratio(4))
-    patch_size: Positive = hf("patch_size", absent=16)
-    n_patches: Natural = derived(lambda js, c: (js.get("image_size", 384) // c["patch_size"]) ** 2)
+    d_model: sizes.Positive = sizes.hf("width", absent=1024)
+    n_layers: sizes.Natural = sizes.hf("layers", absent=24)
+    n_heads: sizes.Positive = sizes.hf("heads", absent=16)
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.derived(sizes.times_mlp_ratio(4))
+    patch_size: sizes.Positive = sizes.hf("patch_size", absent=16)
+    n_patches: sizes.Natural = sizes.derived(lambda js, c: (js.get("image_size", 384) // c["patch_size"]) ** 2)
 
-    check = check_heads_fill
+    check = sizes.check_heads_fill
 
 
-class DeepseekVL2(Sizes):
+class DeepseekVL2(sizes.Sizes):
     """Source: arXiv:2412.10302; modeling_deepseek_vl_v2.py, siglip_vit.py and modeling_deepseek.py of github
     deepseek-ai/DeepSeek-VL2@ef9f91e2b642. The attention pooling behind the vision encoder is allocated and never
     read.
@@ -162,35 +149,41 @@ class DeepseekVL2(Sizes):
 
     language: VL2Language
     vision: VL2Vision
-    downsample_ratio: Positive = derived(lambda js, c: (js.get("projector_config") or {}).get("downsample_ratio", 2))
+    downsample_ratio: sizes.Positive = sizes.derived(
+        lambda js, c: (js.get("projector_config") or {}).get("downsample_ratio", 2)
+    )
 
     def forward(c, tokens: Data) -> Data:
         vision = c.vision
-        pixels = given("pixels", "patches", 3, vision.patch_size, vision.patch_size)
-        image = block(pixels, "vision.", lambda x: vision_encoder(vision, x), part="vision")
-        image = block(image, "", lambda x: project(c, x), part="projector")
-        return with_language(c, tokens, image, head=True, token=Unknown("image_token"), prefix="language.")
+        pixels = ops.given("pixels", "patches", 3, vision.patch_size, vision.patch_size)
+        image = ops.block(pixels, "vision.", lambda x: vision_encoder(vision, x), part="vision")
+        image = ops.block(image, "", lambda x: project(c, x), part="projector")
+        return parts.with_language(c, tokens, image, head=True, token=ops.Unknown("image_token"), prefix="language.")
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        x = given("hidden states", "patches", c.vision.d_model)
-        pooling = block(x, "vision.attn_pool.", lambda x: pooled_patches(c.vision, x), part="vision")
-        return (Unreachable(pooling, "the projector reads the patches, not the pooled vector"),)
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
+        x = ops.given("hidden states", "patches", c.vision.d_model)
+        pooling = ops.block(x, "vision.attn_pool.", lambda x: pooled_patches(c.vision, x), part="vision")
+        return (ops.Unreachable(pooling, "the projector reads the patches, not the pooled vector"),)
 
 
 def vision_encoder(c: Any, x: Data) -> Data:
-    x = cut_into_patches(x, "patch_embed.proj", c.d_model, c.patch_size, bias=True)
-    x = elementwise(x, "positions", "pos_embed", "position", 1, c.n_patches, c.d_model)
-    x = layers(x, "blocks.{layer}.", [("layer", c.n_layers)], lambda kind, x: vision_layer(c, x))
-    return norm(x, "norm", bias=True)
+    x = parts.cut_into_patches(x, "patch_embed.proj", c.d_model, c.patch_size, bias=True)
+    x = ops.elementwise(x, "positions", "pos_embed", "position", 1, c.n_patches, c.d_model)
+    x = ops.layers(x, "blocks.{layer}.", [("layer", c.n_layers)], lambda kind, x: vision_layer(c, x))
+    return ops.norm(x, "norm", bias=True)
 
 
 def vision_layer(c: Any, x: Data) -> Data:
-    return pre_norm(
+    return parts.pre_norm(
         x,
-        lambda h: linear(
-            attend(*fused_qkv(c, h, "attn.qkv"), cached=()), "attn.proj", "output_projection", c.d_model, bias=True
+        lambda h: ops.linear(
+            ops.attend(*parts.fused_qkv(c, h, "attn.qkv"), cached=()),
+            "attn.proj",
+            "output_projection",
+            c.d_model,
+            bias=True,
         ),
-        lambda h: plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True),
+        lambda h: parts.plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True),
         ("norm1", "norm2"),
         bias=True,
     )
@@ -198,26 +191,26 @@ def vision_layer(c: Any, x: Data) -> Data:
 
 def pooled_patches(c: Any, x: Data) -> Data:
     """timm's AttentionPoolLatent: one learned vector looks at all patches."""
-    latent = elementwise(Data("first token", (x,), (1, c.d_model)), "query", "latent", "other", 1, 1, c.d_model)
-    q = linear(latent, "q", "qkv.q", (c.n_heads, c.d_head), bias=True)
-    k, v = fused(x, "kv", {"qkv.k": (c.n_heads, c.d_head), "qkv.v": (c.n_heads, c.d_head)}, bias=True)
-    h = linear(attend(q, k, v, cached=()), "proj", "output_projection", c.d_model, bias=True)
-    return h + plain_mlp(norm(h, "norm", bias=True), ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True)
+    latent = ops.elementwise(Data("first token", (x,), (1, c.d_model)), "query", "latent", "other", 1, 1, c.d_model)
+    q = ops.linear(latent, "q", "qkv.q", (c.n_heads, c.d_head), bias=True)
+    k, v = ops.fused(x, "kv", {"qkv.k": (c.n_heads, c.d_head), "qkv.v": (c.n_heads, c.d_head)}, bias=True)
+    h = ops.linear(ops.attend(q, k, v, cached=()), "proj", "output_projection", c.d_model, bias=True)
+    return h + parts.plain_mlp(ops.norm(h, "norm", bias=True), ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True)
 
 
 def project(c: Any, x: Data) -> Data:
     """Squares of patches through two matrices; learned vectors end rows and part views."""
     width = c.language.d_model
     x = Data("merge", (x,), ("image", c.downsample_ratio * c.downsample_ratio * c.vision.d_model))
-    x = linear(
-        activate(linear(x, "projector.layers.0", "projector", width, bias=True), "gelu"),
+    x = ops.linear(
+        ops.activate(ops.linear(x, "projector.layers.0", "projector", width, bias=True), "gelu"),
         "projector.layers.2",
         "projector",
         width,
         bias=True,
     )
-    return elementwise(
-        elementwise(x, "separator", "image_newline", "projector", width),
+    return ops.elementwise(
+        ops.elementwise(x, "separator", "image_newline", "projector", width),
         "separator",
         "view_seperator",
         "projector",

@@ -3,45 +3,31 @@
 Every head attends twice and subtracts the second result from the first, scaled by a learned factor per layer.
 """
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, attend, differential, linear, rope, to_pairs_of_heads
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    d_model_per_head,
-    equal_to,
-    hf,
-    setting,
-)
-from paramcount.sizes.conditions import padding_in_table
 
 
-def nothing_is_dropped(js: ConfigJson, c: FieldValues) -> None:
+def nothing_is_dropped(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if js.get("attention_dropout", 0.0) > 0:
         raise ParamcountError(f"= {describe_value(js['attention_dropout'])}", where="attention_dropout", expected="0")
 
 
-class DiffLlama(AttentionDecoder):
+class DiffLlama(parts.AttentionDecoder):
     """Source: arXiv:2410.05258, section 2.1; DiffLlamaDecoderLayer of the reference."""
 
     reference = "DiffLlamaForCausalLM"
     is_section_type = True
     task_heads = "GENERIC_MOVED"
     rotated = "d_head"
-    conditions = (nothing_is_dropped, padding_in_table(None))
+    conditions = (nothing_is_dropped, sizes.padding_in_table(None))
 
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_ff: Natural = hf()
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)
+    d_ff: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm"), "self_attn.")
@@ -51,13 +37,13 @@ class DiffLlama(AttentionDecoder):
         """Every head reads two value heads, one of each half. The second half of the heads is subtracted from the
         first.
         """
-        q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=c.attention_bias)
-        k = linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
-        v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
-        k = rope(k, c.rope)
-        a = attend(rope(q, c.rope), k, to_pairs_of_heads(v), cached=(k, v))
-        a = differential(a, prefix, c.d_head, c.norm_eps)
-        return linear(a, prefix + "o_proj", "output_projection", c.d_model, bias=c.attention_bias)
+        q = ops.linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=c.attention_bias)
+        k = ops.linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
+        v = ops.linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
+        k = ops.rope(k, c.rope)
+        a = ops.attend(ops.rope(q, c.rope), k, ops.to_pairs_of_heads(v), cached=(k, v))
+        a = ops.differential(a, prefix, c.d_head, c.norm_eps)
+        return ops.linear(a, prefix + "o_proj", "output_projection", c.d_model, bias=c.attention_bias)
 
     def check(c) -> None:
         if c.n_kv_heads % 2:

@@ -3,50 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value
-from paramcount.flow import (
-    Data,
-    Unknown,
-    Weight,
-    activate,
-    attend,
-    block,
-    experts,
-    fused,
-    given,
-    layer_norm,
-    layers,
-    linear,
-    merge_rows,
-    patch_places,
-    rms_norm,
-    route,
-)
-from paramcount.parts.attentions import partial_rope
-from paramcount.parts.composite import Multimodal
-from paramcount.parts.feed_forward import fused_gated_mlp, gated_mlp
-from paramcount.parts.qwen_audio import Qwen3Ears
-from paramcount.parts.qwen_vision import encoder_attention
-from paramcount.parts.vision import VisionEncoder, embed_patches
-from paramcount.sizes import (
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    hf,
-    per_layer,
-    setting,
-)
-from paramcount.sizes.rotary_settings import rotary
-from paramcount.sizes.rotary_sizes import rotary_width
-from paramcount.sizes.rules import check_equal, check_heads_fill, check_rotated_in_two_directions
-from paramcount.sizes.sections import Sections
-from paramcount.sizes.setting_fields import axial_rope
-from paramcount.sizes.single_layers import NOTHING, PER_LAYER, of_single_layers
 
 KINDS = ("dense", "sparse")
 PYRAMID = (*(-1 for _ in range(25)), *range(4, 65, 4), 64)
@@ -54,35 +12,35 @@ OF_EXPERTS = {"num_local_experts": "", "num_experts_per_tok": ""}
 RENAMED = ("fc1", "fc3", "fc2")  # gate, up and down
 
 
-def read_pyramid(js: ConfigJson, n_layers: int) -> Sequence[int] | None:
+def read_pyramid(js: sizes.ConfigJson, n_layers: int) -> Sequence[int] | None:
     """The number of experts of each layer, -1 if it has none; None if mlp_layer_types says which layers have some."""
     found = js.get("pyramid_num_routed")
     if found is None:
         return PYRAMID if js.get("mlp_layer_types") is None else None
     numbers: list[int] = found
-    if PER_LAYER not in js and any(n > 0 for n in numbers[n_layers:]):
+    if sizes.PER_LAYER not in js and any(n > 0 for n in numbers[n_layers:]):
         problem = f"has {count_noun(len(numbers), 'entry')} for {count_noun(n_layers, 'layer')}"
         raise ParamcountError(problem, where="vision_config.pyramid_num_routed", expected="one entry per layer")
     return numbers
 
 
-def mlp_words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def mlp_words(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     n = c["n_layers"]
     pyramid = read_pyramid(js, n)
     found = js["mlp_layer_types"] if pyramid is None else ["sparse" if n > 0 else "dense" for n in pyramid]
-    return tuple(KINDS[found[i] == "sparse"] for i in per_layer(c))
+    return tuple(KINDS[found[i] == "sparse"] for i in sizes.per_layer(c))
 
 
-def list_experts(js: ConfigJson, c: FieldValues) -> tuple[tuple[int, int], ...]:
+def list_experts(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[tuple[int, int], ...]:
     """All experts and the active ones of each layer, none of a dense one."""
     n_active = js.get("num_experts_per_tok")
     n_active = js.get("capacity_factor", 2) if n_active is None else n_active
-    pyramid, single = read_pyramid(js, c["n_layers"]), of_single_layers(js, c["n_layers"])
+    pyramid, single = read_pyramid(js, c["n_layers"]), sizes.of_single_layers(js, c["n_layers"])
     found = []
     for i, word in enumerate(c["layer_types"]):
-        own = single.get(i, NOTHING).sizes
+        own = single.get(i, sizes.NOTHING).sizes
         n, k = own.get("num_local_experts", js.get("num_local_experts", 64)), own.get("num_experts_per_tok", n_active)
-        if pyramid is not None and PER_LAYER not in js:
+        if pyramid is not None and sizes.PER_LAYER not in js:
             n, k = pyramid[i], min(n_active, pyramid[i])
         if word == "sparse" and not all(type(number) is int and number > 0 for number in (n, k)):
             problem = f"{describe_value(k)} of {describe_value(n)} experts"
@@ -91,7 +49,7 @@ def list_experts(js: ConfigJson, c: FieldValues) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def fits_adapter(js: ConfigJson, c: FieldValues) -> None:
+def fits_adapter(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Sizes that the projector is said to have are those of the encoder."""
     for key, absent, expected in (("adapter_in_dim", 1536, c["d_model"]), ("adapter_merge_size", 2, c["merge_size"])):
         if (found := js.get(key, absent)) != expected:
@@ -100,7 +58,7 @@ def fits_adapter(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError("= true, but some layers have experts", where="vision_config.mlp_bias", expected="false")
 
 
-class Dots3NoteVision(VisionEncoder):
+class Dots3NoteVision(parts.VisionEncoder):
     """`experts_by_layer`, `active_by_layer`: of each layer, 0 of a dense one."""
 
     config_class = "Dots3NoteVisionConfig"
@@ -108,32 +66,32 @@ class Dots3NoteVision(VisionEncoder):
     conditions = (fits_adapter,)
     layered = dict.fromkeys(KINDS, OF_EXPERTS)
 
-    d_model: Positive = hf("embed_dim", "hidden_size")
-    n_layers: Natural = hf()
-    n_heads: Positive = hf("num_heads", "num_attention_heads")
-    d_ff: Natural = hf()
-    n_channels: Positive = hf("num_channels")
-    patch_size: Positive = hf("patch_size")
-    merge_size: Positive = hf("spatial_merge_size")
-    d_out: Positive = hf("adapter_out_dim")
-    layer_types: Words = derived(mlp_words)
-    experts_by_layer: Indices = derived(lambda js, c: tuple(n for n, _ in list_experts(js, c)))
-    active_by_layer: Indices = derived(lambda js, c: tuple(n for _, n in list_experts(js, c)))
-    d_expert: Natural = hf()
-    attention_bias: Flag = hf("use_bias", "attention_bias")
-    mlp_bias: Flag = hf()
+    d_model: sizes.Positive = sizes.hf("embed_dim", "hidden_size")
+    n_layers: sizes.Natural = sizes.hf()
+    n_heads: sizes.Positive = sizes.hf("num_heads", "num_attention_heads")
+    d_ff: sizes.Natural = sizes.hf()
+    n_channels: sizes.Positive = sizes.hf("num_channels")
+    patch_size: sizes.Positive = sizes.hf("patch_size")
+    merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
+    d_out: sizes.Positive = sizes.hf("adapter_out_dim")
+    layer_types: sizes.Words = sizes.derived(mlp_words)
+    experts_by_layer: sizes.Indices = sizes.derived(lambda js, c: tuple(n for n, _ in list_experts(js, c)))
+    active_by_layer: sizes.Indices = sizes.derived(lambda js, c: tuple(n for _, n in list_experts(js, c)))
+    d_expert: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf("use_bias", "attention_bias")
+    mlp_bias: sizes.Flag = sizes.hf()
 
-    activation = setting("hidden_act", default="silu")
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = setting(default=axial_rope)
-    routed_scale = setting("router_scaling_factor", "router_scale", default=1.0)
+    activation = sizes.setting("hidden_act", default="silu")
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.setting(default=sizes.axial_rope)
+    routed_scale = sizes.setting("router_scaling_factor", "router_scale", default=1.0)
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches, square by square."""
         side, square = c.patch_size, c.merge_size
-        x = embed_patches(pixels, "patch_embed.proj", c.d_model, side, bias=True, square=square)
-        places, kinds = patch_places(pixels, side, side, square=square), zip(c.experts_by_layer, c.active_by_layer)
-        x = layers(
+        x = parts.embed_patches(pixels, "patch_embed.proj", c.d_model, side, bias=True, square=square)
+        places, kinds = ops.patch_places(pixels, side, side, square=square), zip(c.experts_by_layer, c.active_by_layer)
+        x = ops.layers(
             c.norm(x, "patch_embed.norm"),
             "blocks.{layer}.",
             [(kind, 1) for kind in kinds],
@@ -144,42 +102,42 @@ class Dots3NoteVision(VisionEncoder):
 
     def layer_of(c, kind: tuple[int, int], x: Data, places: Data) -> Data:
         bias, h = c.attention_bias, c.norm(x, "norm_1")
-        x = x + encoder_attention(c, h, places, bias=bias, o_bias=bias, qk_norm=True)
+        x = x + parts.encoder_attention(c, h, places, bias=bias, o_bias=bias, qk_norm=True)
         h = c.norm(x, "norm_2")
         if any(kind):
             return x + c.mixture(h, *kind)
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, names=RENAMED, activation=c.activation, bias=c.mlp_bias)
+        return x + parts.gated_mlp(h, "mlp.", "mlp", c.d_ff, names=RENAMED, activation=c.activation, bias=c.mlp_bias)
 
     def mixture(c, x: Data, n: int, n_active: int) -> Data:
-        (scores,) = fused(x, "mlp.gate", {"router": n}, suffixes=("_weight", "_bias"))
-        bias = Weight("mlp.router_bias", "router", (n,), role="buffer")
+        (scores,) = ops.fused(x, "mlp.gate", {"router": n}, suffixes=("_weight", "_bias"))
+        bias = ops.Weight("mlp.router_bias", "router", (n,), role="buffer")
         rules: Any = {"normalise": True, "factor": c.routed_scale, "least_sum": 1e-20}
-        weights = route(scores, n_active, "sigmoid", bias=bias, **rules)
+        weights = ops.route(scores, n_active, "sigmoid", bias=bias, **rules)
 
         def expert(x: Data) -> Data:
-            return gated_mlp(x, "", "experts", c.d_expert, names=RENAMED, activation=c.activation)
+            return parts.gated_mlp(x, "", "experts", c.d_expert, names=RENAMED, activation=c.activation)
 
-        return experts(x, weights, "mlp.experts.{expert}.", n, n_active, expert)
+        return ops.experts(x, weights, "mlp.experts.{expert}.", n, n_active, expert)
 
     def norm(c, x: Data, name: str) -> Data:
-        return rms_norm(x, name, c.norm_eps)
+        return ops.rms_norm(x, name, c.norm_eps)
 
     def project(c, x: Data) -> Data:
         """Squares of patches to vectors of the language model's size."""
-        merged = merge_rows(layer_norm(x, "ln_q", 1e-6), c.merge_size * c.merge_size)
-        h = activate(linear(merged, "mlp.0", "projector", merged.shape[-1], bias=True), "gelu")
-        return linear(h, "mlp.2", "projector", c.d_out, bias=True)
+        merged = ops.merge_rows(ops.layer_norm(x, "ln_q", 1e-6), c.merge_size * c.merge_size)
+        h = ops.activate(ops.linear(merged, "mlp.0", "projector", merged.shape[-1], bias=True), "gelu")
+        return ops.linear(h, "mlp.2", "projector", c.d_out, bias=True)
 
     def check(c) -> None:
-        check_heads_fill(c)
-        check_rotated_in_two_directions(c)
+        sizes.check_heads_fill(c)
+        sizes.check_rotated_in_two_directions(c)
         for name in ("experts_by_layer", "active_by_layer"):
             if len(found := getattr(c, name)) != c.n_layers:
                 problem = f"has {count_noun(len(found), 'entry')} for " + FieldName("n_layers") + f" = {c.n_layers}"
                 raise ParamcountError(problem, where=FieldName(name), expected="one per layer")
 
 
-def fits_encoder(js: ConfigJson, c: FieldValues) -> None:
+def fits_encoder(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The size that the projector is said to read is the encoder's."""
     found = js.get("whisper_adapter_in_dim", js.get("adapter_input_size", 1280))
     if found != c["d_model"]:
@@ -187,7 +145,7 @@ def fits_encoder(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError(f"= {describe_value(found)}", where=where, expected=f"{c['d_model']}")
 
 
-class Dots3NoteEars(Qwen3Ears):
+class Dots3NoteEars(parts.Qwen3Ears):
     """The convolutions of Qwen 3's audio encoders before layers like Llama's, which see all frames."""
 
     config_class = "Dots3NoteAudioConfig"
@@ -195,45 +153,47 @@ class Dots3NoteEars(Qwen3Ears):
     unused_keys = ("conv_output_size", "head_dim", "num_key_value_heads")
     conditions = (fits_encoder,)
 
-    d_model: Positive = hf("whisper_config.d_model", "hidden_size")
-    n_layers: Natural = hf("whisper_config.encoder_layers", "num_hidden_layers")
-    n_heads: Positive = hf("whisper_config.encoder_attention_heads", "num_attention_heads")
-    d_ff: Natural = hf("whisper_config.encoder_ffn_dim", "intermediate_size")
-    n_mels: Positive = hf("whisper_config.num_mel_bins", "feature_size")
-    d_out: Positive = hf("whisper_adapter_out_dim", "adapter_output_size", "adapter_out_dim")
-    d_rope: Natural = derived(rotary_width(0.5))
-    attention_bias: Flag = hf()
+    d_model: sizes.Positive = sizes.hf("whisper_config.d_model", "hidden_size")
+    n_layers: sizes.Natural = sizes.hf("whisper_config.encoder_layers", "num_hidden_layers")
+    n_heads: sizes.Positive = sizes.hf("whisper_config.encoder_attention_heads", "num_attention_heads")
+    d_ff: sizes.Natural = sizes.hf("whisper_config.encoder_ffn_dim", "intermediate_size")
+    n_mels: sizes.Positive = sizes.hf("whisper_config.num_mel_bins", "feature_size")
+    d_out: sizes.Positive = sizes.hf("whisper_adapter_out_dim", "adapter_output_size", "adapter_out_dim")
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_width(0.5))
+    attention_bias: sizes.Flag = sizes.hf()
 
-    activation = setting("hidden_act", default="silu")
-    rope = rotary(share=0.5)
+    activation = sizes.setting("hidden_act", default="silu")
+    rope = sizes.rotary(share=0.5)
 
     def attend(c, x: Data) -> Data:
-        x = layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.rotary_layer(x))
-        return rms_norm(x, "layer_norm", 1e-6)
+        x = ops.layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.rotary_layer(x))
+        return ops.rms_norm(x, "layer_norm", 1e-6)
 
     def rotary_layer(c, x: Data) -> Data:
-        x = x + c.rotary_attention(rms_norm(x, "self_attn_layer_norm", 1e-6))
-        h = rms_norm(x, "final_layer_norm", 1e-6)
-        return x + fused_gated_mlp(h, "", "mlp", c.d_ff, activation=c.activation, bias=True, names=("fc1", "fc2"))
+        x = x + c.rotary_attention(ops.rms_norm(x, "self_attn_layer_norm", 1e-6))
+        h = ops.rms_norm(x, "final_layer_norm", 1e-6)
+        return x + parts.fused_gated_mlp(h, "", "mlp", c.d_ff, activation=c.activation, bias=True, names=("fc1", "fc2"))
 
     def rotary_attention(c, x: Data) -> Data:
         heads, bias = (c.n_heads, c.d_head), c.attention_bias
         q, k, v = (
-            linear(x, f"self_attn.{name}_proj", f"qkv.{name}", heads, bias=bias and name != "k") for name in "qkv"
+            ops.linear(x, f"self_attn.{name}_proj", f"qkv.{name}", heads, bias=bias and name != "k") for name in "qkv"
         )
-        q, k = (partial_rope(y, c.d_rope, c.rope) for y in (q, k))
-        return linear(attend(q, k, v, cached=()), "self_attn.out_proj", "output_projection", c.d_model, bias=bias)
+        q, k = (parts.partial_rope(y, c.d_rope, c.rope) for y in (q, k))
+        return ops.linear(
+            ops.attend(q, k, v, cached=()), "self_attn.out_proj", "output_projection", c.d_model, bias=bias
+        )
 
     def project(c, x: Data) -> Data:
-        h = linear(layer_norm(x, "proj.0", 1e-5), "proj.1", "projector", c.d_out, bias=True)
-        return linear(activate(h, "gelu"), "proj.3", "projector", c.d_out, bias=True)
+        h = ops.linear(ops.layer_norm(x, "proj.0", 1e-5), "proj.1", "projector", c.d_out, bias=True)
+        return ops.linear(ops.activate(h, "gelu"), "proj.3", "projector", c.d_out, bias=True)
 
 
-class Dots3Note(Multimodal):
+class Dots3Note(parts.Multimodal):
     """Source: modeling_dots3_note.py of the reference. Names as in released files."""
 
     reference = "Dots3NoteForConditionalGeneration"
-    sections = Sections(
+    sections = sizes.Sections(
         "dots3_note_text", ignores_model_type=True, is_flat=True, other_sections=("vision_config", "audio_config")
     )
     reference_names = {
@@ -264,18 +224,18 @@ class Dots3Note(Multimodal):
     vision: Dots3NoteVision
     audio: Dots3NoteEars
 
-    image_token = setting("image_token_id", default=151660)
-    audio_token = setting("audio_token_id", default=151720)
+    image_token = sizes.setting("image_token_id", default=151660)
+    audio_token = sizes.setting("audio_token_id", default=151720)
 
-    def see_more(c) -> Sequence[tuple[Data, int | Unknown]]:
-        frames = given("log-mel frames", "frames", c.audio.n_mels)
-        sound = block(frames, "audio_encoder.dots_encoder.speech_encoder.", c.audio.forward, part="audio")
-        sound = block(sound, "audio_encoder.audio_adapter.", c.audio.project, part="projector")
+    def see_more(c) -> Sequence[tuple[Data, int | ops.Unknown]]:
+        frames = ops.given("log-mel frames", "frames", c.audio.n_mels)
+        sound = ops.block(frames, "audio_encoder.dots_encoder.speech_encoder.", c.audio.forward, part="audio")
+        sound = ops.block(sound, "audio_encoder.audio_adapter.", c.audio.project, part="projector")
         return ((sound, c.audio_token),)
 
     def project(c, x: Data, *places: Data) -> Data:
         return c.vision.project(x)
 
     def check(c: Any) -> None:
-        check_equal(c, "vision.d_out", "language.d_model")
-        check_equal(c, "audio.d_out", "language.d_model")
+        sizes.check_equal(c, "vision.d_out", "language.d_model")
+        sizes.check_equal(c, "audio.d_out", "language.d_model")

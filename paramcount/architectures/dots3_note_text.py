@@ -7,35 +7,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.architectures.bailing_hybrid import head_gate
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Rope, Unknown, is_known, rope
-from paramcount.parts.decoders import layers_by_type_and_mlp
-from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.parts.latent_decoder import RoutedLatentDecoder
-from paramcount.parts.mla import Latent, index_tokens, latent_attention, query_latent, rescale
-from paramcount.sizes import ABSENT, ConfigJson, Derivation, FieldValues, derived, hf, per_layer, setting
-from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.sizes.layer_types import check_no_types, dense_by_type
-from paramcount.sizes.rules import check_at_most, check_even, check_layer_types, check_rotated_in_pairs
-from paramcount.sizes.setting_fields import make_rope
-from paramcount.sizes.single_layers import NOTHING, PER_LAYER, Own, of_single_layers
-from paramcount.sizes.types import Flag, Indices, Natural, Positive, Words
 
 KINDS = ("sliding_attention", "indexed_attention", "full_attention")
 
 
-def layer_words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def layer_words(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """The first two layers and every fourth look far, the others over a window.
 
     Whether they look sparsely, use_dsa says, and, with per_layer_config, layer_types alone.
     """
-    sparse = js.get("use_dsa", None if PER_LAYER in js else True)
+    sparse = js.get("use_dsa", None if sizes.PER_LAYER in js else True)
     words = js.get("layer_types")
     if words is None:
         far = "full_attention" if sparse is False else "indexed_attention"
         words = [
             far if not js.get("use_sliding_window", True) or i < 2 or i % 4 == 1 else "sliding_attention"
-            for i in per_layer(c)
+            for i in sizes.per_layer(c)
         ]
     if sparse is None:
         return tuple(words)
@@ -43,13 +32,17 @@ def layer_words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     return tuple(new if word == old else word for word in words)
 
 
-def without_experts(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def without_experts(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """The layers in front, and those that moe_layer_freq, a number or a list, leaves out."""
-    first, step = check_no_types(js, "first_k_dense_replace", 1), js.get("moe_layer_freq", 1)
-    return tuple(i for i in per_layer(c) if i < first or (not step[i] if isinstance(step, (list, tuple)) else i % step))
+    first, step = sizes.check_no_types(js, "first_k_dense_replace", 1), js.get("moe_layer_freq", 1)
+    return tuple(
+        i for i in sizes.per_layer(c) if i < first or (not step[i] if isinstance(step, (list, tuple)) else i % step)
+    )
 
 
-def of_layer(js: ConfigJson, own: Own, sliding: bool, key: str, absent: int, swa_absent: int) -> tuple[str, Any]:
+def of_layer(
+    js: sizes.ConfigJson, own: sizes.Own, sliding: bool, key: str, absent: int, swa_absent: int
+) -> tuple[str, Any]:
     """The config key of a size of one layer, and the size.
 
     It comes from the layer's own entry, from the entry of all layers or, without per_layer_config, from that of its
@@ -57,17 +50,17 @@ def of_layer(js: ConfigJson, own: Own, sliding: bool, key: str, absent: int, swa
     """
     if key in own.sizes:
         return f"{own.where}.{key}", own.sizes[key]
-    if sliding and PER_LAYER not in js:
+    if sliding and sizes.PER_LAYER not in js:
         key, absent = f"swa_{key}", swa_absent
     return key, js.get(key, absent)
 
 
-def sizes_are_consistent(js: ConfigJson, c: FieldValues) -> None:
+def sizes_are_consistent(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """What the reference asks of the sizes of its two kinds of attention."""
-    single = of_single_layers(js, c["n_layers"])
+    single = sizes.of_single_layers(js, c["n_layers"])
     width = c["d_sliding_nope"] + c["d_sliding_rope"]
     for i, word in enumerate(c["layer_types"]):
-        own, sliding = single.get(i, NOTHING), word == "sliding_attention"
+        own, sliding = single.get(i, sizes.NOTHING), word == "sliding_attention"
         heads = c["n_sliding_heads" if sliding else "n_heads"]
         where, found = of_layer(js, own, sliding, "num_key_value_heads", 128, 64)
         if found != heads:
@@ -95,10 +88,10 @@ def sizes_of_attention(heads: str, start: str) -> dict[str, str]:
     }
 
 
-def size_of_no_layer(key: str, otherwise: int) -> Derivation:
+def size_of_no_layer(key: str, otherwise: int) -> sizes.Derivation:
     """null: only if no layer has that kind of attention."""
 
-    def derivation(js: ConfigJson, c: FieldValues) -> int:
+    def derivation(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
         if any((word == "sliding_attention") == key.startswith("swa_") for word in c["layer_types"]):
             raise ParamcountError("= null", where=key, expected="a positive integer")
         return otherwise
@@ -106,7 +99,7 @@ def size_of_no_layer(key: str, otherwise: int) -> Derivation:
     return derivation
 
 
-def read_ropes(config: Mapping[str, Any], c: Any) -> dict[str, Rope]:
+def read_ropes(config: Mapping[str, Any], c: Any) -> dict[str, ops.Rope]:
     """The rotary positions of each kind of layer."""
     given = config.get("rope_parameters") or config.get("rope_scaling") or {}
     ropes = {}
@@ -116,11 +109,11 @@ def read_ropes(config: Mapping[str, Any], c: Any) -> dict[str, Rope]:
         if word == "sliding_attention" and not given:
             theta = config.get("swa_rope_theta", 50_000.0)
         kind = block.get("rope_type", block.get("type", "default"))
-        ropes[word] = make_rope(kind, block.get("rope_theta", theta), block, config, 524288)
+        ropes[word] = sizes.make_rope(kind, block.get("rope_theta", theta), block, config, 524288)
     return ropes
 
 
-class Dots3NoteText(RoutedLatentDecoder):
+class Dots3NoteText(parts.RoutedLatentDecoder):
     """Source: modeling_dots3_note.py of the reference, Dots3NoteTextDecoderLayer.
 
     Sizes with `sliding` in their names belong to layers with a window. A config.json gives them in keys that begin with
@@ -138,48 +131,54 @@ class Dots3NoteText(RoutedLatentDecoder):
     }
     conditions = (
         sizes_are_consistent,
-        grouped_routing(1, 1),
-        padding_in_table(151659),
-        not_null("n_group", "topk_group", "num_key_value_heads", "n_routed_experts"),
+        sizes.grouped_routing(1, 1),
+        sizes.padding_in_table(151659),
+        sizes.not_null("n_group", "topk_group", "num_key_value_heads", "n_routed_experts"),
     )
 
-    layer_types: Words = derived(layer_words)
-    n_heads: Positive = hf()
-    d_q_lora: Positive = hf(null=size_of_no_layer("q_lora_rank", 1024))
-    d_kv_lora: Positive = hf()
-    d_nope: Positive = hf()
-    d_rope: Positive = hf()
-    d_v: Positive = hf()
-    n_index_heads: Positive = hf("index_n_heads")
-    d_index: Positive = hf("index_head_dim")
-    n_chosen: Positive = hf("index_topk")
-    window: Positive = hf("sliding_window", absent=lambda js, c: js.get("sliding_window_size", 512), null=ABSENT)
-    n_sliding_heads: Positive = hf(
+    layer_types: sizes.Words = sizes.derived(layer_words)
+    n_heads: sizes.Positive = sizes.hf()
+    d_q_lora: sizes.Positive = sizes.hf(null=size_of_no_layer("q_lora_rank", 1024))
+    d_kv_lora: sizes.Positive = sizes.hf()
+    d_nope: sizes.Positive = sizes.hf()
+    d_rope: sizes.Positive = sizes.hf()
+    d_v: sizes.Positive = sizes.hf()
+    n_index_heads: sizes.Positive = sizes.hf("index_n_heads")
+    d_index: sizes.Positive = sizes.hf("index_head_dim")
+    n_chosen: sizes.Positive = sizes.hf("index_topk")
+    window: sizes.Positive = sizes.hf(
+        "sliding_window", absent=lambda js, c: js.get("sliding_window_size", 512), null=sizes.ABSENT
+    )
+    n_sliding_heads: sizes.Positive = sizes.hf(
         "swa_num_attention_heads", absent=64, null=size_of_no_layer("swa_num_attention_heads", 64)
     )
-    d_sliding_q_lora: Positive = hf("swa_q_lora_rank", absent=1024, null=size_of_no_layer("swa_q_lora_rank", 1024))
-    d_sliding_kv_lora: Positive = hf("swa_kv_lora_rank", absent=1024, null=size_of_no_layer("swa_kv_lora_rank", 1024))
-    d_sliding_nope: Positive = hf("swa_qk_nope_head_dim", absent=192)
-    d_sliding_rope: Positive = hf(
+    d_sliding_q_lora: sizes.Positive = sizes.hf(
+        "swa_q_lora_rank", absent=1024, null=size_of_no_layer("swa_q_lora_rank", 1024)
+    )
+    d_sliding_kv_lora: sizes.Positive = sizes.hf(
+        "swa_kv_lora_rank", absent=1024, null=size_of_no_layer("swa_kv_lora_rank", 1024)
+    )
+    d_sliding_nope: sizes.Positive = sizes.hf("swa_qk_nope_head_dim", absent=192)
+    d_sliding_rope: sizes.Positive = sizes.hf(
         "swa_qk_rope_head_dim",
         absent=lambda js, c: js.get("swa_head_dim", 256) - c["d_sliding_nope"],
         null=size_of_no_layer("swa_qk_rope_head_dim", 64),
     )
-    d_sliding_v: Positive = hf("swa_v_head_dim", absent=128, null=size_of_no_layer("swa_v_head_dim", 128))
-    d_ff: Natural = hf()
-    dense_layers: Indices = derived(dense_by_type(without_experts))
-    d_expert: Natural = hf()
-    d_shared_expert: Natural = hf("moe_shared_expert_intermediate_size", "shared_experts_intermediate_size")
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts")
-    n_active_experts: Natural = hf()
-    n_shared_experts: Positive = hf()
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    d_sliding_v: sizes.Positive = sizes.hf("swa_v_head_dim", absent=128, null=size_of_no_layer("swa_v_head_dim", 128))
+    d_ff: sizes.Natural = sizes.hf()
+    dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(without_experts))
+    d_expert: sizes.Natural = sizes.hf()
+    d_shared_expert: sizes.Natural = sizes.hf("moe_shared_expert_intermediate_size", "shared_experts_intermediate_size")
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts")
+    n_active_experts: sizes.Natural = sizes.hf()
+    n_shared_experts: sizes.Positive = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    ropes = setting(default=read_ropes)
-    routed_scale = setting("routed_scaling_factor", default=1.0)
-    kinds = layers_by_type_and_mlp
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    ropes = sizes.setting(default=read_ropes)
+    routed_scale = sizes.setting("routed_scaling_factor", default=1.0)
+    kinds = parts.layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, density = kind
@@ -188,38 +187,38 @@ class Dots3NoteText(RoutedLatentDecoder):
         if density == "dense":
             return x + c.gated_mlp(h)
         d_shared = c.n_shared_experts * c.d_shared_expert
-        shared = gated_mlp(h, "mlp.shared_experts.", "shared_experts", d_shared, activation=c.activation)
-        return x + (mixture(c, h, "mlp.", choose=c.choose) + shared)
+        shared = parts.gated_mlp(h, "mlp.shared_experts.", "shared_experts", d_shared, activation=c.activation)
+        return x + (parts.mixture(c, h, "mlp.", choose=c.choose) + shared)
 
     def attention(c, x: Data, prefix: str, word: str) -> Data:
         """Latent attention with a gate for each head, its latents rescaled before they are read."""
-        turned = c.ropes[word] if is_known(c.ropes) else Unknown("rope")
+        turned = c.ropes[word] if ops.is_known(c.ropes) else ops.Unknown("rope")
         options: dict[str, Any] = {
             "bias": c.attention_bias, "eps": c.norm_eps, "rope_norm": True, "rescaled": True,
-            "turn": lambda y: rope(y, turned, "interleaved"),
+            "turn": lambda y: ops.rope(y, turned, "interleaved"),
         }  # fmt: skip
         if word == "sliding_attention":
             ranks = (c.d_sliding_q_lora, c.d_sliding_kv_lora)
-            sizes = Latent(c.n_sliding_heads, *ranks, c.d_sliding_nope, c.d_sliding_rope, c.d_sliding_v)
+            widths = parts.Latent(c.n_sliding_heads, *ranks, c.d_sliding_nope, c.d_sliding_rope, c.d_sliding_v)
             options["window"] = c.window
         else:
-            sizes = Latent(c.n_heads, c.d_q_lora, c.d_kv_lora, c.d_nope, c.d_rope, c.d_v)
-        latent = rescale(query_latent(sizes, x, prefix, bias=c.attention_bias, eps=c.norm_eps), c.d_model)
+            widths = parts.Latent(c.n_heads, c.d_q_lora, c.d_kv_lora, c.d_nope, c.d_rope, c.d_v)
+        latent = parts.rescale(parts.query_latent(widths, x, prefix, bias=c.attention_bias, eps=c.norm_eps), c.d_model)
         if word == "indexed_attention":
-            options["chosen"], key = index_tokens(c, x, latent, prefix + "indexer.", turn=options["turn"])
+            options["chosen"], key = parts.index_tokens(c, x, latent, prefix + "indexer.", turn=options["turn"])
             options["index"] = (key,)
-        gate = lambda x, a: head_gate(sizes.n_heads, x, a, prefix + "g_proj")  # noqa: E731
-        return latent_attention(sizes, x, prefix, q_latent=latent, gate=gate, **options)
+        gate = lambda x, a: head_gate(widths.n_heads, x, a, prefix + "g_proj")  # noqa: E731
+        return parts.latent_attention(widths, x, prefix, q_latent=latent, gate=gate, **options)
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", KINDS)
+        sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)
         words = set(c.layer_types)
         for found, width in (
             (words - {"sliding_attention"}, "d_rope"),
             (words & {"sliding_attention"}, "d_sliding_rope"),
         ):
             if found:
-                check_even(c, width)
-                check_rotated_in_pairs(c, width)
+                sizes.check_even(c, width)
+                sizes.check_rotated_in_pairs(c, width)
         if "indexed_attention" in words:
-            check_at_most(c, "d_rope", "d_index")
+            sizes.check_at_most(c, "d_rope", "d_index")

@@ -3,20 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, block, bundle, given, insert
-from paramcount.flow.operations.shapes import end_rows_of_ids
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import head
-from paramcount.parts.emu_vq_vae import EmuVqVae
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, hf, rotary, setting
-from paramcount.sizes.conditions import not_null, padding_in_table
 
 IMAGE_WORD = "<|visual token"  # start of the words for codes, which end with the number of a code and "|>"
 VQ = "vqmodel."
 
 
-def words_are_known(js: ConfigJson, c: FieldValues) -> None:
+def words_are_known(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if not isinstance(words := js.get("vocabulary_map"), Mapping):
         problem = "is missing" if words is None else f"= {describe_value(words)}"
         raise ParamcountError(problem, where="vocabulary_map", expected="the token id of each word")
@@ -28,22 +22,22 @@ def code_ids(config: Mapping[str, Any], c: Any) -> tuple[int, ...]:
     return tuple(found.get(code, 0) for code in range(max(found, default=-1) + 1))
 
 
-class Emu3Text(AttentionDecoder):
+class Emu3Text(parts.AttentionDecoder):
     """Source: Emu3DecoderLayer of the reference, modeling_emu3.py; arXiv:2409.18869."""
 
     reference = "Emu3ForCausalLM"
     model_types = ("emu3_text_model",)
     base_model = "Emu3TextModel"
     rotated = "d_head"
-    conditions = (padding_in_table(151643), not_null("pad_token_id"))
+    conditions = (sizes.padding_in_table(151643), sizes.not_null("pad_token_id"))
 
-    d_ff: Natural = hf()
-    attention_bias: Flag = hf(absent=False, null=False)
-    mlp_bias: Flag = hf(absent=False, null=False)
-    tie_word_embeddings: Flag = hf()
+    d_ff: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf(absent=False, null=False)
+    mlp_bias: sizes.Flag = sizes.hf(absent=False, null=False)
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(1_000_000, 9216)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(1_000_000, 9216)
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
@@ -74,19 +68,19 @@ class Emu3(Emu3TextOf):
     root_conditions = (words_are_known,)
     prefix = "text_model.model."
 
-    tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=False)
-    codec: EmuVqVae
+    tie_word_embeddings: sizes.Flag = sizes.hf("/tie_word_embeddings", absent=False)
+    codec: parts.EmuVqVae
 
-    image_token = setting(default=lambda config, c: config["vocabulary_map"]["<image>"], at_root=True)
-    row_end = setting(default=lambda config, c: config["vocabulary_map"]["<|extra_200|>"], at_root=True)
-    code_ids = setting(default=code_ids, at_root=True)
+    image_token = sizes.setting(default=lambda config, c: config["vocabulary_map"]["<image>"], at_root=True)
+    row_end = sizes.setting(default=lambda config, c: config["vocabulary_map"]["<|extra_200|>"], at_root=True)
+    code_ids = sizes.setting(default=code_ids, at_root=True)
 
     def forward(c, tokens: Data) -> Data:
-        ids = end_rows_of_ids(block(c.see(), VQ, c.find_ids, part="vision"), c.row_end)
-        return c.decode(c.embed(insert(tokens, tokens, bundle(ids, c.draw()), c.image_token)))
+        ids = ops.end_rows_of_ids(ops.block(c.see(), VQ, c.find_ids, part="vision"), c.row_end)
+        return c.decode(c.embed(ops.insert(tokens, tokens, ops.bundle(ids, c.draw()), c.image_token)))
 
     def see(c) -> Data:
-        return given("pixels", c.codec.n_channels, "height", "width")
+        return ops.given("pixels", c.codec.n_channels, "height", "width")
 
     def find_ids(c, pixels: Data) -> Data:
         return c.codec.quantise(c.codec.encode(pixels), c.code_ids)
@@ -94,12 +88,12 @@ class Emu3(Emu3TextOf):
     def draw(c) -> Data:
         """Codes to an image."""
         codec, name = c.codec, VQ + "decoder."
-        codes = given("codes of a written image", "image")
-        quanta = block(codes, VQ, lambda codes: codec.find_quanta(codes, VQ), part="vision")
-        x = block(quanta, VQ, codec.find_latents, part="vision")
-        x = block(x, name, codec.stretch, part="vision")
-        quanta = block(quanta, name, codec.stretch, part="vision", tied_to=name)
-        return block(x, name, codec.grow, reads=(quanta,), part="vision")
+        codes = ops.given("codes of a written image", "image")
+        quanta = ops.block(codes, VQ, lambda codes: codec.find_quanta(codes, VQ), part="vision")
+        x = ops.block(quanta, VQ, codec.find_latents, part="vision")
+        x = ops.block(x, name, codec.stretch, part="vision")
+        quanta = ops.block(quanta, name, codec.stretch, part="vision", tied_to=name)
+        return ops.block(x, name, codec.grow, reads=(quanta,), part="vision")
 
     def head(c, x: Data) -> Data:
-        return head(c, x, c.prefix + "embed_tokens.weight", "text_model.lm_head")
+        return parts.head(c, x, c.prefix + "embed_tokens.weight", "text_model.lm_head")

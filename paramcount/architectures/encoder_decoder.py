@@ -4,24 +4,19 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.gpt2 import GPT2
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Unreachable, block, given, linear
-from paramcount.parts.encoders import Encoder, EncoderFlow
-from paramcount.parts.seq2seq import UntiedDecoder
-from paramcount.parts.swin import Swin
-from paramcount.parts.vit import ViT
-from paramcount.sizes import Buffers, ConfigJson, FieldValues, Flag, NamedPart, Sizes, Tower, derived
 
 DECODERS = ("ForCausalLM", "LMHeadModel", "Decoder")  # endings of classes that the reference takes for a decoder
 
 
-def is_projected(js: ConfigJson, c: FieldValues) -> bool:
+def is_projected(js: sizes.ConfigJson, c: sizes.FieldValues) -> bool:
     """Whether a matrix brings the encoder's output to the decoder's size."""
     width = (js.get("decoder") or {}).get("cross_attention_hidden_size")
     return width is None and c["encoder"].d_model != c["decoder"].d_model
 
 
-def width_is_encoders(js: ConfigJson, c: FieldValues) -> None:
+def width_is_encoders(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The reference rejects a decoder that expects another size than the encoder's."""
     width, expected = (js.get("decoder") or {}).get("cross_attention_hidden_size"), c["encoder"].d_model
     if width not in (None, expected):
@@ -30,30 +25,32 @@ def width_is_encoders(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
-def is_encoder(part: type[Sizes]) -> bool:
+def is_encoder(part: type[sizes.Sizes]) -> bool:
     """Whether the part is an encoder of the BERT kind that reads tokens alone."""
-    return issubclass(part, EncoderFlow) and part.forward is EncoderFlow.forward
+    return issubclass(part, parts.EncoderFlow) and part.forward is parts.EncoderFlow.forward
 
 
-def is_decoder(part: type[Sizes]) -> bool:
+def is_decoder(part: type[sizes.Sizes]) -> bool:
     """Whether the part can attend to another encoder's output and generates text."""
-    if issubclass(part, UntiedDecoder):
+    if issubclass(part, parts.UntiedDecoder):
         return part.takes_states and part.reference.endswith(DECODERS)
     if issubclass(part, GPT2):
         return True
     names = (part.reference, *part.equivalent_classes)
-    return is_encoder(part) and issubclass(part, Encoder) and any(name.endswith(DECODERS) for name in names)
+    return is_encoder(part) and issubclass(part, parts.Encoder) and any(name.endswith(DECODERS) for name in names)
 
 
-def is_image_encoder(part: type[Sizes]) -> bool:
+def is_image_encoder(part: type[sizes.Sizes]) -> bool:
     """Whether the part is a vision encoder whose keys need no section around them."""
-    return issubclass(part, (ViT, Swin))
+    return issubclass(part, (parts.ViT, parts.Swin))
 
 
-DECODER = NamedPart({"model_type": "bert", "is_decoder": True, "add_cross_attention": True}, is_decoder, "ForCausalLM")
+DECODER = sizes.NamedPart(
+    {"model_type": "bert", "is_decoder": True, "add_cross_attention": True}, is_decoder, "ForCausalLM"
+)
 
 
-class EncoderDecoder(Sizes):
+class EncoderDecoder(sizes.Sizes):
     """Source: arXiv:1907.12461, section 2; modeling_encoder_decoder.py of the reference."""
 
     is_causal: ClassVar[Any] = True  # the decoder reads its own section
@@ -61,42 +58,42 @@ class EncoderDecoder(Sizes):
     reference = "EncoderDecoderModel"
     model_types = ("encoder-decoder",)
     base_model = ""
-    named_parts: ClassVar[Mapping[str, NamedPart]] = {
-        "encoder": NamedPart({"model_type": "bert", "architectures": ["BertModel"]}, is_encoder),
+    named_parts: ClassVar[Mapping[str, sizes.NamedPart]] = {
+        "encoder": sizes.NamedPart({"model_type": "bert", "architectures": ["BertModel"]}, is_encoder),
         "decoder": DECODER,
     }
     conditions = (width_is_encoders,)
 
-    encoder: Sizes
-    decoder: Sizes
-    projected: Flag = derived(is_projected)
+    encoder: sizes.Sizes
+    decoder: sizes.Sizes
+    projected: sizes.Flag = sizes.derived(is_projected)
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         def write(tokens: Data, source: Data, *inputs: Data) -> Data:
             out: Data = c.decoder.read(tokens, inputs, (source,), head=head)
             return out
 
-        return block(tokens, "decoder.", write, reads=(c.source(), *c.decoder.list_inputs(tokens)), root=True)
+        return ops.block(tokens, "decoder.", write, reads=(c.source(), *c.decoder.list_inputs(tokens)), root=True)
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
 
     def source(c: Any) -> Data:
         """The encoder's output in vectors of the decoder's size."""
-        encoder, tokens = c.encoder, given("source tokens", "source")
+        encoder, tokens = c.encoder, ops.given("source tokens", "source")
 
         def encode(tokens: Data, *inputs: Data) -> Data:
             out: Data = encoder.read(tokens, inputs, (), head=False)
             return out
 
         inputs = encoder.list_inputs(tokens, "source ")
-        x = block(tokens, "", encode, reads=inputs, root=True, moved=(encoder.prefix, "encoder."))
-        return block(x, "", c.project, part="encoder") if c.projected else x
+        x = ops.block(tokens, "", encode, reads=inputs, root=True, moved=(encoder.prefix, "encoder."))
+        return ops.block(x, "", c.project, part="encoder") if c.projected else x
 
     def project(c: Any, x: Data) -> Data:
-        return linear(x, "enc_to_dec_proj", "other", c.decoder.d_model, bias=True)
+        return ops.linear(x, "enc_to_dec_proj", "other", c.decoder.d_model, bias=True)
 
-    def unreachable(c: Any, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c: Any, tokens: Data) -> tuple[ops.Unreachable, ...]:
         moved = (getattr(c.encoder, "prefix", ""), "encoder.")
 
         def wrap(part: Any, i: int) -> Data:
@@ -105,8 +102,8 @@ class EncoderDecoder(Sizes):
                 return flow
 
             if part is c.decoder:
-                return block(tokens, "decoder.", find, root=True)
-            return block(tokens, "", find, root=True, moved=moved, part="encoder")
+                return ops.block(tokens, "decoder.", find, root=True)
+            return ops.block(tokens, "", find, root=True, moved=moved, part="encoder")
 
         found = [
             unread._replace(flow=wrap(part, i))
@@ -116,7 +113,7 @@ class EncoderDecoder(Sizes):
         ]
         return tuple(found)
 
-    def legacy_buffers(c: Any) -> Buffers:
+    def legacy_buffers(c: Any) -> sizes.Buffers:
         decoder = c.decoder
         return tuple((f"decoder.{decoder.prefix}{name}", *rest) for name, *rest in decoder.legacy_buffers())
 
@@ -145,21 +142,21 @@ class VisionEncoderDecoder(EncoderDecoder):
 
     reference = "VisionEncoderDecoderModel"
     model_types = ("vision-encoder-decoder",)
-    named_parts: ClassVar[Mapping[str, NamedPart]] = {
-        "encoder": NamedPart({"model_type": "vit"}, is_image_encoder),
+    named_parts: ClassVar[Mapping[str, sizes.NamedPart]] = {
+        "encoder": sizes.NamedPart({"model_type": "vit"}, is_image_encoder),
         "decoder": DECODER,
     }
 
-    encoder: Tower
+    encoder: sizes.Tower
 
     def source(c: Any) -> Data:
         """The image in vectors of the decoder's size."""
         has_masks = getattr(c.encoder, "mask_token", False)
-        masks = (given("masked patches", c.encoder.n_patches, default=0),) if has_masks else ()
+        masks = (ops.given("masked patches", c.encoder.n_patches, default=0),) if has_masks else ()
 
         def see(pixels: Data, *masks: Data) -> Data:
             states: Data = c.encoder.forward(pixels, None, *masks)
             return states
 
-        image = block(c.encoder.image(), "encoder.", see, reads=masks, part="vision")
-        return block(image, "", c.project, part="projector") if c.projected else image
+        image = ops.block(c.encoder.image(), "encoder.", see, reads=masks, part="vision")
+        return ops.block(image, "", c.project, part="projector") if c.projected else image

@@ -7,22 +7,22 @@ from __future__ import annotations
 from importlib import import_module
 
 from paramcount.architectures import INDEX, architecture
+from paramcount.declare import sizes
 from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names
-from paramcount.sizes import Sizes
 
 # {model type of a vision encoder: (module of paramcount.parts, class)}
 ENCODERS: dict[str, tuple[str, str]] = {name: tuple(place) for name, place in INDEX["encoders"].items()}
 SECTION_ENCODERS: tuple[str, ...] = tuple(INDEX["section_encoders"])  # those that a section may have
 
 
-def load_encoder(name: str) -> type[Sizes]:
+def load_encoder(name: str) -> type[sizes.Sizes]:
     """The class of a vision encoder by its model type, one of `ENCODERS`."""
     module, cls = ENCODERS[name]
-    encoder: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), cls)
+    encoder: type[sizes.Sizes] = getattr(import_module(f"paramcount.parts.{module}"), cls)
     return encoder
 
 
-def find_part(kind: type[Sizes], name: object) -> type[Sizes]:
+def find_part(kind: type[sizes.Sizes], name: object) -> type[sizes.Sizes]:
     """The class of a language model (`kind` is `Sizes`) or of a vision encoder (`Tower`) by its model type.
 
     >>> from paramcount.sizes import Tower
@@ -31,7 +31,7 @@ def find_part(kind: type[Sizes], name: object) -> type[Sizes]:
 
     Raises: ParamcountError for an unknown model type.
     """
-    if kind is Sizes:
+    if kind is sizes.Sizes:
         return architecture(name)
     if not isinstance(name, str) or name not in ENCODERS:
         raise ParamcountError(

@@ -6,34 +6,8 @@ from typing import Any
 
 from paramcount.architectures.ernie4_5_moe import Ernie45Moe
 from paramcount.architectures.qwen2_vl import Qwen2VLVision
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Linear,
-    Size,
-    Weight,
-    activate,
-    cut,
-    experts,
-    given,
-    join,
-    layer_norm,
-    linear,
-    merge_rows,
-    rms_norm,
-    rope_at,
-    route,
-    select,
-)
-from paramcount.parts.decoders import head
-from paramcount.parts.feed_forward import shared_experts
-from paramcount.parts.qwen_vision import PlacedImages, encode, mrope_axes, places_of
-from paramcount.parts.stacked import packed_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Indices, Natural, Positive, derived, hf, per_layer, setting
-from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.layer_types import check_no_types, dense_by_type, needed
-from paramcount.sizes.rotary_sizes import sections_fill
-from paramcount.sizes.sections import Sections
 
 SECTIONS = (22, 22, 20)  # the reference's default of mrope_section: pairs of height, width and time
 
@@ -41,7 +15,7 @@ SECTIONS = (22, 22, 20)  # the reference's default of mrope_section: pairs of he
 def expert_size(i: int) -> Any:
     """The hidden size of experts for texts (0) or for images (1), without a default if it is not a list of both."""
 
-    def read(js: ConfigJson, c: FieldValues) -> int:
+    def read(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
         found = js.get("moe_intermediate_size")
         if found is None:
             found = (1536, 512)
@@ -57,10 +31,10 @@ def expert_size(i: int) -> Any:
             )
         return 0
 
-    return derived(read)
+    return sizes.derived(read)
 
 
-def plain_angles(js: ConfigJson, c: FieldValues) -> None:
+def plain_angles(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Rotary positions are not scaled, and height and width have equally many pairs."""
     rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
     kind = rope.get("rope_type", rope.get("type", "default"))
@@ -77,7 +51,7 @@ def plain_angles(js: ConfigJson, c: FieldValues) -> None:
 
 def mark_images() -> Data:
     """The input that says which tokens stand for images."""
-    return given("tokens of images", "tokens", default=0)
+    return ops.given("tokens of images", "tokens", default=0)
 
 
 class Ernie45VLText(Ernie45Moe):
@@ -89,16 +63,21 @@ class Ernie45VLText(Ernie45Moe):
     base_model = "Ernie4_5_VLMoeTextModel"
     adapts_experts = False
     conditions = (
-        padding_in_table(None), not_null("num_key_value_heads"), sections_fill(*SECTIONS), plain_angles,
-    )  # fmt: skip
+        sizes.padding_in_table(None),
+        sizes.not_null("num_key_value_heads"),
+        sizes.sections_fill(*SECTIONS),
+        plain_angles,
+    )
 
-    dense_layers: Indices = derived(dense_by_type(lambda js, c: tuple(per_layer(c)[:1]), checked=False))
-    d_expert: Natural = expert_size(0)
-    d_vision_expert: Natural = expert_size(1)
-    n_shared_experts: Natural = hf("moe_num_shared_experts", null=needed("moe_num_shared_experts"))
+    dense_layers: sizes.Indices = sizes.derived(
+        sizes.dense_by_type(lambda js, c: tuple(sizes.per_layer(c)[:1]), checked=False)
+    )
+    d_expert: sizes.Natural = expert_size(0)
+    d_vision_expert: sizes.Natural = expert_size(1)
+    n_shared_experts: sizes.Natural = sizes.hf("moe_num_shared_experts", null=sizes.needed("moe_num_shared_experts"))
 
-    least_sum = setting("moe_norm_min", default=1e-12)
-    axes = mrope_axes("in turns, time last", *SECTIONS)
+    least_sum = sizes.setting("moe_norm_min", default=1e-12)
+    axes = parts.mrope_axes("in turns, time last", *SECTIONS)
 
     def transform(c, x: Data, *reads: Data) -> Data:
         """`reads`: the places of the tokens and which of them stand for images, if there may be images."""
@@ -108,31 +87,31 @@ class Ernie45VLText(Ernie45Moe):
         *places, marks, kind = reads
 
         def rotate(y: Data) -> Data:
-            return rope_at(y, places[0], c.rope, c.axes, "interleaved") if places else c.rotate(y)
+            return ops.rope_at(y, places[0], c.rope, c.axes, "interleaved") if places else c.rotate(y)
 
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.bias, rotate=rotate)
         h = c.norm(x, "post_attention_layernorm")
         if kind == "dense":
             return x + c.gated_mlp(h, bias=c.bias)
         y = c.mixture(h, "text_moe", c.d_expert, c.n_active_experts)
-        y = select(marks, y, c.mixture(h, "vision_moe", c.d_vision_expert, 0))
-        return x + (y + shared_experts(c, h, "mlp.", bias=c.bias) if c.shared else y)
+        y = ops.select(marks, y, c.mixture(h, "vision_moe", c.d_vision_expert, 0))
+        return x + (y + parts.shared_experts(c, h, "mlp.", bias=c.bias) if c.shared else y)
 
-    def mixture(c, x: Data, name: str, d_expert: Size, n_active: Size) -> Data:
+    def mixture(c, x: Data, name: str, d_expert: ops.Size, n_active: ops.Size) -> Data:
         """The experts for one kind of tokens. Those for images, of which a token of a text uses none, are as many."""
         prefix, n = f"mlp.{name}.", c.n_routed_experts
-        bias = Weight(prefix + "gate.moe_statics.e_score_correction_bias", "router", (1, n))
-        chosen = route(
-            linear(x, prefix + "gate", "router", n), c.n_active_experts, "softmax", bias=bias, normalise=True,
+        bias = ops.Weight(prefix + "gate.moe_statics.e_score_correction_bias", "router", (1, n))
+        chosen = ops.route(
+            ops.linear(x, prefix + "gate", "router", n), c.n_active_experts, "softmax", bias=bias, normalise=True,
         )  # fmt: skip
 
         def expert(x: Data) -> Data:
-            return packed_mlp(x, "experts", d_expert, activation=c.activation)
+            return parts.packed_mlp(x, "experts", d_expert, activation=c.activation)
 
-        return experts(x, chosen, prefix + "experts.", n, n_active, expert, stacked=True)
+        return ops.experts(x, chosen, prefix + "experts.", n, n_active, expert, stacked=True)
 
     def head(c, x: Data) -> Data:
-        return head(c, x, "model.embed_tokens.weight")
+        return parts.head(c, x, "model.embed_tokens.weight")
 
 
 class Ernie45VLVision(Qwen2VLVision):
@@ -140,54 +119,58 @@ class Ernie45VLVision(Qwen2VLVision):
 
     config_class = "Ernie4_5_VLMoeVisionConfig"
 
-    d_model: Positive = hf()
-    d_ff: Natural = hf("intermediate_size")
-    n_frames: Positive = hf("temporal_merge_size")
-    d_out: Positive = derived(lambda js, c: c["d_model"] * check_no_types(js, "spatial_merge_size", 2) ** 2)
+    d_model: sizes.Positive = sizes.hf()
+    d_ff: sizes.Natural = sizes.hf("intermediate_size")
+    n_frames: sizes.Positive = sizes.hf("temporal_merge_size")
+    d_out: sizes.Positive = sizes.derived(
+        lambda js, c: c["d_model"] * sizes.check_no_types(js, "spatial_merge_size", 2) ** 2
+    )
 
-    norm_eps = setting("rms_norm_eps", default=1e-6)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches, square by square."""
-        patches = cut(pixels, c.patch_size, c.patch_size, square=c.merge_size)
-        x = linear(patches, "patch_embed.proj", "embedding", c.d_model)
-        return c.norm(encode(c, x, places_of(c, pixels)), "ln")
+        patches = ops.cut(pixels, c.patch_size, c.patch_size, square=c.merge_size)
+        x = ops.linear(patches, "patch_embed.proj", "embedding", c.d_model)
+        return c.norm(parts.encode(c, x, parts.places_of(c, pixels)), "ln")
 
     def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
+        return ops.layer_norm(x, name, c.norm_eps)
 
 
-class Ernie45VL(PlacedImages):
+class Ernie45VL(parts.PlacedImages):
     """Source: modeling_ernie4_5_vl_moe.py of the reference. An image is as two equal frames; images fit if two frames
     become one.
     """
 
     reference = "Ernie4_5_VLMoeForConditionalGeneration"
-    sections = Sections("ernie4_5_vl_moe_text", default_tie=True, ignores_model_type=True)
+    sections = sizes.Sections("ernie4_5_vl_moe_text", default_tie=True, ignores_model_type=True)
     equivalent_classes = ("Ernie4_5_VL_MoeForConditionalGeneration",)
     encoder_prefix = "model.vision_tower."
     projector_prefix = "model.resampler_model."
 
     vision: Ernie45VLVision
 
-    image_token = setting("image_token_id", default=100295)
+    image_token = sizes.setting("image_token_id", default=100295)
 
     def marks(c, tokens: Data) -> tuple[Data, ...]:
         return (mark_images(),)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         d, n = c.vision.d_out, c.vision.n_frames
-        x = merge_rows(x, c.vision.merge_size * c.vision.merge_size)
-        x = c.mlp(linear(x, "spatial_linear.fc1", "projector", d, bias=True), "spatial_linear.")
+        x = ops.merge_rows(x, c.vision.merge_size * c.vision.merge_size)
+        x = c.mlp(ops.linear(x, "spatial_linear.fc1", "projector", d, bias=True), "spatial_linear.")
         weights = (
-            Weight("temporal_linear.fc1.weight", "projector", (d, d * n)),
-            Weight("temporal_linear.fc1.bias", "projector", (d,)),
+            ops.Weight("temporal_linear.fc1.weight", "projector", (d, d * n)),
+            ops.Weight("temporal_linear.fc1.bias", "projector", (d,)),
         )
-        both = join(x, x)
-        x = c.mlp(Data(Linear(), (both,), (both.shape[0], d), weights), "temporal_linear.")
-        return rms_norm(linear(x, "mlp", "projector", c.language.d_model, bias=True), "after_norm", c.language.norm_eps)
+        both = ops.join(x, x)
+        x = c.mlp(Data(ops.Linear(), (both,), (both.shape[0], d), weights), "temporal_linear.")
+        return ops.rms_norm(
+            ops.linear(x, "mlp", "projector", c.language.d_model, bias=True), "after_norm", c.language.norm_eps
+        )
 
     def mlp(c: Any, h: Data, prefix: str) -> Data:
         """What follows the first matrix of a resampler's MLP."""
-        y = linear(activate(h, "gelu"), prefix + "fc2", "projector", c.vision.d_out, bias=True)
-        return layer_norm(y, prefix + "ln", c.vision.norm_eps)
+        y = ops.linear(ops.activate(h, "gelu"), prefix + "fc2", "projector", c.vision.d_out, bias=True)
+        return ops.layer_norm(y, prefix + "ln", c.vision.norm_eps)

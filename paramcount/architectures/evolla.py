@@ -4,55 +4,17 @@ from typing import Any
 
 from paramcount.architectures.esm import Esm, rotary_angles_fit
 from paramcount.architectures.llama import Llama
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Size,
-    attend,
-    block,
-    fused,
-    given,
-    layer_norm,
-    layers,
-    learned_rows,
-    linear,
-    lookup,
-    multiply_vector,
-    rms_norm,
-    stack_rows,
-    stored_sinusoids,
-)
-from paramcount.parts.classic import crossing
-from paramcount.parts.decoder import Kinds
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import (
-    Buffers,
-    Condition,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Sizes,
-    d_model_per_head,
-    derived,
-    hf,
-    rotary,
-    setting,
-)
-from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.rules import check_layer_indices
-from paramcount.sizes.setting_kinds import FLAG
 
 SECTION = "protein_encoder_config"
 PROTEIN = "model.protein_encoder."
 
 
-def in_section(condition: Condition) -> Condition:
+def in_section(condition: sizes.Condition) -> sizes.Condition:
     """The condition with errors that name the section too."""
 
-    def check(js: ConfigJson, c: FieldValues) -> None:
+    def check(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         try:
             condition(js, c)
         except ParamcountError as error:
@@ -61,14 +23,14 @@ def in_section(condition: Condition) -> Condition:
     return check
 
 
-def ids_are_known(js: ConfigJson, c: FieldValues) -> None:
+def ids_are_known(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     for key in ("mask_token_id", "pad_token_id"):
         if type(js.get(key, 0)) is not int:
             raise ParamcountError(f"= {describe_value(js[key])}", where=key, expected="a token id")
-    padding_inside(1, places=2 if c["positions_added"] else 0)(js, c)
+    sizes.padding_inside(1, places=2 if c["positions_added"] else 0)(js, c)
 
 
-def is_encoder(js: ConfigJson, c: FieldValues) -> None:
+def is_encoder(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     for key in ("is_decoder", "add_cross_attention"):
         if js.get(key):
             raise ParamcountError("= true is not supported", where=key, expected="false")
@@ -91,67 +53,67 @@ class SaProt(Esm):
         "cross_attention": False,
     }
 
-    vocab_size: Positive = hf(absent=446)
-    n_positions: Positive = hf("max_position_embeddings", absent=1026)
-    embeddings_normed: Flag = hf("emb_layer_norm_before", absent=False)
-    positions_added: Flag = derived(lambda js, c: js.get("position_embedding_type", "rotary") == "absolute")
-    positions_rotated: Flag = derived(lambda js, c: js.get("position_embedding_type", "rotary") == "rotary")
-    tie_word_embeddings: Flag = derived(lambda js, c: False)
+    vocab_size: sizes.Positive = sizes.hf(absent=446)
+    n_positions: sizes.Positive = sizes.hf("max_position_embeddings", absent=1026)
+    embeddings_normed: sizes.Flag = sizes.hf("emb_layer_norm_before", absent=False)
+    positions_added: sizes.Flag = sizes.derived(lambda js, c: js.get("position_embedding_type", "rotary") == "absolute")
+    positions_rotated: sizes.Flag = sizes.derived(lambda js, c: js.get("position_embedding_type", "rotary") == "rotary")
+    tie_word_embeddings: sizes.Flag = sizes.derived(lambda js, c: False)
 
-    norm_eps = setting("layer_norm_eps", default=1e-5)
-    first_position = setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
-    masked_id = setting(
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    first_position = sizes.setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
+    masked_id = sizes.setting(
         default=lambda js, c: js.get("mask_token_id", 4) if js.get("token_dropout", True) else None,
-        kinds={"token_dropout": FLAG._replace(takes_null=False)},
+        kinds={"token_dropout": sizes.FLAG._replace(takes_null=False)},
     )
 
     def look_up(c, tokens: Data) -> Data:
         table = "esm.embeddings.word_embeddings.weight"
-        return lookup(tokens, table, "other_embedding", c.vocab_size, c.d_model)
+        return ops.lookup(tokens, table, "other_embedding", c.vocab_size, c.d_model)
 
     def share(c, tokens: Data, *reads: Data) -> tuple[Data, ...]:
         """The angles, which are stored even if positions are added instead."""
-        return (stored_sinusoids(tokens, "esm.rotary_embeddings.inv_freq", c.d_head, c.n_frequencies, c.base),)
+        return (ops.stored_sinusoids(tokens, "esm.rotary_embeddings.inv_freq", c.d_head, c.n_frequencies, c.base),)
 
     def layer(c, x: Data, *angles: Data) -> Data:
         return super().layer(x, *(angles if c.positions_rotated else ()))
 
 
-class EvollaResampler(Sizes):
+class EvollaResampler(sizes.Sizes):
     """Latents that attend to the protein and to one another. Source: arXiv:2204.14198, section 3.1."""
 
-    n_latents: Positive = hf("resampler_num_latents", absent=64)
-    n_layers: Natural = hf("resampler_depth", absent=6)
-    n_heads: Positive = hf("resampler_heads", absent=8)
-    d_head: Positive = hf("resampler_dim_head", absent=64)
-    n_ff_multiples: Positive = hf("resampler_ff_mult", absent=4)
+    n_latents: sizes.Positive = sizes.hf("resampler_num_latents", absent=64)
+    n_layers: sizes.Natural = sizes.hf("resampler_depth", absent=6)
+    n_heads: sizes.Positive = sizes.hf("resampler_heads", absent=8)
+    d_head: sizes.Positive = sizes.hf("resampler_dim_head", absent=64)
+    n_ff_multiples: sizes.Positive = sizes.hf("resampler_ff_mult", absent=4)
 
-    def resample(c, protein: Data, d_model: Size) -> Data:
+    def resample(c, protein: Data, d_model: ops.Size) -> Data:
         """[protein, d] to [n_latents, d_model]."""
-        x = learned_rows("latents", "projector", c.n_latents, protein.shape[-1])
+        x = ops.learned_rows("latents", "projector", c.n_latents, protein.shape[-1])
         kinds = [("layer", c.n_layers)]
-        x = layers(x, "layers.{layer}.", kinds, lambda kind, *x: c.layer(*x), reads=(protein,))
-        return layer_norm(linear(x, "protein_projector", "projector", d_model, bias=True), "norm", 1e-5)
+        x = ops.layers(x, "layers.{layer}.", kinds, lambda kind, *x: c.layer(*x), reads=(protein,))
+        return ops.layer_norm(ops.linear(x, "protein_projector", "projector", d_model, bias=True), "norm", 1e-5)
 
     def layer(c, x: Data, protein: Data) -> Data:
         x = x + c.attend(x, protein)
         return x + normed_mlp(x, "1.", c.n_ff_multiples)
 
     def attend(c, x: Data, protein: Data) -> Data:
-        h = layer_norm(x, "0.norm_latents", 1e-5)
-        memory = stack_rows(layer_norm(protein, "0.norm_media", 1e-5), h, length="protein and latents")
+        h = ops.layer_norm(x, "0.norm_latents", 1e-5)
+        memory = ops.stack_rows(ops.layer_norm(protein, "0.norm_media", 1e-5), h, length="protein and latents")
         heads = (c.n_heads, c.d_head)
-        q = linear(h, "0.to_q", "qkv.q", heads)
-        k, v = fused(memory, "0.to_kv", {"qkv.k": heads, "qkv.v": heads}, bias=False)
-        return linear(attend(q, k, v, cached=()), "0.to_out", "output_projection", x.shape[-1])
+        q = ops.linear(h, "0.to_q", "qkv.q", heads)
+        k, v = ops.fused(memory, "0.to_kv", {"qkv.k": heads, "qkv.v": heads}, bias=False)
+        return ops.linear(ops.attend(q, k, v, cached=()), "0.to_out", "output_projection", x.shape[-1])
 
 
-def normed_mlp(x: Data, prefix: str, n_multiples: Size) -> Data:
-    h = layer_norm(x, prefix + "norm", 1e-5)
-    return plain_mlp(h, (prefix + "fc1", prefix + "fc2"), "mlp", n_multiples * x.shape[-1], activation="gelu")
+def normed_mlp(x: Data, prefix: str, n_multiples: ops.Size) -> Data:
+    h = ops.layer_norm(x, prefix + "norm", 1e-5)
+    return parts.plain_mlp(h, (prefix + "fc1", prefix + "fc2"), "mlp", n_multiples * x.shape[-1], activation="gelu")
 
 
-def adapted_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def adapted_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """Layers that look at the protein."""
     n = c["n_layers"]
     step = max(n // js.get("aligner_num_add_layers", 8), 1)
@@ -166,18 +128,18 @@ class Evolla(Llama):
     unused_keys = ("tie_word_embeddings",)
     defaults = {"vocab_size": 128256}
 
-    n_kv_heads: Positive = hf()
-    tie_word_embeddings: Flag = derived(lambda js, c: False)
-    d_adapter_head: Positive = derived(d_model_per_head)
-    adapters: Indices = derived(adapted_layers)
-    n_ff_multiples: Positive = hf("aligner_ffn_mult")
-    adapter_bias: Flag = hf("aligner_enable_bias", null=False)
+    n_kv_heads: sizes.Positive = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.derived(lambda js, c: False)
+    d_adapter_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    adapters: sizes.Indices = sizes.derived(adapted_layers)
+    n_ff_multiples: sizes.Positive = sizes.hf("aligner_ffn_mult")
+    adapter_bias: sizes.Flag = sizes.hf("aligner_enable_bias", null=False)
     protein: SaProt
     resampler: EvollaResampler
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(500_000, positions=8192)
-    adapter_scale = setting(default=lambda js, c: c.n_heads**-0.5)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(500_000, positions=8192)
+    adapter_scale = sizes.setting(default=lambda js, c: c.n_heads**-0.5)
 
     def forward(c, tokens: Data) -> Data:
         return c.head(c.transform(c.embed(tokens), c.read_protein()))
@@ -185,13 +147,15 @@ class Evolla(Llama):
     def read_protein(c: Any) -> Data:
         """The tokens of a protein to latents of Llama's size."""
         moved = ("esm.", PROTEIN + "model.")
-        tokens = given("protein tokens", "protein")
-        x = block(tokens, "", lambda x: c.protein.read(x, (), (), head=False), root=True, moved=moved, part="encoder")
+        tokens = ops.given("protein tokens", "protein")
+        x = ops.block(
+            tokens, "", lambda x: c.protein.read(x, (), (), head=False), root=True, moved=moved, part="encoder"
+        )
         prefix = PROTEIN + "sequence_compressor_resampler."
-        return block(x, prefix, lambda x: c.resampler.resample(x, c.d_model), part="projector")
+        return ops.block(x, prefix, lambda x: c.resampler.resample(x, c.d_model), part="projector")
 
-    def kinds(c) -> Kinds:
-        found: list[tuple[str, Size]] = []
+    def kinds(c) -> parts.Kinds:
+        found: list[tuple[str, ops.Size]] = []
         reached = 0
         for i in c.adapters:
             found += [("plain", i - reached), ("adapted", 1)]
@@ -200,23 +164,23 @@ class Evolla(Llama):
 
     def layer(c, x: Data, protein: Data, kind: str) -> Data:  # type: ignore[override]
         x = super().layer(x)
-        return crossing(x, "adapter.", c.look, protein) if kind == "adapted" else x
+        return parts.crossing(x, "adapter.", c.look, protein) if kind == "adapted" else x
 
     def look(c, x: Data, protein: Data) -> Data:
         """Cross-attention and an MLP, each times tanh of a learned value."""
-        heads, h = (c.n_heads, c.d_adapter_head), rms_norm(x, "attention_norm", 1e-6)
-        q = linear(h, "query", "qkv.q", heads, bias=True)
-        k, v = (linear(protein, f"{y}_protein", f"qkv.{y[0]}", heads, bias=True) for y in ("key", "value"))
-        a = attend(q, k, v, cached=(), scale=c.adapter_scale)
-        a = linear(a, "out_proj", "output_projection", c.d_model, bias=c.adapter_bias)
-        x = x + multiply_vector(a, "gate_attention", "other", 1, function="tanh")
-        return x + multiply_vector(normed_mlp(x, "ff.", c.n_ff_multiples), "gate_ffw", "other", 1, function="tanh")
+        heads, h = (c.n_heads, c.d_adapter_head), ops.rms_norm(x, "attention_norm", 1e-6)
+        q = ops.linear(h, "query", "qkv.q", heads, bias=True)
+        k, v = (ops.linear(protein, f"{y}_protein", f"qkv.{y[0]}", heads, bias=True) for y in ("key", "value"))
+        a = ops.attend(q, k, v, cached=(), scale=c.adapter_scale)
+        a = ops.linear(a, "out_proj", "output_projection", c.d_model, bias=c.adapter_bias)
+        x = x + ops.multiply_vector(a, "gate_attention", "other", 1, function="tanh")
+        return x + ops.multiply_vector(normed_mlp(x, "ff.", c.n_ff_multiples), "gate_ffw", "other", 1, function="tanh")
 
-    def legacy_buffers(c) -> Buffers:
+    def legacy_buffers(c) -> sizes.Buffers:
         """Frequencies, once in each layer of the protein's encoder."""
         name = PROTEIN + "model.encoder.layer.{layer}.attention.self.rotary_embeddings.inv_freq"
         return ((name, (c.protein.n_frequencies,), c.protein.n_layers),)
 
     def check(c) -> None:
         super().check()
-        check_layer_indices(c, "adapters", "n_layers")
+        sizes.check_layer_indices(c, "adapters", "n_layers")

@@ -1,25 +1,10 @@
 """EXAONE 3.0, 3.5 and Deep: Llama's layers under the names of GPT-2."""
 
+from paramcount.declare import Data, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    d_model_per_head,
-    derived,
-    equal_to,
-    hf,
-)
-from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
-def heads_share_d_model(js: ConfigJson, c: FieldValues) -> None:
+def heads_share_d_model(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The published code divides d_model by the heads whatever head_dim says; other implementations read it."""
     if js.get("head_dim", c["d_head"]) != c["d_head"]:
         raise ParamcountError(
@@ -29,7 +14,7 @@ def heads_share_d_model(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
-class Exaone(AttentionDecoder):
+class Exaone(parts.AttentionDecoder):
     """Source: arXiv:2408.03541.
 
     configuration_exaone.py and modeling_exaone.py of LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct.
@@ -42,15 +27,15 @@ class Exaone(AttentionDecoder):
     conditions = (heads_share_d_model,)
     defaults = {"vocab_size": 102400, "d_model": 2048, "n_heads": 32}
 
-    n_layers: Natural = hf("num_layers", "num_hidden_layers", absent=32)
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
-    tie_word_embeddings: Flag = hf(absent=True)
+    n_layers: sizes.Natural = sizes.hf("num_layers", "num_hidden_layers", absent=32)
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf(absent=lambda js, c: 4 * c["d_model"], null=sizes.ABSENT)
+    tie_word_embeddings: sizes.Flag = sizes.hf(absent=True)
 
-    activation = setting("activation_function", default="silu")
-    norm_eps = setting("layer_norm_epsilon", default=1e-5)
-    check = check_heads_fill
+    activation = sizes.setting("activation_function", default="silu")
+    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
+    check = sizes.check_heads_fill
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "ln_1"), "attn.attention.", o_name="out_proj")

@@ -3,36 +3,19 @@
 Full-attention layers have no rotary positions.
 """
 
-from paramcount.flow import Data
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import layers_by_type
-from paramcount.sizes import (
-    ABSENT,
-    SLIDING,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    Words,
-    hf,
-    per_layer,
-    setting,
-)
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import check_sliding_or_full
+from paramcount.declare import Data, parts, sizes
 
 
-def pattern(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def pattern(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """One layer of sliding_window_pattern looks back over all.
 
     Without a window the reference divides by 0 unless layers are named.
     """
     period = js.get("sliding_window_pattern", 4) if c["window"] is not None else 0
-    return tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
+    return tuple(sizes.SLIDING[(i + 1) % period == 0] for i in sizes.per_layer(c))
 
 
-class Exaone4(AttentionDecoder):
+class Exaone4(parts.AttentionDecoder):
     """Source: arXiv:2507.11407, section 2.1."""
 
     reference = "Exaone4ForCausalLM"
@@ -40,16 +23,16 @@ class Exaone4(AttentionDecoder):
     is_section_type = True
     task_heads = "GENERIC_MOVED"
     rotated = "d_head"
-    conditions = (padding_in_table(None),)
+    conditions = (sizes.padding_in_table(None),)
 
-    d_ff: Natural = hf()
-    window: Positive | None = hf()
-    layer_types: Words = hf(absent=pattern, null=ABSENT)
-    tie_word_embeddings: Flag = hf()
+    d_ff: sizes.Natural = sizes.hf()
+    window: sizes.Positive | None = sizes.hf()
+    layer_types: sizes.Words = sizes.hf(absent=pattern, null=sizes.ABSENT)
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    kinds = layers_by_type
-    check = check_sliding_or_full
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    kinds = parts.layers_by_type
+    check = sizes.check_sliding_or_full
 
     def layer(c, x: Data, kind: str) -> Data:
         window = c.window if kind == "sliding_attention" else None

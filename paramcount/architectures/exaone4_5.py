@@ -4,12 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.architectures.qwen2_vl import Qwen2_5VLVision
-from paramcount.flow import Data, Unknown, attend, block, fused, linear, rope_at, scale_by
-from paramcount.parts.composite import Multimodal
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.qwen_vision import ROWS_AND_COLUMNS, image_of
-from paramcount.sizes import Positive, hf, setting
-from paramcount.sizes.sections import Sections
+from paramcount.declare import Data, ops, parts, sizes
 
 SCALED_LOGITS = (
     "granite",
@@ -28,48 +23,48 @@ class Exaone45Vision(Qwen2_5VLVision):
 
     config_class = "Exaone4_5_VisionConfig"
 
-    n_kv_heads: Positive = hf("num_key_value_heads")
+    n_kv_heads: sizes.Positive = sizes.hf("num_key_value_heads")
 
     def layer(c, x: Data, *reads: Data) -> Data:
         places, windows = reads
         x = x + c.attention(c.norm(x, "norm1"), places, windows)
-        return x + gated_mlp(c.norm(x, "norm2"), "mlp.", "mlp", c.d_ff, activation=c.activation, bias=True)
+        return x + parts.gated_mlp(c.norm(x, "norm2"), "mlp.", "mlp", c.d_ff, activation=c.activation, bias=True)
 
     def attention(c, x: Data, places: Data, windows: Data) -> Data:
         shared = (c.n_kv_heads, c.d_head)
-        parts = {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared}
-        q, k, v = fused(x, "attn.qkv", parts, bias=True)
-        q, k = (rope_at(y, places, c.rope, ROWS_AND_COLUMNS) for y in (q, k))
-        a = attend(q, k, v, cached=(), within=windows, except_in=c.full_layers)
-        return linear(a, "attn.proj", "output_projection", c.d_model, bias=True)
+        shares = {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared}
+        q, k, v = ops.fused(x, "attn.qkv", shares, bias=True)
+        q, k = (ops.rope_at(y, places, c.rope, parts.qwen_vision.ROWS_AND_COLUMNS) for y in (q, k))
+        a = ops.attend(q, k, v, cached=(), within=windows, except_in=c.full_layers)
+        return ops.linear(a, "attn.proj", "output_projection", c.d_model, bias=True)
 
 
-class WithQwenVision(Multimodal):
+class WithQwenVision(parts.Multimodal):
     vision: Qwen2_5VLVision
 
     def see(c: Any) -> Data:
-        x = block(image_of(c.vision), c.encoder_prefix, c.vision.forward, part="vision")
-        return block(x, c.projector_prefix, c.vision.merge, part="projector")
+        x = ops.block(parts.image_of(c.vision), c.encoder_prefix, c.vision.forward, part="vision")
+        return ops.block(x, c.projector_prefix, c.vision.merge, part="projector")
 
 
 class Exaone45(WithQwenVision):
     """Source: modeling_exaone4_5.py of the reference."""
 
     reference = "Exaone4_5_ForConditionalGeneration"
-    sections = Sections("exaone4", old_type="exaone4_5_text", needs_model_type=True)
+    sections = sizes.Sections("exaone4", old_type="exaone4_5_text", needs_model_type=True)
     encoder_prefix = "model.visual."
     projector_prefix = "model.visual.merger."
     moved = ("model.", "model.language_model.")
 
     vision: Exaone45Vision
 
-    image_token = setting("image_token_id", default=67)
+    image_token = sizes.setting("image_token_id", default=67)
 
 
 def logit_scale(config: Mapping[str, Any], c: Any) -> Any:
     section = config.get("text_config") or {}
     if section.get("model_type") == "minicpm3":  # computes it from other keys
-        return Unknown("logit_scale")
+        return ops.Unknown("logit_scale")
     return section.get("logits_scaling", 1.0)
 
 
@@ -78,7 +73,7 @@ class HyperClovaXVision(WithQwenVision):
 
     reference = "HyperCLOVAXVisionV2ForConditionalGeneration"
     model_types = ("hyperclovax_vision_v2",)
-    sections = Sections(
+    sections = sizes.Sections(
         "hyperclovax",
         default_tie=True,
         default_encoder="qwen2_5_vl_vision",
@@ -94,15 +89,15 @@ class HyperClovaXVision(WithQwenVision):
     projector_prefix = "model.vision_model.merger."
     language_prefix = "model.language_model."
 
-    image_token = setting("image_token_id", default=128060)
-    logit_scale = setting(default=logit_scale)
+    image_token = sizes.setting("image_token_id", default=128060)
+    logit_scale = sizes.setting(default=logit_scale)
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         out = super().forward(tokens, head)
-        return scale_by(out, c.logit_scale, "times logits_scaling") if head else out
+        return ops.scale_by(out, c.logit_scale, "times logits_scaling") if head else out
 
     def see(c: Any) -> Data:
-        return block(super().see(), "model.", c.project, part="projector")
+        return ops.block(super().see(), "model.", c.project, part="projector")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        return linear(x, "vision_projector", "projector", c.language.d_model, bias=True)
+        return ops.linear(x, "vision_projector", "projector", c.language.d_model, bias=True)

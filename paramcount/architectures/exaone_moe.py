@@ -1,16 +1,9 @@
 """K-EXAONE: sliding windows with rotary positions, every fourth layer global without them, DeepSeek-V3's experts."""
 
-from paramcount.flow import Data
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import layers_by_type_and_mlp
-from paramcount.parts.feed_forward import choose_in_groups, routing_bias, shared_mixture
-from paramcount.sizes import ABSENT, Flag, Indices, Natural, Positive, Words, derived, hf, rotary, setting
-from paramcount.sizes.conditions import even_where_rotated, grouped_routing, not_null, padding_in_table
-from paramcount.sizes.layer_types import dense_by_type, first_dense, full_every_key
-from paramcount.sizes.rules import check_sliding_or_full
+from paramcount.declare import Data, parts, sizes
 
 
-class ExaoneMoe(AttentionDecoder):
+class ExaoneMoe(parts.AttentionDecoder):
     """Source: ExaoneMoeAttention and ExaoneMoeTopkRouter of the reference, modeling_exaone_moe.py."""
 
     reference = "ExaoneMoeForCausalLM"
@@ -18,30 +11,30 @@ class ExaoneMoe(AttentionDecoder):
     is_section_type = True
     adapts_experts = True
     conditions = (
-        grouped_routing(1, 1),
-        padding_in_table(0),
-        even_where_rotated("sliding_attention"),
-        not_null("n_group", "topk_group"),
+        sizes.grouped_routing(1, 1),
+        sizes.padding_in_table(0),
+        sizes.even_where_rotated("sliding_attention"),
+        sizes.not_null("n_group", "topk_group"),
     )
 
-    layer_types: Words = hf(absent=full_every_key("sliding_window_pattern", 4), null=ABSENT)
-    window: Positive = hf()
-    d_ff: Natural = hf()
-    dense_layers: Indices = derived(dense_by_type(first_dense(1)))
-    d_expert: Natural = hf()
-    n_routed_experts: Positive = hf("num_experts")
-    n_active_experts: Natural = hf()
-    n_shared_experts: Natural = hf("num_shared_experts")
-    tie_word_embeddings: Flag = hf()
+    layer_types: sizes.Words = sizes.hf(absent=sizes.full_every_key("sliding_window_pattern", 4), null=sizes.ABSENT)
+    window: sizes.Positive = sizes.hf()
+    d_ff: sizes.Natural = sizes.hf()
+    dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.first_dense(1)))
+    d_expert: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_experts")
+    n_active_experts: sizes.Natural = sizes.hf()
+    n_shared_experts: sizes.Natural = sizes.hf("num_shared_experts")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=2048)
-    norm_topk_prob = setting("norm_topk_prob", default=True)
-    routed_scale = setting("routed_scaling_factor", default=2.5)
-    n_groups = setting("n_group", default=1)
-    n_active_groups = setting("topk_group", default=1)
-    kinds = layers_by_type_and_mlp
-    check = check_sliding_or_full
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(positions=2048)
+    norm_topk_prob = sizes.setting("norm_topk_prob", default=True)
+    routed_scale = sizes.setting("routed_scaling_factor", default=2.5)
+    n_groups = sizes.setting("n_group", default=1)
+    n_active_groups = sizes.setting("topk_group", default=1)
+    kinds = parts.layers_by_type_and_mlp
+    check = sizes.check_sliding_or_full
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind
@@ -50,8 +43,8 @@ class ExaoneMoe(AttentionDecoder):
         x = x + c.self_attention(c.norm(x, "input_layernorm"), qk_norm=True, rotate=sliding, window=window)
         h = c.norm(x, "post_attention_layernorm")
         if mlp == "moe":
-            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
+            return x + parts.shared_mixture(c, h, "mlp.", choose=c.choose)
         return x + c.gated_mlp(h)
 
     def choose(c, logits: Data) -> Data:
-        return choose_in_groups(c, logits, routing_bias(c, "mlp.e_score_correction_bias"))
+        return parts.choose_in_groups(c, logits, parts.routing_bias(c, "mlp.e_score_correction_bias"))

@@ -2,37 +2,18 @@
 
 from typing import Any, ClassVar
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
-from paramcount.flow import Data, alibi, attend, fused, linear, rope
-from paramcount.parts.decoder import Decoder
-from paramcount.parts.decoders import use_layer_norm
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import (
-    ABSENT,
-    Condition,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    Word,
-    derived,
-    hf,
-    setting,
-)
-from paramcount.sizes.conditions import not_null
-from paramcount.sizes.derivations import d_model_per_head, flag
-from paramcount.sizes.rules import check_even, check_heads_fill
 
 NORMS = ("sequential", "parallel", "parallel_two_norms")
 
 
-def switch(js: ConfigJson, key: str, absent: bool) -> bool:
+def switch(js: sizes.ConfigJson, key: str, absent: bool) -> bool:
     """A flag that may be null, which means no."""
-    return js.get(key, absent) is not None and flag(js, key, absent)
+    return js.get(key, absent) is not None and sizes.flag(js, key, absent)
 
 
-def n_kv_heads(js: ConfigJson, c: FieldValues) -> int:
+def n_kv_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     given = js.get("num_kv_heads")
     if given is not None and type(given) is not int:
         raise ParamcountError(f"= {describe_value(given)}", where="num_kv_heads", expected="an integer or null")
@@ -50,7 +31,7 @@ def n_kv_heads(js: ConfigJson, c: FieldValues) -> int:
     return n
 
 
-def arrangement(js: ConfigJson, c: FieldValues) -> str:
+def arrangement(js: sizes.ConfigJson, c: sizes.FieldValues) -> str:
     """Where the norms stand. What the reference builds otherwise misses a norm as soon as it runs."""
     new, side_by_side, n = (
         switch(js, "new_decoder_architecture", False),
@@ -75,29 +56,29 @@ def arrangement(js: ConfigJson, c: FieldValues) -> str:
     return NORMS[2]
 
 
-class FalconLayers(Decoder):
+class FalconLayers(parts.Decoder):
     """Attention and MLP of Falcon, whatever its config calls them."""
 
     prefix = "transformer."
     names = ("word_embeddings", "h", "ln_f")
 
-    activation = setting("activation", default="gelu")
-    norm_eps = setting("layer_norm_epsilon", default=1e-5)
-    norm = use_layer_norm
+    activation = sizes.setting("activation", default="gelu")
+    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
+    norm = parts.use_layer_norm
 
     def attend(c: Any, x: Data) -> Data:
         shared = (c.n_kv_heads, c.d_head)
         widths = {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared}
-        q, k, v = fused(x, "self_attention.query_key_value", widths, bias=c.bias, groups=c.n_kv_heads)
+        q, k, v = ops.fused(x, "self_attention.query_key_value", widths, bias=c.bias, groups=c.n_kv_heads)
         if c.alibi:
-            a = attend(q, k, v, alibi(q, c.n_heads, over_root=c.d_head))
+            a = ops.attend(q, k, v, ops.alibi(q, c.n_heads, over_root=c.d_head))
         else:
-            a = attend(rope(q, c.rope), rope(k, c.rope), v)
-        return linear(a, "self_attention.dense", "output_projection", c.d_model, bias=c.bias)
+            a = ops.attend(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
+        return ops.linear(a, "self_attention.dense", "output_projection", c.d_model, bias=c.bias)
 
     def feed_forward(c: Any, x: Data) -> Data:
         names = ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h")
-        return plain_mlp(x, names, "mlp", c.d_ff, activation=c.activation, bias=c.bias)
+        return parts.plain_mlp(x, names, "mlp", c.d_ff, activation=c.activation, bias=c.bias)
 
     def two_norms(c, x: Data) -> Data:
         """Attention and MLP side by side, each with its own norm."""
@@ -112,19 +93,19 @@ class Falcon(FalconLayers):
     task_heads = "GPT_SPAN"
     copied_modules = ("modeling_falcon",)
     linear_by_component = False
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        not_null("hidden_size", "layer_norm_epsilon", "activation", "attention_dropout", "hidden_dropout"),
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (
+        sizes.not_null("hidden_size", "layer_norm_epsilon", "activation", "attention_dropout", "hidden_dropout"),
     )
 
-    d_model: Positive = hf("n_embed", "hidden_size", null=ABSENT)
-    n_heads: Positive = hf()
-    n_kv_heads: Positive = derived(n_kv_heads)
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf("ffn_hidden_size", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
-    norms: Word = derived(arrangement)
-    alibi: Flag = hf("alibi", null=False)
-    bias: Flag = hf("bias", null=False)
-    tie_word_embeddings: Flag = hf()
+    d_model: sizes.Positive = sizes.hf("n_embed", "hidden_size", null=sizes.ABSENT)
+    n_heads: sizes.Positive = sizes.hf()
+    n_kv_heads: sizes.Positive = sizes.derived(n_kv_heads)
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf("ffn_hidden_size", absent=lambda js, c: 4 * c["d_model"], null=sizes.ABSENT)
+    norms: sizes.Word = sizes.derived(arrangement)
+    alibi: sizes.Flag = sizes.hf("alibi", null=False)
+    bias: sizes.Flag = sizes.hf("bias", null=False)
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     def layer(c, x: Data) -> Data:
         if c.norms == "parallel_two_norms":
@@ -136,8 +117,8 @@ class Falcon(FalconLayers):
         return x + c.feed_forward(c.norm(x, "post_attention_layernorm"))
 
     def check(c) -> None:
-        check_heads_fill(c)
+        sizes.check_heads_fill(c)
         if c.norms not in NORMS:
             raise make_choice_error(c.norms, NORMS, where=FieldName("norms"))
         if not c.alibi:
-            check_even(c, "d_head")
+            sizes.check_even(c, "d_head")

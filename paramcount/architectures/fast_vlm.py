@@ -2,12 +2,8 @@
 
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Linear, Weight, activate, linear
-from paramcount.parts.composite import Multimodal
-from paramcount.parts.fastvit import FastViT
-from paramcount.sizes import ConfigJson, FieldValues, Flag, hf, setting
-from paramcount.sizes.sections import Sections
 
 FAST_VLM = {
     "hidden_size": 3584,
@@ -19,33 +15,33 @@ FAST_VLM = {
 }
 
 
-def last_layer_is_whole(js: ConfigJson, c: FieldValues) -> None:
+def last_layer_is_whole(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     for key, only in (("vision_feature_select_strategy", "full"), ("vision_feature_layer", -1)):
         if (found := js.get(key, only)) != only:
             raise ParamcountError(f"= {describe_value(found)}", where=key, expected=str(only))
 
 
-class FastVlm(Multimodal):
+class FastVlm(parts.Multimodal):
     """Source: arXiv:2412.13303, section 3; modeling_fast_vlm.py of the reference."""
 
     reference = "FastVlmForConditionalGeneration"
-    sections = Sections("qwen2", tie_rule="either", default_section=FAST_VLM)
+    sections = sizes.Sections("qwen2", tie_rule="either", default_section=FAST_VLM)
     conditions = (last_layer_is_whole,)
     required_keys = ("vision_config.model_args.inference_mode",)
     encoder_prefix = "model.vision_tower.timm_model."
     projector_prefix = "model.multi_modal_projector."
     moved = ("model.", "model.language_model.")
 
-    vision: FastViT
-    projector_bias: Flag = hf("multimodal_projector_bias")
+    vision: parts.FastViT
+    projector_bias: sizes.Flag = sizes.hf("multimodal_projector_bias")
 
-    image_token = setting("image_token_index", "image_token_id", default=151646)
-    activation = setting("projector_hidden_act", default="gelu")
+    image_token = sizes.setting("image_token_index", "image_token_id", default=151646)
+    activation = sizes.setting("projector_hidden_act", default="gelu")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         width = c.language.d_model
-        weights: tuple[Weight, ...] = (Weight("linear_1.weight", "projector", (width, c.vision.d_projected)),)
+        weights: tuple[ops.Weight, ...] = (ops.Weight("linear_1.weight", "projector", (width, c.vision.d_projected)),)
         if c.projector_bias:
-            weights += (Weight("linear_1.bias", "projector", (width,)),)
-        x = Data(Linear(), (x,), (x.shape[0], width), weights)
-        return linear(activate(x, c.activation), "linear_2", "projector", width, bias=c.projector_bias)
+            weights += (ops.Weight("linear_1.bias", "projector", (width,)),)
+        x = Data(ops.Linear(), (x,), (x.shape[0], width), weights)
+        return ops.linear(ops.activate(x, c.activation), "linear_2", "projector", width, bias=c.projector_bias)

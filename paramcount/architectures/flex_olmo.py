@@ -1,35 +1,31 @@
 """FlexOlmo: experts trained apart from each other in the layers of OLMo 2, with norms behind attention and experts."""
 
-from paramcount.flow import Data, route
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, equal_to, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class FlexOlmo(AttentionDecoder):
+class FlexOlmo(parts.AttentionDecoder):
     """Source: arXiv:2507.07024; FlexOlmoDecoderLayer of the reference."""
 
     reference = "FlexOlmoForCausalLM"
     is_section_type = True
     adapts_experts = True
     rotated = "d_head"
-    conditions = (padding_in_table(100277),)
+    conditions = (sizes.padding_in_table(100277),)
 
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_expert: Natural = hf("intermediate_size")
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts")
-    n_active_experts: Natural = hf()
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    d_expert: sizes.Natural = sizes.hf("intermediate_size")
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
+    n_active_experts: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    rope = rotary(500_000, positions=4096)
-    norm_topk_prob = setting("norm_topk_prob", default=False)
+    rope = sizes.rotary(500_000, positions=4096)
+    norm_topk_prob = sizes.setting("norm_topk_prob", default=False)
 
     def layer(c, x: Data) -> Data:
         a = c.self_attention(x, bias=c.attention_bias, qk_norm="wide")
         x = x + c.norm(a, "post_attention_layernorm")
-        return x + c.norm(mixture(c, x, "mlp.", choose=c.choose), "post_feedforward_layernorm")
+        return x + c.norm(parts.mixture(c, x, "mlp.", choose=c.choose), "post_feedforward_layernorm")
 
     def choose(c, logits: Data) -> Data:
-        return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
+        return ops.route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)

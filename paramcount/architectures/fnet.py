@@ -2,39 +2,35 @@
 
 from typing import ClassVar
 
-from paramcount.flow import Data, Unreachable, fourier, linear
-from paramcount.parts.classic import second_bias
-from paramcount.parts.encoders import EncoderFlow, bert_mlp
-from paramcount.sizes import Flag, Natural, Positive, hf, setting
-from paramcount.sizes.conditions import padding_inside
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class FNet(EncoderFlow):
+class FNet(parts.EncoderFlow):
     """Source: arXiv:2105.03824, section 3; FNetLayer of the reference."""
 
     reference = "FNetForMaskedLM"
     task_heads = "BERT_SENTENCES"
-    conditions = (padding_inside(3),)
+    conditions = (sizes.padding_inside(3),)
     prefix = "fnet."
     pooled: ClassVar[bool] = True  # for every head
 
-    vocab_size: Positive = hf()
-    d_model: Positive = hf()
-    n_layers: Natural = hf()
-    d_ff: Natural = hf()
-    n_positions: Positive = hf("max_position_embeddings")
-    n_token_types: Positive = hf()
-    tie_word_embeddings: Flag = hf()
+    vocab_size: sizes.Positive = sizes.hf()
+    d_model: sizes.Positive = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf()
+    d_ff: sizes.Natural = sizes.hf()
+    n_positions: sizes.Positive = sizes.hf("max_position_embeddings")
+    n_token_types: sizes.Positive = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = setting("hidden_act", default="gelu_new")
+    activation = sizes.setting("hidden_act", default="gelu_new")
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
         x = super().embed(tokens, *reads)
-        return linear(x, "fnet.embeddings.projection", "other", c.d_model, bias=True)
+        return ops.linear(x, "fnet.embeddings.projection", "other", c.d_model, bias=True)
 
     def layer(c, x: Data, *memory: Data) -> Data:
-        x = c.norm(x + fourier(x), "fourier.output.LayerNorm")
-        return c.norm(x + bert_mlp(c, x), "output.LayerNorm")
+        x = c.norm(x + ops.fourier(x), "fourier.output.LayerNorm")
+        return c.norm(x + parts.bert_mlp(c, x), "output.LayerNorm")
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return second_bias(c, tokens, "cls.predictions.bias")
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
+        return parts.second_bias(c, tokens, "cls.predictions.bias")

@@ -2,21 +2,17 @@
 
 from typing import Any, ClassVar
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, linear, lookup
-from paramcount.parts.seq2seq import DECODER, Seq2Seq, Tables, first_after_padding, post_norm_layer, scale_embedding
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf, setting
-from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.rules import check_sinusoids, check_stack_heads
 
 
-def position_rows(js: ConfigJson, c: FieldValues) -> Any:
+def position_rows(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
     """Rows stand before the first position, up to that of the padding token."""
     token = js.get("pad_token_id", 1)
     return c["n_positions"] + token + 1 if isinstance(token, int) else None
 
 
-def padding_has_rows(js: ConfigJson, c: FieldValues) -> None:
+def padding_has_rows(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """A negative padding token counts back from the end of each table, which a shared one ends earlier."""
     token, is_tied = js.get("pad_token_id", 1), c["tie_word_embeddings"]
     reaches_shared = not is_tied or token + c["n_source_tokens"] < c["vocab_size"]
@@ -24,7 +20,7 @@ def padding_has_rows(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError(f"= {token}", where="pad_token_id", expected="0 or more")
 
 
-class FSMT(Seq2Seq):
+class FSMT(parts.Seq2Seq):
     """Source: arXiv:1907.06616, section 3; modeling_fsmt.py of the reference."""
 
     is_causal: ClassVar[Any] = True  # its attention has a mask of its own
@@ -32,32 +28,36 @@ class FSMT(Seq2Seq):
     reference = "FSMTForConditionalGeneration"
     linear_heads = (".output_projection.weight",)
     not_saved = ("embed_positions.weight",)  # of the released files
-    conditions = (padding_inside(1, "n_source_tokens"), padding_has_rows)
+    conditions = (sizes.padding_inside(1, "n_source_tokens"), padding_has_rows)
 
-    vocab_size: Positive = hf("vocab_size", "tgt_vocab_size")
-    n_source_tokens: Positive = hf("src_vocab_size")
-    n_position_rows: Positive = derived(position_rows)
-    tie_word_embeddings: Flag = hf()
+    vocab_size: sizes.Positive = sizes.hf("vocab_size", "tgt_vocab_size")
+    n_source_tokens: sizes.Positive = sizes.hf("src_vocab_size")
+    n_position_rows: sizes.Positive = sizes.derived(position_rows)
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    layer = post_norm_layer
-    activation = setting("activation_function", default="relu")
-    embedding_scale = scale_embedding(default=True)
-    first_position = first_after_padding(1)
+    layer = parts.seq2seq.post_norm_layer
+    activation = sizes.setting("activation_function", default="relu")
+    embedding_scale = parts.scale_embedding(default=True)
+    first_position = parts.first_after_padding(1)
 
     def positions(c, tokens: Data, prefix: str) -> Data:
         name, first = prefix + "embed_positions.weight", c.first_position
-        return lookup(tokens, name, "position", c.n_position_rows, c.d_model, index="positions", offset=first)
+        return ops.lookup(tokens, name, "position", c.n_position_rows, c.d_model, index="positions", offset=first)
 
-    def tables(c) -> Tables:
-        n, table = c.vocab_size, DECODER + "embed_tokens.weight"
-        return Tables(n, n, n, table, table) if c.tie_word_embeddings else Tables(c.n_source_tokens, n, n, None, None)
+    def tables(c) -> parts.Tables:
+        n, table = c.vocab_size, parts.DECODER + "embed_tokens.weight"
+        return (
+            parts.Tables(n, n, n, table, table)
+            if c.tie_word_embeddings
+            else parts.Tables(c.n_source_tokens, n, n, None, None)
+        )
 
     def logits(c, x: Data) -> Data:
         t = c.tables()
-        return linear(x, DECODER + "output_projection", "lm_head", t.head, tied_to=t.head_tied_to)
+        return ops.linear(x, parts.DECODER + "output_projection", "lm_head", t.head, tied_to=t.head_tied_to)
 
-    unreachable = Sizes.unreachable
+    unreachable = sizes.Sizes.unreachable
 
     def check(c) -> None:
-        check_stack_heads(c)
-        check_sinusoids(c)
+        sizes.check_stack_heads(c)
+        sizes.check_sinusoids(c)

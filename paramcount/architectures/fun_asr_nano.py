@@ -3,70 +3,39 @@
 from typing import Any
 
 from paramcount.architectures.qwen3 import SMALL_QWEN_3
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import (
-    Data,
-    Size,
-    activate,
-    attend,
-    block,
-    convolve_tokens,
-    given,
-    layer_norm,
-    layers,
-    linear,
-    scale_by_root,
-    sinusoids,
-    to_heads,
-)
-from paramcount.parts.classic import multi_head
-from paramcount.parts.composite import AudioLanguageModel
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import (
-    ConfigJson,
-    FieldValues,
-    Indices,
-    Natural,
-    Positive,
-    Sizes,
-    d_model_per_head,
-    derived,
-    hf,
-    setting,
-)
-from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.sections import Sections
 
 QKVO = ("q_proj", "k_proj", "v_proj", "o_proj")
 
 
-def last_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def last_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """The last layer that transcribes and the last one that predicts timestamps."""
     n: int = c["n_layers"]
     return tuple(sorted({i for i in (n - c["n_timestamp_layers"] - 1, n - 1) if i >= 0}))
 
 
-class FunAsrLayers(Sizes):
+class FunAsrLayers(sizes.Sizes):
     """Pre-norm layers of LayerNorms, attention and a plain MLP, with biases."""
 
-    n_heads: Positive = hf()
-    d_model: Positive = hf()
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf()
-    n_layers: Natural = hf()
+    n_heads: sizes.Positive = sizes.hf()
+    d_model: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf()
 
-    activation = setting("hidden_act", default="relu")
-    norm_eps = setting("layer_norm_eps", default=1e-5)
+    activation = sizes.setting("hidden_act", default="relu")
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
 
     def feed_forward(c, x: Data) -> Data:
         h = c.norm(x, "post_attention_layernorm")
-        return x + plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
+        return x + parts.plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
 
     def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
+        return ops.layer_norm(x, name, c.norm_eps)
 
     def check(c) -> None:
-        check_heads_fill(c)
+        sizes.check_heads_fill(c)
 
 
 class FunAsrEncoder(FunAsrLayers):
@@ -77,25 +46,25 @@ class FunAsrEncoder(FunAsrLayers):
     section = "audio_config"
     unused_keys = ("max_position_embeddings",)
 
-    n_layers: Positive = hf()  # the first one changes the size
-    n_mels: Positive = hf("num_mel_bins")
-    n_stacked: Positive = hf("num_stacked_frames")
-    n_timestamp_layers: Natural = hf("num_timestamp_prediction_layers")
-    d_conv: Positive = hf("fsmn_kernel_size")
-    normed_layers: Indices = derived(last_layers)
+    n_layers: sizes.Positive = sizes.hf()  # the first one changes the size
+    n_mels: sizes.Positive = sizes.hf("num_mel_bins")
+    n_stacked: sizes.Positive = sizes.hf("num_stacked_frames")
+    n_timestamp_layers: sizes.Natural = sizes.hf("num_timestamp_prediction_layers")
+    d_conv: sizes.Positive = sizes.hf("fsmn_kernel_size")
+    normed_layers: sizes.Indices = sizes.derived(last_layers)
 
     def forward(c, frames: Data) -> Data:
         """Stacked frames [frames, n_stacked · n_mels] to states [frames, d_model]; only the first layer widens."""
-        x = scale_by_root(frames, c.d_model, "times √d_model")
-        x = x + sinusoids(x, slowest="base", offset=1)
-        x = block(x, "layers.0.", lambda x: c.layer("normed" if 0 in c.normed_layers else "layer", x))
-        kinds: list[tuple[str, Size]] = []
+        x = ops.scale_by_root(frames, c.d_model, "times √d_model")
+        x = x + ops.sinusoids(x, slowest="base", offset=1)
+        x = ops.block(x, "layers.0.", lambda x: c.layer("normed" if 0 in c.normed_layers else "layer", x))
+        kinds: list[tuple[str, ops.Size]] = []
         reached = 1
         for i in c.normed_layers:
             if i > 0:
                 kinds += [("layer", i - reached), ("normed", 1)]
                 reached = i + 1
-        return layers(x, "layers.{layer}.", [*kinds, ("layer", c.n_layers - reached)], c.layer, first=1)
+        return ops.layers(x, "layers.{layer}.", [*kinds, ("layer", c.n_layers - reached)], c.layer, first=1)
 
     def layer(c: Any, kind: str, x: Data) -> Data:
         a = c.attention(c.norm(x, "input_layernorm"))
@@ -103,18 +72,18 @@ class FunAsrEncoder(FunAsrLayers):
         return c.norm(x, "final_layernorm") if kind == "normed" else x
 
     def attention(c: Any, x: Data) -> Data:
-        q = linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=True)
-        k = linear(x, "self_attn.k_proj", "qkv.k", (c.n_heads, c.d_head), bias=True)
-        v = linear(x, "self_attn.v_proj", "qkv.v", c.d_model, bias=True)
-        a = attend(q, k, to_heads(v, c.n_heads, c.d_head), cached=())
-        a = linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=True)
-        near = convolve_tokens(
+        q = ops.linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=True)
+        k = ops.linear(x, "self_attn.k_proj", "qkv.k", (c.n_heads, c.d_head), bias=True)
+        v = ops.linear(x, "self_attn.v_proj", "qkv.v", c.d_model, bias=True)
+        a = ops.attend(q, k, ops.to_heads(v, c.n_heads, c.d_head), cached=())
+        a = ops.linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=True)
+        near = ops.convolve_tokens(
             v, "self_attn.fsmn.conv", c.d_model, c.d_conv, group=1, bias=False, zeros="around, fewer before"
         )
         return a + (near + v)
 
     def check(c) -> None:
-        check_heads_fill(c)
+        sizes.check_heads_fill(c)
         if c.n_mels * c.n_stacked % 2:
             raise ParamcountError(
                 f"= {c.n_mels}, but positions need an even number of inputs",
@@ -130,26 +99,26 @@ class FunAsrAdaptor(FunAsrLayers):
 
     section = "adaptor_config"
 
-    d_between: Positive = hf("projector_hidden_size")
+    d_between: sizes.Positive = sizes.hf("projector_hidden_size")
 
-    between = setting("projector_hidden_act", default="relu")
+    between = sizes.setting("projector_hidden_act", default="relu")
 
     def forward(c: Any, x: Data) -> Data:
-        x = activate(linear(x, "linear_1", "projector", c.d_between, bias=True), c.between)
-        x = linear(x, "linear_2", "projector", c.d_model, bias=True)
-        return layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
+        x = ops.activate(ops.linear(x, "linear_1", "projector", c.d_between, bias=True), c.between)
+        x = ops.linear(x, "linear_2", "projector", c.d_model, bias=True)
+        return ops.layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
 
     def layer(c: Any, x: Data) -> Data:
-        x = x + multi_head(c, c.norm(x, "input_layernorm"), "self_attn.", QKVO, cached=False)
+        x = x + parts.multi_head(c, c.norm(x, "input_layernorm"), "self_attn.", QKVO, cached=False)
         out: Data = c.feed_forward(x)
         return out
 
 
-class FunAsrNano(AudioLanguageModel):
+class FunAsrNano(parts.AudioLanguageModel):
     """Source: arXiv:2509.12508, section 2."""
 
     reference = "FunAsrNanoForConditionalGeneration"
-    sections = Sections(
+    sections = sizes.Sections(
         "qwen3",
         default_tie=True,
         default_section=SMALL_QWEN_3 | {"tie_word_embeddings": True},
@@ -163,12 +132,12 @@ class FunAsrNano(AudioLanguageModel):
     audio: FunAsrEncoder
     adaptor: FunAsrAdaptor
 
-    audio_token = setting("audio_token_id", default=151646)
+    audio_token = sizes.setting("audio_token_id", default=151646)
 
     def hear(c: Any) -> Data:
-        frames = given("log-mel frames", "frames", c.audio.n_stacked * c.audio.n_mels)
-        sound = block(frames, c.encoder_prefix, c.audio.forward, part="audio")
-        return block(sound, c.projector_prefix, c.adaptor.forward, part="projector")
+        frames = ops.given("log-mel frames", "frames", c.audio.n_stacked * c.audio.n_mels)
+        sound = ops.block(frames, c.encoder_prefix, c.audio.forward, part="audio")
+        return ops.block(sound, c.projector_prefix, c.adaptor.forward, part="projector")
 
     def check(c: Any) -> None:
         d_model = c.language.d_model

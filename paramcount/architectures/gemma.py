@@ -3,11 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paramcount.flow import Data, rms_norm, scale_by_root
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Flag, Natural, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.declare import Data, ops, parts, sizes
 
 
 def with_tanh(config: Mapping[str, Any], c: Any) -> str:
@@ -16,7 +12,7 @@ def with_tanh(config: Mapping[str, Any], c: Any) -> str:
     return "gelu_pytorch_tanh" if name == "gelu" else name
 
 
-class Gemma(AttentionDecoder):
+class Gemma(parts.AttentionDecoder):
     """Source: arXiv:2403.08295, section 2; norms and embeddings modeling_gemma.py of the reference.
 
     With use_bidirectional_attention, the tokens of a prompt attend to all of it, as in GemmaAttention with the
@@ -28,16 +24,18 @@ class Gemma(AttentionDecoder):
     is_section_type = True
     task_heads = "GENERIC"
     rotated = "d_head"
-    conditions = (padding_in_table(0),)
+    conditions = (sizes.padding_in_table(0),)
     defaults = {"d_head": 256}
 
-    d_ff: Natural = hf()
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    d_ff: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = setting(default=with_tanh)
-    is_causal = setting("is_causal", default=lambda config, c: config.get("use_bidirectional_attention") is not True)
-    rope = rotary(positions=8192)
+    activation = sizes.setting(default=with_tanh)
+    is_causal = sizes.setting(
+        "is_causal", default=lambda config, c: config.get("use_bidirectional_attention") is not True
+    )
+    rope = sizes.rotary(positions=8192)
 
     def embed(c, tokens: Data) -> Data:
         return enlarge(super().embed(tokens))
@@ -47,13 +45,13 @@ class Gemma(AttentionDecoder):
         return x + gelu_mlp(c, c.norm(x, "post_attention_layernorm"))
 
     def norm(c, x: Data, name: str) -> Data:
-        return rms_norm(x, name, c.norm_eps, offset=1.0)
+        return ops.rms_norm(x, name, c.norm_eps, offset=1.0)
 
 
 def enlarge(x: Data) -> Data:
     """Token embeddings times the square root of their size."""
-    return scale_by_root(x, x.shape[-1])
+    return ops.scale_by_root(x, x.shape[-1])
 
 
 def gelu_mlp(c: Any, x: Data) -> Data:
-    return gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
+    return parts.gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)

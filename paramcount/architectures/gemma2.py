@@ -4,45 +4,40 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
-from paramcount.flow import Data, rms_norm, soft_cap
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import layers_by_type
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Words, full_every, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import check_divides, check_sliding_or_full
+from paramcount.declare import Data, ops, parts, sizes
 
 
 def score_scale(config: Mapping[str, Any], c: Any) -> float:
     return float(config.get("query_pre_attn_scalar", 256) ** -0.5)
 
 
-class Gemma2Layers(AttentionDecoder):
+class Gemma2Layers(parts.AttentionDecoder):
     """The sizes of a stack of its layers: T5Gemma has two."""
 
     rotated = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(0),)
     defaults = {"d_head": 256}
 
-    d_ff: Natural = hf()
-    layer_types: Words = hf(absent=full_every(2), null=ABSENT)
-    window: Positive = hf()  # the reference refuses null even if no layer uses it
-    attention_bias: Flag = hf()
+    d_ff: sizes.Natural = sizes.hf()
+    layer_types: sizes.Words = sizes.hf(absent=sizes.full_every(2), null=sizes.ABSENT)
+    window: sizes.Positive = sizes.hf()  # the reference refuses null even if no layer uses it
+    attention_bias: sizes.Flag = sizes.hf()
 
-    activation = setting("hidden_activation", default="gelu_pytorch_tanh")
-    rope = rotary(positions=8192)
-    attention_scale = setting(default=score_scale)
-    score_cap = setting("attn_logit_softcapping", default=50.0, nullable=True)
-    logit_cap = setting("final_logit_softcapping", default=30.0, nullable=True)
+    activation = sizes.setting("hidden_activation", default="gelu_pytorch_tanh")
+    rope = sizes.rotary(positions=8192)
+    attention_scale = sizes.setting(default=score_scale)
+    score_cap = sizes.setting("attn_logit_softcapping", default=50.0, nullable=True)
+    logit_cap = sizes.setting("final_logit_softcapping", default=30.0, nullable=True)
 
     def embed(c, tokens: Data) -> Data:
         return enlarge(super().embed(tokens))
 
     def norm(c, x: Data, name: str) -> Data:
-        return rms_norm(x, name, c.norm_eps, offset=1.0)
+        return ops.rms_norm(x, name, c.norm_eps, offset=1.0)
 
     def check(c) -> None:
-        check_divides(c, "n_heads", "d_model")  # though d_head is given: the reference asks it
-        check_sliding_or_full(c)
+        sizes.check_divides(c, "n_heads", "d_model")  # though d_head is given: the reference asks it
+        sizes.check_sliding_or_full(c)
 
 
 class Gemma2(Gemma2Layers):
@@ -53,9 +48,9 @@ class Gemma2(Gemma2Layers):
     is_section_type = True
     task_heads = "GENERIC"
 
-    tie_word_embeddings: Flag = hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    kinds = layers_by_type
+    kinds = parts.layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.attend(c.norm(x, "input_layernorm"), kind)
@@ -71,7 +66,7 @@ class Gemma2(Gemma2Layers):
         return c.cap(super().head(x))
 
     def cap(c, logits: Data) -> Data:
-        return soft_cap(logits, c.logit_cap)
+        return ops.soft_cap(logits, c.logit_cap)
 
 
 def window(c: Any, kind: str) -> Any:

@@ -7,29 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.architectures.gemma2 import Gemma2, score_scale
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, fused, is_known, mean_of_squares, rms_norm, soft_cap
-from paramcount.parts.composite import FORMER_PREFIXES, SeeingDecoder
-from paramcount.parts.decoders import head
-from paramcount.parts.siglip import SiglipVision
-from paramcount.sizes import (
-    ABSENT,
-    SLIDING,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    filled_rotary,
-    hf,
-    setting,
-)
-from paramcount.sizes.derivations import full_every_stated
 
 
-def visible_tokens(js: ConfigJson, c: FieldValues) -> int:
+def visible_tokens(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The tokens that a token sees, itself included; if it sees later ones: on either side, half of them."""
     n = js.get("sliding_window", 4096)
     if type(n) is not int or n < 1:
@@ -48,16 +30,16 @@ class Gemma3Text(Gemma2):
     task_heads = "SCORED"
     base_model = "Gemma3TextModel"
 
-    layer_types: Words = hf(absent=full_every_stated(6), null=ABSENT)
-    bidirectional: Flag = hf("use_bidirectional_attention", null=False, unstated=False)
-    window: Natural = derived(visible_tokens)
+    layer_types: sizes.Words = sizes.hf(absent=sizes.full_every_stated(6), null=sizes.ABSENT)
+    bidirectional: sizes.Flag = sizes.hf("use_bidirectional_attention", null=False, unstated=False)
+    window: sizes.Natural = sizes.derived(visible_tokens)
 
-    rope = filled_rotary("full_attention", 1_000_000, 131072)
-    local_rope = filled_rotary("sliding_attention", 10_000, 131072, key="rope_local_base_freq", scaled=False)
-    logit_cap = setting("final_logit_softcapping", default=None)
+    rope = sizes.filled_rotary("full_attention", 1_000_000, 131072)
+    local_rope = sizes.filled_rotary("sliding_attention", 10_000, 131072, key="rope_local_base_freq", scaled=False)
+    logit_cap = sizes.setting("final_logit_softcapping", default=None)
 
     def attend(c, x: Data, kind: str) -> Data:
-        options: Any = {"window": c.window, "angles": c.local_rope} if kind == SLIDING[0] else {}
+        options: Any = {"window": c.window, "angles": c.local_rope} if kind == sizes.SLIDING[0] else {}
         if c.bidirectional:
             options |= {"causal": False, "cached": False}
         return c.self_attention(x, bias=c.attention_bias, qk_norm=True, scale=c.attention_scale, **options)
@@ -68,7 +50,7 @@ class Gemma3Text(Gemma2):
             raise ParamcountError(f"= {c.window}", where=FieldName("window"), expected="a positive integer")
 
     def cap(c, logits: Data) -> Data:
-        return soft_cap(logits, c.logit_cap) if is_known(c.logit_cap) else logits  # no released model has one
+        return ops.soft_cap(logits, c.logit_cap) if ops.is_known(c.logit_cap) else logits  # no released model has one
 
 
 class Gemma3TextOf(Gemma3Text):
@@ -87,7 +69,7 @@ def causal_scale(config: Mapping[str, Any], c: Any) -> float:
     return score_scale(config, c)
 
 
-class Gemma3(SeeingDecoder, Gemma3Text):
+class Gemma3(parts.SeeingDecoder, Gemma3Text):
     """Source: arXiv:2503.19786, section 2; the encoder arXiv:2303.15343. Image tokens attend to those before them, as
     in the reference without token_type_ids.
     """
@@ -95,27 +77,27 @@ class Gemma3(SeeingDecoder, Gemma3Text):
     reference = "Gemma3ForConditionalGeneration"
     gguf = "gemma3"
     task_heads = "SCORED"
-    reference_names = FORMER_PREFIXES
+    reference_names = parts.FORMER_PREFIXES
     prefix = "language_model.model."
     base_model = "Gemma3Model"
     section = "text_config"
 
-    tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True, null=False)
-    n_image_tokens: Positive = hf("/mm_tokens_per_image", absent=256)
-    vision: SiglipVision
+    tie_word_embeddings: sizes.Flag = sizes.hf("/tie_word_embeddings", absent=True, null=False)
+    n_image_tokens: sizes.Positive = sizes.hf("/mm_tokens_per_image", absent=256)
+    vision: parts.SiglipVision
 
-    attention_scale = setting(default=causal_scale)
-    image_token = setting("/image_token_index", "/image_token_id", default=262144)
+    attention_scale = sizes.setting(default=causal_scale)
+    image_token = sizes.setting("/image_token_index", "/image_token_id", default=262144)
 
     def project(c, x: Data) -> Data:
         return project(c, x)
 
     def head(c, x: Data) -> Data:
-        return c.cap(head(c, x, "language_model.model.embed_tokens.weight", "language_model.lm_head"))
+        return c.cap(parts.head(c, x, "language_model.model.embed_tokens.weight", "language_model.lm_head"))
 
 
 def project(c: Any, x: Data) -> Data:
     """Means of squares of patches to vectors of the language model's size."""
-    x = mean_of_squares(x, c.n_image_tokens)
-    x = rms_norm(x, "mm_soft_emb_norm", c.vision.norm_eps, offset=1.0)
-    return fused(x, "mm_input_projection_weight", {"projector": c.d_model}, transposed=True, suffixes=("", ""))[0]
+    x = ops.mean_of_squares(x, c.n_image_tokens)
+    x = ops.rms_norm(x, "mm_soft_emb_norm", c.vision.norm_eps, offset=1.0)
+    return ops.fused(x, "mm_input_projection_weight", {"projector": c.d_model}, transposed=True, suffixes=("", ""))[0]

@@ -9,33 +9,8 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge
 from paramcount.architectures.gemma3n import padding_in_both
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Unknown, insert, linear, lookup, multiply_vector, plain_norm, route, scale_by_root, soft_cap
-from paramcount.flow.graph import Data, Width
-from paramcount.parts.attentions import Heads
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.per_layer_embeddings import embed_per_layer, read_own_embedding
-from paramcount.parts.shared_kv import OWN, SHARED, sharing_attention
-from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import (
-    ConfigJson,
-    Derivation,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    full_every,
-    hf,
-)
-from paramcount.sizes.conditions import padding_in_table, rotary_of_each_kind
-from paramcount.sizes.layer_types import check_kv_sources, sharing_layers
-from paramcount.sizes.rotary_settings import rotary_of
-from paramcount.sizes.rules import check_divides, check_even, check_sliding_or_full
-from paramcount.sizes.setting_fields import setting
 
 FULL = "full_attention"
 ROPES: Mapping[str, Any] = {
@@ -44,20 +19,20 @@ ROPES: Mapping[str, Any] = {
 }
 
 
-def full_at_the_end(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def full_at_the_end(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """The reference makes the last layer a full one, whatever layer_types says of it."""
     words = js.get("layer_types")
-    words = full_every(6)(js, c) if words is None else words
+    words = sizes.full_every(6)(js, c) if words is None else words
     return (*words[:-1], FULL) if words else ()
 
 
-def global_kv_heads(js: ConfigJson, c: FieldValues) -> Any:
+def global_kv_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
     """Full layers have fewer key heads only where those serve as values."""
     n = js.get("num_global_key_value_heads") if c["v_is_k"] else None
     return c["n_kv_heads"] if n is None else n
 
 
-def known_attention(js: ConfigJson, c: FieldValues) -> None:
+def known_attention(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if (found := js.get("use_bidirectional_attention")) not in (None, "all", "vision"):
         raise ParamcountError(
             f"= {describe_value(found)}", where="use_bidirectional_attention", expected="all, vision or null"
@@ -68,10 +43,10 @@ def sees_no_later(config: Mapping[str, Any], c: Any) -> bool:
     return config.get("is_causal", True) and config.get("use_bidirectional_attention") != "all"
 
 
-def visible_tokens(absent: int) -> Derivation:
+def visible_tokens(absent: int) -> sizes.Derivation:
     """The tokens that a token sees, itself included; if it sees later ones: on either side, half of them and one."""
 
-    def derive(js: ConfigJson, c: FieldValues) -> int:
+    def derive(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
         n = js.get("sliding_window", absent)
         if type(n) is not int or n < 1:
             raise ParamcountError(f"= {describe_value(n)}", where="sliding_window", expected="a positive integer")
@@ -80,21 +55,21 @@ def visible_tokens(absent: int) -> Derivation:
     return derive
 
 
-def padding_fits(js: ConfigJson, c: FieldValues) -> None:
-    (padding_in_both if c["own_vectors"] else padding_in_table(0))(js, c)
+def padding_fits(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
+    (padding_in_both if c["own_vectors"] else sizes.padding_in_table(0))(js, c)
 
 
 def moe(c: Any, x: Data) -> Data:
     """Experts and their router read the hidden state before the norm of the MLP."""
-    h = multiply_vector(plain_norm(x, "rms", c.norm_eps), "router.scale", "router", c.d_model)
-    h = scale_by_root(h, c.d_model, "times 1/√d_model", inverse=True)
-    logits = linear(h, "router.proj", "router", c.n_routed_experts)
-    weights = route(logits, c.n_active_experts, "softmax", normalise=True)
-    weights = multiply_vector(weights, "router.per_expert_scale", "router", c.n_routed_experts)
-    return stacked_experts(c, c.norm(x, "pre_feedforward_layernorm_2"), weights, "experts.")
+    h = ops.multiply_vector(ops.plain_norm(x, "rms", c.norm_eps), "router.scale", "router", c.d_model)
+    h = ops.scale_by_root(h, c.d_model, "times 1/√d_model", inverse=True)
+    logits = ops.linear(h, "router.proj", "router", c.n_routed_experts)
+    weights = ops.route(logits, c.n_active_experts, "softmax", normalise=True)
+    weights = ops.multiply_vector(weights, "router.per_expert_scale", "router", c.n_routed_experts)
+    return parts.stacked_experts(c, c.norm(x, "pre_feedforward_layernorm_2"), weights, "experts.")
 
 
-class Gemma4UnifiedText(AttentionDecoder):
+class Gemma4UnifiedText(parts.AttentionDecoder):
     """The language model of the 12B.
 
     Source: Gemma4UnifiedTextDecoderLayer of the reference, modeling_gemma4_unified.py.
@@ -111,45 +86,45 @@ class Gemma4UnifiedText(AttentionDecoder):
         FULL: {"head_dim": "d_global_head", "num_key_value_heads": "n_global_kv_heads"},
         "sliding_attention": {"head_dim": "d_head", "num_key_value_heads": "n_kv_heads"},
     }
-    conditions = (padding_in_table(0), known_attention, rotary_of_each_kind)
+    conditions = (sizes.padding_in_table(0), known_attention, sizes.rotary_of_each_kind)
     defaults = {"d_head": 256}
 
-    v_is_k: Flag = hf("attention_k_eq_v")
-    n_global_kv_heads: Positive = derived(global_kv_heads)
-    d_global_head: Positive = hf("global_head_dim", absent=512)
-    d_ff: Natural = hf()
-    layer_types: Words = derived(full_at_the_end)
-    window: Positive = derived(visible_tokens(1024))
-    kv_sharing_layers: Indices = derived(sharing_layers(0))
-    double_wide: Flag = hf("use_double_wide_mlp")
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    v_is_k: sizes.Flag = sizes.hf("attention_k_eq_v")
+    n_global_kv_heads: sizes.Positive = sizes.derived(global_kv_heads)
+    d_global_head: sizes.Positive = sizes.hf("global_head_dim", absent=512)
+    d_ff: sizes.Natural = sizes.hf()
+    layer_types: sizes.Words = sizes.derived(full_at_the_end)
+    window: sizes.Positive = sizes.derived(visible_tokens(1024))
+    kv_sharing_layers: sizes.Indices = sizes.derived(sizes.sharing_layers(0))
+    double_wide: sizes.Flag = sizes.hf("use_double_wide_mlp")
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = setting("hidden_activation", default="gelu_pytorch_tanh")
-    rope = rotary_of(FULL, ROPES, 131072)
-    local_rope = rotary_of("sliding_attention", ROPES, 131072)
+    activation = sizes.setting("hidden_activation", default="gelu_pytorch_tanh")
+    rope = sizes.rotary_of(FULL, ROPES, 131072)
+    local_rope = sizes.rotary_of("sliding_attention", ROPES, 131072)
     attention_scale: ClassVar[float] = 1.0
-    is_causal = setting(default=sees_no_later)
-    logit_cap = setting("final_logit_softcapping", default=None)
+    is_causal = sizes.setting(default=sees_no_later)
+    logit_cap = sizes.setting("final_logit_softcapping", default=None)
 
     def forward(c, tokens: Data) -> Data:
         return c.read(tokens)
 
-    def read(c, tokens: Data, *others: tuple[Data, int | Unknown]) -> Data:
+    def read(c, tokens: Data, *others: tuple[Data, int | ops.Unknown]) -> Data:
         """Token ids to logits. `others`: vectors of images and sounds, and the id of the tokens that they replace."""
         x = enlarge(c.embed(tokens))
         for vectors, token in others:
-            x = insert(x, tokens, vectors, token)
+            x = ops.insert(x, tokens, vectors, token)
         return c.head(c.transform(x, *c.own_embeddings(tokens, x)))
 
     def own_embeddings(c, tokens: Data, x: Data) -> tuple[Data, ...]:
         return ()
 
-    def kinds(c) -> Kinds:
+    def kinds(c) -> parts.Kinds:
         shared = set(c.kv_sharing_layers)
-        return [((word, SHARED if i in shared else OWN), 1) for i, word in enumerate(c.layer_types)]
+        return [((word, parts.SHARED if i in shared else parts.OWN), 1) for i, word in enumerate(c.layer_types)]
 
-    def carry(c) -> tuple[Width, ...]:
+    def carry(c) -> tuple[ops.Width, ...]:
         """Keys and values of the last full and of the last sliding layer that has some."""
         full, sliding = (c.n_global_kv_heads, c.d_global_head), (c.n_kv_heads, c.d_head)
         return (full, full, sliding, sliding) if c.kv_sharing_layers else ()
@@ -162,34 +137,34 @@ class Gemma4UnifiedText(AttentionDecoder):
         x = x + c.norm(a, "post_attention_layernorm")
         x = x + c.norm(c.feed_forward(x, whose), "post_feedforward_layernorm")
         for vectors in own:
-            x = x + read_own_embedding(c, x, vectors)
-        x = multiply_vector(x, "layer_scalar", "other", 1, role="buffer")
+            x = x + parts.read_own_embedding(c, x, vectors)
+        x = ops.multiply_vector(x, "layer_scalar", "other", 1, role="buffer")
         return (x, *kv) if kv else x
 
     def attend(c, x: Data, word: str, whose: str, kv: tuple[Data, ...]) -> tuple[Data, tuple[Data, ...]]:
         if word == FULL:
-            heads = Heads(c.n_heads, c.n_global_kv_heads, c.d_global_head)
-            return sharing_attention(c, x, heads, word, whose, kv, angles=c.rope, window=None, v_is_k=c.v_is_k)
-        heads = Heads(c.n_heads, c.n_kv_heads, c.d_head)
-        return sharing_attention(c, x, heads, word, whose, kv, angles=c.local_rope, window=c.window)
+            heads = parts.Heads(c.n_heads, c.n_global_kv_heads, c.d_global_head)
+            return parts.sharing_attention(c, x, heads, word, whose, kv, angles=c.rope, window=None, v_is_k=c.v_is_k)
+        heads = parts.Heads(c.n_heads, c.n_kv_heads, c.d_head)
+        return parts.sharing_attention(c, x, heads, word, whose, kv, angles=c.local_rope, window=c.window)
 
     def feed_forward(c, x: Data, whose: str) -> Data:
-        d_ff = 2 * c.d_ff if c.double_wide and whose == SHARED else c.d_ff
-        return gated_mlp(c.norm(x, "pre_feedforward_layernorm"), "mlp.", "mlp", d_ff, activation=c.activation)
+        d_ff = 2 * c.d_ff if c.double_wide and whose == parts.SHARED else c.d_ff
+        return parts.gated_mlp(c.norm(x, "pre_feedforward_layernorm"), "mlp.", "mlp", d_ff, activation=c.activation)
 
     def head(c, x: Data) -> Data:
-        return soft_cap(super().head(x), c.logit_cap)
+        return ops.soft_cap(super().head(x), c.logit_cap)
 
     def unused_fields(c) -> tuple[str, ...]:
         return () if "sliding_attention" in c.layer_types else ("n_kv_heads",)
 
     def check(c) -> None:
-        check_sliding_or_full(c)
-        check_kv_sources(c)
-        check_divides(c, "n_global_kv_heads", "n_heads")
-        check_even(c, "d_global_head")
+        sizes.check_sliding_or_full(c)
+        sizes.check_kv_sources(c)
+        sizes.check_divides(c, "n_global_kv_heads", "n_heads")
+        sizes.check_even(c, "d_global_head")
         if "sliding_attention" in c.layer_types:
-            check_even(c, "d_head")
+            sizes.check_even(c, "d_head")
 
 
 class Gemma4Text(Gemma4UnifiedText):
@@ -200,31 +175,31 @@ class Gemma4Text(Gemma4UnifiedText):
     is_section_type = True
     linear_routers = (".router.proj.weight",)
     base_model = "Gemma4TextModel"
-    conditions = (padding_fits, known_attention, rotary_of_each_kind)
+    conditions = (padding_fits, known_attention, sizes.rotary_of_each_kind)
 
-    window: Positive = derived(visible_tokens(512))
-    n_per_layer_rows: Positive = hf("vocab_size_per_layer_input")
-    d_per_layer: Natural = hf("hidden_size_per_layer_input")
-    own_vectors: Flag = derived(lambda js, c: c["d_per_layer"] > 0)
-    mixture: Flag = hf("enable_moe_block")
-    n_routed_experts: Natural = hf("num_experts", absent=0, null=0)
-    n_active_experts: Natural = hf("top_k_experts", absent=0, null=0)
-    d_expert: Natural = hf("moe_intermediate_size", absent=0, null=0)
+    window: sizes.Positive = sizes.derived(visible_tokens(512))
+    n_per_layer_rows: sizes.Positive = sizes.hf("vocab_size_per_layer_input")
+    d_per_layer: sizes.Natural = sizes.hf("hidden_size_per_layer_input")
+    own_vectors: sizes.Flag = sizes.derived(lambda js, c: c["d_per_layer"] > 0)
+    mixture: sizes.Flag = sizes.hf("enable_moe_block")
+    n_routed_experts: sizes.Natural = sizes.hf("num_experts", absent=0, null=0)
+    n_active_experts: sizes.Natural = sizes.hf("top_k_experts", absent=0, null=0)
+    d_expert: sizes.Natural = sizes.hf("moe_intermediate_size", absent=0, null=0)
 
-    padding = setting("pad_token_id", default=0)
+    padding = sizes.setting("pad_token_id", default=0)
 
     def embed(c, tokens: Data) -> Data:
         table = c.prefix + "embed_tokens.weight"
-        return lookup(tokens, table, "embedding", c.vocab_size, c.d_model, **c.padded())
+        return ops.lookup(tokens, table, "embedding", c.vocab_size, c.d_model, **c.padded())
 
     def own_embeddings(c, tokens: Data, x: Data) -> tuple[Data, ...]:
-        return (embed_per_layer(c, tokens, x, c.prefix, **c.padded()),) if c.own_vectors else ()
+        return (parts.embed_per_layer(c, tokens, x, c.prefix, **c.padded()),) if c.own_vectors else ()
 
     def padded(c) -> dict[str, Any]:
         """How placeholders are looked up: as padding."""
         return {"unknown_id": c.padding, "placeholders": c.placeholders()} if c.placeholders() else {}
 
-    def placeholders(c) -> tuple[int | Unknown, ...]:
+    def placeholders(c) -> tuple[int | ops.Unknown, ...]:
         """The ids of tokens that stand for images, audio and video."""
         return ()
 

@@ -2,33 +2,26 @@
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.sizes import Condition, Flag, Natural, derived, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rotary_sizes import rotary_width
-from paramcount.sizes.rules import check_at_most
+from paramcount.declare import Data, parts, sizes
 
 
-class Glm(AttentionDecoder):
+class Glm(parts.AttentionDecoder):
     """Source: arXiv:2406.12793, section 2."""
 
     reference = "GlmForCausalLM"
     gguf = "chatglm"
     is_section_type = True
     task_heads = "GENERIC"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(151329),)
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(151329),)
     defaults = {"d_head": 128}
 
-    d_rope: Natural = derived(rotary_width(0.5))
-    d_ff: Natural = hf()
-    qkv_bias: Flag = hf("attention_bias")
-    tie_word_embeddings: Flag = hf()
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_width(0.5))
+    d_ff: sizes.Natural = sizes.hf()
+    qkv_bias: sizes.Flag = sizes.hf("attention_bias")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1.5625e-7)
-    rope = rotary(positions=131072, share=0.5)
+    norm_eps = sizes.setting("rms_norm_eps", default=1.5625e-7)
+    rope = sizes.rotary(positions=131072, share=0.5)
     axes: ClassVar[Any] = None  # of the rotation, if positions have several
 
     def layer(c, x: Data) -> Data:
@@ -40,13 +33,13 @@ class Glm(AttentionDecoder):
 
     def rotate(c, x: Data, *places: Data) -> Data:
         """`places`: of the tokens, if there may be images."""
-        return partial_rope(x, c.d_rope, c.rope, "interleaved", *places, axes=c.axes)
+        return parts.partial_rope(x, c.d_rope, c.rope, "interleaved", *places, axes=c.axes)
 
     def feed_forward(c, x: Data) -> Data:
-        return fused_gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return parts.fused_gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
 
     def check(c) -> None:
-        check_at_most(c, "d_rope", "d_head")
+        sizes.check_at_most(c, "d_rope", "d_head")
 
 
 class Glm4(Glm):

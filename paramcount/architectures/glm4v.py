@@ -7,27 +7,18 @@ from typing import Any
 
 from paramcount.architectures.glm import Glm4
 from paramcount.architectures.glm4_moe import Glm4Moe
-from paramcount.flow import Data, linear
-from paramcount.parts.feed_forward import shared_experts
-from paramcount.parts.glm_vision import Glm4vVision, GlmOcrVision
-from paramcount.parts.qwen_vision import PlacedImages, mrope_axes
-from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
-from paramcount.sizes.conditions import grouped_routing, not_null, one_of, padding_in_table
-from paramcount.sizes.derivations import class_ends, d_model_per_head, equal_to, find_share
-from paramcount.sizes.rotary_sizes import in_pairs, sections_fill
-from paramcount.sizes.sections import Sections
+from paramcount.declare import Data, ops, parts, sizes
 
 
-def rotated(absent: float) -> Derivation:
+def rotated(absent: float) -> sizes.Derivation:
     """How much of a head is rotated, which is of the width that head_dim says, if anything does.
 
     `absent`: without a share.
     """
 
-    def width(js: ConfigJson, c: FieldValues) -> int:
-        share = find_share(js, js.get("partial_rotary_factor", absent))
-        return in_pairs(js.get("head_dim") or c["d_head"], 1.0 if share is None else share)
+    def width(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
+        share = sizes.find_share(js, js.get("partial_rotary_factor", absent))
+        return sizes.in_pairs(js.get("head_dim") or c["d_head"], 1.0 if share is None else share)
 
     return width
 
@@ -40,17 +31,17 @@ class Glm4vText(Glm4):
     gguf = "glm4"
     reference_names = {"model.": ""}
     base_model = "Glm4vTextModel"
-    conditions = (padding_in_table(None), sections_fill(8, 12, 12))
+    conditions = (sizes.padding_in_table(None), sizes.sections_fill(8, 12, 12))
 
-    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
-    d_head: Positive = derived(d_model_per_head)
-    d_rope: Natural = derived(rotated(1.0))
-    qkv_bias: Flag = derived(lambda js, c: True)
-    tie_word_embeddings: Flag = hf(absent=False, null=False)
+    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_rope: sizes.Natural = sizes.derived(rotated(1.0))
+    qkv_bias: sizes.Flag = sizes.derived(lambda js, c: True)
+    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False, null=False)
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=32768, share=1.0, head_key="head_dim")
-    axes = mrope_axes("sections", 8, 12, 12)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(positions=32768, share=1.0, head_key="head_dim")
+    axes = parts.mrope_axes("sections", 8, 12, 12)
 
 
 class Glm4vMoeText(Glm4Moe):
@@ -63,19 +54,21 @@ class Glm4vMoeText(Glm4Moe):
     adapts_experts = False
     base_model = "Glm4vMoeTextModel"
     conditions = (
-        grouped_routing(1, 1), padding_in_table(None), not_null("n_routed_experts", "n_group", "topk_group"),
-        sections_fill(8, 12, 12),
-    )  # fmt: skip
+        sizes.grouped_routing(1, 1),
+        sizes.padding_in_table(None),
+        sizes.not_null("n_routed_experts", "n_group", "topk_group"),
+        sizes.sections_fill(8, 12, 12),
+    )
 
-    d_rope: Natural = derived(rotated(0.5))
-    n_mtp_layers: Natural = derived(lambda js, c: 0)
-    qk_norm: Flag = derived(lambda js, c: False)
-    stacked: Flag = derived(
-        class_ends("TextModel")
+    d_rope: sizes.Natural = sizes.derived(rotated(0.5))
+    n_mtp_layers: sizes.Natural = sizes.derived(lambda js, c: 0)
+    qk_norm: sizes.Flag = sizes.derived(lambda js, c: False)
+    stacked: sizes.Flag = sizes.derived(
+        sizes.class_ends("TextModel")
     )  # alone, it is saved with one tensor for each projection of all experts
 
-    rope = rotary(positions=65536, share=0.5)
-    axes = mrope_axes("sections", 8, 12, 12)
+    rope = sizes.rotary(positions=65536, share=0.5)
+    axes = parts.mrope_axes("sections", 8, 12, 12)
 
     def layer(c, x: Data, *reads: Any) -> Data:
         """GLM-4.5's, with all experts in one tensor for each projection if the language model is saved alone."""
@@ -84,8 +77,8 @@ class Glm4vMoeText(Glm4Moe):
             return super().layer(x, *reads)
         x = x + c.attend(c.norm(x, "input_layernorm"), *places)
         h = c.norm(x, "post_attention_layernorm")
-        chosen = c.choose(linear(h, "mlp.gate", "router", c.n_routed_experts))
-        return x + stacked_experts(c, h, chosen, "mlp.experts.") + shared_experts(c, h, "mlp.")
+        chosen = c.choose(ops.linear(h, "mlp.gate", "router", c.n_routed_experts))
+        return x + parts.stacked_experts(c, h, chosen, "mlp.experts.") + parts.shared_experts(c, h, "mlp.")
 
 
 class GlmOcrText(Glm4vText):
@@ -96,23 +89,23 @@ class GlmOcrText(Glm4vText):
     gguf = "glm4"
     base_model = "GlmOcrTextModel"
 
-    n_kv_heads: Positive = hf()
-    d_head: Positive = hf(absent=d_model_per_head)
-    qkv_bias: Flag = derived(lambda js, c: False)
+    n_kv_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head)
+    qkv_bias: sizes.Flag = sizes.derived(lambda js, c: False)
 
-    rope = rotary(positions=131072, share=1.0)
+    rope = sizes.rotary(positions=131072, share=1.0)
 
 
-class Glm4v(PlacedImages):
+class Glm4v(parts.PlacedImages):
     """Source: arXiv:2507.01006, section 2; modeling_glm4v.py of the reference."""
 
     reference = "Glm4vForConditionalGeneration"
     gguf = "glm4"
-    sections = Sections("glm4v_text", tie_rule="either", ignores_model_type=True)
+    sections = sizes.Sections("glm4v_text", tie_rule="either", ignores_model_type=True)
 
-    vision: Glm4vVision
+    vision: parts.Glm4vVision
 
-    image_token = setting("image_token_id", default=151343)
+    image_token = sizes.setting("image_token_id", default=151343)
 
 
 class Glm4vMoe(Glm4v):
@@ -121,13 +114,13 @@ class Glm4vMoe(Glm4v):
     reference = "Glm4vMoeForConditionalGeneration"
     model_types = ("glm4v_moe",)
     gguf = "glm4moe"
-    sections = Sections("glm4v_moe_text", tie_rule="either", ignores_model_type=True)
+    sections = sizes.Sections("glm4v_moe_text", tie_rule="either", ignores_model_type=True)
     adapts_experts = True
 
 
-class Glm46VVision(Glm4vVision):
+class Glm46VVision(parts.Glm4vVision):
     config_class = "Glm4vVisionConfig"
-    conditions = (one_of("model_type", ("glm4v_vision", "glm4v_moe_vision"), "glm4v_vision"),)
+    conditions = (sizes.one_of("model_type", ("glm4v_vision", "glm4v_moe_vision"), "glm4v_vision"),)
 
 
 class Glm46V(Glm4v):
@@ -135,19 +128,19 @@ class Glm46V(Glm4v):
 
     reference = "Glm46VForConditionalGeneration"
     model_types = ("glm46v", "glmga")
-    sections = Sections("glm4v_text")
+    sections = sizes.Sections("glm4v_text")
 
     vision: Glm46VVision
 
 
-class GlmOcr(PlacedImages):
+class GlmOcr(parts.PlacedImages):
     """Source: modeling_glm_ocr.py of the reference."""
 
     reference = "GlmOcrForConditionalGeneration"
     model_types = ("glm_ocr",)
     gguf = "glm4"
-    sections = Sections("glm_ocr_text", tie_rule="either", ignores_model_type=True)
+    sections = sizes.Sections("glm_ocr_text", tie_rule="either", ignores_model_type=True)
 
-    vision: GlmOcrVision
+    vision: parts.GlmOcrVision
 
-    image_token = setting("image_token_id", default=59280)
+    image_token = sizes.setting("image_token_id", default=59280)

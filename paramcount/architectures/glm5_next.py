@@ -6,37 +6,8 @@ An indexer chooses blocks of tokens. Images go through GLM-OCR's encoder.
 from collections.abc import Mapping
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Linear, Weight, experts, layer_norm, linear, mean_of_streams, to_every_stream
-from paramcount.flow.operations.attention import choose_tokens_of_blocks
-from paramcount.flow.operations.shapes import weigh_blocks
-from paramcount.parts.decoder import Kinds
-from paramcount.parts.decoders import typed_layers
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.glm_vision import Glm5NextVision
-from paramcount.parts.hyper_connections import connect_all
-from paramcount.parts.latent_decoder import RoutedLatentDecoder
-from paramcount.parts.linear_attention import kimi_delta_attention
-from paramcount.parts.mla import latent_attention, query_latent
-from paramcount.parts.qwen_vision import PlacedImages
-from paramcount.sizes import (
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    hf,
-    per_layer,
-    setting,
-)
-from paramcount.sizes.conditions import grouped_routing, padding_in_table
-from paramcount.sizes.layer_types import dense_by_type, read_indexer_types, unused
-from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.sections import Sections
-from paramcount.sizes.setting_kinds import NATURAL
 
 LINEAR, INDEXED, SHARED = "linear_attention", "indexed_attention", "shared"
 ATTENTION = ("hc_attn_fn", "hc_attn_base", "hc_attn_scale")
@@ -44,28 +15,28 @@ FEED_FORWARD = ("hc_ffn_fn", "hc_ffn_base", "hc_ffn_scale")
 KEY_EPS = 1e-6  # of the norm of index keys, whatever rms_norm_eps is
 
 
-def read_layer_types(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def read_layer_types(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """Every fourth layer looks at chosen tokens, which are also called full attention."""
     words = js.get("layer_types")
     if words is None:
-        return tuple(INDEXED if i % 4 == 3 else LINEAR for i in per_layer(c))
+        return tuple(INDEXED if i % 4 == 3 else LINEAR for i in sizes.per_layer(c))
     return tuple(INDEXED if word == "full_attention" else word for word in words)
 
 
-def read_reusing_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def read_reusing_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """The layers that look at the tokens that the layer before has chosen."""
-    indexed = [i for i, word in zip(per_layer(c), c["layer_types"]) if word == INDEXED]
-    words = read_indexer_types(js, c, indexed[-1] + 1 if indexed else 0)
+    indexed = [i for i, word in zip(sizes.per_layer(c), c["layer_types"]) if word == INDEXED]
+    words = sizes.read_indexer_types(js, c, indexed[-1] + 1 if indexed else 0)
     return tuple(i for i in indexed if words[i] == SHARED)
 
 
-def heads_are_whole(js: ConfigJson, c: FieldValues) -> None:
+def heads_are_whole(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     n = js.get("num_key_value_heads", 64)
     if n != c["n_heads"]:
         raise ParamcountError(f"= {describe_value(n)}", where="num_key_value_heads", expected=f"{c['n_heads']}")
 
 
-def nothing_is_rotated(js: ConfigJson, c: FieldValues) -> None:
+def nothing_is_rotated(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     n = js.get("qk_rope_head_dim", 0)
     if n > 0 or (n < 0 and INDEXED in c["layer_types"]):
         found = f"= {n}, but no part of a head is rotated"
@@ -82,7 +53,7 @@ def read_decay_floor(config: Mapping[str, Any], c: Any) -> float | None:
     return -5.0 if floor is None and given.get("safe_gate", True) else floor
 
 
-class Glm5NextText(RoutedLatentDecoder):
+class Glm5NextText(parts.RoutedLatentDecoder):
     """Source: Glm5NextTextDecoderLayer of the reference. `n_chosen`: tokens of the blocks that a token looks at."""
 
     reference = "Glm5NextForConditionalGeneration"
@@ -101,54 +72,54 @@ class Glm5NextText(RoutedLatentDecoder):
     )  # fmt: skip
     linear_routers = (".indexer.weights_proj.weight",)
     unused_keys = ("head_dim", "num_key_value_heads", "qk_rope_head_dim")
-    conditions = (grouped_routing(1, 1), heads_are_whole, nothing_is_rotated, padding_in_table(154820))
+    conditions = (sizes.grouped_routing(1, 1), heads_are_whole, nothing_is_rotated, sizes.padding_in_table(154820))
 
-    layer_types: Words = derived(read_layer_types)
-    n_streams: Positive = hf("hc_mult")
-    n_linear_heads: Positive = hf("linear_attn_config.num_heads", "linear_num_heads")
-    d_linear_head: Positive = hf("linear_attn_config.head_dim", "linear_head_dim")
-    d_conv: Positive = hf("linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim")
-    n_heads: Positive = hf()
-    d_q_lora: Positive = hf()
-    d_kv_lora: Positive = hf()
-    d_nope: Positive = hf()
-    d_v: Positive = hf()
-    reusing_layers: Indices = derived(read_reusing_layers)
-    n_index_heads: Positive = hf("index_n_heads")
-    d_index: Positive = hf("index_head_dim")
-    n_chosen: Natural = hf("index_topk")
-    index_block: Positive = hf("index_kpool")
-    index_tail: Flag = hf("index_kpool_always_select_tail")
-    d_ff: Natural = hf()
-    dense_layers: Indices = derived(dense_by_type(lambda js, c: tuple(per_layer(c)[:3])))
-    d_expert: Natural = hf()
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", null=unused)
-    n_active_experts: Natural = hf()
-    n_shared_experts: Natural = hf()
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    layer_types: sizes.Words = sizes.derived(read_layer_types)
+    n_streams: sizes.Positive = sizes.hf("hc_mult")
+    n_linear_heads: sizes.Positive = sizes.hf("linear_attn_config.num_heads", "linear_num_heads")
+    d_linear_head: sizes.Positive = sizes.hf("linear_attn_config.head_dim", "linear_head_dim")
+    d_conv: sizes.Positive = sizes.hf("linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim")
+    n_heads: sizes.Positive = sizes.hf()
+    d_q_lora: sizes.Positive = sizes.hf()
+    d_kv_lora: sizes.Positive = sizes.hf()
+    d_nope: sizes.Positive = sizes.hf()
+    d_v: sizes.Positive = sizes.hf()
+    reusing_layers: sizes.Indices = sizes.derived(read_reusing_layers)
+    n_index_heads: sizes.Positive = sizes.hf("index_n_heads")
+    d_index: sizes.Positive = sizes.hf("index_head_dim")
+    n_chosen: sizes.Natural = sizes.hf("index_topk")
+    index_block: sizes.Positive = sizes.hf("index_kpool")
+    index_tail: sizes.Flag = sizes.hf("index_kpool_always_select_tail")
+    d_ff: sizes.Natural = sizes.hf()
+    dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(lambda js, c: tuple(sizes.per_layer(c)[:3])))
+    d_expert: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts", null=sizes.unused)
+    n_active_experts: sizes.Natural = sizes.hf()
+    n_shared_experts: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    limit = setting("swiglu_limit", default=10.0)
-    decay_floor = setting(default=read_decay_floor)
-    streams_eps = setting("hc_eps", default=1e-6)
-    sinkhorn_iterations = setting("hc_sinkhorn_iters", default=20, kind=NATURAL)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    limit = sizes.setting("swiglu_limit", default=10.0)
+    decay_floor = sizes.setting(default=read_decay_floor)
+    streams_eps = sizes.setting("hc_eps", default=1e-6)
+    sinkhorn_iterations = sizes.setting("hc_sinkhorn_iters", default=20, kind=sizes.NATURAL)
 
     def transform(c, x: Data, *reads: Data) -> Data:
         """Embedded tokens, the same in all streams, through the layers."""
-        return super().transform(to_every_stream(x, c.n_streams), *reads)
+        return super().transform(ops.to_every_stream(x, c.n_streams), *reads)
 
-    def kinds(c) -> Kinds:
+    def kinds(c) -> parts.Kinds:
         reusing = set(c.reusing_layers)
         words = [SHARED if i in reusing else word for i, word in enumerate(c.layer_types)]
-        return typed_layers(words, c.dense_layers)
+        return parts.typed_layers(words, c.dense_layers)
 
     def carry(c) -> tuple[Any, ...]:
         """The tokens that the last layer with an indexer has chosen."""
         return (c.n_chosen + c.index_block - 1 if c.index_tail else c.n_chosen,) if c.reusing_layers else ()
 
     def last(c, x: Data) -> Data:
-        return super().last(mean_of_streams(x))
+        return super().last(ops.mean_of_streams(x))
 
     def layer(c, x: Data, *reads: Any) -> Any:
         *chosen, (word, mlp) = reads
@@ -156,12 +127,12 @@ class Glm5NextText(RoutedLatentDecoder):
         def attention(x: Data) -> Data:
             h = c.norm(x, "input_layernorm")
             if word == LINEAR:
-                return kimi_delta_attention(c, h, "self_attn.", floor=c.decay_floor)
+                return parts.kimi_delta_attention(c, h, "self_attn.", floor=c.decay_floor)
             index: list[Data] = []
-            latent = query_latent(c, h, "self_attn.", bias=c.attention_bias, eps=c.norm_eps)
+            latent = parts.query_latent(c, h, "self_attn.", bias=c.attention_bias, eps=c.norm_eps)
             if word == INDEXED:
                 chosen[:], *index = c.choose_tokens(h, latent, "self_attn.indexer.")
-            return latent_attention(
+            return parts.latent_attention(
                 c, h, "self_attn.", bias=c.attention_bias, q_latent=latent, chosen=chosen[0], index=tuple(index),
                 eps=c.norm_eps,
             )  # fmt: skip
@@ -170,36 +141,36 @@ class Glm5NextText(RoutedLatentDecoder):
             h = c.norm(x, "post_attention_layernorm")
             return c.moe(h, "mlp.") if mlp == "moe" else c.mlp(h, "mlp.", "mlp", c.d_ff)
 
-        x = connect_all(c, connect_all(c, x, ATTENTION, attention), FEED_FORWARD, feed_forward)
+        x = parts.connect_all(c, parts.connect_all(c, x, ATTENTION, attention), FEED_FORWARD, feed_forward)
         return (x, *chosen) if c.reusing_layers else x
 
     def choose_tokens(c, x: Data, q_latent: Data, prefix: str) -> tuple[list[Data], Data, Data]:
         """The tokens of the best blocks, and those of the last one while it is incomplete, and what is cached to choose
         them. A weighted mean of its keys stands for a block; each channel has weights of its own."""
-        keys = layer_norm(linear(x, prefix + "wk", "other", c.d_index), prefix + "k_norm", KEY_EPS)
-        gate = Weight(prefix + "index_kpool_compress_gate", "other", (c.d_index, c.d_model))
-        scores = Data(Linear(), (x,), keys.shape, (gate,))
-        by_position = Weight(prefix + "index_kpool_compress_ape", "other", (c.index_block, c.d_index))
-        blocks = weigh_blocks(keys, scores, by_position, c.d_index, c.index_block, from_cache=True)
-        q = linear(q_latent, prefix + "wq_b", "other", (c.n_index_heads, c.d_index))
-        of_heads = linear(x, prefix + "weights_proj", "other", c.n_index_heads)
-        chosen = choose_tokens_of_blocks(q, blocks, of_heads, c.n_chosen, c.index_block, tail=c.index_tail)
+        keys = ops.layer_norm(ops.linear(x, prefix + "wk", "other", c.d_index), prefix + "k_norm", KEY_EPS)
+        gate = ops.Weight(prefix + "index_kpool_compress_gate", "other", (c.d_index, c.d_model))
+        scores = Data(ops.Linear(), (x,), keys.shape, (gate,))
+        by_position = ops.Weight(prefix + "index_kpool_compress_ape", "other", (c.index_block, c.d_index))
+        blocks = ops.weigh_blocks(keys, scores, by_position, c.d_index, c.index_block, from_cache=True)
+        q = ops.linear(q_latent, prefix + "wq_b", "other", (c.n_index_heads, c.d_index))
+        of_heads = ops.linear(x, prefix + "weights_proj", "other", c.n_index_heads)
+        chosen = ops.choose_tokens_of_blocks(q, blocks, of_heads, c.n_chosen, c.index_block, tail=c.index_tail)
         return [chosen], keys, scores
 
     def moe(c, x: Data, prefix: str) -> Data:
         """The activation of the routed experts is always SiLU."""
-        weights = c.choose(linear(x, prefix + "gate", "router", c.n_routed_experts))
-        routed = experts(
+        weights = c.choose(ops.linear(x, prefix + "gate", "router", c.n_routed_experts))
+        routed = ops.experts(
             x, weights, prefix + "experts.{expert}.", c.n_routed_experts, c.n_active_experts,
-            lambda x: gated_mlp(x, "", "experts", c.d_expert, activation="silu", limit=c.limit),
+            lambda x: parts.gated_mlp(x, "", "experts", c.d_expert, activation="silu", limit=c.limit),
         )  # fmt: skip
         return routed + c.mlp(x, prefix + "shared_experts.", "shared_experts", c.n_shared_experts * c.d_expert)
 
     def mlp(c, x: Data, prefix: str, component: str, d_ff: Any) -> Data:
-        return gated_mlp(x, prefix, component, d_ff, activation=c.activation, limit=c.limit)
+        return parts.gated_mlp(x, prefix, component, d_ff, activation=c.activation, limit=c.limit)
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", (LINEAR, INDEXED))
+        sizes.check_layer_types(c, "layer_types", "n_layers", (LINEAR, INDEXED))
         if c.n_chosen % c.index_block:
             found = f"= {c.n_chosen} is not a multiple of " + FieldName("index_block") + f" = {c.index_block}"
             raise ParamcountError(found, where=FieldName("n_chosen"), expected=f"a multiple of {c.index_block}")
@@ -214,11 +185,11 @@ class Glm5NextText(RoutedLatentDecoder):
                 )
 
 
-class Glm5Next(PlacedImages):
+class Glm5Next(parts.PlacedImages):
     """Source: modeling_glm5_next.py of the reference."""
 
     reference = "Glm5NextForConditionalGeneration"
-    sections = Sections("glm5_next_text", ignores_model_type=True, is_flat=True)
+    sections = sizes.Sections("glm5_next_text", ignores_model_type=True, is_flat=True)
     reference_names = {
         ".self_attn.f_a_proj.": ".self_attn.forget_gate.f_a_proj.",
         ".self_attn.f_b_proj.": ".self_attn.forget_gate.f_b_proj.",
@@ -226,6 +197,6 @@ class Glm5Next(PlacedImages):
         ".hc_ffn_": ".ffn_hc.",
     }
 
-    vision: Glm5NextVision
+    vision: parts.Glm5NextVision
 
-    image_token = setting("image_token_id", default=154854)
+    image_token = sizes.setting("image_token_id", default=154854)

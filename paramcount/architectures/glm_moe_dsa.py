@@ -4,20 +4,14 @@ from collections.abc import Hashable
 from typing import Any
 
 from paramcount.architectures.deepseek_v32 import DeepseekV32
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, Size, layers
-from paramcount.parts.decoders import dense_or_moe, typed_layers
-from paramcount.parts.mla import index_tokens, latent_attention, query_latent, rotate_pairs
-from paramcount.parts.mtp import next_token_layers
-from paramcount.sizes import ConfigJson, FieldValues, Indices, derived, per_layer, rotary, setting
-from paramcount.sizes.conditions import routed_sparse_attention
-from paramcount.sizes.layer_types import dense_by_type, first_dense, read_indexer_types
 
 
-def reusing(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def reusing(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """The layers without an indexer."""
-    words = read_indexer_types(js, c, c["n_layers"])
-    return tuple(i for i in per_layer(c) if words[i] == "shared")
+    words = sizes.read_indexer_types(js, c, c["n_layers"])
+    return tuple(i for i in sizes.per_layer(c) if words[i] == "shared")
 
 
 class GlmMoeDsa(DeepseekV32):
@@ -27,19 +21,19 @@ class GlmMoeDsa(DeepseekV32):
     gguf = "glm-dsa"
     is_section_type = True
     float32_if_float16 = ("indexer.weights_proj",)
-    conditions = routed_sparse_attention(1, 1, 64)
+    conditions = sizes.routed_sparse_attention(1, 1, 64)
 
-    dense_layers: Indices = derived(dense_by_type(first_dense(3)))
-    reusing_layers: Indices = derived(reusing)
+    dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.first_dense(3)))
+    reusing_layers: sizes.Indices = sizes.derived(reusing)
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=202752)
-    n_groups = setting("n_group", default=1)
-    n_active_groups = setting("topk_group", default=1)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(positions=202752)
+    n_groups = sizes.setting("n_group", default=1)
+    n_active_groups = sizes.setting("topk_group", default=1)
 
     def decode(c, x: Data) -> Data:
         kinds, width = list_kinds(c), (c.n_chosen,)
-        x = layers(x, "model.layers.{layer}.", kinds, lambda kind, x, chosen: c.share(x, kind, chosen), carry=width)
+        x = ops.layers(x, "model.layers.{layer}.", kinds, lambda kind, x, chosen: c.share(x, kind, chosen), carry=width)
         return c.head(c.norm(x, "model.norm"))
 
     def share(c, x: Data, kind: tuple[str, str], chosen: Data | None) -> tuple[Data, Data | None]:
@@ -47,10 +41,10 @@ class GlmMoeDsa(DeepseekV32):
         indexer, mlp = kind
         h = c.norm(x, "input_layernorm")
         index: list[Data] = []
-        latent = query_latent(c, h, "self_attn.", bias=c.attention_bias)
+        latent = parts.query_latent(c, h, "self_attn.", bias=c.attention_bias)
         if indexer == "full":
-            chosen, *index = index_tokens(c, h, latent, "self_attn.indexer.", turn=rotate_pairs(c))
-        x = x + latent_attention(
+            chosen, *index = parts.index_tokens(c, h, latent, "self_attn.indexer.", turn=parts.rotate_pairs(c))
+        x = x + parts.latent_attention(
             c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale, q_latent=latent, chosen=chosen,
             index=tuple(index),
         )  # fmt: skip
@@ -60,7 +54,7 @@ class GlmMoeDsa(DeepseekV32):
     def mtp(c, tokens: Data) -> Data | None:
         if c.reusing_layers:
             return None
-        return next_token_layers(c, tokens, lambda x: c.share(x, ("full", "moe"), None)[0])
+        return parts.next_token_layers(c, tokens, lambda x: c.share(x, ("full", "moe"), None)[0])
 
     def has_unknown_mtp(c) -> bool:
         """What a release whose layers reuse a selection of tokens holds of an indexer there is not known."""
@@ -76,7 +70,9 @@ class GlmMoeDsa(DeepseekV32):
             )
 
 
-def list_kinds(c: Any) -> list[tuple[Hashable, Size]]:
+def list_kinds(c: Any) -> list[tuple[Hashable, ops.Size]]:
     if c.reusing_layers:
-        return typed_layers(["shared" if i in c.reusing_layers else "full" for i in range(c.n_layers)], c.dense_layers)
-    return [(("full", kind), n) for kind, n in dense_or_moe(c.dense_layers, c.n_layers)]
+        return parts.typed_layers(
+            ["shared" if i in c.reusing_layers else "full" for i in range(c.n_layers)], c.dense_layers
+        )
+    return [(("full", kind), n) for kind, n in parts.dense_or_moe(c.dense_layers, c.n_layers)]

@@ -2,14 +2,7 @@
 
 from typing import Any
 
-from paramcount.flow import Data, Reshape, activate, convolve_frames, layer_norm, layers, linear
-from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.composite import FORMER_PREFIXES, AudioLanguageModel
-from paramcount.parts.vision import encoder_mlp
-from paramcount.sizes import Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, rotary, setting
-from paramcount.sizes.conditions import one_of
-from paramcount.sizes.rotary_sizes import rotary_width
-from paramcount.sizes.sections import Sections
+from paramcount.declare import Data, ops, parts, sizes
 
 GLM_ASR = {
     "vocab_size": 59264,
@@ -21,50 +14,50 @@ GLM_ASR = {
 }
 
 
-class GlmAsrEars(Sizes):
+class GlmAsrEars(sizes.Sizes):
     """Keys have no bias. Source: GlmAsrEncoder of the reference."""
 
     config_class = "GlmAsrEncoderConfig"
 
     section = "audio_config"
-    conditions = (one_of("model_type", ("glmasr_encoder",), "glmasr_encoder"),)
+    conditions = (sizes.one_of("model_type", ("glmasr_encoder",), "glmasr_encoder"),)
 
-    d_model: Positive = hf()
-    n_layers: Natural = hf()
-    n_heads: Positive = hf()
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=equal_to("n_heads"))
-    d_head: Positive = hf(absent=d_model_per_head)
-    d_rope: Natural = derived(rotary_width(0.5))
-    d_ff: Natural = hf()
-    n_mels: Positive = hf("num_mel_bins")
+    d_model: sizes.Positive = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf()
+    n_heads: sizes.Positive = sizes.hf()
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.equal_to("n_heads"))
+    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head)
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_width(0.5))
+    d_ff: sizes.Natural = sizes.hf()
+    n_mels: sizes.Positive = sizes.hf("num_mel_bins")
 
-    activation = setting("hidden_act", default="gelu")
-    rope = rotary(positions=1500, share=0.5)
+    activation = sizes.setting("hidden_act", default="gelu")
+    rope = sizes.rotary(positions=1500, share=0.5)
 
     def forward(c, frames: Data) -> Data:
         """Log-mel frames [frames, n_mels] to states [frames, d_model]."""
-        x = activate(convolve_frames(frames, "conv1", c.d_model, 3), "gelu")
-        x = activate(convolve_frames(x, "conv2", c.d_model, 3, stride=2), "gelu")
-        x = layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
-        return layer_norm(x, "norm", 1e-5)
+        x = ops.activate(ops.convolve_frames(frames, "conv1", c.d_model, 3), "gelu")
+        x = ops.activate(ops.convolve_frames(x, "conv2", c.d_model, 3, stride=2), "gelu")
+        x = ops.layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
+        return ops.layer_norm(x, "norm", 1e-5)
 
     def layer(c, x: Data) -> Data:
-        h = layer_norm(x, "input_layernorm", 1e-5)
-        x = x + attention(c, h, "self_attn.", bias=True, k_bias=False, cached=False, rotate=c.rotate)
-        return x + encoder_mlp(c, layer_norm(x, "post_attention_layernorm", 1e-5))
+        h = ops.layer_norm(x, "input_layernorm", 1e-5)
+        x = x + parts.attentions.attention(c, h, "self_attn.", bias=True, k_bias=False, cached=False, rotate=c.rotate)
+        return x + parts.encoder_mlp(c, ops.layer_norm(x, "post_attention_layernorm", 1e-5))
 
     def rotate(c, x: Data) -> Data:
-        return partial_rope(x, c.d_rope, c.rope)
+        return parts.partial_rope(x, c.d_rope, c.rope)
 
 
-class GlmAsr(AudioLanguageModel):
+class GlmAsr(parts.AudioLanguageModel):
     """Source: modeling_glmasr.py of the reference."""
 
     reference = "GlmAsrForConditionalGeneration"
-    sections = Sections(
+    sections = sizes.Sections(
         "llama", default_tie=True, default_section=GLM_ASR, fills_missing_keys=True, other_sections=("audio_config",)
     )
-    reference_names = FORMER_PREFIXES
+    reference_names = parts.FORMER_PREFIXES
     added_keys = {
         "language": {
             "rms_norm_eps": 1e-5,
@@ -75,11 +68,11 @@ class GlmAsr(AudioLanguageModel):
 
     audio: GlmAsrEars
 
-    audio_token = setting("audio_token_id", default=59260)
-    activation = setting("projector_hidden_act", default="gelu")
+    audio_token = sizes.setting("audio_token_id", default=59260)
+    activation = sizes.setting("projector_hidden_act", default="gelu")
 
     def project(c: Any, x: Data) -> Data:
         d_model = c.language.d_model
-        x = Data(Reshape("merged rows"), (x,), ("audio tokens", c.audio.d_ff))
-        h = activate(linear(x, "linear_1", "projector", 2 * d_model, bias=True), c.activation)
-        return linear(h, "linear_2", "projector", d_model, bias=True)
+        x = Data(ops.Reshape("merged rows"), (x,), ("audio tokens", c.audio.d_ff))
+        h = ops.activate(ops.linear(x, "linear_1", "projector", 2 * d_model, bias=True), c.activation)
+        return ops.linear(h, "linear_2", "projector", d_model, bias=True)

@@ -2,34 +2,28 @@
 
 from typing import Any, ClassVar
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Size, attend, linear, lookup
-from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.parts.decoders import use_layer_norm
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Buffers, ConfigJson, FieldValues, d_model_per_head, derived, hf, setting
-from paramcount.sizes.rules import check_heads_fill, check_layer_types
-from paramcount.sizes.types import MOST_NAMED, Flag, Natural, Positive, Words
 
 KINDS = ("global", "local")
 
 
-def expanded(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def expanded(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """[[["global", "local"], 12]]: these words, in this order, twelve times."""
     words: list[str] = []
     runs: Any = js.get("attention_types")
     if runs is None:
         runs = [[KINDS, 12]]
     for run, times in runs:
-        if len(words) + len(run) * times > MOST_NAMED:
+        if len(words) + len(run) * times > sizes.MOST_NAMED:
             raise ParamcountError(
-                f"= {describe_value(runs)}", where="attention_types", expected=f"at most {MOST_NAMED:,} layers"
+                f"= {describe_value(runs)}", where="attention_types", expected=f"at most {sizes.MOST_NAMED:,} layers"
             )
         words += list(run) * times
     return tuple(words)
 
 
-class GPTNeo(Decoder):
+class GPTNeo(parts.Decoder):
     """Source: modeling_gpt_neo.py of the reference, GPTNeoBlock."""
 
     is_causal: ClassVar[Any] = True  # its attention has a mask of its own
@@ -37,41 +31,41 @@ class GPTNeo(Decoder):
     reference = "GPTNeoForCausalLM"
     task_heads = "GPT_SPAN"
 
-    n_positions: Positive = hf("max_position_embeddings")
-    n_layers: Natural = hf("num_hidden_layers", "num_layers")
-    attention_layers: Words = hf("attention_layers", absent=expanded)
-    window: Positive = hf("window_size")
-    n_heads: Positive = hf("num_attention_heads", "num_heads")
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
-    tie_word_embeddings: Flag = hf()
+    n_positions: sizes.Positive = sizes.hf("max_position_embeddings")
+    n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "num_layers")
+    attention_layers: sizes.Words = sizes.hf("attention_layers", absent=expanded)
+    window: sizes.Positive = sizes.hf("window_size")
+    n_heads: sizes.Positive = sizes.hf("num_attention_heads", "num_heads")
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf(absent=lambda js, c: 4 * c["d_model"], null=sizes.ABSENT)
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "transformer."
     names = ("wte", "h", "ln_f")
-    activation = setting("activation_function", default="gelu_new")
-    norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    activation = sizes.setting("activation_function", default="gelu_new")
+    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
     rope = None
-    norm = use_layer_norm
+    norm = parts.use_layer_norm
 
     def embed(c, tokens: Data) -> Data:
         x = super().embed(tokens)
-        return x + lookup(tokens, "transformer.wpe.weight", "position", c.n_positions, c.d_model, index="positions")
+        return x + ops.lookup(tokens, "transformer.wpe.weight", "position", c.n_positions, c.d_model, index="positions")
 
-    def kinds(c) -> Kinds:
+    def kinds(c) -> parts.Kinds:
         return [(kind, 1) for kind in c.attention_layers]
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.attention(c.norm(x, "ln_1"), "attn.attention.", c.window if kind == "local" else None)
         h = c.norm(x, "ln_2")
-        return x + plain_mlp(h, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, activation=c.activation, bias=True)
+        return x + parts.plain_mlp(h, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, activation=c.activation, bias=True)
 
-    def attention(c, x: Data, prefix: str, window: Size | None) -> Data:
+    def attention(c, x: Data, prefix: str, window: ops.Size | None) -> Data:
         """Attention without a scale, over all earlier tokens or those in a window; the cache keeps all of them."""
-        q, k, v = (linear(x, f"{prefix}{name}_proj", f"qkv.{name}", (c.n_heads, c.d_head)) for name in "qkv")
-        a = attend(q, k, v, window=window, keeps_all=True, scale=1.0)
-        return linear(a, prefix + "out_proj", "output_projection", c.d_model, bias=True)
+        q, k, v = (ops.linear(x, f"{prefix}{name}_proj", f"qkv.{name}", (c.n_heads, c.d_head)) for name in "qkv")
+        a = ops.attend(q, k, v, window=window, keeps_all=True, scale=1.0)
+        return ops.linear(a, prefix + "out_proj", "output_projection", c.d_model, bias=True)
 
-    def legacy_buffers(c) -> Buffers:
+    def legacy_buffers(c) -> sizes.Buffers:
         """Masks of the layers that look back on everything."""
         shape = (1, 1, c.n_positions, c.n_positions)
         return tuple(
@@ -81,5 +75,5 @@ class GPTNeo(Decoder):
         )
 
     def check(c) -> None:
-        check_heads_fill(c)
-        check_layer_types(c, "attention_layers", "n_layers", KINDS)
+        sizes.check_heads_fill(c)
+        sizes.check_layer_types(c, "attention_layers", "n_layers", KINDS)

@@ -5,34 +5,26 @@ A quarter of each head has rotary positions.
 
 from typing import Any
 
-from paramcount.flow import Data, attend, linear
-from paramcount.parts.attentions import fused_qkv, partial_rope
-from paramcount.parts.decoder import Decoder
-from paramcount.parts.decoders import head, use_layer_norm
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, rotary, setting
-from paramcount.sizes.derivations import find_share, part_of
-from paramcount.sizes.fields import Buffers, ConfigJson, Derivation, FieldValues, derived, hf
-from paramcount.sizes.rules import check_at_most, check_even, check_heads_fill
+from paramcount.declare import Data, ops, parts, sizes
 
 
-def rotary_width(share: float, *, in_pairs: bool = False) -> Derivation:
+def rotary_width(share: float, *, in_pairs: bool = False) -> sizes.Derivation:
     """How much of a head is rotated, None for all of it.
 
     `share`: where the config does not say. `in_pairs`: an odd width is rounded up.
     """
 
-    def width(js: ConfigJson, c: FieldValues) -> int | None:
+    def width(js: sizes.ConfigJson, c: sizes.FieldValues) -> int | None:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
         key = "rotary_pct" if "rotary_pct" in js and "partial_rotary_factor" not in rope else "partial_rotary_factor"
-        n = part_of(c["d_head"], find_share(js, js.get("rotary_pct", share)), key)
+        n = sizes.part_of(c["d_head"], sizes.find_share(js, js.get("rotary_pct", share)), key)
         n += n % 2 if in_pairs else 0
         return None if n == c["d_head"] or (n and c["d_head"] == 1) else n
 
     return width
 
 
-class GPTNeoX(Decoder):
+class GPTNeoX(parts.Decoder):
     """Source: arXiv:2204.06745, section 2.1; GPTNeoXLayer of the reference."""
 
     reference = "GPTNeoXForCausalLM"
@@ -40,50 +32,52 @@ class GPTNeoX(Decoder):
     task_heads = "GPT_SPAN"
     modules = {"embed_out": ("lm_head",)}
 
-    n_positions: Positive = hf("max_position_embeddings")  # no table: only the masks of older files are as large
-    n_heads: Positive = hf()
-    d_head: Positive = derived(d_model_per_head)
-    d_rope: Natural | None = derived(rotary_width(0.25, in_pairs=True))
-    d_ff: Natural = hf()
-    attention_bias: Flag = hf()
-    parallel_residual: Flag = hf("use_parallel_residual")
-    tie_word_embeddings: Flag = hf()
+    n_positions: sizes.Positive = sizes.hf(
+        "max_position_embeddings"
+    )  # no table: only the masks of older files are as large
+    n_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_rope: sizes.Natural | None = sizes.derived(rotary_width(0.25, in_pairs=True))
+    d_ff: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    parallel_residual: sizes.Flag = sizes.hf("use_parallel_residual")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "gpt_neox."
     names = ("embed_in", "layers", "final_layer_norm")
-    activation = setting("hidden_act", default="gelu")
-    norm_eps = setting("layer_norm_eps", default=1e-5)
-    rope = rotary(key="rotary_emb_base", share=0.25, share_key="rotary_pct")
-    norm = use_layer_norm
+    activation = sizes.setting("hidden_act", default="gelu")
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    rope = sizes.rotary(key="rotary_emb_base", share=0.25, share_key="rotary_pct")
+    norm = parts.use_layer_norm
 
     def layer(c, x: Data) -> Data:
         attended = x + c.attention(c.norm(x, "input_layernorm"))
         h = c.norm(x if c.parallel_residual else attended, "post_attention_layernorm")
         names = ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h")
-        return attended + plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=True)
+        return attended + parts.plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=True)
 
     def attention(c, x: Data) -> Data:
         """Each head has its q, k and v side by side in one matrix; its first d_rope dimensions are rotated."""
-        q, k, v = fused_qkv(c, x, "attention.query_key_value", bias=c.attention_bias, groups=c.n_heads)
-        a = attend(partial_rope(q, c.d_rope, c.rope), partial_rope(k, c.d_rope, c.rope), v)
-        return linear(a, "attention.dense", "output_projection", c.d_model, bias=c.attention_bias)
+        q, k, v = parts.fused_qkv(c, x, "attention.query_key_value", bias=c.attention_bias, groups=c.n_heads)
+        a = ops.attend(parts.partial_rope(q, c.d_rope, c.rope), parts.partial_rope(k, c.d_rope, c.rope), v)
+        return ops.linear(a, "attention.dense", "output_projection", c.d_model, bias=c.attention_bias)
 
     def head(c, x: Data) -> Data:
-        return head(c, x, "gpt_neox.embed_in.weight", "embed_out")
+        return parts.head(c, x, "gpt_neox.embed_in.weight", "embed_out")
 
-    def legacy_buffers(c) -> Buffers:
+    def legacy_buffers(c) -> sizes.Buffers:
         name, turned = "gpt_neox.layers.{layer}.attention.", c.d_head if c.d_rope is None else c.d_rope
         masks = (name + "bias", (1, 1, c.n_positions, c.n_positions), c.n_layers)
         return (masks, (name + "rotary_emb.inv_freq", (turned // 2,), c.n_layers))
 
     def check(c) -> None:
-        check_heads_fill(c)
+        sizes.check_heads_fill(c)
         rotation_fits(c)
 
 
 def rotation_fits(c: Any) -> None:
     if c.d_rope is not None:
-        check_at_most(c, "d_rope", "d_head")
-        check_even(c, "d_rope")
+        sizes.check_at_most(c, "d_rope", "d_head")
+        sizes.check_even(c, "d_rope")
     elif c.d_head > 1:  # the reference stretches a head of one number instead of turning it
-        check_even(c, "d_head")
+        sizes.check_even(c, "d_head")

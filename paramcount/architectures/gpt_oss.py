@@ -1,11 +1,6 @@
 """gpt-oss: every second layer looks back over a window, a sink for each head, biased router and experts."""
 
-from paramcount.flow import Data, activate, clip, experts, fused, linear, route, scale_by
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import layers_by_type
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, Words, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import check_layer_types
+from paramcount.declare import Data, ops, parts, sizes
 
 KINDS = ("sliding_attention", "full_attention")
 YARN = {
@@ -14,7 +9,7 @@ YARN = {
 }  # fmt: skip
 
 
-class GptOss(AttentionDecoder):
+class GptOss(parts.AttentionDecoder):
     """Source: arXiv:2508.10925, section 2; GptOssAttention and GptOssExperts of the reference."""
 
     reference = "GptOssForCausalLM"
@@ -23,22 +18,24 @@ class GptOss(AttentionDecoder):
     task_heads = "GENERIC"
     float32_if_float16 = ("post_attention_layernorm", "input_layernorm", "norm")
     rotated = "d_head"
-    conditions = (padding_in_table(None),)
+    conditions = (sizes.padding_in_table(None),)
     defaults = {"d_head": 64}
 
-    d_expert: Natural = hf("intermediate_size")
-    n_routed_experts: Positive = hf("num_experts", "num_local_experts")
-    n_active_experts: Natural = hf()
-    layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[i % 2] for i in range(c["n_layers"])), null=ABSENT)
-    window: Positive = hf()
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    d_expert: sizes.Natural = sizes.hf("intermediate_size")
+    n_routed_experts: sizes.Positive = sizes.hf("num_experts", "num_local_experts")
+    n_active_experts: sizes.Natural = sizes.hf()
+    layer_types: sizes.Words = sizes.hf(
+        absent=lambda js, c: tuple(KINDS[i % 2] for i in range(c["n_layers"])), null=sizes.ABSENT
+    )
+    window: sizes.Positive = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(150_000, positions=131072, absent=YARN)
-    alpha = setting("swiglu_alpha", default=1.702)
-    limit = setting("swiglu_limit", default=7.0)
-    kinds = layers_by_type
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(150_000, positions=131072, absent=YARN)
+    alpha = sizes.setting("swiglu_alpha", default=1.702)
+    limit = sizes.setting("swiglu_limit", default=7.0)
+    kinds = parts.layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:
         window = c.window if kind == "sliding_attention" else None
@@ -48,18 +45,18 @@ class GptOss(AttentionDecoder):
 
     def moe(c, x: Data) -> Data:
         """All experts of a layer are stored as one tensor for each projection, [experts, in, out]."""
-        logits = linear(x, "mlp.router", "router", c.n_routed_experts, bias=True)
-        scores = route(logits, c.n_active_experts, "softmax over chosen")
-        return experts(x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, c.expert, stacked=True)
+        logits = ops.linear(x, "mlp.router", "router", c.n_routed_experts, bias=True)
+        scores = ops.route(logits, c.n_active_experts, "softmax over chosen")
+        return ops.experts(x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, c.expert, stacked=True)
 
     def expert(c, x: Data) -> Data:
         """gate · sigmoid(α · gate) · (up + 1), both limited; their columns alternate."""
         halves, out = {"experts.gate": c.d_expert, "experts.up": c.d_expert}, {"experts.down": c.d_model}
         names, stored = ("", "_bias"), {"bias": True, "transposed": True}
-        gate, up = fused(x, "gate_up_proj", halves, suffixes=names, groups=c.d_expert, **stored)
-        gate = activate(clip(gate, None, c.limit), "silu", alpha=c.alpha)
-        up = scale_by(clip(up, -c.limit, c.limit), 1.0, "add 1", shift=1.0)
-        return fused(gate * up, "down_proj", out, suffixes=names, **stored)[0]
+        gate, up = ops.fused(x, "gate_up_proj", halves, suffixes=names, groups=c.d_expert, **stored)
+        gate = ops.activate(ops.clip(gate, None, c.limit), "silu", alpha=c.alpha)
+        up = ops.scale_by(ops.clip(up, -c.limit, c.limit), 1.0, "add 1", shift=1.0)
+        return ops.fused(gate * up, "down_proj", out, suffixes=names, **stored)[0]
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", KINDS)
+        sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)

@@ -8,48 +8,31 @@ from typing import Any
 from paramcount.architectures.cwm import full_first
 from paramcount.architectures.granitemoe import inverse_scaling
 from paramcount.architectures.granitemoe_swa import without_positions
-from paramcount.flow import Data, is_known, scale_by
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.sizes import (
-    ABSENT,
-    SLIDING,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    equal_to,
-    hf,
-    rotary,
-    setting,
-)
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import check_layer_types
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class Granite(AttentionDecoder):
+class Granite(parts.AttentionDecoder):
     """Source: modeling_granite.py of the reference."""
 
     reference = "GraniteForCausalLM"
     gguf = "granite"
     is_section_type = True
     rotated = "d_head"
-    conditions = (padding_in_table(None),)
+    conditions = (sizes.padding_in_table(None),)
 
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_ff: Natural = hf()
-    attention_bias: Flag = hf()
-    mlp_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    d_ff: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    mlp_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    embedding_multiplier = setting("embedding_multiplier", default=1.0)
-    attention_multiplier = setting("attention_multiplier", default=1.0)
-    residual_multiplier = setting("residual_multiplier", default=1.0)
-    logit_scale = setting(default=inverse_scaling)
+    embedding_multiplier = sizes.setting("embedding_multiplier", default=1.0)
+    attention_multiplier = sizes.setting("attention_multiplier", default=1.0)
+    residual_multiplier = sizes.setting("residual_multiplier", default=1.0)
+    logit_scale = sizes.setting(default=inverse_scaling)
 
     def to_first_layer(c, x: Data, tokens: Data) -> Data:
-        return scale_by(x, c.embedding_multiplier, "times embedding_multiplier")
+        return ops.scale_by(x, c.embedding_multiplier, "times embedding_multiplier")
 
     def layer(c, x: Data, kind: tuple[Any, ...] = ()) -> Data:
         x = x + c.shrink(c.attend(c.norm(x, "input_layernorm"), *kind))
@@ -60,10 +43,10 @@ class Granite(AttentionDecoder):
         return c.self_attention(x, bias=c.attention_bias, scale=c.attention_multiplier)
 
     def shrink(c, x: Data) -> Data:
-        return scale_by(x, c.residual_multiplier, "times residual_multiplier")
+        return ops.scale_by(x, c.residual_multiplier, "times residual_multiplier")
 
     def head(c, x: Data) -> Data:
-        return scale_by(super().head(x), c.logit_scale, "over logits_scaling")
+        return ops.scale_by(super().head(x), c.logit_scale, "over logits_scaling")
 
 
 class GraniteSWA(Granite):
@@ -74,28 +57,28 @@ class GraniteSWA(Granite):
     gguf = "granite_swa"
     is_section_type = True
 
-    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
-    layer_types: Words = hf(absent=full_first, null=ABSENT)
-    unrotated_layers: Indices = derived(without_positions)
-    window: Positive = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
+    layer_types: sizes.Words = sizes.hf(absent=full_first, null=sizes.ABSENT)
+    unrotated_layers: sizes.Indices = sizes.derived(without_positions)
+    window: sizes.Positive = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=8192)
-    layer_rope_theta = setting("layer_rope_theta", default=None)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(positions=8192)
+    layer_rope_theta = sizes.setting("layer_rope_theta", default=None)
 
-    def kinds(c) -> Kinds:
+    def kinds(c) -> parts.Kinds:
         """(attention, whether it rotates[, the rotary base if the config states one for each layer])"""
         unrotated_layers = set(c.unrotated_layers)
         kinds = [(kind, i not in unrotated_layers) for i, kind in enumerate(c.layer_types)]
-        bases = c.layer_rope_theta if is_known(c.layer_rope_theta) else None
+        bases = c.layer_rope_theta if ops.is_known(c.layer_rope_theta) else None
         return [((*kind, base) if bases else kind, 1) for kind, base in zip(kinds, bases or c.layer_types)]
 
     def attend(c, x: Data, *kind: Any) -> Data:
         word, rotates, *base = kind
         options: Any = {"window": c.window if word == "sliding_attention" else None, "rotate": rotates, "sinks": True}
-        if base and is_known(c.rope):
+        if base and ops.is_known(c.rope):
             options["angles"] = c.rope._replace(base=base[0])
         return c.self_attention(x, bias=c.attention_bias, scale=c.attention_multiplier, **options)
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", SLIDING)
+        sizes.check_layer_types(c, "layer_types", "n_layers", sizes.SLIDING)

@@ -11,51 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from paramcount.architectures.encoders import find_part
 from paramcount.architectures.granite import Granite
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Size,
-    Unknown,
-    Unreachable,
-    block,
-    given,
-    insert,
-    join,
-    layer_norm,
-    layers,
-    learned_rows,
-    linear,
-    lookup,
-    mean_of_squares,
-    merge_squares,
-    other_tokens,
-    patch_places,
-    patch_windows,
-    places_in_windows,
-    put_in_front,
-    reshape,
-    scale_by,
-    select_part,
-    split,
-)
-from paramcount.parts.classic import multi_head
-from paramcount.parts.qformer import NAMES, Blip2QFormer
-from paramcount.sizes import (
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Sizes,
-    Tower,
-    derived,
-    get_key,
-    hf,
-    setting,
-)
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.sections import Sections
 
 QFORMER = "blip_2_qformer"
 N_CORNERS = 4  # of a square of 2 × 2 patches, each of which has a projector of its own
@@ -75,36 +32,36 @@ class Granite4VisionText(Granite):
     model_types = ("granite4_vision_text",)
     reference_names = {"model.": ""}
     base_model = "Granite4VisionTextModel"
-    conditions = (padding_in_table(None),)
+    conditions = (sizes.padding_in_table(None),)
 
 
 def of_qformer(key: str, absent: int, without_section: int) -> Any:
     """A key of the Q-Former. The reference has other defaults if the whole section is missing."""
 
-    def find_absent(js: ConfigJson, c: FieldValues) -> int:
+    def find_absent(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
         return without_section if js.get("qformer_config") is None else absent
 
-    return hf(f"qformer_config.{key}", absent=find_absent)
+    return sizes.hf(f"qformer_config.{key}", absent=find_absent)
 
 
 def qformer_setting(key: str, default: Any) -> Any:
-    return setting(default=lambda config, c: (config.get("qformer_config") or {}).get(key, default))
+    return sizes.setting(default=lambda config, c: (config.get("qformer_config") or {}).get(key, default))
 
 
-def size_of_encoder(js: ConfigJson, c: FieldValues) -> int:
+def size_of_encoder(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The Q-Former's own hidden_size is replaced."""
     section = js.get("vision_config") or {}
-    encoder = find_part(Tower, section.get("model_type", "clip_vision_model"))
-    found: int = section.get("hidden_size", get_key(encoder, "d_model").absent)
+    encoder = find_part(sizes.Tower, section.get("model_type", "clip_vision_model"))
+    found: int = section.get("hidden_size", sizes.get_key(encoder, "d_model").absent)
     return found
 
 
-def known_qformer(js: ConfigJson, c: FieldValues) -> None:
+def known_qformer(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if (name := (js.get("qformer_config") or {}).get("model_type", QFORMER)) != QFORMER:
         raise ParamcountError(f"= {describe_value(name)}", where="qformer_config.model_type", expected=QFORMER)
 
 
-def sized_image(js: ConfigJson, c: FieldValues) -> None:
+def sized_image(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The reference asks every encoder for its image_size, which SigLIP 2 has none of."""
     section = js.get("vision_config") or {}
     if section.get("model_type") == "siglip2_vision_model" and type(section.get("image_size")) is not int:
@@ -114,18 +71,18 @@ def sized_image(js: ConfigJson, c: FieldValues) -> None:
 def side(index: int) -> Any:
     """The numerator or the denominator of downsample_rate."""
 
-    def find(js: ConfigJson, c: FieldValues) -> int:
+    def find(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
         rate = js.get("downsample_rate")
-        parts = rate.split("/") if isinstance(rate, str) else ()
-        if len(parts) != 2 or not all(part.strip().isdecimal() and int(part) for part in parts):
+        shares = rate.split("/") if isinstance(rate, str) else ()
+        if len(shares) != 2 or not all(part.strip().isdecimal() and int(part) for part in shares):
             problem = "is missing" if rate is None else f"= {describe_value(rate)}"
             raise ParamcountError(problem, where="downsample_rate", expected="a fraction such as 4/8")
-        return int(parts[index])
+        return int(shares[index])
 
-    return derived(find)
+    return sizes.derived(find)
 
 
-def layer_pairs(js: ConfigJson) -> list[tuple[int, int]]:
+def layer_pairs(js: sizes.ConfigJson) -> list[tuple[int, int]]:
     """(layer of the encoder, layer of the language model) of each view."""
     found = js.get("deepstack_layer_map")
     pairs: Any = found if isinstance(found, (list, tuple)) else [None]
@@ -136,7 +93,7 @@ def layer_pairs(js: ConfigJson) -> list[tuple[int, int]]:
     return [(view, layer) for view, layer in pairs]
 
 
-def corner_layers(js: ConfigJson) -> tuple[int, ...]:
+def corner_layers(js: sizes.ConfigJson) -> tuple[int, ...]:
     found = js.get("spatial_target_layers")
     layers: tuple[int, ...] = tuple((12, 15, 18, 21) if found is None else found)
     if len(layers) > N_CORNERS:  # Granite4VisionModel has as many spatial_projectors and indexes them
@@ -146,32 +103,32 @@ def corner_layers(js: ConfigJson) -> tuple[int, ...]:
     return layers
 
 
-def target_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def target_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """The layer of the language model that each projector's output is added in front of, or their number."""
     n = c["language"].n_layers
     targets = (*(layer for _, layer in layer_pairs(js)), *corner_layers(js))
     return tuple(layer if 0 <= layer < n else n for layer in targets)
 
 
-def viewed_layers(config: Mapping[str, Any], c: Any) -> tuple[int, ...] | Unknown:
+def viewed_layers(config: Mapping[str, Any], c: Any) -> tuple[int, ...] | ops.Unknown:
     """The states that the projectors read; all corners are of the last one. Unknown in an entry without settings."""
     if config.get("deepstack_layer_map") is None:
-        return Unknown("viewed_layers")
+        return ops.Unknown("viewed_layers")
     return (*(view for view, _ in layer_pairs(config)), config.get("spatial_vision_layer", -1))
 
 
-class WindowQFormer(Blip2QFormer):
+class WindowQFormer(parts.Blip2QFormer):
     """The Q-Former of a projector, as large as the vision encoder; its queries meet the patches of their own window."""
 
     section = None
     conditions = (known_qformer,)
 
-    d_model: Positive = derived(size_of_encoder)
-    n_layers: Natural = of_qformer("num_hidden_layers", 12, 1)
-    n_heads: Positive = derived(lambda js, c: c["d_model"] // D_HEAD)
-    d_ff: Natural = hf("qformer_config.intermediate_size", absent=3072)
-    cross_every: Positive = of_qformer("cross_attention_frequency", 2, 1)
-    has_text_mlp: Flag = hf("qformer_config.use_qformer_text_input", absent=False)
+    d_model: sizes.Positive = sizes.derived(size_of_encoder)
+    n_layers: sizes.Natural = of_qformer("num_hidden_layers", 12, 1)
+    n_heads: sizes.Positive = sizes.derived(lambda js, c: c["d_model"] // D_HEAD)
+    d_ff: sizes.Natural = sizes.hf("qformer_config.intermediate_size", absent=3072)
+    cross_every: sizes.Positive = of_qformer("cross_attention_frequency", 2, 1)
+    has_text_mlp: sizes.Flag = sizes.hf("qformer_config.use_qformer_text_input", absent=False)
 
     activation = qformer_setting("hidden_act", "gelu")
     norm_eps = qformer_setting("layer_norm_eps", 1e-12)
@@ -182,18 +139,20 @@ class WindowQFormer(Blip2QFormer):
 
     def layer(c, kind: str, x: Data, memory: Data, *windows: Data) -> Data:
         of_queries, of_patches = windows
-        h = multi_head(c, x, "attention.", NAMES, cached=False, within=of_queries)
+        h = parts.multi_head(c, x, "attention.", parts.qformer.NAMES, cached=False, within=of_queries)
         x = c.norm(x + h, "attention.output.LayerNorm")
         if kind == "cross":
-            x = block(x, "crossattention.", c.ask, reads=(memory, of_queries, of_patches))
+            x = ops.block(x, "crossattention.", c.ask, reads=(memory, of_queries, of_patches))
         return c.feed_forward(x, "_query")
 
     def ask(c, x: Data, memory: Data, of_queries: Data, of_patches: Data) -> Data:
-        h = multi_head(c, x, "", NAMES, memory=memory, cached=False, within=(of_queries, of_patches))
+        h = parts.multi_head(
+            c, x, "", parts.qformer.NAMES, memory=memory, cached=False, within=(of_queries, of_patches)
+        )
         return c.norm(x + h, "output.LayerNorm")
 
 
-class Granite4Vision(Sizes):
+class Granite4Vision(sizes.Sizes):
     """Source: modeling_granite4_vision.py of the reference. An image is one tile.
 
     `query_side`, `window_side`: of a window, in queries and in patches. `target_layers`: the layer of the language
@@ -201,7 +160,7 @@ class Granite4Vision(Sizes):
     """
 
     reference = "Granite4VisionForConditionalGeneration"
-    sections = Sections(
+    sections = sizes.Sections(
         "granite4_vision_text",
         ignores_model_type=True,
         default_encoder="clip_vision_model",
@@ -210,25 +169,25 @@ class Granite4Vision(Sizes):
     conditions = (sized_image,)
     moved: ClassVar[tuple[str, str]] = ("model.", "model.language_model.")
 
-    language: Sizes
-    vision: Tower
+    language: sizes.Sizes
+    vision: sizes.Tower
     qformer: WindowQFormer
-    query_side: Positive = side(0)
-    window_side: Positive = side(1)
-    n_views: Natural = derived(lambda js, c: len(layer_pairs(js)))
-    target_layers: Indices = derived(target_layers)
+    query_side: sizes.Positive = side(0)
+    window_side: sizes.Positive = side(1)
+    n_views: sizes.Natural = sizes.derived(lambda js, c: len(layer_pairs(js)))
+    target_layers: sizes.Indices = sizes.derived(target_layers)
 
-    image_token = setting("image_token_index", "image_token_id", default=32000)
-    views = setting(default=viewed_layers)
-    selection: ClassVar = setting("vision_feature_select_strategy", default="default")
+    image_token = sizes.setting("image_token_index", "image_token_id", default=32000)
+    views = sizes.setting(default=viewed_layers)
+    selection: ClassVar = sizes.setting("vision_feature_select_strategy", default="default")
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         n, d, moved = len(c.target_layers), c.language.d_model, c.moved
         image = c.see()
-        x = block(tokens, "", c.language.embed, moved=moved)
-        x = insert(x, tokens, scale_by(split(image, *[d] * n)[0], 0.0), c.image_token)
-        x = block(x, "", c.transform, reads=(tokens, reshape(image, n, d)), moved=moved)
-        return block(x, "", c.language.head, moved=moved) if head else x
+        x = ops.block(tokens, "", c.language.embed, moved=moved)
+        x = ops.insert(x, tokens, ops.scale_by(ops.split(image, *[d] * n)[0], 0.0), c.image_token)
+        x = ops.block(x, "", c.transform, reads=(tokens, ops.reshape(image, n, d)), moved=moved)
+        return ops.block(x, "", c.language.head, moved=moved) if head else x
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
@@ -236,37 +195,37 @@ class Granite4Vision(Sizes):
     def see(c: Any) -> Data:
         """An image to the outputs of all projectors side by side, and a learned vector at its end."""
         pixels = c.vision.image()
-        states = block(pixels, "model.vision_tower.", c.encode, part="vision")
-        states = states if c.selection == "full" else other_tokens(states)
-        *views, last = split(states, *[c.vision.d_model] * (c.n_views + 1)) if c.n_views else (states,)
+        states = ops.block(pixels, "model.vision_tower.", c.encode, part="vision")
+        states = states if c.selection == "full" else ops.other_tokens(states)
+        *views, last = ops.split(states, *[c.vision.d_model] * (c.n_views + 1)) if c.n_views else (states,)
         windows = c.find_windows(pixels)
         found: list[Data] = []
         for name, corner in c.projectors():
             view = last if corner is not None else views[len(found)]
             found.append(c.apply(view, name, corner, windows))
-        return block(found[0], "", c.gather, reads=found[1:], part="projector")
+        return ops.block(found[0], "", c.gather, reads=found[1:], part="projector")
 
     def gather(c: Any, *outputs: Data) -> Data:
         """The outputs of all projectors side by side, with a learned vector behind each."""
         d = c.language.d_model
-        newline = learned_rows("model.image_newline", "projector", 1, d, stored=(d,))
-        return reduce(join, [put_in_front(x, newline) for x in outputs])
+        newline = ops.learned_rows("model.image_newline", "projector", 1, d, stored=(d,))
+        return reduce(ops.join, [ops.put_in_front(x, newline) for x in outputs])
 
     def find_windows(c: Any, pixels: Data) -> tuple[Data, ...]:
         """Where patches stand; the window of each and its place in there; the same for squares of 2 x 2 patches."""
         size, merged = c.vision.patch_size, 2 * c.vision.patch_size
         window = size * c.window_side
         return (
-            patch_places(pixels, size, size),
-            patch_windows(pixels, size, window),
-            places_in_windows(pixels, size, window),
-            patch_windows(pixels, merged, window, rows="image"),
-            places_in_windows(pixels, merged, window, rows="image"),
+            ops.patch_places(pixels, size, size),
+            ops.patch_windows(pixels, size, window),
+            ops.places_in_windows(pixels, size, window),
+            ops.patch_windows(pixels, merged, window, rows="image"),
+            ops.places_in_windows(pixels, merged, window, rows="image"),
         )
 
     def apply(c, x: Data, name: str, corner: int | None, windows: tuple[Data, ...]) -> Data:
         """A projector. `name`: its prefix."""
-        return block(x, name, lambda x, *reads: c.project(x, corner, *reads), reads=windows, part="projector")
+        return ops.block(x, name, lambda x, *reads: c.project(x, corner, *reads), reads=windows, part="projector")
 
     def projectors(c) -> Iterator[tuple[str, int | None]]:
         """The prefix of each projector, and which corner of each square it reads; None: the mean of the square."""
@@ -283,12 +242,16 @@ class Granite4Vision(Sizes):
         """Patches to the filled queries of their windows, as many as there are squares of 2 x 2 patches."""
         window, place, query_window, query_place = windows
         d = c.vision.d_model
-        x = layer_norm(x, "norm", 1e-6)
-        patches = x + lookup(place, "image_positions", "other", 1, c.window_side * c.window_side, d)
-        merged = mean_of_squares(x, 4, grid) if corner is None else split(merge_squares(x, 4, grid), d, d, d, d)[corner]
-        queries = lookup(query_place, "query", "other", 1, c.query_side * c.query_side, d) + merged
-        filled = block(queries, "qformer.", c.qformer.fill, reads=(patches, query_window, window))
-        return linear(filled, "out_linear", "projector", c.language.d_model, bias=True)
+        x = ops.layer_norm(x, "norm", 1e-6)
+        patches = x + ops.lookup(place, "image_positions", "other", 1, c.window_side * c.window_side, d)
+        merged = (
+            ops.mean_of_squares(x, 4, grid)
+            if corner is None
+            else ops.split(ops.merge_squares(x, 4, grid), d, d, d, d)[corner]
+        )
+        queries = ops.lookup(query_place, "query", "other", 1, c.query_side * c.query_side, d) + merged
+        filled = ops.block(queries, "qformer.", c.qformer.fill, reads=(patches, query_window, window))
+        return ops.linear(filled, "out_linear", "projector", c.language.d_model, bias=True)
 
     def transform(c: Any, x: Data, tokens: Data, image: Data) -> Data:
         """Embedded tokens to hidden states. Of two projectors for one layer, the later one is added."""
@@ -297,34 +260,34 @@ class Granite4Vision(Sizes):
 
         def layer(kind: Adding | str, x: Data, tokens: Data, image: Data) -> Data:
             if isinstance(kind, Adding):
-                x = insert(x, tokens, select_part(image, kind.projector), c.image_token, adds=True)
+                x = ops.insert(x, tokens, ops.select_part(image, kind.projector), c.image_token, adds=True)
             out: Data = language.layer(x)
             return out
 
-        kinds: list[tuple[Adding | str, Size]] = []
+        kinds: list[tuple[Adding | str, ops.Size]] = []
         reached = 0
         for index in sorted(added):
             kinds += [("", index - reached), (Adding(added[index]), 1)]
             reached = index + 1
         kinds.append(("", language.n_layers - reached))
         x = language.to_first_layer(x, tokens)
-        hidden: Data = language.last(layers(x, "model.layers.{layer}.", kinds, layer, reads=(tokens, image)))
+        hidden: Data = language.last(ops.layers(x, "model.layers.{layer}.", kinds, layer, reads=(tokens, image)))
         return hidden
 
-    def unreachable(c: Any, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c: Any, tokens: Data) -> tuple[ops.Unreachable, ...]:
         found = []
         n_corners = len(c.target_layers) - c.n_views
         pixels = c.vision.image()
         for corner in range(n_corners, N_CORNERS):
-            x = given("patches", "patches", c.vision.d_model)
+            x = ops.given("patches", "patches", c.vision.d_model)
             idle = c.apply(x, f"model.spatial_projectors.{corner}.", corner, c.find_windows(pixels))
-            found.append(Unreachable(idle, "spatial_target_layers names fewer layers than there are corners"))
+            found.append(ops.Unreachable(idle, "spatial_target_layers names fewer layers than there are corners"))
         if c.qformer.has_text_mlp:
             last = [f"model.spatial_projectors.{corner}." for corner in range(n_corners, N_CORNERS)]
             for name in [*(name for name, _ in c.projectors()), *last]:
-                x = given("queries", "image", c.qformer.d_model)
-                idle = block(x, name + "qformer.", c.qformer.read_text, part="projector")
-                found.append(Unreachable(idle, "the Q-Former reads no text"))
+                x = ops.given("queries", "image", c.qformer.d_model)
+                idle = ops.block(x, name + "qformer.", c.qformer.read_text, part="projector")
+                found.append(ops.Unreachable(idle, "the Q-Former reads no text"))
         return tuple(found)
 
     def check(c: Any) -> None:

@@ -10,58 +10,21 @@ from typing import Any, ClassVar
 from paramcount.architectures.granite import Granite
 from paramcount.architectures.idefics3 import Idefics3Vision
 from paramcount.architectures.qwen3_vl import side_by_side
+from paramcount.declare import Data, ops, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import (
-    Data,
-    Size,
-    Unreachable,
-    activate,
-    block,
-    bundle,
-    given,
-    grid_sinusoids,
-    hidden_states,
-    insert,
-    join,
-    layer_norm,
-    layers,
-    linear,
-    merge_squares,
-    patch_places,
-    reshape,
-    select_part,
-    split,
-    weighted_mean,
-)
-from paramcount.sizes import (
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Sizes,
-    derived,
-    equal_to,
-    hf,
-    rotary,
-    setting,
-)
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.sections import Sections
 
 VISION = "model.vision_model."
 CONNECTOR = VISION + "connector."
 
 
-def fitting_tokens(js: ConfigJson, c: FieldValues) -> None:
+def fitting_tokens(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     expected, found = c["language"].d_model, c["vision"]["d_out"]
     if expected != found:
         where = "vision_config.out_hidden_size"
         raise ParamcountError(f"= {found}", where=where, expected=f"text_config.hidden_size = {expected}")
 
 
-def routed_to_fine(js: ConfigJson, c: FieldValues) -> None:
+def routed_to_fine(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if c["d_density"] is not None and not c["vision"]["has_fine"]:
         expected = "null, because vision_config.use_fine_route is false"
         raise ParamcountError(f"= {c['d_density']}", where="density_router_hidden_size", expected=expected)
@@ -74,16 +37,16 @@ class GraniteDoclingText(Granite):
     model_types = ("granite_docling_text",)
     reference_names = {"model.": ""}
     base_model = "GraniteDoclingTextModel"
-    conditions = (padding_in_table(100256),)
+    conditions = (sizes.padding_in_table(100256),)
 
-    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
+    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=32768)
-    embedding_multiplier = setting("embedding_multiplier", default=12.0)
-    attention_multiplier = setting("attention_multiplier", default=0.015625)
-    residual_multiplier = setting("residual_multiplier", default=0.263)
-    logit_scale = setting(default=lambda config, c: float(1 / config.get("logits_scaling", 4.0)))
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(positions=32768)
+    embedding_multiplier = sizes.setting("embedding_multiplier", default=12.0)
+    attention_multiplier = sizes.setting("attention_multiplier", default=0.015625)
+    residual_multiplier = sizes.setting("residual_multiplier", default=0.263)
+    logit_scale = sizes.setting(default=lambda config, c: float(1 / config.get("logits_scaling", 4.0)))
 
 
 class GraniteDoclingVision(Idefics3Vision):
@@ -95,48 +58,52 @@ class GraniteDoclingVision(Idefics3Vision):
 
     defaults: ClassVar = {"d_model": 768, "n_heads": 12, "patch_size": 16}
 
-    n_patches: Natural = derived(lambda js, c: (js.get("image_size", 512) // c["patch_size"]) ** 2)
-    d_out: Positive = hf("out_hidden_size")
-    coarse: Positive = hf("scale_factor")
-    fine: Natural = derived(lambda js, c: c["coarse"] // 2)
-    has_fine: Flag = hf("use_fine_route")
-    deep_layers: Indices = hf("deepstack_visual_indexes", absent=(3, 7, 10), null=(3, 7, 10))
-    views: Indices = derived(lambda js, c: tuple(sorted({i for i in c["deep_layers"] if i < c["n_layers"]})))
+    n_patches: sizes.Natural = sizes.derived(lambda js, c: (js.get("image_size", 512) // c["patch_size"]) ** 2)
+    d_out: sizes.Positive = sizes.hf("out_hidden_size")
+    coarse: sizes.Positive = sizes.hf("scale_factor")
+    fine: sizes.Natural = sizes.derived(lambda js, c: c["coarse"] // 2)
+    has_fine: sizes.Flag = sizes.hf("use_fine_route")
+    deep_layers: sizes.Indices = sizes.hf("deepstack_visual_indexes", absent=(3, 7, 10), null=(3, 7, 10))
+    views: sizes.Indices = sizes.derived(
+        lambda js, c: tuple(sorted({i for i in c["deep_layers"] if i < c["n_layers"]}))
+    )
 
     def forward(c, pixels: Data, states: Any = None) -> Data:
         """One tile to vectors of its patches, with those of the deep views side by side."""
         x = c.encode(c.embed(pixels))
         y = c.norm(x, "post_layernorm")
-        return join(y, hidden_states(x, tuple(i + 1 for i in c.views), len(c.views))) if c.views else y
+        return ops.join(y, ops.hidden_states(x, tuple(i + 1 for i in c.views), len(c.views))) if c.views else y
 
     def connect(c, x: Data, *places: Data) -> Data:
         """Patches and their deep views to vectors of the language model's size. Beside them stand those of the fine
         path, which a denser page takes instead.
         """
-        last, *views = split(x, *[c.d_model] * (1 + len(c.views)))
-        last = layer_norm(last, "ln_in", 1e-5)
+        last, *views = ops.split(x, *[c.d_model] * (1 + len(c.views)))
+        last = ops.layer_norm(last, "ln_in", 1e-5)
         image, *deep = c.merge(last, views, "coarse.", c.coarse * c.coarse, places[0])
         out = side_by_side(c.finish(image), *deep)
         if not c.has_fine:
             return out
         image, *deep = c.merge(last, views, "fine.", c.fine * c.fine, places[1])
-        image = block(image, "", c.finish, tied_to=CONNECTOR)
-        return bundle(out, side_by_side(image, *deep))
+        image = ops.block(image, "", c.finish, tied_to=CONNECTOR)
+        return ops.bundle(out, side_by_side(image, *deep))
 
-    def merge(c, x: Data, views: list[Data], prefix: str, square: Size, places: Data) -> tuple[Data, ...]:
-        image = linear(merge_squares(x, square), prefix + "projection", "projector", c.d_out)
-        image = image + grid_sinusoids(image, places)
+    def merge(c, x: Data, views: list[Data], prefix: str, square: ops.Size, places: Data) -> tuple[Data, ...]:
+        image = ops.linear(ops.merge_squares(x, square), prefix + "projection", "projector", c.d_out)
+        image = image + ops.grid_sinusoids(image, places)
         return image, *(
-            c.widen(merge_squares(view, square), f"{prefix}deepstack_mergers.{i}.") for i, view in enumerate(views)
+            c.widen(ops.merge_squares(view, square), f"{prefix}deepstack_mergers.{i}.") for i, view in enumerate(views)
         )
 
     def widen(c, x: Data, prefix: str) -> Data:
-        h = linear(layer_norm(x, prefix + "layer_norm", 1e-5), prefix + "linear_1", "projector", c.d_out, bias=True)
-        return linear(activate(h, "gelu"), prefix + "linear_2", "projector", c.d_out, bias=True)
+        h = ops.linear(
+            ops.layer_norm(x, prefix + "layer_norm", 1e-5), prefix + "linear_1", "projector", c.d_out, bias=True
+        )
+        return ops.linear(ops.activate(h, "gelu"), prefix + "linear_2", "projector", c.d_out, bias=True)
 
     def finish(c, x: Data) -> Data:
-        h = activate(layer_norm(x, "ln_mid", 1e-5), "gelu")
-        return layer_norm(linear(h, "mlp_fc2", "projector", c.d_out), "ln_out", 1e-5)
+        h = ops.activate(ops.layer_norm(x, "ln_mid", 1e-5), "gelu")
+        return ops.layer_norm(ops.linear(h, "mlp_fc2", "projector", c.d_out), "ln_out", 1e-5)
 
     def check(c) -> None:
         super().check()
@@ -147,32 +114,34 @@ class GraniteDoclingVision(Idefics3Vision):
             raise ParamcountError(f"= {c.coarse}", where="scale_factor", expected=expected)
 
 
-class GraniteDocling(Sizes):
+class GraniteDocling(sizes.Sizes):
     """Source: modeling_granite_docling.py of the reference. `seen_layers`: those of the language model behind which a
     deep view is added.
     """
 
     reference = "GraniteDoclingForConditionalGeneration"
-    sections = Sections("granite_docling_text", default_tie=True, ignores_model_type=True)
+    sections = sizes.Sections("granite_docling_text", default_tie=True, ignores_model_type=True)
     conditions = (fitting_tokens, routed_to_fine)
     moved: ClassVar[tuple[str, str]] = ("model.", "model.text_model.")
 
-    language: Sizes
+    language: sizes.Sizes
     vision: GraniteDoclingVision
-    seen_layers: Indices = derived(lambda js, c: tuple(range(min(len(c["vision"]["views"]), c["language"].n_layers))))
-    d_density: Positive | None = hf("density_router_hidden_size", absent=None, null=None)
+    seen_layers: sizes.Indices = sizes.derived(
+        lambda js, c: tuple(range(min(len(c["vision"]["views"]), c["language"].n_layers)))
+    )
+    d_density: sizes.Positive | None = sizes.hf("density_router_hidden_size", absent=None, null=None)
 
-    image_token = setting("image_token_id", default=100337)
+    image_token = sizes.setting("image_token_id", default=100337)
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         vision, moved, token = c.vision, c.moved, c.image_token
         n_views, d = len(vision.views), vision.d_out
         image = c.see()
-        first, *deep = split(image, d, n_views * d) if n_views else (image,)
-        x = insert(block(tokens, "", c.language.embed, moved=moved), tokens, first, token)
-        reads = (tokens, *(reshape(views, n_views, d) for views in deep))
-        x = block(x, "", c.transform, reads=reads, moved=moved)
-        return block(x, "", c.language.head, moved=moved) if head else x
+        first, *deep = ops.split(image, d, n_views * d) if n_views else (image,)
+        x = ops.insert(ops.block(tokens, "", c.language.embed, moved=moved), tokens, first, token)
+        reads = (tokens, *(ops.reshape(views, n_views, d) for views in deep))
+        x = ops.block(x, "", c.transform, reads=reads, moved=moved)
+        return ops.block(x, "", c.language.head, moved=moved) if head else x
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
@@ -181,21 +150,21 @@ class GraniteDocling(Sizes):
         """A tile to vectors of the language model's size, with the deep views side by side."""
         vision = c.vision
         pixels = vision.image()
-        states = block(pixels, VISION, vision.forward, part="vision")
+        states = ops.block(pixels, VISION, vision.forward, part="vision")
         sides = (vision.coarse, vision.fine) if vision.has_fine else (vision.coarse,)
-        places = [patch_places(pixels, side * vision.patch_size, side * vision.patch_size) for side in sides]
-        image = block(states, CONNECTOR, vision.connect, reads=places, part="projector")
+        places = [ops.patch_places(pixels, side * vision.patch_size, side * vision.patch_size) for side in sides]
+        image = ops.block(states, CONNECTOR, vision.connect, reads=places, part="projector")
         if c.d_density is None:
             return image
-        return bundle(image, block(states, "model.density_router.", c.choose_path, part="vision"))
+        return ops.bundle(image, ops.block(states, "model.density_router.", c.choose_path, part="vision"))
 
     def choose_path(c: Any, x: Data) -> Data:
         """A logit of whether a page takes the fine path."""
         d = c.vision.d_model
-        last = split(x, d, x.shape[-1] - d)[0] if c.vision.views else x
-        mean = weighted_mean(last, linear(last, "att", "other", 1, bias=True))
-        h = linear(layer_norm(mean, "norm", 1e-5), "fc1", "other", c.d_density, bias=True)
-        return linear(activate(h, "gelu"), "fc2", "other", 1, bias=True)
+        last = ops.split(x, d, x.shape[-1] - d)[0] if c.vision.views else x
+        mean = ops.weighted_mean(last, ops.linear(last, "att", "other", 1, bias=True))
+        h = ops.linear(ops.layer_norm(mean, "norm", 1e-5), "fc1", "other", c.d_density, bias=True)
+        return ops.linear(ops.activate(h, "gelu"), "fc2", "other", 1, bias=True)
 
     def transform(c: Any, x: Data, *reads: Data) -> Data:
         """Embedded tokens to hidden states. `reads`: the tokens and the deep views."""
@@ -203,23 +172,23 @@ class GraniteDocling(Sizes):
 
         def layer(sees: bool, x: Data, tokens: Data, *deep: Data) -> Data:
             x = language.layer(x)
-            return insert(x, tokens, select_part(deep[0], "layer"), c.image_token, adds=True) if sees else x
+            return ops.insert(x, tokens, ops.select_part(deep[0], "layer"), c.image_token, adds=True) if sees else x
 
         x = language.to_first_layer(x, reads[0])
         kinds = [*((True, 1) for _ in range(n)), (False, language.n_layers - n)]
-        hidden: Data = language.last(layers(x, "model.layers.{layer}.", kinds, layer, reads=reads))
+        hidden: Data = language.last(ops.layers(x, "model.layers.{layer}.", kinds, layer, reads=reads))
         return hidden
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         vision = c.vision
         first, last = len(vision.views), len(vision.deep_layers)
         if first == last:
             return ()
         found = []
         for name, side in (("coarse.", vision.coarse), *([("fine.", vision.fine)] if vision.has_fine else [])):
-            x = given("merged patches", "image", side * side * vision.d_model)
+            x = ops.given("merged patches", "image", side * side * vision.d_model)
             for i in range(first, last):
                 prefix = f"{CONNECTOR}{name}deepstack_mergers.{i}."
-                found.append(block(x, prefix, lambda x: vision.widen(x, ""), part="projector"))
+                found.append(ops.block(x, prefix, lambda x: vision.widen(x, ""), part="projector"))
         why = "deepstack_visual_indexes names layers twice, or that do not exist"
-        return tuple(Unreachable(flow, why) for flow in found)
+        return tuple(ops.Unreachable(flow, why) for flow in found)

@@ -3,47 +3,18 @@
 from functools import reduce
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Size,
-    Unreachable,
-    activate,
-    attend,
-    batch_norm,
-    block,
-    convolve_tokens,
-    fused,
-    given,
-    index_signed_distances,
-    join,
-    layer_norm,
-    layers,
-    learned_rows,
-    linear,
-    scale_by,
-    scale_by_root,
-    score_keys,
-    select_by_pair,
-    split,
-    to_every_head,
-)
-from paramcount.parts.composite import FORMER_PREFIXES, AudioLanguageModel
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.parts.qformer import Blip2QFormer, learned_queries
-from paramcount.sizes import ConfigJson, FieldValues, Indices, Natural, Positive, Sizes, derived, hf, setting
-from paramcount.sizes.derivations import floor_d_model_per_head
-from paramcount.sizes.sections import Sections
 
 QFORMER = "blip_2_qformer"
 
 
-def queries_per_window(js: ConfigJson, c: FieldValues) -> int:
+def queries_per_window(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     found: int = c["window"] // c["downsampling"]
     return found
 
 
-def fitting_memory(js: ConfigJson, c: FieldValues) -> None:
+def fitting_memory(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The Q-Former reads vectors of the size that its own section states."""
     section = js.get("projector_config") or {}
     if (name := section.get("model_type", QFORMER)) != QFORMER:
@@ -55,31 +26,33 @@ def fitting_memory(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError(f"= {describe_value(found)}", where=where, choices=(expected,))
 
 
-class GraniteEars(Sizes):
+class GraniteEars(sizes.Sizes):
     """A Conformer that adds, in the middle, the characters that it expects. Source: GraniteSpeechCTCEncoder."""
 
     config_class = "GraniteSpeechEncoderConfig"
 
     section = "encoder_config"
 
-    n_mels: Positive = hf("num_mel_bins", "input_dim")
-    n_layers: Natural = hf("num_hidden_layers", "num_layers")
-    middle: Indices = derived(lambda js, c: (c["n_layers"] // 2,) if c["n_layers"] > 1 else ())
-    early_states: Indices = derived(lambda js, c: ())
-    d_model: Positive = hf("hidden_size", "hidden_dim")
-    n_ff_multiples: Positive = hf("feedforward_mult")  # of d_model, in an MLP
-    n_heads: Positive = hf("num_attention_heads", "num_heads")
-    d_head: Positive = hf("dim_head", absent=floor_d_model_per_head, null=floor_d_model_per_head)
-    n_characters: Positive = hf("output_dim")
-    chunk: Positive = hf("context_size")  # frames that see one another
-    farthest: Positive = hf("max_pos_emb")
-    d_conv: Positive = hf("conv_kernel_size")
-    n_conv_multiples: Positive = hf("conv_expansion_factor")  # of d_model, in a convolution
+    n_mels: sizes.Positive = sizes.hf("num_mel_bins", "input_dim")
+    n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "num_layers")
+    middle: sizes.Indices = sizes.derived(lambda js, c: (c["n_layers"] // 2,) if c["n_layers"] > 1 else ())
+    early_states: sizes.Indices = sizes.derived(lambda js, c: ())
+    d_model: sizes.Positive = sizes.hf("hidden_size", "hidden_dim")
+    n_ff_multiples: sizes.Positive = sizes.hf("feedforward_mult")  # of d_model, in an MLP
+    n_heads: sizes.Positive = sizes.hf("num_attention_heads", "num_heads")
+    d_head: sizes.Positive = sizes.hf(
+        "dim_head", absent=sizes.floor_d_model_per_head, null=sizes.floor_d_model_per_head
+    )
+    n_characters: sizes.Positive = sizes.hf("output_dim")
+    chunk: sizes.Positive = sizes.hf("context_size")  # frames that see one another
+    farthest: sizes.Positive = sizes.hf("max_pos_emb")
+    d_conv: sizes.Positive = sizes.hf("conv_kernel_size")
+    n_conv_multiples: sizes.Positive = sizes.hf("conv_expansion_factor")  # of d_model, in a convolution
 
     def forward(c, frames: Data) -> Data:
         """Log-mel frames [frames, n_mels] to states [frames, d_model]."""
-        x = linear(frames, "input_linear", "embedding", c.d_model, bias=True)
-        distances = index_signed_distances(x, 2 * c.farthest + 1)
+        x = ops.linear(frames, "input_linear", "embedding", c.d_model, bias=True)
+        distances = ops.index_signed_distances(x, 2 * c.farthest + 1)
         states, start = [], 0
         for stop in sorted({*c.middle, *c.early_states}):
             x = c.stack(x, distances, start, stop - start) if stop > start else x
@@ -87,53 +60,55 @@ class GraniteEars(Sizes):
             states += [x] if stop in c.early_states else []
             start = stop
         x = c.stack(x, distances, start, c.n_layers - start)
-        return reduce(join, (*states, x))
+        return reduce(ops.join, (*states, x))
 
-    def stack(c, x: Data, distances: Data, start: int, n: Size) -> Data:
+    def stack(c, x: Data, distances: Data, start: int, n: ops.Size) -> Data:
         body = [("layer", n)]
-        return layers(x, "layers.{layer}.", body, lambda kind, *x: c.layer(*x), reads=(distances,), first=start)
+        return ops.layers(x, "layers.{layer}.", body, lambda kind, *x: c.layer(*x), reads=(distances,), first=start)
 
     def layer(c, x: Data, distances: Data) -> Data:
-        x = x + scale_by(c.feed_forward(x, "ff1."), 0.5)
-        x = x + c.attention(layer_norm(x, "attn.pre_norm", 1e-5), distances)
-        x = x + c.convolution(layer_norm(x, "conv.norm", 1e-5))
-        x = x + scale_by(c.feed_forward(x, "ff2."), 0.5)
-        return layer_norm(x, "post_norm", 1e-5)
+        x = x + ops.scale_by(c.feed_forward(x, "ff1."), 0.5)
+        x = x + c.attention(ops.layer_norm(x, "attn.pre_norm", 1e-5), distances)
+        x = x + c.convolution(ops.layer_norm(x, "conv.norm", 1e-5))
+        x = x + ops.scale_by(c.feed_forward(x, "ff2."), 0.5)
+        return ops.layer_norm(x, "post_norm", 1e-5)
 
     def feed_forward(c, x: Data, prefix: str) -> Data:
-        x = layer_norm(x, prefix + "pre_norm", 1e-5)
+        x = ops.layer_norm(x, prefix + "pre_norm", 1e-5)
         names = (prefix + "up_proj", prefix + "down_proj")
-        return plain_mlp(x, names, "mlp", c.n_ff_multiples * c.d_model, activation="silu", bias=True)
+        return parts.plain_mlp(x, names, "mlp", c.n_ff_multiples * c.d_model, activation="silu", bias=True)
 
     def attention(c, x: Data, distances: Data) -> Data:
         """Shaw's relative positions: queries also meet a vector per distance. Source: arXiv:1803.02155."""
         heads = (c.n_heads, c.d_head)
-        q = linear(x, "attn.to_q", "qkv.q", heads)
-        k, v = fused(x, "attn.to_kv", {"qkv.k": heads, "qkv.v": heads})
-        table = learned_rows("attn.rel_pos_emb.weight", "position", 2 * c.farthest + 1, c.d_head)
-        scores = select_by_pair(distances, score_keys(q, to_every_head(table, c.n_heads)), axis=2)
-        scores = scale_by_root(scores, c.d_head, "over √d_head", inverse=True)
-        a = attend(q, k, v, scores, cached=(), chunk=c.chunk)
-        return linear(a, "attn.to_out", "output_projection", c.d_model, bias=True)
+        q = ops.linear(x, "attn.to_q", "qkv.q", heads)
+        k, v = ops.fused(x, "attn.to_kv", {"qkv.k": heads, "qkv.v": heads})
+        table = ops.learned_rows("attn.rel_pos_emb.weight", "position", 2 * c.farthest + 1, c.d_head)
+        scores = ops.select_by_pair(distances, ops.score_keys(q, ops.to_every_head(table, c.n_heads)), axis=2)
+        scores = ops.scale_by_root(scores, c.d_head, "over √d_head", inverse=True)
+        a = ops.attend(q, k, v, scores, cached=(), chunk=c.chunk)
+        return ops.linear(a, "attn.to_out", "output_projection", c.d_model, bias=True)
 
     def convolution(c, x: Data) -> Data:
         """Source: arXiv:2005.08100, section 2.2."""
         d = c.n_conv_multiples * c.d_model
-        value, gate = split(convolve_tokens(x, "conv.up_conv", 2 * d, 1), d, d)
-        x = convolve_tokens(value * activate(gate, "sigmoid"), "conv.depth_conv.conv", d, c.d_conv, group=1, bias=False)
-        x = activate(batch_norm(x, "conv.batch_norm", 1e-5), "silu")
-        return convolve_tokens(x, "conv.down_conv", c.d_model, 1)
+        value, gate = ops.split(ops.convolve_tokens(x, "conv.up_conv", 2 * d, 1), d, d)
+        x = ops.convolve_tokens(
+            value * ops.activate(gate, "sigmoid"), "conv.depth_conv.conv", d, c.d_conv, group=1, bias=False
+        )
+        x = ops.activate(ops.batch_norm(x, "conv.batch_norm", 1e-5), "silu")
+        return ops.convolve_tokens(x, "conv.down_conv", c.d_model, 1)
 
     def expect(c, x: Data) -> Data:
-        x = activate(linear(x, "out", "other", c.n_characters, bias=True), "softmax")
-        return linear(x, "out_mid", "other", c.d_model, bias=True)
+        x = ops.activate(ops.linear(x, "out", "other", c.n_characters, bias=True), "softmax")
+        return ops.linear(x, "out_mid", "other", c.d_model, bias=True)
 
     def check(c) -> None:
         if c.chunk > c.farthest:
             raise ParamcountError(f"= {c.chunk}", where="context_size", expected=f"at most max_pos_emb = {c.farthest}")
 
 
-class GraniteQFormer(Blip2QFormer):
+class GraniteQFormer(parts.Blip2QFormer):
     """Queries meet a sound."""
 
     config_class = "Blip2QFormerConfig"
@@ -141,12 +116,12 @@ class GraniteQFormer(Blip2QFormer):
     section = "projector_config"
 
 
-class GraniteSpeech(AudioLanguageModel):
+class GraniteSpeech(parts.AudioLanguageModel):
     """Source: arXiv:2505.08699, section 3; modeling_granite_speech.py of the reference."""
 
     reference = "GraniteSpeechForConditionalGeneration"
-    sections = Sections("granite", default_tie=True, other_sections=("encoder_config", "projector_config"))
-    reference_names = FORMER_PREFIXES
+    sections = sizes.Sections("granite", default_tie=True, other_sections=("encoder_config", "projector_config"))
+    reference_names = parts.FORMER_PREFIXES
     conditions = (fitting_memory,)
 
     encoder_prefix = "encoder."
@@ -154,33 +129,33 @@ class GraniteSpeech(AudioLanguageModel):
 
     audio: GraniteEars
     qformer: GraniteQFormer
-    window: Positive = hf("window_size")
-    downsampling: Positive = hf("downsample_rate")
-    n_queries: Positive = derived(queries_per_window)
+    window: sizes.Positive = sizes.hf("window_size")
+    downsampling: sizes.Positive = sizes.hf("downsample_rate")
+    n_queries: sizes.Positive = sizes.derived(queries_per_window)
 
-    audio_token = setting("audio_token_id", "audio_token_index", default=49155)
+    audio_token = sizes.setting("audio_token_id", "audio_token_index", default=49155)
 
     def hear(c: Any) -> Data:
         """A window of log-mel frames to n_queries vectors of the language model's size."""
-        frames = given("log-mel frames", c.window, c.audio.n_mels)
-        sound = block(frames, c.encoder_prefix, c.audio.forward, part="audio")
-        return block(sound, c.projector_prefix, c.project, part="projector")
+        frames = ops.given("log-mel frames", c.window, c.audio.n_mels)
+        sound = ops.block(frames, c.encoder_prefix, c.audio.forward, part="audio")
+        return ops.block(sound, c.projector_prefix, c.project, part="projector")
 
     def project(c: Any, x: Data) -> Data:
-        queries = learned_queries("query", c.n_queries, c.qformer.d_model)
-        filled = block(queries, "qformer.", c.qformer.fill, reads=(x,))
-        return linear(filled, "linear", "projector", c.language.d_model, bias=True)
+        queries = parts.learned_queries("query", c.n_queries, c.qformer.d_model)
+        filled = ops.block(queries, "qformer.", c.qformer.fill, reads=(x,))
+        return ops.linear(filled, "linear", "projector", c.language.d_model, bias=True)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         found = []
         if not c.audio.middle:
-            x = given("states", "frames", c.audio.d_model)
-            idle = block(x, c.encoder_prefix, lambda x: c.audio.expect(x), part="audio")
-            found.append(Unreachable(idle, "the encoder has no layer in its first half"))
+            x = ops.given("states", "frames", c.audio.d_model)
+            idle = ops.block(x, c.encoder_prefix, lambda x: c.audio.expect(x), part="audio")
+            found.append(ops.Unreachable(idle, "the encoder has no layer in its first half"))
         if c.qformer.has_text_mlp:
-            x = given("queries", c.n_queries, c.qformer.d_model)
-            idle = block(x, f"{c.projector_prefix}qformer.", c.qformer.read_text, part="projector")
-            found.append(Unreachable(idle, "the Q-Former reads no text"))
+            x = ops.given("queries", c.n_queries, c.qformer.d_model)
+            idle = ops.block(x, f"{c.projector_prefix}qformer.", c.qformer.read_text, part="projector")
+            found.append(ops.Unreachable(idle, "the Q-Former reads no text"))
         return tuple(found)
 
 
@@ -189,7 +164,9 @@ class GranitePlusEars(GraniteEars):
 
     config_class = "GraniteSpeechPlusEncoderConfig"
 
-    early_states: Indices = hf("cat_hidden_layers", absent=(), null=())  # by the number of layers before them
+    early_states: sizes.Indices = sizes.hf(
+        "cat_hidden_layers", absent=(), null=()
+    )  # by the number of layers before them
 
     def check(c) -> None:
         super().check()
@@ -203,6 +180,6 @@ class GraniteSpeechPlus(GraniteSpeech):
 
     reference = "GraniteSpeechPlusForConditionalGeneration"
     model_types = ("granite_speech_plus",)
-    sections = Sections("granite", default_tie=True, other_sections=("encoder_config", "projector_config"))
+    sections = sizes.Sections("granite", default_tie=True, other_sections=("encoder_config", "projector_config"))
 
     audio: GranitePlusEars

@@ -6,12 +6,7 @@ Embeddings, residuals, attention scores and logits are multiplied by constants.
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, linear, route, scale_by
-from paramcount.parts.decoder import AttentionDecoder, Decoder
-from paramcount.parts.settings import get_setting
-from paramcount.parts.stacked import packed_mlp, stacked_experts
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, equal_to, hf, setting
-from paramcount.sizes.conditions import not_null, padding_in_table
+from paramcount.declare import Data, ops, parts, sizes
 
 RELEASED = ("router.layer", "input_linear.weight", "output_linear.weight")  # router, gate and up, down
 SHARED = ("shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight")
@@ -21,7 +16,7 @@ def inverse_scaling(config: Mapping[str, Any], c: Any) -> float:
     return float(1 / config.get("logits_scaling", 1.0))
 
 
-class GraniteMoe(AttentionDecoder):
+class GraniteMoe(parts.AttentionDecoder):
     """Source: GraniteMoeDecoderLayer of the reference, modeling_granitemoe.py."""
 
     reference = "GraniteMoeForCausalLM"
@@ -33,37 +28,37 @@ class GraniteMoe(AttentionDecoder):
         ".router.layer": (".router",),
     }
     rotated = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        padding_in_table(None),
-        not_null("embedding_multiplier", "residual_multiplier", "logits_scaling"),
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (
+        sizes.padding_in_table(None),
+        sizes.not_null("embedding_multiplier", "residual_multiplier", "logits_scaling"),
     )
     moe_names: ClassVar[tuple[str, str, str]] = RELEASED
 
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_expert: Natural = hf("intermediate_size")
-    n_routed_experts: Positive = hf("num_local_experts")
-    n_active_experts: Natural = hf()
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    d_expert: sizes.Natural = sizes.hf("intermediate_size")
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts")
+    n_active_experts: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    embedding_scale = setting("embedding_multiplier", default=1.0)
-    residual_scale = setting("residual_multiplier", default=1.0)
-    attention_scale = setting("attention_multiplier", default=1.0)
-    logits_scale = setting(default=inverse_scaling)
+    embedding_scale = sizes.setting("embedding_multiplier", default=1.0)
+    residual_scale = sizes.setting("residual_multiplier", default=1.0)
+    attention_scale = sizes.setting("attention_multiplier", default=1.0)
+    logits_scale = sizes.setting(default=inverse_scaling)
 
     def to_first_layer(c, x: Data, tokens: Data) -> Data:
-        return scale_by(x, c.embedding_scale)
+        return ops.scale_by(x, c.embedding_scale)
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + scale_by(c.self_attention(h, bias=c.attention_bias, scale=c.attention_scale), c.residual_scale)
-        return x + scale_by(c.feed_forward(c.norm(x, "post_attention_layernorm")), c.residual_scale)
+        x = x + ops.scale_by(c.self_attention(h, bias=c.attention_bias, scale=c.attention_scale), c.residual_scale)
+        return x + ops.scale_by(c.feed_forward(c.norm(x, "post_attention_layernorm")), c.residual_scale)
 
     def feed_forward(c, x: Data) -> Data:
         return moe(c, x, c.moe_names)
 
     def head(c, x: Data) -> Data:
-        return scale_by(Decoder.head(c, x), c.logits_scale)
+        return ops.scale_by(parts.Decoder.head(c, x), c.logits_scale)
 
 
 class GraniteMoeShared(GraniteMoe):
@@ -77,7 +72,7 @@ class GraniteMoeShared(GraniteMoe):
     gguf = "granitemoe"
     is_section_type = True
 
-    d_shared_expert: Natural = hf("shared_intermediate_size")
+    d_shared_expert: sizes.Natural = sizes.hf("shared_intermediate_size")
 
     def feed_forward(c, x: Data) -> Data:
         return shared_moe(c, x, c.moe_names)
@@ -85,11 +80,11 @@ class GraniteMoeShared(GraniteMoe):
 
 def moe(c: Any, x: Data, names: tuple[str, str, str]) -> Data:
     """`names`: of the router, of gate and up, of down."""
-    logits = linear(x, "block_sparse_moe." + names[0], "router", c.n_routed_experts)
-    scores = route(logits, c.n_active_experts, "softmax over chosen")
-    return stacked_experts(c, x, scores, "block_sparse_moe.", names[1:])
+    logits = ops.linear(x, "block_sparse_moe." + names[0], "router", c.n_routed_experts)
+    scores = ops.route(logits, c.n_active_experts, "softmax over chosen")
+    return parts.stacked_experts(c, x, scores, "block_sparse_moe.", names[1:])
 
 
 def shared_moe(c: Any, x: Data, names: tuple[str, str, str]) -> Data:
-    activation = get_setting(c, "activation")
-    return moe(c, x, names) + packed_mlp(x, "shared_experts", c.d_shared_expert, SHARED, activation=activation)
+    activation = parts.get_setting(c, "activation")
+    return moe(c, x, names) + parts.packed_mlp(x, "shared_experts", c.d_shared_expert, SHARED, activation=activation)

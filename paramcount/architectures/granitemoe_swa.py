@@ -4,12 +4,8 @@ Each head has an attention sink; some layers have no positions.
 """
 
 from paramcount.architectures.granitemoe import GraniteMoeShared
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Rope, rope, scale_by
-from paramcount.parts.decoder import Kinds
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Indices, Positive, Words, derived, hf, per_layer, setting
-from paramcount.sizes.conditions import not_null
-from paramcount.sizes.rules import check_layer_indices, check_layer_types
 
 KINDS = ("full_attention", "sliding_attention", "attention")  # the last is the older word for the first
 NAMES = (
@@ -19,7 +15,7 @@ NAMES = (
 )  # the older names of Granite MoE are not saved for this type
 
 
-def without_positions(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def without_positions(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """Layers whose base of rotation is 0 rotate nothing."""
     bases = js.get("layer_rope_theta")
     if bases is None:
@@ -30,7 +26,7 @@ def without_positions(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
         or not all(type(base) in (int, float) for base in bases)
     ):
         raise ParamcountError(f"= {describe_value(bases)}", where="layer_rope_theta", expected="one number per layer")
-    return tuple(i for i in per_layer(c) if not bases[i])
+    return tuple(i for i in sizes.per_layer(c) if not bases[i])
 
 
 class GraniteMoeSWA(GraniteMoeShared):
@@ -39,18 +35,20 @@ class GraniteMoeSWA(GraniteMoeShared):
     reference = "GraniteMoeSWAForCausalLM"
     gguf = "granite_swa"
     is_section_type = True
-    conditions = (*GraniteMoeShared.conditions, not_null("attention_multiplier"))
+    conditions = (*GraniteMoeShared.conditions, sizes.not_null("attention_multiplier"))
     moe_names = NAMES
 
-    layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[i % 4 > 0] for i in per_layer(c)), null=ABSENT)
-    unrotated_layers: Indices = derived(without_positions)
-    window: Positive = hf()
+    layer_types: sizes.Words = sizes.hf(
+        absent=lambda js, c: tuple(KINDS[i % 4 > 0] for i in sizes.per_layer(c)), null=sizes.ABSENT
+    )
+    unrotated_layers: sizes.Indices = sizes.derived(without_positions)
+    window: sizes.Positive = sizes.hf()
 
-    bases = setting("layer_rope_theta", default=None)
+    bases = sizes.setting("layer_rope_theta", default=None)
 
-    def kinds(c) -> Kinds:
+    def kinds(c) -> parts.Kinds:
         """((attention, base of rotation), 1) per layer; the base is True for the usual one, False without rotation."""
-        bases = c.bases if isinstance(c.bases, (list, tuple)) and isinstance(c.rope, Rope) else ()
+        bases = c.bases if isinstance(c.bases, (list, tuple)) and isinstance(c.rope, ops.Rope) else ()
         own = {i: base for i, base in enumerate(bases) if base and base != c.rope.base}
         unrotated = set(c.unrotated_layers)
         return [((word, own.get(i, i not in unrotated)), 1) for i, word in enumerate(c.layer_types)]
@@ -58,12 +56,12 @@ class GraniteMoeSWA(GraniteMoeShared):
     def layer(c, x: Data, kind: tuple[str, float | bool]) -> Data:  # type: ignore[override]
         word, base = kind
         a = c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, sinks=True, scale=c.attention_scale,
-            rotate=bool(base) and (lambda y: rope(y, c.rope if base is True else c.rope._replace(base=base))),
+            rotate=bool(base) and (lambda y: ops.rope(y, c.rope if base is True else c.rope._replace(base=base))),
             window=c.window if word == "sliding_attention" else None,
         )  # fmt: skip
-        x = x + scale_by(a, c.residual_scale)
-        return x + scale_by(c.feed_forward(c.norm(x, "post_attention_layernorm")), c.residual_scale)
+        x = x + ops.scale_by(a, c.residual_scale)
+        return x + ops.scale_by(c.feed_forward(c.norm(x, "post_attention_layernorm")), c.residual_scale)
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", KINDS)
-        check_layer_indices(c, "unrotated_layers", "n_layers")
+        sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)
+        sizes.check_layer_indices(c, "unrotated_layers", "n_layers")

@@ -3,18 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, add_vector, attend, block, fused, last_size, layers, linear, rope, to_every_token
-from paramcount.flow.operations.elementwise import activate, plain_norm, scale_by
-from paramcount.parts.decoder import Decoder
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf, setting
-from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.rules import check_divides
 
 MOST_PASSES = 256  # each is walked
 
 
-def cycles(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def cycles(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """Which stack works, pass by pass: L_cycles times the fast one, then the slow one once; all that H_cycles times."""
     slow, fast = js.get("H_cycles", 2), js.get("L_cycles", 3)
     for key, n in (("H_cycles", slow), ("L_cycles", fast)):
@@ -32,7 +27,7 @@ def read_embedding_scale(config: Mapping[str, Any], c: Any) -> float:
     return 1 / float(config.get("initializer_range", 0.02))
 
 
-class HrmText(Decoder):
+class HrmText(parts.Decoder):
     """Source: HrmTextModel and HrmTextStack of the reference; arXiv:2506.21734, section 2. `n_layers`: of one stack."""
 
     reference = "HrmTextForCausalLM"
@@ -44,65 +39,67 @@ class HrmText(Decoder):
     }
     linear_by_component = False
     rotated = "d_head"
-    conditions = (padding_in_table(None), not_null("num_hidden_layers"))
+    conditions = (sizes.padding_in_table(None), sizes.not_null("num_hidden_layers"))
 
-    n_layers: Natural = hf("num_layers_per_stack", "num_hidden_layers", absent=16, null=ABSENT)
-    cycles: Words = derived(cycles)
-    n_heads: Positive = hf()
-    d_head: Positive = hf()
-    d_ff: Natural = hf()
-    attention_bias: Flag = hf()
-    mlp_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_layers: sizes.Natural = sizes.hf("num_layers_per_stack", "num_hidden_layers", absent=16, null=sizes.ABSENT)
+    cycles: sizes.Words = sizes.derived(cycles)
+    n_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.hf()
+    d_ff: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    mlp_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    embedding_scale = setting("embedding_scale", default=read_embedding_scale)
+    embedding_scale = sizes.setting("embedding_scale", default=read_embedding_scale)
 
     def decode(c, high: Data) -> Data:
-        low = to_every_token(high, "model.z_L_init", "other")  # not trained
+        low = ops.to_every_token(high, "model.z_L_init", "other")  # not trained
         for i, module in enumerate(c.cycles):
             found = c.stack(high + low, f"model.{module}_module.layers.{{layer}}.", again=module in c.cycles[:i])
             low, high = (found, high) if module == "L" else (low, found)
         return c.head(high)
 
     def to_first_layer(c, x: Data, tokens: Data) -> Data:
-        return scale_by(x, c.embedding_scale, "times embedding_scale")
+        return ops.scale_by(x, c.embedding_scale, "times embedding_scale")
 
     def stack(c, x: Data, prefix: str, *, again: bool) -> Data:
         """All layers of a module. `again`: with the weights of its first pass."""
 
         def body(kind: str, x: Data) -> Data:
-            return block(x, "", c.layer, tied_to=prefix) if again else c.layer(x)
+            return ops.block(x, "", c.layer, tied_to=prefix) if again else c.layer(x)
 
-        return plain_norm(layers(x, prefix, [("layer", c.n_layers)], body), "rms", c.norm_eps)
+        return ops.plain_norm(ops.layers(x, prefix, [("layer", c.n_layers)], body), "rms", c.norm_eps)
 
     def layer(c, x: Data) -> Data:
-        x = x + c.attention(plain_norm(x, "rms", c.norm_eps))
-        return x + c.mlp(plain_norm(x, "rms", c.norm_eps))
+        x = x + c.attention(ops.plain_norm(x, "rms", c.norm_eps))
+        return x + c.mlp(ops.plain_norm(x, "rms", c.norm_eps))
 
     def attention(c, x: Data) -> Data:
         """Gated heads. The matrices that read x are stored as one, their biases, if any, one by one."""
         heads = dict.fromkeys(("gate", "q", "k", "v"), (c.n_heads, c.d_head))
-        outputs = fused(x, "attn.gqkv_proj", {f"qkv.{name}": width for name, width in heads.items()})
+        outputs = ops.fused(x, "attn.gqkv_proj", {f"qkv.{name}": width for name, width in heads.items()})
         if c.attention_bias:
             biases = [(f"self_attn.{name}_proj.bias", f"qkv.{name}") for name in heads]
             outputs = tuple(add_bias(y, *names) for y, names in zip(outputs, biases))
         gate, q, k, v = outputs
-        a = attend(rope(q, c.rope), rope(k, c.rope), v) * activate(gate, "sigmoid")
-        return linear(a, "attn.o_proj", "output_projection", c.d_model, bias=c.attention_bias)
+        a = ops.attend(ops.rope(q, c.rope), ops.rope(k, c.rope), v) * ops.activate(gate, "sigmoid")
+        return ops.linear(a, "attn.o_proj", "output_projection", c.d_model, bias=c.attention_bias)
 
     def mlp(c, x: Data) -> Data:
-        gate, up = fused(x, "mlp.gate_up_proj", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff})
+        gate, up = ops.fused(x, "mlp.gate_up_proj", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff})
         if c.mlp_bias:
             gate, up = add_bias(gate, "mlp.gate_proj.bias", "mlp.gate"), add_bias(up, "mlp.up_proj.bias", "mlp.up")
-        return linear(activate(gate, c.activation) * up, "mlp.down_proj", "mlp.down", c.d_model, bias=c.mlp_bias)
+        return ops.linear(
+            ops.activate(gate, c.activation) * up, "mlp.down_proj", "mlp.down", c.d_model, bias=c.mlp_bias
+        )
 
     def check(c) -> None:
         if set(c.cycles) != {"L", "H"} or c.cycles[-1] != "H":
             raise ParamcountError(
                 f"= {describe_value(c.cycles)}", where=FieldName("cycles"), expected="L and H, ending with H"
             )
-        check_divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
+        sizes.check_divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
 
 
 def add_bias(x: Data, name: str, component: str) -> Data:
-    return add_vector(x, name, component, last_size(x))
+    return ops.add_vector(x, name, component, ops.last_size(x))

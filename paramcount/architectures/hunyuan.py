@@ -7,28 +7,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paramcount.architectures.hunyuan_v1_moe import stretched_rope
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Width, attend, linear, rope, route
-from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf, setting
-from paramcount.sizes.derivations import d_model_per_head, equal_to, flag, per_layer
-from paramcount.sizes.layer_types import check_no_types
-from paramcount.sizes.rules import check_heads_fill
 
 
-def owners(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def owners(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """Which layers have keys and values of their own: with use_cla, the first of every cla_share_factor.
 
     Empty where all have.
     """
-    every = check_no_types(js, "cla_share_factor", 1) if flag(js, "use_cla", False) else 1
-    return () if every == 1 else tuple("shared_attention" if i % every else "full_attention" for i in per_layer(c))
+    every = sizes.check_no_types(js, "cla_share_factor", 1) if sizes.flag(js, "use_cla", False) else 1
+    return (
+        () if every == 1 else tuple("shared_attention" if i % every else "full_attention" for i in sizes.per_layer(c))
+    )
 
 
-def as_first_published(js: ConfigJson, c: FieldValues) -> None:
+def as_first_published(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Keys of later modelling code that was published under the same model type and reads other weights."""
-    if flag(js, "use_mla", False):
+    if sizes.flag(js, "use_mla", False):
         raise ParamcountError(
             "= true requires later modeling code, which is not supported", where="use_mla", expected="false"
         )
@@ -52,7 +48,7 @@ def routing(config: Mapping[str, Any], c: Any) -> str:
     return "softmax"
 
 
-class HunYuan(Decoder):
+class HunYuan(parts.Decoder):
     """Source: arXiv:2411.02265; HunYuanDecoderLayer in modeling_hunyuan.py of tencent/Tencent-Hunyuan-Large; layers
     that share keys and values arXiv:2405.12981.
 
@@ -65,28 +61,28 @@ class HunYuan(Decoder):
     conditions = (as_first_published,)
     defaults = {"d_model": 4096, "n_layers": 32}
 
-    layer_types: Words = derived(owners)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = derived(d_model_per_head)
-    d_expert: Natural = hf("intermediate_size", absent=11008)
-    n_routed_experts: Positive = hf("num_experts", absent=1)
-    n_active_experts: Positive = hf("moe_topk", absent=1)
-    n_shared_experts: Positive = hf("num_shared_expert", absent=1)
-    moe: Flag = derived(lambda js, c: c["n_routed_experts"] > 1)
-    shared_mlp: Flag = hf("use_mixed_mlp_moe", absent=False)
-    qk_norm: Flag = hf("use_qk_norm", absent=False)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    layer_types: sizes.Words = sizes.derived(owners)
+    n_heads: sizes.Positive = sizes.hf(absent=32)
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_expert: sizes.Natural = sizes.hf("intermediate_size", absent=11008)
+    n_routed_experts: sizes.Positive = sizes.hf("num_experts", absent=1)
+    n_active_experts: sizes.Positive = sizes.hf("moe_topk", absent=1)
+    n_shared_experts: sizes.Positive = sizes.hf("num_shared_expert", absent=1)
+    moe: sizes.Flag = sizes.derived(lambda js, c: c["n_routed_experts"] > 1)
+    shared_mlp: sizes.Flag = sizes.hf("use_mixed_mlp_moe", absent=False)
+    qk_norm: sizes.Flag = sizes.hf("use_qk_norm", absent=False)
+    attention_bias: sizes.Flag = sizes.hf(absent=False)
+    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = setting(default=stretched_rope)
-    routing = setting(default=routing)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.setting(default=stretched_rope)
+    routing = sizes.setting(default=routing)
 
-    def kinds(c) -> Kinds | None:
+    def kinds(c) -> parts.Kinds | None:
         return [(word, 1) for word in c.layer_types] or None
 
-    def carry(c) -> tuple[Width, ...]:
+    def carry(c) -> tuple[ops.Width, ...]:
         """Keys, before their rotation, and values: those of the last layer that has some."""
         return ((c.n_kv_heads, c.d_head),) * 2 if c.layer_types else ()
 
@@ -103,25 +99,25 @@ class HunYuan(Decoder):
         A layer that takes them rotates and normalises the keys itself.
         """
         heads, bias = (c.n_kv_heads, c.d_head), c.attention_bias
-        q = rope(linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias), c.rope)
-        kv = shared or [linear(x, f"self_attn.{letter}_proj", f"qkv.{letter}", heads, bias=bias) for letter in "kv"]
-        k = rope(kv[0], c.rope)
+        q = ops.rope(ops.linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias), c.rope)
+        kv = shared or [ops.linear(x, f"self_attn.{letter}_proj", f"qkv.{letter}", heads, bias=bias) for letter in "kv"]
+        k = ops.rope(kv[0], c.rope)
         if c.qk_norm:
             q, k = c.norm(q, "self_attn.query_layernorm"), c.norm(k, "self_attn.key_layernorm")
-        a = attend(q, k, kv[1], cached=() if shared else tuple(kv), causal=True)
-        return linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias), kv
+        a = ops.attend(q, k, kv[1], cached=() if shared else tuple(kv), causal=True)
+        return ops.linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias), kv
 
     def feed_forward(c, x: Data) -> Data:
         if not c.moe:
-            return gated_mlp(x, "mlp.", "mlp", c.d_expert, activation=c.activation)
-        routed = mixture(c, x, "mlp.", router="gate.wg", choose=c.choose)
+            return parts.gated_mlp(x, "mlp.", "mlp", c.d_expert, activation=c.activation)
+        routed = parts.mixture(c, x, "mlp.", router="gate.wg", choose=c.choose)
         if not c.shared_mlp:
             return routed
         width = c.n_shared_experts * c.d_expert
-        return routed + gated_mlp(x, "mlp.shared_mlp.", "shared_experts", width, activation=c.activation)
+        return routed + parts.gated_mlp(x, "mlp.shared_mlp.", "shared_experts", width, activation=c.activation)
 
     def choose(c, logits: Data) -> Data:
-        return route(logits, c.n_active_experts, c.routing)
+        return ops.route(logits, c.n_active_experts, c.routing)
 
     def unused_fields(c) -> tuple[str, ...]:
         return (
@@ -130,7 +126,7 @@ class HunYuan(Decoder):
         )  # of no words: every layer is alike
 
     def check(c) -> None:
-        check_heads_fill(c)
+        sizes.check_heads_fill(c)
         if c.layer_types and c.layer_types[0] != "full_attention":
             raise ParamcountError(
                 f"= {c.layer_types[0]}",

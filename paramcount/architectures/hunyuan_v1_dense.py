@@ -3,24 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paramcount.flow import Data, Rope, rope
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, equal_to, hf, setting
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import make_rope
+from paramcount.declare import Data, ops, parts, sizes
 
 
-def rope_with_alpha(config: Mapping[str, Any], c: Any) -> Rope:
+def rope_with_alpha(config: Mapping[str, Any], c: Any) -> ops.Rope:
     """Dynamic scaling with a fixed alpha is a larger base. Source: HunYuanDenseV1RotaryEmbedding of the reference."""
     parameters = config.get("rope_scaling") or config.get("rope_parameters") or {}
     base = parameters.get("rope_theta") or config.get("rope_theta") or 10_000.0
     kind, alpha = parameters.get("rope_type", parameters.get("type", "default")), parameters.get("alpha")
     if kind == "dynamic" and alpha:
-        return Rope(base * alpha ** (c.d_head / (c.d_head - 2)))
-    return make_rope(kind, base, parameters, config, 2048)
+        return ops.Rope(base * alpha ** (c.d_head / (c.d_head - 2)))
+    return sizes.make_rope(kind, base, parameters, config, 2048)
 
 
-class HunYuanDenseV1(AttentionDecoder):
+class HunYuanDenseV1(parts.AttentionDecoder):
     """Source: modeling_hunyuan_v1_dense.py of the reference."""
 
     reference = "HunYuanDenseV1ForCausalLM"
@@ -28,22 +24,22 @@ class HunYuanDenseV1(AttentionDecoder):
     is_section_type = True
     task_heads = "SCORED"
     rotated = "d_head"
-    conditions = (padding_in_table(0),)
+    conditions = (sizes.padding_in_table(0),)
     required_keys = ("rope_scaling.factor",)  # of dynamic scaling
 
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf()  # the reference has no default and derives none
-    d_ff: Natural = hf()
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    d_head: sizes.Positive = sizes.hf()  # the reference has no default and derives none
+    d_ff: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = setting(default=rope_with_alpha)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.setting(default=rope_with_alpha)
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, prepare=c.prepare)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
-        q = c.norm(rope(q, c.rope), "self_attn.query_layernorm")
-        return q, c.norm(rope(k, c.rope), "self_attn.key_layernorm")
+        q = c.norm(ops.rope(q, c.rope), "self_attn.query_layernorm")
+        return q, c.norm(ops.rope(k, c.rope), "self_attn.key_layernorm")

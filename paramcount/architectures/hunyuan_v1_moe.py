@@ -6,28 +6,11 @@ The number of experts may differ by layer.
 from collections.abc import Mapping
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Rope, Size, rope, route
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    derived,
-    equal_to,
-    hf,
-    per_layer,
-)
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import make_rope, setting
 
 
-def visited(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def visited(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """How many experts a token visits: one number for all layers, or one for each."""
     key = "num_experts_per_tok" if "num_experts_per_tok" in js else "moe_topk"
     found = js.get(key, 1)
@@ -39,20 +22,20 @@ def visited(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
         or not all(type(n) is int and n > 0 for n in found)
     ):
         raise ParamcountError(f"= {describe_value(found)}", where=key, expected="a positive integer, or one per layer")
-    return tuple(found[i] for i in per_layer(c))
+    return tuple(found[i] for i in sizes.per_layer(c))
 
 
-def stretched_rope(config: Mapping[str, Any], c: Any) -> Rope:
+def stretched_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     """Rotary positions; "dynamic" scaling with an alpha stretches the base once and for all."""
     parameters = config.get("rope_parameters") or config.get("rope_scaling") or {}
     base = parameters.get("rope_theta", config.get("rope_theta", 10_000.0))
     kind = parameters.get("rope_type", parameters.get("type", "default"))
     if kind == "dynamic" and parameters.get("alpha"):
-        return Rope(base * parameters["alpha"] ** (c.d_head / (c.d_head - 2)))
-    return make_rope(kind, base, parameters, config, 2048)
+        return ops.Rope(base * parameters["alpha"] ** (c.d_head / (c.d_head - 2)))
+    return sizes.make_rope(kind, base, parameters, config, 2048)
 
 
-class HunYuanMoEV1(AttentionDecoder):
+class HunYuanMoEV1(parts.AttentionDecoder):
     """Source: HunYuanMoEV1Attention and HunYuanMoEV1Gate of the reference, modeling_hunyuan_v1_moe.py."""
 
     reference = "HunYuanMoEV1ForCausalLM"
@@ -62,37 +45,39 @@ class HunYuanMoEV1(AttentionDecoder):
     adapts_experts = True
     linear_routers = (".gate.wg.weight",)
     rotated = "d_head"
-    conditions = (padding_in_table(0),)
+    conditions = (sizes.padding_in_table(0),)
 
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf()  # the reference has no default and derives none
-    d_expert: Natural = hf("intermediate_size")
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts")
-    n_active_experts: Natural = derived(lambda js, c: max(visited(js, c)))  # in the layer with the most
-    active_by_layer: Indices = derived(lambda js, c: () if len(set(visited(js, c))) == 1 else visited(js, c))
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    d_head: sizes.Positive = sizes.hf()  # the reference has no default and derives none
+    d_expert: sizes.Natural = sizes.hf("intermediate_size")
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
+    n_active_experts: sizes.Natural = sizes.derived(lambda js, c: max(visited(js, c)))  # in the layer with the most
+    active_by_layer: sizes.Indices = sizes.derived(
+        lambda js, c: () if len(set(visited(js, c))) == 1 else visited(js, c)
+    )
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = setting(default=stretched_rope)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.setting(default=stretched_rope)
 
-    def kinds(c) -> Kinds | None:
+    def kinds(c) -> parts.Kinds | None:
         return [(n, 1) for n in c.active_by_layer] or None
 
-    def layer(c, x: Data, n_active: Size | None = None) -> Data:
+    def layer(c, x: Data, n_active: ops.Size | None = None) -> Data:
         """`n_active`: active experts of this layer, if layers differ in it."""
         n_active = c.n_active_experts if n_active is None else n_active
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, prepare=c.prepare)
         h = c.norm(x, "post_attention_layernorm")
 
         def choose(logits: Data) -> Data:
-            return route(logits, n_active, "softmax", normalise=True)
+            return ops.route(logits, n_active, "softmax", normalise=True)
 
-        shared = gated_mlp(h, "mlp.shared_mlp.", "shared_experts", c.d_expert, activation=c.activation)
-        return x + (mixture(c, h, "mlp.", router="gate.wg", n_active=n_active, choose=choose) + shared)
+        shared = parts.gated_mlp(h, "mlp.shared_mlp.", "shared_experts", c.d_expert, activation=c.activation)
+        return x + (parts.mixture(c, h, "mlp.", router="gate.wg", n_active=n_active, choose=choose) + shared)
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
-        q, k = rope(q, c.rope), rope(k, c.rope)
+        q, k = ops.rope(q, c.rope), ops.rope(k, c.rope)
         return c.norm(q, "self_attn.query_layernorm"), c.norm(k, "self_attn.key_layernorm")
 
     def check(c) -> None:

@@ -6,35 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.architectures.hunyuan_v1_dense import HunYuanDenseV1, rope_with_alpha
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import (
-    Axes,
-    Data,
-    Linear,
-    Rope,
-    Size,
-    Unreachable,
-    Weight,
-    activate,
-    block,
-    class_token,
-    end_rows,
-    given,
-    linear,
-    lookup,
-    merge_squares,
-    patch_places,
-    rms_norm,
-    rope,
-    rope_at,
-    tokens_in_rows,
-)
-from paramcount.parts.classic import multi_head
-from paramcount.parts.qwen_vision import PlacedImages
-from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp, places_of_patches
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf, setting
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.sections import Sections
 
 QKVO = ("q_proj", "k_proj", "v_proj", "o_proj")
 
@@ -50,7 +23,7 @@ def sections_of(js: Mapping[str, Any]) -> Any:
     return rope.get("mrope_section", rope.get("xdrope_section"))
 
 
-def count_axes(js: ConfigJson, c: FieldValues) -> int:
+def count_axes(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The positions of a token, as many as mrope_section has numbers of pairs, which fill a head."""
     found, half = sections_of(js), c["d_head"] // 2
     is_list = isinstance(found, (list, tuple)) and all(type(n) in (int, float) and n == int(n) >= 0 for n in found)
@@ -72,11 +45,11 @@ def count_axes(js: ConfigJson, c: FieldValues) -> int:
     return len(found)
 
 
-def read_axes(config: Mapping[str, Any], c: Any) -> Axes:
-    return Axes(tuple(map(int, sections_of(config))), "across halves")
+def read_axes(config: Mapping[str, Any], c: Any) -> ops.Axes:
+    return ops.Axes(tuple(map(int, sections_of(config))), "across halves")
 
 
-def read_rope(config: Mapping[str, Any], c: Any) -> Rope:
+def read_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     """xdrope is dynamic scaling, here with a fixed alpha."""
     rope = dict(find_rope(config))
     for key in ("rope_type", "type"):
@@ -92,19 +65,19 @@ class HunYuanVLText(HunYuanDenseV1):
     model_types = ("hunyuan_vl_text",)
     reference_names = {"model.": ""}
     base_model = "HunYuanVLTextModel"
-    conditions = (padding_in_table(0, "pad_id"),)
+    conditions = (sizes.padding_in_table(0, "pad_id"),)
 
-    vocab_size: Positive = hf("org_vocab_size", "vocab_size")
-    d_head: Positive = hf("attention_head_dim", "head_dim")
-    n_axes: Positive = derived(count_axes)
-    tie_word_embeddings: Flag = hf()
+    vocab_size: sizes.Positive = sizes.hf("org_vocab_size", "vocab_size")
+    d_head: sizes.Positive = sizes.hf("attention_head_dim", "head_dim")
+    n_axes: sizes.Positive = sizes.derived(count_axes)
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    rope = setting(default=read_rope)
-    axes = setting(default=read_axes)
+    rope = sizes.setting(default=read_rope)
+    axes = sizes.setting(default=read_axes)
 
     def layer(c, x: Data, *places: Data) -> Data:
         def turn(y: Data) -> Data:
-            return rope_at(y, places[0], c.rope, c.axes) if places else rope(y, c.rope)
+            return ops.rope_at(y, places[0], c.rope, c.axes) if places else ops.rope(y, c.rope)
 
         def prepare(q: Data, k: Data) -> tuple[Data, Data]:
             return c.norm(turn(q), "self_attn.query_layernorm"), c.norm(turn(k), "self_attn.key_layernorm")
@@ -114,7 +87,7 @@ class HunYuanVLText(HunYuanDenseV1):
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
 
-class HunYuanVLVision(VisionEncoder):
+class HunYuanVLVision(parts.VisionEncoder):
     """`n_positions`: of a grid as large as the largest image, and of a class token that there is not."""
 
     config_class = "HunYuanVLVisionConfig"
@@ -122,32 +95,38 @@ class HunYuanVLVision(VisionEncoder):
     section = "vision_config"
     unused_keys = ("text_hidden_size", "out_hidden_size", "num_key_value_heads")
 
-    n_heads: Positive = hf("attention_heads", "num_attention_heads")
-    n_channels: Positive = hf("num_channels")
-    patch_size: Positive = hf("patch_size")
-    merge_size: Positive = hf("spatial_merge_size")
-    n_positions: Positive = derived(lambda js, c: (js.get("max_image_size", 2048) // c["patch_size"]) ** 2 + 1)
+    n_heads: sizes.Positive = sizes.hf("attention_heads", "num_attention_heads")
+    n_channels: sizes.Positive = sizes.hf("num_channels")
+    patch_size: sizes.Positive = sizes.hf("patch_size")
+    merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
+    n_positions: sizes.Positive = sizes.derived(
+        lambda js, c: (js.get("max_image_size", 2048) // c["patch_size"]) ** 2 + 1
+    )
 
-    norm_eps = setting("layer_norm_eps", "rms_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("layer_norm_eps", "rms_norm_eps", default=1e-5)
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches, row by row."""
-        places = patch_places(pixels, c.patch_size, c.patch_size)
-        x = embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
+        places = ops.patch_places(pixels, c.patch_size, c.patch_size)
+        x = parts.embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
         name, shape = "embeddings.position_embedding.weight", (c.n_positions, c.d_model)
-        x = x + lookup(places, name, "position", *shape, index="places", stretch="centres", offset=1)
+        x = x + ops.lookup(places, name, "position", *shape, index="places", stretch="centres", offset=1)
         return c.encode(x, name="layers.{layer}.")
 
     def layer(c, x: Data, *reads: Data) -> Data:
-        x = x + multi_head(c, c.norm(x, "input_layernorm"), "self_attn.", QKVO, cached=False)
-        return x + encoder_mlp(c, c.norm(x, "post_attention_layernorm"), ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h"))
+        x = x + parts.multi_head(c, c.norm(x, "input_layernorm"), "self_attn.", QKVO, cached=False)
+        return x + parts.encoder_mlp(
+            c, c.norm(x, "post_attention_layernorm"), ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h")
+        )
 
 
-class HunYuanVL(PlacedImages):
+class HunYuanVL(parts.PlacedImages):
     """Source: modeling_hunyuan_vl.py of the reference."""
 
     reference = "HunYuanVLForConditionalGeneration"
-    sections = Sections("hunyuan_vl_text", tie_rule="either", default_tie=True, ignores_model_type=True, is_flat=True)
+    sections = sizes.Sections(
+        "hunyuan_vl_text", tie_rule="either", default_tie=True, ignores_model_type=True, is_flat=True
+    )
     reference_names = {
         "model.": "model.language_model.",
         "vit.perceive.proj.0.": "model.vision_tower.patch_merger.proj_conv.",
@@ -160,39 +139,41 @@ class HunYuanVL(PlacedImages):
     encoder_prefix = "vit."
     projector_prefix = "vit.perceive."
     moved = ("model.", "model.")
-    places = places_of_patches
+    places = parts.places_of_patches
 
     vision: HunYuanVLVision
 
-    image_token = setting("image_token_id", default=120120)
+    image_token = sizes.setting("image_token_id", default=120120)
 
     def place_tokens(c: Any, tokens: Data, pixels: Data) -> Data:
         side = c.vision.patch_size * c.vision.merge_size
-        return tokens_in_rows(tokens, pixels, side, c.language.n_axes, c.image_token)
+        return ops.tokens_in_rows(tokens, pixels, side, c.language.n_axes, c.image_token)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         d, side = c.vision.d_model, c.vision.merge_size
-        x = merge_squares(rms_norm(x, "before_rms", c.vision.norm_eps), side * side, *places, channels_first=True)
-        x = convolution(x, "proj.0", d + d, d, side, side)
-        x = convolution(activate(x, c.vision.activation), "proj.2", 4 * d, d + d, 1, 1)
-        x = end_rows(x, "image_newline", "projector", *places)
-        x = linear(x, "mlp", "projector", c.language.d_model, bias=True)
-        x = class_token(x, "image_begin", component="projector")
-        x = class_token(x, "image_end", component="projector", last=True)
-        return rms_norm(x, "after_rms", c.vision.norm_eps)
-
-    def unreachable(c: Any, tokens: Data) -> tuple[Unreachable, ...]:
-        x = given("image", "image", c.language.d_model)
-        idle = block(
-            x, c.projector_prefix, lambda x: class_token(x, "image_sep", component="projector"), part="projector"
+        x = ops.merge_squares(
+            ops.rms_norm(x, "before_rms", c.vision.norm_eps), side * side, *places, channels_first=True
         )
-        return (Unreachable(idle, "the separator of images is never put between them"),)
+        x = convolution(x, "proj.0", d + d, d, side, side)
+        x = convolution(ops.activate(x, c.vision.activation), "proj.2", 4 * d, d + d, 1, 1)
+        x = ops.end_rows(x, "image_newline", "projector", *places)
+        x = ops.linear(x, "mlp", "projector", c.language.d_model, bias=True)
+        x = ops.class_token(x, "image_begin", component="projector")
+        x = ops.class_token(x, "image_end", component="projector", last=True)
+        return ops.rms_norm(x, "after_rms", c.vision.norm_eps)
+
+    def unreachable(c: Any, tokens: Data) -> tuple[ops.Unreachable, ...]:
+        x = ops.given("image", "image", c.language.d_model)
+        idle = ops.block(
+            x, c.projector_prefix, lambda x: ops.class_token(x, "image_sep", component="projector"), part="projector"
+        )
+        return (ops.Unreachable(idle, "the separator of images is never put between them"),)
 
 
-def convolution(x: Data, name: str, d_out: Size, *shape: Size) -> Data:
+def convolution(x: Data, name: str, d_out: ops.Size, *shape: ops.Size) -> Data:
     """A matrix over squares of patches, stored as a convolution."""
     weights = (
-        Weight(name + ".weight", "projector", (d_out, *shape)),
-        Weight(name + ".bias", "projector", (d_out,)),
+        ops.Weight(name + ".weight", "projector", (d_out, *shape)),
+        ops.Weight(name + ".bias", "projector", (d_out,)),
     )
-    return Data(Linear(), (x,), (x.shape[0], d_out), weights)
+    return Data(ops.Linear(), (x,), (x.shape[0], d_out), weights)

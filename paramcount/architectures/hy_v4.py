@@ -4,18 +4,8 @@ An indexer chooses the tokens; four layers share its choice.
 """
 
 from paramcount.architectures.glm_moe_dsa import list_kinds
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, activate, clip, experts, fused, layers, linear, to_every_stream
-from paramcount.parts.attentions import sigmoid_gate
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.hyper_connections import collapse_streams, connect_apart
-from paramcount.parts.latent_decoder import RoutedLatentDecoder
-from paramcount.parts.mla import index_tokens, latent_attention, query_latent
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf, rotary, setting
-from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.sizes.derivations import per_layer
-from paramcount.sizes.layer_types import check_indexer_types, dense_by_type, unused
-from paramcount.sizes.rules import check_at_most, check_layer_indices
 
 # As the reference saves them, which is not quite as the release has them.
 ATTENTION = ("hc_pre.hc_attn_layer.hc_fn", "hc_pre.hc_attn_layer.hc_base", "hc_pre.hc_attn_layer.hc_scale")
@@ -24,16 +14,16 @@ HEAD = ("model.hc_pre.hc_head.hc_head_fn", "model.hc_pre.hc_head.hc_head_base", 
 GATED = ("linear_gate", "up_proj", "down_proj")
 
 
-def reusing(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def reusing(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """The layers without an indexer."""
     words = js.get("indexer_types")
     if words is None:
-        return tuple(i for i in per_layer(c) if i > 0 and (i - 1) % 4)
-    words = check_indexer_types(words, "indexer_types", c["n_layers"])
-    return tuple(i for i in per_layer(c) if words[i] == "shared")
+        return tuple(i for i in sizes.per_layer(c) if i > 0 and (i - 1) % 4)
+    words = sizes.check_indexer_types(words, "indexer_types", c["n_layers"])
+    return tuple(i for i in sizes.per_layer(c) if words[i] == "shared")
 
 
-class HYV4(RoutedLatentDecoder):
+class HYV4(parts.RoutedLatentDecoder):
     """Source: modeling_hy_v4.py of the reference, HYV4DecoderLayer."""
 
     reference = "HYV4ForCausalLM"
@@ -55,41 +45,41 @@ class HYV4(RoutedLatentDecoder):
     )
     unused_keys = ("num_key_value_heads",)
     rotated = "d_rope"
-    conditions = (grouped_routing(1, 1), not_null("n_routed_experts"), padding_in_table(120002))
+    conditions = (sizes.grouped_routing(1, 1), sizes.not_null("n_routed_experts"), sizes.padding_in_table(120002))
 
-    n_streams: Positive = hf("hc_mult")
-    n_heads: Positive = hf()
-    d_q_lora: Positive = hf()
-    d_kv_lora: Positive = hf()
-    d_nope: Positive = hf()
-    d_rope: Positive = hf()
-    d_v: Positive = hf()
-    reusing_layers: Indices = derived(reusing)
-    n_index_heads: Positive = hf("index_n_heads")
-    d_index: Positive = hf("index_head_dim")
-    n_chosen: Positive = hf("index_topk")
-    d_ff: Natural = hf()
-    dense_layers: Indices = derived(dense_by_type(lambda js, c: (0,)))
-    d_expert: Natural = hf()
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", null=unused)
-    n_active_experts: Natural = hf()
-    n_shared_experts: Natural = hf()
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_streams: sizes.Positive = sizes.hf("hc_mult")
+    n_heads: sizes.Positive = sizes.hf()
+    d_q_lora: sizes.Positive = sizes.hf()
+    d_kv_lora: sizes.Positive = sizes.hf()
+    d_nope: sizes.Positive = sizes.hf()
+    d_rope: sizes.Positive = sizes.hf()
+    d_v: sizes.Positive = sizes.hf()
+    reusing_layers: sizes.Indices = sizes.derived(reusing)
+    n_index_heads: sizes.Positive = sizes.hf("index_n_heads")
+    d_index: sizes.Positive = sizes.hf("index_head_dim")
+    n_chosen: sizes.Positive = sizes.hf("index_topk")
+    d_ff: sizes.Natural = sizes.hf()
+    dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(lambda js, c: (0,)))
+    d_expert: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts", null=sizes.unused)
+    n_active_experts: sizes.Natural = sizes.hf()
+    n_shared_experts: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=262144)
-    pairing = setting(default="halves")
-    routed_scale = setting("routed_scaling_factor", default=2.827)
-    limit = setting("swiglu_limit", default=10.0)
-    streams_eps = setting("hc_eps", default=1e-6)
-    streams_magnitude = setting("hc_magnitude", default=2.0)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(positions=262144)
+    pairing = sizes.setting(default="halves")
+    routed_scale = sizes.setting("routed_scaling_factor", default=2.827)
+    limit = sizes.setting("swiglu_limit", default=10.0)
+    streams_eps = sizes.setting("hc_eps", default=1e-6)
+    streams_magnitude = sizes.setting("hc_magnitude", default=2.0)
 
     def decode(c, x: Data) -> Data:
         kinds, width = list_kinds(c), (c.n_chosen,)
-        x = to_every_stream(x, c.n_streams)
-        x = layers(x, "model.layers.{layer}.", kinds, lambda kind, x, chosen: c.share(x, kind, chosen), carry=width)
-        return c.head(c.norm(collapse_streams(c, x, HEAD), "model.norm"))
+        x = ops.to_every_stream(x, c.n_streams)
+        x = ops.layers(x, "model.layers.{layer}.", kinds, lambda kind, x, chosen: c.share(x, kind, chosen), carry=width)
+        return c.head(c.norm(parts.collapse_streams(c, x, HEAD), "model.norm"))
 
     def share(c, x: Data, kind: tuple[str, str], chosen: Data) -> tuple[Data, Data]:
         """A layer and the tokens that it attends to. `chosen`: those of the last layer with an indexer."""
@@ -98,12 +88,12 @@ class HYV4(RoutedLatentDecoder):
 
         def attention(x: Data) -> Data:
             h = c.norm(x, "input_layernorm")
-            latent = query_latent(c, h, "self_attn.", bias=c.attention_bias)
+            latent = parts.query_latent(c, h, "self_attn.", bias=c.attention_bias)
             if indexer == "full":
-                tokens[:] = index_tokens(c, h, latent, "self_attn.indexer.", rotates_end=True, eps=c.norm_eps)
-            return latent_attention(
+                tokens[:] = parts.index_tokens(c, h, latent, "self_attn.indexer.", rotates_end=True, eps=c.norm_eps)
+            return parts.latent_attention(
                 c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale, q_latent=latent, chosen=tokens[0],
-                index=tuple(tokens[1:]), gate=sigmoid_gate("self_attn.linear_gate"), sinks="learnable_sink_param",
+                index=tuple(tokens[1:]), gate=parts.sigmoid_gate("self_attn.linear_gate"), sinks="learnable_sink_param",
             )  # fmt: skip
 
         def feed_forward(x: Data) -> Data:
@@ -112,28 +102,28 @@ class HYV4(RoutedLatentDecoder):
                 return c.moe(h)
             return c.gated_mlp(h, names=GATED)
 
-        x = connect_apart(c, connect_apart(c, x, ATTENTION, attention), MLP, feed_forward)
+        x = parts.connect_apart(c, parts.connect_apart(c, x, ATTENTION, attention), MLP, feed_forward)
         return x, tokens[0]
 
     def moe(c, x: Data) -> Data:
         """The routed experts limit gate and up; their activation is always SiLU."""
-        weights = c.choose(linear(x, "mlp.gate", "router", c.n_routed_experts))
+        weights = c.choose(ops.linear(x, "mlp.gate", "router", c.n_routed_experts))
         n, n_active = c.n_routed_experts, c.n_active_experts
-        routed = experts(x, weights, "mlp.experts.", n, n_active, c.expert, stacked=True)
+        routed = ops.experts(x, weights, "mlp.experts.", n, n_active, c.expert, stacked=True)
         d_shared = c.n_shared_experts * c.d_expert
-        return routed + gated_mlp(
+        return routed + parts.gated_mlp(
             x, "mlp.shared_experts.", "shared_experts", d_shared, names=GATED, activation=c.activation
         )
 
     def expert(c, x: Data) -> Data:
         halves = {"experts.gate": c.d_expert, "experts.up": c.d_expert}
-        gate, up = fused(x, "gate_up_proj", halves, suffixes=("", ""))
-        h = activate(clip(gate, None, c.limit), "silu") * clip(up, -c.limit, c.limit)
-        return fused(h, "down_proj", {"experts.down": c.d_model}, suffixes=("", ""))[0]
+        gate, up = ops.fused(x, "gate_up_proj", halves, suffixes=("", ""))
+        h = ops.activate(ops.clip(gate, None, c.limit), "silu") * ops.clip(up, -c.limit, c.limit)
+        return ops.fused(h, "down_proj", {"experts.down": c.d_model}, suffixes=("", ""))[0]
 
     def check(c) -> None:
-        check_at_most(c, "d_rope", "d_index")
-        check_layer_indices(c, "reusing_layers", "n_layers")
+        sizes.check_at_most(c, "d_rope", "d_index")
+        sizes.check_layer_indices(c, "reusing_layers", "n_layers")
         if 0 in c.reusing_layers:
             raise ParamcountError(
                 "= [0, …], but layer 0 has no earlier layer whose token selection it can reuse",

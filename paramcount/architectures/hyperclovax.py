@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.architectures.llama import Llama
-from paramcount.flow import Data, scale_by
-from paramcount.sizes import Flag, hf, setting
+from paramcount.declare import Data, ops, sizes
 
 
 def score_scale(config: Mapping[str, Any], c: Any) -> float:
@@ -18,15 +17,15 @@ class HyperClovaX(Llama):
     reference = "HyperCLOVAXForCausalLM"
     is_section_type = True
 
-    post_norm: Flag = hf("use_post_norm")
+    post_norm: sizes.Flag = sizes.hf("use_post_norm")
 
-    embedding_multiplier = setting("embedding_multiplier", default=1.0)
-    residual_multiplier = setting("residual_multiplier", default=1.0)
-    attention_multiplier = setting("attention_multiplier", default=score_scale)
-    logit_scale = setting("logits_scaling", default=1.0)
+    embedding_multiplier = sizes.setting("embedding_multiplier", default=1.0)
+    residual_multiplier = sizes.setting("residual_multiplier", default=1.0)
+    attention_multiplier = sizes.setting("attention_multiplier", default=score_scale)
+    logit_scale = sizes.setting("logits_scaling", default=1.0)
 
     def to_first_layer(c, x: Data, tokens: Data) -> Data:
-        return scale_by(x, c.embedding_multiplier, "times embedding_multiplier")
+        return ops.scale_by(x, c.embedding_multiplier, "times embedding_multiplier")
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
@@ -37,7 +36,7 @@ class HyperClovaX(Llama):
         return x + c.shrink(c.norm(h, "post_norm2") if c.post_norm else h)
 
     def shrink(c, x: Data) -> Data:
-        return scale_by(x, c.residual_multiplier, "times residual_multiplier")
+        return ops.scale_by(x, c.residual_multiplier, "times residual_multiplier")
 
     def head(c, x: Data) -> Data:
-        return scale_by(super().head(x), c.logit_scale, "times logits_scaling")
+        return ops.scale_by(super().head(x), c.logit_scale, "times logits_scaling")

@@ -4,16 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.architectures.idefics3 import Idefics3Vision
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, activate, layers, learned_rows, linear, rms_norm, stack_rows
-from paramcount.parts.attentions import Heads, attention
-from paramcount.parts.composite import Multimodal
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Natural, Positive, Sizes, hf, setting
-from paramcount.sizes.sections import Sections
 
 
-def has_enough_heads(js: ConfigJson, c: FieldValues) -> None:
+def has_enough_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if c["n_kv_heads"] > c["n_heads"]:
         raise ParamcountError(
             f"= {describe_value(c['n_kv_heads'])}", where="num_key_value_heads", expected=f"at most {c['n_heads']}"
@@ -25,18 +20,18 @@ class Idefics2Vision(Idefics3Vision):
     defaults = {"d_model": 768, "n_heads": 12}
 
 
-class Idefics2Perceiver(Sizes):
+class Idefics2Perceiver(sizes.Sizes):
     config_class = "Idefics2PerceiverConfig"
     section = "perceiver_config"
     conditions = (has_enough_heads,)
 
-    n_latents: Positive = hf("resampler_n_latents")
-    n_layers: Natural = hf("resampler_depth")
-    n_heads: Positive = hf("resampler_n_heads")
-    n_kv_heads: Positive = hf("num_key_value_heads")
-    d_head: Positive = hf("resampler_head_dim")
+    n_latents: sizes.Positive = sizes.hf("resampler_n_latents")
+    n_layers: sizes.Natural = sizes.hf("resampler_depth")
+    n_heads: sizes.Positive = sizes.hf("resampler_n_heads")
+    n_kv_heads: sizes.Positive = sizes.hf("num_key_value_heads")
+    d_head: sizes.Positive = sizes.hf("resampler_head_dim")
 
-    activation = setting("hidden_act", default="silu")
+    activation = sizes.setting("hidden_act", default="silu")
 
 
 def perceiver_eps(config: Mapping[str, Any], c: Any) -> Any:
@@ -47,11 +42,11 @@ def perceiver_eps(config: Mapping[str, Any], c: Any) -> Any:
     return section.get("rms_norm_eps", 1e-6)
 
 
-class Idefics2(Multimodal):
+class Idefics2(parts.Multimodal):
     """Source: arXiv:2405.02246, section 3; modeling_idefics2.py of the reference. Images are of the largest size."""
 
     reference = "Idefics2ForConditionalGeneration"
-    sections = Sections("mistral", other_sections=("vision_config", "perceiver_config"))
+    sections = sizes.Sections("mistral", other_sections=("vision_config", "perceiver_config"))
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.connector."
     moved = ("model.", "model.text_model.")
@@ -59,31 +54,35 @@ class Idefics2(Multimodal):
 
     vision: Idefics2Vision
     perceiver: Idefics2Perceiver
-    d_connector: Natural = hf("text_config.intermediate_size", absent=lambda js, c: c["language"].d_ff)
+    d_connector: sizes.Natural = sizes.hf("text_config.intermediate_size", absent=lambda js, c: c["language"].d_ff)
 
-    image_token = setting("image_token_id", default=32001)
-    norm_eps = setting(default=perceiver_eps)
+    image_token = sizes.setting("image_token_id", default=32001)
+    norm_eps = sizes.setting(default=perceiver_eps)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = c.widen(x)
-        latents = learned_rows("perceiver_resampler.latents", "projector", c.perceiver.n_latents, c.language.d_model)
+        latents = ops.learned_rows(
+            "perceiver_resampler.latents", "projector", c.perceiver.n_latents, c.language.d_model
+        )
         kinds, name = [("layer", c.perceiver.n_layers)], "perceiver_resampler.layers.{layer}."
-        latents = layers(latents, name, kinds, lambda kind, *x: c.resample(*x), reads=(x,))
-        return rms_norm(latents, "perceiver_resampler.norm", c.norm_eps)
+        latents = ops.layers(latents, name, kinds, lambda kind, *x: c.resample(*x), reads=(x,))
+        return ops.rms_norm(latents, "perceiver_resampler.norm", c.norm_eps)
 
     def widen(c: Any, x: Data) -> Data:
         """Patches to vectors of the language model's size."""
         activation, d = c.language.activation, c.language.d_model
         prefix = "modality_projection."
-        h = activate(linear(x, prefix + "gate_proj", "projector", c.d_connector), activation)
-        h = h * linear(x, prefix + "up_proj", "projector", c.d_connector)
-        return linear(h, prefix + "down_proj", "projector", d)
+        h = ops.activate(ops.linear(x, prefix + "gate_proj", "projector", c.d_connector), activation)
+        h = h * ops.linear(x, prefix + "up_proj", "projector", c.d_connector)
+        return ops.linear(h, prefix + "down_proj", "projector", d)
 
     def resample(c: Any, x: Data, patches: Data) -> Data:
         """Latents attend to the patches and to one another."""
         p, eps = c.perceiver, c.norm_eps
-        h = rms_norm(x, "input_latents_norm", eps)
-        memory = stack_rows(rms_norm(patches, "input_context_norm", eps), h, length="patches and latents")
-        x = x + attention(Heads(p.n_heads, p.n_kv_heads, p.d_head), h, "self_attn.", memory=memory, cached=False)
-        h = rms_norm(x, "post_attention_layernorm", eps)
-        return x + gated_mlp(h, "mlp.", "mlp", 4 * c.language.d_model, activation=p.activation)
+        h = ops.rms_norm(x, "input_latents_norm", eps)
+        memory = ops.stack_rows(ops.rms_norm(patches, "input_context_norm", eps), h, length="patches and latents")
+        x = x + parts.attentions.attention(
+            parts.Heads(p.n_heads, p.n_kv_heads, p.d_head), h, "self_attn.", memory=memory, cached=False
+        )
+        h = ops.rms_norm(x, "post_attention_layernorm", eps)
+        return x + parts.gated_mlp(h, "mlp.", "mlp", 4 * c.language.d_model, activation=p.activation)

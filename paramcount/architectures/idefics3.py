@@ -5,29 +5,25 @@ Squares of patches become one vector through one matrix.
 
 from typing import Any
 
-from paramcount.flow import Data, linear, merge_squares
-from paramcount.parts.composite import Multimodal
-from paramcount.parts.siglip import SiglipVision
-from paramcount.sizes import Flag, Positive, derived, hf, setting
-from paramcount.sizes.sections import Sections
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class Idefics3Vision(SiglipVision):
+class Idefics3Vision(parts.SiglipVision):
     """Positions are those of an image of the largest size; smaller ones are not supported."""
 
     config_class = "SmolVLMVisionConfig"
 
     conditions = ()
 
-    pooling_head: Flag = derived(lambda js, c: False)
+    pooling_head: sizes.Flag = sizes.derived(lambda js, c: False)
 
 
-class Idefics3(Multimodal):
+class Idefics3(parts.Multimodal):
     """Source: arXiv:2408.12637, section 4.1."""
 
     reference = "Idefics3ForConditionalGeneration"
     gguf = "llama"
-    sections = Sections("llama")
+    sections = sizes.Sections("llama")
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.connector."
     moved = ("model.", "model.text_model.")
@@ -35,13 +31,13 @@ class Idefics3(Multimodal):
     unused_keys = ("/text_config.perceiver_config",)  # SmolVLM's releases kept it from Idefics 2
 
     vision: Idefics3Vision
-    merge_size: Positive = hf("scale_factor")
+    merge_size: sizes.Positive = sizes.hf("scale_factor")
 
-    image_token = setting("image_token_id", default=128257)
+    image_token = sizes.setting("image_token_id", default=128257)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        x = merge_squares(x, c.merge_size * c.merge_size)
-        return linear(x, "modality_projection.proj", "projector", c.language.d_model)
+        x = ops.merge_squares(x, c.merge_size * c.merge_size)
+        return ops.linear(x, "modality_projection.proj", "projector", c.language.d_model)
 
 
 class SmolVLM(Idefics3):
@@ -50,4 +46,4 @@ class SmolVLM(Idefics3):
     reference = "SmolVLMForConditionalGeneration"
     model_types = ("smolvlm",)
     gguf = "llama"
-    sections = Sections("llama")
+    sections = sizes.Sections("llama")

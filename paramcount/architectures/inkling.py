@@ -5,13 +5,10 @@ one for the level of each mel band.
 from typing import Any
 
 from paramcount.architectures.inkling_text import InklingText, Names
-from paramcount.flow import Data, block, given, insert, lookup_by_column, rms_norm, sum_of_streams
-from paramcount.parts.hmlp import HierarchicalMLP
-from paramcount.parts.stacked import packed_mlp
-from paramcount.sizes import Positive, Sizes, hf, setting
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class InklingAudio(Sizes):
+class InklingAudio(sizes.Sizes):
     """Log-mel frames of which each value is one of so many levels."""
 
     config_class = "InklingAudioConfig"
@@ -19,12 +16,12 @@ class InklingAudio(Sizes):
     section = "audio_config"
     unused_keys = ("text_hidden_size",)
 
-    n_mels: Positive = hf("num_codebooks", "n_mel_bins")
-    n_levels: Positive = hf("codebook_size", "mel_vocab_size")
+    n_mels: sizes.Positive = sizes.hf("num_codebooks", "n_mel_bins")
+    n_levels: sizes.Positive = sizes.hf("codebook_size", "mel_vocab_size")
 
     def encode(c, levels: Data, d_out: Any) -> Data:
-        x = sum_of_streams(lookup_by_column(levels, "encoder.weight", "embedding", c.n_levels, d_out))
-        return rms_norm(x, "final_norm", 1e-6)
+        x = ops.sum_of_streams(ops.lookup_by_column(levels, "encoder.weight", "embedding", c.n_levels, d_out))
+        return ops.rms_norm(x, "final_norm", 1e-6)
 
 
 class Inkling(InklingText):
@@ -53,18 +50,18 @@ class Inkling(InklingText):
     float32 = ("attn_sconv", "mlp_sconv", "k_sconv", "v_sconv", "mlp.gate.bias", "gate.global_scale")
     section = "text_config"
 
-    vision: HierarchicalMLP
+    vision: parts.HierarchicalMLP
     audio: InklingAudio
 
-    image_token = setting("/image_token_id", default=200054)
-    audio_token = setting("/audio_token_id", default=200053)
+    image_token = sizes.setting("/image_token_id", default=200054)
+    audio_token = sizes.setting("/audio_token_id", default=200053)
 
     def forward(c, tokens: Data) -> Data:
-        image = block(c.vision.image(), "model.visual.", lambda x: c.vision.encode(x, c.d_model), part="vision")
-        levels = given("levels of mel bands", "frames", c.audio.n_mels)
-        sound = block(levels, "model.audio.", lambda x: c.audio.encode(x, c.d_model), part="audio")
-        x = insert(c.embed(tokens), tokens, image, c.image_token)
-        return c.decode(insert(x, tokens, sound, c.audio_token))
+        image = ops.block(c.vision.image(), "model.visual.", lambda x: c.vision.encode(x, c.d_model), part="vision")
+        levels = ops.given("levels of mel bands", "frames", c.audio.n_mels)
+        sound = ops.block(levels, "model.audio.", lambda x: c.audio.encode(x, c.d_model), part="audio")
+        x = ops.insert(c.embed(tokens), tokens, image, c.image_token)
+        return c.decode(ops.insert(x, tokens, sound, c.audio_token))
 
     def dense(c, x: Data) -> Data:
         return c.packed(x, "mlp", c.d_ff, ("mlp.w13_dn.weight", "mlp.w2_md.weight"))
@@ -76,4 +73,4 @@ class Inkling(InklingText):
         return c.packed(x, "shared_experts", c.d_expert, ("shared_w13_weight", "shared_w2_weight"))
 
     def packed(c, x: Data, component: str, d_ff: Any, names: tuple[str, str]) -> Data:
-        return packed_mlp(x, component, d_ff, names, activation=c.activation, alternating=True)
+        return parts.packed_mlp(x, component, d_ff, names, activation=c.activation, alternating=True)

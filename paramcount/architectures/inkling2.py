@@ -3,77 +3,59 @@ of what layers add, and squares of patches through a plain MLP.
 """
 
 from paramcount.architectures.inkling2_text import Inkling2Text
-from paramcount.flow import (
-    Data,
-    activate,
-    cut,
-    learned_rows,
-    linear,
-    lookup,
-    merge_rows,
-    other_tokens,
-    patch_places,
-    put_in_front,
-)
-from paramcount.parts.composite import SeeingDecoder
-from paramcount.parts.perception import COLUMNS_AND_ROWS, scaled_layer
-from paramcount.parts.vision import VisionEncoder, attend_by_places
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, hf, setting
-from paramcount.sizes.derivations import times_mlp_ratio
-from paramcount.sizes.rules import check_equal, check_heads_fill, check_rotated_in_two_directions
-from paramcount.sizes.setting_fields import axial_rope
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class Inkling2Vision(VisionEncoder):
+class Inkling2Vision(parts.VisionEncoder):
     """`n_positions`: rows and columns of the grid of learned positions."""
 
     config_class = "Inkling2VisionConfig"
 
-    d_ff: Natural = hf(absent=times_mlp_ratio(4.0), null=ABSENT)
-    n_channels: Positive = hf("num_channels")
-    patch_size: Positive = hf("native_patch_size", "patch_size")
-    merge_size: Positive = hf("adapter_merge_size", "spatial_merge_size")
-    n_positions: Positive = hf("posemb_grid_size")
-    d_projector: Positive = hf("projection_hidden_dim")
-    projector_bias: Flag = hf("projector_bias")
-    d_out: Positive = hf("text_hidden_size")
+    d_ff: sizes.Natural = sizes.hf(absent=sizes.times_mlp_ratio(4.0), null=sizes.ABSENT)
+    n_channels: sizes.Positive = sizes.hf("num_channels")
+    patch_size: sizes.Positive = sizes.hf("native_patch_size", "patch_size")
+    merge_size: sizes.Positive = sizes.hf("adapter_merge_size", "spatial_merge_size")
+    n_positions: sizes.Positive = sizes.hf("posemb_grid_size")
+    d_projector: sizes.Positive = sizes.hf("projection_hidden_dim")
+    projector_bias: sizes.Flag = sizes.hf("projector_bias")
+    d_out: sizes.Positive = sizes.hf("text_hidden_size")
 
-    norm_eps = setting("layer_norm_eps", default=1e-5)
-    rope = setting(default=axial_rope)
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    rope = sizes.setting(default=sizes.axial_rope)
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches, square by square."""
         side, square, name = c.patch_size, c.merge_size, "embeddings.position_embedding"
-        patches = cut(pixels, side, side, square=square, channels_last=True)
-        x = linear(patches, "embeddings.patch_embedding", "embedding", c.d_model)
-        places, table = patch_places(pixels, side, side, square=square), (c.n_positions * c.n_positions, c.d_model)
-        x = x + lookup(places, name, "position", *table, index="places", stretch="centres")
-        first = learned_rows("embeddings.class_embedding", "embedding", 1, c.d_model, stored=(c.d_model,))
-        place = learned_rows("embeddings.cls_position_embedding", "position", 1, c.d_model, stored=(c.d_model,))
-        x = c.norm(put_in_front(first + place, x), "ln_pre")
-        turned = patch_places(pixels, side, side, square=square, class_place="first")
-        return other_tokens(c.encode(x, turned, name="layers.{layer}."))
+        patches = ops.cut(pixels, side, side, square=square, channels_last=True)
+        x = ops.linear(patches, "embeddings.patch_embedding", "embedding", c.d_model)
+        places, table = ops.patch_places(pixels, side, side, square=square), (c.n_positions * c.n_positions, c.d_model)
+        x = x + ops.lookup(places, name, "position", *table, index="places", stretch="centres")
+        first = ops.learned_rows("embeddings.class_embedding", "embedding", 1, c.d_model, stored=(c.d_model,))
+        place = ops.learned_rows("embeddings.cls_position_embedding", "position", 1, c.d_model, stored=(c.d_model,))
+        x = c.norm(ops.put_in_front(first + place, x), "ln_pre")
+        turned = ops.patch_places(pixels, side, side, square=square, class_place="first")
+        return ops.other_tokens(c.encode(x, turned, name="layers.{layer}."))
 
     def layer(c, x: Data, *reads: Data) -> Data:
-        return scaled_layer(c, x, lambda h: c.attend(h, *reads))
+        return parts.scaled_layer(c, x, lambda h: c.attend(h, *reads))
 
     def attend(c, x: Data, places: Data) -> Data:
         heads = (c.n_heads, c.d_head)
-        q, k, v = (linear(x, f"self_attn.{name}_proj", f"qkv.{name}", heads, bias=True) for name in "qkv")
-        return attend_by_places(c, (q, k, v), places, COLUMNS_AND_ROWS, "self_attn.out_proj")
+        q, k, v = (ops.linear(x, f"self_attn.{name}_proj", f"qkv.{name}", heads, bias=True) for name in "qkv")
+        return parts.attend_by_places(c, (q, k, v), places, parts.perception.COLUMNS_AND_ROWS, "self_attn.out_proj")
 
     def project(c, x: Data) -> Data:
         """Squares of patches to vectors of the language model's size."""
-        merged, bias = merge_rows(x, c.merge_size * c.merge_size), c.projector_bias
-        h = activate(linear(merged, "proj_in", "projector", c.d_projector, bias=bias), c.activation)
-        return linear(h, "proj_out", "projector", c.d_out, bias=bias)
+        merged, bias = ops.merge_rows(x, c.merge_size * c.merge_size), c.projector_bias
+        h = ops.activate(ops.linear(merged, "proj_in", "projector", c.d_projector, bias=bias), c.activation)
+        return ops.linear(h, "proj_out", "projector", c.d_out, bias=bias)
 
     def check(c) -> None:
-        check_heads_fill(c)
-        check_rotated_in_two_directions(c)
+        sizes.check_heads_fill(c)
+        sizes.check_rotated_in_two_directions(c)
 
 
-class Inkling2(SeeingDecoder, Inkling2Text):
+class Inkling2(parts.SeeingDecoder, Inkling2Text):
     """Source: modeling_inkling2.py of the reference. Names as the reference saves them."""
 
     reference = "Inkling2ForConditionalGeneration"
@@ -96,11 +78,11 @@ class Inkling2(SeeingDecoder, Inkling2Text):
 
     vision: Inkling2Vision
 
-    image_token = setting("/image_token_id", default=200054)
+    image_token = sizes.setting("/image_token_id", default=200054)
 
     def project(c, x: Data) -> Data:
         return c.vision.project(x)
 
     def check(c) -> None:
         super().check()
-        check_equal(c, "vision.d_out", "d_model")
+        sizes.check_equal(c, "vision.d_out", "d_model")

@@ -6,22 +6,13 @@ It has gated attention with sinks that depend on the token, short convolutions, 
 from typing import Any, NamedTuple
 
 from paramcount.architectures.inkling_text import KINDS, InklingBody, convolved, heads_of, mix_profiles
-from paramcount.flow import Data, Linear, Weight, attend, experts, fused, layers, linear, lookup, multiply_vector, route
-from paramcount.flow.operations.elementwise import activate, plain_norm, rms_norm, soft_cap
-from paramcount.flow.operations.shapes import split, to_heads
-from paramcount.parts.attentions import sigmoid_gate
-from paramcount.parts.decoders import head
-from paramcount.parts.feed_forward import routing_bias
-from paramcount.sizes import ConfigJson, FieldValues, Indices, Natural, Positive, derived, hf, per_layer, setting
-from paramcount.sizes.layer_types import check_no_types
-from paramcount.sizes.rules import check_layer_indices
-from paramcount.sizes.setting_kinds import FACTOR
+from paramcount.declare import Data, ops, parts, sizes
 
 
-def opening(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def opening(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """The layers whose input becomes one of the blocks that later layers attend to."""
-    n = check_no_types(js, "n_layers_per_attn_res_block", 6)
-    return tuple(per_layer(c))[::n]
+    n = sizes.check_no_types(js, "n_layers_per_attn_res_block", 6)
+    return tuple(sizes.per_layer(c))[::n]
 
 
 class Kind(NamedTuple):
@@ -71,24 +62,24 @@ class Inkling2Text(InklingBody):
     )
     unused_keys = ("log_scaling_n_floor",)
 
-    opening_layers: Indices = derived(opening)
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts")
-    n_active_experts: Natural = hf()
-    d_expert: Natural = hf("intermediate_size", "moe_intermediate_size")
+    opening_layers: sizes.Indices = sizes.derived(opening)
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts")
+    n_active_experts: sizes.Natural = sizes.hf()
+    d_expert: sizes.Natural = sizes.hf("intermediate_size", "moe_intermediate_size")
 
-    norm_eps = setting("rms_norm_eps", default=1e-6)
-    scoring = setting("scoring_func", default="sigmoid")
-    route_scale = setting("routed_scaling_factor", "route_scale", default=8.0, kind=FACTOR)
-    gate_cap = setting("mlp_gate_softcap", default=4.0)
-    up_cap = setting("mlp_up_softcap", default=25.0)
-    soft_cap = setting("final_logit_softcapping", default=30.0)
-    unpadded_vocab_size = setting("unpadded_vocab_size", default=200058)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
+    scoring = sizes.setting("scoring_func", default="sigmoid")
+    route_scale = sizes.setting("routed_scaling_factor", "route_scale", default=8.0, kind=sizes.FACTOR)
+    gate_cap = sizes.setting("mlp_gate_softcap", default=4.0)
+    up_cap = sizes.setting("mlp_up_softcap", default=25.0)
+    soft_cap = sizes.setting("final_logit_softcapping", default=30.0)
+    unpadded_vocab_size = sizes.setting("unpadded_vocab_size", default=200058)
 
     def forward(c, tokens: Data) -> Data:
         return c.decode(c.embed(tokens))
 
     def embed(c, tokens: Data) -> Data:
-        x = lookup(tokens, "model.llm.embed.weight", "embedding", c.vocab_size, c.d_model)
+        x = ops.lookup(tokens, "model.llm.embed.weight", "embedding", c.vocab_size, c.d_model)
         return c.norm(x, "model.llm.embed_norm")
 
     def decode(c, x: Data) -> Data:
@@ -100,31 +91,31 @@ class Inkling2Text(InklingBody):
         ]
         carry = (("blocks", c.d_model), ("inputs", c.d_model))
         name = "model.llm.layers.{layer}."
-        x = layers(x, name, kinds, lambda kind, *values: layer(c, kind, *values), carry=carry)
+        x = ops.layers(x, name, kinds, lambda kind, *values: layer(c, kind, *values), carry=carry)
         x = x if kinds else over_blocks(x, x, "output_query", c.d_model)  # else in the last layer
-        logits = head(c, c.norm(x, "model.llm.norm"), "model.llm.embed.weight", "model.llm.unembed")
+        logits = parts.head(c, c.norm(x, "model.llm.norm"), "model.llm.embed.weight", "model.llm.unembed")
         n = c.unpadded_vocab_size
-        logits = split(logits, n, c.vocab_size - n)[0] if isinstance(n, int) and n < c.vocab_size else logits
-        return soft_cap(logits, c.soft_cap)
+        logits = ops.split(logits, n, c.vocab_size - n)[0] if isinstance(n, int) and n < c.vocab_size else logits
+        return ops.soft_cap(logits, c.soft_cap)
 
     def norm(c, x: Data, name: str) -> Data:
-        return rms_norm(x, name, c.norm_eps)
+        return ops.rms_norm(x, name, c.norm_eps)
 
     def choose(c, logits: Data) -> Data:
-        bias = routing_bias(c, "mlp.gate.bias")
+        bias = parts.routing_bias(c, "mlp.gate.bias")
         rules = {"normalise": True, "factor": c.route_scale, "least_sum": 1e-20}
-        return route(logits, c.n_active_experts, c.scoring, bias=bias, **rules)
+        return ops.route(logits, c.n_active_experts, c.scoring, bias=bias, **rules)
 
     def expert(c, x: Data) -> Data:
         """A gated MLP whose gate and up are limited, but not inside of the sigmoid."""
         halves, names = {"experts.gate": c.d_expert, "experts.up": c.d_expert}, ("", "")
-        gate, up = fused(x, "w13_weight", halves, suffixes=names)
-        y = soft_cap(gate, c.gate_cap) * activate(gate, "sigmoid") * soft_cap(up, c.up_cap)
-        return fused(y, "w2_weight", {"experts.down": c.d_model}, suffixes=names)[0]
+        gate, up = ops.fused(x, "w13_weight", halves, suffixes=names)
+        y = ops.soft_cap(gate, c.gate_cap) * ops.activate(gate, "sigmoid") * ops.soft_cap(up, c.up_cap)
+        return ops.fused(y, "w2_weight", {"experts.down": c.d_model}, suffixes=names)[0]
 
     def check(c) -> None:
         super().check()
-        check_layer_indices(c, "opening_layers", "n_layers")
+        sizes.check_layer_indices(c, "opening_layers", "n_layers")
 
 
 def layer(c: Any, kind: Kind, x: Data, blocks: Data, inputs: Data) -> tuple[Data, Data, Data]:
@@ -161,7 +152,7 @@ def over_blocks(x: Data, blocks: Data, name: str, *width: Any, shape: tuple[Any,
         "attention over block outputs",
         (x, blocks),
         shape or x.shape,
-        (Weight("/model.llm.attn_res." + name, "other", width),),
+        (ops.Weight("/model.llm.attn_res." + name, "other", width),),
     )
 
 
@@ -169,35 +160,35 @@ def attention(c: Any, x: Data, to_k: Data, to_v: Data, *, slides: bool) -> Data:
     heads = heads_of(c, slides=slides)
 
     def kept(source: Data, name: str) -> Data:
-        y = linear(source, f"attn.w{name}_dv", f"qkv.{name}", heads.n_kv_heads * heads.d_head)
+        y = ops.linear(source, f"attn.w{name}_dv", f"qkv.{name}", heads.n_kv_heads * heads.d_head)
         sconv = f"attn.{name}_sconv"
         y = convolved(y, sconv, c.d_conv) if slides else convolved_by(c, y, source, sconv, heads.n_kv_heads)
-        return to_heads(y, heads.n_kv_heads, heads.d_head)
+        return ops.to_heads(y, heads.n_kv_heads, heads.d_head)
 
-    q = clipped(linear(x, "attn.wq_du", "qkv.q", (heads.n_heads, heads.d_head)), "attn.q_l2_clip")
-    k, v = activate(kept(to_k, "k"), "clip"), plain_norm(kept(to_v, "v"), "rms", c.norm_eps)
-    of_heads = clipped(linear(x, "attn.wr_du", "qkv.relative", (heads.n_heads, c.d_relative)), "attn.rel_l2_clip")
+    q = clipped(ops.linear(x, "attn.wq_du", "qkv.q", (heads.n_heads, heads.d_head)), "attn.q_l2_clip")
+    k, v = ops.activate(kept(to_k, "k"), "clip"), ops.plain_norm(kept(to_v, "v"), "rms", c.norm_eps)
+    of_heads = clipped(ops.linear(x, "attn.wr_du", "qkv.relative", (heads.n_heads, c.d_relative)), "attn.rel_l2_clip")
     bias = mix_profiles(c, of_heads, "attn.", slides=slides)
-    q = Data("attention sink", (q, linear(x, "attn.attn_sink_proj", "other", heads.n_heads)), q.shape)
-    a = attend(q, k, v, bias, by_distance="in tokens", window=c.window if slides else None)
-    a = sigmoid_gate("attn.gate_attn")(x, a)
-    return linear(a, "attn.wo_ud", "output_projection", c.d_model)
+    q = Data("attention sink", (q, ops.linear(x, "attn.attn_sink_proj", "other", heads.n_heads)), q.shape)
+    a = ops.attend(q, k, v, bias, by_distance="in tokens", window=c.window if slides else None)
+    a = parts.sigmoid_gate("attn.gate_attn")(x, a)
+    return ops.linear(a, "attn.wo_ud", "output_projection", c.d_model)
 
 
 def clipped(x: Data, name: str) -> Data:
     """A learned scale, then no head longer than a limit."""
-    return activate(multiply_vector(x, name + ".scale", "norm", *x.shape[1:]), "clip")
+    return ops.activate(ops.multiply_vector(x, name + ".scale", "norm", *x.shape[1:]), "clip")
 
 
 def convolved_by(c: Any, x: Data, by: Data, name: str, n_heads: Any) -> Data:
     """As `convolved`, with weights that are learned for each channel plus others that each token gives to each head."""
-    weight = Weight(name + ".weight_proj", "mixer.convolution", (n_heads * c.d_conv, c.d_model))
-    given = Data(Linear(), (by,), (x.shape[0], n_heads, c.d_conv), (weight,))
-    learned = Weight(name + ".static_w", "mixer.convolution", (c.d_conv, x.shape[-1]))
+    weight = ops.Weight(name + ".weight_proj", "mixer.convolution", (n_heads * c.d_conv, c.d_model))
+    given = Data(ops.Linear(), (by,), (x.shape[0], n_heads, c.d_conv), (weight,))
+    learned = ops.Weight(name + ".static_w", "mixer.convolution", (c.d_conv, x.shape[-1]))
     return x + Data("convolve", (x, given), x.shape, (learned,), states=((x.shape[-1], c.d_conv - 1),))
 
 
 def moe(c: Any, x: Data) -> Data:
-    chosen = c.choose(linear(x, "mlp.gate", "router", c.n_routed_experts))
+    chosen = c.choose(ops.linear(x, "mlp.gate", "router", c.n_routed_experts))
     n, active = c.n_routed_experts, c.n_active_experts
-    return experts(x, chosen, "mlp.experts.", n, active, c.expert, stacked=True)
+    return ops.experts(x, chosen, "mlp.experts.", n, active, c.expert, stacked=True)

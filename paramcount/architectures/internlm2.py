@@ -3,14 +3,10 @@
 Tensor names follow the first Llama.
 """
 
-from paramcount.flow import Data, attend, fused, linear, rope
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import head
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf
-from paramcount.sizes.rules import check_heads_fill
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class InternLM2(AttentionDecoder):
+class InternLM2(parts.AttentionDecoder):
     """Source: arXiv:2403.17297, section 2.2; modeling_internlm2.py of internlm/internlm2-7b."""
 
     reference = "InternLM2ForCausalLM of internlm/internlm2-7b"
@@ -19,13 +15,13 @@ class InternLM2(AttentionDecoder):
     rotated = "d_head"
     defaults = {"vocab_size": 103168, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=11008)
-    attention_bias: Flag = hf("bias", absent=True)
-    tie_word_embeddings: Flag = hf(absent=False)
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf(absent=11008)
+    attention_bias: sizes.Flag = sizes.hf("bias", absent=True)
+    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
-    check = check_heads_fill
+    check = sizes.check_heads_fill
 
     def layer(c, x: Data) -> Data:
         x = x + c.attend(c.norm(x, "attention_norm"))
@@ -34,10 +30,10 @@ class InternLM2(AttentionDecoder):
 
     def attend(c, x: Data) -> Data:
         few = (c.n_kv_heads, c.d_head)
-        parts = {"qkv.q": (c.n_heads, c.d_head), "qkv.k": few, "qkv.v": few}
-        q, k, v = fused(x, "attention.wqkv", parts, bias=c.attention_bias, groups=c.n_kv_heads)
-        a = attend(rope(q, c.rope), rope(k, c.rope), v)
-        return linear(a, "attention.wo", "output_projection", c.d_model, bias=c.attention_bias)
+        shares = {"qkv.q": (c.n_heads, c.d_head), "qkv.k": few, "qkv.v": few}
+        q, k, v = ops.fused(x, "attention.wqkv", shares, bias=c.attention_bias, groups=c.n_kv_heads)
+        a = ops.attend(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
+        return ops.linear(a, "attention.wo", "output_projection", c.d_model, bias=c.attention_bias)
 
     def head(c, x: Data) -> Data:
-        return head(c, x, "model.tok_embeddings.weight", "output")
+        return parts.head(c, x, "model.tok_embeddings.weight", "output")

@@ -1,9 +1,8 @@
 """InternLM 3: Llama under other names for its two kinds of biases, which come together or not at all."""
 
 from paramcount.architectures.llama import Llama
+from paramcount.declare import sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.sizes import Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
 
 
 class InternLM3(Llama):
@@ -13,16 +12,16 @@ class InternLM3(Llama):
     gguf = "llama"
     is_section_type = True
 
-    conditions = (padding_in_table(2),)
+    conditions = (sizes.padding_in_table(2),)
     defaults = {"vocab_size": 128512, "n_layers": 48}
 
-    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
-    d_head: Positive = hf(null=d_model_per_head)
-    attention_bias: Flag = hf("qkv_bias", "attention_bias")
-    mlp_bias: Flag = hf("bias", "mlp_bias")
+    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
+    d_head: sizes.Positive = sizes.hf(null=sizes.d_model_per_head)
+    attention_bias: sizes.Flag = sizes.hf("qkv_bias", "attention_bias")
+    mlp_bias: sizes.Flag = sizes.hf("bias", "mlp_bias")
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=32768)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(positions=32768)
 
     def check(c) -> None:
         super().check()

@@ -4,13 +4,8 @@ Qianfan-OCR has the same names.
 """
 
 from paramcount.architectures.internvl import InternVision, InternVisionLayers, InternVL
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Unknown, add_positions, attend, class_token, linear, rms_norm
-from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.vision import embed_patches
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
-from paramcount.sizes.conditions import one_of
-from paramcount.sizes.sections import Sections
 
 INTERNVL_LANGUAGES = {
     "GptOssForCausalLM": "gpt_oss",
@@ -24,7 +19,7 @@ INTERNVL_LANGUAGES = {
 H2OVL_LANGUAGES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "mistral"}
 
 
-def no_adapters(js: ConfigJson, c: FieldValues) -> None:
+def no_adapters(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The published code wraps either half in LoRA layers if the config asks for them, which no release does."""
     for key in ("use_backbone_lora", "use_llm_lora"):
         if js.get(key):
@@ -38,27 +33,27 @@ class InternViT(InternVisionLayers):
 
     config_class = "InternVLVisionConfig"
 
-    conditions = (one_of("norm_type", ("layer_norm", "rms_norm"), "rms_norm"),)
+    conditions = (sizes.one_of("norm_type", ("layer_norm", "rms_norm"), "rms_norm"),)
     layer_names = ("norm1", "norm2", "ls1", "ls2")
     defaults = {"d_model": 3200, "n_layers": 48, "n_heads": 25, "d_ff": 12800}
 
-    patch_size: Positive = hf("patch_size", absent=14)
-    n_patches: Natural = derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
-    qkv_bias: Flag = hf(absent=False)
-    qk_norm: Flag = hf("qk_normalization", absent=True)
-    norm_bias: Flag = derived(lambda js, c: js.get("norm_type", "rms_norm") == "layer_norm")
+    patch_size: sizes.Positive = sizes.hf("patch_size", absent=14)
+    n_patches: sizes.Natural = sizes.derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
+    qkv_bias: sizes.Flag = sizes.hf(absent=False)
+    qk_norm: sizes.Flag = sizes.hf("qk_normalization", absent=True)
+    norm_bias: sizes.Flag = sizes.derived(lambda js, c: js.get("norm_type", "rms_norm") == "layer_norm")
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of the class token and the patches."""
-        x = embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
-        x = class_token(x, "embeddings.class_embedding", 1, 1, c.d_model)
-        return c.encode(add_positions(x, "embeddings.position_embedding", 1, c.n_patches + 1, c.d_model))
+        x = parts.embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
+        x = ops.class_token(x, "embeddings.class_embedding", 1, 1, c.d_model)
+        return c.encode(ops.add_positions(x, "embeddings.position_embedding", 1, c.n_patches + 1, c.d_model))
 
     def attend(c, x: Data) -> Data:
-        q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)
+        q, k, v = parts.fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)
         if c.qk_norm:
-            q, k = (rms_norm(y, f"attn.{name}_norm", c.norm_eps, wide=True) for name, y in (("q", q), ("k", k)))
-        return linear(attend(q, k, v, cached=()), "attn.proj", "output_projection", c.d_model, bias=True)
+            q, k = (ops.rms_norm(y, f"attn.{name}_norm", c.norm_eps, wide=True) for name, y in (("q", q), ("k", k)))
+        return ops.linear(ops.attend(q, k, v, cached=()), "attn.proj", "output_projection", c.d_model, bias=True)
 
 
 class InternVLChat(InternVL):
@@ -67,7 +62,7 @@ class InternVLChat(InternVL):
     """
 
     reference = "InternVLChatModel of OpenGVLab/InternVL2-8B"
-    sections = Sections("qwen2", section="llm_config", tie_rule="never", classes=INTERNVL_LANGUAGES)
+    sections = sizes.Sections("qwen2", section="llm_config", tie_rule="never", classes=INTERNVL_LANGUAGES)
     conditions = (no_adapters,)
     encoder_prefix = "vision_model."
     projector_prefix = "mlp1."
@@ -75,7 +70,7 @@ class InternVLChat(InternVL):
 
     vision: InternViT  # type: ignore[assignment]
 
-    image_token = Unknown("image_token")  # not in config.json: the tokenizer names it
+    image_token = ops.Unknown("image_token")  # not in config.json: the tokenizer names it
     views = (-1,)  # of all releases
     activation = "gelu"
 
@@ -85,7 +80,7 @@ class H2OVLChat(InternVLChat):
 
     reference = "H2OVLChatModel of h2oai/h2ovl-mississippi-2b"
     model_types = ("h2ovl_chat",)
-    sections = Sections("llama", section="llm_config", tie_rule="never", classes=H2OVL_LANGUAGES)
+    sections = sizes.Sections("llama", section="llm_config", tie_rule="never", classes=H2OVL_LANGUAGES)
 
 
 class SkyworkChat(InternVLChat):
@@ -93,7 +88,7 @@ class SkyworkChat(InternVLChat):
 
     reference = "SkyworkChatModel of Skywork/Skywork-R1V-38B"
     model_types = ("skywork_chat",)
-    sections = Sections("qwen2", section="llm_config", tie_rule="never", classes={"Qwen2ForCausalLM": "qwen2"})
+    sections = sizes.Sections("qwen2", section="llm_config", tie_rule="never", classes={"Qwen2ForCausalLM": "qwen2"})
 
 
 class QianfanOCRVision(InternVision):
@@ -106,10 +101,10 @@ class QianfanOCRVision(InternVision):
     table_names = ("embeddings.patch_embedding", "embeddings.class_embedding", "embeddings.position_embedding")
 
     def attend(c, x: Data) -> Data:
-        q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.attention_bias)
+        q, k, v = parts.fused_qkv(c, x, "attn.qkv", bias=c.attention_bias)
         if c.qk_norm:
-            q, k = (rms_norm(y, f"attention.{name}_norm", 1e-6, wide=True) for name, y in (("q", q), ("k", k)))
-        return linear(attend(q, k, v, cached=()), "attn.proj", "output_projection", c.d_model, bias=True)
+            q, k = (ops.rms_norm(y, f"attention.{name}_norm", 1e-6, wide=True) for name, y in (("q", q), ("k", k)))
+        return ops.linear(ops.attend(q, k, v, cached=()), "attn.proj", "output_projection", c.d_model, bias=True)
 
 
 class QianfanOCR(InternVL):
@@ -117,7 +112,7 @@ class QianfanOCR(InternVL):
 
     reference = "QianfanOCRForConditionalGeneration"
     model_types = ("qianfan_ocr",)
-    sections = Sections("qwen3")
+    sections = sizes.Sections("qwen3")
     reference_names = {
         "vision_model.embeddings.patch_embedding.": "model.vision_tower.embeddings.patch_embeddings.projection.",
         "vision_model.encoder.": "model.vision_tower.",

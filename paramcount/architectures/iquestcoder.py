@@ -1,12 +1,11 @@
 """IQuest Coder: Llama under another name."""
 
 from paramcount.architectures.llama import Llama
+from paramcount.declare import sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.sizes import ConfigJson, FieldValues, Positive, d_model_per_head, equal_to, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
 
 
-def plain_attention(js: ConfigJson, c: FieldValues) -> None:
+def plain_attention(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if js.get("clip_qkv") is not None or js.get("use_sliding_window"):
         key = "use_sliding_window" if js.get("use_sliding_window") else "clip_qkv"
         raise ParamcountError(
@@ -21,11 +20,11 @@ class IQuestCoder(Llama):
     gguf = "llama"
     is_section_type = True
 
-    conditions = (plain_attention, padding_in_table(None))
+    conditions = (plain_attention, sizes.padding_in_table(None))
     defaults = {"vocab_size": 76800, "d_model": 5120, "n_layers": 80, "n_heads": 40}
 
-    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
-    d_head: Positive = hf(null=d_model_per_head)
+    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
+    d_head: sizes.Positive = sizes.hf(null=sizes.d_model_per_head)
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=131072)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(positions=131072)

@@ -2,31 +2,12 @@
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, Unknown, Unreachable
-from paramcount.parts.classic import second_bias
-from paramcount.parts.encoders import ROBERTA_HEAD, PositionlessEncoder, embed_tokens, masked_head, rotary_attention
-from paramcount.parts.feed_forward import fused_gated_mlp, gated_mlp, plain_mlp
-from paramcount.parts.tasks import FIRST, POOLED, SPAN_OF_LABELS, TOKENS
-from paramcount.sizes import (
-    Condition,
-    Flag,
-    Natural,
-    Positive,
-    Sizes,
-    class_ends,
-    d_model_per_head,
-    derived,
-    hf,
-    rotary,
-    setting,
-)
-from paramcount.sizes.conditions import padding_in_table, padding_inside, positions_from
-from paramcount.sizes.rules import check_flag
+from paramcount.declare import Data, ops, parts, sizes
 
 SELF_ATTENTION = (".self_attn.q_proj", ".self_attn.k_proj", ".self_attn.v_proj")
 
 
-class JinaEmbeddingsV3(PositionlessEncoder):
+class JinaEmbeddingsV3(parts.PositionlessEncoder):
     """XLM-RoBERTa with rotary positions. Its adapters for tasks are not part of the reference.
 
     Source: arXiv:2409.10173, section 4; JinaEmbeddingsV3Layer of the reference.
@@ -34,13 +15,13 @@ class JinaEmbeddingsV3(PositionlessEncoder):
 
     reference = "JinaEmbeddingsV3ForMaskedLM"
     task_heads = {
-        "ForSequenceClassification": FIRST,
-        "ForTokenClassification": TOKENS,
-        "ForQuestionAnswering": SPAN_OF_LABELS,
+        "ForSequenceClassification": parts.tasks.FIRST,
+        "ForTokenClassification": parts.TOKENS,
+        "ForQuestionAnswering": parts.SPAN_OF_LABELS,
     }
     reference_names = {"roberta.encoder.": "roberta."}
     rotated = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(1), positions_from(0))
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(1), sizes.positions_from(0))
     prefix = "roberta."
     modules = {".mixer.Wqkv": SELF_ATTENTION, ".mixer.out_proj": (".self_attn.o_proj",)}
     layers_name = "encoder.layers"
@@ -48,31 +29,31 @@ class JinaEmbeddingsV3(PositionlessEncoder):
     norms: ClassVar[tuple[str, str, str]] = ("emb_ln", "norm1", "norm2")  # of embeddings, attention, MLP
     attention_bias: ClassVar[bool] = True
 
-    d_head: Positive = hf(absent=d_model_per_head)
-    n_token_types: Positive = hf()
-    pooled: Flag = derived(class_ends("Model"))
-    tie_word_embeddings: Flag = hf()
+    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head)
+    n_token_types: sizes.Positive = sizes.hf()
+    pooled: sizes.Flag = sizes.derived(sizes.class_ends("Model"))
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("layer_norm_eps", default=1e-5)
-    rope = rotary(20_000, 8194)
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    rope = sizes.rotary(20_000, 8194)
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
         segments = reads[0] if reads else None
-        x = embed_tokens(c, tokens, segments, c.d_model, has_positions=False)
+        x = parts.embed_tokens(c, tokens, segments, c.d_model, has_positions=False)
         return c.norm(x, c.prefix + c.norms[0])
 
     def layer(c, x: Data) -> Data:
-        x = c.norm(x + rotary_attention(c, x, c.matrices, bias=c.attention_bias), c.norms[1])
+        x = c.norm(x + parts.rotary_attention(c, x, c.matrices, bias=c.attention_bias), c.norms[1])
         return c.norm(x + c.mlp(x), c.norms[2])
 
     def mlp(c, x: Data) -> Data:
-        return plain_mlp(x, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
+        return parts.plain_mlp(x, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
 
     def head(c, x: Data) -> Data:
-        return masked_head(c, x, ROBERTA_HEAD, c.d_model, "gelu")
+        return parts.masked_head(c, x, parts.ROBERTA_HEAD, c.d_model, "gelu")
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return second_bias(c, tokens, "lm_head.bias")
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
+        return parts.second_bias(c, tokens, "lm_head.bias")
 
     def check(c) -> None:
         """The heads need not fill d_model."""
@@ -86,9 +67,9 @@ class Gte(JinaEmbeddingsV3):
 
     reference = "GteForMaskedLM"
     model_types = ("gte",)
-    task_heads = {"ForSequenceClassification": POOLED, "ForTokenClassification": TOKENS}
+    task_heads = {"ForSequenceClassification": parts.POOLED, "ForTokenClassification": parts.TOKENS}
     reference_names = {"gte.encoder.layer.": "gte.layers."}
-    conditions = (padding_in_table(1),)
+    conditions = (sizes.padding_in_table(1),)
     prefix = "gte."
     modules = {
         ".attention.qkv_proj": SELF_ATTENTION,
@@ -99,28 +80,28 @@ class Gte(JinaEmbeddingsV3):
     matrices = ("attention.qkv_proj", "attention.o_proj")
     norms = ("embeddings.LayerNorm", "attn_ln", "mlp_ln")
 
-    n_token_types: Natural = hf()
-    has_segments: Flag = derived(lambda js, c: c["n_token_types"] > 0)
-    pooled: Flag = derived(class_ends("ForSequenceClassification"))
+    n_token_types: sizes.Natural = sizes.hf()
+    has_segments: sizes.Flag = sizes.derived(lambda js, c: c["n_token_types"] > 0)
+    pooled: sizes.Flag = sizes.derived(sizes.class_ends("ForSequenceClassification"))
 
-    norm_eps = setting("layer_norm_eps", default=1e-12)
-    rope = rotary(160_000, 8192)
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-12)
+    rope = sizes.rotary(160_000, 8192)
 
-    def inputs(c) -> dict[str, int | Unknown | None]:
+    def inputs(c) -> dict[str, int | ops.Unknown | None]:
         return {"segments": 0} if c.has_segments else {}
 
     def mlp(c, x: Data) -> Data:
         options: Any = {"names": ("up_gate_proj", "down_proj"), "up_first": True, "down_bias": True}
-        return fused_gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation, **options)
+        return parts.fused_gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation, **options)
 
     def head(c, x: Data) -> Data:
         names = ("lm_head.dense", "lm_head.norm", "lm_head.decoder", "lm_head.decoder.bias")
-        return masked_head(c, x, names, c.d_model, "gelu")
+        return parts.masked_head(c, x, names, c.d_model, "gelu")
 
-    unreachable = Sizes.unreachable
+    unreachable = sizes.Sizes.unreachable
 
     def check(c) -> None:
-        check_flag(c, "has_segments", "n_token_types")
+        sizes.check_flag(c, "has_segments", "n_token_types")
 
 
 class NomicBert(JinaEmbeddingsV3):
@@ -131,10 +112,10 @@ class NomicBert(JinaEmbeddingsV3):
 
     reference = "NomicBertForMaskedLM"
     model_types = ("nomic_bert",)
-    task_heads = {"ForSequenceClassification": POOLED, "ForTokenClassification": TOKENS}
+    task_heads = {"ForSequenceClassification": parts.POOLED, "ForTokenClassification": parts.TOKENS}
     reference_names = {"nomic_bert.encoder.": "nomic_bert."}
     copied_modules = ("modeling_hf_nomic_bert",)
-    conditions = (padding_inside(0), positions_from(0))
+    conditions = (sizes.padding_inside(0), sizes.positions_from(0))
     prefix = "nomic_bert."
     modules = {
         ".attn.Wqkv": SELF_ATTENTION,
@@ -146,22 +127,22 @@ class NomicBert(JinaEmbeddingsV3):
     matrices = ("attn.Wqkv", "attn.out_proj")
     attention_bias = False
 
-    d_head: Positive = hf(absent=d_model_per_head, null=d_model_per_head)
-    n_token_types: Positive = hf()
-    pooled: Flag = derived(class_ends("ForSequenceClassification"))
-    tie_word_embeddings: Flag = hf(absent=True, null=False)
+    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.d_model_per_head)
+    n_token_types: sizes.Positive = sizes.hf()
+    pooled: sizes.Flag = sizes.derived(sizes.class_ends("ForSequenceClassification"))
+    tie_word_embeddings: sizes.Flag = sizes.hf(absent=True, null=False)
 
-    activation = setting("hidden_act", default="silu")
-    norm_eps = setting("layer_norm_eps", default=1e-12)
-    rope = rotary(1000, 2048)
+    activation = sizes.setting("hidden_act", default="silu")
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-12)
+    rope = sizes.rotary(1000, 2048)
 
     def mlp(c, x: Data) -> Data:
-        return gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation, names=("fc12", "fc11", "fc2"))
+        return parts.gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation, names=("fc12", "fc11", "fc2"))
 
     def head(c, x: Data) -> Data:
         transform = "cls.predictions.transform."
         names = (transform + "dense", transform + "layer_norm", "cls.predictions.decoder", "cls.predictions.bias")
-        return masked_head(c, x, names, c.d_model, c.activation)
+        return parts.masked_head(c, x, names, c.d_model, c.activation)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return second_bias(c, tokens, "cls.predictions.bias")
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
+        return parts.second_bias(c, tokens, "cls.predictions.bias")

@@ -3,30 +3,19 @@
 Experts as in DeepSeek-V3.
 """
 
+from paramcount.declare import Data, parts, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data
-from paramcount.parts.decoders import layers_by_type_and_mlp
-from paramcount.parts.feed_forward import shared_mixture
-from paramcount.parts.latent_decoder import RoutedLatentDecoder
-from paramcount.parts.linear_attention import kimi_delta_attention
-from paramcount.parts.mla import latent_attention
-from paramcount.sizes import Flag, Indices, Natural, Positive, Words, per_layer, setting
-from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
-from paramcount.sizes.layer_types import dense_by_type, first_dense, needed, unused
-from paramcount.sizes.mixers import if_no_attention
-from paramcount.sizes.rules import check_layer_types
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 LISTS = {"full_attn_layers": "full_attention", "kda_layers": "linear_attention"}
 
 
-def listed(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def listed(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """Layer types from linear_attn_config, which counts layers from 1. Default: every fourth is full attention."""
     config = js.get("linear_attn_config") or {}
     if not all(key in config for key in LISTS):
-        return tuple(KINDS[i > 0 and i % 4 == 0] for i in per_layer(c))
-    words: list[str] = [""] * len(per_layer(c))
+        return tuple(KINDS[i > 0 and i % 4 == 0] for i in sizes.per_layer(c))
+    words: list[str] = [""] * len(sizes.per_layer(c))
     for key, word in LISTS.items():
         for i in config[key]:
             words[i - 1] = word
@@ -39,12 +28,12 @@ def listed(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     return tuple(words)
 
 
-def latent_heads(js: ConfigJson, c: FieldValues) -> None:
+def latent_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if set(c["layer_types"]) & {"full_attention", "attention"}:
-        latent_heads_stay_whole(32)(js, c)
+        sizes.latent_heads_stay_whole(32)(js, c)
 
 
-class KimiLinear(RoutedLatentDecoder):
+class KimiLinear(parts.RoutedLatentDecoder):
     """Source: arXiv:2510.26692, section 4; KimiLinearDecoderLayer.
 
     The released names of the MLP in the first layer differ from those that the reference saves.
@@ -58,43 +47,49 @@ class KimiLinear(RoutedLatentDecoder):
         ".self_attn.f_b_proj.": ".self_attn.forget_gate.f_b_proj.",
     }
     modules = {".block_sparse_moe.experts": (".mlp.experts",), ".block_sparse_moe.gate": (".mlp.gate",)}
-    conditions = (padding_in_table(163839), latent_heads, grouped_routing(1, 1, ("num_expert_group", "n_group")))
+    conditions = (
+        sizes.padding_in_table(163839),
+        latent_heads,
+        sizes.grouped_routing(1, 1, ("num_expert_group", "n_group")),
+    )
 
-    layer_types: Words = hf(absent=listed, null=ABSENT)
-    n_heads: Positive = hf()
-    d_q_lora: Positive | None = hf(absent=None)
-    d_kv_lora: Positive = hf()
-    d_nope: Positive = hf()
-    d_rope: Positive = hf()  # as wide as the part that other latent attentions rotate
-    d_v: Positive = hf(null=if_no_attention)
-    n_linear_heads: Positive = hf("linear_attn_config.num_heads", "linear_num_heads")
-    d_linear_head: Positive = hf("linear_attn_config.head_dim", "linear_head_dim")
-    d_conv: Positive = hf("linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim")
-    d_ff: Natural = hf()
-    dense_layers: Indices = derived(dense_by_type(first_dense(1)))
-    d_expert: Natural = hf()
-    n_routed_experts: Positive = hf("num_experts", "num_local_experts", null=unused)
-    n_active_experts: Natural = hf("num_experts_per_token", "num_experts_per_tok", null=unused)
-    n_shared_experts: Natural = hf("num_shared_experts", "n_shared_experts", null=needed("num_shared_experts"))
-    attention_bias: Flag = hf()
+    layer_types: sizes.Words = sizes.hf(absent=listed, null=sizes.ABSENT)
+    n_heads: sizes.Positive = sizes.hf()
+    d_q_lora: sizes.Positive | None = sizes.hf(absent=None)
+    d_kv_lora: sizes.Positive = sizes.hf()
+    d_nope: sizes.Positive = sizes.hf()
+    d_rope: sizes.Positive = sizes.hf()  # as wide as the part that other latent attentions rotate
+    d_v: sizes.Positive = sizes.hf(null=sizes.if_no_attention)
+    n_linear_heads: sizes.Positive = sizes.hf("linear_attn_config.num_heads", "linear_num_heads")
+    d_linear_head: sizes.Positive = sizes.hf("linear_attn_config.head_dim", "linear_head_dim")
+    d_conv: sizes.Positive = sizes.hf("linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim")
+    d_ff: sizes.Natural = sizes.hf()
+    dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.first_dense(1)))
+    d_expert: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_experts", "num_local_experts", null=sizes.unused)
+    n_active_experts: sizes.Natural = sizes.hf("num_experts_per_token", "num_experts_per_tok", null=sizes.unused)
+    n_shared_experts: sizes.Natural = sizes.hf(
+        "num_shared_experts", "n_shared_experts", null=sizes.needed("num_shared_experts")
+    )
+    attention_bias: sizes.Flag = sizes.hf()
 
     routing_bias = "block_sparse_moe.gate.e_score_correction_bias"
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    norm_topk_prob = setting("moe_renormalize", "norm_topk_prob", default=True)
-    routed_scale = setting("routed_scaling_factor", default=2.446)
-    n_groups = setting("num_expert_group", "n_group", default=1)
-    kinds = layers_by_type_and_mlp
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    norm_topk_prob = sizes.setting("moe_renormalize", "norm_topk_prob", default=True)
+    routed_scale = sizes.setting("routed_scaling_factor", default=2.446)
+    n_groups = sizes.setting("num_expert_group", "n_group", default=1)
+    kinds = parts.layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, density = kind
         h = c.norm(x, "input_layernorm")
         if word in ("full_attention", "attention"):
-            x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, turn=lambda y: y)
+            x = x + parts.latent_attention(c, h, "self_attn.", bias=c.attention_bias, turn=lambda y: y)
         else:
-            x = x + kimi_delta_attention(c, h, "self_attn.", rate=(1, 1, c.n_linear_heads, 1))
+            x = x + parts.kimi_delta_attention(c, h, "self_attn.", rate=(1, 1, c.n_linear_heads, 1))
         h = c.norm(x, "post_attention_layernorm")
         if density == "moe":
-            return x + shared_mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
+            return x + parts.shared_mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
         # the reference saves the MLP under this name too
         return x + c.gated_mlp(h, "block_sparse_moe.")
 
@@ -102,4 +97,4 @@ class KimiLinear(RoutedLatentDecoder):
         return ("n_routed_experts", "n_active_experts") if len(c.dense_layers) == len(c.layer_types) else ()
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", KINDS)
+        sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)

@@ -4,40 +4,34 @@ layers.
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, Unknown, Weight, activate, linear, merge_squares
-from paramcount.flow.operations.elementwise import Norm
-from paramcount.parts.composite import Multimodal
-from paramcount.parts.moonvit import MoonViT
-from paramcount.parts.vision import places_of_patches
-from paramcount.sizes import Positive, hf, setting
-from paramcount.sizes.sections import Sections
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class KimiVLVision(MoonViT):
+class KimiVLVision(parts.MoonViT):
     """Source: configuration_kimi_vl.py of moonshotai/Kimi-VL-A3B-Instruct."""
 
-    n_rows: Positive = hf("init_pos_emb_height", absent=64)
-    n_columns: Positive = hf("init_pos_emb_width", absent=64)
+    n_rows: sizes.Positive = sizes.hf("init_pos_emb_height", absent=64)
+    n_columns: sizes.Positive = sizes.hf("init_pos_emb_width", absent=64)
 
 
-class Kimi(Multimodal):
+class Kimi(parts.Multimodal):
     """A projector that normalizes patches and merges them."""
 
     projector: ClassVar[tuple[str, str]]
-    places = places_of_patches
-    vision: MoonViT
+    places = parts.places_of_patches
+    vision: parts.MoonViT
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         merged = c.vision.merged_rows * c.vision.merged_columns
-        x = merge_squares(c.norm(x), merged, *places)
-        h = linear(x, c.projector[0], "projector", merged * c.vision.d_model, bias=True)
-        return linear(activate(h, "gelu"), c.projector[1], "projector", c.language.d_model, bias=True)
+        x = ops.merge_squares(c.norm(x), merged, *places)
+        h = ops.linear(x, c.projector[0], "projector", merged * c.vision.d_model, bias=True)
+        return ops.linear(ops.activate(h, "gelu"), c.projector[1], "projector", c.language.d_model, bias=True)
 
     def norm(c: Any, x: Data) -> Data:
         """Images fit if the size of the norm, which K2.5 names apart, is the encoder's."""
         width = getattr(c, "d_projection", c.vision.d_model)
-        weights = tuple(Weight(f"pre_norm.{name}", "norm", (width,)) for name in ("weight", "bias"))
-        return Data(Norm("layer", getattr(c, "norm_eps", 1e-5)), (x,), x.shape, weights)
+        weights = tuple(ops.Weight(f"pre_norm.{name}", "norm", (width,)) for name in ("weight", "bias"))
+        return Data(ops.Norm("layer", getattr(c, "norm_eps", 1e-5)), (x,), x.shape, weights)
 
 
 class KimiVL(Kimi):
@@ -46,12 +40,12 @@ class KimiVL(Kimi):
     """
 
     reference = "KimiVLForConditionalGeneration of moonshotai/Kimi-VL-A3B-Instruct"
-    sections = Sections("deepseek_v3", tie_rule="text", ignores_model_type=True)
+    sections = sizes.Sections("deepseek_v3", tie_rule="text", ignores_model_type=True)
     projector = ("linear_1", "linear_2")
 
     vision: KimiVLVision
 
-    image_token = Unknown("image_token")
+    image_token = ops.Unknown("image_token")
 
 
 class KimiK25(Kimi):
@@ -59,7 +53,7 @@ class KimiK25(Kimi):
 
     reference = "Kimi_K25ForConditionalGeneration"
     model_types = ("kimi_k25",)
-    sections = Sections("deepseek_v3", default_tie=True, old_type="kimi_k2")
+    sections = sizes.Sections("deepseek_v3", default_tie=True, old_type="kimi_k2")
     reference_names = {
         "vision_tower.encoder.blocks.": "model.vision_tower.layers.",
         "vision_tower.encoder.": "model.vision_tower.",
@@ -79,7 +73,7 @@ class KimiK25(Kimi):
     }
     projector = ("proj.0", "proj.2")
 
-    d_projection: Positive = hf("projection_hidden_size")
+    d_projection: sizes.Positive = sizes.hf("projection_hidden_size")
 
-    image_token = setting("image_token_id", default=163605)
-    norm_eps = setting("projection_layer_norm_eps", default=1e-5)
+    image_token = sizes.setting("image_token_id", default=163605)
+    norm_eps = sizes.setting("projection_layer_norm_eps", default=1e-5)

@@ -3,46 +3,40 @@
 Four of five layers attend to a sliding window; the others have no positions.
 """
 
-from paramcount.flow import Data, route
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import layers_by_type
-from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
-from paramcount.sizes import ABSENT, SLIDING, Flag, Natural, Positive, Words, full_every, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import check_sliding_or_full
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class Kolibri1(AttentionDecoder):
+class Kolibri1(parts.AttentionDecoder):
     """Source: Kolibri1DecoderLayer and Kolibri1TopKRouter of the reference, modeling_kolibri1.py."""
 
     reference = "Kolibri1ForCausalLM"
     is_section_type = True
     rotated = "d_head"
-    conditions = (padding_in_table(None),)
+    conditions = (sizes.padding_in_table(None),)
     defaults = {"d_head": 128}
 
-    layer_types: Words = hf(absent=full_every(5), null=ABSENT)
-    window: Positive = hf()
-    d_expert: Natural = hf()
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts")
-    n_active_experts: Natural = hf()
-    d_shared_expert: Natural = hf("shared_expert_intermediate_size")
-    tie_word_embeddings: Flag = hf()
+    layer_types: sizes.Words = sizes.hf(absent=sizes.full_every(5), null=sizes.ABSENT)
+    window: sizes.Positive = sizes.hf()
+    d_expert: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
+    n_active_experts: sizes.Natural = sizes.hf()
+    d_shared_expert: sizes.Natural = sizes.hf("shared_expert_intermediate_size")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    rope = rotary(positions=262144)
-    norm_topk_prob = setting("norm_topk_prob", default=False)
-    kinds = layers_by_type
-    check = check_sliding_or_full
+    rope = sizes.rotary(positions=262144)
+    norm_topk_prob = sizes.setting("norm_topk_prob", default=False)
+    kinds = parts.layers_by_type
+    check = sizes.check_sliding_or_full
 
     def layer(c, x: Data, kind: str) -> Data:
-        sliding = kind == SLIDING[0]
+        sliding = kind == sizes.SLIDING[0]
         window = c.window if sliding else None
         h = c.norm(x, "input_layernorm")
         x = x + c.norm(c.self_attention(h, qk_norm=True, rotate=sliding, window=window), "post_attn_norm")
         h = c.norm(x, "post_attention_layernorm")
-        shared = gated_mlp(h, "mlp.shared_experts.", "shared_experts", c.d_shared_expert, activation=c.activation)
-        return x + c.norm(mixture(c, h, "mlp.", choose=c.choose) + shared, "post_ffn_norm")
+        shared = parts.gated_mlp(h, "mlp.shared_experts.", "shared_experts", c.d_shared_expert, activation=c.activation)
+        return x + c.norm(parts.mixture(c, h, "mlp.", choose=c.choose) + shared, "post_ffn_norm")
 
     def choose(c, logits: Data) -> Data:
-        bias = routing_bias(c, "moe.router.expert_bias")
-        return route(logits, c.n_active_experts, "sigmoid", bias=bias, biased="logits", normalise=c.norm_topk_prob)
+        bias = parts.routing_bias(c, "moe.router.expert_bias")
+        return ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, biased="logits", normalise=c.norm_topk_prob)

@@ -5,99 +5,68 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.git import GitVision
 from paramcount.architectures.pix2struct import PatchEncoder
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import (
-    Data,
-    Unreachable,
-    activate,
-    attend,
-    block,
-    given,
-    insert,
-    layer_norm,
-    layers,
-    learned_rows,
-    linear,
-    lookup,
-    plain_norm,
-    scale_by,
-    sinusoids,
-    stack_rows,
-)
-from paramcount.parts.classic import multi_head, source_states
-from paramcount.parts.decoder import Decoder
-from paramcount.parts.decoders import use_layer_norm
-from paramcount.sizes import (
-    Condition,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    Sizes,
-    d_model_per_head,
-    derived,
-    hf,
-    setting,
-    tied_anywhere,
-)
-from paramcount.sizes.conditions import padding_inside, positions_from
-from paramcount.sizes.fields import before_lm_head
-from paramcount.sizes.rules import check_heads_fill, check_sinusoids
 
 
-def counts_from_padding(js: ConfigJson, c: FieldValues) -> None:
+def counts_from_padding(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Positions are counted from behind the padding token."""
     if js.get("pad_token_id", 1) is None:
         raise ParamcountError("= null", where="pad_token_id", expected="a token id")
 
 
-class KosmosText(Decoder):
+class KosmosText(parts.Decoder):
     """The decoder: norms before attention and MLP, and inside both."""
 
     is_causal: ClassVar[Any] = True  # its attention has a mask of its own
 
     section = "text_config"
-    conditions: ClassVar[tuple[Condition, ...]] = (counts_from_padding, padding_inside(1), positions_from(0))
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (
+        counts_from_padding,
+        sizes.padding_inside(1),
+        sizes.positions_from(0),
+    )
     unused_keys = ("max_position_embeddings",)
 
-    vocab_size: Positive = hf()
-    d_model: Positive = hf("hidden_size", "embed_dim")
-    n_layers: Natural = hf("num_hidden_layers", "layers")
-    n_heads: Positive = hf("num_attention_heads", "attention_heads")
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf("ffn_dim")
-    tie_word_embeddings: Flag = derived(tied_anywhere, at_root=True)
+    vocab_size: sizes.Positive = sizes.hf()
+    d_model: sizes.Positive = sizes.hf("hidden_size", "embed_dim")
+    n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "layers")
+    n_heads: sizes.Positive = sizes.hf("num_attention_heads", "attention_heads")
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf("ffn_dim")
+    tie_word_embeddings: sizes.Flag = sizes.derived(sizes.tied_anywhere, at_root=True)
 
     names = ("embed_tokens", "layers", "layer_norm")
     inner_norm: ClassVar[bool] = True  # of what the heads return
-    activation = setting("activation_function", default="gelu")
-    norm_eps = setting("layer_norm_eps", default=1e-5)
+    activation = sizes.setting("activation_function", default="gelu")
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
     rope = None
-    embedding_scale = setting(default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", True) else 1.0)
-    first_position = setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
-    norm = use_layer_norm
+    embedding_scale = sizes.setting(default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", True) else 1.0)
+    first_position = sizes.setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
+    norm = parts.use_layer_norm
 
     def to_first_layer(c, x: Data, *segments: Data) -> Data:
-        x = scale_by(x, c.embedding_scale, "times √d_model")
-        return x + sinusoids(x, slowest="base", offset=c.first_position)
+        x = ops.scale_by(x, c.embedding_scale, "times √d_model")
+        return x + ops.sinusoids(x, slowest="base", offset=c.first_position)
 
     def layer(c: Any, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "self_attn_layer_norm"))
-        h = activate(linear(c.norm(x, "final_layer_norm"), "ffn.fc1", "mlp.up", c.d_ff, bias=True), c.activation)
-        return x + linear(c.norm(h, "ffn.ffn_layernorm"), "ffn.fc2", "mlp.down", c.d_model, bias=True)
+        h = ops.activate(
+            ops.linear(c.norm(x, "final_layer_norm"), "ffn.fc1", "mlp.up", c.d_ff, bias=True), c.activation
+        )
+        return x + ops.linear(c.norm(h, "ffn.ffn_layernorm"), "ffn.fc2", "mlp.down", c.d_model, bias=True)
 
     def attention(c: Any, x: Data) -> Data:
-        q = linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=True)
-        k = linear(x, "self_attn.k_proj", "qkv.k", (c.n_heads, c.d_head), bias=True)
-        v = linear(x, "self_attn.v_proj", "qkv.v", (c.n_heads, c.d_head), bias=True)
-        a = attend(q, k, v)
-        a = layer_norm(a, "self_attn.inner_attn_ln", c.norm_eps, wide=True) if c.inner_norm else a
-        return linear(a, "self_attn.out_proj", "output_projection", c.d_model, bias=True)
+        q = ops.linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=True)
+        k = ops.linear(x, "self_attn.k_proj", "qkv.k", (c.n_heads, c.d_head), bias=True)
+        v = ops.linear(x, "self_attn.v_proj", "qkv.v", (c.n_heads, c.d_head), bias=True)
+        a = ops.attend(q, k, v)
+        a = ops.layer_norm(a, "self_attn.inner_attn_ln", c.norm_eps, wide=True) if c.inner_norm else a
+        return ops.linear(a, "self_attn.out_proj", "output_projection", c.d_model, bias=True)
 
     def check(c) -> None:
-        check_heads_fill(c)
-        check_sinusoids(c)
+        sizes.check_heads_fill(c)
+        sizes.check_sinusoids(c)
 
 
 class Kosmos2Text(KosmosText):
@@ -105,7 +74,7 @@ class Kosmos2Text(KosmosText):
 
     config_class = "Kosmos2TextConfig"
 
-    cross_attention: Flag = hf("add_cross_attention")
+    cross_attention: sizes.Flag = sizes.hf("add_cross_attention")
 
 
 class Kosmos25Text(KosmosText):
@@ -113,14 +82,14 @@ class Kosmos25Text(KosmosText):
 
     config_class = "Kosmos2_5TextConfig"
 
-    tie_word_embeddings: Flag = hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     inner_norm = False
 
     def to_first_layer(c, x: Data, *segments: Data) -> Data:
         x = super().to_first_layer(x)
         (places,) = segments
-        return x + lookup(places, "model.segment_emb.weight", "other_embedding", 2, c.d_model)
+        return x + ops.lookup(places, "model.segment_emb.weight", "other_embedding", 2, c.d_model)
 
 
 class Kosmos2Vision(GitVision):
@@ -131,7 +100,7 @@ class Kosmos2Vision(GitVision):
     prefix: ClassVar[str] = "vision_model.model."
 
     def read(c) -> Data:
-        return block(c.image(), c.prefix, c.forward, part="vision")
+        return ops.block(c.image(), c.prefix, c.forward, part="vision")
 
 
 class Kosmos25Vision(PatchEncoder):
@@ -142,15 +111,15 @@ class Kosmos25Vision(PatchEncoder):
     prefix = "vision_model."
     scale = None
 
-    d_model: Positive = hf()
-    n_layers: Natural = hf()
-    n_heads: Positive = hf()
-    d_head: Positive = hf("head_dim")
-    d_ff: Natural = hf("intermediate_size")
-    n_positions: Positive = hf("max_num_patches")
+    d_model: sizes.Positive = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf()
+    n_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.hf("head_dim")
+    d_ff: sizes.Natural = sizes.hf("intermediate_size")
+    n_positions: sizes.Positive = sizes.hf("max_num_patches")
 
 
-class Kosmos2(Sizes):
+class Kosmos2(sizes.Sizes):
     """Source: arXiv:2306.14824, section 2; the layer of the decoder: arXiv:2210.06423, section 2.3."""
 
     is_causal: ClassVar[Any] = True  # its attention has a mask of its own
@@ -160,18 +129,18 @@ class Kosmos2(Sizes):
 
     vision: Kosmos2Vision
     text: Kosmos2Text
-    n_queries: Positive = hf("latent_query_num")
+    n_queries: sizes.Positive = sizes.hf("latent_query_num")
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
-        places = given("image places", "tokens", default=0)  # 1 for tokens that stand for the image
+        places = ops.given("image places", "tokens", default=0)  # 1 for tokens that stand for the image
 
         def read(tokens: Data, image: Data, places: Data, *segments: Data) -> Data:
-            x = insert(c.text.embed(tokens), places, image, 1)
+            x = ops.insert(c.text.embed(tokens), places, image, 1)
             out = c.text.decode(c.text.to_first_layer(x, *segments))
-            return out if head else before_lm_head(out)
+            return out if head else sizes.before_lm_head(out)
 
         reads = (c.see(), places, *c.segments())
-        return block(tokens, "text_model.", read, reads=reads, root=True)
+        return ops.block(tokens, "text_model.", read, reads=reads, root=True)
 
     def segments(c) -> tuple[Data, ...]:
         """What tells the tokens of the image from the others."""
@@ -182,25 +151,25 @@ class Kosmos2(Sizes):
 
     def see(c) -> Data:
         """An image to n_queries vectors of the decoder's size."""
-        return block(c.vision.read(), "image_to_text_projection.", c.project, part="projector")
+        return ops.block(c.vision.read(), "image_to_text_projection.", c.project, part="projector")
 
     def project(c, image: Data) -> Data:
         """The queries attend to the image and to one another."""
-        image = linear(plain_norm(image, "l2", 1e-24), "dense", "projector", c.text.d_model, bias=True)
-        queries = learned_rows("latent_query", "other", c.n_queries, c.text.d_model)
-        both = stack_rows(image, queries, length="image and queries")
-        return multi_head(c.text, queries, "x_attn.", memory=both, cached=False)
+        image = ops.linear(ops.plain_norm(image, "l2", 1e-24), "dense", "projector", c.text.d_model, bias=True)
+        queries = ops.learned_rows("latent_query", "other", c.n_queries, c.text.d_model)
+        both = ops.stack_rows(image, queries, length="image and queries")
+        return parts.multi_head(c.text, queries, "x_attn.", memory=both, cached=False)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         if not getattr(c.text, "cross_attention", False):
             return ()
-        x = source_states(c.text.d_model)
+        x = parts.source_states(c.text.d_model)
         name, kinds = "text_model.model.layers.{layer}.", [("layer", c.text.n_layers)]
-        idle = layers(x, name, kinds, lambda kind, x: c.look(x))
-        return (Unreachable(idle, "no encoder's output is given to the decoder"),)
+        idle = ops.layers(x, name, kinds, lambda kind, x: c.look(x))
+        return (ops.Unreachable(idle, "no encoder's output is given to the decoder"),)
 
     def look(c, x: Data) -> Data:
-        return multi_head(c.text, c.text.norm(x, "encoder_attn_layer_norm"), "encoder_attn.", cached=False)
+        return parts.multi_head(c.text, c.text.norm(x, "encoder_attn_layer_norm"), "encoder_attn.", cached=False)
 
 
 class Kosmos25(Kosmos2):
@@ -211,7 +180,7 @@ class Kosmos25(Kosmos2):
 
     vision: Kosmos25Vision  # type: ignore[assignment]
     text: Kosmos25Text  # type: ignore[assignment]
-    n_queries: Positive = hf("latent_query_num")
+    n_queries: sizes.Positive = sizes.hf("latent_query_num")
 
     def segments(c) -> tuple[Data, ...]:
-        return (given("segments", "tokens", default=0),)
+        return (ops.given("segments", "tokens", default=0),)

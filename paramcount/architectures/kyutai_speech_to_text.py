@@ -3,30 +3,27 @@
 from typing import Any, ClassVar
 
 from paramcount.architectures.moshi import Moshi, half_of
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Size, Unreachable, block, given, linear, lookup, rows_of_tokens, sum_of_streams
-from paramcount.flow.operations.linear import lookup_codes
-from paramcount.parts.mimi import Mimi
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
 
 PADDING = 69569
 
 
-def codebooks_are_the_codecs(js: ConfigJson, c: FieldValues) -> None:
+def codebooks_are_the_codecs(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     n, expected = js.get("num_codebooks", 32), len(c["codec"]["semantic"]) + len(c["codec"]["acoustic"])
     if n != expected:
         where = "num_codebooks"
         raise ParamcountError(f"= {describe_value(n)}", where=where, expected=f"{expected}, as in codec_config")
 
 
-def padding_is_a_row(js: ConfigJson, c: FieldValues) -> None:
+def padding_is_a_row(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     id, key = js.get("audio_pad_token_id", PADDING), "audio_pad_token_id"
     n_rows = c["vocab_size"] + js.get("num_codebooks", 32) * c["n_codes"] + 1
     if type(id) is not int or not -n_rows <= id < n_rows:
         raise ParamcountError(f"= {describe_value(id)}", where=key, expected=f"0 to {n_rows - 1}")
 
 
-def first_code_is_a_row(js: ConfigJson, c: FieldValues) -> None:
+def first_code_is_a_row(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Behind the codes of the last codebook there is a row for padding."""
     id, key = js.get("audio_bos_token_id", 2048), "audio_bos_token_id"
     is_padding = id == js.get("audio_pad_token_id", PADDING)
@@ -34,7 +31,7 @@ def first_code_is_a_row(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError(f"= {describe_value(id)}", where=key, expected=f"0 to {c['n_codes']}")
 
 
-def first_code(js: ConfigJson, c: Any) -> int:
+def first_code(js: sizes.ConfigJson, c: Any) -> int:
     """The reference takes a code with the number of the padding token for that token."""
     id: int = js.get("audio_bos_token_id", 2048)
     if 0 <= js.get("audio_pad_token_id", PADDING) < c.n_codes:
@@ -62,43 +59,45 @@ class KyutaiSpeechToText(Moshi):
     float32 = ("codec_model",)
     names = ("embed_tokens.embed_tokens", "layers", "norm")
 
-    d_ff: Natural = derived(half_of(11264))
-    window: Positive = hf()
-    n_codes: Positive = hf("codebook_vocab_size")
-    tie_word_embeddings: Flag = hf()
-    codec: Mimi
+    d_ff: sizes.Natural = sizes.derived(half_of(11264))
+    window: sizes.Positive = sizes.hf()
+    n_codes: sizes.Positive = sizes.hf("codebook_vocab_size")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
+    codec: parts.Mimi
 
-    rope = rotary(positions=750)
-    first_code = setting(default=first_code)
+    rope = sizes.rotary(positions=750)
+    first_code = sizes.setting(default=first_code)
 
     def forward(c, tokens: Data) -> Data:
-        codes = rows_of_tokens(tokens, c.hear(), c.first_code)
+        codes = ops.rows_of_tokens(tokens, c.hear(), c.first_code)
         table, rows = f"{c.prefix}{c.names[0]}.weight", c.n_rows()
-        sound = lookup_codes(codes, table, rows, c.d_model, first=c.vocab_size, rows=c.n_codes)
-        return c.decode(c.embed(tokens) + sum_of_streams(sound))
+        sound = ops.lookup_codes(codes, table, rows, c.d_model, first=c.vocab_size, rows=c.n_codes)
+        return c.decode(c.embed(tokens) + ops.sum_of_streams(sound))
 
     def hear(c) -> Data:
         """A sound to codes, [frames, codebooks]."""
-        return block(given("samples", "samples", c.codec.n_channels), c.codec.place, c.codec.encode, part="audio")
+        return ops.block(
+            ops.given("samples", "samples", c.codec.n_channels), c.codec.place, c.codec.encode, part="audio"
+        )
 
-    def n_rows(c) -> Size:
+    def n_rows(c) -> ops.Size:
         """Those of the text, of the codes of each codebook, and of padding."""
         n_codebooks = len(c.codec.semantic) + len(c.codec.acoustic)
         return c.vocab_size + n_codebooks * c.n_codes + 1
 
     def embed(c, tokens: Data) -> Data:
-        return lookup(tokens, f"{c.prefix}{c.names[0]}.weight", "embedding", c.n_rows(), c.d_model)
+        return ops.lookup(tokens, f"{c.prefix}{c.names[0]}.weight", "embedding", c.n_rows(), c.d_model)
 
     def head(c, x: Data) -> Data:
         """A tied LM head has a score for each row of the table."""
         if not c.tie_word_embeddings:
-            return linear(x, "lm_head", "lm_head", c.vocab_size)
-        return linear(x, "lm_head", "lm_head", c.n_rows(), tied_to=f"{c.prefix}{c.names[0]}.weight")
+            return ops.linear(x, "lm_head", "lm_head", c.vocab_size)
+        return ops.linear(x, "lm_head", "lm_head", c.n_rows(), tied_to=f"{c.prefix}{c.names[0]}.weight")
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         codec, width = c.codec, c.codec.d_code
         if not (codec.projected or codec.has_decoder):
             return ()
-        semantic, acoustic = (given(f"{kind} codes", "frames", width) for kind in ("semantic", "acoustic"))
-        sound = block(semantic, codec.place, codec.decode, reads=(acoustic,), part="audio")
-        return (Unreachable(sound, "the forward pass does not decode codes to audio"),)
+        semantic, acoustic = (ops.given(f"{kind} codes", "frames", width) for kind in ("semantic", "acoustic"))
+        sound = ops.block(semantic, codec.place, codec.decode, reads=(acoustic,), part="audio")
+        return (ops.Unreachable(sound, "the forward pass does not decode codes to audio"),)

@@ -2,47 +2,43 @@
 
 from typing import ClassVar
 
-from paramcount.flow import Data, Unreachable, lookup
-from paramcount.parts.classic import second_bias
-from paramcount.parts.encoders import MaskedEncoder, embed_tokens, post_norm_layer
-from paramcount.parts.tasks import POOLED, SPAN_OF_LABELS, TOKENS
-from paramcount.sizes import Flag, Positive, hf
+from paramcount.declare import Data, ops, parts, sizes
 
 # {what is looked up: its table}; edges of one axis share theirs
 BOX = {"left": "x", "upper": "y", "right": "x", "lower": "y", "height": "h", "width": "w"}
 
 
-class LayoutLM(MaskedEncoder):
+class LayoutLM(parts.MaskedEncoder):
     """Source: arXiv:1912.13318, section 2.2; LayoutLMEmbeddings of the reference."""
 
     reference = "LayoutLMForMaskedLM"
     task_heads = {
-        "ForSequenceClassification": POOLED,
-        "ForTokenClassification": TOKENS,
-        "ForQuestionAnswering": SPAN_OF_LABELS,
+        "ForSequenceClassification": parts.POOLED,
+        "ForTokenClassification": parts.TOKENS,
+        "ForQuestionAnswering": parts.SPAN_OF_LABELS,
     }
     prefix = "layoutlm."
     pooled: ClassVar[bool] = True
 
-    n_token_types: Positive = hf()
-    n_page_positions: Positive = hf("max_2d_position_embeddings")
-    tie_word_embeddings: Flag = hf()
+    n_token_types: sizes.Positive = sizes.hf()
+    n_page_positions: sizes.Positive = sizes.hf("max_2d_position_embeddings")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     def inputs(c) -> dict[str, int]:
         return {"segments": 0, **dict.fromkeys(BOX, 0)}
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
         segments, *box = reads
-        x, tables = embed_tokens(c, tokens, segments, c.d_model), set[str]()
+        x, tables = parts.embed_tokens(c, tokens, segments, c.d_model), set[str]()
         for places, axis in zip(box, BOX.values(), strict=True):
             name = f"layoutlm.embeddings.{axis}_position_embeddings.weight"
             tied_to = name if axis in tables else None
-            x = x + lookup(places, name, "position", c.n_page_positions, c.d_model, tied_to=tied_to)
+            x = x + ops.lookup(places, name, "position", c.n_page_positions, c.d_model, tied_to=tied_to)
             tables.add(axis)
         return c.norm(x, "layoutlm.embeddings.LayerNorm")
 
     def layer(c, x: Data) -> Data:
-        return post_norm_layer(c, x)
+        return parts.encoders.post_norm_layer(c, x)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return second_bias(c, tokens, "cls.predictions.bias")
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
+        return parts.second_bias(c, tokens, "cls.predictions.bias")

@@ -4,16 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.architectures.lfm2 import NAMES
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, Rope, activate, linear, rms_norm, rope, scale
-from paramcount.parts.decoder import Decoder
-from paramcount.parts.decoders import layers_by_type
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.state_space import short_convolution
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, hf, per_layer, setting
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.setting_fields import make_rope
 
 ROPE: Mapping[str, Mapping[str, Any]] = {
     "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
@@ -22,19 +14,22 @@ ROPE: Mapping[str, Mapping[str, Any]] = {
 KINDS = ("conv", "full_attention", "sliding_attention", "attention")  # the last is the older word for the second
 
 
-def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def kinds(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     return tuple(
-        "full_attention" if i % 4 == 2 else "sliding_attention" if i and i % 4 == 0 else "conv" for i in per_layer(c)
+        "full_attention" if i % 4 == 2 else "sliding_attention" if i and i % 4 == 0 else "conv"
+        for i in sizes.per_layer(c)
     )
 
 
-def read_rope(config: Mapping[str, Any], word: str) -> Rope:
+def read_rope(config: Mapping[str, Any], word: str) -> ops.Rope:
     """The rotary positions of a kind of layer."""
     parameters = (config.get("rope_parameters") or ROPE)[word]
-    return make_rope(parameters.get("rope_type", "default"), parameters["rope_theta"], parameters, config, 128_000)
+    return sizes.make_rope(
+        parameters.get("rope_type", "default"), parameters["rope_theta"], parameters, config, 128_000
+    )
 
 
-class Lfm3(Decoder):
+class Lfm3(parts.Decoder):
     """Source: Lfm3DecoderLayer of the reference."""
 
     reference = "Lfm3ForCausalLM"
@@ -42,35 +37,35 @@ class Lfm3(Decoder):
     modules = {".self_attn.gate_proj": (".self_attn.g_proj",)}
     names = ("embed_tokens", "layers", "embedding_norm")
     rotated = "d_head"
-    conditions = (padding_in_table(124893),)
+    conditions = (sizes.padding_in_table(124893),)
 
-    layer_types: Words = hf(absent=kinds, null=ABSENT)
-    n_heads: Positive = hf()
-    n_kv_heads: Positive = hf()
-    d_head: Positive = hf()
-    window: Positive | None = hf()
-    d_conv: Positive = hf("conv_L_cache")
-    mixer_bias: Flag = hf("conv_bias")
-    attention_gate: Flag = hf("use_attention_gate")
-    attention_bias: Flag = hf()
-    norms_behind: Flag = hf("use_sandwich_norm")
-    d_ff: Natural = hf()
-    tie_word_embeddings: Flag = hf()
+    layer_types: sizes.Words = sizes.hf(absent=kinds, null=sizes.ABSENT)
+    n_heads: sizes.Positive = sizes.hf()
+    n_kv_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.hf()
+    window: sizes.Positive | None = sizes.hf()
+    d_conv: sizes.Positive = sizes.hf("conv_L_cache")
+    mixer_bias: sizes.Flag = sizes.hf("conv_bias")
+    attention_gate: sizes.Flag = sizes.hf("use_attention_gate")
+    attention_bias: sizes.Flag = sizes.hf()
+    norms_behind: sizes.Flag = sizes.hf("use_sandwich_norm")
+    d_ff: sizes.Natural = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("norm_eps", "rms_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("norm_eps", "rms_norm_eps", default=1e-5)
 
-    rope = setting(default=lambda config, c: read_rope(config, "full_attention"))
-    sliding_rope = setting(default=lambda config, c: read_rope(config, "sliding_attention"))
-    kinds = layers_by_type
+    rope = sizes.setting(default=lambda config, c: read_rope(config, "full_attention"))
+    sliding_rope = sizes.setting(default=lambda config, c: read_rope(config, "sliding_attention"))
+    kinds = parts.layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "operator_norm")
         if kind == "conv":
-            h = short_convolution(h, "conv.", c.d_conv, bias=c.mixer_bias)
+            h = parts.short_convolution(h, "conv.", c.d_conv, bias=c.mixer_bias)
         else:
             h = c.attention(h, "self_attn.", is_sliding=kind == "sliding_attention")
         x = x + (c.norm(h, "post_operator_norm") if c.norms_behind else h)
-        h = gated_mlp(c.norm(x, "ffn_norm"), "feed_forward.", "mlp", c.d_ff, names=NAMES, activation="silu")
+        h = parts.gated_mlp(c.norm(x, "ffn_norm"), "feed_forward.", "mlp", c.d_ff, names=NAMES, activation="silu")
         return x + (c.norm(h, "post_ffn_norm") if c.norms_behind else h)
 
     def attention(c, x: Data, prefix: str, *, is_sliding: bool) -> Data:
@@ -78,12 +73,14 @@ class Lfm3(Decoder):
         positions = c.sliding_rope if is_sliding else c.rope
 
         def prepare(q: Data, k: Data) -> tuple[Data, Data]:
-            q = rms_norm(q, prefix + "q_norm", c.norm_eps)
-            k = rms_norm(k, prefix + "k_norm", c.norm_eps)
-            return rope(q, positions), rope(k, positions)
+            q = ops.rms_norm(q, prefix + "q_norm", c.norm_eps)
+            k = ops.rms_norm(k, prefix + "k_norm", c.norm_eps)
+            return ops.rope(q, positions), ops.rope(k, positions)
 
         def gate(x: Data, a: Data) -> Data:
-            return scale(a, activate(linear(x, prefix + "gate_proj", "qkv.gate", (c.n_heads, 1)), "sigmoid"))
+            return ops.scale(
+                a, ops.activate(ops.linear(x, prefix + "gate_proj", "qkv.gate", (c.n_heads, 1)), "sigmoid")
+            )
 
         window, gated = c.window if is_sliding else None, gate if c.attention_gate else None
         return c.self_attention(x, prefix, bias=c.attention_bias, prepare=prepare, window=window, gate=gated)
@@ -92,7 +89,7 @@ class Lfm3(Decoder):
         return () if set(c.layer_types) - {"conv"} else ("n_kv_heads", "d_head")
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", KINDS)
+        sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)
         if c.window is None and "sliding_attention" in c.layer_types:
             raise ParamcountError(
                 "= null, but there are sliding attention layers",

@@ -2,107 +2,90 @@
 
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import (
-    Axes,
-    Data,
-    activate,
-    attend,
-    convolve_patches,
-    cut,
-    fused,
-    layer_norm,
-    layers,
-    linear,
-    merge_rows,
-    patch_places,
-    rms_norm,
-    rope_at,
-)
-from paramcount.parts.composite import Multimodal
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.vision import VisionEncoder
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Words, derived, hf, per_layer, setting
-from paramcount.sizes.rotary_settings import rotary
-from paramcount.sizes.sections import Sections
 
-ROWS_AND_COLUMNS = Axes((1, 1), "restarted")
+ROWS_AND_COLUMNS = ops.Axes((1, 1), "restarted")
 
 
-def words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def words(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """The first two layers and every second one are convolutions."""
     found = js.get("layer_types")
     if found is None:
-        return tuple("conv" if i < 2 or i % 2 else "full_attention" for i in per_layer(c))
+        return tuple("conv" if i < 2 or i % 2 else "full_attention" for i in sizes.per_layer(c))
     if not isinstance(found, (list, tuple)) or len(found) < c["n_layers"]:
         raise ParamcountError(f"= {describe_value(found)}", where="layer_types", expected="one entry per layer")
     return tuple(found)
 
 
-class Lfm3Vision(VisionEncoder):
+class Lfm3Vision(parts.VisionEncoder):
     config_class = "Lfm3VlVisionConfig"
 
-    n_channels: Positive = hf("in_channels")
-    patch_size: Positive = hf("patch_size")
-    n_frames: Positive = hf("temporal_patch_size")
-    merge_size: Positive = hf("spatial_merge_size")
-    n_kv_heads: Positive = hf("num_key_value_heads")
-    layer_types: Words = derived(words)
-    d_conv: Positive = hf("conv_kernel_size")
+    n_channels: sizes.Positive = sizes.hf("in_channels")
+    patch_size: sizes.Positive = sizes.hf("patch_size")
+    n_frames: sizes.Positive = sizes.hf("temporal_patch_size")
+    merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
+    n_kv_heads: sizes.Positive = sizes.hf("num_key_value_heads")
+    layer_types: sizes.Words = sizes.derived(words)
+    d_conv: sizes.Positive = sizes.hf("conv_kernel_size")
 
-    norm_eps = setting("norm_eps", default=1e-5)
-    rope = rotary(1_000_000)
+    norm_eps = sizes.setting("norm_eps", default=1e-5)
+    rope = sizes.rotary(1_000_000)
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches, square by square."""
-        patches = cut(pixels, c.patch_size, c.patch_size, square=c.merge_size, frames=c.n_frames)
-        x = c.norm(linear(patches, "patchifier", "embedding", c.d_model), "embedding_norm")
-        places = patch_places(pixels, c.patch_size, c.patch_size, square=c.merge_size)
+        patches = ops.cut(pixels, c.patch_size, c.patch_size, square=c.merge_size, frames=c.n_frames)
+        x = c.norm(ops.linear(patches, "patchifier", "embedding", c.d_model), "embedding_norm")
+        places = ops.patch_places(pixels, c.patch_size, c.patch_size, square=c.merge_size)
         kinds = [(word, 1) for word in c.layer_types[: c.n_layers]]
-        return layers(x, "layers.{layer}.", kinds, lambda kind, *x: c.layer_of(kind, *x), reads=(places,))
+        return ops.layers(x, "layers.{layer}.", kinds, lambda kind, *x: c.layer_of(kind, *x), reads=(places,))
 
     def layer_of(c, kind: str, x: Data, places: Data) -> Data:
         h = c.norm(x, "operator_norm")
         x = x + (c.convolve(h, places) if kind == "conv" else c.attend(h, places))
         names = ("w1", "w3", "w2")
-        return x + gated_mlp(c.norm(x, "ffn_norm"), "feed_forward.", "mlp", c.d_ff, activation="silu", names=names)
+        return x + parts.gated_mlp(
+            c.norm(x, "ffn_norm"), "feed_forward.", "mlp", c.d_ff, activation="silu", names=names
+        )
 
     def convolve(c, x: Data, places: Data) -> Data:
         """A convolution between two gates."""
         thirds = dict.fromkeys(("mixer.in", "mixer.gate", "mixer.x"), c.d_model)
-        first, second, y = fused(x, "conv.in_proj", thirds)
-        y = convolve_patches(first * y, places, "conv.spatial_conv", "mixer.convolution", c.d_conv)
-        return linear(second * y, "conv.out_proj", "mixer.out", c.d_model)
+        first, second, y = ops.fused(x, "conv.in_proj", thirds)
+        y = ops.convolve_patches(first * y, places, "conv.spatial_conv", "mixer.convolution", c.d_conv)
+        return ops.linear(second * y, "conv.out_proj", "mixer.out", c.d_model)
 
     def attend(c, x: Data, places: Data) -> Data:
-        q = linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head))
-        k, v = (linear(x, f"self_attn.{name}_proj", f"qkv.{name}", (c.n_kv_heads, c.d_head)) for name in "kv")
+        q = ops.linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head))
+        k, v = (ops.linear(x, f"self_attn.{name}_proj", f"qkv.{name}", (c.n_kv_heads, c.d_head)) for name in "kv")
         q, k = c.norm(q, "self_attn.q_layernorm"), c.norm(k, "self_attn.k_layernorm")
-        q, k = (rope_at(y, places, c.rope, ROWS_AND_COLUMNS) for y in (q, k))
-        return linear(attend(q, k, v, cached=()), "self_attn.out_proj", "output_projection", c.d_model)
+        q, k = (ops.rope_at(y, places, c.rope, ROWS_AND_COLUMNS) for y in (q, k))
+        return ops.linear(ops.attend(q, k, v, cached=()), "self_attn.out_proj", "output_projection", c.d_model)
 
     def norm(c, x: Data, name: str) -> Data:
-        return rms_norm(x, name, c.norm_eps)
+        return ops.rms_norm(x, name, c.norm_eps)
 
 
-class Lfm3VL(Multimodal):
+class Lfm3VL(parts.Multimodal):
     """Source: modeling_lfm3_vl.py of the reference."""
 
     reference = "Lfm3VlForConditionalGeneration"
-    sections = Sections("lfm3", default_tie=True)
+    sections = sizes.Sections("lfm3", default_tie=True)
     modules = {".patchifier": (".patch_embed",)}
     encoder_prefix = "model.vision_tower."
     projector_prefix = "model.multi_modal_projector."
     moved = ("model.", "model.language_model.")
 
     vision: Lfm3Vision
-    d_projector: Positive = hf("projector_hidden_size")
-    projector_bias: Flag = hf("projector_bias")
+    d_projector: sizes.Positive = sizes.hf("projector_hidden_size")
+    projector_bias: sizes.Flag = sizes.hf("projector_bias")
 
-    image_token = setting("image_token_id", default=125030)
-    activation = setting("projector_hidden_act", default="gelu")
+    image_token = sizes.setting("image_token_id", default=125030)
+    activation = sizes.setting("projector_hidden_act", default="gelu")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        x = merge_rows(layer_norm(x, "layer_norm", 1e-6), c.vision.merge_size * c.vision.merge_size)
-        h = linear(x, "linear_1", "projector", c.d_projector, bias=c.projector_bias)
-        return linear(activate(h, c.activation), "linear_2", "projector", c.language.d_model, bias=c.projector_bias)
+        x = ops.merge_rows(ops.layer_norm(x, "layer_norm", 1e-6), c.vision.merge_size * c.vision.merge_size)
+        h = ops.linear(x, "linear_1", "projector", c.d_projector, bias=c.projector_bias)
+        return ops.linear(
+            ops.activate(h, c.activation), "linear_2", "projector", c.language.d_model, bias=c.projector_bias
+        )

@@ -6,55 +6,28 @@ Most layers attend inside chunks, the others have no positions. The released mod
 from collections.abc import Mapping
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Axes, Data, Pool, Unknown, Weight, class_token, other_tokens, rope, rope_at, route
-from paramcount.flow.operations.elementwise import activate, plain_norm, scale_by_position
-from paramcount.flow.operations.images import cut, patch_places
-from paramcount.flow.operations.linear import Linear, add_positions, linear
-from paramcount.parts.attentions import attention
-from paramcount.parts.composite import SeeingDecoder
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.decoders import head
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.stacked import stacked_experts
-from paramcount.parts.vision import VisionEncoder, encoder_mlp
-from paramcount.sizes import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    hf,
-    per_layer,
-)
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rotary_settings import rotary
-from paramcount.sizes.rules import check_layer_indices, check_layer_types, check_rotated_in_pairs
-from paramcount.sizes.setting_fields import setting
 
 KINDS = ("chunked_attention", "full_attention", "attention")  # the last is the older word for the second
 
 
-def rotates(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def rotates(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """One number a layer, at least: 0 where it rotates nothing."""
     found, step = js.get("no_rope_layers"), js.get("no_rope_layer_interval", 4)
     if not found:
-        return tuple(int((i + 1) % step != 0) for i in per_layer(c))
+        return tuple(int((i + 1) % step != 0) for i in sizes.per_layer(c))
     if not isinstance(found, (list, tuple)) or len(found) < c["n_layers"] or not all(type(n) is int for n in found):
         raise ParamcountError(f"= {describe_value(found)}", where="no_rope_layers", expected="0 or 1 for each layer")
     return tuple(found)
 
 
-def dense(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def dense(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """The layers that have no experts: all but those of moe_layers, or of each interleave_moe_layer_step the last."""
     found, step = js.get("moe_layers"), js.get("interleave_moe_layer_step", 1)
     if found is None:
         found = range(step - 1, c["n_layers"], step)
-    return tuple(i for i in per_layer(c) if i not in found)
+    return tuple(i for i in sizes.per_layer(c) if i not in found)
 
 
 def temperature(config: Mapping[str, Any], c: Any) -> tuple[int, float] | None:
@@ -64,7 +37,7 @@ def temperature(config: Mapping[str, Any], c: Any) -> tuple[int, float] | None:
     return config.get("floor_scale", 8192), config.get("attn_scale", 0.1)
 
 
-class Llama4Text(AttentionDecoder):
+class Llama4Text(parts.AttentionDecoder):
     """Source: Llama4TextAttention and Llama4TextMoe of the reference, modeling_llama4.py."""
 
     reference = "Llama4ForCausalLM"
@@ -74,28 +47,30 @@ class Llama4Text(AttentionDecoder):
     linear_subclasses = (".feed_forward.router.weight",)
     base_model = "Llama4TextModel"
     rotated = "d_head"
-    conditions = (padding_in_table(None),)
+    conditions = (sizes.padding_in_table(None),)
     defaults = {"d_head": 128}
 
-    unrotated_layers: Indices = derived(
-        lambda js, c: tuple(i for i, turned in zip(per_layer(c), rotates(js, c)) if not turned)
+    unrotated_layers: sizes.Indices = sizes.derived(
+        lambda js, c: tuple(i for i, turned in zip(sizes.per_layer(c), rotates(js, c)) if not turned)
     )
-    layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[not turned] for turned in rotates(js, c)), null=ABSENT)
-    window: Positive = hf("attention_chunk_size")  # the most that a token of a chunk looks back over
-    qk_norm: Flag = hf("use_qk_norm")
-    dense_layers: Indices = derived(dense)
-    d_ff: Natural = hf("intermediate_size_mlp")
-    d_expert: Natural = hf("intermediate_size")
-    n_routed_experts: Positive = hf("num_local_experts")
-    n_active_experts: Natural = hf()
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    layer_types: sizes.Words = sizes.hf(
+        absent=lambda js, c: tuple(KINDS[not turned] for turned in rotates(js, c)), null=sizes.ABSENT
+    )
+    window: sizes.Positive = sizes.hf("attention_chunk_size")  # the most that a token of a chunk looks back over
+    qk_norm: sizes.Flag = sizes.hf("use_qk_norm")
+    dense_layers: sizes.Indices = sizes.derived(dense)
+    d_ff: sizes.Natural = sizes.hf("intermediate_size_mlp")
+    d_expert: sizes.Natural = sizes.hf("intermediate_size")
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts")
+    n_active_experts: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(500_000, positions=131072)
-    temperature = setting(default=temperature)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(500_000, positions=131072)
+    temperature = sizes.setting(default=temperature)
 
-    def kinds(c) -> Kinds:
+    def kinds(c) -> parts.Kinds:
         unrotated, dense = set(c.unrotated_layers), set(c.dense_layers)
         return [((w, i not in unrotated, "dense" if i in dense else "moe"), 1) for i, w in enumerate(c.layer_types)]
 
@@ -109,27 +84,29 @@ class Llama4Text(AttentionDecoder):
         return x + (c.moe(h) if mlp == "moe" else c.gated_mlp(h, "feed_forward."))
 
     def rotate(c, q: Data, k: Data) -> tuple[Data, Data]:
-        q, k = rope(q, c.rope, "interleaved"), rope(k, c.rope, "interleaved")
-        return (plain_norm(q, "rms", c.norm_eps), plain_norm(k, "rms", c.norm_eps)) if c.qk_norm else (q, k)
+        q, k = ops.rope(q, c.rope, "interleaved"), ops.rope(k, c.rope, "interleaved")
+        return (ops.plain_norm(q, "rms", c.norm_eps), ops.plain_norm(k, "rms", c.norm_eps)) if c.qk_norm else (q, k)
 
     def heat(c, q: Data, k: Data) -> tuple[Data, Data]:
         """Source: arXiv:2501.19399."""
         if c.temperature is None:
             return q, k
-        span, beta = (c.temperature, c.temperature) if isinstance(c.temperature, Unknown) else c.temperature
-        return scale_by_position(q, "steps", span, beta, first=1), k
+        span, beta = (c.temperature, c.temperature) if isinstance(c.temperature, ops.Unknown) else c.temperature
+        return ops.scale_by_position(q, "steps", span, beta, first=1), k
 
     def moe(c, x: Data) -> Data:
         """The router's sigmoid multiplies what an expert reads."""
-        logits = linear(x, "feed_forward.router", "router", c.n_routed_experts)
-        scores = route(logits, c.n_active_experts, "sigmoid", biased="logits")
-        shared = gated_mlp(x, "feed_forward.shared_expert.", "shared_experts", c.d_expert, activation=c.activation)
-        return shared + stacked_experts(c, x, scores, "feed_forward.experts.", transposed=True, weighted="input")
+        logits = ops.linear(x, "feed_forward.router", "router", c.n_routed_experts)
+        scores = ops.route(logits, c.n_active_experts, "sigmoid", biased="logits")
+        shared = parts.gated_mlp(
+            x, "feed_forward.shared_expert.", "shared_experts", c.d_expert, activation=c.activation
+        )
+        return shared + parts.stacked_experts(c, x, scores, "feed_forward.experts.", transposed=True, weighted="input")
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", KINDS)
-        check_layer_indices(c, "unrotated_layers", "n_layers")
-        check_rotated_in_pairs(c, "d_head")
+        sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)
+        sizes.check_layer_indices(c, "unrotated_layers", "n_layers")
+        sizes.check_rotated_in_pairs(c, "d_head")
 
 
 class Llama4TextOf(Llama4Text):
@@ -141,52 +118,52 @@ class Llama4TextOf(Llama4Text):
     section = "text_config"
 
 
-class Llama4Vision(VisionEncoder):
+class Llama4Vision(parts.VisionEncoder):
     """Rotary positions in two dimensions; a class token after the patches. Squares of patches become one, which an
     adapter takes to the size that the projector reads.
     """
 
     config_class = "Llama4VisionConfig"
 
-    d_ff: Natural = hf()  # of the layers, and what the adapter reads
-    n_channels: Positive = hf("num_channels")
-    patch_size: Positive = hf("patch_size")
-    n_patches: Positive = derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
-    d_adapter: Positive = hf("projector_input_dim")
-    d_adapted: Positive = hf("projector_output_dim")
-    d_out: Positive = hf("vision_output_dim")
+    d_ff: sizes.Natural = sizes.hf()  # of the layers, and what the adapter reads
+    n_channels: sizes.Positive = sizes.hf("num_channels")
+    patch_size: sizes.Positive = sizes.hf("patch_size")
+    n_patches: sizes.Positive = sizes.derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
+    d_adapter: sizes.Positive = sizes.hf("projector_input_dim")
+    d_adapted: sizes.Positive = sizes.hf("projector_output_dim")
+    d_out: sizes.Positive = sizes.hf("vision_output_dim")
 
     activation = "gelu"
     norm_eps = 1e-5
-    rope = rotary()
-    n_merged = setting(default=lambda js, c: round(1 / js.get("pixel_shuffle_ratio", 0.5)) ** 2)
+    rope = sizes.rotary()
+    n_merged = sizes.setting(default=lambda js, c: round(1 / js.get("pixel_shuffle_ratio", 0.5)) ** 2)
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors for the projector."""
-        x = linear(cut(pixels, c.patch_size, c.patch_size), "patch_embedding.linear", "embedding", c.d_model)
-        x = class_token(x, "class_embedding", last=True)
-        x = c.norm(add_positions(x, "positional_embedding_vlm", c.n_patches + 1, c.d_model), "layernorm_pre")
-        places = patch_places(pixels, c.patch_size, c.patch_size, class_place="last")
+        x = ops.linear(ops.cut(pixels, c.patch_size, c.patch_size), "patch_embedding.linear", "embedding", c.d_model)
+        x = ops.class_token(x, "class_embedding", last=True)
+        x = c.norm(ops.add_positions(x, "positional_embedding_vlm", c.n_patches + 1, c.d_model), "layernorm_pre")
+        places = ops.patch_places(pixels, c.patch_size, c.patch_size, class_place="last")
         x = c.norm(c.encode(x, places, name="model.layers.{layer}."), "layernorm_post")
-        x = Data(Pool("squares", c.n_merged), (other_tokens(x, last=True),), ("patches", c.d_ff))
-        x = activate(matrix(x, "vision_adapter.mlp.fc1", "mlp.up", c.d_ff, c.d_adapter), "gelu")
-        return activate(matrix(x, "vision_adapter.mlp.fc2", "mlp.down", c.d_adapted, c.d_adapted), "gelu")
+        x = Data(ops.Pool("squares", c.n_merged), (ops.other_tokens(x, last=True),), ("patches", c.d_ff))
+        x = ops.activate(matrix(x, "vision_adapter.mlp.fc1", "mlp.up", c.d_ff, c.d_adapter), "gelu")
+        return ops.activate(matrix(x, "vision_adapter.mlp.fc2", "mlp.down", c.d_adapted, c.d_adapted), "gelu")
 
     def layer(c, x: Data, *reads: Data) -> Data:
         (places,) = reads
-        h, axes = c.norm(x, "input_layernorm"), Axes((1, 1), "restarted")
+        h, axes = c.norm(x, "input_layernorm"), ops.Axes((1, 1), "restarted")
 
         def rotate(y: Data) -> Data:
-            return rope_at(y, places, c.rope, axes, "interleaved")
+            return ops.rope_at(y, places, c.rope, axes, "interleaved")
 
-        x = x + attention(c, h, "self_attn.", bias=True, cached=False, rotate=rotate)
-        return x + encoder_mlp(c, c.norm(x, "post_attention_layernorm"))
+        x = x + parts.attentions.attention(c, h, "self_attn.", bias=True, cached=False, rotate=rotate)
+        return x + parts.encoder_mlp(c, c.norm(x, "post_attention_layernorm"))
 
     def check(c) -> None:
         """The reference builds it whatever its heads are."""
 
 
-class Llama4(SeeingDecoder, Llama4TextOf):
+class Llama4(parts.SeeingDecoder, Llama4TextOf):
     """Source: modeling_llama4.py of the reference."""
 
     reference = "Llama4ForConditionalGeneration"
@@ -197,13 +174,13 @@ class Llama4(SeeingDecoder, Llama4TextOf):
 
     vision: Llama4Vision
 
-    image_token = setting("/image_token_index", "/image_token_id", default=200092)
+    image_token = sizes.setting("/image_token_index", "/image_token_id", default=200092)
 
     def project(c, x: Data) -> Data:
         return matrix(x, "linear_1", "projector", c.vision.d_out, c.d_model)
 
     def head(c, x: Data) -> Data:
-        return head(c, x, c.prefix + "embed_tokens.weight", "language_model.lm_head")
+        return parts.head(c, x, c.prefix + "embed_tokens.weight", "language_model.lm_head")
 
 
 def matrix(x: Data, name: str, component: str, d_in: Any, d_out: Any) -> Data:
@@ -211,4 +188,4 @@ def matrix(x: Data, name: str, component: str, d_in: Any, d_out: Any) -> Data:
 
     Images fit if both agree.
     """
-    return Data(Linear(), (x,), (*x.shape[:1], d_out), (Weight(name + ".weight", component, (d_out, d_in)),))
+    return Data(ops.Linear(), (x,), (*x.shape[:1], d_out), (ops.Weight(name + ".weight", component, (d_out, d_in)),))

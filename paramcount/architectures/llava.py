@@ -7,24 +7,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.qwen3 import SMALL_QWEN_3
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    activate,
-    layer_norm,
-    linear,
-    merge_squares,
-    other_tokens,
-    reshape,
-    rms_norm,
-)
-from paramcount.parts.clip import CLIP
-from paramcount.parts.composite import FORMER_PREFIXES, Multimodal
-from paramcount.parts.pixtral import PIXTRAL
-from paramcount.parts.vision import places_of_patches
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Tower, derived, hf, setting
-from paramcount.sizes.conditions import encoder_has_image_size
-from paramcount.sizes.sections import Sections
 
 VIEWS = ("vision_feature_layer",)  # the keys of the layers that are looked at; the first that is there counts
 
@@ -62,7 +46,7 @@ PALIGEMMA_VISION = {
 def n_views(absent: int | tuple[int, ...], keys: tuple[str, ...] = VIEWS) -> Any:
     """How many layers of the tower are looked at: one, or as many as a list names."""
 
-    def number(js: ConfigJson, c: FieldValues) -> int:
+    def number(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
         where = next((key for key in keys if key in js), keys[0])
         named = js.get(where, absent)
         several = [named] if type(named) is int else named
@@ -72,7 +56,7 @@ def n_views(absent: int | tuple[int, ...], keys: tuple[str, ...] = VIEWS) -> Any
             )
         return len(several)
 
-    return derived(number)
+    return sizes.derived(number)
 
 
 def viewed_layers(absent: Any, keys: tuple[str, ...] = VIEWS) -> Any:
@@ -82,37 +66,41 @@ def viewed_layers(absent: Any, keys: tuple[str, ...] = VIEWS) -> Any:
         named = next((config[key] for key in keys if key in config), absent)
         return (named,) if type(named) is int else tuple(named)
 
-    return setting(default=read)
+    return sizes.setting(default=read)
 
 
-class Llava(Multimodal):
+class Llava(parts.Multimodal):
     """Source: arXiv:2304.08485, section 4.1; two matrices in the projector arXiv:2310.03744, section 3.2."""
 
     reference = "LlavaForConditionalGeneration"
     gguf = "llama qwen2 mistral3 gemma"
-    sections = Sections("llama", tie_rule="either", default_encoder="clip_vision_model", default_encoder_section=CLIP)
-    reference_names = FORMER_PREFIXES
+    sections = sizes.Sections(
+        "llama", tie_rule="either", default_encoder="clip_vision_model", default_encoder_section=parts.CLIP
+    )
+    reference_names = parts.FORMER_PREFIXES
 
-    vision: Tower
-    n_views: Positive = n_views(-2)
-    projector_bias: Flag = hf("multimodal_projector_bias")
+    vision: sizes.Tower
+    n_views: sizes.Positive = n_views(-2)
+    projector_bias: sizes.Flag = sizes.hf("multimodal_projector_bias")
 
-    image_token = setting("image_token_index", "image_token_id", default=32000)
+    image_token = sizes.setting("image_token_index", "image_token_id", default=32000)
     views = viewed_layers(-2)
-    selection: ClassVar = setting("vision_feature_select_strategy", default="default")
-    activation = setting("projector_hidden_act", default="gelu")
+    selection: ClassVar = sizes.setting("vision_feature_select_strategy", default="default")
+    activation = sizes.setting("projector_hidden_act", default="gelu")
 
     def encode(c: Any, pixels: Data) -> Data:
         encoded: Data = c.vision.forward(pixels, (c.views, c.n_views))
         return encoded
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        out: Data = c.widen(x if c.selection == "full" else other_tokens(x))
+        out: Data = c.widen(x if c.selection == "full" else ops.other_tokens(x))
         return out
 
     def widen(c: Any, x: Data) -> Data:
-        h = linear(x, "linear_1", "projector", c.language.d_model, bias=c.projector_bias)
-        return linear(activate(h, c.activation), "linear_2", "projector", c.language.d_model, bias=c.projector_bias)
+        h = ops.linear(x, "linear_1", "projector", c.language.d_model, bias=c.projector_bias)
+        return ops.linear(
+            ops.activate(h, c.activation), "linear_2", "projector", c.language.d_model, bias=c.projector_bias
+        )
 
 
 class VipLlava(Llava):
@@ -120,28 +108,28 @@ class VipLlava(Llava):
 
     reference = "VipLlavaForConditionalGeneration"
     model_types = ("vipllava",)
-    sections = Sections("llama", default_encoder="clip_vision_model", default_encoder_section=CLIP)
+    sections = sizes.Sections("llama", default_encoder="clip_vision_model", default_encoder_section=parts.CLIP)
 
-    n_views: Positive = n_views((-2, -5, -8, -11, 6), ("vision_feature_layers", *VIEWS))
-    projector_bias: Flag = derived(lambda js, c: True)
+    n_views: sizes.Positive = n_views((-2, -5, -8, -11, 6), ("vision_feature_layers", *VIEWS))
+    projector_bias: sizes.Flag = sizes.derived(lambda js, c: True)
 
     views = viewed_layers((-2, -5, -8, -11, 6), ("vision_feature_layers", *VIEWS))
     selection = "default"
-    norm_eps = setting("projector_layernorm_eps", default=1e-5)
+    norm_eps = sizes.setting("projector_layernorm_eps", default=1e-5)
 
     def widen(c: Any, x: Data) -> Data:
-        out: Data = super().widen(layer_norm(x, "projector_layernorm", c.norm_eps))
+        out: Data = super().widen(ops.layer_norm(x, "projector_layernorm", c.norm_eps))
         return out
 
 
-class PaliGemma(Multimodal):
+class PaliGemma(parts.Multimodal):
     """Source: arXiv:2407.07726, section 3.1. The tokens of a prompt attend to all of it (PaliGemmaConfig sets
     use_bidirectional_attention); over Gemma 2, to those before them, as in the reference without token_type_ids.
     """
 
     reference = "PaliGemmaForConditionalGeneration"
     model_types = ("paligemma",)
-    sections = Sections(
+    sections = sizes.Sections(
         "gemma",
         default_tie=True,
         default_section=PALIGEMMA,
@@ -149,17 +137,17 @@ class PaliGemma(Multimodal):
         default_encoder="siglip_vision_model",
         default_encoder_section=PALIGEMMA_VISION,
     )
-    reference_names = FORMER_PREFIXES
-    conditions = (encoder_has_image_size,)
+    reference_names = parts.FORMER_PREFIXES
+    conditions = (sizes.encoder_has_image_size,)
     added_keys = {"language": {"use_bidirectional_attention": True}}
 
-    vision: Tower
-    d_projected: Positive = hf("projection_dim")
+    vision: sizes.Tower
+    d_projected: sizes.Positive = sizes.hf("projection_dim")
 
-    image_token = setting("image_token_index", "image_token_id", default=256000)
+    image_token = sizes.setting("image_token_index", "image_token_id", default=256000)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        return linear(x, "linear", "projector", c.d_projected, bias=True)
+        return ops.linear(x, "linear", "projector", c.d_projected, bias=True)
 
 
 class Mistral3(Llava):
@@ -168,20 +156,20 @@ class Mistral3(Llava):
     reference = "Mistral3ForConditionalGeneration"
     model_types = ("mistral3",)
     gguf = "mistral3 mistral4 llama"
-    sections = Sections(
+    sections = sizes.Sections(
         "mistral",
         default_tie=True,
         default_section=MISTRAL_3,
         default_encoder="pixtral",
-        default_encoder_section=PIXTRAL,
+        default_encoder_section=parts.PIXTRAL,
     )
     absent_sections = {"language": {"rms_norm_eps": 1e-5, "rope_theta": 1e9, "sliding_window": None}}
-    places = places_of_patches
+    places = parts.places_of_patches
 
-    n_views: Positive = n_views(-1)
-    merge_size: Positive = hf("spatial_merge_size")
+    n_views: sizes.Positive = n_views(-1)
+    merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
 
-    image_token = setting("image_token_index", "image_token_id", default=10)
+    image_token = sizes.setting("image_token_index", "image_token_id", default=10)
     views = viewed_layers(-1)
     selection = "full"
 
@@ -190,10 +178,10 @@ class Mistral3(Llava):
         return encoded
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        x = rms_norm(x, "norm", c.language.norm_eps)
-        x = merge_squares(x, c.merge_size * c.merge_size, *places, channels_first=True)
-        x = linear(x, "patch_merger.merging_layer", "projector", c.vision.d_model)
-        out: Data = c.widen(reshape(x, c.n_views * c.vision.d_model))  # the reference runs with one view alone
+        x = ops.rms_norm(x, "norm", c.language.norm_eps)
+        x = ops.merge_squares(x, c.merge_size * c.merge_size, *places, channels_first=True)
+        x = ops.linear(x, "patch_merger.merging_layer", "projector", c.vision.d_model)
+        out: Data = c.widen(ops.reshape(x, c.n_views * c.vision.d_model))  # the reference runs with one view alone
         return out
 
 
@@ -202,8 +190,12 @@ class LightOnOcr(Mistral3):
 
     reference = "LightOnOcrForConditionalGeneration"
     model_types = ("lighton_ocr",)
-    sections = Sections(
-        "qwen3", default_tie=True, default_section=LIGHTON, default_encoder="pixtral", default_encoder_section=PIXTRAL
+    sections = sizes.Sections(
+        "qwen3",
+        default_tie=True,
+        default_section=LIGHTON,
+        default_encoder="pixtral",
+        default_encoder_section=parts.PIXTRAL,
     )
     reference_names = {}
     absent_sections = {"language": {"rope_theta": 1e6}}
@@ -211,9 +203,9 @@ class LightOnOcr(Mistral3):
     projector_prefix = "model.vision_projection."
     moved = ("model.", "model.language_model.")
 
-    n_views: Positive = derived(lambda js, c: 1)
-    projector_bias: Flag = derived(lambda js, c: False)
+    n_views: sizes.Positive = sizes.derived(lambda js, c: 1)
+    projector_bias: sizes.Flag = sizes.derived(lambda js, c: False)
 
-    image_token = setting("image_token_id", default=151655)
-    views = setting(default=(-1,))
-    activation = setting(default="gelu")
+    image_token = sizes.setting("image_token_id", default=151655)
+    views = sizes.setting(default=(-1,))
+    activation = sizes.setting(default="gelu")

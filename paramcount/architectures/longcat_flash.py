@@ -5,45 +5,37 @@ Some of its experts are identities.
 
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Unreachable, Weight, bundle, experts, given, is_known, layers, route, scale_by_root
-from paramcount.flow.operations.linear import add_vector, linear
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.latent_decoder import RoutedLatentDecoder
-from paramcount.parts.mla import latent_attention, queries
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
-from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
-from paramcount.sizes.layer_types import check_no_types
-from paramcount.sizes.rules import check_rotated_in_pairs
 
 
-def layers_of(js: ConfigJson, c: FieldValues) -> int:
+def layers_of(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The reference reads num_hidden_layers, where it stands, as a number of attentions: two in a layer."""
     return (
-        check_no_types(js, "num_hidden_layers", 56) // 2
+        sizes.check_no_types(js, "num_hidden_layers", 56) // 2
         if "num_hidden_layers" in js
-        else check_no_types(js, "num_layers", 28)
+        else sizes.check_no_types(js, "num_layers", 28)
     )
 
 
-def visited(js: ConfigJson, c: FieldValues) -> int:
+def visited(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The most experts with weights that a token visits: it chooses among those that do nothing too."""
     key = "num_experts_per_tok" if "num_experts_per_tok" in js else "moe_topk"
-    chosen, n = check_no_types(js, key, 12), c["n_routed_experts"] + c["n_identity_experts"]
+    chosen, n = sizes.check_no_types(js, key, 12), c["n_routed_experts"] + c["n_identity_experts"]
     if not 1 < chosen <= n:  # the reference cannot run with one
         raise ParamcountError(f"= {chosen}, but there are {n} experts", where=key, expected=f"2 to {n}")
     most: int = min(chosen, c["n_routed_experts"])
     return most
 
 
-def visited_at_least(js: ConfigJson, c: FieldValues) -> int:
+def visited_at_least(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """All but those that can do nothing."""
-    chosen = check_no_types(js, "num_experts_per_tok" if "num_experts_per_tok" in js else "moe_topk", 12)
+    chosen = sizes.check_no_types(js, "num_experts_per_tok" if "num_experts_per_tok" in js else "moe_topk", 12)
     least: int = max(0, chosen - c["n_identity_experts"])
     return least
 
 
-def heads_are_rotated_whole(js: ConfigJson, c: FieldValues) -> None:
+def heads_are_rotated_whole(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The rotation is made for head_dim and meets d_rope.
 
     Queries are made for qk_head_dim and cut into d_nope and d_rope.
@@ -54,7 +46,7 @@ def heads_are_rotated_whole(js: ConfigJson, c: FieldValues) -> None:
             raise ParamcountError(f"= {describe_value(value)}", where=key, expected=f"{fits}")
 
 
-class LongcatFlash(RoutedLatentDecoder):
+class LongcatFlash(parts.RoutedLatentDecoder):
     """Source: arXiv:2509.01322, section 2; LongcatFlashDecoderLayer."""
 
     reference = "LongcatFlashForCausalLM"
@@ -63,30 +55,30 @@ class LongcatFlash(RoutedLatentDecoder):
     linear_by_component = False
     float32_if_float16 = ("classifier.weight",)
     rotated = "d_rope"
-    conditions = (heads_are_rotated_whole, latent_heads_stay_whole(None), padding_in_table(None))
+    conditions = (heads_are_rotated_whole, sizes.latent_heads_stay_whole(None), sizes.padding_in_table(None))
 
-    n_layers: Natural = derived(layers_of)
-    n_heads: Positive = hf()
-    d_q_lora: Positive = hf()
-    d_kv_lora: Positive = hf()
-    d_nope: Positive = hf()
-    d_rope: Positive = hf()
-    d_v: Positive = hf()
-    d_ff: Natural = hf("intermediate_size", "ffn_hidden_size")
-    d_expert: Natural = hf("moe_intermediate_size", "expert_ffn_hidden_size")
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts")
-    n_identity_experts: Natural = hf("zero_expert_num")
-    n_active_experts: Natural = derived(visited)
-    n_least_experts: Natural = derived(visited_at_least)
-    attention_bias: Flag = hf()
-    router_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf()
+    n_layers: sizes.Natural = sizes.derived(layers_of)
+    n_heads: sizes.Positive = sizes.hf()
+    d_q_lora: sizes.Positive = sizes.hf()
+    d_kv_lora: sizes.Positive = sizes.hf()
+    d_nope: sizes.Positive = sizes.hf()
+    d_rope: sizes.Positive = sizes.hf()
+    d_v: sizes.Positive = sizes.hf()
+    d_ff: sizes.Natural = sizes.hf("intermediate_size", "ffn_hidden_size")
+    d_expert: sizes.Natural = sizes.hf("moe_intermediate_size", "expert_ffn_hidden_size")
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts")
+    n_identity_experts: sizes.Natural = sizes.hf("zero_expert_num")
+    n_active_experts: sizes.Natural = sizes.derived(visited)
+    n_least_experts: sizes.Natural = sizes.derived(visited_at_least)
+    attention_bias: sizes.Flag = sizes.hf()
+    router_bias: sizes.Flag = sizes.hf(absent=False)
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(10_000_000, positions=131072)
-    pairing = setting(default="interleaved")
-    routed_scale = setting("routed_scaling_factor", default=6.0)
-    n_chosen = setting("num_experts_per_tok", "moe_topk", default=12)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(10_000_000, positions=131072)
+    pairing = sizes.setting(default="interleaved")
+    routed_scale = sizes.setting("routed_scaling_factor", default=6.0)
+    n_chosen = sizes.setting("num_experts_per_tok", "moe_topk", default=12)
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm.0"), "self_attn.0.")
@@ -99,57 +91,57 @@ class LongcatFlash(RoutedLatentDecoder):
 
     def attention(c, x: Data, prefix: str) -> Data:
         """Queries and the KV latent are rescaled by what their ranks lack to d_model."""
-        q = queries(c, x, prefix, bias=c.attention_bias)
-        q = scale_by_root(q, c.d_model, "times √(d_model / rank)", over=c.d_q_lora)
+        q = parts.queries(c, x, prefix, bias=c.attention_bias)
+        q = ops.scale_by_root(q, c.d_model, "times √(d_model / rank)", over=c.d_q_lora)
         options = {"bias": c.attention_bias, "scale": c.attention_scale}
-        return latent_attention(c, x, prefix, q=q, rescaled=True, **options)
+        return parts.latent_attention(c, x, prefix, q=q, rescaled=True, **options)
 
     def moe(c, x: Data) -> Data:
         n = c.n_routed_experts + c.n_identity_experts
-        scores = linear(x, "mlp.router.classifier", "router", n)
-        bias = Weight("mlp.router.e_score_correction_bias", "router", (n,), role="buffer")
-        n_chosen = c.n_chosen if is_known(c.n_chosen) else c.n_active_experts
-        weights = route(scores, n_chosen, "softmax", bias=bias, factor=c.routed_scale)
-        return experts(
+        scores = ops.linear(x, "mlp.router.classifier", "router", n)
+        bias = ops.Weight("mlp.router.e_score_correction_bias", "router", (n,), role="buffer")
+        n_chosen = c.n_chosen if ops.is_known(c.n_chosen) else c.n_active_experts
+        weights = ops.route(scores, n_chosen, "softmax", bias=bias, factor=c.routed_scale)
+        return ops.experts(
             x,
             weights,
             "mlp.experts.{expert}.",
             c.n_routed_experts,
             c.n_active_experts,
-            lambda x: gated_mlp(x, "", "experts", c.d_expert, activation=c.activation),
+            lambda x: parts.gated_mlp(x, "", "experts", c.d_expert, activation=c.activation),
             at_least=c.n_least_experts,
             identities=c.n_identity_experts,
         )
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         """LongcatFlashExperts makes gate_up_proj for all experts and down_proj for those that compute.
 
         Its forward indexes gate_up_proj for these alone. LongcatFlashTopkRouter multiplies with the router's weight and
         never adds its bias.
         """
-        x = given("hidden states", "tokens", c.d_model)
-        idle = layers(x, "model.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: identity_experts(c, x))
-        found = (Unreachable(idle, "identity experts compute nothing"),)
+        x = ops.given("hidden states", "tokens", c.d_model)
+        idle = ops.layers(x, "model.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: identity_experts(c, x))
+        found = (ops.Unreachable(idle, "identity experts compute nothing"),)
         if not c.router_bias:
             return found
         n = c.n_routed_experts + c.n_identity_experts
-        biases = layers(
+        biases = ops.layers(
             x,
             "model.layers.{layer}.",
             [("layer", c.n_layers)],
-            lambda kind, x: add_vector(x, "mlp.router.classifier.bias", "router", n),
+            lambda kind, x: ops.add_vector(x, "mlp.router.classifier.bias", "router", n),
         )
-        return (*found, Unreachable(biases, "the router multiplies with its weight alone"))
+        return (*found, ops.Unreachable(biases, "the router multiplies with its weight alone"))
 
     def check(c) -> None:
-        check_rotated_in_pairs(c, "d_rope")
+        sizes.check_rotated_in_pairs(c, "d_rope")
 
 
 def identity_experts(c: Any, x: Data) -> Data:
     """What is allocated of the experts that hand on what they get."""
 
     def expert(x: Data) -> Data:
-        gate, up = (linear(x, f"{name}_proj", f"experts.{name}", c.d_expert) for name in ("gate", "up"))
-        return bundle(x, gate, up)
+        gate, up = (ops.linear(x, f"{name}_proj", f"experts.{name}", c.d_expert) for name in ("gate", "up"))
+        return ops.bundle(x, gate, up)
 
-    return experts(x, x, "mlp.experts.{expert}.", c.n_identity_experts, 0, expert, first=c.n_routed_experts)
+    return ops.experts(x, x, "mlp.experts.{expert}.", c.n_identity_experts, 0, expert, first=c.n_routed_experts)

@@ -7,23 +7,8 @@ from collections.abc import Hashable
 from itertools import groupby
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Size, Unknown, Unreachable, attend, linear, select
-from paramcount.parts.classic import second_bias
-from paramcount.parts.encoders import ROBERTA_HEAD, MaskedEncoder, bert_mlp, masked_head
-from paramcount.sizes import (
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Positive,
-    Widths,
-    class_ends,
-    derived,
-    hf,
-    per_layer,
-    setting,
-)
-from paramcount.sizes.conditions import padding_inside
 
 QKV = ("query", "key", "value")
 
@@ -31,22 +16,22 @@ QKV = ("query", "key", "value")
 def read_windows(key: str, limit: str) -> Any:
     """The field with the tokens that each layer's window has on either side, half of the key's value."""
 
-    def derive(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+    def derive(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
         windows = js.get(key, 512)
         if type(windows) is int:
-            windows = [windows] * len(per_layer({"n_layers": c[limit]}))
+            windows = [windows] * len(sizes.per_layer({"n_layers": c[limit]}))
         for window in windows:
             if type(window) is not int or window < 4 or window % 2:
                 raise ParamcountError(f"= {describe_value(window)}", where=key, expected="even integers of at least 4")
         return tuple(window // 2 for window in windows)
 
-    return derived(derive)
+    return sizes.derived(derive)
 
 
 def windows_fill_the_text(key: str) -> Any:
     """Texts are padded to a multiple of the largest window, which the others divide."""
 
-    def condition(js: ConfigJson, c: FieldValues) -> None:
+    def condition(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         for window in c["windows"]:
             if max(c["windows"]) % window:
                 found = f"contains {2 * window}, which does not divide {2 * max(c['windows'])}"
@@ -61,51 +46,51 @@ def check_windows(c: Any, limit: str) -> None:
         raise ParamcountError(found, where=FieldName("windows"), expected="one per layer")
 
 
-def attend_nearby(c: Any, x: Data, marks: Data, window: Size, prefix: str) -> Data:
+def attend_nearby(c: Any, x: Data, marks: Data, window: ops.Size, prefix: str) -> Data:
     """A global token attends to all tokens; the others attend to those near them and to global ones. [n, heads, d]."""
     heads = (c.n_heads, c.d_head)
-    q, k, v = (linear(x, prefix + name, f"qkv.{name[0]}", heads, bias=True) for name in QKV)
-    near = attend(q, k, v, cached=(), causal=False, window=window, marked=marks)
-    q, k, v = (linear(x, f"{prefix}{name}_global", f"qkv.{name[0]}", heads, bias=True) for name in QKV)
-    return select(marks, near, attend(q, k, v, cached=(), causal=False))
+    q, k, v = (ops.linear(x, prefix + name, f"qkv.{name[0]}", heads, bias=True) for name in QKV)
+    near = ops.attend(q, k, v, cached=(), causal=False, window=window, marked=marks)
+    q, k, v = (ops.linear(x, f"{prefix}{name}_global", f"qkv.{name[0]}", heads, bias=True) for name in QKV)
+    return ops.select(marks, near, ops.attend(q, k, v, cached=(), causal=False))
 
 
-class Longformer(MaskedEncoder):
+class Longformer(parts.MaskedEncoder):
     """Source: arXiv:2004.05150, section 3; LongformerSelfAttention of the reference."""
 
     reference = "LongformerForMaskedLM"
     task_heads = "ROBERTA"
-    conditions = (padding_inside(1, places=2), windows_fill_the_text("attention_window"))
+    conditions = (sizes.padding_inside(1, places=2), windows_fill_the_text("attention_window"))
     prefix = "longformer."
 
-    n_token_types: Positive = hf()
-    n_layers: Positive = hf()  # the reference needs one
-    windows: Widths = read_windows("attention_window", "n_layers")
-    pooled: Flag = derived(class_ends("Model", "ForMultipleChoice"))
-    tie_word_embeddings: Flag = hf()
+    n_token_types: sizes.Positive = sizes.hf()
+    n_layers: sizes.Positive = sizes.hf()  # the reference needs one
+    windows: sizes.Widths = read_windows("attention_window", "n_layers")
+    pooled: sizes.Flag = sizes.derived(sizes.class_ends("Model", "ForMultipleChoice"))
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    first_position = setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
+    first_position = sizes.setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
 
-    def inputs(c) -> dict[str, int | Unknown | None]:
+    def inputs(c) -> dict[str, int | ops.Unknown | None]:
         return {"segments": 0, "global tokens": 0}
 
     def share(c, tokens: Data, *reads: Data) -> tuple[Data, ...]:
         return (reads[1],)
 
-    def kinds(c) -> list[tuple[Hashable, Size]]:
+    def kinds(c) -> list[tuple[Hashable, ops.Size]]:
         return [(window, len(tuple(run))) for window, run in groupby(c.windows)]
 
     def layer_of(c, kind: Any, x: Data, *memory: Data) -> Data:
         a = attend_nearby(c, x, memory[0], kind, "attention.self.")
-        a = linear(a, "attention.output.dense", "output_projection", c.d_model, bias=True)
+        a = ops.linear(a, "attention.output.dense", "output_projection", c.d_model, bias=True)
         x = c.norm(x + a, "attention.output.LayerNorm")
-        return c.norm(x + bert_mlp(c, x), "output.LayerNorm")
+        return c.norm(x + parts.bert_mlp(c, x), "output.LayerNorm")
 
     def head(c, x: Data) -> Data:
-        return masked_head(c, x, ROBERTA_HEAD, c.d_model, "gelu")
+        return parts.masked_head(c, x, parts.ROBERTA_HEAD, c.d_model, "gelu")
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return second_bias(c, tokens, "lm_head.bias")
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
+        return parts.second_bias(c, tokens, "lm_head.bias")
 
     def check(c) -> None:
         super().check()

@@ -3,9 +3,8 @@
 from typing import Any
 
 from paramcount.architectures.t5 import OF_AN_ENCODER, QKVO, T5, relative_bias
+from paramcount.declare import Data, ops, sizes
 from paramcount.errors import FieldName, make_choice_error
-from paramcount.flow import Data, attend, linear, put_in_front, sum_blocks
-from paramcount.sizes import Flag, Positive, Word, derived, flag, hf, setting
 
 ATTENTIONS = ("local", "transient-global")
 
@@ -18,11 +17,11 @@ class LongT5(T5):
     float32_if_float16 = ()
     unused_keys = ("global_block_size",)
 
-    encoder_attention: Word = hf("encoder_attention_type")
-    radius: Positive = hf("local_radius")
-    scaled: Flag = derived(lambda js, c: flag(js, "tie_word_embeddings", True))
+    encoder_attention: sizes.Word = sizes.hf("encoder_attention_type")
+    radius: sizes.Positive = sizes.hf("local_radius")
+    scaled: sizes.Flag = sizes.derived(lambda js, c: sizes.flag(js, "tie_word_embeddings", True))
 
-    block_size = setting("global_block_size", default=16)
+    block_size = sizes.setting("global_block_size", default=16)
 
     def self_attention(c, x: Data, bias: Data, *, causal: bool) -> Data:
         if causal:
@@ -30,8 +29,8 @@ class LongT5(T5):
         if c.encoder_attention == ATTENTIONS[0]:
             return attend_nearby(c, x, x, bias, "layer.0.LocalSelfAttention.")
         prefix = "layer.0.TransientGlobalSelfAttention."
-        blocks = c.norm(sum_blocks(x, c.block_size), prefix + "global_input_layer_norm")
-        return attend_nearby(c, x, put_in_front(blocks, x), bias, prefix)
+        blocks = c.norm(ops.sum_blocks(x, c.block_size), prefix + "global_input_layer_norm")
+        return attend_nearby(c, x, ops.put_in_front(blocks, x), bias, prefix)
 
     def relative_bias(c, x: Data, *, causal: bool) -> Data:
         if causal:
@@ -41,7 +40,7 @@ class LongT5(T5):
         prefix = "TransientGlobalSelfAttention."
         near = relative_bias(c, x, prefix + "relative_attention_bias", causal=False)
         far = relative_bias(c, x, prefix + "global_relative_attention_bias", causal=False, block=c.block_size)
-        return put_in_front(far, near, axis=1)
+        return ops.put_in_front(far, near, axis=1)
 
     def check(c) -> None:
         if c.encoder_attention not in ATTENTIONS:
@@ -62,7 +61,7 @@ class LongT5Encoder(LongT5):
 def attend_nearby(c: Any, x: Data, source: Data, bias: Data, prefix: str) -> Data:
     """Attention to the tokens up to c.radius away, and in `source` to sums of blocks in front of them."""
     heads = (c.n_heads, c.d_head)
-    q = linear(x, prefix + QKVO[0], "qkv.q", heads)
-    k, v = (linear(source, prefix + name, f"qkv.{name}", heads) for name in QKVO[1:3])
-    a = attend(q, k, v, bias, window=c.radius, cached=(), scale=1.0)
-    return linear(a, prefix + QKVO[3], "output_projection", c.d_model)
+    q = ops.linear(x, prefix + QKVO[0], "qkv.q", heads)
+    k, v = (ops.linear(source, prefix + name, f"qkv.{name}", heads) for name in QKVO[1:3])
+    a = ops.attend(q, k, v, bias, window=c.radius, cached=(), scale=1.0)
+    return ops.linear(a, prefix + QKVO[3], "output_projection", c.d_model)

@@ -5,27 +5,7 @@ An entity has the mean of the positions of its words. The LM head is not tied; t
 
 from typing import Any
 
-from paramcount.flow import (
-    Data,
-    Unreachable,
-    activate,
-    add_vector,
-    attend,
-    block,
-    bundle,
-    drop_rows,
-    given,
-    later_rows,
-    linear,
-    lookup,
-    mean_of_streams,
-    stack_rows,
-)
-from paramcount.parts.classic import first_pooled
-from paramcount.parts.encoders import MaskedEncoder, bert_mlp, embed_tokens
-from paramcount.parts.tasks import BERT, SPAN_OF_LABELS, TOKENS
-from paramcount.sizes import Flag, Positive, hf, setting
-from paramcount.sizes.conditions import padding_inside
+from paramcount.declare import Data, ops, parts, sizes
 
 QUERIES = (("query", "w2e_query"), ("e2w_query", "e2e_query"))  # of words and of entities: for words, for entities
 
@@ -36,90 +16,94 @@ def words_of_luke(c: Any, tokens: Data) -> Data:
     return words
 
 
-class Luke(MaskedEncoder):
+class Luke(parts.MaskedEncoder):
     """Source: arXiv:2010.01057, section 3; modeling_luke.py of the reference."""
 
     reference = "LukeForMaskedLM"
-    task_heads = BERT | {
-        "ForTokenClassification": TOKENS._replace(body=words_of_luke),
-        "ForQuestionAnswering": SPAN_OF_LABELS._replace(body=words_of_luke),
+    task_heads = parts.tasks.BERT | {
+        "ForTokenClassification": parts.TOKENS._replace(body=words_of_luke),
+        "ForQuestionAnswering": parts.SPAN_OF_LABELS._replace(body=words_of_luke),
     }
-    conditions = (padding_inside(1, places=2),)
+    conditions = (sizes.padding_inside(1, places=2),)
     prefix = "luke."
 
-    n_entities: Positive = hf("entity_vocab_size")
-    d_entity: Positive = hf("entity_emb_size")
-    n_token_types: Positive = hf("type_vocab_size")
-    entity_aware: Flag = hf("use_entity_aware_attention")
-    tie_word_embeddings: Flag = hf()
+    n_entities: sizes.Positive = sizes.hf("entity_vocab_size")
+    d_entity: sizes.Positive = sizes.hf("entity_emb_size")
+    n_token_types: sizes.Positive = sizes.hf("type_vocab_size")
+    entity_aware: sizes.Flag = sizes.hf("use_entity_aware_attention")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    first_position = setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
+    first_position = sizes.setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
 
     def forward(c, tokens: Data, head: bool = True, pooler: bool = True) -> Data:
         """Token ids to logits, beside those of the entities, or without `head` to the words' hidden states, the pooled
         one beside them if the class has a pooler.
         """
-        segments = given("segments", "tokens", default=0)
-        entities = given("entities", "entities")
-        places = given("entity positions", "entities", "mentions")
-        kinds = given("entity segments", "entities", default=0)
+        segments = ops.given("segments", "tokens", default=0)
+        entities = ops.given("entities", "entities")
+        places = ops.given("entity positions", "entities", "mentions")
+        kinds = ops.given("entity segments", "entities", default=0)
 
         def build(tokens: Data, segments: Data, *reads: Data) -> Data:
-            words = c.norm(embed_tokens(c, tokens, segments, c.d_model), "luke.embeddings.LayerNorm")
-            x = stack_rows(words, c.embed_entities(*reads), length="words and entities")
+            words = c.norm(parts.embed_tokens(c, tokens, segments, c.d_model), "luke.embeddings.LayerNorm")
+            x = ops.stack_rows(words, c.embed_entities(*reads), length="words and entities")
             x = c.encode(x, words)
-            found = drop_rows(x, words)
+            found = ops.drop_rows(x, words)
             if pooler:
-                found = first_pooled(found, "luke.pooler.dense")
+                found = parts.first_pooled(found, "luke.pooler.dense")
             if not head:
                 return found
-            return bundle(c.head(found), c.entity_head(later_rows(x, words)))
+            return ops.bundle(c.head(found), c.entity_head(ops.later_rows(x, words)))
 
-        return block(tokens, "", build, reads=(segments, entities, places, kinds), part="encoder")
+        return ops.block(tokens, "", build, reads=(segments, entities, places, kinds), part="encoder")
 
     def embed_entities(c, entities: Data, places: Data, segments: Data) -> Data:
         names = "luke.entity_embeddings."
-        x = lookup(entities, names + "entity_embeddings.weight", "other_embedding", c.n_entities, c.d_entity)
+        x = ops.lookup(entities, names + "entity_embeddings.weight", "other_embedding", c.n_entities, c.d_entity)
         if c.d_entity != c.d_model:
-            x = linear(x, names + "entity_embedding_dense", "other", c.d_model)
-        at = lookup(places, names + "position_embeddings.weight", "position", c.n_positions, c.d_model)
-        kind = lookup(segments, names + "token_type_embeddings.weight", "other_embedding", c.n_token_types, c.d_model)
-        return c.norm(x + mean_of_streams(at) + kind, names + "LayerNorm")
+            x = ops.linear(x, names + "entity_embedding_dense", "other", c.d_model)
+        at = ops.lookup(places, names + "position_embeddings.weight", "position", c.n_positions, c.d_model)
+        kind = ops.lookup(
+            segments, names + "token_type_embeddings.weight", "other_embedding", c.n_token_types, c.d_model
+        )
+        return c.norm(x + ops.mean_of_streams(at) + kind, names + "LayerNorm")
 
     def layer(c, x: Data, words: Data) -> Data:
         x = c.norm(x + c.attention(x, words), "attention.output.LayerNorm")
-        return c.norm(x + bert_mlp(c, x), "output.LayerNorm")
+        return c.norm(x + parts.bert_mlp(c, x), "output.LayerNorm")
 
     def attention(c, x: Data, words: Data) -> Data:
         """All attend to all, with other queries for words than for entities."""
         k, v = (c.project(x, name) for name in ("key", "value"))
         if not c.entity_aware:
-            a = attend(c.project(x, "query"), k, v, cached=())
+            a = ops.attend(c.project(x, "query"), k, v, cached=())
         else:
-            parts = drop_rows(x, words), later_rows(x, words)
-            (q, w2e), (e2w, e2e) = ([c.project(part, name) for name in names] for part, names in zip(parts, QUERIES))
-            q, other = (stack_rows(a, b, length="words and entities") for a, b in ((q, e2w), (w2e, e2e)))
-            a = attend(q, k, v, cached=(), others=(other, words))
-        return linear(a, "attention.output.dense", "output_projection", c.d_model, bias=True)
+            shares = ops.drop_rows(x, words), ops.later_rows(x, words)
+            (q, w2e), (e2w, e2e) = ([c.project(part, name) for name in names] for part, names in zip(shares, QUERIES))
+            q, other = (ops.stack_rows(a, b, length="words and entities") for a, b in ((q, e2w), (w2e, e2e)))
+            a = ops.attend(q, k, v, cached=(), others=(other, words))
+        return ops.linear(a, "attention.output.dense", "output_projection", c.d_model, bias=True)
 
     def project(c, x: Data, name: str) -> Data:
         kind = "q" if name.endswith("query") else name[0]
-        return linear(x, "attention.self." + name, f"qkv.{kind}", (c.n_heads, c.d_head), bias=True)
+        return ops.linear(x, "attention.self." + name, f"qkv.{kind}", (c.n_heads, c.d_head), bias=True)
 
     def head(c, x: Data) -> Data:
-        h = c.norm(activate(linear(x, "lm_head.dense", "other", c.d_model, bias=True), "gelu"), "lm_head.layer_norm")
-        return linear(h, "lm_head.decoder", "lm_head", c.vocab_size, bias=True)
+        h = c.norm(
+            ops.activate(ops.linear(x, "lm_head.dense", "other", c.d_model, bias=True), "gelu"), "lm_head.layer_norm"
+        )
+        return ops.linear(h, "lm_head.decoder", "lm_head", c.vocab_size, bias=True)
 
     def entity_head(c, x: Data) -> Data:
         names = "entity_predictions."
-        h = activate(linear(x, names + "transform.dense", "other", c.d_entity, bias=True), c.activation)
+        h = ops.activate(ops.linear(x, names + "transform.dense", "other", c.d_entity, bias=True), c.activation)
         table = "luke.entity_embeddings.entity_embeddings.weight" if c.tie_word_embeddings else None
         h = c.norm(h, names + "transform.LayerNorm")
-        h = linear(h, names + "decoder", "other", c.n_entities, tied_to=table)
-        return add_vector(h, names + "bias", "other", c.n_entities)
+        h = ops.linear(h, names + "decoder", "other", c.n_entities, tied_to=table)
+        return ops.add_vector(h, names + "bias", "other", c.n_entities)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         if c.tie_word_embeddings:
             return ()
-        bias = add_vector(tokens, "lm_head.bias", "lm_head", c.vocab_size)
-        return (Unreachable(bias, "the LM head reads a bias of its own", of_lm_head=True),)
+        bias = ops.add_vector(tokens, "lm_head.bias", "lm_head", c.vocab_size)
+        return (ops.Unreachable(bias, "the LM head reads a bias of its own", of_lm_head=True),)

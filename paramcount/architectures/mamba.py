@@ -1,13 +1,9 @@
 """Mamba and Falcon Mamba: state-space layers alone, no attention, no MLP."""
 
-from paramcount.flow import Data, plain_norm
-from paramcount.parts.decoder import Decoder
-from paramcount.parts.state_space import mamba
-from paramcount.sizes import Flag, Positive, derived, hf, setting
-from paramcount.sizes.mixers import dt_rank, expand_d_model, no_key
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class Mamba(Decoder):
+class Mamba(parts.Decoder):
     """Source: arXiv:2312.00752, section 3.4."""
 
     reference = "MambaForCausalLM"
@@ -16,21 +12,21 @@ class Mamba(Decoder):
     prefix = "backbone."
     names = ("embeddings", "layers", "norm_f")
     unused_keys = ("pad_vocab_size_multiple",)
-    conditions = (no_key("layer_types"),)
+    conditions = (sizes.no_key("layer_types"),)
 
-    d_inner: Positive = hf("intermediate_size", absent=expand_d_model("expand"))
-    d_state: Positive = hf("state_size")
-    d_conv: Positive = hf("conv_kernel")
-    dt_rank: Positive = derived(dt_rank("time_step_rank"))
-    conv_bias: Flag = hf("use_conv_bias")
-    mixer_bias: Flag = hf("use_bias")
-    tie_word_embeddings: Flag = hf()
+    d_inner: sizes.Positive = sizes.hf("intermediate_size", absent=sizes.expand_d_model("expand"))
+    d_state: sizes.Positive = sizes.hf("state_size")
+    d_conv: sizes.Positive = sizes.hf("conv_kernel")
+    dt_rank: sizes.Positive = sizes.derived(sizes.dt_rank("time_step_rank"))
+    conv_bias: sizes.Flag = sizes.hf("use_conv_bias")
+    mixer_bias: sizes.Flag = sizes.hf("use_bias")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = setting("hidden_act", default="silu")
-    norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    activation = sizes.setting("hidden_act", default="silu")
+    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
 
     def layer(c, x: Data) -> Data:
-        return x + mamba(c, c.norm(x, "norm"), "mixer.")
+        return x + parts.mamba(c, c.norm(x, "norm"), "mixer.")
 
 
 class FalconMamba(Mamba):
@@ -40,10 +36,10 @@ class FalconMamba(Mamba):
     model_types = ("falcon_mamba",)
     gguf = "mamba"
 
-    mixer_norm_eps = setting("mixer_rms_eps", default=1e-6)
+    mixer_norm_eps = sizes.setting("mixer_rms_eps", default=1e-6)
 
     def layer(c, x: Data) -> Data:
         def inner_norm(x: Data, name: str) -> Data:
-            return plain_norm(x, "rms", c.mixer_norm_eps)
+            return ops.plain_norm(x, "rms", c.mixer_norm_eps)
 
-        return x + mamba(c, c.norm(x, "norm"), "mixer.", inner_norm=inner_norm)
+        return x + parts.mamba(c, c.norm(x, "norm"), "mixer.", inner_norm=inner_norm)

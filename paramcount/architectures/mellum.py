@@ -2,30 +2,22 @@
 
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, route
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import layers_by_type_and_mlp
-from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, hf, per_layer, rotary_of, setting
-from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.layer_types import dense_by_type, unused
-from paramcount.sizes.rules import check_sliding_or_full
-from paramcount.sizes.types import Flag, Indices, Natural, Positive, Words
 
 ROPES = {  # the reference's default of rope_parameters
-    SLIDING[1]: {"rope_type": "default", "rope_theta": 500_000.0},
-    SLIDING[0]: {"rope_type": "default", "rope_theta": 10_000.0},
+    sizes.SLIDING[1]: {"rope_type": "default", "rope_theta": 500_000.0},
+    sizes.SLIDING[0]: {"rope_type": "default", "rope_theta": 10_000.0},
 }
 
 
-def one_mtp_layer(js: ConfigJson, c: FieldValues) -> None:
+def one_mtp_layer(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     n = js.get("num_nextn_predict_layers", js.get("num_mtp_layers"))
     if n is not None and n > 1:
         raise ParamcountError(f"= {n}", where="num_mtp_layers", expected="0 or 1")
 
 
-class Mellum(AttentionDecoder):
+class Mellum(parts.AttentionDecoder):
     """Source: modeling_mellum.py of the reference."""
 
     reference = "MellumForCausalLM"
@@ -33,34 +25,36 @@ class Mellum(AttentionDecoder):
     is_section_type = True
     adapts_experts = True
     rotated = "d_head"
-    conditions = (one_mtp_layer, not_null("num_experts"), padding_in_table(None))
+    conditions = (one_mtp_layer, sizes.not_null("num_experts"), sizes.padding_in_table(None))
     defaults = {"d_head": 128}
 
-    d_ff: Natural = hf()
-    layer_types: Words = hf(absent=lambda js, c: tuple(SLIDING[1] for _ in per_layer(c)), null=ABSENT)
-    window: Positive | None = hf()
-    dense_layers: Indices = derived(dense_by_type(lambda js, c: ()))
-    d_expert: Natural = hf()
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts", null=unused)
-    n_active_experts: Natural = hf()
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    d_ff: sizes.Natural = sizes.hf()
+    layer_types: sizes.Words = sizes.hf(
+        absent=lambda js, c: tuple(sizes.SLIDING[1] for _ in sizes.per_layer(c)), null=sizes.ABSENT
+    )
+    window: sizes.Positive | None = sizes.hf()
+    dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(lambda js, c: ()))
+    d_expert: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts", null=sizes.unused)
+    n_active_experts: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_topk_prob = setting("norm_topk_prob", default=True)
-    rope = rotary_of(SLIDING[1], ROPES, 131072, reads_share=True)
-    local_rope = rotary_of(SLIDING[0], ROPES, 131072, reads_share=True)
-    kinds = layers_by_type_and_mlp
-    check = check_sliding_or_full
+    norm_topk_prob = sizes.setting("norm_topk_prob", default=True)
+    rope = sizes.rotary_of(sizes.SLIDING[1], ROPES, 131072, reads_share=True)
+    local_rope = sizes.rotary_of(sizes.SLIDING[0], ROPES, 131072, reads_share=True)
+    kinds = parts.layers_by_type_and_mlp
+    check = sizes.check_sliding_or_full
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
-        sliding = kind[0] == SLIDING[0]
+        sliding = kind[0] == sizes.SLIDING[0]
         local: Any = {"window": c.window, "angles": c.local_rope} if sliding else {}
         h = c.norm(x, "input_layernorm")
         x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True, **local)
         h = c.norm(x, "post_attention_layernorm")
         if kind[1] == "moe":
-            return x + mixture(c, h, "mlp.", choose=c.choose)
+            return x + parts.mixture(c, h, "mlp.", choose=c.choose)
         return x + c.gated_mlp(h)
 
     def choose(c, logits: Data) -> Data:
-        return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
+        return ops.route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)

@@ -7,31 +7,15 @@ from collections.abc import Mapping
 from math import sqrt
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, experts, linear, route, scale_by
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    d_model_per_head,
-    derived,
-    equal_to,
-    hf,
-)
-from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
-def n_experts(js: ConfigJson, c: FieldValues) -> Any:
+def n_experts(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
     return js.get("num_experts", 0) or None
 
 
-def n_active(js: ConfigJson, c: FieldValues) -> None:
+def n_active(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """No num_experts_per_tok, which only a model without experts may lack."""
     if c["n_routed_experts"] is not None:
         raise ParamcountError("is missing", where="num_experts_per_tok", expected="a positive integer")
@@ -45,7 +29,7 @@ def output_scale(config: Mapping[str, Any], c: Any) -> float:
     return float(config.get("dim_model_base", 1) / c.d_model)
 
 
-class MiniCPM(AttentionDecoder):
+class MiniCPM(parts.AttentionDecoder):
     """Source: modeling_minicpm.py of openbmb/MiniCPM-2B-sft-bf16 and openbmb/MiniCPM-MoE-8x2B."""
 
     reference = "MiniCPMForCausalLM of openbmb/MiniCPM-2B-sft-bf16"
@@ -53,46 +37,46 @@ class MiniCPM(AttentionDecoder):
     rotated = "d_head"
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf(absent=11008)
-    n_routed_experts: Positive | None = derived(n_experts)
-    n_active_experts: Positive | None = hf(absent=n_active)
-    attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf(absent=11008)
+    n_routed_experts: sizes.Positive | None = sizes.derived(n_experts)
+    n_active_experts: sizes.Positive | None = sizes.hf(absent=n_active)
+    attention_bias: sizes.Flag = sizes.hf(absent=False)
+    tie_word_embeddings: sizes.Flag = sizes.hf(absent=True)
 
-    embedding_scale = setting("scale_emb", default=1.0)
-    residual_scale = setting(default=residual_scale)
-    output_scale = setting(default=output_scale)
-    check = check_heads_fill
+    embedding_scale = sizes.setting("scale_emb", default=1.0)
+    residual_scale = sizes.setting(default=residual_scale)
+    output_scale = sizes.setting(default=output_scale)
+    check = sizes.check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
-        return scale_by(super().embed(tokens), c.embedding_scale, "times scale_emb")
+        return ops.scale_by(super().embed(tokens), c.embedding_scale, "times scale_emb")
 
     def layer(c, x: Data) -> Data:
         h = c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
-        x = x + scale_by(h, c.residual_scale, "times scale_depth / √n_layers")
+        x = x + ops.scale_by(h, c.residual_scale, "times scale_depth / √n_layers")
         h = c.feed_forward(c.norm(x, "post_attention_layernorm"))
-        return x + scale_by(h, c.residual_scale, "times scale_depth / √n_layers")
+        return x + ops.scale_by(h, c.residual_scale, "times scale_depth / √n_layers")
 
     def feed_forward(c, x: Data) -> Data:
         """A gated MLP, or experts of the same size."""
         if c.n_routed_experts is None:
             return c.gated_mlp(x)
         names, activation = ("w1", "w3", "w2"), c.activation
-        logits = linear(x, "mlp.gate", "router", c.n_routed_experts)
-        scores = route(logits, c.n_active_experts, "softmax", normalise=True)
+        logits = ops.linear(x, "mlp.gate", "router", c.n_routed_experts)
+        scores = ops.route(logits, c.n_active_experts, "softmax", normalise=True)
         prefix, counts = "mlp.experts.{expert}.", (c.n_routed_experts, c.n_active_experts)
-        return experts(
+        return ops.experts(
             x,
             scores,
             prefix,
             *counts,
-            lambda x: gated_mlp(x, "", "experts", c.d_ff, names=names, activation=activation),
+            lambda x: parts.gated_mlp(x, "", "experts", c.d_ff, names=names, activation=activation),
         )
 
     def head(c, x: Data) -> Data:
-        return super().head(scale_by(x, c.output_scale, "times dim_model_base / d_model"))
+        return super().head(ops.scale_by(x, c.output_scale, "times dim_model_base / d_model"))
 
     def unused_fields(c) -> tuple[str, ...]:
         return ("n_active_experts",) if c.n_routed_experts is None else ()

@@ -6,54 +6,49 @@
 from collections.abc import Mapping
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, Unknown, Weight, attend, block, fused, linear, norm
-from paramcount.parts.composite import with_language
-from paramcount.parts.siglip import SiglipVision
-from paramcount.parts.vision import States
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
-from paramcount.sizes.sections import Sections
 
 MINICPM_V = {"2.5": "llama", "2.6": "qwen2", "4.0": "llama", "4.5": "qwen3"}
 
 
-def vision_is_given(js: ConfigJson, c: FieldValues) -> None:
+def vision_is_given(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if not isinstance(js.get("vision_config"), Mapping):
         raise ParamcountError("is missing", where="vision_config", expected="the sizes of the vision encoder")
 
 
-class MiniCPMVision(SiglipVision):
+class MiniCPMVision(parts.SiglipVision):
     """The sizes of the vision encoder."""
 
     conditions = ()
 
-    pooling_head: Flag = derived(lambda js, c: False)
-    drops_last_layer: Flag = hf("/drop_vision_last_layer", absent=True)
+    pooling_head: sizes.Flag = sizes.derived(lambda js, c: False)
+    drops_last_layer: sizes.Flag = sizes.hf("/drop_vision_last_layer", absent=True)
 
-    def forward(c, pixels: Data, states: States | None = None) -> Data:
+    def forward(c, pixels: Data, states: parts.States | None = None) -> Data:
         n_layers = c.n_layers - 1 if c.drops_last_layer else c.n_layers
         return c.norm(c.encode(c.embed(pixels), n_layers=n_layers), "post_layernorm")
 
 
-class MiniCPMV(Sizes):
+class MiniCPMV(sizes.Sizes):
     """Source: arXiv:2408.01800, section 3; modeling_minicpmv.py, modeling_navit_siglip.py and resampler.py of
     openbmb/MiniCPM-V-2_6 and openbmb/MiniCPM-V-4_5.
     """
 
     reference = "MiniCPMV of openbmb/MiniCPM-V-2_6"
-    sections = Sections("qwen2", is_flat=True, versions=MINICPM_V)
+    sections = sizes.Sections("qwen2", is_flat=True, versions=MINICPM_V)
     conditions = (vision_is_given,)
 
-    language: Sizes
+    language: sizes.Sizes
     vision: MiniCPMVision
-    n_queries: Positive = hf("query_num", absent=64)
-    n_query_heads: Positive = derived(lambda js, c: c["language"].d_model // 128)
+    n_queries: sizes.Positive = sizes.hf("query_num", absent=64)
+    n_query_heads: sizes.Positive = sizes.derived(lambda js, c: c["language"].d_model // 128)
 
     def forward(c, tokens: Data) -> Data:
         vision = c.vision
-        image = block(vision.image(), "vpm.", vision.forward, part="vision")
-        image = block(image, "resampler.", lambda x: resample(c, x), part="projector")
-        return with_language(c, tokens, image, head=True, token=Unknown("image_token"), prefix="llm.")
+        image = ops.block(vision.image(), "vpm.", vision.forward, part="vision")
+        image = ops.block(image, "resampler.", lambda x: resample(c, x), part="projector")
+        return parts.with_language(c, tokens, image, head=True, token=ops.Unknown("image_token"), prefix="llm.")
 
     def check(c) -> None:
         d_model = c.language.d_model  # type: ignore[attr-defined]
@@ -66,13 +61,13 @@ class MiniCPMV(Sizes):
 def resample(c: Any, x: Data) -> Data:
     """Patches to as many vectors as there are learned queries, which attend to them."""
     width = c.language.d_model
-    memory = norm(linear(x, "kv_proj", "projector", width), "ln_kv", bias=True)
-    query = Data("query", (x,), ("image", width), (Weight("query", "projector", (c.n_queries, width)),))
-    query = norm(query, "ln_q", bias=True)
+    memory = ops.norm(ops.linear(x, "kv_proj", "projector", width), "ln_kv", bias=True)
+    query = Data("query", (x,), ("image", width), (ops.Weight("query", "projector", (c.n_queries, width)),))
+    query = ops.norm(query, "ln_q", bias=True)
     heads = (c.n_query_heads, 128)
     thirds = {"qkv.q": heads, "qkv.k": heads, "qkv.v": heads}
-    q, _, _ = fused(query, "attn.in_proj_", thirds, bias=True, suffixes=("weight", "bias"))
+    q, _, _ = ops.fused(query, "attn.in_proj_", thirds, bias=True, suffixes=("weight", "bias"))
     k, v = (Data("split", (q.inputs[0], memory), (memory.shape[0], *heads)) for _ in "kv")
-    a = linear(attend(q, k, v, cached=()), "attn.out_proj", "output_projection", width, bias=True)
-    projection = Weight("proj", "projector", (width, width))
-    return Data("linear", (norm(a, "ln_post", bias=True),), a.shape, (projection,))
+    a = ops.linear(ops.attend(q, k, v, cached=()), "attn.out_proj", "output_projection", width, bias=True)
+    projection = ops.Weight("proj", "projector", (width, width))
+    return Data("linear", (ops.norm(a, "ln_post", bias=True),), a.shape, (projection,))

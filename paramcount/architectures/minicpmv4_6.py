@@ -5,105 +5,83 @@ Images are read at a sixteenth of their patches, `downsample_mode` 16x.
 
 from typing import Any
 
-from paramcount.flow import (
-    Data,
-    Undescribed,
-    Unreachable,
-    activate,
-    attend,
-    block,
-    given,
-    insert,
-    layer_norm,
-    layers,
-    linear,
-    lookup,
-    mean_of_squares,
-    merge_squares,
-    patch_places,
-    patch_windows,
-    text_places,
-)
-from paramcount.parts.composite import Multimodal
-from paramcount.parts.vision import VisionEncoder, embed_patches
-from paramcount.sizes import ConfigJson, FieldValues, Natural, Positive, derived, hf, setting
-from paramcount.sizes.sections import Sections
+from paramcount.declare import Data, ops, parts, sizes
 
 
-def layers_before(js: ConfigJson, c: FieldValues) -> int:
+def layers_before(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """How many layers there are before windows are merged; 0 if they never are."""
     last = js.get("insert_layer_id", 6)
     return last + 1 if 0 <= last < c["n_layers"] else 0
 
 
 def window(axis: int) -> Any:
-    return derived(lambda js, c: js.get("window_kernel_size", (2, 2))[axis])
+    return sizes.derived(lambda js, c: js.get("window_kernel_size", (2, 2))[axis])
 
 
-class MiniCPMV46Vision(VisionEncoder):
+class MiniCPMV46Vision(parts.VisionEncoder):
     """Source: MiniCPMV4_6VisionModel of the reference."""
 
     config_class = "MiniCPMOcrVisionConfig"
 
-    n_channels: Positive = hf("num_channels")
-    patch_size: Positive = hf("patch_size")
-    n_patches: Natural = derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
-    window_rows: Positive = window(0)
-    window_columns: Positive = window(1)
-    n_layers_before: Natural = derived(layers_before, at_root=True)
+    n_channels: sizes.Positive = sizes.hf("num_channels")
+    patch_size: sizes.Positive = sizes.hf("patch_size")
+    n_patches: sizes.Natural = sizes.derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
+    window_rows: sizes.Positive = window(0)
+    window_columns: sizes.Positive = window(1)
+    n_layers_before: sizes.Natural = sizes.derived(layers_before, at_root=True)
 
-    activation = setting("hidden_act", default="gelu_pytorch_tanh")
+    activation = sizes.setting("hidden_act", default="gelu_pytorch_tanh")
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its merged patches."""
-        places = patch_places(pixels, c.patch_size, c.patch_size)
-        x = embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
+        places = ops.patch_places(pixels, c.patch_size, c.patch_size)
+        x = parts.embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
         table = "embeddings.position_embedding.weight"
-        x = x + lookup(places, table, "position", c.n_patches, c.d_model, index="places", stretch="nearest")
+        x = x + ops.lookup(places, table, "position", c.n_patches, c.d_model, index="places", stretch="nearest")
         n = c.n_layers_before
         if n:
             x = c.run_layers(x, n)
-            windows = patch_windows(pixels, c.patch_size, c.window_rows * c.patch_size)
-            x = block(x, "vit_merger.", c.shrink, reads=(windows, places))
+            windows = ops.patch_windows(pixels, c.patch_size, c.window_rows * c.patch_size)
+            x = ops.block(x, "vit_merger.", c.shrink, reads=(windows, places))
         return c.norm(c.run_layers(x, c.n_layers - n, first=n), "post_layernorm")
 
     def run_layers(c, x: Data, n: Any, first: Any = 0) -> Data:
-        return layers(x, "encoder.layers.{layer}.", [("layer", n)], lambda kind, x: c.layer(x), first=first)
+        return ops.layers(x, "encoder.layers.{layer}.", [("layer", n)], lambda kind, x: c.layer(x), first=first)
 
     def shrink(c, x: Data, windows: Data, places: Data) -> Data:
         """Patches of a window attend to each other; two matrices merge them, and their mean is added."""
         n = c.window_rows * c.window_columns
         heads = (c.n_heads, c.d_head)
         h = c.norm(x, "layer_norm1")
-        q, k, v = (linear(h, f"self_attn.{name}_proj", f"qkv.{name}", heads, bias=True) for name in "qkv")
-        a = attend(q, k, v, cached=(), within=windows)
-        x = x + linear(a, "self_attn.out_proj", "output_projection", c.d_model, bias=True)
-        h = c.norm(merge_squares(x, n, places), "pre_norm")
-        h = activate(linear(h, "linear_1", "mlp.up", n * c.d_ff, bias=True), "gelu_pytorch_tanh")
-        return linear(h, "linear_2", "mlp.down", c.d_model, bias=True) + mean_of_squares(x, n, places)
+        q, k, v = (ops.linear(h, f"self_attn.{name}_proj", f"qkv.{name}", heads, bias=True) for name in "qkv")
+        a = ops.attend(q, k, v, cached=(), within=windows)
+        x = x + ops.linear(a, "self_attn.out_proj", "output_projection", c.d_model, bias=True)
+        h = c.norm(ops.merge_squares(x, n, places), "pre_norm")
+        h = ops.activate(ops.linear(h, "linear_1", "mlp.up", n * c.d_ff, bias=True), "gelu_pytorch_tanh")
+        return ops.linear(h, "linear_2", "mlp.down", c.d_model, bias=True) + ops.mean_of_squares(x, n, places)
 
 
-class MiniCPMV46(Multimodal):
+class MiniCPMV46(parts.Multimodal):
     """Source: modeling_minicpmv4_6.py of the reference."""
 
     reference = "MiniCPMV4_6ForConditionalGeneration"
-    sections = Sections("qwen3_5_text")
+    sections = sizes.Sections("qwen3_5_text")
     unused_keys = ("image_size", "merge_kernel_size")
     encoder_prefix = "model.vision_tower."
     projector_prefix = "model.merger."
     moved = ("model.", "model.language_model.")
 
     vision: MiniCPMV46Vision
-    n_merges: Positive = hf("merger_times")
+    n_merges: sizes.Positive = sizes.hf("merger_times")
 
-    image_token = setting("image_token_id", default=None)
+    image_token = sizes.setting("image_token_id", default=None)
 
     def places(c: Any, pixels: Data) -> tuple[Data, ...]:
         """The rows and columns before each merge."""
         side = c.vision.patch_size * (c.vision.window_rows if c.vision.n_layers_before else 1)
         found = []
         for _ in range(c.n_merges):
-            found.append(patch_places(pixels, side, side))
+            found.append(ops.patch_places(pixels, side, side))
             side = side * 2
         return tuple(found)
 
@@ -111,22 +89,22 @@ class MiniCPMV46(Multimodal):
         """Squares of four patches through two matrices, as often as the config says."""
         for i, place in enumerate(places):
             last, prefix = i == len(places) - 1, f"mlp.{i}."
-            x = layer_norm(merge_squares(x, 4, place), prefix + "pre_norm", 1e-6)
-            x = activate(linear(x, prefix + "linear_1", "projector", x.shape[-1], bias=True), "gelu")
+            x = ops.layer_norm(ops.merge_squares(x, 4, place), prefix + "pre_norm", 1e-6)
+            x = ops.activate(ops.linear(x, prefix + "linear_1", "projector", x.shape[-1], bias=True), "gelu")
             width = c.language.d_model if last else c.vision.d_model
-            x = linear(x, prefix + "linear_2", "projector", width, bias=True)
+            x = ops.linear(x, prefix + "linear_2", "projector", width, bias=True)
         return x
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         if c.vision.n_layers_before:
             return ()
         x, windows, places = (
-            given("patches", "patches", c.vision.d_model),
-            given("", "patches"),
-            given("", "patches", 2),
+            ops.given("patches", "patches", c.vision.d_model),
+            ops.given("", "patches"),
+            ops.given("", "patches", 2),
         )
-        merger = block(x, "model.vision_tower.vit_merger.", c.vision.shrink, reads=(windows, places), part="vision")
-        return (Unreachable(merger, "no layer has the number insert_layer_id"),)
+        merger = ops.block(x, "model.vision_tower.vit_merger.", c.vision.shrink, reads=(windows, places), part="vision")
+        return (ops.Unreachable(merger, "no layer has the number insert_layer_id"),)
 
 
 class MiniCPMV47(MiniCPMV46):
@@ -137,19 +115,19 @@ class MiniCPMV47(MiniCPMV46):
 
     reference = "MiniCPMV4_7ForConditionalGeneration"
     model_types = ("minicpmv4_7",)
-    sections = Sections("qwen3_5_text")
+    sections = sizes.Sections("qwen3_5_text")
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         if not hasattr(c.language, "axes"):
             return super().forward(tokens, head)
         pixels = c.vision.image()
-        image = block(pixels, c.encoder_prefix, c.encode, part="vision")
-        image = block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
-        x = insert(block(tokens, "", c.language.embed, moved=c.moved), tokens, image, c.image_token)
-        places = text_places(tokens)
-        places = Data(Undescribed("places on a canvas", of_prompt=True), (places, pixels), places.shape)
-        x = block(x, "", c.language.transform, reads=(places,), moved=c.moved)
-        return block(x, "", c.language.head, moved=c.moved) if head else x
+        image = ops.block(pixels, c.encoder_prefix, c.encode, part="vision")
+        image = ops.block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
+        x = ops.insert(ops.block(tokens, "", c.language.embed, moved=c.moved), tokens, image, c.image_token)
+        places = ops.text_places(tokens)
+        places = Data(ops.Undescribed("places on a canvas", of_prompt=True), (places, pixels), places.shape)
+        x = ops.block(x, "", c.language.transform, reads=(places,), moved=c.moved)
+        return ops.block(x, "", c.language.head, moved=c.moved) if head else x
 
 
 class MiniCPMOcr(MiniCPMV46):
@@ -157,4 +135,4 @@ class MiniCPMOcr(MiniCPMV46):
 
     reference = "MiniCPMOcrForConditionalGeneration"
     model_types = ("minicpm_ocr",)
-    sections = Sections("qwen3_5_text", default_tie=True)
+    sections = sizes.Sections("qwen3_5_text", default_tie=True)

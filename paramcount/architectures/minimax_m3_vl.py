@@ -3,33 +3,12 @@
 from typing import ClassVar
 
 from paramcount.architectures.minimax_m3_vl_text import MiniMaxM3Text
-from paramcount.flow import (
-    Axes,
-    Data,
-    Size,
-    activate,
-    block,
-    experts,
-    join,
-    linear,
-    merge_rows,
-    patch_places,
-    rope_at,
-    route,
-    split,
-)
-from paramcount.parts.classic import multi_head
-from paramcount.parts.composite import SeeingDecoder
-from paramcount.parts.decoders import head
-from paramcount.parts.feed_forward import routing_bias
-from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
-from paramcount.sizes.rotary_settings import rotary
+from paramcount.declare import Data, ops, parts, sizes
 
-ROWS_AND_COLUMNS = Axes((1, 1), "restarted")
+ROWS_AND_COLUMNS = ops.Axes((1, 1), "restarted")
 
 
-class MiniMaxM3Vision(VisionEncoder):
+class MiniMaxM3Vision(parts.VisionEncoder):
     """A third of the pairs of a head rotates with the frame, a third with the row, a third with the column.
 
     An image is one frame, at 0. `n_pairs`: of a third; what is left of a head is not rotated.
@@ -39,22 +18,22 @@ class MiniMaxM3Vision(VisionEncoder):
 
     unused_keys = ("image_size",)
 
-    n_channels: Positive = hf("num_channels")
-    patch_size: Positive = hf("patch_size")
-    n_frames: Positive = hf("temporal_patch_size")
-    merge_size: Positive = hf("spatial_merge_size")
-    n_pairs: Natural = derived(lambda js, c: c["d_head"] // 3 // 2)
+    n_channels: sizes.Positive = sizes.hf("num_channels")
+    patch_size: sizes.Positive = sizes.hf("patch_size")
+    n_frames: sizes.Positive = sizes.hf("temporal_patch_size")
+    merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
+    n_pairs: sizes.Natural = sizes.derived(lambda js, c: c["d_head"] // 3 // 2)
 
-    activation = setting("hidden_act", default="gelu")
-    norm_eps = setting("layer_norm_eps", default=1e-5)
-    rope = rotary()
+    activation = sizes.setting("hidden_act", default="gelu")
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    rope = sizes.rotary()
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches, square by square."""
         side, square, name = c.patch_size, c.merge_size, "vision_model.embeddings.patch_embedding"
-        x = embed_patches(pixels, name, c.d_model, side, square=square, frames=c.n_frames)
+        x = parts.embed_patches(pixels, name, c.d_model, side, square=square, frames=c.n_frames)
         x = c.norm(x, "vision_model.pre_layrnorm")  # spelled so
-        places = patch_places(pixels, side, side, square=square)
+        places = ops.patch_places(pixels, side, side, square=square)
         return c.encode(x, places, name="vision_model.encoder.layers.{layer}.")
 
     def layer(c, x: Data, *reads: Data) -> Data:
@@ -63,22 +42,22 @@ class MiniMaxM3Vision(VisionEncoder):
         def turn(q: Data, k: Data, v: Data) -> tuple[Data, Data, Data]:
             return c.rotate(q, places), c.rotate(k, places), v
 
-        x = x + multi_head(c, c.norm(x, "layer_norm1"), "self_attn.", cached=False, turn=turn)
-        return x + encoder_mlp(c, c.norm(x, "layer_norm2"))
+        x = x + parts.multi_head(c, c.norm(x, "layer_norm1"), "self_attn.", cached=False, turn=turn)
+        return x + parts.encoder_mlp(c, c.norm(x, "layer_norm2"))
 
     def rotate(c, x: Data, places: Data) -> Data:
         n = c.n_pairs
-        first, a, second, b, rest = split(x, n, 2 * n, n, 2 * n, c.d_head - 6 * n)
-        a, b = split(rope_at(join(a, b), places, c.rope, ROWS_AND_COLUMNS), 2 * n, 2 * n)
-        return join(join(join(join(first, a), second), b), rest)
+        first, a, second, b, rest = ops.split(x, n, 2 * n, n, 2 * n, c.d_head - 6 * n)
+        a, b = ops.split(ops.rope_at(ops.join(a, b), places, c.rope, ROWS_AND_COLUMNS), 2 * n, 2 * n)
+        return ops.join(ops.join(ops.join(ops.join(first, a), second), b), rest)
 
 
-def is_tied(js: ConfigJson, c: FieldValues) -> bool:
+def is_tied(js: sizes.ConfigJson, c: sizes.FieldValues) -> bool:
     """At the top level or in the section of the language model."""
     return bool(js.get("tie_word_embeddings", False) or (js.get("text_config") or {}).get("tie_word_embeddings"))
 
 
-class MiniMaxM3(SeeingDecoder, MiniMaxM3Text):
+class MiniMaxM3(parts.SeeingDecoder, MiniMaxM3Text):
     """Source: MiniMaxM3SparseForConditionalGeneration of the reference, modeling_minimax_m3_vl.py."""
 
     reference = "MiniMaxM3SparseForConditionalGeneration"
@@ -109,35 +88,37 @@ class MiniMaxM3(SeeingDecoder, MiniMaxM3Text):
     unused_keys = (*MiniMaxM3Text.unused_keys, "/merged_hidden_size")  # which the reference computes anew
     indexer: ClassVar[str] = "index_"
 
-    tie_word_embeddings: Flag = derived(is_tied, at_root=True)
-    d_projector: Positive = hf("/projector_hidden_size", absent=6144)
+    tie_word_embeddings: sizes.Flag = sizes.derived(is_tied, at_root=True)
+    d_projector: sizes.Positive = sizes.hf("/projector_hidden_size", absent=6144)
     vision: MiniMaxM3Vision
 
-    image_token = setting("/image_token_index", "/image_token_id", default=200025)
+    image_token = sizes.setting("/image_token_index", "/image_token_id", default=200025)
 
     def see(c) -> Data:
-        merged = merge_rows(super().see(), c.vision.merge_size * c.vision.merge_size)
-        return block(merged, "patch_merge_mlp.", c.project, part="projector")
+        merged = ops.merge_rows(super().see(), c.vision.merge_size * c.vision.merge_size)
+        return ops.block(merged, "patch_merge_mlp.", c.project, part="projector")
 
     def project(c, x: Data) -> Data:
-        h = activate(linear(x, "linear_1", "projector", c.d_projector, bias=True), "gelu")
-        return linear(h, "linear_2", "projector", c.d_model, bias=True)
+        h = ops.activate(ops.linear(x, "linear_1", "projector", c.d_projector, bias=True), "gelu")
+        return ops.linear(h, "linear_2", "projector", c.d_model, bias=True)
 
     def moe(c, x: Data) -> Data:
         prefix = "block_sparse_moe."
-        logits = linear(x, prefix + "gate", "router", c.n_routed_experts)
-        bias = routing_bias(c, prefix + "e_score_correction_bias")
-        chosen = route(logits, c.n_active_experts, "sigmoid", bias=bias, normalise=True, factor=c.routed_scale)
-        routed = experts(x, chosen, prefix + "experts.{expert}.", c.n_routed_experts, c.n_active_experts, c.expert)
+        logits = ops.linear(x, prefix + "gate", "router", c.n_routed_experts)
+        bias = parts.routing_bias(c, prefix + "e_score_correction_bias")
+        chosen = ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, normalise=True, factor=c.routed_scale)
+        routed = ops.experts(x, chosen, prefix + "experts.{expert}.", c.n_routed_experts, c.n_active_experts, c.expert)
         return routed + c.mlp(x, prefix + "shared_experts.", "shared_experts", c.d_shared_expert)
 
     def expert(c, x: Data) -> Data:
-        gate, up = (linear(x, name, part, c.d_expert) for name, part in (("w1", "experts.gate"), ("w3", "experts.up")))
-        return linear(c.gated(gate, up), "w2", "experts.down", c.d_model)
+        gate, up = (
+            ops.linear(x, name, part, c.d_expert) for name, part in (("w1", "experts.gate"), ("w3", "experts.up"))
+        )
+        return ops.linear(c.gated(gate, up), "w2", "experts.down", c.d_model)
 
-    def mlp(c, x: Data, prefix: str, component: str, d_ff: Size) -> Data:
-        gate, up = (linear(x, f"{prefix}{name}_proj", f"{component}.{name}", d_ff) for name in ("gate", "up"))
-        return linear(c.gated(gate, up), prefix + "down_proj", component + ".down", c.d_model)
+    def mlp(c, x: Data, prefix: str, component: str, d_ff: ops.Size) -> Data:
+        gate, up = (ops.linear(x, f"{prefix}{name}_proj", f"{component}.{name}", d_ff) for name in ("gate", "up"))
+        return ops.linear(c.gated(gate, up), prefix + "down_proj", component + ".down", c.d_model)
 
     def head(c, x: Data) -> Data:
-        return head(c, x, c.prefix + "embed_tokens.weight", "language_model.lm_head")
+        return parts.head(c, x, c.prefix + "embed_tokens.weight", "language_model.lm_head")

@@ -6,39 +6,28 @@ A small indexer chooses for each KV head which blocks of keys its queries attend
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Size, activate, clip, experts, fused, join, linear, rms_norm, route, scale_by, split
-from paramcount.flow.operations.attention import attend, choose_blocks_of_keys
-from paramcount.flow.operations.positions import rope
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import layers_by_type_and_mlp
-from paramcount.parts.feed_forward import routing_bias
-from paramcount.sizes import Flag, Indices, Natural, Positive, Words, per_layer, rotary, setting
-from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
-from paramcount.sizes.layer_types import dense_by_type, unused
-from paramcount.sizes.rotary_sizes import rotary_width
-from paramcount.sizes.rules import check_at_most, check_divides, check_layer_types
 
 KINDS = ("full_attention", "minimax_m3_sparse", "attention")  # the last is the older word for the first
 OLDER = "sparse_attention_config."  # the block that released files have, whose keys stand before the others
 
 
-def truths(js: ConfigJson, c: FieldValues, key: str, found: Any) -> tuple[bool, ...]:
+def truths(js: sizes.ConfigJson, c: sizes.FieldValues, key: str, found: Any) -> tuple[bool, ...]:
     """One number or flag per layer."""
     if not isinstance(found, (list, tuple)) or len(found) != c["n_layers"]:
         raise ParamcountError(f"= {describe_value(found)}", where=key, expected="one number per layer")
-    return tuple(bool(found[i]) for i in per_layer(c))
+    return tuple(bool(found[i]) for i in sizes.per_layer(c))
 
 
-def words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def words(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     older = js.get("sparse_attention_config") or {}
     if "sparse_attention_freq" not in older:
-        return tuple(KINDS[0] for _ in per_layer(c))
+        return tuple(KINDS[0] for _ in sizes.per_layer(c))
     return tuple(KINDS[sparse] for sparse in truths(js, c, "sparse_attention_freq", older["sparse_attention_freq"]))
 
 
-def dense(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def dense(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     found = js.get("moe_layer_freq")
     return () if found is None else tuple(i for i, moe in enumerate(truths(js, c, "moe_layer_freq", found)) if not moe)
 
@@ -49,7 +38,7 @@ def read_n_local_blocks(config: Mapping[str, Any], c: Any) -> int:
     return found
 
 
-class MiniMaxM3Text(AttentionDecoder):
+class MiniMaxM3Text(parts.AttentionDecoder):
     """Source: MiniMaxM3VLDecoderLayer and MiniMaxM3VLIndexer of the reference."""
 
     reference = "MiniMaxM3VLForCausalLM"
@@ -57,30 +46,30 @@ class MiniMaxM3Text(AttentionDecoder):
     base_model = "MiniMaxM3VLTextModel"
     indexer: ClassVar[str] = "indexer."  # in front of the names of its matrices
     unused_keys: ClassVar[tuple[str, ...]] = ("rotary_dim",)
-    conditions = (not_null("num_local_experts"), padding_in_table(None))
+    conditions = (sizes.not_null("num_local_experts"), sizes.padding_in_table(None))
     defaults = {"d_head": 128}
 
-    d_rope: Natural = derived(rotary_width())
-    layer_types: Words = hf(absent=words, null=ABSENT)
-    n_index_heads: Positive = hf(OLDER + "sparse_num_index_heads", "index_n_heads")
-    d_index: Positive = hf(OLDER + "sparse_index_dim", "index_head_dim")
-    d_index_rope: Natural = derived(lambda js, c: min(c["d_rope"], c["d_index"]))
-    block_size: Positive = hf(OLDER + "sparse_block_size", "index_block_size")
-    n_chosen_blocks: Positive = hf(OLDER + "sparse_topk_blocks", "index_topk_blocks")
-    d_ff: Natural = hf("dense_intermediate_size")
-    dense_layers: Indices = derived(dense_by_type(dense))
-    d_expert: Natural = hf("intermediate_size")
-    n_routed_experts: Positive = hf("num_experts", "num_local_experts", null=unused)
-    n_active_experts: Natural = hf()
-    d_shared_expert: Natural = hf("shared_intermediate_size")
-    tie_word_embeddings: Flag = hf()
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_width())
+    layer_types: sizes.Words = sizes.hf(absent=words, null=sizes.ABSENT)
+    n_index_heads: sizes.Positive = sizes.hf(OLDER + "sparse_num_index_heads", "index_n_heads")
+    d_index: sizes.Positive = sizes.hf(OLDER + "sparse_index_dim", "index_head_dim")
+    d_index_rope: sizes.Natural = sizes.derived(lambda js, c: min(c["d_rope"], c["d_index"]))
+    block_size: sizes.Positive = sizes.hf(OLDER + "sparse_block_size", "index_block_size")
+    n_chosen_blocks: sizes.Positive = sizes.hf(OLDER + "sparse_topk_blocks", "index_topk_blocks")
+    d_ff: sizes.Natural = sizes.hf("dense_intermediate_size")
+    dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(dense))
+    d_expert: sizes.Natural = sizes.hf("intermediate_size")
+    n_routed_experts: sizes.Positive = sizes.hf("num_experts", "num_local_experts", null=sizes.unused)
+    n_active_experts: sizes.Natural = sizes.hf()
+    d_shared_expert: sizes.Natural = sizes.hf("shared_intermediate_size")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    rope = rotary(5_000_000, positions=524288, share=1.0)
-    alpha = setting("swiglu_alpha", default=1.702)
-    limit = setting("swiglu_limit", default=7.0)
-    routed_scale = setting("routed_scaling_factor", default=2.0)
-    n_local_blocks = setting(default=read_n_local_blocks)
-    kinds = layers_by_type_and_mlp
+    rope = sizes.rotary(5_000_000, positions=524288, share=1.0)
+    alpha = sizes.setting("swiglu_alpha", default=1.702)
+    limit = sizes.setting("swiglu_limit", default=7.0)
+    routed_scale = sizes.setting("routed_scaling_factor", default=2.0)
+    n_local_blocks = sizes.setting(default=read_n_local_blocks)
+    kinds = parts.layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind
@@ -89,53 +78,53 @@ class MiniMaxM3Text(AttentionDecoder):
         return x + (c.moe(h) if mlp == "moe" else c.mlp(h, "mlp.", "mlp", c.d_ff))
 
     def norm(c, x: Data, name: str) -> Data:
-        return rms_norm(x, name, c.norm_eps, offset=1)
+        return ops.rms_norm(x, name, c.norm_eps, offset=1)
 
     def attention(c, x: Data, prefix: str, *, sparse: bool) -> Data:
         """An indexer with as many heads as there are KV heads may choose the blocks of keys that queries attend to."""
 
-        def rotated(name: str, component: str, n: Size, d: Size, d_rope: Size) -> Data:
-            y = linear(x, f"{prefix}{name}_proj", component, (n, d))
-            turned, kept = split(c.norm(y, f"{prefix}{name}_norm"), d_rope, d - d_rope)
-            return join(rope(turned, c.rope, cut_from=c.d_rope), kept)
+        def rotated(name: str, component: str, n: ops.Size, d: ops.Size, d_rope: ops.Size) -> Data:
+            y = ops.linear(x, f"{prefix}{name}_proj", component, (n, d))
+            turned, kept = ops.split(c.norm(y, f"{prefix}{name}_norm"), d_rope, d - d_rope)
+            return ops.join(ops.rope(turned, c.rope, cut_from=c.d_rope), kept)
 
         q = rotated("q", "qkv.q", c.n_heads, c.d_head, c.d_rope)
         k = rotated("k", "qkv.k", c.n_kv_heads, c.d_head, c.d_rope)
-        v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
+        v = ops.linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
         kept: tuple[Data, ...] = (k, v)
         chosen = None
         if sparse:
             index_q = rotated(c.indexer + "q", "other", c.n_index_heads, c.d_index, c.d_index_rope)
             index_k = rotated(c.indexer + "k", "other", 1, c.d_index, c.d_index_rope)
-            chosen = choose_blocks_of_keys(index_q, index_k, c.n_chosen_blocks, c.block_size, c.n_local_blocks)
+            chosen = ops.choose_blocks_of_keys(index_q, index_k, c.n_chosen_blocks, c.block_size, c.n_local_blocks)
             kept = (k, v, index_k)
-        a = attend(q, k, v, cached=kept, chosen=chosen, chosen_block=c.block_size)
-        return linear(a, prefix + "o_proj", "output_projection", c.d_model)
+        a = ops.attend(q, k, v, cached=kept, chosen=chosen, chosen_block=c.block_size)
+        return ops.linear(a, prefix + "o_proj", "output_projection", c.d_model)
 
     def moe(c, x: Data) -> Data:
-        logits = linear(x, "mlp.gate", "router", c.n_routed_experts)
-        bias = routing_bias(c, "mlp.gate.e_score_correction_bias")
-        chosen = route(logits, c.n_active_experts, "sigmoid", bias=bias, normalise=True, factor=c.routed_scale)
+        logits = ops.linear(x, "mlp.gate", "router", c.n_routed_experts)
+        bias = parts.routing_bias(c, "mlp.gate.e_score_correction_bias")
+        chosen = ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, normalise=True, factor=c.routed_scale)
         n, active = c.n_routed_experts, c.n_active_experts
-        routed = experts(x, chosen, "mlp.experts.", n, active, c.expert, stacked=True)
+        routed = ops.experts(x, chosen, "mlp.experts.", n, active, c.expert, stacked=True)
         return routed + c.mlp(x, "mlp.shared_experts.", "shared_experts", c.d_shared_expert)
 
     def expert(c, x: Data) -> Data:
         halves, names = {"experts.gate": c.d_expert, "experts.up": c.d_expert}, ("", "")
-        gate, up = fused(x, "gate_up_proj", halves, suffixes=names)
-        return fused(c.gated(gate, up), "down_proj", {"experts.down": c.d_model}, suffixes=names)[0]
+        gate, up = ops.fused(x, "gate_up_proj", halves, suffixes=names)
+        return ops.fused(c.gated(gate, up), "down_proj", {"experts.down": c.d_model}, suffixes=names)[0]
 
-    def mlp(c, x: Data, prefix: str, component: str, d_ff: Size) -> Data:
-        gate, up = fused(x, prefix + "gate_up_proj", {component + ".gate": d_ff, component + ".up": d_ff})
-        return linear(c.gated(gate, up), prefix + "down_proj", component + ".down", c.d_model)
+    def mlp(c, x: Data, prefix: str, component: str, d_ff: ops.Size) -> Data:
+        gate, up = ops.fused(x, prefix + "gate_up_proj", {component + ".gate": d_ff, component + ".up": d_ff})
+        return ops.linear(c.gated(gate, up), prefix + "down_proj", component + ".down", c.d_model)
 
     def gated(c, gate: Data, up: Data) -> Data:
         """gate · sigmoid(α · gate) · (up + 1), both limited."""
-        gate = activate(clip(gate, None, c.limit), "silu", alpha=c.alpha)
-        return gate * scale_by(clip(up, -c.limit, c.limit), 1.0, "add 1", shift=1.0)
+        gate = ops.activate(ops.clip(gate, None, c.limit), "silu", alpha=c.alpha)
+        return gate * ops.scale_by(ops.clip(up, -c.limit, c.limit), 1.0, "add 1", shift=1.0)
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", KINDS)
-        check_at_most(c, "d_rope", "d_head")
+        sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)
+        sizes.check_at_most(c, "d_rope", "d_head")
         if KINDS[1] in c.layer_types:
-            check_divides(c, "n_index_heads", "n_heads")
+            sizes.check_divides(c, "n_index_heads", "n_heads")

@@ -1,15 +1,11 @@
 """Ministral: Mistral in whose layers a window or the full context is chosen one by one."""
 
 from paramcount.architectures.mistral import Mistral
-from paramcount.flow import Data
-from paramcount.parts.decoders import layers_by_type
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Positive, Words, hf, per_layer
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import check_sliding_or_full
+from paramcount.declare import Data, parts, sizes
 
 
-def all_sliding(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
-    return tuple("sliding_attention" for _ in per_layer(c))
+def all_sliding(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
+    return tuple("sliding_attention" for _ in sizes.per_layer(c))
 
 
 class Ministral(Mistral):
@@ -18,14 +14,14 @@ class Ministral(Mistral):
     reference = "MinistralForCausalLM"
     is_section_type = True
     task_heads = "GENERIC_MOVED"
-    conditions = (padding_in_table(None),)
+    conditions = (sizes.padding_in_table(None),)
 
-    d_head: Positive = hf()
-    window: Positive = hf()
-    layer_types: Words = hf(absent=all_sliding, null=ABSENT)
+    d_head: sizes.Positive = sizes.hf()
+    window: sizes.Positive = sizes.hf()
+    layer_types: sizes.Words = sizes.hf(absent=all_sliding, null=sizes.ABSENT)
 
-    kinds = layers_by_type
-    check = check_sliding_or_full
+    kinds = parts.layers_by_type
+    check = sizes.check_sliding_or_full
 
     def layer(c, x: Data, kind: str = "sliding_attention") -> Data:
         window = c.window if kind == "sliding_attention" else None

@@ -4,11 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.architectures.mistral import Mistral
+from paramcount.declare import Data, ops, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, rope, scale_by_position
-from paramcount.sizes import Condition, ConfigJson, FieldValues, Positive, hf, rotary, setting
-from paramcount.sizes.conditions import one_mask, padding_in_table
-from paramcount.sizes.rotary_settings import FROM_ORIGINAL, ORIGINAL, find_kind, find_parameters
 
 BETA = "llama_4_scaling_beta"
 SCALED = {  # the reference's default of rope_parameters
@@ -19,7 +16,7 @@ SCALED = {  # the reference's default of rope_parameters
 
 def growth(absent: Mapping[str, Any] = SCALED) -> Any:
     """The setting of how fast queries grow. `absent`: the default of rope_parameters."""
-    return setting(default=lambda config, c: find_parameters(config, absent)[BETA])
+    return sizes.setting(default=lambda config, c: sizes.find_parameters(config, absent)[BETA])
 
 
 def growth_step(positions: int, absent: Mapping[str, Any] = SCALED) -> Any:
@@ -29,24 +26,24 @@ def growth_step(positions: int, absent: Mapping[str, Any] = SCALED) -> Any:
     """
 
     def read(config: Mapping[str, Any], c: Any) -> Any:
-        block = find_parameters(config, absent)
-        if find_kind(block) not in FROM_ORIGINAL:
-            return block[ORIGINAL]
-        inner, usual = block.get(ORIGINAL), config.get("max_position_embeddings", positions)
-        return config.get(ORIGINAL) or inner or usual
+        block = sizes.find_parameters(config, absent)
+        if sizes.find_kind(block) not in sizes.FROM_ORIGINAL:
+            return block[sizes.ORIGINAL]
+        inner, usual = block.get(sizes.ORIGINAL), config.get("max_position_embeddings", positions)
+        return config.get(sizes.ORIGINAL) or inner or usual
 
-    return setting(default=read)
+    return sizes.setting(default=read)
 
 
-def growth_is_stated(absent: Mapping[str, Any] = SCALED) -> Condition:
+def growth_is_stated(absent: Mapping[str, Any] = SCALED) -> sizes.Condition:
     """rope_parameters that are stated have no defaults for the growth of queries."""
 
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        block = find_parameters(js, absent)
+    def condition(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
+        block = sizes.find_parameters(js, absent)
         if not isinstance(block, Mapping) or not c["n_layers"]:
             return
-        for key in (BETA, ORIGINAL):
-            is_filled = key == ORIGINAL and find_kind(block) in FROM_ORIGINAL
+        for key in (BETA, sizes.ORIGINAL):
+            is_filled = key == sizes.ORIGINAL and sizes.find_kind(block) in sizes.FROM_ORIGINAL
             if block.get(key) is None and not is_filled:
                 where = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
                 raise ParamcountError("is missing", where=f"{where}.{key}", expected="a number")
@@ -61,13 +58,13 @@ class Ministral3(Mistral):
     gguf = "mistral3 llama"
     is_section_type = True
     task_heads = "GENERIC_SPAN"
-    conditions = (padding_in_table(11), one_mask(), growth_is_stated())
+    conditions = (sizes.padding_in_table(11), sizes.one_mask(), growth_is_stated())
     defaults = {"vocab_size": 131072, "n_layers": 34, "window": None}
 
-    d_head: Positive = hf()
+    d_head: sizes.Positive = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=262144, absent=SCALED)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(positions=262144, absent=SCALED)
     beta = growth()
     original_length = growth_step(262144)
 
@@ -77,4 +74,4 @@ class Ministral3(Mistral):
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         """Queries grow with the logarithm of the position, in steps."""
-        return scale_by_position(rope(q, c.rope), "steps", c.original_length, c.beta), rope(k, c.rope)
+        return ops.scale_by_position(ops.rope(q, c.rope), "steps", c.original_length, c.beta), ops.rope(k, c.rope)

@@ -2,13 +2,10 @@
 
 from typing import ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, d_model_per_head, hf, rotary
-from paramcount.sizes.conditions import one_mask, padding_in_table
+from paramcount.declare import Data, parts, sizes
 
 
-class Mistral(AttentionDecoder):
+class Mistral(parts.AttentionDecoder):
     """Source: arXiv:2310.06825, section 2."""
 
     reference = "MistralForCausalLM"
@@ -16,14 +13,14 @@ class Mistral(AttentionDecoder):
     is_section_type = True
     task_heads = "GENERIC_SPAN"
     rotated = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), one_mask())
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(None), sizes.one_mask())
 
-    d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_ff: Natural = hf()
-    window: Positive | None = hf()
-    tie_word_embeddings: Flag = hf()
+    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)
+    d_ff: sizes.Natural = sizes.hf()
+    window: sizes.Positive | None = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    rope = rotary(positions=131072)
+    rope = sizes.rotary(positions=131072)
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), window=c.window)

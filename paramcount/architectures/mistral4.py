@@ -4,19 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.architectures.ministral3 import growth, growth_is_stated, growth_step
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, linear, route, scale_by_position
-from paramcount.parts.decoders import dense_first
-from paramcount.parts.feed_forward import shared_experts
-from paramcount.parts.latent_decoder import LatentMixture
-from paramcount.parts.mla import latent_attention, queries
-from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, hf, rotary, setting, unvisited
-from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
-from paramcount.sizes.derivations import part_of
-from paramcount.sizes.rotary_settings import find_kind, find_parameters
-from paramcount.sizes.rules import check_rotated_in_pairs
-from paramcount.sizes.setting_fields import scale_with_yarn
 
 SCALED = {  # the reference's default of rope_parameters
     "rope_type": "yarn", "rope_theta": 10_000.0, "factor": 128.0, "original_max_position_embeddings": 8192,
@@ -24,13 +13,13 @@ SCALED = {  # the reference's default of rope_parameters
 }  # fmt: skip
 
 
-def angles_fill(js: ConfigJson, c: FieldValues) -> None:
+def angles_fill(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The angles fill the rotated part of a head. The reference computes unscaled ones for the whole head."""
-    rope = find_parameters(js, SCALED)
-    kind = find_kind(rope)
+    rope = sizes.find_parameters(js, SCALED)
+    kind = sizes.find_kind(rope)
     d_head = c["d_nope"] + c["d_rope"]
     share = 1.0 if kind == "default" else rope.get("partial_rotary_factor", c["d_rope"] / d_head)
-    n_pairs = (part_of(js.get("head_dim", d_head), share) + 1) // 2
+    n_pairs = (sizes.part_of(js.get("head_dim", d_head), share) + 1) // 2
     is_broadcast = n_pairs == 1 and js.get("rope_interleave", True)
     if 2 * n_pairs != c["d_rope"] and not is_broadcast:
         raise ParamcountError(
@@ -42,10 +31,10 @@ def angles_fill(js: ConfigJson, c: FieldValues) -> None:
 
 def read_scale(config: Mapping[str, Any], c: Any) -> float | None:
     has_rope = config.get("rope_scaling") or config.get("rope_parameters")
-    return scale_with_yarn(config if has_rope else {"rope_parameters": SCALED}, c)
+    return sizes.scale_with_yarn(config if has_rope else {"rope_parameters": SCALED}, c)
 
 
-class Mistral4(LatentMixture):
+class Mistral4(parts.LatentMixture):
     """Source: modeling_mistral4.py of the reference."""
 
     reference = "Mistral4ForCausalLM"
@@ -55,52 +44,54 @@ class Mistral4(LatentMixture):
     adapts_experts = False
     rotated = "d_rope"
     conditions = (
-        grouped_routing(1, 1),
-        latent_heads_stay_whole(32),
-        padding_in_table(11),
+        sizes.grouped_routing(1, 1),
+        sizes.latent_heads_stay_whole(32),
+        sizes.padding_in_table(11),
         growth_is_stated(SCALED),
         angles_fill,
     )
 
-    n_heads: Positive = hf()
-    d_q_lora: Positive | None = hf()
-    d_kv_lora: Positive = hf()
-    d_nope: Positive = hf()
-    d_rope: Positive = hf()
-    d_v: Positive = hf()
-    d_ff: Natural = hf()
-    n_dense_layers: Natural = hf(at_most="n_layers")
-    d_expert: Natural = hf()
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts")
-    n_active_experts: Natural = hf(null=unvisited)
-    n_shared_experts: Natural = hf()
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_heads: sizes.Positive = sizes.hf()
+    d_q_lora: sizes.Positive | None = sizes.hf()
+    d_kv_lora: sizes.Positive = sizes.hf()
+    d_nope: sizes.Positive = sizes.hf()
+    d_rope: sizes.Positive = sizes.hf()
+    d_v: sizes.Positive = sizes.hf()
+    d_ff: sizes.Natural = sizes.hf()
+    n_dense_layers: sizes.Natural = sizes.hf(at_most="n_layers")
+    d_expert: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts")
+    n_active_experts: sizes.Natural = sizes.hf(null=sizes.unvisited)
+    n_shared_experts: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    rope = rotary(positions=1_048_576, absent=SCALED, checked=False)
-    attention_scale = setting(default=read_scale)
-    routed_scale = setting("routed_scaling_factor", default=1.0)
+    rope = sizes.rotary(positions=1_048_576, absent=SCALED, checked=False)
+    attention_scale = sizes.setting(default=read_scale)
+    routed_scale = sizes.setting("routed_scaling_factor", default=1.0)
     beta = growth(SCALED)
     original_length = growth_step(1_048_576, SCALED)
-    kinds = dense_first
+    kinds = parts.dense_first
 
     def attend(c, x: Data) -> Data:
-        return latent_attention(c, x, "self_attn.", bias=c.attention_bias, scale=c.attention_scale, q=c.queries(x))
+        return parts.latent_attention(
+            c, x, "self_attn.", bias=c.attention_bias, scale=c.attention_scale, q=c.queries(x)
+        )
 
     def queries(c, x: Data) -> Data:
         """They grow with the logarithm of the position, in steps."""
-        q = queries(c, x, "self_attn.", bias=c.attention_bias)
-        return scale_by_position(q, "steps", c.original_length, c.beta)
+        q = parts.queries(c, x, "self_attn.", bias=c.attention_bias)
+        return ops.scale_by_position(q, "steps", c.original_length, c.beta)
 
     def moe(c, x: Data) -> Data:
-        weights = c.choose(linear(x, "mlp.gate", "router", c.n_routed_experts))
-        return stacked_experts(c, x, weights, "mlp.experts.") + shared_experts(c, x, "mlp.")
+        weights = c.choose(ops.linear(x, "mlp.gate", "router", c.n_routed_experts))
+        return parts.stacked_experts(c, x, weights, "mlp.experts.") + parts.shared_experts(c, x, "mlp.")
 
     def choose(c, logits: Data) -> Data:
         """Source: Mistral4TopkRouter."""
         groups: Any = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups, "group_score": "top 2"}
         rules: Any = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-20, **groups}
-        return route(logits, c.n_active_experts, "softmax", **rules)
+        return ops.route(logits, c.n_active_experts, "softmax", **rules)
 
     def check(c) -> None:
-        check_rotated_in_pairs(c, "d_rope")
+        sizes.check_rotated_in_pairs(c, "d_rope")

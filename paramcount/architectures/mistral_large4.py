@@ -8,42 +8,8 @@ from paramcount.architectures.glm_moe_dsa import reusing
 from paramcount.architectures.llava import Mistral3
 from paramcount.architectures.mistral4 import Mistral4
 from paramcount.architectures.smollm3 import without_positions
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value
-from paramcount.flow import (
-    Data,
-    attend,
-    choose_tokens,
-    join,
-    layer_norm,
-    learned_angles,
-    linear,
-    rope_from,
-    scale_by_log_position,
-    soft_cap,
-    split,
-    to_every_head,
-)
-from paramcount.parts.decoder import Kinds
-from paramcount.parts.latent_decoder import RoutedLatentDecoder
-from paramcount.parts.mla import LATENT_EPS
-from paramcount.sizes import (
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    derived,
-    hf,
-    per_layer,
-    rotary,
-    setting,
-)
-from paramcount.sizes.conditions import routed_sparse_attention
-from paramcount.sizes.derivations import part_of
-from paramcount.sizes.layer_types import dense_by_type, first_dense
-from paramcount.sizes.rules import check_at_most, check_layer_indices, check_rotated_in_pairs
-from paramcount.sizes.sections import Sections
 
 SCALED = {  # the reference's default of rope_parameters
     "rope_type": "yarn", "rope_theta": 10_000.0, "factor": 2048.0, "original_max_position_embeddings": 512,
@@ -62,11 +28,11 @@ LARGE_PIXTRAL = {
 }
 
 
-def sources(js: ConfigJson, c: FieldValues) -> list[int]:
+def sources(js: sizes.ConfigJson, c: sizes.FieldValues) -> list[int]:
     """For each layer, the one whose latent it reads."""
     found = js.get("kv_source_layers")
     if found is None:
-        return list(per_layer(c))
+        return list(sizes.per_layer(c))
     if not isinstance(found, (list, tuple)) or not all(type(i) is int for i in found) or len(found) != c["n_layers"]:
         raise ParamcountError(
             f"= {describe_value(found)}", where="kv_source_layers", expected=count_noun(c["n_layers"], "layer")
@@ -81,21 +47,21 @@ def sources(js: ConfigJson, c: FieldValues) -> list[int]:
     return list(found)
 
 
-def borrowing(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def borrowing(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     return tuple(i for i, source in enumerate(sources(js, c)) if source != i)
 
 
-def lending(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def lending(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     found = sources(js, c)
-    return tuple(i for i in per_layer(c) if i in found[i + 1 :])
+    return tuple(i for i in sizes.per_layer(c) if i in found[i + 1 :])
 
 
-def frequencies(js: ConfigJson, c: FieldValues) -> int:
+def frequencies(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The pairs of a head that rotate, of which a single one stands for all."""
     rope = js.get("rope_scaling") or js.get("rope_parameters") or SCALED
     kind = rope.get("rope_type", rope.get("type", "default"))
     share = 1.0 if kind == "default" else rope.get("partial_rotary_factor", 1.0)
-    n_pairs = (part_of(c["d_rope"], share) + 1) // 2
+    n_pairs = (sizes.part_of(c["d_rope"], share) + 1) // 2
     if n_pairs != 1 and 2 * n_pairs != c["d_rope"]:
         raise ParamcountError(
             f"= {share:g} rotates {2 * n_pairs} of {c['d_rope']} values",
@@ -114,7 +80,7 @@ class Kind(NamedTuple):
     mlp: str
 
 
-class MistralLarge4Text(RoutedLatentDecoder):
+class MistralLarge4Text(parts.RoutedLatentDecoder):
     """Source: modeling_mistral_large4.py of the reference. `reusing_layers`: those without an indexer of their own;
     `borrowing_layers`: those that read the latent of an earlier layer.
     """
@@ -127,43 +93,43 @@ class MistralLarge4Text(RoutedLatentDecoder):
     float32 = ("rotary_emb", "mlp.gate.weight")
     float32_if_float16 = ("indexer.weights_proj",)
     unused_keys = ("head_dim",)
-    conditions = routed_sparse_attention(1, 1, 64)
+    conditions = sizes.routed_sparse_attention(1, 1, 64)
 
-    n_heads: Positive = hf()
-    d_nope: Positive = hf()
-    d_rope: Positive = hf()
-    n_frequencies: Positive = derived(frequencies)
-    d_v: Positive = hf()
-    d_kv_lora: Positive = hf()
-    n_index_heads: Positive = hf("index_n_heads")
-    d_index: Positive = hf("index_head_dim")
-    n_chosen: Positive = hf("index_topk")
-    d_ff: Natural = hf()
-    dense_layers: Indices = derived(dense_by_type(first_dense(1)))
-    d_expert: Natural = hf()
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts", "n_routed_experts", null=128)
-    n_active_experts: Natural = hf()
-    n_shared_experts: Natural = hf()
-    unrotated_layers: Indices = derived(without_positions)
-    reusing_layers: Indices = derived(reusing)
-    lending_layers: Indices = derived(lending)
-    borrowing_layers: Indices = derived(borrowing)
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_heads: sizes.Positive = sizes.hf()
+    d_nope: sizes.Positive = sizes.hf()
+    d_rope: sizes.Positive = sizes.hf()
+    n_frequencies: sizes.Positive = sizes.derived(frequencies)
+    d_v: sizes.Positive = sizes.hf()
+    d_kv_lora: sizes.Positive = sizes.hf()
+    n_index_heads: sizes.Positive = sizes.hf("index_n_heads")
+    d_index: sizes.Positive = sizes.hf("index_head_dim")
+    n_chosen: sizes.Positive = sizes.hf("index_topk")
+    d_ff: sizes.Natural = sizes.hf()
+    dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.first_dense(1)))
+    d_expert: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts", "n_routed_experts", null=128)
+    n_active_experts: sizes.Natural = sizes.hf()
+    n_shared_experts: sizes.Natural = sizes.hf()
+    unrotated_layers: sizes.Indices = sizes.derived(without_positions)
+    reusing_layers: sizes.Indices = sizes.derived(reusing)
+    lending_layers: sizes.Indices = sizes.derived(lending)
+    borrowing_layers: sizes.Indices = sizes.derived(borrowing)
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    norm_topk_prob = setting(default=True)
-    rope = rotary(positions=1_048_576, absent=SCALED)
-    routed_scale = setting("routed_scaling_factor", default=1.0)
-    logit_cap = setting("final_logit_softcapping", default=30.0)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    norm_topk_prob = sizes.setting(default=True)
+    rope = sizes.rotary(positions=1_048_576, absent=SCALED)
+    routed_scale = sizes.setting("routed_scaling_factor", default=1.0)
+    logit_cap = sizes.setting("final_logit_softcapping", default=30.0)
     choose: ClassVar[Any] = Mistral4.choose
     moe: ClassVar[Any] = Mistral4.moe
 
     def decode(c, x: Data) -> Data:
-        angles = learned_angles(x, c.prefix + "rotary_emb.alpha", c.d_rope, c.n_frequencies, c.rope)
+        angles = ops.learned_angles(x, c.prefix + "rotary_emb.alpha", c.d_rope, c.n_frequencies, c.rope)
         return c.head(c.transform(x, angles))
 
-    def kinds(c) -> Kinds:
+    def kinds(c) -> parts.Kinds:
         return [(kind, 1) for kind in c.list_kinds()]
 
     def list_kinds(c) -> list[Kind]:
@@ -194,29 +160,29 @@ class MistralLarge4Text(RoutedLatentDecoder):
     ) -> tuple[Data, tuple[Data, ...]]:
         """x to attended x and the latents that later layers read."""
         prefix = "self_attn."
-        q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_nope + c.d_rope))
+        q = ops.linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_nope + c.d_rope))
         if kind.latent == BORROWED:
             own = latents[:2] if kind.rotates else latents[2:]
         elif kind.rotates:
             width = c.d_kv_lora + c.d_rope
-            latent, k_rope = split(c.down(x, width), c.d_kv_lora, c.d_rope)
-            own = (c.norm(latent, prefix + "kv_a_layernorm"), rope_from(k_rope, angles))
+            latent, k_rope = ops.split(c.down(x, width), c.d_kv_lora, c.d_rope)
+            own = (c.norm(latent, prefix + "kv_a_layernorm"), ops.rope_from(k_rope, angles))
         else:
             own = (c.norm(c.down(x, c.d_kv_lora), prefix + "kv_a_layernorm"),)
         d_k = c.d_nope if kind.rotates else c.d_nope + c.d_rope
-        k, v = split(linear(own[0], prefix + "kv_b_proj", "qkv.kv_up", (c.n_heads, d_k + c.d_v)), d_k, c.d_v)
+        k, v = ops.split(ops.linear(own[0], prefix + "kv_b_proj", "qkv.kv_up", (c.n_heads, d_k + c.d_v)), d_k, c.d_v)
         if kind.rotates:
-            q_nope, q_rope = split(q, c.d_nope, c.d_rope)
-            q, k = join(q_nope, rope_from(q_rope, angles)), join(k, to_every_head(own[1], c.n_heads))
-        q = scale_by_log_position(q, prefix + "softmax_scaling.", ("scale", "bias"))
+            q_nope, q_rope = ops.split(q, c.d_nope, c.d_rope)
+            q, k = ops.join(q_nope, ops.rope_from(q_rope, angles)), ops.join(k, ops.to_every_head(own[1], c.n_heads))
+        q = ops.scale_by_log_position(q, prefix + "softmax_scaling.", ("scale", "bias"))
         cached = (*(() if kind.latent == BORROWED else own), *index)
-        a = attend(q, k, v, cached=cached, causal=True, scale=c.attention_scale, chosen=chosen)
+        a = ops.attend(q, k, v, cached=cached, causal=True, scale=c.attention_scale, chosen=chosen)
         if latents and kind.latent == LENT:
             latents = (*own, *latents[2:]) if kind.rotates else (*latents[:2], *own)
-        return linear(a, prefix + "o_proj", "output_projection", c.d_model, bias=c.attention_bias), latents
+        return ops.linear(a, prefix + "o_proj", "output_projection", c.d_model, bias=c.attention_bias), latents
 
     def down(c, x: Data, width: Any) -> Data:
-        return linear(x, "self_attn.kv_a_proj_with_mqa", "qkv.kv_down", width, bias=c.attention_bias)
+        return ops.linear(x, "self_attn.kv_a_proj_with_mqa", "qkv.kv_down", width, bias=c.attention_bias)
 
     def index(c, x: Data, angles: Data | None) -> tuple[Data, Data]:
         """The tokens that each token attends to, and the keys by which they are chosen."""
@@ -225,24 +191,26 @@ class MistralLarge4Text(RoutedLatentDecoder):
         def rotate(y: Data) -> Data:
             if angles is None:
                 return y
-            turned, kept = split(y, c.d_rope, c.d_index - c.d_rope)
-            return join(rope_from(turned, angles), kept)
+            turned, kept = ops.split(y, c.d_rope, c.d_index - c.d_rope)
+            return ops.join(ops.rope_from(turned, angles), kept)
 
-        q = layer_norm(x, prefix + "q_input_norm", LATENT_EPS)
-        q = linear(q, prefix + "wq_b", "other", (c.n_index_heads, c.d_index))
-        q = rotate(scale_by_log_position(q, prefix + "softmax_scaling.", ("scale", "bias")))
-        k = rotate(layer_norm(linear(x, prefix + "wk", "other", c.d_index), prefix + "k_norm", LATENT_EPS))
-        return choose_tokens(q, k, linear(x, prefix + "weights_proj", "other", c.n_index_heads), c.n_chosen), k
+        q = ops.layer_norm(x, prefix + "q_input_norm", parts.LATENT_EPS)
+        q = ops.linear(q, prefix + "wq_b", "other", (c.n_index_heads, c.d_index))
+        q = rotate(ops.scale_by_log_position(q, prefix + "softmax_scaling.", ("scale", "bias")))
+        k = rotate(
+            ops.layer_norm(ops.linear(x, prefix + "wk", "other", c.d_index), prefix + "k_norm", parts.LATENT_EPS)
+        )
+        return ops.choose_tokens(q, k, ops.linear(x, prefix + "weights_proj", "other", c.n_index_heads), c.n_chosen), k
 
     def head(c, x: Data) -> Data:
-        return soft_cap(super().head(x), c.logit_cap)
+        return ops.soft_cap(super().head(x), c.logit_cap)
 
     def check(c) -> None:
-        check_rotated_in_pairs(c, "d_rope")
+        sizes.check_rotated_in_pairs(c, "d_rope")
         if any(kind.rotates and kind.chooses for kind in c.list_kinds()):
-            check_at_most(c, "d_rope", "d_index")
+            sizes.check_at_most(c, "d_rope", "d_index")
         for name in ("unrotated_layers", "reusing_layers", "lending_layers", "borrowing_layers"):
-            check_layer_indices(c, name, "n_layers")
+            sizes.check_layer_indices(c, name, "n_layers")
         if 0 in c.reusing_layers:
             raise ParamcountError(
                 "= [0, …], but layer 0 has no earlier layer whose token selection it can reuse",
@@ -270,7 +238,7 @@ class MistralLarge4(Mistral3):
     """Source: modeling_mistral_large4.py of the reference."""
 
     reference = "MistralLarge4ForConditionalGeneration"
-    sections = Sections(
+    sections = sizes.Sections(
         "mistral_large4_text",
         ignores_model_type=True,
         default_encoder="pixtral",

@@ -1,13 +1,9 @@
 """Mixtral: Mistral with a mixture of experts in every layer."""
 
-from paramcount.flow import Data, route
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, hf, rotary, setting
-from paramcount.sizes.conditions import one_mask, padding_in_table
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class Mixtral(AttentionDecoder):
+class Mixtral(parts.AttentionDecoder):
     """Source: arXiv:2401.04088, section 2. In the released files w1 is the gate, w3 up and w2 down."""
 
     reference = "MixtralForCausalLM"
@@ -17,22 +13,22 @@ class Mixtral(AttentionDecoder):
     modules = {".block_sparse_moe.experts": (".mlp.experts",), ".block_sparse_moe.gate": (".mlp.gate",)}
     adapts_experts = True
     rotated = "d_head"
-    conditions = (padding_in_table(None), one_mask())
+    conditions = (sizes.padding_in_table(None), sizes.one_mask())
 
-    d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_expert: Natural = hf("intermediate_size")
-    n_routed_experts: Positive = hf("num_experts", "num_local_experts")
-    n_active_experts: Natural = hf()
-    window: Positive | None = hf(absent=None)
-    tie_word_embeddings: Flag = hf()
+    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)
+    d_expert: sizes.Natural = sizes.hf("intermediate_size")
+    n_routed_experts: sizes.Positive = sizes.hf("num_experts", "num_local_experts")
+    n_active_experts: sizes.Natural = sizes.hf()
+    window: sizes.Positive | None = sizes.hf(absent=None)
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(1_000_000, positions=131072)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(1_000_000, positions=131072)
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), window=c.window)
         h = c.norm(x, "post_attention_layernorm")
-        return x + mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
+        return x + parts.mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
 
     def choose(c, logits: Data) -> Data:
-        return route(logits, c.n_active_experts, "softmax", normalise=True)
+        return ops.route(logits, c.n_active_experts, "softmax", normalise=True)

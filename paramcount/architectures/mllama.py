@@ -2,30 +2,20 @@
 
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Weight, block, elementwise, given, layers, linear, lookup, multiply_vector, norm
-from paramcount.parts.attentions import attention
-from paramcount.parts.classic import multi_head
-from paramcount.parts.composite import FORMER_PREFIXES
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.decoders import head, pre_norm
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Sizes, d_model_per_head, derived, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.types import Flag, Indices, Natural, Positive
 
 RATIOS_OF_FOUR_TILES = [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]]
 
 
-def joined_width(js: ConfigJson, c: FieldValues) -> None:
+def joined_width(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """What the projector is made for has to be what the tower gives it."""
     width, found = (len(c["intermediate_layers"]) + 1) * c["d_model"], js.get("vision_output_dim", 7680)
     if found != width:
         raise ParamcountError(f"= {describe_value(found)}", where="vision_output_dim", expected=f"{width}")
 
 
-def tiles_fit_ratios(js: ConfigJson, c: FieldValues) -> None:
+def tiles_fit_ratios(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The reference's own list of aspect ratios is for four tiles."""
     ratios = js.get("supported_aspect_ratios") or RATIOS_OF_FOUR_TILES
     if [list(ratio) for ratio in ratios] == RATIOS_OF_FOUR_TILES and c["n_tiles"] != 4:
@@ -33,7 +23,7 @@ def tiles_fit_ratios(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError(f"= {c['n_tiles']}", where=FieldName("n_tiles"), expected=expected)
 
 
-def crossing_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def crossing_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """The reference asks of each layer whether it is among these, in whatever order.
 
     Those of a longer model, as it writes them beside fewer layers, are none.
@@ -47,7 +37,7 @@ def crossing_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return tuple(sorted({i for i in said if i < c["n_layers"]}))
 
 
-class MllamaVision(Sizes):
+class MllamaVision(sizes.Sizes):
     """The vision tower: two stacks of layers over the patches of up to `n_tiles` tiles."""
 
     config_class = "MllamaVisionConfig"
@@ -55,23 +45,25 @@ class MllamaVision(Sizes):
     section = "vision_config"
     conditions = (joined_width, tiles_fit_ratios)
 
-    d_model: Positive = hf()
-    n_layers: Natural = hf()
-    n_global_layers: Natural = hf("num_global_layers")
-    n_heads: Positive = hf("attention_heads")
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf()
-    n_channels: Positive = hf("num_channels")
-    patch_size: Positive = hf("patch_size")
-    n_patches: Positive = derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
-    n_tiles: Positive = hf("max_num_tiles")
-    n_aspect_ratios: Positive = derived(lambda js, c: len(js.get("supported_aspect_ratios") or [0] * 8))
-    intermediate_layers: Indices = hf("intermediate_layers_indices", absent=(3, 7, 15, 23, 30), null=ABSENT)
+    d_model: sizes.Positive = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf()
+    n_global_layers: sizes.Natural = sizes.hf("num_global_layers")
+    n_heads: sizes.Positive = sizes.hf("attention_heads")
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf()
+    n_channels: sizes.Positive = sizes.hf("num_channels")
+    patch_size: sizes.Positive = sizes.hf("patch_size")
+    n_patches: sizes.Positive = sizes.derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
+    n_tiles: sizes.Positive = sizes.hf("max_num_tiles")
+    n_aspect_ratios: sizes.Positive = sizes.derived(lambda js, c: len(js.get("supported_aspect_ratios") or [0] * 8))
+    intermediate_layers: sizes.Indices = sizes.hf(
+        "intermediate_layers_indices", absent=(3, 7, 15, 23, 30), null=sizes.ABSENT
+    )
 
-    check = check_heads_fill
+    check = sizes.check_heads_fill
 
 
-class MllamaText(AttentionDecoder):
+class MllamaText(parts.AttentionDecoder):
     """The language model alone, which attends to an image that it is given.
 
     The token embedding has eight rows more than the LM head: the image token and padding.
@@ -84,23 +76,23 @@ class MllamaText(AttentionDecoder):
     model_types = ("mllama_text_model",)
     base_model = "MllamaTextModel"
     rotated = "d_head"
-    conditions = (padding_in_table(128004, more=8),)
+    conditions = (sizes.padding_in_table(128004, more=8),)
 
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf()
-    cross_attention_layers: Indices = derived(crossing_layers)
-    tie_word_embeddings: Flag = derived(lambda js, c: False)  # whatever the key says
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf()
+    cross_attention_layers: sizes.Indices = sizes.derived(crossing_layers)
+    tie_word_embeddings: sizes.Flag = sizes.derived(lambda js, c: False)  # whatever the key says
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(500_000, 131072)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(500_000, 131072)
 
     def embed(c, tokens: Data) -> Data:
-        return lookup(tokens, c.prefix + "embed_tokens.weight", "embedding", c.vocab_size + 8, c.d_model)
+        return ops.lookup(tokens, c.prefix + "embed_tokens.weight", "embedding", c.vocab_size + 8, c.d_model)
 
     def forward(c, tokens: Data) -> Data:
-        return c.head(c.transform(c.embed(tokens), given("image", "patches", c.d_model)))
+        return c.head(c.transform(c.embed(tokens), ops.given("image", "patches", c.d_model)))
 
-    def kinds(c) -> Kinds:
+    def kinds(c) -> parts.Kinds:
         crossing = set(c.cross_attention_layers)
         return [("cross" if i in crossing else "self", 1) for i in range(c.n_layers)]
 
@@ -112,9 +104,9 @@ class MllamaText(AttentionDecoder):
 
     def cross_attention(c, x: Data, image: Data) -> Data:
         def attend(x: Data, image: Data) -> Data:
-            return attention(c, x, "", qk_norm=True, memory=image)
+            return parts.attentions.attention(c, x, "", qk_norm=True, memory=image)
 
-        return block(x, "cross_attn.", attend, reads=(image,), part="cross_attention")
+        return ops.block(x, "cross_attn.", attend, reads=(image,), part="cross_attention")
 
     def check(c) -> None:
         if c.tie_word_embeddings:
@@ -137,53 +129,55 @@ class Mllama(MllamaTextOf):
     """The language model with the vision encoder whose images it attends to."""
 
     reference = "MllamaForConditionalGeneration"
-    reference_names = FORMER_PREFIXES
+    reference_names = parts.FORMER_PREFIXES
     base_model = "MllamaModel"
     prefix = "language_model.model."
 
     vision: MllamaVision
 
     def forward(c, tokens: Data) -> Data:
-        pixels = given("pixels", "patches", c.vision.n_channels, c.vision.patch_size, c.vision.patch_size)
-        ratio = given("aspect ratio")
-        image = block(
+        pixels = ops.given("pixels", "patches", c.vision.n_channels, c.vision.patch_size, c.vision.patch_size)
+        ratio = ops.given("aspect ratio")
+        image = ops.block(
             pixels,
             "vision_model.",
             lambda pixels, ratio: vision(c.vision, pixels, ratio),
             reads=(ratio,),
             part="vision",
         )
-        image = block(image, "", c.project, part="projector")
+        image = ops.block(image, "", c.project, part="projector")
         return c.head(c.transform(c.embed(tokens), image))
 
     def project(c, x: Data) -> Data:
-        return linear(x, "multi_modal_projector", "projector", c.d_model, bias=True)
+        return ops.linear(x, "multi_modal_projector", "projector", c.d_model, bias=True)
 
     def head(c, x: Data) -> Data:
-        return head(c, x, "language_model.model.embed_tokens.weight", "language_model.lm_head")
+        return parts.head(c, x, "language_model.model.embed_tokens.weight", "language_model.lm_head")
 
 
 def gate(x: Data, name: str) -> Data:
     """x times tanh of a learned value, at first 0."""
-    return multiply_vector(x, name, "other", 1, function="tanh")
+    return ops.multiply_vector(x, name, "other", 1, function="tanh")
 
 
 def vision(c: Any, pixels: Data, ratio: Data) -> Data:
     """Pixels to patch vectors: the last layer's beside those of the intermediate layers."""
     d = c.d_model
-    patch = Weight("patch_embedding.weight", "embedding", (d, c.n_channels, c.patch_size, c.patch_size))
+    patch = ops.Weight("patch_embedding.weight", "embedding", (d, c.n_channels, c.patch_size, c.patch_size))
     x = Data("convolve", (pixels,), ("patches", d), (patch,))
     x = tile_positions(c, x, ratio, "pre_tile_positional_embedding")
-    x = elementwise(x, "class token", "class_embedding", "embedding", d)
-    x = elementwise(x, "positions", "gated_positional_embedding.embedding", "position", c.n_patches + 1, d)
+    x = ops.elementwise(x, "class token", "class_embedding", "embedding", d)
+    x = ops.elementwise(x, "positions", "gated_positional_embedding.embedding", "position", c.n_patches + 1, d)
     x = gated(x, "gated_positional_embedding.gate")
     x = x + lookup_tiles(
         x, ratio, "gated_positional_embedding.tile_embedding", c.n_aspect_ratios + 1, c.n_tiles * (c.n_patches + 1) * d
     )
-    x = norm(x, "layernorm_pre", bias=True)
-    local = layers(x, "transformer.layers.{layer}.", [("local", c.n_layers)], lambda kind, x: vision_layer(c, kind, x))
-    x = tile_positions(c, norm(local, "layernorm_post", bias=True), ratio, "post_tile_positional_embedding")
-    x = layers(
+    x = ops.norm(x, "layernorm_pre", bias=True)
+    local = ops.layers(
+        x, "transformer.layers.{layer}.", [("local", c.n_layers)], lambda kind, x: vision_layer(c, kind, x)
+    )
+    x = tile_positions(c, ops.norm(local, "layernorm_post", bias=True), ratio, "post_tile_positional_embedding")
+    x = ops.layers(
         x,
         "global_transformer.layers.{layer}.",
         [("global", c.n_global_layers)],
@@ -193,7 +187,7 @@ def vision(c: Any, pixels: Data, ratio: Data) -> Data:
 
 
 def gated(x: Data, name: str) -> Data:
-    return elementwise(x, "gate", name, "other", 1)
+    return ops.elementwise(x, "gate", name, "other", 1)
 
 
 def tile_positions(c: Any, x: Data, ratio: Data, name: str) -> Data:
@@ -203,7 +197,7 @@ def tile_positions(c: Any, x: Data, ratio: Data, name: str) -> Data:
 
 def lookup_tiles(x: Data, ratio: Data, name: str, rows: int, width: int) -> Data:
     """A row for each aspect ratio, cut into one vector for each tile (and patch)."""
-    row = lookup(ratio, name + ".weight", "position", rows, width)
+    row = ops.lookup(ratio, name + ".weight", "position", rows, width)
     return Data("spread", (row,), x.shape)
 
 
@@ -211,12 +205,12 @@ def vision_layer(c: Any, kind: str, x: Data) -> Data:
     def gate_if_global(y: Data, name: str) -> Data:
         return gate(y, name) if kind == "global" else y
 
-    return pre_norm(
+    return parts.pre_norm(
         x,
         lambda h: gate_if_global(
-            multi_head(c, h, "self_attn.", ("q_proj", "k_proj", "v_proj", "o_proj"), cached=False, bias=False),
+            parts.multi_head(c, h, "self_attn.", ("q_proj", "k_proj", "v_proj", "o_proj"), cached=False, bias=False),
             "gate_attn",
         ),
-        lambda h: gate_if_global(plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True), "gate_ffn"),
+        lambda h: gate_if_global(parts.plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True), "gate_ffn"),
         bias=True,
     )

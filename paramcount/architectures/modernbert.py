@@ -7,33 +7,13 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from paramcount.architectures.modernbert_decoder import ModernBertDecoder, full_first, transform_states
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, lookup
-from paramcount.parts import task_heads as heads
-from paramcount.parts.decoders import head
-from paramcount.parts.encoders import PositionlessEncoder, rotary_attention
-from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.parts.tasks import LABELS, TaskHead, two_labels
-from paramcount.sizes import (
-    ABSENT,
-    SLIDING,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    filled_rotary,
-    hf,
-    setting,
-)
-from paramcount.sizes.conditions import angles_fit_heads, padding_in_table, ropes_of_kinds_alone
 
 TABLE = "model.embeddings.tok_embeddings.weight"
 
 
-def half_span(js: ConfigJson, c: FieldValues) -> int:
+def half_span(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The tokens that a token sees on either side: half of local_attention. sliding_window counts before it."""
     key = "sliding_window" if "sliding_window" in js else "local_attention"
     span = js.get(key, 128)
@@ -42,40 +22,44 @@ def half_span(js: ConfigJson, c: FieldValues) -> int:
     return span if key == "sliding_window" else span // 2
 
 
-class ModernBert(PositionlessEncoder):
+class ModernBert(parts.PositionlessEncoder):
     """Source: arXiv:2412.13663, section 2.1; ModernBertEncoderLayer of the reference."""
 
     reference = "ModernBertForMaskedLM"
     task_heads = {
-        "ForSequenceClassification": TaskHead(heads.transform_then(lambda c: c.n_labels, is_pooled=True), LABELS),
-        "ForTokenClassification": TaskHead(heads.transform_then(lambda c: c.n_labels, is_pooled=False), LABELS),
-        "ForQuestionAnswering": TaskHead(
-            heads.transform_then(lambda c: c.n_labels, is_pooled=False), LABELS, (two_labels,)
+        "ForSequenceClassification": parts.TaskHead(
+            parts.task_heads.transform_then(lambda c: c.n_labels, is_pooled=True), parts.LABELS
         ),
-        "ForMultipleChoice": TaskHead(heads.transform_then(lambda c: 1, is_pooled=True), {}),
+        "ForTokenClassification": parts.TaskHead(
+            parts.task_heads.transform_then(lambda c: c.n_labels, is_pooled=False), parts.LABELS
+        ),
+        "ForQuestionAnswering": parts.TaskHead(
+            parts.task_heads.transform_then(lambda c: c.n_labels, is_pooled=False), parts.LABELS, (parts.two_labels,)
+        ),
+        "ForMultipleChoice": parts.TaskHead(parts.task_heads.transform_then(lambda c: 1, is_pooled=True), {}),
     }
     rotated = "d_head"
-    conditions = (padding_in_table(50283), ropes_of_kinds_alone, angles_fit_heads)
+    conditions = (sizes.padding_in_table(50283), sizes.ropes_of_kinds_alone, sizes.angles_fit_heads)
     prefix = "model."
     layers_name = "layers"
     last_norm = "final_norm"
 
-    n_layers: Positive = hf()  # the reference needs one
-    layer_types: Words = hf(absent=full_first, null=ABSENT)
-    window: Natural = derived(half_span)
-    attention_bias: Flag = hf()
-    mlp_bias: Flag = hf()
-    norm_bias: Flag = hf("norm_bias")
-    transform_bias: Flag = hf("classifier_bias")
-    lm_head_bias: Flag = hf("decoder_bias")
-    tie_word_embeddings: Flag = hf()
+    n_layers: sizes.Positive = sizes.hf()  # the reference needs one
+    layer_types: sizes.Words = sizes.hf(absent=full_first, null=sizes.ABSENT)
+    window: sizes.Natural = sizes.derived(half_span)
+    attention_bias: sizes.Flag = sizes.hf()
+    mlp_bias: sizes.Flag = sizes.hf()
+    norm_bias: sizes.Flag = sizes.hf("norm_bias")
+    transform_bias: sizes.Flag = sizes.hf("classifier_bias")
+    lm_head_bias: sizes.Flag = sizes.hf("decoder_bias")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = setting("hidden_activation", default="gelu")
-    transform_activation = setting("classifier_activation", default="gelu")
-    pooling = setting("classifier_pooling", default="cls")
-    norm_eps = setting("norm_eps", default=1e-5)
-    rope = filled_rotary("full_attention", 160_000, 8192, key="global_rope_theta")
-    local_rope = filled_rotary("sliding_attention", 10_000, 8192, key="local_rope_theta")
+    activation = sizes.setting("hidden_activation", default="gelu")
+    transform_activation = sizes.setting("classifier_activation", default="gelu")
+    pooling = sizes.setting("classifier_pooling", default="cls")
+    norm_eps = sizes.setting("norm_eps", default=1e-5)
+    rope = sizes.filled_rotary("full_attention", 160_000, 8192, key="global_rope_theta")
+    local_rope = sizes.filled_rotary("sliding_attention", 10_000, 8192, key="local_rope_theta")
     kinds: ClassVar[Any] = ModernBertDecoder.kinds
     norm: ClassVar[Callable[..., Data]] = ModernBertDecoder.norm
     check: ClassVar[Any] = ModernBertDecoder.check
@@ -87,21 +71,23 @@ class ModernBert(PositionlessEncoder):
         return c.to_first_layer(c.look_up(tokens))
 
     def look_up(c, tokens: Data) -> Data:
-        return lookup(tokens, TABLE, "embedding", c.vocab_size, c.d_model)
+        return ops.lookup(tokens, TABLE, "embedding", c.vocab_size, c.d_model)
 
     def to_first_layer(c, x: Data) -> Data:
         return c.norm(x, "model.embeddings.norm")
 
     def layer_of(c, kind: str, x: Data, *memory: Data) -> Data:
         first, _, word = kind.rpartition(" ")
-        local: Any = {"window": c.window, "angles": c.local_rope} if word == SLIDING[0] else {}
+        local: Any = {"window": c.window, "angles": c.local_rope} if word == sizes.SLIDING[0] else {}
         h = x if first else c.norm(x, "attn_norm")
-        x = x + rotary_attention(c, h, ("attn.Wqkv", "attn.Wo"), bias=c.attention_bias, **local)
+        x = x + parts.rotary_attention(c, h, ("attn.Wqkv", "attn.Wo"), bias=c.attention_bias, **local)
         h, names = c.norm(x, "mlp_norm"), ("Wi", "Wo")
-        return x + fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias, names=names)
+        return x + parts.fused_gated_mlp(
+            h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias, names=names
+        )
 
     def head(c, x: Data) -> Data:
-        return head(c, c.transform(x, "head."), TABLE, "decoder", bias=c.lm_head_bias)
+        return parts.head(c, c.transform(x, "head."), TABLE, "decoder", bias=c.lm_head_bias)
 
     def transform(c, x: Data, prefix: str) -> Data:
         return transform_states(c, x, prefix)

@@ -5,49 +5,44 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures import modernbert, ultrabert
-from paramcount.flow import Data, block, insert, linear, merge_squares, rms_norm
-from paramcount.parts import task_heads as heads
-from paramcount.parts.composite import Multimodal
-from paramcount.parts.siglip import SiglipVision
-from paramcount.parts.tasks import LABELS, TOKENS, TaskHead
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf, setting
-from paramcount.sizes.conditions import one_of
-from paramcount.sizes.sections import Sections
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class ModernVBert(Multimodal):
+class ModernVBert(parts.Multimodal):
     """Source: arXiv:2510.01149, section 3; ModernVBertModel of the reference."""
 
     reference = "ModernVBertForMaskedLM"
-    sections = Sections("modernbert", supported_types=("modernbert",))
+    sections = sizes.Sections("modernbert", supported_types=("modernbert",))
     task_heads = {
-        "ForSequenceClassification": TaskHead(heads.classify_transformed(is_pooled=True), LABELS),
-        "ForTokenClassification": TaskHead(heads.classify_transformed(is_pooled=False), LABELS),
+        "ForSequenceClassification": parts.TaskHead(
+            parts.task_heads.classify_transformed(is_pooled=True), parts.LABELS
+        ),
+        "ForTokenClassification": parts.TaskHead(parts.task_heads.classify_transformed(is_pooled=False), parts.LABELS),
     }
-    conditions = (one_of("classifier_pooling", ("cls", "mean"), "cls"),)
+    conditions = (sizes.one_of("classifier_pooling", ("cls", "mean"), "cls"),)
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.connector."
     text_prefix: ClassVar[str] = "model."  # of the text encoder alone
     table: ClassVar[str] = modernbert.TABLE
     head_names: ClassVar[tuple[str, str]] = ("projection_head.", "lm_head")
 
-    vision: SiglipVision
-    merge_size: Positive = hf("pixel_shuffle_factor")
+    vision: parts.SiglipVision
+    merge_size: sizes.Positive = sizes.hf("pixel_shuffle_factor")
 
-    image_token = setting("image_token_id", default=50407)
-    pooling = setting("classifier_pooling", default="cls")
+    image_token = sizes.setting("image_token_id", default=50407)
+    pooling = sizes.setting("classifier_pooling", default="cls")
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         language = c.language
 
         def read(tokens: Data, image: Data) -> Data:
-            x = insert(language.look_up(tokens), tokens, image, c.image_token)
+            x = ops.insert(language.look_up(tokens), tokens, image, c.image_token)
             x = language.encode(language.to_first_layer(x))
             out: Data = c.predict(x) if head else x
             return out
 
         moved = (c.text_prefix, "model.text_model.")
-        return block(tokens, "", read, reads=(c.see(),), moved=moved, part="encoder")
+        return ops.block(tokens, "", read, reads=(c.see(),), moved=moved, part="encoder")
 
     def predict(c: Any, x: Data) -> Data:
         """Hidden states to logits."""
@@ -55,22 +50,22 @@ class ModernVBert(Multimodal):
         tied_to = c.table if language.tie_word_embeddings else None
         h: Data = language.transform(x, c.head_names[0])
         bias = getattr(language, "lm_head_bias", False)
-        return linear(h, c.head_names[1], "lm_head", language.vocab_size, bias=bias, tied_to=tied_to)
+        return ops.linear(h, c.head_names[1], "lm_head", language.vocab_size, bias=bias, tied_to=tied_to)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        x = merge_squares(x, c.merge_size * c.merge_size)
-        return linear(x, "modality_projection", "projector", c.language.d_model)
+        x = ops.merge_squares(x, c.merge_size * c.merge_size)
+        return ops.linear(x, "modality_projection", "projector", c.language.d_model)
 
 
-def has_pooling_head(js: ConfigJson, c: FieldValues) -> Any:
+def has_pooling_head(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
     """SigLIP has one unless the config says otherwise, but the default encoder has none."""
     vision = js.get("vision_config")
     return False if vision is None else vision.get("vision_use_head", True)
 
 
-class UltraVision(SiglipVision):
+class UltraVision(parts.SiglipVision):
     config_class = "SiglipVisionConfig"
-    pooling_head: Flag = derived(has_pooling_head, at_root=True)
+    pooling_head: sizes.Flag = sizes.derived(has_pooling_head, at_root=True)
 
 
 class UltraVBert(ModernVBert):
@@ -78,10 +73,10 @@ class UltraVBert(ModernVBert):
 
     reference = "UltraVBertForMaskedLM"
     model_types = ("ultravbert",)
-    sections = Sections("ultrabert", supported_types=("ultrabert",))
+    sections = sizes.Sections("ultrabert", supported_types=("ultrabert",))
     task_heads = {
-        "ForSequenceClassification": TaskHead(heads.classify_pooled_as_set, LABELS),
-        "ForTokenClassification": TOKENS,
+        "ForSequenceClassification": parts.TaskHead(parts.task_heads.classify_pooled_as_set, parts.LABELS),
+        "ForTokenClassification": parts.TOKENS,
     }
     reference_names = {
         "head.decoder.": "lm_head.",
@@ -93,8 +88,8 @@ class UltraVBert(ModernVBert):
 
     vision: UltraVision
 
-    image_token = setting("image_token_id", default=49191)
+    image_token = sizes.setting("image_token_id", default=49191)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         """UltraBERT has no norm behind its embeddings, so the projector has one."""
-        return rms_norm(super().project(x), "norm", c.language.norm_eps)
+        return ops.rms_norm(super().project(x), "norm", c.language.norm_eps)

@@ -3,29 +3,25 @@
 from typing import Any
 
 from paramcount.architectures.qwen3 import SMALL_QWEN_3
-from paramcount.flow import Data, activate, layer_norm, linear, merge_rows
-from paramcount.parts.composite import AudioLanguageModel
-from paramcount.parts.whisper_encoder import Ears
-from paramcount.sizes import Flag, Natural, Positive, hf, setting
-from paramcount.sizes.sections import Sections
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class MossAudio(Ears):
+class MossAudio(parts.Ears):
     """The sizes of the encoder."""
 
     config_class = "MossTranscribeDiarizeAudioConfig"
 
-    d_model: Positive = hf("d_model", "hidden_size")
-    n_layers: Natural = hf("encoder_layers", "num_hidden_layers")
-    n_heads: Positive = hf("encoder_attention_heads", "num_attention_heads")
-    d_ff: Natural = hf("encoder_ffn_dim", "intermediate_size")
+    d_model: sizes.Positive = sizes.hf("d_model", "hidden_size")
+    n_layers: sizes.Natural = sizes.hf("encoder_layers", "num_hidden_layers")
+    n_heads: sizes.Positive = sizes.hf("encoder_attention_heads", "num_attention_heads")
+    d_ff: sizes.Natural = sizes.hf("encoder_ffn_dim", "intermediate_size")
 
 
-class MossTranscribeDiarize(AudioLanguageModel):
+class MossTranscribeDiarize(parts.AudioLanguageModel):
     """Source: modeling_moss_transcribe_diarize.py of the reference."""
 
     reference = "MossTranscribeDiarizeForConditionalGeneration"
-    sections = Sections("qwen3", default_tie=True, default_section=SMALL_QWEN_3, other_sections=("audio_config",))
+    sections = sizes.Sections("qwen3", default_tie=True, default_section=SMALL_QWEN_3, other_sections=("audio_config",))
 
     encoder_prefix = "model.audio_tower."
     projector_prefix = "model.multi_modal_projector."
@@ -33,15 +29,15 @@ class MossTranscribeDiarize(AudioLanguageModel):
     absent_sections = {"language": {"rope_theta": 1e6}}
 
     audio: MossAudio
-    n_merged: Positive = hf("audio_merge_size")
-    projector_bias: Flag = hf("projector_bias")
+    n_merged: sizes.Positive = sizes.hf("audio_merge_size")
+    projector_bias: sizes.Flag = sizes.hf("projector_bias")
 
-    audio_token = setting("audio_token_id", default=151671)
-    activation = setting("projector_hidden_act", default="silu")
+    audio_token = sizes.setting("audio_token_id", default=151671)
+    activation = sizes.setting("projector_hidden_act", default="silu")
 
     def project(c: Any, x: Data) -> Data:
         d_model = c.language.d_model
-        x = merge_rows(x, c.n_merged)
-        x = activate(linear(x, "linear_1", "projector", d_model, bias=c.projector_bias), c.activation)
-        x = linear(x, "linear_2", "projector", d_model, bias=c.projector_bias)
-        return layer_norm(x, "norm", c.language.norm_eps)
+        x = ops.merge_rows(x, c.n_merged)
+        x = ops.activate(ops.linear(x, "linear_1", "projector", d_model, bias=c.projector_bias), c.activation)
+        x = ops.linear(x, "linear_2", "projector", d_model, bias=c.projector_bias)
+        return ops.layer_norm(x, "norm", c.language.norm_eps)

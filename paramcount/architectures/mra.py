@@ -2,32 +2,30 @@
 
 from math import isqrt, sqrt
 
-from paramcount.flow import Data, Weight, attend
-from paramcount.parts.encoders import OffsetEncoder
-from paramcount.sizes import setting
+from paramcount.declare import Data, ops, parts, sizes
 
 BLOCK = 32  # tokens; heads are padded to as many values
 
 
-class Mra(OffsetEncoder):
+class Mra(parts.OffsetEncoder):
     """Source: arXiv:2207.10284, section 4; MraSelfAttention of the reference: in short texts, all blocks are exact."""
 
     reference = "MraForMaskedLM"
     task_heads = "APPROXIMATE"
     prefix = "mra."
 
-    norm_eps = setting("layer_norm_eps", default=1e-5)
-    longest = setting(default=lambda js, c: find_longest(c.n_positions // BLOCK, js.get("block_per_row", 4)))
-    scale = setting(default=lambda js, c: 1 / sqrt(max(c.d_head, BLOCK)))
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    longest = sizes.setting(default=lambda js, c: find_longest(c.n_positions // BLOCK, js.get("block_per_row", 4)))
+    scale = sizes.setting(default=lambda js, c: 1 / sqrt(max(c.d_head, BLOCK)))
 
     def positions(c, tokens: Data) -> Data:
         """The numbers of the rows are stored, too."""
         rows = super().positions(tokens)
-        numbers = Weight("mra.embeddings.position_ids", "position", (1, c.n_positions), role="buffer")
+        numbers = ops.Weight("mra.embeddings.position_ids", "position", (1, c.n_positions), role="buffer")
         return Data(rows.operation, rows.inputs, rows.shape, (*rows.weights, numbers))
 
     def attention(c, q: Data, k: Data, v: Data) -> Data:
-        return attend(q, k, v, cached=(), longest=c.longest, scale=c.scale)
+        return ops.attend(q, k, v, cached=(), longest=c.longest, scale=c.scale)
 
 
 def find_longest(n_blocks: int, per_row: int) -> int:

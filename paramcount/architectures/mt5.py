@@ -3,9 +3,7 @@
 from collections.abc import Iterable
 
 from paramcount.architectures.t5 import OF_AN_ENCODER, T5, decoder_layers, dense_activation, gated
-from paramcount.flow import Data, Size
-from paramcount.parts.tasks import t5
-from paramcount.sizes import ABSENT, Flag, Natural, derived, fixed, flag, hf, setting
+from paramcount.declare import Data, ops, parts, sizes
 
 
 class MT5(T5):
@@ -13,15 +11,15 @@ class MT5(T5):
 
     reference = "MT5ForConditionalGeneration"
     gguf = "t5"
-    task_heads = t5("mt5.MT5EncoderModel")
+    task_heads = parts.t5("mt5.MT5EncoderModel")
     float32_if_float16 = ("wo",)
 
-    n_decoder_layers: Natural = hf("num_decoder_layers", absent=decoder_layers(8), null=ABSENT)
-    gated: Flag = derived(lambda js, c: gated(js, c, "gated-gelu"))
-    scaled: Flag = derived(lambda js, c: False)
-    tie_word_embeddings: Flag = fixed(True, check=lambda js, c: flag(js, "tie_word_embeddings", True))
+    n_decoder_layers: sizes.Natural = sizes.hf("num_decoder_layers", absent=decoder_layers(8), null=sizes.ABSENT)
+    gated: sizes.Flag = sizes.derived(lambda js, c: gated(js, c, "gated-gelu"))
+    scaled: sizes.Flag = sizes.derived(lambda js, c: False)
+    tie_word_embeddings: sizes.Flag = sizes.fixed(True, check=lambda js, c: sizes.flag(js, "tie_word_embeddings", True))
 
-    activation = setting(default=lambda js, c: dense_activation(js, c, "gated-gelu"))
+    activation = sizes.setting(default=lambda js, c: dense_activation(js, c, "gated-gelu"))
 
 
 class MT5Encoder(MT5):
@@ -45,17 +43,17 @@ class UMT5(MT5):
     reference = "UMT5ForConditionalGeneration"
     model_types = ("umt5",)
     gguf = "t5"
-    task_heads = t5("umt5.UMT5EncoderModel")
+    task_heads = parts.t5("umt5.UMT5EncoderModel")
     float32_if_float16 = ("wo",)
     shares_bias = False
 
-    scaled: Flag = derived(lambda js, c: True)
-    tie_word_embeddings: Flag = fixed(True)
+    scaled: sizes.Flag = sizes.derived(lambda js, c: True)
+    tie_word_embeddings: sizes.Flag = sizes.fixed(True)
 
-    def encoder_layers(c) -> Iterable[tuple[str, Size]]:
+    def encoder_layers(c) -> Iterable[tuple[str, ops.Size]]:
         return [("layer", c.n_layers)]
 
-    def decoder_layers(c) -> Iterable[tuple[str, Size]]:
+    def decoder_layers(c) -> Iterable[tuple[str, ops.Size]]:
         return [("layer", c.n_decoder_layers)]
 
 

@@ -8,37 +8,16 @@ from functools import reduce
 from typing import Any, ClassVar
 
 from paramcount.architectures.t5 import T5
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Unreachable, block, bundle, given, join, linear, lookup, put_in_front, sinusoids
-from paramcount.flow.operations.shapes import text_alone
-from paramcount.parts.classic import Stack, multi_head, source_states
-from paramcount.parts.encodec import Encodec
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.parts.seq2seq import DECODER, Stacks, pre_norm_layer
-from paramcount.sizes import (
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    NamedPart,
-    Natural,
-    Positive,
-    Sizes,
-    d_model_per_head,
-    derived,
-    hf,
-)
-from paramcount.sizes.conditions import make_key_error, positions_from
-from paramcount.sizes.layer_types import check_no_types
-from paramcount.sizes.rules import check_heads_fill, check_sinusoids
 
 
-def mono_or_stereo(js: ConfigJson, c: FieldValues) -> None:
+def mono_or_stereo(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if js.get("audio_channels", 1) not in (1, 2):
-        raise make_key_error(js, "audio_channels", 1, "1 or 2")
+        raise sizes.make_key_error(js, "audio_channels", 1, "1 or 2")
 
 
-class MusicGenMelody(Stacks):
+class MusicGenMelody(parts.Stacks):
     """Its text and melody, if there are any, stand in front of the tokens as vectors. The reference reads no
     scale_embedding. Source: modeling_musicgen_melody.py of the reference.
     """
@@ -46,17 +25,17 @@ class MusicGenMelody(Stacks):
     reference = "MusicgenMelodyForCausalLM"
     model_types = ("musicgen_melody_decoder",)
     linear_heads = (".weight",)
-    conditions = (mono_or_stereo, positions_from(1))
+    conditions = (mono_or_stereo, sizes.positions_from(1))
 
-    vocab_size: Positive = hf()
-    d_model: Positive = hf()
-    n_layers: Natural = hf()
-    n_heads: Positive = hf()
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf("ffn_dim")
-    codebooks: Indices = derived(lambda js, c: tuple(range(check_no_types(js, "num_codebooks", 4))))
+    vocab_size: sizes.Positive = sizes.hf()
+    d_model: sizes.Positive = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf()
+    n_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf("ffn_dim")
+    codebooks: sizes.Indices = sizes.derived(lambda js, c: tuple(range(sizes.check_no_types(js, "num_codebooks", 4))))
 
-    layer = pre_norm_layer
+    layer = parts.seq2seq.pre_norm_layer
     last_norm = "layer_norm"
 
     def forward(c, tokens: Data) -> Data:
@@ -64,43 +43,43 @@ class MusicGenMelody(Stacks):
 
     def list_inputs(c, tokens: Data) -> list[Data]:
         """The tokens are those of the first codebook; what else is looked up."""
-        return [given(f"tokens of codebook {i + 1}", "tokens") for i in c.codebooks[1:]]
+        return [ops.given(f"tokens of codebook {i + 1}", "tokens") for i in c.codebooks[1:]]
 
     def read(c, tokens: Data, others: Sequence[Data], memory: Sequence[Data], in_front: Sequence[Data] = ()) -> Data:
         """Tokens of all codebooks and an encoder's output to logits of all codebooks, side by side. `in_front`: vectors
         in front of the tokens.
         """
-        tables = [f"{DECODER}embed_tokens.{i}.weight" for i in c.codebooks]
+        tables = [f"{parts.DECODER}embed_tokens.{i}.weight" for i in c.codebooks]
         found = [
-            lookup(x, name, "embedding", c.vocab_size + 1, c.d_model) for x, name in zip((tokens, *others), tables)
+            ops.lookup(x, name, "embedding", c.vocab_size + 1, c.d_model) for x, name in zip((tokens, *others), tables)
         ]
         x = reduce(Data.__add__, found)
         for rows in in_front:
-            x = put_in_front(rows, x, once=True)
-        x = x + sinusoids(x, "cosines first", slowest="base", counts_front=bool(in_front))
-        x = c.stack(Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x, DECODER, *memory)
+            x = ops.put_in_front(rows, x, once=True)
+        x = x + ops.sinusoids(x, "cosines first", slowest="base", counts_front=bool(in_front))
+        x = c.stack(parts.Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x, parts.DECODER, *memory)
         if in_front:
-            x = text_alone(x)
-        return reduce(join, [linear(x, f"lm_heads.{i}", "lm_head", c.vocab_size) for i in c.codebooks])
+            x = ops.text_alone(x)
+        return reduce(ops.join, [ops.linear(x, f"lm_heads.{i}", "lm_head", c.vocab_size) for i in c.codebooks])
 
     def memory(c) -> tuple[Data, ...]:
         """The encoder's output."""
         return ()
 
-    def self_attention(c, s: Stack, x: Data, *, cached: bool) -> Data:
-        return multi_head(s, x, "self_attn.", bias=False, front_in_order=True)
+    def self_attention(c, s: parts.Stack, x: Data, *, cached: bool) -> Data:
+        return parts.multi_head(s, x, "self_attn.", bias=False, front_in_order=True)
 
-    def cross_attention(c, s: Stack, x: Data, memory: Data) -> Data:
-        return multi_head(s, x, "encoder_attn.", memory=memory, bias=False)
+    def cross_attention(c, s: parts.Stack, x: Data, memory: Data) -> Data:
+        return parts.multi_head(s, x, "encoder_attn.", memory=memory, bias=False)
 
-    def feed_forward(c, s: Stack, x: Data) -> Data:
-        return plain_mlp(x, ("fc1", "fc2"), "mlp", s.d_ff, activation=c.activation)
+    def feed_forward(c, s: parts.Stack, x: Data) -> Data:
+        return parts.plain_mlp(x, ("fc1", "fc2"), "mlp", s.d_ff, activation=c.activation)
 
     def check(c) -> None:
         if not c.codebooks:
             raise ParamcountError("= 0", where=FieldName("codebooks"), expected="at least one")
-        check_heads_fill(c)
-        check_sinusoids(c)
+        sizes.check_heads_fill(c)
+        sizes.check_sinusoids(c)
 
 
 class MusicGen(MusicGenMelody):
@@ -110,7 +89,7 @@ class MusicGen(MusicGenMelody):
     model_types = ("musicgen_decoder",)
 
     def memory(c) -> tuple[Data, ...]:
-        return (source_states(c.d_model),)
+        return (parts.source_states(c.d_model),)
 
 
 OTHER_PARTS = ("/audio_encoder", "/text_encoder")
@@ -144,16 +123,16 @@ class MusicGenMelodyDecoder(MusicGenMelody):
     section = "decoder"
 
 
-def is_text_encoder(part: type[Sizes]) -> bool:
+def is_text_encoder(part: type[sizes.Sizes]) -> bool:
     return issubclass(part, T5) and part.reference.endswith("EncoderModel")
 
 
-def is_projected(js: ConfigJson, c: FieldValues) -> bool:
+def is_projected(js: sizes.ConfigJson, c: sizes.FieldValues) -> bool:
     """Whether a matrix brings the text's encoding to the decoder's size."""
     return bool(c["text_encoder"].d_model != c["decoder"]["d_model"])
 
 
-def memory_is_projected(js: ConfigJson, c: FieldValues) -> None:
+def memory_is_projected(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The reference builds no matrix for a decoder that expects another size than its own, and cannot run it."""
     key, expected = "cross_attention_hidden_size", c["text_encoder"].d_model
     width = (js.get("decoder") or {}).get(key)
@@ -162,30 +141,30 @@ def memory_is_projected(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError(f"= {describe_value(width)}", where=f"decoder.{key}", expected=wanted)
 
 
-class WithTextAndCodec(Sizes):
+class WithTextAndCodec(sizes.Sizes):
     """A text, encoded, conditions a decoder; a codec makes codes of a sound, and a sound of codes."""
 
     is_causal: ClassVar[Any] = True  # the decoder reads its own section
 
     base_model = ""
-    named_parts: ClassVar[Mapping[str, NamedPart]] = {
-        "text_encoder": NamedPart({"model_type": "t5"}, is_text_encoder, "EncoderModel")
+    named_parts: ClassVar[Mapping[str, sizes.NamedPart]] = {
+        "text_encoder": sizes.NamedPart({"model_type": "t5"}, is_text_encoder, "EncoderModel")
     }
 
-    text_encoder: Sizes
-    codec: Encodec
+    text_encoder: sizes.Sizes
+    codec: parts.Encodec
 
     def encode_text(c: Any) -> Data:
         """The text in vectors of the decoder's size."""
-        text = given("source tokens", "source")
-        x = block(text, "text_encoder.", c.text_encoder.forward, root=True)
-        return block(x, "", c.project, part="encoder") if c.projected else x
+        text = ops.given("source tokens", "source")
+        x = ops.block(text, "text_encoder.", c.text_encoder.forward, root=True)
+        return ops.block(x, "", c.project, part="encoder") if c.projected else x
 
     def project(c: Any, x: Data) -> Data:
-        return linear(x, "enc_to_dec_proj", "other", c.decoder.d_model, bias=True)
+        return ops.linear(x, "enc_to_dec_proj", "other", c.decoder.d_model, bias=True)
 
     def list_samples(c) -> Data:
-        return given("samples", "samples", c.codec.n_channels)
+        return ops.given("samples", "samples", c.codec.n_channels)
 
     def check(c: Any) -> None:
         check_projection(c, "projected", c.text_encoder.d_model)
@@ -206,18 +185,18 @@ class ConditionedMusicGen(WithTextAndCodec):
     conditions = (memory_is_projected,)
 
     decoder: MusicGenDecoder
-    projected: Flag = derived(is_projected)
+    projected: sizes.Flag = sizes.derived(is_projected)
 
     def forward(c, tokens: Data) -> Data:
         def write(tokens: Data, memory: Data, *others: Data) -> Data:
             return c.decoder.read(tokens, others, (memory,))
 
-        memory = bundle(c.encode_text(), c.speak())
-        return block(tokens, "decoder.", write, reads=(memory, *c.decoder.list_inputs(tokens)), root=True)
+        memory = ops.bundle(c.encode_text(), c.speak())
+        return ops.block(tokens, "decoder.", write, reads=(memory, *c.decoder.list_inputs(tokens)), root=True)
 
     def speak(c) -> Data:
         """A sound to codes, and codes to a sound."""
-        return block(c.list_samples(), c.codec.place, c.codec.reconstruct, part="audio")
+        return ops.block(c.list_samples(), c.codec.place, c.codec.reconstruct, part="audio")
 
 
 class ConditionedMusicGenMelody(WithTextAndCodec):
@@ -229,33 +208,33 @@ class ConditionedMusicGenMelody(WithTextAndCodec):
     model_types = ("musicgen_melody",)
 
     decoder: MusicGenMelodyDecoder
-    projected: Flag = derived(is_projected)
-    n_chroma: Positive = hf("num_chroma")
-    n_chroma_frames: Positive = hf("chroma_length")
-    melody_projected: Flag = derived(lambda js, c: c["n_chroma"] != c["decoder"]["d_model"])
+    projected: sizes.Flag = sizes.derived(is_projected)
+    n_chroma: sizes.Positive = sizes.hf("num_chroma")
+    n_chroma_frames: sizes.Positive = sizes.hf("chroma_length")
+    melody_projected: sizes.Flag = sizes.derived(lambda js, c: c["n_chroma"] != c["decoder"]["d_model"])
 
     def forward(c, tokens: Data) -> Data:
         def write(tokens: Data, text: Data, melody: Data, *others: Data) -> Data:
             return c.decoder.read(tokens, others, (), (text, melody))
 
-        melody = given("chroma", c.n_chroma_frames, c.n_chroma)
+        melody = ops.given("chroma", c.n_chroma_frames, c.n_chroma)
         if c.melody_projected:
-            melody = block(melody, "", c.project_melody, part="encoder")
-        inputs = (c.encode_text(), bundle(melody, c.speak()), *c.decoder.list_inputs(tokens))
-        return block(tokens, "decoder.", write, reads=inputs, root=True)
+            melody = ops.block(melody, "", c.project_melody, part="encoder")
+        inputs = (c.encode_text(), ops.bundle(melody, c.speak()), *c.decoder.list_inputs(tokens))
+        return ops.block(tokens, "decoder.", write, reads=inputs, root=True)
 
     def speak(c) -> Data:
         """Codes to a sound."""
-        first, *others = [given(f"codes of codebook {i + 1}", "frames") for i in c.codec.codebooks]
-        return block(first, c.codec.place, c.codec.decode, reads=others, part="audio")
+        first, *others = [ops.given(f"codes of codebook {i + 1}", "frames") for i in c.codec.codebooks]
+        return ops.block(first, c.codec.place, c.codec.decode, reads=others, part="audio")
 
     def project_melody(c, x: Data) -> Data:
-        return linear(x, "audio_enc_to_dec_proj", "other", c.decoder.d_model, bias=True)
+        return ops.linear(x, "audio_enc_to_dec_proj", "other", c.decoder.d_model, bias=True)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         prefix = c.codec.place + "encoder."
-        encoded = block(c.list_samples(), prefix, c.codec.shrink, part="audio")
-        return (Unreachable(encoded, "no forward pass encodes audio to codes"),)
+        encoded = ops.block(c.list_samples(), prefix, c.codec.shrink, part="audio")
+        return (ops.Unreachable(encoded, "no forward pass encodes audio to codes"),)
 
     def check(c) -> None:
         super().check()

@@ -1,10 +1,7 @@
 """MVP: BART that may put learned prompts in front of the keys and values of every decoder layer."""
 
 from paramcount.architectures.bart import Bart, BartDecoder
-from paramcount.flow import Data, activate, block, layers, learned_rows, linear, reshape, select_part
-from paramcount.parts.classic import crossing, decoder_stack, multi_head
-from paramcount.parts.seq2seq import DECODER
-from paramcount.sizes import Flag, Positive, hf
+from paramcount.declare import Data, ops, parts, sizes
 
 
 class Mvp(Bart):
@@ -13,39 +10,43 @@ class Mvp(Bart):
     reference = "MvpForConditionalGeneration"
     task_heads = "BART"
 
-    prompted: Flag = hf("use_prompt")
-    n_prompt: Positive = hf("prompt_length")
-    d_prompt: Positive = hf("prompt_mid_dim")
+    prompted: sizes.Flag = sizes.hf("use_prompt")
+    n_prompt: sizes.Positive = sizes.hf("prompt_length")
+    d_prompt: sizes.Positive = sizes.hf("prompt_mid_dim")
 
     def decode(c, tokens: Data, memory: Data) -> Data:
         """With prompts in the decoder only: the reference builds none for the encoder."""
         if not c.prompted:
             return Bart.decode(c, tokens, memory)
-        keys = c.prompt(DECODER + "self_attn_prompt.")
-        sources = block(tokens, DECODER + "cross_attn_prompt.", lambda _: c.prompt(""), part="cross_attention")
+        keys = c.prompt(parts.DECODER + "self_attn_prompt.")
+        sources = ops.block(
+            tokens, parts.DECODER + "cross_attn_prompt.", lambda _: c.prompt(""), part="cross_attention"
+        )
         kinds, reads = [("layer", c.n_decoder_layers)], (keys, memory, sources)
-        return layers(c.embed_target(tokens), DECODER + "layers.{layer}.", kinds, c.prompted_layer, reads=reads)
+        return ops.layers(
+            c.embed_target(tokens), parts.DECODER + "layers.{layer}.", kinds, c.prompted_layer, reads=reads
+        )
 
     def prompt(c, prefix: str) -> Data:
         """Keys and values for all layers, [n_prompt, layers · 2 · d_model]."""
-        h = learned_rows(prefix + "prompt_embedding.weight", "other_embedding", c.n_prompt, c.d_model)
-        h = activate(linear(h, prefix + "prompt_trans.0", "other", c.d_prompt, bias=True), "gelu")
-        return linear(h, prefix + "prompt_trans.2", "other", c.n_decoder_layers * 2 * c.d_model, bias=True)
+        h = ops.learned_rows(prefix + "prompt_embedding.weight", "other_embedding", c.n_prompt, c.d_model)
+        h = ops.activate(ops.linear(h, prefix + "prompt_trans.0", "other", c.d_prompt, bias=True), "gelu")
+        return ops.linear(h, prefix + "prompt_trans.2", "other", c.n_decoder_layers * 2 * c.d_model, bias=True)
 
     def prompted_layer(c, kind: str, x: Data, keys: Data, memory: Data, sources: Data) -> Data:
         """BART's, with its prompts in front of what is looked at."""
-        s = decoder_stack(c)
+        s = parts.decoder_stack(c)
 
         def of_layer(prompt: Data) -> tuple[Data, Data]:
-            both = select_part(reshape(prompt, c.n_decoder_layers, 2, s.n_heads, s.d_head), "layer")
-            return select_part(both, 0), select_part(both, 1)
+            both = ops.select_part(ops.reshape(prompt, c.n_decoder_layers, 2, s.n_heads, s.d_head), "layer")
+            return ops.select_part(both, 0), ops.select_part(both, 1)
 
         def cross(x: Data, m: Data, p: Data) -> Data:
-            y = multi_head(s, x, "encoder_attn.", memory=m, prompt=of_layer(p))
+            y = parts.multi_head(s, x, "encoder_attn.", memory=m, prompt=of_layer(p))
             return c.norm(x + y, "encoder_attn_layer_norm")
 
-        x = c.norm(x + multi_head(s, x, "self_attn.", prompt=of_layer(keys)), "self_attn_layer_norm")
-        x = crossing(x, "", cross, memory, sources)
+        x = c.norm(x + parts.multi_head(s, x, "self_attn.", prompt=of_layer(keys)), "self_attn_layer_norm")
+        x = parts.crossing(x, "", cross, memory, sources)
         return c.norm(x + c.feed_forward(s, x), "final_layer_norm")
 
 

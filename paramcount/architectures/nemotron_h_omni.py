@@ -5,30 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Size,
-    Unknown,
-    activate,
-    block,
-    given,
-    layer_norm,
-    linear,
-    merge_squares,
-    patch_places,
-    rms_norm,
-)
-from paramcount.parts.composite import Multimodal
-from paramcount.parts.parakeet import ParakeetEars
-from paramcount.parts.radio import VIDEO, RadioVision
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf, setting
-from paramcount.sizes.sections import Sections
 
 FRAMES = "video_temporal_patch_size"
 
 
-def same_frames(js: ConfigJson, c: FieldValues) -> None:
+def same_frames(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Both the model and its encoder state how many frames of a video are one patch."""
     section = js.get("vision_config")
     expected, found = js.get(FRAMES, 2), 2 if section is None else section.get(FRAMES)
@@ -38,7 +21,7 @@ def same_frames(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError(problem, where=f"vision_config.{FRAMES}", expected=expected_text)
 
 
-def fitting_patches(js: ConfigJson, c: FieldValues) -> None:
+def fitting_patches(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     expected, found = c["vision"]["d_model"], js.get("vision_hidden_size", js.get("vit_hidden_size", 1280))
     if found != expected:
         where = "vision_hidden_size"
@@ -47,27 +30,27 @@ def fitting_patches(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
-class OmniEars(ParakeetEars):
+class OmniEars(parts.ParakeetEars):
     """The encoder, and the projector behind it. `d_projector`: the hidden size of that."""
 
     config_class = "ParakeetEncoderConfig"
 
-    d_projector: Positive = hf("projection_hidden_size")
-    projector_bias: Flag = hf("projection_bias", null=False)
+    d_projector: sizes.Positive = sizes.hf("projection_hidden_size")
+    projector_bias: sizes.Flag = sizes.hf("projection_bias", null=False)
 
-    attention_bias: Flag = hf("attention_bias", absent=False)
+    attention_bias: sizes.Flag = sizes.hf("attention_bias", absent=False)
 
-    is_scaled = setting("scale_input", default=False)
+    is_scaled = sizes.setting("scale_input", default=False)
 
 
-class NemotronHOmni(Multimodal):
+class NemotronHOmni(parts.Multimodal):
     """Source: modeling_nemotron_h_omni.py of the reference. `n_merged`: patches that become one vector.
 
     `last_norm`: a model with multi-token-prediction layers also has a norm behind its vision encoder.
     """
 
     reference = "NemotronH_Omni_Reasoning_V3"
-    sections = Sections(
+    sections = sizes.Sections(
         "nemotron_h",
         tie_rule="text",
         other_sections=("vision_config", "audio_config"),
@@ -89,28 +72,28 @@ class NemotronHOmni(Multimodal):
     encoder_prefix = "vision_model."
     projector_prefix = "mlp1."
 
-    vision: RadioVision
+    vision: parts.RadioVision
     audio: OmniEars | None
-    n_merged: Positive = derived(lambda js, c: int(1 / js.get("downsample_ratio", 0.5)) ** 2)
-    d_projector: Positive = hf("projector_hidden_size")
-    last_norm: Flag = derived(
+    n_merged: sizes.Positive = sizes.derived(lambda js, c: int(1 / js.get("downsample_ratio", 0.5)) ** 2)
+    d_projector: sizes.Positive = sizes.hf("projector_hidden_size")
+    last_norm: sizes.Flag = sizes.derived(
         lambda js, c: (js.get("text_config") or js.get("llm_config") or {}).get("num_nextn_predict_layers", 0) > 0
     )
 
-    image_token = setting("image_token_id", "img_context_token_id", default=None)
-    audio_token = setting("audio_token_id", "sound_context_token_id", default=None)
+    image_token = sizes.setting("image_token_id", "img_context_token_id", default=None)
+    audio_token = sizes.setting("audio_token_id", "sound_context_token_id", default=None)
 
     def see(c: Any) -> Data:
         image: Data = c.read_pixels(c.vision.image())
         return image
 
-    def see_more(c: Any) -> Sequence[tuple[Data, int | Unknown]]:
+    def see_more(c: Any) -> Sequence[tuple[Data, int | ops.Unknown]]:
         """A video, which has a matrix of its own for its patches, and a sound."""
-        found = [(c.read_pixels(c.vision.video(), VIDEO), c.image_token)]
+        found = [(c.read_pixels(c.vision.video(), parts.VIDEO), c.image_token)]
         if c.audio is not None:
-            frames = given("log-mel frames", "frames", c.audio.n_mels)
-            sound = block(frames, "sound_encoder.encoder.", c.audio.forward, part="audio")
-            found.append((block(sound, "sound_projection.", c.project_sound, part="projector"), c.audio_token))
+            frames = ops.given("log-mel frames", "frames", c.audio.n_mels)
+            sound = ops.block(frames, "sound_encoder.encoder.", c.audio.forward, part="audio")
+            found.append((ops.block(sound, "sound_projection.", c.project_sound, part="projector"), c.audio_token))
         return found
 
     def read_pixels(c: Any, pixels: Data, name: str = "embedder") -> Data:
@@ -118,16 +101,16 @@ class NemotronHOmni(Multimodal):
         vision, side = c.vision, c.vision.patch_size
 
         def run(x: Data, prefix: str, body: Callable[..., Data], part: str, *reads: Data) -> Data:
-            tied: Any = {"tied_to": prefix, "own": (VIDEO + ".weight",)} if name == VIDEO else {}
-            return block(x, prefix, body, reads=reads, part=part, **tied)
+            tied: Any = {"tied_to": prefix, "own": (parts.VIDEO + ".weight",)} if name == parts.VIDEO else {}
+            return ops.block(x, prefix, body, reads=reads, part=part, **tied)
 
         x = run(pixels, c.encoder_prefix, lambda x: vision.forward(x, name), "vision")
         if c.last_norm:
-            x = run(x, "vision_final_", lambda x: layer_norm(x, "layernorm", vision.norm_eps), "vision")
-        return run(x, c.projector_prefix, c.project, "projector", patch_places(pixels, side, side))
+            x = run(x, "vision_final_", lambda x: ops.layer_norm(x, "layernorm", vision.norm_eps), "vision")
+        return run(x, c.projector_prefix, c.project, "projector", ops.patch_places(pixels, side, side))
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        image: Data = c.widen(merge_squares(x, c.n_merged, *places), ("0", "1", "3"), c.d_projector)
+        image: Data = c.widen(ops.merge_squares(x, c.n_merged, *places), ("0", "1", "3"), c.d_projector)
         return image
 
     def project_sound(c: Any, x: Data) -> Data:
@@ -135,6 +118,6 @@ class NemotronHOmni(Multimodal):
         sound: Data = c.widen(x, names, c.audio.d_projector, bias=c.audio.projector_bias)
         return sound
 
-    def widen(c: Any, x: Data, names: tuple[str, str, str], d_hidden: Size, *, bias: bool = False) -> Data:
-        h = linear(rms_norm(x, names[0], 1e-5), names[1], "projector", d_hidden, bias=bias)
-        return linear(activate(h, "relu2"), names[2], "projector", c.language.d_model, bias=bias)
+    def widen(c: Any, x: Data, names: tuple[str, str, str], d_hidden: ops.Size, *, bias: bool = False) -> Data:
+        h = ops.linear(ops.rms_norm(x, names[0], 1e-5), names[1], "projector", d_hidden, bias=bias)
+        return ops.linear(ops.activate(h, "relu2"), names[2], "projector", c.language.d_model, bias=bias)

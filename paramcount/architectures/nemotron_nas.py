@@ -6,22 +6,15 @@ Each may lack its attention or MLP, have a matrix in its place, or be of another
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, linear
-from paramcount.parts.attentions import Heads, attention
-from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Indices, Positive, Words, derived, hf
-from paramcount.sizes.derivations import d_model_per_head, flag, per_layer
-from paramcount.sizes.layer_types import check_no_types
-from paramcount.sizes.rules import check_heads_fill, check_layer_types
 
 LayerKind: TypeAlias = tuple[str, int, int, str, int]  # attention, its KV heads and window, MLP, its hidden size
 NO_OP, LINEAR = "no_op", "replace_with_linear"
 LATER = ("mamba", "llama4", "moe")  # what later modelling code of this model type reads besides
 
 
-def halves(js: ConfigJson, c: FieldValues, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def halves(js: sizes.ConfigJson, c: sizes.FieldValues, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(where, block) of each layer's attention or ffn."""
     blocks = js.get("block_configs")
     if not isinstance(blocks, (list, tuple)) or len(blocks) != c["n_layers"]:
@@ -29,7 +22,7 @@ def halves(js: ConfigJson, c: FieldValues, name: str) -> Iterator[tuple[str, Map
         raise ParamcountError(
             f"{found} for {c['n_layers']} layers", where="block_configs", expected="one block per layer"
         )
-    for i in per_layer(c):
+    for i in sizes.per_layer(c):
         half, where = (blocks[i] or {}).get(name), f"block_configs.{i}.{name}"
         if not isinstance(half, Mapping):
             raise ParamcountError(
@@ -43,14 +36,14 @@ def halves(js: ConfigJson, c: FieldValues, name: str) -> Iterator[tuple[str, Map
         yield where, half
 
 
-def words(name: str, own: str) -> Derivation:
+def words(name: str, own: str) -> sizes.Derivation:
     """What stands in each layer: no_op, replace_with_linear, or `own`."""
 
-    def found(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+    def found(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
         return tuple(word(where, half) for where, half in halves(js, c, name))
 
     def word(where: str, half: Mapping[str, Any]) -> str:
-        gone, matrix = flag(half, NO_OP, False), flag(half, LINEAR, False)
+        gone, matrix = sizes.flag(half, NO_OP, False), sizes.flag(half, LINEAR, False)
         if gone and matrix:
             raise ParamcountError(
                 "= true, but no_op is also true", where=f"{where}.{LINEAR}", expected="at most one of the two"
@@ -60,11 +53,11 @@ def words(name: str, own: str) -> Derivation:
     return found
 
 
-def kv_heads(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def kv_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """Of each layer's attention; 0 where it has none."""
     found = []
     for word, (where, half) in zip(c["layer_types"], halves(js, c, "attention")):
-        group = check_no_types(half, "n_heads_in_group", 0) if word == "full_attention" else 0
+        group = sizes.check_no_types(half, "n_heads_in_group", 0) if word == "full_attention" else 0
         if word == "full_attention" and (not group or c["n_heads"] % group):
             raise ParamcountError(
                 f"= {group} for {c['n_heads']} heads",
@@ -75,16 +68,16 @@ def kv_heads(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return tuple(found)
 
 
-def windows(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def windows(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """How far each layer looks back; 0 for all the way. Empty where all do."""
     found = tuple(
-        0 if half.get("window_length") is None else check_no_types(half, "window_length", 0)
+        0 if half.get("window_length") is None else sizes.check_no_types(half, "window_length", 0)
         for _, half in halves(js, c, "attention")
     )
     return found if any(found) else ()
 
 
-def widths(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def widths(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """Of each layer's MLP, ffn_mult · 2/3 of the model, rounded up to 256; 0 where it has none."""
     found = []
     for word, (where, half) in zip(c["mlp_types"], halves(js, c, "ffn")):
@@ -99,7 +92,7 @@ def widths(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return tuple(found)
 
 
-class NemotronNAS(Decoder):
+class NemotronNAS(parts.Decoder):
     """Source: arXiv:2411.19146; modeling_decilm.py and block_config.py of nvidia/Llama-3_3-Nemotron-Super-49B-v1. A
     part that is left out takes its norm with it.
     """
@@ -110,18 +103,18 @@ class NemotronNAS(Decoder):
     rotated = "d_head"
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
 
-    n_heads: Positive = hf(absent=32)
-    d_head: Positive = derived(d_model_per_head)
-    layer_types: Words = derived(words("attention", "full_attention"))
-    n_kv_heads_by_layer: Indices = derived(kv_heads)
-    window_by_layer: Indices = derived(windows)
-    mlp_types: Words = derived(words("ffn", "gated"))
-    d_ff_by_layer: Indices = derived(widths)
-    attention_bias: Flag = hf(absent=False)
-    mlp_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
+    n_heads: sizes.Positive = sizes.hf(absent=32)
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    layer_types: sizes.Words = sizes.derived(words("attention", "full_attention"))
+    n_kv_heads_by_layer: sizes.Indices = sizes.derived(kv_heads)
+    window_by_layer: sizes.Indices = sizes.derived(windows)
+    mlp_types: sizes.Words = sizes.derived(words("ffn", "gated"))
+    d_ff_by_layer: sizes.Indices = sizes.derived(widths)
+    attention_bias: sizes.Flag = sizes.hf(absent=False)
+    mlp_bias: sizes.Flag = sizes.hf(absent=False)
+    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
-    def kinds(c) -> Kinds:
+    def kinds(c) -> parts.Kinds:
         windows = c.window_by_layer or (0,) * len(c.layer_types)
         kinds = zip(c.layer_types, c.n_kv_heads_by_layer, windows, c.mlp_types, c.d_ff_by_layer)
         return [(kind, 1) for kind in kinds]
@@ -129,21 +122,23 @@ class NemotronNAS(Decoder):
     def layer(c, x: Data, kind: LayerKind) -> Data:
         attends, n_kv_heads, window, feeds, d_ff = kind
         if attends == LINEAR:
-            x = x + linear(c.norm(x, "input_layernorm"), "self_attn.linear_attn", "other", c.d_model)
+            x = x + ops.linear(c.norm(x, "input_layernorm"), "self_attn.linear_attn", "other", c.d_model)
         elif attends != NO_OP:
-            heads, h = Heads(c.n_heads, n_kv_heads, c.d_head), c.norm(x, "input_layernorm")
-            x = x + attention(heads, h, "self_attn.", bias=c.attention_bias, window=window or None, angles=c.rope)
+            heads, h = parts.Heads(c.n_heads, n_kv_heads, c.d_head), c.norm(x, "input_layernorm")
+            x = x + parts.attentions.attention(
+                heads, h, "self_attn.", bias=c.attention_bias, window=window or None, angles=c.rope
+            )
         if feeds == LINEAR:
-            x = x + linear(c.norm(x, "post_attention_layernorm"), "mlp.linear_mlp", "mlp", c.d_model)
+            x = x + ops.linear(c.norm(x, "post_attention_layernorm"), "mlp.linear_mlp", "mlp", c.d_model)
         elif feeds != NO_OP:
             h = c.norm(x, "post_attention_layernorm")
-            x = x + gated_mlp(h, "mlp.", "mlp", d_ff, activation=c.activation, bias=c.mlp_bias)
+            x = x + parts.gated_mlp(h, "mlp.", "mlp", d_ff, activation=c.activation, bias=c.mlp_bias)
         return x
 
     def check(c) -> None:
-        check_heads_fill(c)
-        check_layer_types(c, "layer_types", "n_layers", ("full_attention", NO_OP, LINEAR))
-        check_layer_types(c, "mlp_types", "n_layers", ("gated", NO_OP, LINEAR))
+        sizes.check_heads_fill(c)
+        sizes.check_layer_types(c, "layer_types", "n_layers", ("full_attention", NO_OP, LINEAR))
+        sizes.check_layer_types(c, "mlp_types", "n_layers", ("gated", NO_OP, LINEAR))
         for i, (word, n) in enumerate(zip(c.layer_types, listed(c, "n_kv_heads_by_layer"))):
             if (word == "full_attention") != bool(n) or (n and c.n_heads % n):
                 found, expected = (
@@ -166,9 +161,9 @@ class NemotronNAS(Decoder):
 def listed(c: Any, field: str) -> tuple[int, ...]:
     found: tuple[int, ...] = getattr(c, field)
     if len(found) != c.n_layers:
-        problem, sizes = (
+        problem, widths = (
             f"has {len(found)} entries for " + FieldName("n_layers") + f" = {c.n_layers}",
             (len(found), c.n_layers),
         )
-        raise ParamcountError(problem, where=FieldName(field), expected="one number per layer", sizes=sizes)
+        raise ParamcountError(problem, where=FieldName(field), expected="one number per layer", sizes=widths)
     return found

@@ -6,10 +6,7 @@ In OLMo 3 three layers of four look back over a window.
 from typing import Any
 
 from paramcount.architectures.olmo import Olmo
-from paramcount.flow import Data, rms_norm
-from paramcount.parts.decoders import layers_by_type
-from paramcount.sizes import ABSENT, Positive, Words, filled_rotary, full_every, hf, setting
-from paramcount.sizes.rules import check_sliding_or_full
+from paramcount.declare import Data, ops, parts, sizes
 
 
 class Olmo2(Olmo):
@@ -21,7 +18,7 @@ class Olmo2(Olmo):
     task_heads = "SCORED"
     linear_by_component = True
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
 
     def layer(c, x: Data, kind: str = "full_attention") -> Data:
         x = x + c.norm(c.attend(x, kind), "post_attention_layernorm")
@@ -32,7 +29,7 @@ class Olmo2(Olmo):
         return c.self_attention(x, bias=c.attention_bias, qk_norm="wide")
 
     def norm(c, x: Data, name: str) -> Data:
-        return rms_norm(x, name, c.norm_eps)
+        return ops.rms_norm(x, name, c.norm_eps)
 
 
 class Olmo3(Olmo2):
@@ -44,13 +41,13 @@ class Olmo3(Olmo2):
     is_section_type = True
     task_heads = "SCORED"
 
-    layer_types: Words = hf(absent=full_every(4), null=ABSENT)
-    window: Positive = hf()  # the reference refuses null even if no layer uses it
+    layer_types: sizes.Words = sizes.hf(absent=sizes.full_every(4), null=sizes.ABSENT)
+    window: sizes.Positive = sizes.hf()  # the reference refuses null even if no layer uses it
 
-    rope = filled_rotary("full_attention", 500_000)
-    local_rope = filled_rotary("sliding_attention", 500_000, key="", scaled=False)
-    kinds = layers_by_type
-    check = check_sliding_or_full
+    rope = sizes.filled_rotary("full_attention", 500_000)
+    local_rope = sizes.filled_rotary("sliding_attention", 500_000, key="", scaled=False)
+    kinds = parts.layers_by_type
+    check = sizes.check_sliding_or_full
 
     def attend(c, x: Data, kind: str) -> Data:
         local: Any = {"window": c.window, "angles": c.local_rope} if kind == "sliding_attention" else {}

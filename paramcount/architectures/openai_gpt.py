@@ -3,13 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, layer_norm, layers, lookup
-from paramcount.parts.attentions import causal_masks, gpt_attention
-from paramcount.parts.decoders import head
-from paramcount.parts.feed_forward import gpt_mlp
-from paramcount.sizes import Buffers, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, setting
-from paramcount.sizes.rules import check_heads_fill
 
 
 def gpt_activation(config: Mapping[str, Any], c: Any) -> str:
@@ -18,7 +13,7 @@ def gpt_activation(config: Mapping[str, Any], c: Any) -> str:
     return {"gelu": "gelu_new", "swish": "silu"}.get(name, name)
 
 
-class OpenAIGPT(Sizes):
+class OpenAIGPT(sizes.Sizes):
     """Source: Radford et al. 2018, section 3.1."""
 
     reference = "OpenAIGPTLMHeadModel"
@@ -26,36 +21,36 @@ class OpenAIGPT(Sizes):
     task_heads = "GPT_HEADS"
     reference_names = {"": "transformer.", "lm_head.": "lm_head."}
 
-    vocab_size: Positive = hf()
-    n_positions: Positive = hf("max_position_embeddings", "n_positions")
-    d_model: Positive = hf("hidden_size", "n_embd")
-    n_layers: Natural = hf("num_hidden_layers", "n_layer")
-    n_heads: Positive = hf("num_attention_heads", "n_head")
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = derived(lambda js, c: 4 * c["d_model"])
-    tie_word_embeddings: Flag = hf()
+    vocab_size: sizes.Positive = sizes.hf()
+    n_positions: sizes.Positive = sizes.hf("max_position_embeddings", "n_positions")
+    d_model: sizes.Positive = sizes.hf("hidden_size", "n_embd")
+    n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "n_layer")
+    n_heads: sizes.Positive = sizes.hf("num_attention_heads", "n_head")
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.derived(lambda js, c: 4 * c["d_model"])
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = setting(default=gpt_activation)
-    norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    activation = sizes.setting(default=gpt_activation)
+    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
 
     def forward(c, tokens: Data) -> Data:
-        x = lookup(tokens, "tokens_embed.weight", "embedding", c.vocab_size, c.d_model)
-        x = x + lookup(tokens, "positions_embed.weight", "position", c.n_positions, c.d_model, index="positions")
-        x = layers(x, "h.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
-        return head(c, x, "tokens_embed.weight")
+        x = ops.lookup(tokens, "tokens_embed.weight", "embedding", c.vocab_size, c.d_model)
+        x = x + ops.lookup(tokens, "positions_embed.weight", "position", c.n_positions, c.d_model, index="positions")
+        x = ops.layers(x, "h.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
+        return parts.head(c, x, "tokens_embed.weight")
 
     def layer(c, x: Data) -> Data:
-        x = layer_norm(x + gpt_attention(c, x), "ln_1", c.norm_eps)
-        return layer_norm(x + gpt_mlp(c, x), "ln_2", c.norm_eps)
+        x = ops.layer_norm(x + parts.gpt_attention(c, x), "ln_1", c.norm_eps)
+        return ops.layer_norm(x + parts.gpt_mlp(c, x), "ln_2", c.norm_eps)
 
-    def legacy_buffers(c) -> Buffers:
-        return causal_masks(c)
+    def legacy_buffers(c) -> sizes.Buffers:
+        return parts.causal_masks(c)
 
     def check(c) -> None:
-        check_heads_fill(c)
+        sizes.check_heads_fill(c)
         if c.d_ff != 4 * c.d_model:
-            found, sizes = (
+            found, widths = (
                 f"= {c.d_ff} is not 4 × " + FieldName("d_model") + f" = {4 * c.d_model}",
                 (c.d_ff, 4 * c.d_model),
             )
-            raise ParamcountError(found, where=FieldName("d_ff"), expected=f"{4 * c.d_model}", sizes=sizes)
+            raise ParamcountError(found, where=FieldName("d_ff"), expected=f"{4 * c.d_model}", sizes=widths)

@@ -2,19 +2,10 @@
 
 from typing import Any
 
-from paramcount.flow import Data, activate, layer_norm, linear, lookup, merge_squares
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.qwen_vision import PlacedImages, mrope_axes, rotation
-from paramcount.parts.siglip import SiglipRotaryVision
-from paramcount.parts.vision import places_of_patches
-from paramcount.sizes import Flag, Natural, Positive, derived, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import d_model_per_head, equal_to
-from paramcount.sizes.rotary_sizes import sections_fill
-from paramcount.sizes.sections import Sections
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class PaddleOCRText(AttentionDecoder):
+class PaddleOCRText(parts.AttentionDecoder):
     """Source: arXiv:2510.14528, section 2; PaddleOCRTextModel of the reference."""
 
     reference = "PaddleOCRVLForConditionalGeneration"
@@ -22,42 +13,44 @@ class PaddleOCRText(AttentionDecoder):
     reference_names = {"model.": ""}
     base_model = "PaddleOCRTextModel"
     rotated = "d_head"
-    conditions = (padding_in_table(0), sections_fill(16, 24, 24))
+    conditions = (sizes.padding_in_table(0), sizes.sections_fill(16, 24, 24))
 
-    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
-    d_head: Positive = hf(null=d_model_per_head)
-    d_ff: Natural = hf()
-    bias: Flag = hf("use_bias", null=False)
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
+    d_head: sizes.Positive = sizes.hf(null=sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf()
+    bias: sizes.Flag = sizes.hf("use_bias", null=False)
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(500_000, 131072)
-    axes = mrope_axes("sections", 16, 24, 24)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(500_000, 131072)
+    axes = parts.mrope_axes("sections", 16, 24, 24)
 
     def layer(c, x: Data, *places: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.bias, rotate=rotation(c, *places))
+        x = x + c.self_attention(h, bias=c.bias, rotate=parts.rotation(c, *places))
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.bias)
 
 
-class PaddleOCRVision(SiglipRotaryVision):
+class PaddleOCRVision(parts.SiglipRotaryVision):
     """A table of positions is stretched over the image."""
 
     config_class = "PaddleOCRVisionConfig"
 
-    n_patches: Natural = derived(lambda js, c: (js.get("image_size", 384) // c["patch_size"]) ** 2)
-    merge_size: Positive = hf("spatial_merge_size")
+    n_patches: sizes.Natural = sizes.derived(lambda js, c: (js.get("image_size", 384) // c["patch_size"]) ** 2)
+    merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
 
     def add_positions(c, x: Data, places: Data) -> Data:
         table = "embeddings.position_embedding.weight"
-        return x + lookup(places, table, "position", c.n_patches, c.d_model, index="places", stretch="centres")
+        return x + ops.lookup(places, table, "position", c.n_patches, c.d_model, index="places", stretch="centres")
 
 
-class PaddleOCRVL(PlacedImages):
+class PaddleOCRVL(parts.PlacedImages):
     """Source: arXiv:2510.14528, section 2; modeling_paddleocr_vl.py of the reference."""
 
     reference = "PaddleOCRVLForConditionalGeneration"
-    sections = Sections("paddleocr_vl_text", tie_rule="either", default_tie=True, ignores_model_type=True, is_flat=True)
+    sections = sizes.Sections(
+        "paddleocr_vl_text", tie_rule="either", default_tie=True, ignores_model_type=True, is_flat=True
+    )
     reference_names = {
         "model.": "model.language_model.",
         "mlp_AR.": "model.projector.",
@@ -67,13 +60,13 @@ class PaddleOCRVL(PlacedImages):
     encoder_prefix = "visual.vision_model."
     projector_prefix = "mlp_AR."
     moved = ("model.", "model.")
-    places = places_of_patches
+    places = parts.places_of_patches
 
     vision: PaddleOCRVision
 
-    image_token = setting("image_token_id", default=100295)
+    image_token = sizes.setting("image_token_id", default=100295)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        x = merge_squares(layer_norm(x, "pre_norm", 1e-5), c.vision.merge_size * c.vision.merge_size, *places)
-        x = activate(linear(x, "linear_1", "projector", x.shape[-1], bias=True), "gelu")
-        return linear(x, "linear_2", "projector", c.language.d_model, bias=True)
+        x = ops.merge_squares(ops.layer_norm(x, "pre_norm", 1e-5), c.vision.merge_size * c.vision.merge_size, *places)
+        x = ops.activate(ops.linear(x, "linear_1", "projector", x.shape[-1], bias=True), "gelu")
+        return ops.linear(x, "linear_2", "projector", c.language.d_model, bias=True)

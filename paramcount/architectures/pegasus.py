@@ -1,25 +1,24 @@
 """Pegasus: a pre-norm encoder-decoder with fixed sinusoidal positions, stored as a frozen table."""
 
-from paramcount.parts.seq2seq import Seq2Seq, Stacks, TiedDecoder, pre_norm_layer
-from paramcount.sizes.conditions import padding_inside
+from paramcount.declare import parts, sizes
 
 
-class PegasusStacks(Stacks):
-    layer = pre_norm_layer
+class PegasusStacks(parts.Stacks):
+    layer = parts.seq2seq.pre_norm_layer
     last_norm = "layer_norm"
 
 
-class Pegasus(PegasusStacks, Seq2Seq):
+class Pegasus(PegasusStacks, parts.Seq2Seq):
     """Source: arXiv:1912.08777; modeling_pegasus.py of the reference."""
 
     reference = "PegasusForConditionalGeneration"
     not_saved = ("embed_positions.weight",)  # its keys_to_never_save in transformers 3.5
-    conditions = (padding_inside(0),)
+    conditions = (sizes.padding_inside(0),)
 
 
-class PegasusDecoder(PegasusStacks, TiedDecoder):
+class PegasusDecoder(PegasusStacks, parts.TiedDecoder):
     """Source: arXiv:1912.08777; modeling_pegasus.py of the reference."""
 
     reference = "PegasusForCausalLM"
     model_types = ("pegasus.PegasusForCausalLM",)
-    conditions = (padding_inside(0),)
+    conditions = (sizes.padding_inside(0),)

@@ -2,78 +2,63 @@
 
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import (
-    Data,
-    Size,
-    block,
-    drop_rows,
-    layers,
-    learned_rows,
-    lookup,
-    put_in_front,
-    scale_by,
-    sinusoids,
-    text_alone,
-)
-from paramcount.parts.classic import Stack, encoder_stack, multi_head
-from paramcount.parts.seq2seq import Seq2Seq, pre_norm_layer, scale_embedding
-from paramcount.sizes import Flag, Natural, Positive, derived, hf
-from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.rules import check_sinusoids
 
 
-class PegasusX(Seq2Seq):
+class PegasusX(parts.Seq2Seq):
     """Source: arXiv:2208.04347, section 4; modeling_pegasus_x.py of the reference."""
 
     reference = "PegasusXForConditionalGeneration"
-    conditions = (padding_inside(0),)
+    conditions = (sizes.padding_inside(0),)
 
-    n_global_tokens: Natural = hf("num_global_tokens")
-    block_size: Positive = hf("block_size")
-    block_offset: Natural = derived(lambda js, c: c["block_size"] // 2)
-    staggered: Flag = hf("stagger_local_blocks")
+    n_global_tokens: sizes.Natural = sizes.hf("num_global_tokens")
+    block_size: sizes.Positive = sizes.hf("block_size")
+    block_offset: sizes.Natural = sizes.derived(lambda js, c: c["block_size"] // 2)
+    staggered: sizes.Flag = sizes.hf("stagger_local_blocks")
 
-    layer = pre_norm_layer
+    layer = parts.seq2seq.pre_norm_layer
     has_logits_bias = False
     last_norm = "layer_norm"
-    embedding_scale = scale_embedding(default=True)
+    embedding_scale = parts.scale_embedding(default=True)
 
     def embed(c, x: Data, tokens: Data, prefix: str) -> Data:
-        x = scale_by(x, c.embedding_scale, "times √d_model")
-        return x + sinusoids(x, slowest="base")
+        x = ops.scale_by(x, c.embedding_scale, "times √d_model")
+        return x + ops.sinusoids(x, slowest="base")
 
     def encode(c, tokens: Data) -> Data:
         t = c.tables()
 
         def encoder(tokens: Data) -> Data:
             table = f"/{t.shared}" if t.shared else "embed_tokens.weight"
-            x = c.embed(lookup(tokens, table, "embedding", t.source, c.d_model), tokens, "")
-            shared = learned_rows("embed_global.weight", "other_embedding", c.n_global_tokens, c.d_model)
-            x = layers(put_in_front(shared, x), "layers.{layer}.", list_kinds(c), c.encoder_layer, reads=(shared,))
-            return c.norm(text_alone(x), "layer_norm")
+            x = c.embed(ops.lookup(tokens, table, "embedding", t.source, c.d_model), tokens, "")
+            shared = ops.learned_rows("embed_global.weight", "other_embedding", c.n_global_tokens, c.d_model)
+            x = ops.layers(
+                ops.put_in_front(shared, x), "layers.{layer}.", list_kinds(c), c.encoder_layer, reads=(shared,)
+            )
+            return c.norm(ops.text_alone(x), "layer_norm")
 
-        return block(tokens, "model.encoder.", encoder, part="encoder")
+        return ops.block(tokens, "model.encoder.", encoder, part="encoder")
 
     def encoder_layer(c, kind: str, x: Data, shared: Data) -> Data:
         """Global tokens, in front of the others, have a norm of their own; they see all and all see them."""
-        s = encoder_stack(c)
-        first = c.norm(drop_rows(x, shared), "global_self_attn_layer_norm")
-        h = put_in_front(first, c.norm(text_alone(x), "self_attn_layer_norm"))
+        s = parts.encoder_stack(c)
+        first = c.norm(ops.drop_rows(x, shared), "global_self_attn_layer_norm")
+        h = ops.put_in_front(first, c.norm(ops.text_alone(x), "self_attn_layer_norm"))
         offset = c.block_offset if kind == "staggered layer" else 0
         blocks: dict[str, Any] = {"chunk": c.block_size, "chunk_offset": offset}
-        x = x + multi_head(s, h, "self_attn.", cached=False, bias=False, causal=False, **blocks)
+        x = x + parts.multi_head(s, h, "self_attn.", cached=False, bias=False, causal=False, **blocks)
         return x + c.feed_forward(s, c.norm(x, "final_layer_norm"))
 
-    def self_attention(c, s: Stack, x: Data, *, cached: bool) -> Data:
-        return multi_head(s, x, "self_attn.", cached=cached, bias=False)
+    def self_attention(c, s: parts.Stack, x: Data, *, cached: bool) -> Data:
+        return parts.multi_head(s, x, "self_attn.", cached=cached, bias=False)
 
-    def cross_attention(c, s: Stack, x: Data, memory: Data) -> Data:
-        return multi_head(s, x, "encoder_attn.", memory=memory, bias=False)
+    def cross_attention(c, s: parts.Stack, x: Data, memory: Data) -> Data:
+        return parts.multi_head(s, x, "encoder_attn.", memory=memory, bias=False)
 
     def check(c) -> None:
         super().check()
-        check_sinusoids(c)
+        sizes.check_sinusoids(c)
         if c.d_model % 2:
             found = f"= {c.d_model} is odd, but positions are pairs of a sine and a cosine"
             raise ParamcountError(found, where=FieldName("d_model"), expected="an even number")
@@ -85,7 +70,7 @@ class PegasusX(Seq2Seq):
             raise ParamcountError(found, where=FieldName("block_size"), expected="an even number")
 
 
-def list_kinds(c: Any) -> list[tuple[str, Size]]:
+def list_kinds(c: Any) -> list[tuple[str, ops.Size]]:
     """In each second layer the blocks begin half a block later; no weight depends on it."""
     if type(c.n_encoder_layers) is not int:
         return [("layer", c.n_encoder_layers)]

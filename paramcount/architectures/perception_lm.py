@@ -2,40 +2,35 @@
 
 from typing import Any
 
-from paramcount.flow import Data, Unknown, activate, linear, mean_of_squares, other_tokens
-from paramcount.parts.composite import Multimodal
-from paramcount.parts.perception import PerceptionEncoder
-from paramcount.parts.vision import places_of_patches
-from paramcount.sizes import setting
-from paramcount.sizes.sections import Sections
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class PerceptionLM(Multimodal):
+class PerceptionLM(parts.Multimodal):
     """Source: arXiv:2504.13180, section 3; modeling_perception_lm.py of the reference. Images fit if the class token,
     if there is one, is left out.
     """
 
     reference = "PerceptionLMForConditionalGeneration"
-    sections = Sections("llama", tie_rule="text unless top")
-    places = places_of_patches
+    sections = sizes.Sections("llama", tie_rule="text unless top")
+    places = parts.places_of_patches
     encoder_prefix = "model.vision_tower.timm_model."
     projector_prefix = "model.multi_modal_projector."
     moved = ("model.", "model.language_model.")
 
-    vision: PerceptionEncoder
+    vision: parts.PerceptionEncoder
 
-    image_token = setting("image_token_id", default=128002)
-    leaves_first_out = setting("vision_use_cls_token", default=True)
-    pooling_ratio = setting("projector_pooling_ratio", default=1)
+    image_token = sizes.setting("image_token_id", default=128002)
+    leaves_first_out = sizes.setting("vision_use_cls_token", default=True)
+    pooling_ratio = sizes.setting("projector_pooling_ratio", default=1)
 
     def encode(c: Any, pixels: Data) -> Data:
         x: Data = c.vision.forward(pixels)
-        return other_tokens(x) if c.leaves_first_out else x
+        return ops.other_tokens(x) if c.leaves_first_out else x
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         width, ratio = c.language.d_model, c.pooling_ratio
-        x = activate(linear(x, "linear_1", "projector", width, bias=True), "gelu")
-        x = linear(x, "linear_2", "projector", width, bias=True)
-        if isinstance(ratio, Unknown):
-            return mean_of_squares(x, ratio, *places)
-        return mean_of_squares(x, ratio * ratio, *places) if ratio > 1 else x
+        x = ops.activate(ops.linear(x, "linear_1", "projector", width, bias=True), "gelu")
+        x = ops.linear(x, "linear_2", "projector", width, bias=True)
+        if isinstance(ratio, ops.Unknown):
+            return ops.mean_of_squares(x, ratio, *places)
+        return ops.mean_of_squares(x, ratio * ratio, *places) if ratio > 1 else x

@@ -6,18 +6,10 @@ Half of each head is rotated.
 from typing import ClassVar
 
 from paramcount.architectures.phi import prepare
-from paramcount.flow import Data, attend, linear
-from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.decoder import Decoder
-from paramcount.parts.decoders import use_layer_norm
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf, rotary, setting
-from paramcount.sizes.conditions import padding_in_table, rotates_stated_share
-from paramcount.sizes.derivations import d_model_per_head, rotary_part
-from paramcount.sizes.rules import check_at_most, check_heads_fill
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class Persimmon(Decoder):
+class Persimmon(parts.Decoder):
     """Source: modeling_persimmon.py of the reference."""
 
     reference = "PersimmonForCausalLM"
@@ -25,30 +17,30 @@ class Persimmon(Decoder):
     task_heads = "GENERIC"
     names = ("embed_tokens", "layers", "final_layernorm")
     rotated = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), rotates_stated_share(0.5))
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(None), sizes.rotates_stated_share(0.5))
 
-    n_heads: Positive = hf()
-    d_head: Positive = derived(d_model_per_head)
-    d_rope: Natural = derived(rotary_part(0.5))
-    d_ff: Natural = hf()
-    qk_norm: Flag = hf("qk_layernorm")
-    tie_word_embeddings: Flag = hf()
+    n_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_part(0.5))
+    d_ff: sizes.Natural = sizes.hf()
+    qk_norm: sizes.Flag = sizes.hf("qk_layernorm")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = setting("hidden_act", default="relu2")
-    norm_eps = setting("layer_norm_eps", default=1e-5)
-    rope = rotary(positions=16384, share=0.5)
-    norm = use_layer_norm
+    activation = sizes.setting("hidden_act", default="relu2")
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    rope = sizes.rotary(positions=16384, share=0.5)
+    norm = parts.use_layer_norm
 
     def layer(c, x: Data) -> Data:
         x = x + c.attend(c.norm(x, "input_layernorm"))
         h, names = c.norm(x, "post_attention_layernorm"), ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h")
-        return x + plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=True)
+        return x + parts.plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=True)
 
     def attend(c, x: Data) -> Data:
-        q, k, v = fused_qkv(c, x, "self_attn.query_key_value", groups=c.n_heads)
+        q, k, v = parts.fused_qkv(c, x, "self_attn.query_key_value", groups=c.n_heads)
         q, k = prepare(c, q, k)
-        return linear(attend(q, k, v), "self_attn.dense", "output_projection", c.d_model, bias=True)
+        return ops.linear(ops.attend(q, k, v), "self_attn.dense", "output_projection", c.d_model, bias=True)
 
     def check(c) -> None:
-        check_heads_fill(c)
-        check_at_most(c, "d_rope", "d_head")
+        sizes.check_heads_fill(c)
+        sizes.check_at_most(c, "d_rope", "d_head")

@@ -6,18 +6,11 @@ A part of each head is rotated.
 from functools import partial
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, layer_norm
-from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import head, use_layer_norm
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, derived, equal_to, hf, rotary, rotary_part, setting
-from paramcount.sizes.conditions import padding_in_table, rotates_stated_share
-from paramcount.sizes.rules import check_at_most
 
 
-class Phi(AttentionDecoder):
+class Phi(parts.AttentionDecoder):
     """Source: arXiv:2309.05463, section 2.1; modeling_phi.py of the reference."""
 
     reference = "PhiForCausalLM"
@@ -25,29 +18,29 @@ class Phi(AttentionDecoder):
     task_heads = "GENERIC"
     names = ("embed_tokens", "layers", "final_layernorm")
     rotated = "d_rope"
-    conditions = (padding_in_table(None), rotates_stated_share(0.5))
+    conditions = (sizes.padding_in_table(None), sizes.rotates_stated_share(0.5))
 
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_rope: Natural = derived(rotary_part(0.5))
-    d_ff: Natural = hf()
-    qk_norm: Flag = hf("qk_layernorm")
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_part(0.5))
+    d_ff: sizes.Natural = sizes.hf()
+    qk_norm: sizes.Flag = sizes.hf("qk_layernorm")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = setting("hidden_act", default="gelu_new")
-    norm_eps = setting("layer_norm_eps", default=1e-5)
-    rope = rotary(share=0.5)
-    norm = use_layer_norm
+    activation = sizes.setting("hidden_act", default="gelu_new")
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    rope = sizes.rotary(share=0.5)
+    norm = parts.use_layer_norm
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
         a = c.self_attention(h, bias=True, o_name="dense", prepare=partial(prepare, c))
-        return x + a + plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
+        return x + a + parts.plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
 
     def head(c, x: Data) -> Data:
-        return head(c, x, "model.embed_tokens.weight", bias=True)
+        return parts.head(c, x, "model.embed_tokens.weight", bias=True)
 
     def check(c) -> None:
-        check_at_most(c, "d_rope", "d_head")
+        sizes.check_at_most(c, "d_rope", "d_head")
         if c.qk_norm:
             heads_fill_evenly(c)
 
@@ -55,7 +48,7 @@ class Phi(AttentionDecoder):
 def heads_fill_evenly(c: Any) -> None:
     """The reference makes the norms of queries and keys as wide as d_model / n_heads, whatever head_dim says."""
     if c.d_model // c.n_heads != c.d_head:
-        expected, sizes = c.d_model // c.n_heads, (c.d_head, c.d_model // c.n_heads)
+        expected, widths = c.d_model // c.n_heads, (c.d_head, c.d_model // c.n_heads)
         raise ParamcountError(
             f"= {c.d_head} is not the size of the query and key norms, "
             + FieldName("d_model")
@@ -63,13 +56,13 @@ def heads_fill_evenly(c: Any) -> None:
             + FieldName("n_heads"),
             where=FieldName("d_head"),
             expected=f"{expected}",
-            sizes=sizes,
+            sizes=widths,
         )
 
 
 def prepare(c: Any, q: Data, k: Data) -> tuple[Data, Data]:
     """Layer norms on queries and keys if there are any, then the rotation; Persimmon's too."""
     if c.qk_norm:
-        q = layer_norm(q, "self_attn.q_layernorm", c.norm_eps)
-        k = layer_norm(k, "self_attn.k_layernorm", c.norm_eps)
-    return partial_rope(q, c.d_rope, c.rope), partial_rope(k, c.d_rope, c.rope)
+        q = ops.layer_norm(q, "self_attn.q_layernorm", c.norm_eps)
+        k = ops.layer_norm(k, "self_attn.k_layernorm", c.norm_eps)
+    return parts.partial_rope(q, c.d_rope, c.rope), parts.partial_rope(k, c.d_rope, c.rope)

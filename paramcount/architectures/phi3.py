@@ -3,25 +3,18 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
-from paramcount.flow import Data, attend, fused, linear
-from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.sizes import Flag, Natural, Positive, equal_to, rotary, rotary_part, setting
-from paramcount.sizes.conditions import one_mask, padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, ConfigJson, FieldValues, derived, hf
-from paramcount.sizes.rules import check_at_most
 
 LONG_ROPES = ("default", "longrope", "su", "yarn")
 
 
-def whole_pairs(js: ConfigJson, c: FieldValues) -> int:
-    width: int = rotary_part(1.0)(js, c)
+def whole_pairs(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
+    width: int = sizes.rotary_part(1.0)(js, c)
     return width if c["d_head"] == 1 else width + width % 2  # a width of 1 meets its pair of angles by broadcasting
 
 
-def long_rope(js: ConfigJson, c: FieldValues) -> None:
+def long_rope(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The only scaled rotary positions are LongRoPE's, with a factor for each pair; su and yarn are names of them.
 
     Source: validate_rope in configuration_phi3.py of the reference.
@@ -48,35 +41,35 @@ def is_number(value: object) -> bool:
     return isinstance(value, (int, float))
 
 
-class Phi3(AttentionDecoder):
+class Phi3(parts.AttentionDecoder):
     """Source: arXiv:2404.14219, section 2."""
 
     reference = "Phi3ForCausalLM"
     gguf = "phi3"
     is_section_type = True
     task_heads = "GENERIC"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(32000), one_mask(), long_rope)
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(32000), sizes.one_mask(), long_rope)
 
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_rope: Natural = derived(whole_pairs)
-    d_ff: Natural = hf()
-    window: Positive | None = hf(absent=None)
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    d_rope: sizes.Natural = sizes.derived(whole_pairs)
+    d_ff: sizes.Natural = sizes.hf()
+    window: sizes.Positive | None = sizes.hf(absent=None)
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(positions=4096, share=1.0)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(positions=4096, share=1.0)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"))
         h = c.norm(x, "post_attention_layernorm")
-        return x + fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + parts.fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
 
     def check(c) -> None:
-        check_at_most(c, "d_rope", "d_head")
+        sizes.check_at_most(c, "d_rope", "d_head")
 
 
 def attention(c: Any, x: Data) -> Data:
     key = (c.n_kv_heads, c.d_head)
-    q, k, v = fused(x, "self_attn.qkv_proj", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": key, "qkv.v": key})
-    q, k = partial_rope(q, c.d_rope, c.rope), partial_rope(k, c.d_rope, c.rope)
-    return linear(attend(q, k, v, window=c.window), "self_attn.o_proj", "output_projection", c.d_model)
+    q, k, v = ops.fused(x, "self_attn.qkv_proj", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": key, "qkv.v": key})
+    q, k = parts.partial_rope(q, c.d_rope, c.rope), parts.partial_rope(k, c.d_rope, c.rope)
+    return ops.linear(ops.attend(q, k, v, window=c.window), "self_attn.o_proj", "output_projection", c.d_model)

@@ -5,11 +5,8 @@ from functools import cache
 from typing import Any
 
 from paramcount.architectures.phi3 import Phi3
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, activate, block, elementwise, linear
-from paramcount.parts.clip import ClipVision
-from paramcount.parts.vision import insert
-from paramcount.sizes import ConfigJson, FieldValues
 
 VISION = "model.vision_embed_tokens."
 RELEASED: Mapping[str, Mapping[str, Any]] = {
@@ -27,7 +24,7 @@ RELEASED: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def as_released(js: ConfigJson, c: FieldValues) -> None:
+def as_released(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The published code knows other projectors too, which no release has; its vision encoder is a constant."""
     for section, keys in RELEASED.items():
         block = js.get(section)
@@ -39,9 +36,9 @@ def as_released(js: ConfigJson, c: FieldValues) -> None:
 
 
 @cache
-def clip() -> ClipVision:
+def clip() -> parts.ClipVision:
     """Source: CLIP_VIT_LARGE_PATCH14_336_CONFIG of image_embedding_phi3_v.py."""
-    return ClipVision(
+    return parts.ClipVision(
         d_model=1024, n_layers=24, n_heads=16, d_head=64, d_ff=4096, n_channels=3, patch_size=14, n_patches=24 * 24
     )
 
@@ -56,21 +53,21 @@ class Phi3V(Phi3):
 
     def forward(c, tokens: Data) -> Data:
         image = encode_image(c)
-        return c.decode(insert(c.embed(tokens), image))
+        return c.decode(parts.insert(c.embed(tokens), image))
 
 
 def encode_image(c: Any) -> Data:
     """Pixels to vectors of the language model's size."""
     vision = clip()
-    image = block(vision.image(), VISION + "img_processor.vision_model.", vision.forward, part="vision")
-    return block(image, VISION, lambda x: project(c, x), part="projector")
+    image = ops.block(vision.image(), VISION + "img_processor.vision_model.", vision.forward, part="vision")
+    return ops.block(image, VISION, lambda x: project(c, x), part="projector")
 
 
 def project(c: Any, x: Data) -> Data:
     """Squares of four patches, with learned separators behind rows and between views, through two matrices."""
     width = 4 * x.shape[-1]
     x = Data("merge", (x,), ("image", width))
-    x = elementwise(x, "separator", "glb_GN", "projector", 1, 1, width)
-    x = elementwise(x, "separator", "sub_GN", "projector", 1, 1, 1, width)
-    h = activate(linear(x, "img_projection.0", "projector", c.d_model, bias=True), "gelu")
-    return linear(h, "img_projection.2", "projector", c.d_model, bias=True)
+    x = ops.elementwise(x, "separator", "glb_GN", "projector", 1, 1, width)
+    x = ops.elementwise(x, "separator", "sub_GN", "projector", 1, 1, 1, width)
+    h = ops.activate(ops.linear(x, "img_projection.0", "projector", c.d_model, bias=True), "gelu")
+    return ops.linear(h, "img_projection.2", "projector", c.d_model, bias=True)

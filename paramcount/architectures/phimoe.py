@@ -3,24 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Rope, route
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import head, use_layer_norm
-from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
-from paramcount.sizes.conditions import one_mask, padding_in_table
-from paramcount.sizes.setting_fields import make_rope
 
 
-def visited(js: ConfigJson, c: FieldValues) -> int:
+def visited(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """Active experts: 2. The reference's sparse mixer always takes the two best and ignores num_experts_per_tok."""
     if js.get("num_experts_per_tok", 2) is None:
         raise ParamcountError("= null", where="num_experts_per_tok", expected="an integer")
     return 2 if c["n_routed_experts"] > 1 else 1
 
 
-def scaled_rope_has_magnitudes(js: ConfigJson, c: FieldValues) -> None:
+def scaled_rope_has_magnitudes(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Scaled rotary positions of every kind have two numbers that scale q and k.
 
     Source: validate_rope in configuration_phimoe.py of the reference.
@@ -35,19 +29,19 @@ def scaled_rope_has_magnitudes(js: ConfigJson, c: FieldValues) -> None:
             raise ParamcountError(found, where=f"{key}.{name}", expected="a number")
 
 
-def scaled_rope(config: Mapping[str, Any], c: Any) -> Rope:
+def scaled_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     """Rotary positions whose magnitude is stated, not derived. Source: PhimoeRotaryEmbedding of the reference."""
     parameters = config.get("rope_parameters") or config.get("rope_scaling") or {}
     base = parameters.get("rope_theta", config.get("rope_theta", 1_000_000.0))
     kind = parameters.get("rope_type", parameters.get("type", "default"))
     if kind == "default":
-        return Rope(base)
+        return ops.Rope(base)
     if parameters["short_mscale"] != parameters["long_mscale"]:
         raise ValueError("differs with the length of the text")
-    return make_rope(kind, base, {**parameters, "attention_factor": parameters["long_mscale"]}, config, 131072)
+    return sizes.make_rope(kind, base, {**parameters, "attention_factor": parameters["long_mscale"]}, config, 131072)
 
 
-class Phimoe(AttentionDecoder):
+class Phimoe(parts.AttentionDecoder):
     """Source: arXiv:2404.14219, section 2; routing arXiv:2409.12136. In the released files w1 is the gate, w3 up and w2
     down.
     """
@@ -60,28 +54,28 @@ class Phimoe(AttentionDecoder):
     modules = {".block_sparse_moe.gate": (".mlp.router",), ".block_sparse_moe.experts": (".mlp.experts",)}
     linear_subclasses = (".block_sparse_moe.gate.weight",)
     rotated = "d_head"
-    conditions = (padding_in_table(None), one_mask(), scaled_rope_has_magnitudes)
+    conditions = (sizes.padding_in_table(None), sizes.one_mask(), scaled_rope_has_magnitudes)
 
-    d_expert: Natural = hf("intermediate_size")
-    n_routed_experts: Positive = hf("num_local_experts")
-    n_active_experts: Natural = derived(visited)
-    window: Positive | None = hf(absent=None)
-    attention_bias: Flag = hf()
-    lm_head_bias: Flag = hf("lm_head_bias")
-    tie_word_embeddings: Flag = hf()
+    d_expert: sizes.Natural = sizes.hf("intermediate_size")
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts")
+    n_active_experts: sizes.Natural = sizes.derived(visited)
+    window: sizes.Positive | None = sizes.hf(absent=None)
+    attention_bias: sizes.Flag = sizes.hf()
+    lm_head_bias: sizes.Flag = sizes.hf("lm_head_bias")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = setting(default=scaled_rope)
-    tolerance = setting("router_jitter_noise", default=0.01)
-    norm = use_layer_norm
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.setting(default=scaled_rope)
+    tolerance = sizes.setting("router_jitter_noise", default=0.01)
+    norm = parts.use_layer_norm
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, window=c.window)
         h = c.norm(x, "post_attention_layernorm")
-        return x + mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
+        return x + parts.mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
 
     def choose(c, logits: Data) -> Data:
-        return route(logits, c.n_active_experts, "sparse mixer", tolerance=c.tolerance)
+        return ops.route(logits, c.n_active_experts, "sparse mixer", tolerance=c.tolerance)
 
     def head(c, x: Data) -> Data:
-        return head(c, x, "model.embed_tokens.weight", bias=c.lm_head_bias)
+        return parts.head(c, x, "model.embed_tokens.weight", bias=c.lm_head_bias)

@@ -9,31 +9,8 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import Gemma
 from paramcount.architectures.llava import PaliGemma
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import (
-    Data,
-    Unreachable,
-    activate,
-    attend,
-    block,
-    bundle,
-    expand_to_tokens,
-    first_token,
-    given,
-    insert,
-    join,
-    layers,
-    linear,
-    lookup,
-    other_tokens,
-    put_in_front,
-    rope,
-    second_value,
-    stack_rows,
-    time_sinusoids,
-)
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import FieldValues, NamedPart, Positive, Sizes, hf, setting
 
 VLM, EXPERT = "paligemma_with_expert.paligemma.model.", "paligemma_with_expert.gemma_expert."
 LANGUAGE, ACTIONS = VLM + "language_model.", EXPERT + "model."
@@ -65,11 +42,11 @@ def highest_frequency(config: Mapping[str, Any], c: Any) -> float:
     return 2 * pi / float(config.get("min_period", 4e-3))
 
 
-def shared_vocabulary(c: FieldValues) -> Mapping[str, Any]:
+def shared_vocabulary(c: sizes.FieldValues) -> Mapping[str, Any]:
     return {"vocab_size": c["vlm"].language.vocab_size}
 
 
-class Pi0(Sizes):
+class Pi0(sizes.Sizes):
     """Source: arXiv:2410.24164, section IV and appendix B; modeling_pi0.py of the reference.
 
     The flow is one denoising step. The keys and values of images and text stay the same in all steps.
@@ -87,64 +64,66 @@ class Pi0(Sizes):
     }
     base_model = ""
     unused_keys = ("chunk_size", "num_inference_steps")
-    named_parts: ClassVar[Mapping[str, NamedPart]] = {
-        "vlm": NamedPart(VLM_SECTION, lambda part: issubclass(part, PaliGemma), section="vlm_config"),
-        "expert": NamedPart(
+    named_parts: ClassVar[Mapping[str, sizes.NamedPart]] = {
+        "vlm": sizes.NamedPart(VLM_SECTION, lambda part: issubclass(part, PaliGemma), section="vlm_config"),
+        "expert": sizes.NamedPart(
             EXPERT_SECTION, lambda part: part is Gemma, section="dit_config", shared=shared_vocabulary
         ),
     }  # fmt: skip
 
-    vlm: Sizes
-    expert: Sizes
-    d_robot_state: Positive = hf("max_state_dim")
-    d_action: Positive = hf("max_action_dim")
+    vlm: sizes.Sizes
+    expert: sizes.Sizes
+    d_robot_state: sizes.Positive = sizes.hf("max_state_dim")
+    d_action: sizes.Positive = sizes.hf("max_action_dim")
 
-    time_base = setting(default=frequency_ratio)
-    time_scale = setting(default=highest_frequency)
+    time_base = sizes.setting(default=frequency_ratio)
+    time_scale = sizes.setting(default=highest_frequency)
 
     def forward(c: Any, tokens: Data) -> Data:
         x, y = c.read(tokens, c.embed_actions())
-        velocity = linear(other_tokens(y), "action_out_proj", "other", c.d_action, bias=True)
-        return bundle(velocity, x)
+        velocity = ops.linear(ops.other_tokens(y), "action_out_proj", "other", c.d_action, bias=True)
+        return ops.bundle(velocity, x)
 
     def embed_actions(c: Any) -> Data:
         """The state of the robot, then noisy actions, each with the time."""
         d = c.expert.d_model
-        time = time_sinusoids(given("time", 1, 1), d, c.time_base, c.time_scale)
-        x = linear(given("noisy actions", "actions", c.d_action), "action_in_proj", "other", d, bias=True)
-        x = linear(join(x, expand_to_tokens(x, time)), "action_time_mlp_in", "other", d, bias=True)
-        x = linear(activate(x, "silu"), "action_time_mlp_out", "other", d, bias=True)
-        return put_in_front(linear(given("state", 1, c.d_robot_state), "state_proj", "other", d, bias=True), x)
+        time = ops.time_sinusoids(ops.given("time", 1, 1), d, c.time_base, c.time_scale)
+        x = ops.linear(ops.given("noisy actions", "actions", c.d_action), "action_in_proj", "other", d, bias=True)
+        x = ops.linear(ops.join(x, ops.expand_to_tokens(x, time)), "action_time_mlp_in", "other", d, bias=True)
+        x = ops.linear(ops.activate(x, "silu"), "action_time_mlp_out", "other", d, bias=True)
+        return ops.put_in_front(
+            ops.linear(ops.given("state", 1, c.d_robot_state), "state_proj", "other", d, bias=True), x
+        )
 
     def read(c: Any, tokens: Data, y: Data) -> tuple[Data, Data]:
         """Images and text, and the state with the actions, through the layers."""
         language, expert = c.vlm.language, c.expert
-        x = block(tokens, LANGUAGE, language.embed)
-        x = insert(x, tokens, c.see(), c.vlm.image_token)
+        x = ops.block(tokens, LANGUAGE, language.embed)
+        x = ops.insert(x, tokens, c.see(), c.vlm.image_token)
         kinds = [("both", expert.n_layers), ("PaliGemma alone", language.n_layers - expert.n_layers)]
-        x = layers(x, "", kinds, lambda kind, x, y: c.layer(x, y, kind), others=(y,))
-        y = second_value(x, expert.d_model, "actions")
+        x = ops.layers(x, "", kinds, lambda kind, x, y: c.layer(x, y, kind), others=(y,))
+        y = ops.second_value(x, expert.d_model, "actions")
         return language.norm(x, LANGUAGE + "model.norm"), expert.norm(y, ACTIONS + "norm")
 
     def see(c: Any) -> Data:
-        image = block(c.vlm.vision.image(), VLM + "vision_tower.", c.vlm.encode, part="vision")
-        return block(image, VLM + "multi_modal_projector.", c.vlm.project, part="projector")
+        image = ops.block(c.vlm.vision.image(), VLM + "vision_tower.", c.vlm.encode, part="vision")
+        return ops.block(image, VLM + "multi_modal_projector.", c.vlm.project, part="projector")
 
     def layer(c: Any, x: Data, y: Data, kind: str) -> tuple[Data, Data]:
         language, expert = c.vlm.language, c.expert
         prefix = LANGUAGE + "model.layers.{layer}."
         q, far, seen = project(language, x, prefix)
-        after = finish(language, x, attend(q, far, seen, causal=False), prefix)
+        after = finish(language, x, ops.attend(q, far, seen, causal=False), prefix)
         if kind != "both":
             return after, y
         prefix = ACTIONS + "layers.{layer}."
         q, k, v = project(expert, y, prefix, after=x)
         return after, finish(expert, y, attend_to_both(q, (far, k), (seen, v)), prefix)
 
-    def unreachable(c: Any, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c: Any, tokens: Data) -> tuple[ops.Unreachable, ...]:
         expert = c.expert
-        table = lookup(tokens, EXPERT + "lm_head.weight", "embedding", expert.vocab_size, expert.d_model)
-        return (Unreachable(table, "the action expert reads no tokens"),)
+        table = ops.lookup(tokens, EXPERT + "lm_head.weight", "embedding", expert.vocab_size, expert.d_model)
+        return (ops.Unreachable(table, "the action expert reads no tokens"),)
 
     def check(c: Any) -> None:
         language, expert = c.vlm.language, c.expert
@@ -167,24 +146,24 @@ class Pi0(Sizes):
 def project(c: Any, x: Data, prefix: str, after: Data | None = None) -> tuple[Data, Data, Data]:
     """Queries, keys and values of one of Gemma's layers. `after`: what stands before x."""
     h, name = c.norm(x, prefix + "input_layernorm"), prefix + "self_attn."
-    q = linear(h, name + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=c.attention_bias)
-    k = linear(h, name + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
-    v = linear(h, name + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
-    return rope(q, c.rope, after=after), rope(k, c.rope, after=after), v
+    q = ops.linear(h, name + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=c.attention_bias)
+    k = ops.linear(h, name + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
+    v = ops.linear(h, name + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
+    return ops.rope(q, c.rope, after=after), ops.rope(k, c.rope, after=after), v
 
 
 def attend_to_both(q: Data, keys: tuple[Data, Data], values: tuple[Data, Data]) -> Data:
     """The state and the actions attend to images and text; the state to itself alone, the actions to all of both."""
     (far, k), (seen, v) = keys, values
     before, all_rows = "prompt and state", "prompt and actions"
-    own = [stack_rows(x, first_token(y), length=before) for x, y in ((far, k), (seen, v))]
-    first = attend(first_token(q), *own, cached=(), causal=False)
-    every = [stack_rows(x, y, length=all_rows) for x, y in ((far, k), (seen, v))]
-    return put_in_front(first, attend(other_tokens(q), *every, cached=(), causal=False))
+    own = [ops.stack_rows(x, ops.first_token(y), length=before) for x, y in ((far, k), (seen, v))]
+    first = ops.attend(ops.first_token(q), *own, cached=(), causal=False)
+    every = [ops.stack_rows(x, y, length=all_rows) for x, y in ((far, k), (seen, v))]
+    return ops.put_in_front(first, ops.attend(ops.other_tokens(q), *every, cached=(), causal=False))
 
 
 def finish(c: Any, x: Data, a: Data, prefix: str) -> Data:
     """The rest of one of Gemma's layers behind the attended values."""
-    x = x + linear(a, prefix + "self_attn.o_proj", "output_projection", c.d_model, bias=c.attention_bias)
+    x = x + ops.linear(a, prefix + "self_attn.o_proj", "output_projection", c.d_model, bias=c.attention_bias)
     h = c.norm(x, prefix + "post_attention_layernorm")
-    return x + gated_mlp(h, prefix + "mlp.", "mlp", c.d_ff, activation=c.activation)
+    return x + parts.gated_mlp(h, prefix + "mlp.", "mlp", c.d_ff, activation=c.activation)

@@ -2,20 +2,15 @@
 
 from typing import Any, ClassVar
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, block, bucket_distances, given, layers, linear, lookup, rms_norm
-from paramcount.parts.classic import crossing, multi_head
-from paramcount.parts.decoders import first_differs, head
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, derived, hf, setting
-from paramcount.sizes.conditions import buckets_reach
 
 QKVO = ("query", "key", "value", "output")
 BUCKETS = ("relative_attention_num_buckets", "relative_attention_max_distance")
 GATED = ("wi_0", "wi_1", "wo")
 
 
-def heads_of_size(js: ConfigJson, c: FieldValues) -> int:
+def heads_of_size(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The heads that the matrices have: of num_heads, only the biases depend."""
     d_model, d_head = c["d_model"], c["d_head"]
     if d_model % d_head:
@@ -26,7 +21,7 @@ def heads_of_size(js: ConfigJson, c: FieldValues) -> int:
     return n
 
 
-class PatchEncoder(Sizes):
+class PatchEncoder(sizes.Sizes):
     """Patches with the embeddings of their row and their column through pre-norm layers."""
 
     config_class = "Pix2StructVisionConfig"
@@ -35,95 +30,97 @@ class PatchEncoder(Sizes):
     prefix: ClassVar[str] = "encoder."
     scale: ClassVar[float | None] = 1.0  # of the scores
 
-    d_model: Positive = hf()
-    d_patch: Positive = hf("patch_embed_hidden_size")
-    n_layers: Natural = hf()
-    n_heads: Positive = hf()
-    d_head: Positive = hf("d_kv")
-    d_ff: Positive = hf("d_ff")
-    n_positions: Positive = hf("seq_len")
+    d_model: sizes.Positive = sizes.hf()
+    d_patch: sizes.Positive = sizes.hf("patch_embed_hidden_size")
+    n_layers: sizes.Natural = sizes.hf()
+    n_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.hf("d_kv")
+    d_ff: sizes.Positive = sizes.hf("d_ff")
+    n_positions: sizes.Positive = sizes.hf("seq_len")
 
-    activation = setting("dense_act_fn", default="gelu_new")
-    norm_eps = setting("layer_norm_eps", default=1e-6)
+    activation = sizes.setting("dense_act_fn", default="gelu_new")
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-6)
 
     def read(c) -> Data:
         """An image, as patches and their places."""
-        patches = given("flattened patches", "patches", c.d_patch)
-        places = (given("patch rows", "patches"), given("patch columns", "patches"))
-        return block(patches, c.prefix, c.encode, reads=places, part="vision")
+        patches = ops.given("flattened patches", "patches", c.d_patch)
+        places = (ops.given("patch rows", "patches"), ops.given("patch columns", "patches"))
+        return ops.block(patches, c.prefix, c.encode, reads=places, part="vision")
 
     def encode(c, patches: Data, rows: Data, columns: Data) -> Data:
-        x = linear(patches, "embeddings.patch_projection", "embedding", c.d_model, bias=True)
-        x = x + lookup(rows, "embeddings.row_embedder.weight", "position", c.n_positions, c.d_model)
-        x = x + lookup(columns, "embeddings.column_embedder.weight", "position", c.n_positions, c.d_model)
-        x = layers(x, "encoder.layer.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
+        x = ops.linear(patches, "embeddings.patch_projection", "embedding", c.d_model, bias=True)
+        x = x + ops.lookup(rows, "embeddings.row_embedder.weight", "position", c.n_positions, c.d_model)
+        x = x + ops.lookup(columns, "embeddings.column_embedder.weight", "position", c.n_positions, c.d_model)
+        x = ops.layers(x, "encoder.layer.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
         return c.norm(x, "layernorm")
 
     def layer(c: Any, x: Data) -> Data:
         h = c.norm(x, "pre_attention_layer_norm")
-        x = x + multi_head(c, h, "attention.", QKVO, bias=False, cached=False, scale=c.scale)
+        x = x + parts.multi_head(c, h, "attention.", QKVO, bias=False, cached=False, scale=c.scale)
         h = c.norm(x, "pre_mlp_layer_norm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, names=GATED)
+        return x + parts.gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, names=GATED)
 
     def norm(c, x: Data, name: str) -> Data:
-        return rms_norm(x, name, c.norm_eps)
+        return ops.rms_norm(x, name, c.norm_eps)
 
 
-class PatchReader(Sizes):
+class PatchReader(sizes.Sizes):
     """T5's decoder with other names. The first layer owns the table of relative positions, and all layers read it."""
 
     config_class = "Pix2StructTextConfig"
 
     section = "text_config"
-    conditions = (buckets_reach(*BUCKETS, 128, one_sided=True, least=2),)
+    conditions = (sizes.buckets_reach(*BUCKETS, 128, one_sided=True, least=2),)
 
-    vocab_size: Positive = hf()
-    d_model: Positive = hf()
-    n_layers: Natural = hf("num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", n_aliases=3)
-    n_bias_heads: Positive = hf(
+    vocab_size: sizes.Positive = sizes.hf()
+    d_model: sizes.Positive = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf(
+        "num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", n_aliases=3
+    )
+    n_bias_heads: sizes.Positive = sizes.hf(
         "num_attention_heads", "decoder_attention_heads", "encoder_attention_heads", "num_heads", n_aliases=3
     )
-    d_head: Positive = hf("d_kv")
-    n_heads: Positive = derived(heads_of_size)
-    d_ff: Positive = hf("d_ff")
-    n_buckets: Positive = hf("relative_attention_num_buckets")
-    is_decoder: Flag = hf()
-    tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=False)
+    d_head: sizes.Positive = sizes.hf("d_kv")
+    n_heads: sizes.Positive = sizes.derived(heads_of_size)
+    d_ff: sizes.Positive = sizes.hf("d_ff")
+    n_buckets: sizes.Positive = sizes.hf("relative_attention_num_buckets")
+    is_decoder: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf("/tie_word_embeddings", absent=False)
 
     prefix: ClassVar[str] = "decoder."
-    activation = setting("dense_act_fn", default="gelu_new")
-    norm_eps = setting("layer_norm_epsilon", default=1e-6)
-    farthest = setting("relative_attention_max_distance", default=128)
+    activation = sizes.setting("dense_act_fn", default="gelu_new")
+    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-6)
+    farthest = sizes.setting("relative_attention_max_distance", default=128)
 
     def decode(c, tokens: Data, image: Data) -> Data:
-        x = lookup(tokens, "decoder.embed_tokens.weight", "embedding", c.vocab_size, c.d_model)
-        kinds, carry = first_differs(c.n_layers), ((x.shape[0], c.n_bias_heads),)
-        x = layers(x, "decoder.layer.{layer}.", kinds, c.layer, reads=(image,), carry=carry)
+        x = ops.lookup(tokens, "decoder.embed_tokens.weight", "embedding", c.vocab_size, c.d_model)
+        kinds, carry = parts.first_differs(c.n_layers), ((x.shape[0], c.n_bias_heads),)
+        x = ops.layers(x, "decoder.layer.{layer}.", kinds, c.layer, reads=(image,), carry=carry)
         return c.norm(x, "decoder.final_layer_norm")
 
     def layer(c: Any, kind: str, x: Data, image: Data, bias: Data) -> tuple[Data, Data]:
         bias = c.relative_bias(x) if kind == "first" else bias
         h = c.norm(x, "self_attention.layer_norm")
         name, reads = "self_attention.attention.", {"biases": (bias,), "scale": 1.0, "cached": c.is_decoder}
-        x = x + multi_head(c, h, name, QKVO, bias=False, **reads)
-        x = crossing(x, "encoder_decoder_attention.", c.look, image)
+        x = x + parts.multi_head(c, h, name, QKVO, bias=False, **reads)
+        x = parts.crossing(x, "encoder_decoder_attention.", c.look, image)
         h = c.norm(x, "mlp.layer_norm")
-        return x + gated_mlp(h, "mlp.DenseReluDense.", "mlp", c.d_ff, activation=c.activation, names=GATED), bias
+        return x + parts.gated_mlp(h, "mlp.DenseReluDense.", "mlp", c.d_ff, activation=c.activation, names=GATED), bias
 
     def look(c: Any, x: Data, image: Data) -> Data:
         h = c.norm(x, "layer_norm")
-        return x + multi_head(c, h, "attention.", QKVO, memory=image, bias=False, scale=1.0)
+        return x + parts.multi_head(c, h, "attention.", QKVO, memory=image, bias=False, scale=1.0)
 
     def relative_bias(c, x: Data) -> Data:
-        buckets = bucket_distances(x, c.n_buckets, c.farthest, causal=True)
+        buckets = ops.bucket_distances(x, c.n_buckets, c.farthest, causal=True)
         name = "self_attention.attention.relative_attention_bias.weight"
-        return lookup(buckets, name, "position", c.n_buckets, c.n_bias_heads)
+        return ops.lookup(buckets, name, "position", c.n_buckets, c.n_bias_heads)
 
     def norm(c, x: Data, name: str) -> Data:
-        return rms_norm(x, name, c.norm_eps)
+        return ops.rms_norm(x, name, c.norm_eps)
 
     def head(c, x: Data) -> Data:
-        return head(c, x, "decoder.embed_tokens.weight", "decoder.lm_head")
+        return parts.head(c, x, "decoder.embed_tokens.weight", "decoder.lm_head")
 
     def check(c) -> None:
         if c.n_bias_heads not in (1, c.n_heads):
@@ -134,7 +131,7 @@ class PatchReader(Sizes):
             )
 
 
-class Pix2Struct(Sizes):
+class Pix2Struct(sizes.Sizes):
     """Source: arXiv:2210.03347, section 2.1."""
 
     reference = "Pix2StructForConditionalGeneration"

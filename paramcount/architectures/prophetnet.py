@@ -6,36 +6,20 @@ Each prediction has its own stream through the same layers.
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Unknown, Unreachable, Weight, attend, block, bucket_distances, layers, linear, lookup
-from paramcount.flow.operations.elementwise import layer_norm
-from paramcount.flow.operations.shapes import Reshape, given, select_by_pair, select_part, split_rows, stack_rows
-from paramcount.parts.classic import (
-    Stack,
-    crossing,
-    decoder_stack,
-    encoder_stack,
-    multi_head,
-    source_states,
-    unread_table,
-)
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Sizes, d_model_per, d_model_per_head, derived, flag, hf, setting
-from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.rules import check_heads_fill, check_stack_heads
-from paramcount.sizes.types import Flag, Natural, Positive
 
 MATRICES = ("query_proj", "key_proj", "value_proj", "out_proj")
 ROOT, BOTH = "prophetnet.", "tokens and stream"
 NORM_EPS = 1e-5  # of LayerNorm
 
 
-def looks_at_the_encoder(js: ConfigJson, c: FieldValues) -> None:
-    if not flag(js, "add_cross_attention", absent=True):
+def looks_at_the_encoder(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
+    if not sizes.flag(js, "add_cross_attention", absent=True):
         raise ParamcountError("= false in an encoder-decoder model", where="add_cross_attention", expected="true")
 
 
-def layers_by_stack(js: ConfigJson, c: FieldValues) -> None:
+def layers_by_stack(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if "num_hidden_layers" in js:
         raise ParamcountError(
             "is rejected by the reference",
@@ -44,7 +28,7 @@ def layers_by_stack(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
-def has_near_buckets(js: ConfigJson, c: FieldValues) -> None:
+def has_near_buckets(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Half of the buckets of relative positions are for near distances."""
     if c["n_buckets"] < 2:
         found = f"= {c['n_buckets']} leaves no bucket for near distances"
@@ -52,10 +36,10 @@ def has_near_buckets(js: ConfigJson, c: FieldValues) -> None:
 
 
 # The streams look one place further than the text.
-CONDITIONS = (has_near_buckets, padding_inside(0, places=3), layers_by_stack)
+CONDITIONS = (has_near_buckets, sizes.padding_inside(0, places=3), layers_by_stack)
 
 
-class ProphetNet(Sizes):
+class ProphetNet(sizes.Sizes):
     """Source: arXiv:2001.04063, section 3."""
 
     reference = "ProphetNetForConditionalGeneration"
@@ -63,51 +47,57 @@ class ProphetNet(Sizes):
     linear_by_component = False
     conditions = (*CONDITIONS, looks_at_the_encoder)
 
-    vocab_size: Positive = hf()
-    d_model: Positive = hf()
-    n_encoder_layers: Natural = hf("num_encoder_layers")
-    n_decoder_layers: Natural = hf("num_decoder_layers")
-    n_encoder_heads: Positive = hf("num_attention_heads", "num_encoder_attention_heads")
-    n_decoder_heads: Positive = hf("num_decoder_attention_heads")
-    d_encoder_head: Positive = derived(d_model_per("n_encoder_heads"))
-    d_decoder_head: Positive = derived(d_model_per("n_decoder_heads"))
-    d_encoder_ff: Natural = hf()
-    d_decoder_ff: Natural = hf()
-    n_positions: Positive = hf("max_position_embeddings")
-    n_streams: Positive = hf("ngram")
-    n_buckets: Positive = hf("num_buckets")
-    tie_word_embeddings: Flag = hf()
+    vocab_size: sizes.Positive = sizes.hf()
+    d_model: sizes.Positive = sizes.hf()
+    n_encoder_layers: sizes.Natural = sizes.hf("num_encoder_layers")
+    n_decoder_layers: sizes.Natural = sizes.hf("num_decoder_layers")
+    n_encoder_heads: sizes.Positive = sizes.hf("num_attention_heads", "num_encoder_attention_heads")
+    n_decoder_heads: sizes.Positive = sizes.hf("num_decoder_attention_heads")
+    d_encoder_head: sizes.Positive = sizes.derived(sizes.d_model_per("n_encoder_heads"))
+    d_decoder_head: sizes.Positive = sizes.derived(sizes.d_model_per("n_decoder_heads"))
+    d_encoder_ff: sizes.Natural = sizes.hf()
+    d_decoder_ff: sizes.Natural = sizes.hf()
+    n_positions: sizes.Positive = sizes.hf("max_position_embeddings")
+    n_streams: sizes.Positive = sizes.hf("ngram")
+    n_buckets: sizes.Positive = sizes.hf("num_buckets")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = setting("activation_function", default="gelu")
-    farthest = setting("relative_max_distance", default=128)
-    padding = setting("pad_token_id", default=0)
+    activation = sizes.setting("activation_function", default="gelu")
+    farthest = sizes.setting("relative_max_distance", default=128)
+    padding = sizes.setting("pad_token_id", default=0)
 
-    check = check_stack_heads
+    check = sizes.check_stack_heads
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         table = ROOT + "word_embeddings.weight" if c.tie_word_embeddings else None
 
         def encoder(tokens: Data) -> Data:
-            x = lookup(tokens, f"/{table}" if table else "word_embeddings.weight", "embedding", c.vocab_size, c.d_model)
+            x = ops.lookup(
+                tokens, f"/{table}" if table else "word_embeddings.weight", "embedding", c.vocab_size, c.d_model
+            )
             x = x + look_up_positions(c, tokens, "position_embeddings.weight")
-            x = layer_norm(x, "embeddings_layer_norm", NORM_EPS)
+            x = ops.layer_norm(x, "embeddings_layer_norm", NORM_EPS)
             kinds = [("layer", c.n_encoder_layers)]
-            return layers(x, "layers.{layer}.", kinds, lambda kind, x: encoder_layer(c, encoder_stack(c), x))
+            return ops.layers(x, "layers.{layer}.", kinds, lambda kind, x: encoder_layer(c, parts.encoder_stack(c), x))
 
-        memory = block(given("source tokens", "source"), ROOT + "encoder.", encoder, part="encoder")
+        memory = ops.block(ops.given("source tokens", "source"), ROOT + "encoder.", encoder, part="encoder")
         name, component = ROOT + "decoder.word_embeddings.weight", "embedding" if table else "other_embedding"
-        x = lookup(tokens, name, component, c.vocab_size, c.d_model, tied_to=table)
-        x = decoder(c, decoder_stack(c), x, tokens, memory)
+        x = ops.lookup(tokens, name, component, c.vocab_size, c.d_model, tied_to=table)
+        x = decoder(c, parts.decoder_stack(c), x, tokens, memory)
         return logits(c, x, table) if head else x
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return () if c.tie_word_embeddings else unread_table(c, tokens, ROOT + "word_embeddings.weight", c.vocab_size)
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
+        return (
+            ()
+            if c.tie_word_embeddings
+            else parts.unread_table(c, tokens, ROOT + "word_embeddings.weight", c.vocab_size)
+        )
 
 
-class ProphetNetDecoder(Sizes):
+class ProphetNetDecoder(sizes.Sizes):
     """Source: arXiv:2001.04063, section 3."""
 
     reference = "ProphetNetForCausalLM"
@@ -116,60 +106,60 @@ class ProphetNetDecoder(Sizes):
     linear_by_component = False
     conditions = CONDITIONS
 
-    vocab_size: Positive = hf()
-    d_model: Positive = hf()
-    n_layers: Natural = hf("num_decoder_layers")
-    n_heads: Positive = hf("num_decoder_attention_heads")
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf("decoder_ffn_dim")
-    n_positions: Positive = hf("max_position_embeddings")
-    n_streams: Positive = hf("ngram")
-    n_buckets: Positive = hf("num_buckets")
-    cross_attention: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    vocab_size: sizes.Positive = sizes.hf()
+    d_model: sizes.Positive = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf("num_decoder_layers")
+    n_heads: sizes.Positive = sizes.hf("num_decoder_attention_heads")
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf("decoder_ffn_dim")
+    n_positions: sizes.Positive = sizes.hf("max_position_embeddings")
+    n_streams: sizes.Positive = sizes.hf("ngram")
+    n_buckets: sizes.Positive = sizes.hf("num_buckets")
+    cross_attention: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = setting("activation_function", default="gelu")
-    farthest = setting("relative_max_distance", default=128)
-    padding = setting("pad_token_id", default=0)
+    activation = sizes.setting("activation_function", default="gelu")
+    farthest = sizes.setting("relative_max_distance", default=128)
+    padding = sizes.setting("pad_token_id", default=0)
 
-    check = check_heads_fill
+    check = sizes.check_heads_fill
 
     def forward(c, tokens: Data) -> Data:
         name = ROOT + ("word_embeddings.weight" if c.tie_word_embeddings else "decoder.word_embeddings.weight")
-        x = lookup(tokens, name, "embedding", c.vocab_size, c.d_model)
-        memory = (source_states(c.d_model),) if c.cross_attention else ()
-        x = decoder(c, Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x, tokens, *memory)
+        x = ops.lookup(tokens, name, "embedding", c.vocab_size, c.d_model)
+        memory = (parts.source_states(c.d_model),) if c.cross_attention else ()
+        x = decoder(c, parts.Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x, tokens, *memory)
         return logits(c, x, name if c.tie_word_embeddings else None)
 
     unreachable: ClassVar[Any] = ProphetNet.unreachable
 
 
 def logits(c: Any, x: Data, tied_to: str | None) -> Data:
-    return linear(x, "lm_head", "lm_head", c.vocab_size, tied_to=tied_to)
+    return ops.linear(x, "lm_head", "lm_head", c.vocab_size, tied_to=tied_to)
 
 
 def residual(x: Data, sublayer: Callable[[Data], Data], name: str) -> Data:
-    return layer_norm(x + sublayer(x), name, NORM_EPS)
+    return ops.layer_norm(x + sublayer(x), name, NORM_EPS)
 
 
-def encoder_layer(c: Any, s: Stack, x: Data) -> Data:
-    x = residual(x, lambda h: multi_head(s, h, "self_attn.", MATRICES, cached=False), "self_attn_layer_norm")
+def encoder_layer(c: Any, s: parts.Stack, x: Data) -> Data:
+    x = residual(x, lambda h: parts.multi_head(s, h, "self_attn.", MATRICES, cached=False), "self_attn_layer_norm")
     return residual(x, lambda h: feed_forward(c, s, h), "feed_forward_layer_norm")
 
 
-def feed_forward(c: Any, s: Stack, x: Data) -> Data:
+def feed_forward(c: Any, s: parts.Stack, x: Data) -> Data:
     names = ("feed_forward.intermediate", "feed_forward.output")
-    return plain_mlp(x, names, "mlp", s.d_ff, activation=c.activation, bias=True)
+    return parts.plain_mlp(x, names, "mlp", s.d_ff, activation=c.activation, bias=True)
 
 
 def look_up_positions(c: Any, tokens: Data, name: str, *, ahead: int = 0, tied_to: str | None = None) -> Data:
     """Vectors of the positions behind that of the padding token. `ahead`: of those so much later."""
-    offset = c.padding if isinstance(c.padding, Unknown) else c.padding + 1 + ahead
+    offset = c.padding if isinstance(c.padding, ops.Unknown) else c.padding + 1 + ahead
     rows, width = c.n_positions, c.d_model
-    return lookup(tokens, name, "position", rows, width, index="positions", offset=offset, tied_to=tied_to)
+    return ops.lookup(tokens, name, "position", rows, width, index="positions", offset=offset, tied_to=tied_to)
 
 
-def decoder(c: Any, s: Stack, x: Data, tokens: Data, *memory: Data) -> Data:
+def decoder(c: Any, s: parts.Stack, x: Data, tokens: Data, *memory: Data) -> Data:
     """The stream that predicts the next token, after all layers.
 
     It starts from a learned vector and the position of the next token, and goes through the layers beside the tokens.
@@ -177,30 +167,32 @@ def decoder(c: Any, s: Stack, x: Data, tokens: Data, *memory: Data) -> Data:
     """
     prefix, places = ROOT + "decoder.", ROOT + "decoder.position_embeddings.weight"
     x = x + look_up_positions(c, tokens, places)
-    vectors = Weight(prefix + "ngram_embeddings.weight", "other_embedding", (c.n_streams, c.d_model))
-    stream = Data(Reshape("all tokens"), (x,), x.shape, (vectors,))
+    vectors = ops.Weight(prefix + "ngram_embeddings.weight", "other_embedding", (c.n_streams, c.d_model))
+    stream = Data(ops.Reshape("all tokens"), (x,), x.shape, (vectors,))
     stream = stream + look_up_positions(c, tokens, places, ahead=1, tied_to=places)
-    both = layer_norm(stack_rows(x, stream, length=BOTH), prefix + "embeddings_layer_norm", NORM_EPS)
+    both = ops.layer_norm(ops.stack_rows(x, stream, length=BOTH), prefix + "embeddings_layer_norm", NORM_EPS)
 
     def layer(kind: str, x: Data, *memory: Data) -> Data:
         return decoder_layer(c, s, x, *memory)
 
-    both = layers(both, prefix + "layers.{layer}.", [("layer", s.n_layers)], layer, reads=memory)
-    return split_rows(both, 2, "tokens")[1]
+    both = ops.layers(both, prefix + "layers.{layer}.", [("layer", s.n_layers)], layer, reads=memory)
+    return ops.split_rows(both, 2, "tokens")[1]
 
 
-def decoder_layer(c: Any, s: Stack, x: Data, *memory: Data) -> Data:
+def decoder_layer(c: Any, s: parts.Stack, x: Data, *memory: Data) -> Data:
     x = residual(x, lambda h: two_stream_attention(c, s, h), "self_attn_layer_norm")
     for source in memory:
 
         def cross(x: Data, m: Data) -> Data:
-            return residual(x, lambda h: multi_head(s, h, "cross_attn.", MATRICES, memory=m), "cross_attn_layer_norm")
+            return residual(
+                x, lambda h: parts.multi_head(s, h, "cross_attn.", MATRICES, memory=m), "cross_attn_layer_norm"
+            )
 
-        x = crossing(x, "", cross, source)
+        x = parts.crossing(x, "", cross, source)
     return residual(x, lambda h: feed_forward(c, s, h), "feed_forward_layer_norm")
 
 
-def two_stream_attention(c: Any, s: Stack, x: Data) -> Data:
+def two_stream_attention(c: Any, s: parts.Stack, x: Data) -> Data:
     """Tokens see earlier tokens and themselves; in the stream, each row sees these and its own key. A bias on the
     scores depends on the query and on the bucket of the distance.
 
@@ -208,15 +200,15 @@ def two_stream_attention(c: Any, s: Stack, x: Data) -> Data:
     get_predict_relative_pos_embeddings); this follows the paper.
     """
     heads = (s.n_heads, s.d_head)
-    q, k, v = (linear(x, f"self_attn.{name}", f"qkv.{name[0]}", heads, bias=True) for name in MATRICES[:3])
-    relative = linear(x, "self_attn.relative_pos_embeddings", "position", (c.n_buckets, s.n_heads), bias=True)
+    q, k, v = (ops.linear(x, f"self_attn.{name}", f"qkv.{name[0]}", heads, bias=True) for name in MATRICES[:3])
+    relative = ops.linear(x, "self_attn.relative_pos_embeddings", "position", (c.n_buckets, s.n_heads), bias=True)
     (q, of_stream), (k, own_k), (v, own_v), (by_bucket, of_stream_by_bucket) = (
-        split_rows(y, 2, "tokens") for y in (q, k, v, relative)
+        ops.split_rows(y, 2, "tokens") for y in (q, k, v, relative)
     )
-    near, ahead = (bucket_distances(q, c.n_buckets, c.farthest, causal=True, ahead=n) for n in (0, 1))
-    a = attend(q, k, v, select_by_pair(near, by_bucket, axis=1))
-    own = (own_k, own_v, select_part(of_stream_by_bucket, 0))
-    biases = select_by_pair(ahead, of_stream_by_bucket, axis=1)
-    b = attend(of_stream, k, v, biases, own=own, cached=(), causal=True)
-    y = stack_rows(a, b, length=BOTH)
-    return linear(y, "self_attn.out_proj", "output_projection", x.shape[-1], bias=True)
+    near, ahead = (ops.bucket_distances(q, c.n_buckets, c.farthest, causal=True, ahead=n) for n in (0, 1))
+    a = ops.attend(q, k, v, ops.select_by_pair(near, by_bucket, axis=1))
+    own = (own_k, own_v, ops.select_part(of_stream_by_bucket, 0))
+    biases = ops.select_by_pair(ahead, of_stream_by_bucket, axis=1)
+    b = ops.attend(of_stream, k, v, biases, own=own, cached=(), causal=True)
+    y = ops.stack_rows(a, b, length=BOTH)
+    return ops.linear(y, "self_attn.out_proj", "output_projection", x.shape[-1], bias=True)

@@ -3,20 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paramcount.flow import Data, Rope, attend, is_known, linear, rope, scale_by_position
-from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.decoder import Decoder
-from paramcount.sizes import Flag, Natural, Positive, derived, hf, setting
-from paramcount.sizes.rules import check_heads_fill
+from paramcount.declare import Data, ops, parts, sizes
 
 
-def ntk_rope(config: Mapping[str, Any], c: Any) -> Rope:
+def ntk_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     """Beyond the length of training the base grows step by step."""
     base, kind = (
         config.get("rotary_emb_base", 10_000),
         "ntk steps" if config.get("use_dynamic_ntk", True) else "default",
     )
-    return Rope(base, kind, original_positions=config.get("seq_length", 2048))
+    return ops.Rope(base, kind, original_positions=config.get("seq_length", 2048))
 
 
 def logn_length(config: Mapping[str, Any], c: Any) -> int | None:
@@ -24,7 +20,7 @@ def logn_length(config: Mapping[str, Any], c: Any) -> int | None:
     return config.get("seq_length", 2048) if config.get("use_logn_attn", True) else None
 
 
-class Qwen(Decoder):
+class Qwen(parts.Decoder):
     """Source: arXiv:2309.16609, sections 2.3 and 2.4; modeling_qwen.py of Qwen/Qwen-7B. `d_ff` is the hidden size of
     the MLP, half of config.json's `intermediate_size`.
     """
@@ -36,16 +32,16 @@ class Qwen(Decoder):
     rotated = "d_head"
     defaults = {"vocab_size": 151936, "d_model": 4096, "n_layers": 32}
 
-    n_heads: Positive = hf(absent=32)
-    d_head: Positive = hf("kv_channels", absent=128)
-    d_ff: Natural = derived(lambda js, c: js.get("intermediate_size", 22016) // 2)
-    tie_word_embeddings: Flag = hf(absent=False)
+    n_heads: sizes.Positive = sizes.hf(absent=32)
+    d_head: sizes.Positive = sizes.hf("kv_channels", absent=128)
+    d_ff: sizes.Natural = sizes.derived(lambda js, c: js.get("intermediate_size", 22016) // 2)
+    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
-    norm_eps = setting("layer_norm_epsilon", default=1e-6)
-    activation = setting(default="silu")
-    rope = setting(default=ntk_rope)
-    logn_length = setting(default=logn_length)
-    check = check_heads_fill
+    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-6)
+    activation = sizes.setting(default="silu")
+    rope = sizes.setting(default=ntk_rope)
+    logn_length = sizes.setting(default=logn_length)
+    check = sizes.check_heads_fill
 
     def layer(c, x: Data) -> Data:
         x = x + c.attend(c.norm(x, "ln_1"))
@@ -53,7 +49,7 @@ class Qwen(Decoder):
         return x + c.gated_mlp(h, names=names)
 
     def attend(c, x: Data) -> Data:
-        q, k, v = fused_qkv(c, x, "attn.c_attn")
-        length = c.logn_length if is_known(c.logn_length) else None
-        q = scale_by_position(rope(q, c.rope), "logarithm", length)
-        return linear(attend(q, rope(k, c.rope), v), "attn.c_proj", "output_projection", c.d_model)
+        q, k, v = parts.fused_qkv(c, x, "attn.c_attn")
+        length = c.logn_length if ops.is_known(c.logn_length) else None
+        q = ops.scale_by_position(ops.rope(q, c.rope), "logarithm", length)
+        return ops.linear(ops.attend(q, ops.rope(k, c.rope), v), "attn.c_proj", "output_projection", c.d_model)

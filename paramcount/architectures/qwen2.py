@@ -2,15 +2,10 @@
 
 from typing import ClassVar
 
-from paramcount.flow import Data, given, join, layers, linear
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import layers_by_setting
-from paramcount.sizes import Condition, Flag, Natural, Positive, equal_to, hf, rotary, setting
-from paramcount.sizes.conditions import attention_words, one_rope, padding_in_table, sliding_layers_have_a_window
-from paramcount.sizes.layer_types import sliding_types, used_window
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class Qwen2(AttentionDecoder):
+class Qwen2(parts.AttentionDecoder):
     """Source: arXiv:2407.10671, section 2.2.1."""
 
     reference = "Qwen2ForCausalLM"
@@ -18,21 +13,21 @@ class Qwen2(AttentionDecoder):
     is_section_type = True
     task_heads = "GENERIC_MOVED"
     rotated = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        attention_words("full_attention", "sliding_attention"),
-        sliding_layers_have_a_window,
-        one_rope,
-        padding_in_table(None),
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (
+        sizes.attention_words("full_attention", "sliding_attention"),
+        sizes.sliding_layers_have_a_window,
+        sizes.one_rope,
+        sizes.padding_in_table(None),
     )
 
-    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
-    d_ff: Natural = hf()
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
+    d_ff: sizes.Natural = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    rope = rotary(positions=32768)
-    layer_types = setting(default=sliding_types())
-    window = setting(default=used_window(4096))
-    kinds = layers_by_setting
+    rope = sizes.rotary(positions=32768)
+    layer_types = sizes.setting(default=sizes.sliding_types())
+    window = sizes.setting(default=sizes.used_window(4096))
+    kinds = parts.layers_by_setting
 
     def layer(c, x: Data, kind: str = "full_attention") -> Data:
         window = c.window if kind == "sliding_attention" else None
@@ -50,11 +45,11 @@ class MiMo(Qwen2):
     reference = "MiMoForCausalLM of XiaomiMiMo/MiMo-7B-Base"
     model_types = ("mimo",)
 
-    n_mtp_layers: Natural = hf("num_nextn_predict_layers", absent=0)
+    n_mtp_layers: sizes.Natural = sizes.hf("num_nextn_predict_layers", absent=0)
 
     def mtp(c, tokens: Data) -> Data:
-        hidden, token = given("hidden", "tokens", c.d_model), given("next token", "tokens", c.d_model)
-        return layers(
+        hidden, token = ops.given("hidden", "tokens", c.d_model), ops.given("next token", "tokens", c.d_model)
+        return ops.layers(
             hidden,
             "model.mtp_layers.{layer}.",
             [("mtp", c.n_mtp_layers)],
@@ -65,5 +60,7 @@ class MiMo(Qwen2):
 
 def predict(c: MiMo, x: Data, token: Data) -> Data:
     """The model's own table and head stand before and behind it."""
-    x = linear(join(c.norm(x, "hidden_layernorm"), c.norm(token, "token_layernorm")), "input_proj", "other", c.d_model)
+    x = ops.linear(
+        ops.join(c.norm(x, "hidden_layernorm"), c.norm(token, "token_layernorm")), "input_proj", "other", c.d_model
+    )
     return c.norm(c.layer(x), "final_layernorm")

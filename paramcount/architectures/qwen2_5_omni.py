@@ -6,19 +6,8 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.qwen2 import Qwen2
 from paramcount.architectures.qwen2_vl import Qwen2_5VLText, Qwen2_5VLVision, Qwen2VLText
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, Unreachable, block, given, linear, lookup
-from paramcount.parts.bigvgan import BigVgan, blocks_are_dilated, check_vocoder
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.ecapa import check_speaker_encoder, steps_are_dilated
-from paramcount.parts.omni import Speaking, if_it_speaks, sections_are_objects, thinker_setting, thinker_tie
-from paramcount.parts.qwen_audio import Qwen2_5OmniEars, insert_sound
-from paramcount.parts.qwen_vision import PlacedImages
-from paramcount.parts.speech_dit import SpeechDiT, read_codes
-from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
-from paramcount.sizes.layer_types import used_window
-from paramcount.sizes.rotary_sizes import sections_fill
-from paramcount.sizes.sections import Sections
 
 
 class Qwen2_5OmniText(Qwen2_5VLText):
@@ -27,17 +16,17 @@ class Qwen2_5OmniText(Qwen2_5VLText):
     reference = "Qwen2_5OmniThinkerForConditionalGeneration"
     model_types = ("qwen2_5_omni_text",)
     base_model = "Qwen2_5OmniThinkerTextModel"
-    conditions = (*Qwen2.conditions, sections_fill(16, 24, 24))
+    conditions = (*Qwen2.conditions, sizes.sections_fill(16, 24, 24))
     defaults = {"d_model": 3584, "n_layers": 28, "n_heads": 28, "d_ff": 18944}
 
-    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
-    d_head: Positive = hf(absent=d_model_per_head)
-    d_rope: Positive = derived(equal_to("d_head"))
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
+    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head)
+    d_rope: sizes.Positive = sizes.derived(sizes.equal_to("d_head"))
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-6)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
     layer_types = Qwen2.layer_types
-    window = setting(default=used_window(32768))
+    window = sizes.setting(default=sizes.used_window(32768))
 
     def check(c) -> None:
         """Heads need not fill d_model."""
@@ -48,12 +37,12 @@ class Qwen2_5OmniVision(Qwen2_5VLVision):
     is_fused = False
 
 
-class Qwen2_5OmniThinker(PlacedImages):
+class Qwen2_5OmniThinker(parts.PlacedImages):
     """Source: arXiv:2503.20215, section 2; modeling_qwen2_5_omni.py of the reference."""
 
     reference = "Qwen2_5OmniThinkerForConditionalGeneration"
     model_types = ("qwen2_5_omni_thinker",)
-    sections = Sections("qwen2_5_omni_text", ignores_model_type=True)
+    sections = sizes.Sections("qwen2_5_omni_text", ignores_model_type=True)
     reference_names = {"model.": "model.language_model.", "lm_head.": "lm_head.", "": "model."}
     encoder_prefix = "visual."
     projector_prefix = "visual.merger."
@@ -61,17 +50,19 @@ class Qwen2_5OmniThinker(PlacedImages):
     moved = ("model.", "model.")
 
     vision: Qwen2_5OmniVision
-    audio: Qwen2_5OmniEars
+    audio: parts.Qwen2_5OmniEars
 
-    image_token = setting("image_token_id", "image_token_index", default=151655)
-    audio_token = setting("audio_token_id", "audio_token_index", default=151646)
+    image_token = sizes.setting("image_token_id", "image_token_index", default=151655)
+    audio_token = sizes.setting("audio_token_id", "audio_token_index", default=151646)
 
     def insert_sound(c: Any, x: Data, tokens: Data) -> Data:
-        return insert_sound(c, x, tokens, c.audio_prefix)
+        return parts.insert_sound(c, x, tokens, c.audio_prefix)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         return (
-            Unreachable(c.audio.separators(tokens, c.audio_prefix), "no learned vector begins or ends an audio input"),
+            ops.Unreachable(
+                c.audio.separators(tokens, c.audio_prefix), "no learned vector begins or ends an audio input"
+            ),
         )
 
 
@@ -79,7 +70,7 @@ class Qwen2_5OmniThinkerText(Qwen2_5OmniText):
     config_class = "Qwen2_5OmniTextConfig"
     section = "thinker_config.text_config"
 
-    tie_word_embeddings: Flag = derived(thinker_tie, at_root=True)
+    tie_word_embeddings: sizes.Flag = sizes.derived(parts.thinker_tie, at_root=True)
 
 
 class Qwen2_5OmniThinkerVision(Qwen2_5OmniVision):
@@ -87,12 +78,12 @@ class Qwen2_5OmniThinkerVision(Qwen2_5OmniVision):
     section = "thinker_config.vision_config"
 
 
-class Qwen2_5OmniThinkerEars(Qwen2_5OmniEars):
+class Qwen2_5OmniThinkerEars(parts.Qwen2_5OmniEars):
     config_class = "Qwen2_5OmniAudioEncoderConfig"
     section = "thinker_config.audio_config"
 
 
-class Qwen2_5OmniTalker(AttentionDecoder):
+class Qwen2_5OmniTalker(parts.AttentionDecoder):
     """Qwen 2's layers over codec tokens. The text costs no memory of theirs, so none is cached here.
 
     Source: arXiv:2503.20215, section 2.3; Qwen2_5OmniTalkerForConditionalGeneration of the reference.
@@ -103,12 +94,12 @@ class Qwen2_5OmniTalker(AttentionDecoder):
     section = "talker_config"
     rotated = "d_head"
 
-    n_kv_heads: Positive = hf()
-    d_head: Positive = hf()
-    d_ff: Natural = hf()
-    d_thinker: Positive = hf("embedding_size")
+    n_kv_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.hf()
+    d_ff: sizes.Natural = sizes.hf()
+    d_thinker: sizes.Positive = sizes.hf("embedding_size")
 
-    rope = rotary(1_000_000, 32768)
+    rope = sizes.rotary(1_000_000, 32768)
     layer_types = Qwen2.layer_types
     window = Qwen2_5OmniText.window
 
@@ -117,25 +108,25 @@ class Qwen2_5OmniTalker(AttentionDecoder):
 
     def forward(c, codes: Data, states: Data) -> Data:  # type: ignore[override]
         """The codec tokens so far, each with what the thinker says, to scores of the next one."""
-        x = lookup(codes, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_thinker) + states
-        x = linear(x, "thinker_to_talker_proj", "embedding", c.d_model, bias=True)
-        return linear(c.transform(x), "codec_head", "lm_head", c.vocab_size)
+        x = ops.lookup(codes, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_thinker) + states
+        x = ops.linear(x, "thinker_to_talker_proj", "embedding", c.d_model, bias=True)
+        return ops.linear(c.transform(x), "codec_head", "lm_head", c.vocab_size)
 
     def self_attention(c, x: Data, prefix: str = "self_attn.", **options: Any) -> Data:
         return super().self_attention(x, prefix, cached=False, causal=True, **options)
 
 
-class Denoiser(SpeechDiT):
+class Denoiser(parts.SpeechDiT):
     config_class = "Qwen2_5OmniDiTConfig"
     section = "token2wav_config.dit_config"
 
 
-class Qwen2_5OmniVocoder(BigVgan):
+class Qwen2_5OmniVocoder(parts.BigVgan):
     config_class = "Qwen2_5OmniBigVGANConfig"
     section = "token2wav_config.bigvgan_config"
 
 
-class Qwen2_5Omni(Speaking, Qwen2_5OmniThinker):
+class Qwen2_5Omni(parts.Speaking, Qwen2_5OmniThinker):
     """Source: arXiv:2503.20215, section 2; modeling_qwen2_5_omni.py of the reference."""
 
     reference = "Qwen2_5OmniForConditionalGeneration"
@@ -150,10 +141,10 @@ class Qwen2_5Omni(Speaking, Qwen2_5OmniThinker):
     audio_prefix = "thinker.audio_tower."
     moved = ("", "thinker.")
     conditions = (
-        sections_are_objects("thinker_config", "talker_config", "token2wav_config"),
-        if_it_speaks("talker_config", "talker", sections_fill(16, 24, 24), *Qwen2.conditions),
-        if_it_speaks("token2wav_config.dit_config", "denoiser", steps_are_dilated),
-        if_it_speaks("token2wav_config.bigvgan_config", "vocoder", blocks_are_dilated),
+        parts.sections_are_objects("thinker_config", "talker_config", "token2wav_config"),
+        parts.if_it_speaks("talker_config", "talker", sizes.sections_fill(16, 24, 24), *Qwen2.conditions),
+        parts.if_it_speaks("token2wav_config.dit_config", "denoiser", parts.steps_are_dilated),
+        parts.if_it_speaks("token2wav_config.bigvgan_config", "vocoder", parts.blocks_are_dilated),
     )
     required_keys = ("talker_config.rope_scaling.mrope_section",)
 
@@ -164,19 +155,19 @@ class Qwen2_5Omni(Speaking, Qwen2_5OmniThinker):
     denoiser: Denoiser
     vocoder: Qwen2_5OmniVocoder
 
-    image_token = thinker_setting("image_token_id", "image_token_index", default=151655)
-    audio_token = thinker_setting("audio_token_id", "audio_token_index", default=151646)
+    image_token = parts.thinker_setting("image_token_id", "image_token_index", default=151655)
+    audio_token = parts.thinker_setting("audio_token_id", "audio_token_index", default=151646)
 
     def speak(c) -> tuple[Data, ...]:
-        codes = given("codec tokens", "codec tokens")
-        states = given("states of the thinker", "codec tokens", c.talker.d_thinker)
-        mels = given("mel frames", "mel frames", c.vocoder.n_mels)
-        first, *others = read_codes(c.denoiser)
+        codes = ops.given("codec tokens", "codec tokens")
+        states = ops.given("states of the thinker", "codec tokens", c.talker.d_thinker)
+        mels = ops.given("mel frames", "mel frames", c.vocoder.n_mels)
+        first, *others = parts.read_codes(c.denoiser)
         voice = "token2wav.code2wav_"
         return (
-            block(codes, "talker.", c.talker.forward, reads=(states,), part="audio"),
-            block(first, voice + "dit_model.", c.denoiser.denoise, reads=others, part="audio"),
-            block(mels, voice + "bigvgan_model.", c.vocoder.forward, part="audio"),
+            ops.block(codes, "talker.", c.talker.forward, reads=(states,), part="audio"),
+            ops.block(first, voice + "dit_model.", c.denoiser.denoise, reads=others, part="audio"),
+            ops.block(mels, voice + "bigvgan_model.", c.vocoder.forward, part="audio"),
         )
 
     def check_speech(c) -> None:
@@ -186,5 +177,5 @@ class Qwen2_5Omni(Speaking, Qwen2_5OmniThinker):
         if c.vocoder.n_mels != c.denoiser.n_mels:
             expected = f"{c.denoiser.n_mels}, as in dit_config"
             raise ParamcountError(f"= {c.vocoder.n_mels}", where=FieldName("vocoder.n_mels"), expected=expected)
-        c.check_part("denoiser", check_speaker_encoder)
-        c.check_part("vocoder", check_vocoder)
+        c.check_part("denoiser", parts.check_speaker_encoder)
+        c.check_part("vocoder", parts.check_vocoder)

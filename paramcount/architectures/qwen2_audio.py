@@ -2,12 +2,7 @@
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, Reshape, activate, linear, mean_of_blocks
-from paramcount.parts.composite import FORMER_PREFIXES, AudioLanguageModel
-from paramcount.parts.whisper_encoder import Ears
-from paramcount.sizes import Condition, Flag, Natural, Positive, hf, setting
-from paramcount.sizes.conditions import one_of
-from paramcount.sizes.sections import Sections
+from paramcount.declare import Data, ops, parts, sizes
 
 VOXTRAL = {
     "vocab_size": 131072,
@@ -19,17 +14,17 @@ VOXTRAL = {
 }
 
 
-class Qwen2AudioEars(Ears):
+class Qwen2AudioEars(parts.Ears):
     """The mean of every two states is normed. Source: Qwen2AudioEncoder of the reference."""
 
     config_class = "Qwen2AudioEncoderConfig"
 
-    conditions = (one_of("model_type", ("qwen2_audio_encoder",), "qwen2_audio_encoder"),)
+    conditions = (sizes.one_of("model_type", ("qwen2_audio_encoder",), "qwen2_audio_encoder"),)
 
-    d_model: Positive = hf("hidden_size", "d_model")
-    n_layers: Natural = hf("num_hidden_layers", "encoder_layers")
-    n_heads: Positive = hf("num_attention_heads", "encoder_attention_heads")
-    d_ff: Natural = hf("intermediate_size", "encoder_ffn_dim")
+    d_model: sizes.Positive = sizes.hf("hidden_size", "d_model")
+    n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "encoder_layers")
+    n_heads: sizes.Positive = sizes.hf("num_attention_heads", "encoder_attention_heads")
+    d_ff: sizes.Natural = sizes.hf("intermediate_size", "encoder_ffn_dim")
 
     last_norm = ""
 
@@ -37,22 +32,24 @@ class Qwen2AudioEars(Ears):
         return norm_means(c, super().forward(frames))
 
 
-def norm_means(c: Ears, states: Data) -> Data:
+def norm_means(c: parts.Ears, states: Data) -> Data:
     """The normed mean of every two states."""
-    return c.norm(mean_of_blocks(states, 2), "layer_norm")
+    return c.norm(ops.mean_of_blocks(states, 2), "layer_norm")
 
 
-class VoxtralEars(Ears):
+class VoxtralEars(parts.Ears):
     """The sizes of the encoder."""
 
     config_class = "VoxtralEncoderConfig"
 
-    conditions: ClassVar[tuple[Condition, ...]] = (one_of("model_type", ("voxtral_encoder",), "voxtral_encoder"),)
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (
+        sizes.one_of("model_type", ("voxtral_encoder",), "voxtral_encoder"),
+    )
 
-    d_model: Positive = hf("d_model", "hidden_size")
-    n_layers: Natural = hf("encoder_layers", "num_hidden_layers")
-    n_heads: Positive = hf("encoder_attention_heads", "num_attention_heads")
-    d_ff: Natural = hf("encoder_ffn_dim", "intermediate_size")
+    d_model: sizes.Positive = sizes.hf("d_model", "hidden_size")
+    n_layers: sizes.Natural = sizes.hf("encoder_layers", "num_hidden_layers")
+    n_heads: sizes.Positive = sizes.hf("encoder_attention_heads", "num_attention_heads")
+    d_ff: sizes.Natural = sizes.hf("encoder_ffn_dim", "intermediate_size")
 
 
 class AudioFlamingo3Ears(VoxtralEars):
@@ -60,8 +57,8 @@ class AudioFlamingo3Ears(VoxtralEars):
 
     config_class = "AudioFlamingo3EncoderConfig"
 
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        one_of("model_type", ("audioflamingo3_encoder",), "audioflamingo3_encoder"),
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (
+        sizes.one_of("model_type", ("audioflamingo3_encoder",), "audioflamingo3_encoder"),
     )
 
     last_norm = ""
@@ -70,23 +67,23 @@ class AudioFlamingo3Ears(VoxtralEars):
         return norm_means(c, super().forward(frames))
 
 
-class Qwen2Audio(AudioLanguageModel):
+class Qwen2Audio(parts.AudioLanguageModel):
     """Source: arXiv:2407.10759, section 2."""
 
     reference = "Qwen2AudioForConditionalGeneration"
     gguf = "qwen2"
-    sections = Sections("qwen2", tie_rule="never", other_sections=("audio_config",))
-    reference_names = FORMER_PREFIXES
+    sections = sizes.Sections("qwen2", tie_rule="never", other_sections=("audio_config",))
+    reference_names = parts.FORMER_PREFIXES
 
     audio: Qwen2AudioEars
 
-    audio_token = setting("audio_token_index", "audio_token_id", default=151646)
+    audio_token = sizes.setting("audio_token_index", "audio_token_id", default=151646)
 
     def project(c: Any, x: Data) -> Data:
-        return linear(x, "linear", "projector", c.language.d_model, bias=True)
+        return ops.linear(x, "linear", "projector", c.language.d_model, bias=True)
 
 
-class Voxtral(AudioLanguageModel):
+class Voxtral(parts.AudioLanguageModel):
     """As many states side by side as are as wide as the encoder's MLP, four of them, go through two matrices.
 
     Source: arXiv:2507.13264, section 2.
@@ -95,39 +92,41 @@ class Voxtral(AudioLanguageModel):
     reference = "VoxtralForConditionalGeneration"
     model_types = ("voxtral",)
     gguf = "llama"
-    sections = Sections(
+    sections = sizes.Sections(
         "llama", tie_rule="never", default_section=VOXTRAL, fills_missing_keys=True, other_sections=("audio_config",)
     )
-    reference_names = FORMER_PREFIXES
+    reference_names = parts.FORMER_PREFIXES
     added_keys = {"language": {"rms_norm_eps": 1e-5, "rope_theta": 1e8, "max_position_embeddings": 131072}}
     float32 = ("embed_positions",)
 
     audio: VoxtralEars
 
-    audio_token = setting("audio_token_id", default=None)
-    activation = setting("projector_hidden_act", default="gelu")
+    audio_token = sizes.setting("audio_token_id", default=None)
+    activation = sizes.setting("projector_hidden_act", default="gelu")
 
     def project(c: Any, x: Data) -> Data:
-        x = Data(Reshape("merged rows"), (x,), ("audio tokens", c.audio.d_ff))
-        h = activate(linear(x, "linear_1", "projector", c.language.d_model), c.activation)
-        return linear(h, "linear_2", "projector", c.language.d_model)
+        x = Data(ops.Reshape("merged rows"), (x,), ("audio tokens", c.audio.d_ff))
+        h = ops.activate(ops.linear(x, "linear_1", "projector", c.language.d_model), c.activation)
+        return ops.linear(h, "linear_2", "projector", c.language.d_model)
 
 
-class AudioFlamingo3(AudioLanguageModel):
+class AudioFlamingo3(parts.AudioLanguageModel):
     """Source: arXiv:2507.08128, section 3.1."""
 
     reference = "AudioFlamingo3ForConditionalGeneration"
     model_types = ("audioflamingo3",)
     gguf = "qwen2"
-    sections = Sections("qwen2", tie_rule="never", other_sections=("audio_config",))
-    reference_names = FORMER_PREFIXES
+    sections = sizes.Sections("qwen2", tie_rule="never", other_sections=("audio_config",))
+    reference_names = parts.FORMER_PREFIXES
 
     audio: AudioFlamingo3Ears
-    projector_bias: Flag = hf("projector_bias")
+    projector_bias: sizes.Flag = sizes.hf("projector_bias")
 
-    audio_token = setting("audio_token_id", default=151669)
-    activation = setting("projector_hidden_act", default="gelu")
+    audio_token = sizes.setting("audio_token_id", default=151669)
+    activation = sizes.setting("projector_hidden_act", default="gelu")
 
     def project(c: Any, x: Data) -> Data:
-        h = activate(linear(x, "linear_1", "projector", c.language.d_model, bias=c.projector_bias), c.activation)
-        return linear(h, "linear_2", "projector", c.language.d_model, bias=c.projector_bias)
+        h = ops.activate(
+            ops.linear(x, "linear_1", "projector", c.language.d_model, bias=c.projector_bias), c.activation
+        )
+        return ops.linear(h, "linear_2", "projector", c.language.d_model, bias=c.projector_bias)

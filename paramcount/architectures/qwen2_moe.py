@@ -2,19 +2,11 @@
 
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, activate, linear, route, scale
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import layers_by_setting_and_mlp
-from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.parts.settings import get_setting
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf, rotary, setting
-from paramcount.sizes.conditions import attention_words, one_rope, padding_in_table, sliding_layers_have_a_window
-from paramcount.sizes.derivations import scattered_dense_layers
-from paramcount.sizes.layer_types import sliding_types, used_window
 
 
-def window_is_given(js: ConfigJson, c: FieldValues) -> None:
+def window_is_given(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The reference builds the mask of a window that is used even if no layer has it."""
     if js.get("use_sliding_window", False) and js.get("sliding_window", 4096) is None:
         raise ParamcountError("= null with use_sliding_window = true", where="sliding_window", expected="an integer")
@@ -25,7 +17,7 @@ def slides(i: int, limit: int) -> bool:
     return i % 2 == 0 and i < limit
 
 
-class Qwen2MoE(AttentionDecoder):
+class Qwen2MoE(parts.AttentionDecoder):
     """Source: arXiv:2407.10671, section 2.2.2; Qwen2MoeDecoderLayer of the reference.
 
     `d_shared_expert` is a size of its own, not a number of experts.
@@ -38,27 +30,27 @@ class Qwen2MoE(AttentionDecoder):
     linear_routers = (".shared_expert_gate.weight",)
     rotated = "d_head"
     conditions = (
-        attention_words("full_attention", "sliding_attention"),
+        sizes.attention_words("full_attention", "sliding_attention"),
         window_is_given,
-        sliding_layers_have_a_window,
-        one_rope,
-        padding_in_table(None),
+        sizes.sliding_layers_have_a_window,
+        sizes.one_rope,
+        sizes.padding_in_table(None),
     )
 
-    d_ff: Natural = hf()
-    dense_layers: Indices = derived(scattered_dense_layers)
-    d_expert: Natural = hf()
-    n_routed_experts: Positive = hf("num_experts")
-    n_active_experts: Natural = hf()
-    d_shared_expert: Natural = hf("shared_expert_intermediate_size")
-    qkv_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    d_ff: sizes.Natural = sizes.hf()
+    dense_layers: sizes.Indices = sizes.derived(sizes.scattered_dense_layers)
+    d_expert: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_experts")
+    n_active_experts: sizes.Natural = sizes.hf()
+    d_shared_expert: sizes.Natural = sizes.hf("shared_expert_intermediate_size")
+    qkv_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_topk_prob = setting("norm_topk_prob", default=False)
-    rope = rotary(positions=32768)
-    layer_types = setting(default=sliding_types(slides=slides))
-    window = setting(default=used_window(4096))
-    kinds = layers_by_setting_and_mlp
+    norm_topk_prob = sizes.setting("norm_topk_prob", default=False)
+    rope = sizes.rotary(positions=32768)
+    layer_types = sizes.setting(default=sizes.sliding_types(slides=slides))
+    window = sizes.setting(default=sizes.used_window(4096))
+    kinds = parts.layers_by_setting_and_mlp
 
     def layer(c, x: Data, kind: str | tuple[str, str]) -> Data:
         word, mlp = kind if isinstance(kind, tuple) else ("full_attention", kind)
@@ -72,9 +64,9 @@ def moe(c: Any, x: Data) -> Data:
     """Routed experts, and one that every token visits, behind a gate."""
 
     def choose(logits: Data) -> Data:
-        return route(logits, c.n_active_experts, "softmax", normalise=get_setting(c, "norm_topk_prob"))
+        return ops.route(logits, c.n_active_experts, "softmax", normalise=parts.get_setting(c, "norm_topk_prob"))
 
-    activation = get_setting(c, "activation")
-    shared = gated_mlp(x, "mlp.shared_expert.", "shared_experts", c.d_shared_expert, activation=activation)
-    gate = activate(linear(x, "mlp.shared_expert_gate", "router", 1), "sigmoid")
-    return mixture(c, x, "mlp.", choose=choose) + scale(shared, gate)
+    activation = parts.get_setting(c, "activation")
+    shared = parts.gated_mlp(x, "mlp.shared_expert.", "shared_experts", c.d_shared_expert, activation=activation)
+    gate = ops.activate(ops.linear(x, "mlp.shared_expert_gate", "router", 1), "sigmoid")
+    return parts.mixture(c, x, "mlp.", choose=choose) + ops.scale(shared, gate)

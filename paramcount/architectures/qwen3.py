@@ -2,12 +2,7 @@
 
 from typing import ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import layers_by_setting
-from paramcount.sizes import Condition, Flag, Natural, Positive, equal_to, hf, rotary, setting
-from paramcount.sizes.conditions import attention_words, one_rope, padding_in_table, sliding_layers_have_a_window
-from paramcount.sizes.layer_types import sliding_types, used_window
+from paramcount.declare import Data, parts, sizes
 
 SMALL_QWEN_3 = {
     "hidden_size": 1024,
@@ -18,7 +13,7 @@ SMALL_QWEN_3 = {
 }
 
 
-class Qwen3(AttentionDecoder):
+class Qwen3(parts.AttentionDecoder):
     """Source: arXiv:2505.09388, section 2."""
 
     reference = "Qwen3ForCausalLM"
@@ -26,23 +21,23 @@ class Qwen3(AttentionDecoder):
     is_section_type = True
     task_heads = "GENERIC_MOVED"
     rotated = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        attention_words("full_attention", "sliding_attention"),
-        sliding_layers_have_a_window,
-        one_rope,
-        padding_in_table(None),
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (
+        sizes.attention_words("full_attention", "sliding_attention"),
+        sizes.sliding_layers_have_a_window,
+        sizes.one_rope,
+        sizes.padding_in_table(None),
     )
     defaults = {"d_head": 128}
 
-    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
-    d_ff: Natural = hf()
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
+    d_ff: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    rope = rotary(positions=32768)
-    layer_types: ClassVar = setting(default=sliding_types())
-    window = setting(default=used_window(4096))
-    kinds = layers_by_setting
+    rope = sizes.rotary(positions=32768)
+    layer_types: ClassVar = sizes.setting(default=sizes.sliding_types())
+    window = sizes.setting(default=sizes.used_window(4096))
+    kinds = parts.layers_by_setting
 
     def layer(c, x: Data, kind: str = "full_attention") -> Data:
         window = c.window if kind == "sliding_attention" else None

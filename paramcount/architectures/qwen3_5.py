@@ -5,11 +5,7 @@ With Qwen3-VL's tower around it.
 
 from paramcount.architectures.qwen3_next import GatedDeltaHybrid
 from paramcount.architectures.qwen3_vl import QwenVision
-from paramcount.flow import Data, Norm, Weight
-from paramcount.parts.decoder import Kinds
-from paramcount.parts.qwen_vision import PlacedImages, merge, mrope_axes, widen
-from paramcount.sizes import Natural, Positive, hf, setting
-from paramcount.sizes.sections import Sections
+from paramcount.declare import Data, ops, parts, sizes
 
 
 class Qwen35(GatedDeltaHybrid):
@@ -23,11 +19,11 @@ class Qwen35(GatedDeltaHybrid):
     task_heads = "SCORED"
     base_model = "Qwen3_5TextModel"
 
-    d_ff: Natural = hf()
+    d_ff: sizes.Natural = sizes.hf()
 
-    axes = mrope_axes("interleaved", 11, 11, 10)
+    axes = parts.mrope_axes("interleaved", 11, 11, 10)
 
-    def kinds(c) -> Kinds:
+    def kinds(c) -> parts.Kinds:
         return [((word, "dense"), 1) for word in c.layer_types]
 
 
@@ -41,15 +37,15 @@ class Qwen35MoE(GatedDeltaHybrid):
     base_model = "Qwen3_5MoeTextModel"
     defaults = {"d_model": 2048, "n_layers": 40}
 
-    n_routed_experts: Positive = hf("num_experts")
-    n_active_experts: Natural = hf()
-    d_expert: Natural = hf()
-    d_shared_expert: Natural = hf("shared_expert_intermediate_size")
+    n_routed_experts: sizes.Positive = sizes.hf("num_experts")
+    n_active_experts: sizes.Natural = sizes.hf()
+    d_expert: sizes.Natural = sizes.hf()
+    d_shared_expert: sizes.Natural = sizes.hf("shared_expert_intermediate_size")
 
     norm_topk_prob = True
-    axes = mrope_axes("interleaved", 11, 11, 10)
+    axes = parts.mrope_axes("interleaved", 11, 11, 10)
 
-    def kinds(c) -> Kinds:
+    def kinds(c) -> parts.Kinds:
         return [((word, "moe"), 1) for word in c.layer_types]
 
 
@@ -76,22 +72,22 @@ class Qwen35Vision(QwenVision):
 
     def merge(c, x: Data) -> Data:
         """Squares of patches to vectors of the language model's size; the norm counts as part of the projector."""
-        weights = tuple(Weight(f"merger.norm.{name}", "projector", x.shape[-1:]) for name in ("weight", "bias"))
-        x = Data(Norm("layer", 1e-6), (x,), x.shape, weights)
-        return widen(c, merge(c, x), ("merger.linear_fc1", "merger.linear_fc2"))
+        weights = tuple(ops.Weight(f"merger.norm.{name}", "projector", x.shape[-1:]) for name in ("weight", "bias"))
+        x = Data(ops.Norm("layer", 1e-6), (x,), x.shape, weights)
+        return parts.widen(c, parts.merge(c, x), ("merger.linear_fc1", "merger.linear_fc2"))
 
 
-class Qwen35VL(PlacedImages):
+class Qwen35VL(parts.PlacedImages):
     """Source: modeling_qwen3_5.py of the reference."""
 
     reference = "Qwen3_5ForConditionalGeneration"
     gguf = "qwen35"
-    sections = Sections("qwen3_5_text", ignores_model_type=True)
+    sections = sizes.Sections("qwen3_5_text", ignores_model_type=True)
     task_heads = "GENERIC"
 
     vision: Qwen35Vision
 
-    image_token = setting("image_token_id", default=248056)
+    image_token = sizes.setting("image_token_id", default=248056)
 
 
 class Qwen35MoEVL(Qwen35VL):
@@ -100,4 +96,4 @@ class Qwen35MoEVL(Qwen35VL):
     reference = "Qwen3_5MoeForConditionalGeneration"
     model_types = ("qwen3_5_moe",)
     gguf = "qwen35moe"
-    sections = Sections("qwen3_5_moe_text", ignores_model_type=True)
+    sections = sizes.Sections("qwen3_5_moe_text", ignores_model_type=True)

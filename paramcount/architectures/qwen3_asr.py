@@ -3,26 +3,21 @@
 from typing import Any
 
 from paramcount.architectures.qwen3 import SMALL_QWEN_3
-from paramcount.flow import Data, activate, linear
-from paramcount.parts.composite import AudioLanguageModel
-from paramcount.parts.qwen_audio import Qwen3Ears
-from paramcount.sizes import setting
-from paramcount.sizes.conditions import one_of
-from paramcount.sizes.sections import Sections
+from paramcount.declare import Data, ops, parts, sizes
 
 ASR_QWEN_3 = SMALL_QWEN_3 | {"hidden_size": 2048, "intermediate_size": 6144, "head_dim": 128}
 
 
-class Qwen3ASREars(Qwen3Ears):
+class Qwen3ASREars(parts.Qwen3Ears):
     config_class = "Qwen3ASREncoderConfig"
-    conditions = (one_of("model_type", ("qwen3_asr_encoder",), "qwen3_asr_encoder"),)
+    conditions = (sizes.one_of("model_type", ("qwen3_asr_encoder",), "qwen3_asr_encoder"),)
 
 
-class Qwen3ASR(AudioLanguageModel):
+class Qwen3ASR(parts.AudioLanguageModel):
     """Source: modeling_qwen3_asr.py of the reference."""
 
     reference = "Qwen3ASRForConditionalGeneration"
-    sections = Sections(
+    sections = sizes.Sections(
         "qwen3",
         default_tie=True,
         default_section=ASR_QWEN_3 | {"tie_word_embeddings": True},
@@ -34,8 +29,8 @@ class Qwen3ASR(AudioLanguageModel):
 
     audio: Qwen3ASREars
 
-    audio_token = setting("audio_token_id", default=151676)
+    audio_token = sizes.setting("audio_token_id", default=151676)
 
     def project(c: Any, x: Data) -> Data:
-        h = activate(linear(x, "linear_1", "projector", c.audio.d_model, bias=True), c.audio.activation)
-        return linear(h, "linear_2", "projector", c.audio.d_out, bias=True)
+        h = ops.activate(ops.linear(x, "linear_1", "projector", c.audio.d_model, bias=True), c.audio.activation)
+        return ops.linear(h, "linear_2", "projector", c.audio.d_out, bias=True)

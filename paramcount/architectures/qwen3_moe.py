@@ -2,17 +2,10 @@
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, is_known, route
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import layers_by_mlp
-from paramcount.parts.feed_forward import mixture
-from paramcount.parts.qwen_vision import mrope_axes, rotation
-from paramcount.sizes import Flag, Indices, Natural, Positive, derived, hf, rotary, scattered_dense_layers, setting
-from paramcount.sizes.conditions import one_mask, padding_in_table
-from paramcount.sizes.layer_types import used_window
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class Qwen3MoE(AttentionDecoder):
+class Qwen3MoE(parts.AttentionDecoder):
     """Source: arXiv:2505.09388, section 2."""
 
     reference = "Qwen3MoeForCausalLM"
@@ -21,26 +14,26 @@ class Qwen3MoE(AttentionDecoder):
     task_heads = "GENERIC_MOVED"
     adapts_experts = True
     rotated = "d_head"
-    conditions = (padding_in_table(None), one_mask(used_window(4096)))
+    conditions = (sizes.padding_in_table(None), sizes.one_mask(sizes.used_window(4096)))
 
-    d_ff: Natural = hf()
-    dense_layers: Indices = derived(scattered_dense_layers)
-    d_expert: Natural = hf()
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts")
-    n_active_experts: Natural = hf()
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    d_ff: sizes.Natural = sizes.hf()
+    dense_layers: sizes.Indices = sizes.derived(sizes.scattered_dense_layers)
+    d_expert: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
+    n_active_experts: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
-    rope = rotary(positions=32768)
-    window: ClassVar = setting(default=used_window(4096))  # of every layer
-    kinds = layers_by_mlp
+    norm_topk_prob: ClassVar = sizes.setting("norm_topk_prob", default=False)
+    rope = sizes.rotary(positions=32768)
+    window: ClassVar = sizes.setting(default=sizes.used_window(4096))  # of every layer
+    kinds = parts.layers_by_mlp
 
     def layer(c, x: Data, *reads: Any) -> Data:
         """`reads`: the places of the tokens, if there may be images, and the kind of layer."""
         *places, kind = reads
         h = c.norm(x, "input_layernorm")
-        window, rotate = c.window if is_known(c.window) else None, rotation(c, *places)
+        window, rotate = c.window if ops.is_known(c.window) else None, parts.rotation(c, *places)
         x = x + c.self_attention(h, window=window, bias=c.attention_bias, qk_norm=True, rotate=rotate)
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
@@ -48,10 +41,10 @@ class Qwen3MoE(AttentionDecoder):
         return x + c.gated_mlp(h)
 
     def mixture(c, x: Data) -> Data:
-        return mixture(c, x, "mlp.", choose=c.choose)
+        return parts.mixture(c, x, "mlp.", choose=c.choose)
 
     def choose(c, logits: Data) -> Data:
-        return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
+        return ops.route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
 
 
 class Qwen3OmniMoeText(Qwen3MoE):
@@ -62,10 +55,10 @@ class Qwen3OmniMoeText(Qwen3MoE):
     reference_names = {"model.": ""}
     base_model = "Qwen3OmniMoeThinkerTextModel"
 
-    n_routed_experts: Positive = hf("num_experts")
-    tie_word_embeddings: Flag = hf(absent=False, null=False)
+    n_routed_experts: sizes.Positive = sizes.hf("num_experts")
+    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False, null=False)
 
-    norm_topk_prob = setting("norm_topk_prob", default=True)
-    rope = rotary(1_000_000, 32768)
+    norm_topk_prob = sizes.setting("norm_topk_prob", default=True)
+    rope = sizes.rotary(1_000_000, 32768)
     window = None
-    axes = mrope_axes("interleaved", 24, 20, 20)
+    axes = parts.mrope_axes("interleaved", 24, 20, 20)

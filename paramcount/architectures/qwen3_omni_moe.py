@@ -8,28 +8,8 @@ from typing import Any, ClassVar
 from paramcount.architectures.qwen2_moe import moe
 from paramcount.architectures.qwen3_moe import Qwen3OmniMoeText
 from paramcount.architectures.qwen3_vl import Qwen3VL, Qwen3VLVision
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, activate, block, given, join, linear, lookup, select
-from paramcount.parts.code2wav import Code2Wav, both_rates_are_given, check_code2wav
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.omni import Speaking, if_it_speaks, sections_are_objects, thinker_setting, thinker_tie
-from paramcount.parts.qwen_audio import Qwen3OmniEars, insert_sound
-from paramcount.sizes import (
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    d_model_per_head,
-    derived,
-    flag,
-    hf,
-    rotary,
-    setting,
-)
-from paramcount.sizes.layer_types import check_no_types
-from paramcount.sizes.sections import Sections
 
 
 class Qwen3OmniVision(Qwen3VLVision):
@@ -43,7 +23,7 @@ class Qwen3OmniMoeThinker(Qwen3VL):
 
     reference = "Qwen3OmniMoeThinkerForConditionalGeneration"
     model_types = ("qwen3_omni_moe_thinker",)
-    sections = Sections(
+    sections = sizes.Sections(
         "qwen3_omni_moe_text", ignores_model_type=True, other_sections=("vision_config", "audio_config")
     )
     reference_names = {"model.": "model.language_model.", "lm_head.": "lm_head.", "": "model."}
@@ -53,19 +33,19 @@ class Qwen3OmniMoeThinker(Qwen3VL):
     moved = ("model.", "model.")
 
     vision: Qwen3OmniVision
-    audio: Qwen3OmniEars
+    audio: parts.Qwen3OmniEars
 
-    audio_token = setting("audio_token_id", default=151646)
+    audio_token = sizes.setting("audio_token_id", default=151646)
 
     def insert_sound(c: Any, x: Data, tokens: Data) -> Data:
-        return insert_sound(c, x, tokens, c.audio_prefix)
+        return parts.insert_sound(c, x, tokens, c.audio_prefix)
 
 
 class Qwen3OmniThinkerText(Qwen3OmniMoeText):
     config_class = "Qwen3OmniMoeTextConfig"
     section = "thinker_config.text_config"
 
-    tie_word_embeddings: Flag = derived(thinker_tie, at_root=True)
+    tie_word_embeddings: sizes.Flag = sizes.derived(parts.thinker_tie, at_root=True)
 
 
 class Qwen3OmniThinkerVision(Qwen3OmniVision):
@@ -73,17 +53,17 @@ class Qwen3OmniThinkerVision(Qwen3OmniVision):
     section = "thinker_config.vision_config"
 
 
-class Qwen3OmniThinkerEars(Qwen3OmniEars):
+class Qwen3OmniThinkerEars(parts.Qwen3OmniEars):
     config_class = "Qwen3OmniMoeAudioEncoderConfig"
     section = "thinker_config.audio_config"
 
 
-class SpeechDecoder(AttentionDecoder):
+class SpeechDecoder(parts.AttentionDecoder):
     """Qwen 3's layers over codes. The text costs no memory of theirs, so none is cached here."""
 
     rotated = "d_head"
 
-    attention_bias: Flag = hf()
+    attention_bias: sizes.Flag = sizes.hf()
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
@@ -94,8 +74,8 @@ class SpeechDecoder(AttentionDecoder):
         return c.gated_mlp(x)
 
 
-def is_tied(js: ConfigJson, c: FieldValues) -> bool:
-    return flag(js.get("talker_config") or {}, "tie_word_embeddings", False)
+def is_tied(js: sizes.ConfigJson, c: sizes.FieldValues) -> bool:
+    return sizes.flag(js.get("talker_config") or {}, "tie_word_embeddings", False)
 
 
 class Qwen3OmniTalker(SpeechDecoder):
@@ -107,29 +87,29 @@ class Qwen3OmniTalker(SpeechDecoder):
 
     section = "talker_config.text_config"
 
-    n_kv_heads: Positive = hf()
-    d_head: Positive = hf(absent=d_model_per_head)
-    d_ff: Natural = hf()
-    d_expert: Natural = hf()
-    d_shared_expert: Natural = hf("shared_expert_intermediate_size", absent=1)
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts")
-    n_active_experts: Natural = hf()
-    tie_word_embeddings: Flag = derived(is_tied, at_root=True)
+    n_kv_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf()
+    d_expert: sizes.Natural = sizes.hf()
+    d_shared_expert: sizes.Natural = sizes.hf("shared_expert_intermediate_size", absent=1)
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
+    n_active_experts: sizes.Natural = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.derived(is_tied, at_root=True)
 
-    norm_topk_prob = setting("norm_topk_prob", default=False)
-    rope = rotary(positions=32768)
+    norm_topk_prob = sizes.setting("norm_topk_prob", default=False)
+    rope = sizes.rotary(positions=32768)
 
     def feed_forward(c, x: Data) -> Data:
         return moe(c, x)
 
     def read(c, x: Data, prefix: str) -> Data:
         """States of the thinker to vectors of the talker's size."""
-        h = activate(linear(x, prefix + "linear_fc1", "projector", c.d_ff, bias=True), c.activation)
-        return linear(h, prefix + "linear_fc2", "projector", c.d_model, bias=True)
+        h = ops.activate(ops.linear(x, prefix + "linear_fc1", "projector", c.d_ff, bias=True), c.activation)
+        return ops.linear(h, prefix + "linear_fc2", "projector", c.d_model, bias=True)
 
 
-def later_groups(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
-    return tuple(range(max(check_no_types(js, "num_code_groups", 32) - 1, 0)))
+def later_groups(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
+    return tuple(range(max(sizes.check_no_types(js, "num_code_groups", 32) - 1, 0)))
 
 
 class Predictor(SpeechDecoder):
@@ -141,20 +121,20 @@ class Predictor(SpeechDecoder):
 
     section = "talker_config.code_predictor_config"
 
-    d_head: Positive = hf()
-    d_ff: Natural = hf()
-    groups: Indices = derived(later_groups)
+    d_head: sizes.Positive = sizes.hf()
+    d_ff: sizes.Natural = sizes.hf()
+    groups: sizes.Indices = sizes.derived(later_groups)
 
-    rope = rotary(positions=32768)
+    rope = sizes.rotary(positions=32768)
 
     def score(c, x: Data) -> Data:
         """The talker's state and the codes so far to the scores of every later code, side by side."""
         x = c.transform(x)
-        found = [linear(x, f"lm_head.{i}", "lm_head", c.vocab_size) for i in c.groups]
-        return reduce(join, found) if found else x
+        found = [ops.linear(x, f"lm_head.{i}", "lm_head", c.vocab_size) for i in c.groups]
+        return reduce(ops.join, found) if found else x
 
 
-class Qwen3OmniVocoder(Code2Wav):
+class Qwen3OmniVocoder(parts.Code2Wav):
     config_class = "Qwen3OmniMoeCode2WavConfig"
     section = "code2wav_config"
 
@@ -162,7 +142,7 @@ class Qwen3OmniVocoder(Code2Wav):
 def keys_are_given(*keys: str) -> Any:
     """Keys for which the reference has no default."""
 
-    def condition(js: ConfigJson, c: FieldValues) -> None:
+    def condition(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         for key in keys:
             if key not in js:
                 raise ParamcountError("is missing", where=key, expected="a positive integer")
@@ -170,12 +150,12 @@ def keys_are_given(*keys: str) -> Any:
     return condition
 
 
-def predictor_is_untied(js: ConfigJson, c: FieldValues) -> None:
-    if flag(js, "tie_word_embeddings", False):
+def predictor_is_untied(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
+    if sizes.flag(js, "tie_word_embeddings", False):
         raise ParamcountError("= true", where="tie_word_embeddings", expected="false")
 
 
-def layers_see_everything(js: ConfigJson, c: FieldValues) -> None:
+def layers_see_everything(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The reference has no other mask for the code predictor."""
     window, first = js.get("sliding_window"), js.get("max_window_layers", 28)
     words = js.get("layer_types")
@@ -186,12 +166,12 @@ def layers_see_everything(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError("asks for sliding attention", where=key, expected="full attention in every layer")
 
 
-def steps_are_positive(js: ConfigJson, c: FieldValues) -> None:
+def steps_are_positive(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if js.get("decoder_sparse_step", 1) == 0:
         raise ParamcountError("= 0", where="decoder_sparse_step", expected="a positive integer")
 
 
-class Qwen3OmniMoe(Speaking, Qwen3OmniMoeThinker):
+class Qwen3OmniMoe(parts.Speaking, Qwen3OmniMoeThinker):
     """Source: arXiv:2509.17765, section 2; modeling_qwen3_omni_moe.py of the reference."""
 
     reference = "Qwen3OmniMoeForConditionalGeneration"
@@ -204,40 +184,44 @@ class Qwen3OmniMoe(Speaking, Qwen3OmniMoeThinker):
     audio_prefix = "thinker.audio_tower."
     moved = ("", "thinker.")
     conditions = (
-        sections_are_objects("thinker_config", "talker_config", "code2wav_config"),
-        if_it_speaks("talker_config", "talker", keys_are_given("spatial_merge_size")),
-        if_it_speaks(
+        parts.sections_are_objects("thinker_config", "talker_config", "code2wav_config"),
+        parts.if_it_speaks("talker_config", "talker", keys_are_given("spatial_merge_size")),
+        parts.if_it_speaks(
             "talker_config.text_config", "talker", keys_are_given("shared_expert_intermediate_size"), steps_are_positive
         ),
-        if_it_speaks("talker_config.code_predictor_config", "predictor", predictor_is_untied, layers_see_everything),
-        if_it_speaks("code2wav_config", "vocoder", both_rates_are_given),
+        parts.if_it_speaks(
+            "talker_config.code_predictor_config", "predictor", predictor_is_untied, layers_see_everything
+        ),
+        parts.if_it_speaks("code2wav_config", "vocoder", parts.both_rates_are_given),
     )
     required_keys = ("talker_config.spatial_merge_size",)
 
     language: Qwen3OmniThinkerText
     vision: Qwen3OmniThinkerVision
     audio: Qwen3OmniThinkerEars
-    seen_layers: Indices = derived(
+    seen_layers: sizes.Indices = sizes.derived(
         lambda js, c: tuple(range(min(len(c["vision"]["deep_layers"]), c["language"]["n_layers"])))
     )
     talker: Qwen3OmniTalker
     predictor: Predictor
     vocoder: Qwen3OmniVocoder
-    d_thinker: Positive = hf("talker_config.thinker_hidden_size", absent=2048)
+    d_thinker: sizes.Positive = sizes.hf("talker_config.thinker_hidden_size", absent=2048)
 
-    image_token = thinker_setting("image_token_id", default=151655)  # type: ignore[misc]
-    audio_token = thinker_setting("audio_token_id", default=151646)
+    image_token = parts.thinker_setting("image_token_id", default=151655)  # type: ignore[misc]
+    audio_token = parts.thinker_setting("audio_token_id", default=151646)
 
     def speak(c) -> tuple[Data, ...]:
-        codes = given("codec tokens", "codec tokens")
-        rows = [given(what, "codec tokens", c.d_thinker) for what in ("text of the thinker", "states of the thinker")]
-        later = [given(f"codes of group {i + 1}", "codec tokens") for i in c.predictor.groups]
-        reads = (*rows, given("tokens of media", "codec tokens"), *later)
-        so_far = given("state of the talker and codes of a frame", "codes", c.predictor.d_model)
+        codes = ops.given("codec tokens", "codec tokens")
+        rows = [
+            ops.given(what, "codec tokens", c.d_thinker) for what in ("text of the thinker", "states of the thinker")
+        ]
+        later = [ops.given(f"codes of group {i + 1}", "codec tokens") for i in c.predictor.groups]
+        reads = (*rows, ops.given("tokens of media", "codec tokens"), *later)
+        so_far = ops.given("state of the talker and codes of a frame", "codes", c.predictor.d_model)
         return (
-            block(codes, "talker.", c.talk, reads=reads, part="audio"),
-            block(so_far, "talker.code_predictor.", c.predictor.score, part="audio"),
-            block(given("all codes", "all codes"), "code2wav.", c.vocoder.forward, part="audio"),
+            ops.block(codes, "talker.", c.talk, reads=reads, part="audio"),
+            ops.block(so_far, "talker.code_predictor.", c.predictor.score, part="audio"),
+            ops.block(ops.given("all codes", "all codes"), "code2wav.", c.vocoder.forward, part="audio"),
         )
 
     def talk(c, codes: Data, text: Data, states: Data, is_media: Data, *later: Data) -> Data:
@@ -246,14 +230,14 @@ class Qwen3OmniMoe(Speaking, Qwen3OmniMoeThinker):
         A token is a vector of the thinker's text, or its state if an image or a sound is meant, plus all of its codes.
         """
         talker, table = c.talker, "model.codec_embedding.weight"
-        x = select(is_media, talker.read(text, "text_projection."), talker.read(states, "hidden_projection."))
-        x = x + lookup(codes, table, "embedding", talker.vocab_size, talker.d_model)
+        x = ops.select(is_media, talker.read(text, "text_projection."), talker.read(states, "hidden_projection."))
+        x = x + ops.lookup(codes, table, "embedding", talker.vocab_size, talker.d_model)
         for i, more in enumerate(later):
             name = f"code_predictor.model.codec_embedding.{i}.weight"
-            x = x + lookup(more, name, "embedding", c.predictor.vocab_size, c.predictor.d_model)
+            x = x + ops.lookup(more, name, "embedding", c.predictor.vocab_size, c.predictor.d_model)
         x = talker.transform(x)
         tied_to = "talker." + table if talker.tie_word_embeddings else None
-        return linear(x, "codec_head", "lm_head", talker.vocab_size, tied_to=tied_to)
+        return ops.linear(x, "codec_head", "lm_head", talker.vocab_size, tied_to=tied_to)
 
     def check_speech(c) -> None:
         if c.predictor.d_model != c.talker.d_model:
@@ -262,4 +246,4 @@ class Qwen3OmniMoe(Speaking, Qwen3OmniMoeThinker):
         if c.d_thinker != c.language.d_model:
             expected = f"{c.language.d_model}, the size of the thinker"
             raise ParamcountError(f"= {c.d_thinker}", where=FieldName("d_thinker"), expected=expected)
-        c.check_part("vocoder", check_code2wav)
+        c.check_part("vocoder", parts.check_code2wav)

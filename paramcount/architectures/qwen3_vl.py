@@ -8,40 +8,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.qwen3 import Qwen3
 from paramcount.architectures.qwen3_moe import Qwen3MoE
-from paramcount.flow import Data, Size, insert, join, layer_norm, linear, lookup, reshape, select_part, split
-from paramcount.flow.operations.structure import block, hidden_states, layers
-from paramcount.parts.decoders import dense_or_moe
-from paramcount.parts.qwen_vision import (
-    NAMES,
-    embed_image,
-    encode,
-    encoder_attention,
-    image_of,
-    merge,
-    mrope_axes,
-    places_in_text,
-    places_of,
-    rotation,
-    widen,
-)
-from paramcount.parts.stacked import stacked_experts
-from paramcount.parts.vision import encoder_mlp
-from paramcount.sizes import (
-    ABSENT,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Sizes,
-    d_model_per_head,
-    derived,
-    hf,
-    rotary,
-    setting,
-)
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.sections import Sections
+from paramcount.declare import Data, ops, parts, sizes
 
 
 class Qwen3VLText(Qwen3):
@@ -53,17 +20,17 @@ class Qwen3VLText(Qwen3):
     gguf = "qwen3vl"
     reference_names = {"model.": ""}
     base_model = "Qwen3VLTextModel"
-    conditions = (padding_in_table(None),)
+    conditions = (sizes.padding_in_table(None),)
 
-    tie_word_embeddings: Flag = hf(absent=False, null=False)
+    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False, null=False)
 
-    rope = rotary(500_000, 128_000)
+    rope = sizes.rotary(500_000, 128_000)
     layer_types = ()  # every layer attends to all tokens
-    axes = mrope_axes("interleaved", 24, 20, 20)
+    axes = parts.mrope_axes("interleaved", 24, 20, 20)
 
     def layer(c, x: Data, *places: Any) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True, rotate=rotation(c, *places))
+        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True, rotate=parts.rotation(c, *places))
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
 
@@ -80,52 +47,52 @@ class Qwen3VLMoEText(Qwen3MoE):
     adapts_experts = False
     base_model = "Qwen3VLMoeTextModel"
 
-    d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
+    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)
 
-    rope = rotary(500_000, 128_000)
+    rope = sizes.rotary(500_000, 128_000)
     window = None
     norm_topk_prob = True
 
-    axes = mrope_axes("interleaved", 24, 20, 20)
+    axes = parts.mrope_axes("interleaved", 24, 20, 20)
 
     def mixture(c, x: Data) -> Data:
-        weights = c.choose(linear(x, "mlp.gate", "router", c.n_routed_experts))
-        return stacked_experts(c, x, weights, "mlp.experts.")
+        weights = c.choose(ops.linear(x, "mlp.gate", "router", c.n_routed_experts))
+        return parts.stacked_experts(c, x, weights, "mlp.experts.")
 
 
-class QwenVision(Sizes):
+class QwenVision(sizes.Sizes):
     """The encoder, of Qwen 3.5 too: LayerNorms, a plain MLP, and positions interpolated from a square grid."""
 
     section = "vision_config"
 
-    d_model: Positive = hf()
-    n_layers: Natural = hf("num_hidden_layers", "depth")
-    n_heads: Positive = hf("num_attention_heads", "num_heads")
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf()
-    d_out: Positive = hf("out_hidden_size")
-    n_channels: Positive = hf("in_channels")
-    n_frames: Positive = hf("temporal_patch_size")
-    patch_size: Positive = hf("patch_size")
-    merge_size: Positive = hf("spatial_merge_size")
-    n_positions: Positive = hf("num_position_embeddings")
+    d_model: sizes.Positive = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "depth")
+    n_heads: sizes.Positive = sizes.hf("num_attention_heads", "num_heads")
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf()
+    d_out: sizes.Positive = sizes.hf("out_hidden_size")
+    n_channels: sizes.Positive = sizes.hf("in_channels")
+    n_frames: sizes.Positive = sizes.hf("temporal_patch_size")
+    patch_size: sizes.Positive = sizes.hf("patch_size")
+    merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
+    n_positions: sizes.Positive = sizes.hf("num_position_embeddings")
 
-    activation = setting("hidden_act", default="gelu_pytorch_tanh")
-    rope = rotary()
-    check = check_heads_fill
+    activation = sizes.setting("hidden_act", default="gelu_pytorch_tanh")
+    rope = sizes.rotary()
+    check = sizes.check_heads_fill
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches."""
-        places = places_of(c, pixels)
-        positions = lookup(places, "pos_embed.weight", "position", c.n_positions, c.d_model, index="places")
-        return encode(c, embed_image(c, pixels, bias=True) + positions, places)
+        places = parts.places_of(c, pixels)
+        positions = ops.lookup(places, "pos_embed.weight", "position", c.n_positions, c.d_model, index="places")
+        return parts.encode(c, parts.embed_image(c, pixels, bias=True) + positions, places)
 
     def layer(c, x: Data, places: Data) -> Data:
-        x = x + encoder_attention(c, c.norm(x, "norm1"), places)
-        return x + encoder_mlp(c, c.norm(x, "norm2"), ("mlp.linear_fc1", "mlp.linear_fc2"))
+        x = x + parts.encoder_attention(c, c.norm(x, "norm1"), places)
+        return x + parts.encoder_mlp(c, c.norm(x, "norm2"), ("mlp.linear_fc1", "mlp.linear_fc2"))
 
     def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, 1e-6)
+        return ops.layer_norm(x, name, 1e-6)
 
 
 class Qwen3VLVision(QwenVision):
@@ -136,63 +103,65 @@ class Qwen3VLVision(QwenVision):
     merger_names: ClassVar[tuple[str, str, str]] = ("norm", "linear_fc1", "linear_fc2")
     deep_mergers: ClassVar[str] = "deepstack_merger_list"
 
-    deep_layers: Indices = hf("deepstack_visual_indexes")
+    deep_layers: sizes.Indices = sizes.hf("deepstack_visual_indexes")
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches, with those of the deeper views side by side."""
         x = super().forward(pixels)
         if not c.deep_layers:
             return x
-        return join(x, hidden_states(x, tuple(i + 1 for i in c.deep_layers), len(c.deep_layers)))
+        return ops.join(x, ops.hidden_states(x, tuple(i + 1 for i in c.deep_layers), len(c.deep_layers)))
 
     def merge(c, x: Data) -> tuple[Data, ...]:
         """Each set of features through a merger of its own.
 
         The last layer's features are normalized before patches are merged, the others after.
         """
-        last, *views = split(x, *[c.d_model] * (1 + len(c.deep_layers)))
+        last, *views = ops.split(x, *[c.d_model] * (1 + len(c.deep_layers)))
         norm, first, second = c.merger_names
-        image = widen(c, merge(c, c.norm(last, f"merger.{norm}")), (f"merger.{first}", f"merger.{second}"))
+        image = parts.widen(c, parts.merge(c, c.norm(last, f"merger.{norm}")), (f"merger.{first}", f"merger.{second}"))
         names = [f"{c.deep_mergers}.{i}." for i in range(len(views))]
         return image, *(
-            widen(c, c.norm(merge(c, view), name + norm), (name + first, name + second))
+            parts.widen(c, c.norm(parts.merge(c, view), name + norm), (name + first, name + second))
             for name, view in zip(names, views)
         )
 
 
-class Qwen3VL(Sizes):
+class Qwen3VL(sizes.Sizes):
     """Source: modeling_qwen3_vl.py of the reference. `seen_layers`: those of the language model behind which a deep
     view is added.
     """
 
     reference = "Qwen3VLForConditionalGeneration"
     gguf = "qwen3vl"
-    sections = Sections("qwen3_vl_text", ignores_model_type=True)
+    sections = sizes.Sections("qwen3_vl_text", ignores_model_type=True)
     encoder_prefix: ClassVar[str] = "model.visual."
-    moved: ClassVar[tuple[str, str]] = NAMES  # prefixes of the language model: in its declaration, in files
+    moved: ClassVar[tuple[str, str]] = (
+        parts.qwen_vision.NAMES
+    )  # prefixes of the language model: in its declaration, in files
     renamed: ClassVar[tuple[tuple[str, str], ...]] = ()  # parts of names of the language model: the same
 
-    language: Sizes
+    language: sizes.Sizes
     vision: Qwen3VLVision
-    seen_layers: Indices = derived(
+    seen_layers: sizes.Indices = sizes.derived(
         lambda js, c: tuple(range(min(len(c["vision"]["deep_layers"]), c["language"].n_layers)))
     )
 
-    image_token = setting("image_token_id", default=151655)
+    image_token = sizes.setting("image_token_id", default=151655)
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
-        pixels, token, moved = image_of(c.vision), c.image_token, c.moved
-        image = block(pixels, c.encoder_prefix, c.vision.forward, part="vision")
-        image = block(image, c.encoder_prefix, lambda x: side_by_side(*c.vision.merge(x)), part="projector")
+        pixels, token, moved = parts.image_of(c.vision), c.image_token, c.moved
+        image = ops.block(pixels, c.encoder_prefix, c.vision.forward, part="vision")
+        image = ops.block(image, c.encoder_prefix, lambda x: side_by_side(*c.vision.merge(x)), part="projector")
         n_deep, d_out = len(c.vision.deep_layers), c.vision.d_out
-        first, deep = split(image, d_out, n_deep * d_out) if n_deep else (image, None)
-        x = insert(block(tokens, "", c.language.embed, moved=moved), tokens, first, token)
+        first, deep = ops.split(image, d_out, n_deep * d_out) if n_deep else (image, None)
+        x = ops.insert(ops.block(tokens, "", c.language.embed, moved=moved), tokens, first, token)
         x = c.insert_sound(x, tokens)
-        reads: tuple[Data, ...] = (tokens, places_in_text(c, tokens, pixels))
+        reads: tuple[Data, ...] = (tokens, parts.places_in_text(c, tokens, pixels))
         if deep is not None:
-            reads += (reshape(deep, n_deep, d_out),)
-        x = block(x, "", c.transform, reads=reads, moved=moved, renamed=c.renamed)
-        return block(x, "", c.language.head, moved=moved) if head else x
+            reads += (ops.reshape(deep, n_deep, d_out),)
+        x = ops.block(x, "", c.transform, reads=reads, moved=moved, renamed=c.renamed)
+        return ops.block(x, "", c.language.head, moved=moved) if head else x
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
@@ -208,9 +177,9 @@ class Qwen3VL(Sizes):
         def layer(kind: tuple[str, bool], x: Data, tokens: Data, places: Data, *deep: Data) -> Data:
             word, sees = kind
             x = language.layer(x, places) if language.kinds() is None else language.layer(x, places, word)
-            return insert(x, tokens, select_part(deep[0], "layer"), c.image_token, adds=True) if sees else x
+            return ops.insert(x, tokens, ops.select_part(deep[0], "layer"), c.image_token, adds=True) if sees else x
 
-        x = layers(x, "model.layers.{layer}.", kinds_of(language, c.seen_layers), layer, reads=reads)
+        x = ops.layers(x, "model.layers.{layer}.", kinds_of(language, c.seen_layers), layer, reads=reads)
         hidden: Data = language.last(x)
         return hidden
 
@@ -221,22 +190,26 @@ class Qwen3VLMoE(Qwen3VL):
     reference = "Qwen3VLMoeForConditionalGeneration"
     model_types = ("qwen3_vl_moe",)
     gguf = "qwen3vlmoe"
-    sections = Sections("qwen3_vl_moe_text", ignores_model_type=True)
+    sections = sizes.Sections("qwen3_vl_moe_text", ignores_model_type=True)
     transposable = (".mlp.experts.gate_up_proj", ".mlp.experts.down_proj")  # conversion_mapping.py: check_dims
 
 
 def side_by_side(x: Data, *more: Data) -> Data:
     for other in more:
-        x = join(x, other)
+        x = ops.join(x, other)
     return x
 
 
-def kinds_of(language: Any, seen: Sequence[int]) -> list[tuple[tuple[str, bool], Size]]:
+def kinds_of(language: Any, seen: Sequence[int]) -> list[tuple[tuple[str, bool], ops.Size]]:
     """The kind of a layer, such as whether it has experts, and whether a deep view is added behind it."""
     if hasattr(language, "layer_types") and language.layer_types:
         return [((word, i in seen), 1) for i, word in enumerate(language.layer_types)]
     dense, n_layers = getattr(language, "dense_layers", None), language.n_layers
     first = [(("dense" if dense is None or i in dense else "moe", True), 1) for i in seen]
     n = len(first)
-    rest = [("dense", n_layers - n)] if dense is None else dense_or_moe([i - n for i in dense if i >= n], n_layers - n)
+    rest = (
+        [("dense", n_layers - n)]
+        if dense is None
+        else parts.dense_or_moe([i - n for i in dense if i >= n], n_layers - n)
+    )
     return [*first, *(((word, False), number) for word, number in rest)]

@@ -8,45 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from paramcount.architectures.qwen3_5 import Qwen35MoE, Qwen35Vision
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
-from paramcount.flow import (
-    Data,
-    Weight,
-    activate,
-    attend,
-    elementwise,
-    linear,
-    mean_of_blocks,
-    mean_of_streams,
-    reshape,
-    rms_norm,
-    scale_by,
-    scale_by_root,
-    split,
-    to_every_stream,
-    to_heads,
-    to_streams,
-)
-from paramcount.parts.decoder import Kinds
-from paramcount.parts.linear_attention import gated_delta_net
-from paramcount.parts.qwen_vision import PlacedImages
-from paramcount.sizes import (
-    Condition,
-    ConfigJson,
-    FieldValues,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    hf,
-    per_layer,
-    rotary,
-    setting,
-)
-from paramcount.sizes.mixers import rotated_share
-from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.sections import Sections
 
 LINEAR, INDEXED = "linear_attention", "indexed_attention"
 INDEXER = ("indexer_n_heads", "indexer_kv_heads", "indexer_head_dim", "indexer_budget", "indexer_compress_ratio")
@@ -54,7 +17,7 @@ WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # which suffice below 
 MOST_HEADS, LARGEST_TABLE = 4096, 2**62
 
 
-def read_layer_types(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def read_layer_types(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """Full attention is another word for that of chosen blocks, as in the released file."""
     words = js.get("layer_types")
     if words is None:
@@ -63,11 +26,11 @@ def read_layer_types(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
             raise ParamcountError(
                 f"= {describe_value(period)}", where="full_attention_interval", expected="a positive integer"
             )
-        return tuple(LINEAR if (i + 1) % period else INDEXED for i in per_layer(c))
+        return tuple(LINEAR if (i + 1) % period else INDEXED for i in sizes.per_layer(c))
     return tuple(INDEXED if word == "full_attention" else word for word in words)
 
 
-def read_ple_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def read_ple_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """The layers with embeddings of n-grams, from 0."""
     ids = sorted(set(js.get("ple_layer_ids") or ()))
     for id in ids:
@@ -85,7 +48,7 @@ def read_ple_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return tuple(id - 1 for id in ids)
 
 
-def count_ngram_heads(js: ConfigJson, c: FieldValues) -> int:
+def count_ngram_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The n-gram heads of a layer: so many for each order of n-grams from 2 on."""
     n: int = (c["n_gram"] - 1) * c["heads_per_ngram"]
     if c["ple_layers"] and not 0 < n <= MOST_HEADS:
@@ -93,7 +56,7 @@ def count_ngram_heads(js: ConfigJson, c: FieldValues) -> int:
     return n
 
 
-def ngram_width(js: ConfigJson, c: FieldValues) -> int:
+def ngram_width(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The size of the embedding of one n-gram head."""
     if not c["ple_layers"]:
         return 0
@@ -128,7 +91,7 @@ def primes_from(n: int) -> Iterator[int]:
         n += 1
 
 
-def ngram_rows(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def ngram_rows(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """The size of each layer's n-gram embedding: a different prime for each head, added up and padded."""
     base, divisor = js.get("ngram_vocab_size_base", 20_000_000), js.get("make_ngram_vocab_size_divisible_by", 128)
     if not c["ple_layers"]:
@@ -140,7 +103,7 @@ def ngram_rows(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return tuple(-(-total // divisor) * divisor for total in totals)
 
 
-def indexer_is_whole(js: ConfigJson, c: FieldValues) -> None:
+def indexer_is_whole(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """All sizes of the indexer, or none; its keys have one head."""
     values = {key: js.get(key) for key in INDEXER}
     if all(value is None for value in values.values()):
@@ -161,7 +124,7 @@ def indexer_is_whole(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError(f"= {c['d_index']} is less than the {c['d_rope']} rotated values", where=INDEXER[2])
 
 
-def output_gate(js: ConfigJson, c: FieldValues) -> None:
+def output_gate(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     word = js.get("output_gate_type") or js.get("hidden_act", "silu")
     if word not in ("sigmoid", "silu"):
         raise make_choice_error(word, ["sigmoid", "silu"], where="output_gate_type")
@@ -173,43 +136,43 @@ class Qwen4ExpText(Qwen35MoE):
     reference = "Qwen4ExpForCausalLM"
     model_types = ("qwen4_exp_text",)
     base_model = "Qwen4ExpTextModel"
-    conditions: ClassVar[tuple[Condition, ...]] = (*Qwen35MoE.conditions, indexer_is_whole, output_gate)
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (*Qwen35MoE.conditions, indexer_is_whole, output_gate)
 
-    layer_types: Words = derived(read_layer_types)
-    n_active_experts: Positive = hf()
-    d_expert: Positive = hf()
-    d_shared_expert: Positive = hf("shared_expert_intermediate_size")
-    d_rope: Natural = derived(rotated_share(1.0, key=False))
-    n_streams: Positive = hf("hc_count")
-    d_mix: Positive = hf("hc_lowrank")
-    d_index: Natural = hf("indexer_head_dim", absent=0, null=0)
-    n_index_heads: Natural = hf("indexer_n_heads", absent=0, null=0)
-    index_budget: Natural = hf("indexer_budget", absent=0, null=0)
-    index_block: Natural = hf("indexer_compress_ratio", absent=0, null=0)
-    ple_layers: Indices = derived(read_ple_layers)
-    d_ple: Natural = hf("ple_embed_dim", absent=lambda js, c: c["d_model"], null=lambda js, c: c["d_model"])
-    d_ple_conv: Positive = hf("ple_conv_kernel_size")
-    n_gram: Positive = hf("ngram_size")
-    heads_per_ngram: Natural = hf("heads_per_ngram")
-    n_ngram_heads: Natural = derived(count_ngram_heads)
-    d_ngram: Natural = derived(ngram_width)
-    n_ngram_rows: Indices = derived(ngram_rows)
-    n_shards: Positive = hf("split_ngram_parts")
+    layer_types: sizes.Words = sizes.derived(read_layer_types)
+    n_active_experts: sizes.Positive = sizes.hf()
+    d_expert: sizes.Positive = sizes.hf()
+    d_shared_expert: sizes.Positive = sizes.hf("shared_expert_intermediate_size")
+    d_rope: sizes.Natural = sizes.derived(sizes.rotated_share(1.0, key=False))
+    n_streams: sizes.Positive = sizes.hf("hc_count")
+    d_mix: sizes.Positive = sizes.hf("hc_lowrank")
+    d_index: sizes.Natural = sizes.hf("indexer_head_dim", absent=0, null=0)
+    n_index_heads: sizes.Natural = sizes.hf("indexer_n_heads", absent=0, null=0)
+    index_budget: sizes.Natural = sizes.hf("indexer_budget", absent=0, null=0)
+    index_block: sizes.Natural = sizes.hf("indexer_compress_ratio", absent=0, null=0)
+    ple_layers: sizes.Indices = sizes.derived(read_ple_layers)
+    d_ple: sizes.Natural = sizes.hf("ple_embed_dim", absent=lambda js, c: c["d_model"], null=lambda js, c: c["d_model"])
+    d_ple_conv: sizes.Positive = sizes.hf("ple_conv_kernel_size")
+    n_gram: sizes.Positive = sizes.hf("ngram_size")
+    heads_per_ngram: sizes.Natural = sizes.hf("heads_per_ngram")
+    n_ngram_heads: sizes.Natural = sizes.derived(count_ngram_heads)
+    d_ngram: sizes.Natural = sizes.derived(ngram_width)
+    n_ngram_rows: sizes.Indices = sizes.derived(ngram_rows)
+    n_shards: sizes.Positive = sizes.hf("split_ngram_parts")
 
-    rope = rotary(positions=32768, share=1.0, share_key="")
-    index_kv_heads = setting("indexer_kv_heads", default=None)  # 1 if there is an indexer
-    output_gate = setting("output_gate_type", default=lambda js, c: js.get("hidden_act", "silu"))
+    rope = sizes.rotary(positions=32768, share=1.0, share_key="")
+    index_kv_heads = sizes.setting("indexer_kv_heads", default=None)  # 1 if there is an indexer
+    output_gate = sizes.setting("output_gate_type", default=lambda js, c: js.get("hidden_act", "silu"))
 
     def forward(c, tokens: Data) -> Data:
         return c.head(c.transform(c.embed(tokens), tokens))
 
-    def kinds(c) -> Kinds:
+    def kinds(c) -> parts.Kinds:
         rows = dict(zip(c.ple_layers, c.n_ngram_rows, strict=True))
         return [((word, rows.get(i)), 1) for i, word in enumerate(c.layer_types)]
 
     def transform(c, x: Data, *reads: Data) -> Data:
         """Embedded tokens, the same in all streams, through the layers."""
-        return super().transform(to_every_stream(x, c.n_streams), *reads)
+        return super().transform(ops.to_every_stream(x, c.n_streams), *reads)
 
     def layer(c, x: Data, *reads: Any) -> Data:
         """`reads`: the places of the tokens, if there may be images, the tokens, and the kind of layer."""
@@ -217,7 +180,9 @@ class Qwen4ExpText(Qwen35MoE):
         if rows is not None:
             x = x + c.embed_ngrams(x, tokens, rows)
         if word == LINEAR:
-            x = c.connect(x, "attn_hyper_connection.", lambda h: gated_delta_net(c, h, "linear_attn.", together=False))
+            x = c.connect(
+                x, "attn_hyper_connection.", lambda h: parts.gated_delta_net(c, h, "linear_attn.", together=False)
+            )
         else:
             x = c.connect(x, "attn_hyper_connection.", lambda h: c.attention(h, "self_attn.", *places))
         return c.connect(x, "mlp_hyper_connection.", lambda h: c.experts(h, "mlp."))
@@ -225,71 +190,71 @@ class Qwen4ExpText(Qwen35MoE):
     def connect(c, x: Data, prefix: str, block: Callable[[Data], Data]) -> Data:
         """A block between the streams: what it returns is added to each of them, times a weight."""
         h, mixed = c.mix(x, prefix)
-        weights = c.divide(linear(h, prefix + "block_inject_weight", "other", c.n_streams))
-        return x + to_streams(block(mixed), scale_by(activate(weights, "sigmoid"), 2.0))
+        weights = c.divide(ops.linear(h, prefix + "block_inject_weight", "other", c.n_streams))
+        return x + ops.to_streams(block(mixed), ops.scale_by(ops.activate(weights, "sigmoid"), 2.0))
 
     def mix(c, x: Data, prefix: str) -> tuple[Data, Data]:
         """All streams under one norm each, side by side, and their mean, in which each value has its weight."""
         h = c.norm_streams(x, prefix + "hc_norm")
-        weights = activate(c.divide(linear(h, prefix + "input_mix_weight_down", "other", c.d_mix)), "silu")
-        weights = linear(weights, prefix + "input_mix_weight_up", "other", c.n_streams * c.d_model)
-        return h, mean_of_streams(reshape(h * activate(weights, "sigmoid"), c.n_streams, c.d_model))
+        weights = ops.activate(c.divide(ops.linear(h, prefix + "input_mix_weight_down", "other", c.d_mix)), "silu")
+        weights = ops.linear(weights, prefix + "input_mix_weight_up", "other", c.n_streams * c.d_model)
+        return h, ops.mean_of_streams(ops.reshape(h * ops.activate(weights, "sigmoid"), c.n_streams, c.d_model))
 
     def norm_streams(c, x: Data, name: str) -> Data:
-        flat = reshape(x, c.n_streams * c.d_model)
-        return rms_norm(flat, name, c.norm_eps, offset=1.0, groups=c.n_streams)
+        flat = ops.reshape(x, c.n_streams * c.d_model)
+        return ops.rms_norm(flat, name, c.norm_eps, offset=1.0, groups=c.n_streams)
 
     def divide(c, x: Data) -> Data:
-        return scale_by_root(x, c.n_streams * c.n_streams, "divided by the number of streams", inverse=True)
+        return ops.scale_by_root(x, c.n_streams * c.n_streams, "divided by the number of streams", inverse=True)
 
     def last(c, x: Data) -> Data:
         return c.mix(x, c.prefix + "hyper_connection_mixer.")[1]
 
     def attend(c, x: Data, q: Data, k: Data, v: Data, prefix: str, *places: Data) -> Data:
         chosen, keys = c.choose_blocks(x, prefix + "indexer.", *places)
-        return attend(q, k, v, chosen=chosen, cached=(k, v, keys))
+        return ops.attend(q, k, v, chosen=chosen, cached=(k, v, keys))
 
     def choose_blocks(c, x: Data, prefix: str, *places: Data) -> tuple[Data, Data]:
         """The tokens of the best blocks, and of the last one while it is incomplete; the mean of its keys, rotated to
         its first token, stands for a block."""
         d_q = c.n_index_heads * c.d_index
-        q, keys = split(linear(x, prefix + "index_qk_proj", "other", d_q + c.d_index), d_q, c.d_index)
-        q = c.rotate(c.norm(to_heads(q, c.n_index_heads, c.d_index), prefix + "q_layernorm"), *places)
-        blocks = c.norm(mean_of_blocks(keys, c.index_block), prefix + "k_layernorm")
+        q, keys = ops.split(ops.linear(x, prefix + "index_qk_proj", "other", d_q + c.d_index), d_q, c.d_index)
+        q = c.rotate(c.norm(ops.to_heads(q, c.n_index_heads, c.d_index), prefix + "q_layernorm"), *places)
+        blocks = c.norm(ops.mean_of_blocks(keys, c.index_block), prefix + "k_layernorm")
         chosen = Data("tokens of the best blocks", (q, blocks), (x.shape[0], c.index_budget + c.index_block - 1))
         return chosen, keys
 
     def embed_ngrams(c, x: Data, tokens: Data, rows: int) -> Data:
         """What n-grams add to the streams: a value for all, times a gate for each, and a convolution of these."""
         e = c.look_up_ngrams(tokens, rows)
-        key = c.norm_streams(linear(e, "ple.key_proj", "other", (c.n_streams, c.d_model)), "ple.norm_key")
-        value = linear(e, "ple.value_proj", "other", c.d_model)
+        key = c.norm_streams(ops.linear(e, "ple.key_proj", "other", (c.n_streams, c.d_model)), "ple.norm_key")
+        value = ops.linear(e, "ple.value_proj", "other", c.d_model)
         query = c.norm_streams(x, "ple.norm_query")
         gate = Data("signed root of q · k per stream", (query, key), (x.shape[0], c.n_streams))
-        gated = to_streams(value, activate(gate, "sigmoid"))
+        gated = ops.to_streams(value, ops.activate(gate, "sigmoid"))
         n = c.n_streams * c.d_model
         h = c.norm_streams(gated, "ple.norm_conv")
-        h = elementwise(h, "convolve over distant tokens", "ple.conv1d.weight", "mixer", n, 1, c.d_ple_conv)
-        return gated + reshape(activate(h, "silu"), c.n_streams, c.d_model)
+        h = ops.elementwise(h, "convolve over distant tokens", "ple.conv1d.weight", "mixer", n, 1, c.d_ple_conv)
+        return gated + ops.reshape(ops.activate(h, "silu"), c.n_streams, c.d_model)
 
     def look_up_ngrams(c, tokens: Data, rows: int) -> Data:
         """Rows of hashed n-grams side by side, of a table that is stored in shards."""
         names, n = "ple.ple_embedding.", c.n_ngram_heads
         size = -(-rows // c.n_shards)
-        sizes = [min(size, rows - start) for start in range(0, rows, size)]
+        widths = [min(size, rows - start) for start in range(0, rows, size)]
         shards = tuple(
-            Weight(f"{names}ngram_embedding.shard_{i}.weight", "other_embedding", (size, c.d_ngram))
-            for i, size in enumerate(sizes)
+            ops.Weight(f"{names}ngram_embedding.shard_{i}.weight", "other_embedding", (size, c.d_ngram))
+            for i, size in enumerate(widths)
         )
         lengths = {"layer_multipliers": c.n_gram, "ngram_heads_offsets": n, "ngram_heads_vocab_sizes": n}
-        hashes = tuple(Weight(names + name, "other", (size,), role="buffer") for name, size in lengths.items())
+        hashes = tuple(ops.Weight(names + name, "other", (size,), role="buffer") for name, size in lengths.items())
         return Data("n-gram embedding", (tokens,), (tokens.shape[0], n * c.d_ngram), shards + hashes)
 
     def unused_fields(c) -> tuple[str, ...]:
         return ()
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", (LINEAR, INDEXED))
+        sizes.check_layer_types(c, "layer_types", "n_layers", (LINEAR, INDEXED))
         if c.n_streams < 2:
             raise ParamcountError(f"= {c.n_streams}", where=FieldName("n_streams"), expected="at least 2")
 
@@ -302,15 +267,15 @@ class Qwen4ExpTextOf(Qwen4ExpText):
     section = "text_config"
 
 
-class Qwen4Exp(PlacedImages):
+class Qwen4Exp(parts.PlacedImages):
     """Source: modeling_qwen4_exp.py of the reference."""
 
     reference = "Qwen4ExpForConditionalGeneration"
-    sections = Sections("qwen4_exp_text", ignores_model_type=True)
+    sections = sizes.Sections("qwen4_exp_text", ignores_model_type=True)
 
     vision: Qwen35Vision
 
-    image_token = setting("image_token_id", default=248056)
+    image_token = sizes.setting("image_token_id", default=248056)
 
     def marks(c, tokens: Data) -> tuple[Data, ...]:
         return (tokens,)

@@ -1,31 +1,10 @@
 """RecurrentGemma, Griffin's descendant: two layers of a gated linear recurrence to one of attention over a window."""
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
-from paramcount.flow import Data, Weight, activate, linear, linear_by_head, rms_norm, scale_by_root, soft_cap, to_heads
-from paramcount.flow.operations.convolutions import convolve
-from paramcount.flow.operations.recurrence import GatedRecurrence, recur
-from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import Decoder
-from paramcount.parts.decoders import layers_by_type
-from paramcount.sizes import (
-    Flag,
-    Natural,
-    Positive,
-    Words,
-    d_model_per_head,
-    equal_to,
-    per_layer,
-    rotary,
-    setting,
-)
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
-from paramcount.sizes.layer_types import check_no_types
-from paramcount.sizes.mixers import if_no_attention, no_key, rotated_share
-from paramcount.sizes.rules import check_at_most, check_divides
 
 
-def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def kinds(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """block_types again and again, at most a hundred times; what is not recurrent is attention."""
     words = js.get("block_types", ("recurrent", "recurrent", "attention"))
     if (
@@ -38,10 +17,10 @@ def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
             where="block_types",
             expected="a list of strings that covers all layers when repeated at most 100 times",
         )
-    return tuple("recurrent" if words[i % len(words)] == "recurrent" else "attention" for i in per_layer(c))
+    return tuple("recurrent" if words[i % len(words)] == "recurrent" else "attention" for i in sizes.per_layer(c))
 
 
-def rope_is_unscaled(js: ConfigJson, c: FieldValues) -> None:
+def rope_is_unscaled(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The reference has no other rotary positions than the usual ones."""
     where = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
     block = js.get(where) or {}
@@ -50,35 +29,35 @@ def rope_is_unscaled(js: ConfigJson, c: FieldValues) -> None:
         raise make_choice_error(kind, ("default",), where=f"{where}.{key}")
 
 
-class RecurrentGemma(Decoder):
+class RecurrentGemma(parts.Decoder):
     """Source: arXiv:2404.07839, section 2; arXiv:2402.19427, section 2."""
 
     reference = "RecurrentGemmaForCausalLM"
     is_section_type = True
     names = ("embed_tokens", "layers", "final_norm")
-    conditions = (padding_in_table(0), no_key("layer_types", "layers_block_type"), rope_is_unscaled)
+    conditions = (sizes.padding_in_table(0), sizes.no_key("layer_types", "layers_block_type"), rope_is_unscaled)
 
-    n_layers: Positive = hf()  # the reference needs one
-    layer_types: Words = derived(kinds)
-    n_heads: Positive = hf()  # of the attention, and blocks of the recurrence's gates
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=d_model_per_head, null=if_no_attention)
-    d_rope: Natural = derived(rotated_share(0.5))
-    window: Positive = hf("sliding_window", "attention_window_size")
-    attention_bias: Flag = hf()
-    d_inner: Positive = hf("lru_width", absent=equal_to("d_model"), null=ABSENT)
-    d_gate: Positive = derived(lambda js, c: c["d_inner"] // c["n_heads"])
-    d_conv: Positive = hf("conv1d_width")
-    d_ff: Natural = derived(lambda js, c: check_no_types(js, "intermediate_size", 7680) // 2)
-    tie_word_embeddings: Flag = hf()
+    n_layers: sizes.Positive = sizes.hf()  # the reference needs one
+    layer_types: sizes.Words = sizes.derived(kinds)
+    n_heads: sizes.Positive = sizes.hf()  # of the attention, and blocks of the recurrence's gates
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.if_no_attention)
+    d_rope: sizes.Natural = sizes.derived(sizes.rotated_share(0.5))
+    window: sizes.Positive = sizes.hf("sliding_window", "attention_window_size")
+    attention_bias: sizes.Flag = sizes.hf()
+    d_inner: sizes.Positive = sizes.hf("lru_width", absent=sizes.equal_to("d_model"), null=sizes.ABSENT)
+    d_gate: sizes.Positive = sizes.derived(lambda js, c: c["d_inner"] // c["n_heads"])
+    d_conv: sizes.Positive = sizes.hf("conv1d_width")
+    d_ff: sizes.Natural = sizes.derived(lambda js, c: sizes.check_no_types(js, "intermediate_size", 7680) // 2)
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = setting("hidden_activation", default="gelu_pytorch_tanh")
-    rope = rotary(share=0.5)
-    logits_cap = setting("logits_soft_cap", default=30.0)
-    kinds = layers_by_type
+    activation = sizes.setting("hidden_activation", default="gelu_pytorch_tanh")
+    rope = sizes.rotary(share=0.5)
+    logits_cap = sizes.setting("logits_soft_cap", default=30.0)
+    kinds = parts.layers_by_type
 
     def to_first_layer(c, x: Data, tokens: Data) -> Data:
-        return scale_by_root(x, c.d_model, rounded=True)
+        return ops.scale_by_root(x, c.d_model, rounded=True)
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "temporal_pre_norm")
@@ -91,41 +70,43 @@ class RecurrentGemma(Decoder):
         return x + c.gated_mlp(c.norm(x, "channel_pre_norm"), "mlp_block.", bias=True)
 
     def norm(c, x: Data, name: str) -> Data:
-        return rms_norm(x, name, c.norm_eps, offset=1.0)
+        return ops.rms_norm(x, name, c.norm_eps, offset=1.0)
 
     def rotate(c, x: Data) -> Data:
-        return partial_rope(x, c.d_rope, c.rope)
+        return parts.partial_rope(x, c.d_rope, c.rope)
 
     def recurrence(c, x: Data, prefix: str) -> Data:
         """A convolution and a linear recurrence in one branch, a GELU in the other.
 
         Source: arXiv:2402.19427, sections 2.2 to 2.4.
         """
-        gate = activate(linear(x, prefix + "linear_y", "mixer.gate", c.d_inner, bias=True), c.activation)
-        u = convolve(linear(x, prefix + "linear_x", "mixer.x", c.d_inner, bias=True), prefix + "conv_1d", c.d_conv)
+        gate = ops.activate(ops.linear(x, prefix + "linear_y", "mixer.gate", c.d_inner, bias=True), c.activation)
+        u = ops.convolve(
+            ops.linear(x, prefix + "linear_x", "mixer.x", c.d_inner, bias=True), prefix + "conv_1d", c.d_conv
+        )
         y = c.gated_unit(u, prefix + "rg_lru.") * gate
-        return linear(y, prefix + "linear_out", "mixer.out", x.shape[-1], bias=True)
+        return ops.linear(y, prefix + "linear_out", "mixer.out", x.shape[-1], bias=True)
 
     def gated_unit(c, u: Data, prefix: str) -> Data:
         """The real-gated linear recurrent unit: every channel decays by itself; its gates are computed per block."""
-        blocks = to_heads(u, c.n_heads, c.d_gate)
+        blocks = ops.to_heads(u, c.n_heads, c.d_gate)
 
         def gate(name: str) -> Data:
-            weight = Weight(f"{prefix}{name}_weight", "mixer." + name, (c.n_heads, c.d_gate, c.d_gate))
-            bias = Weight(f"{prefix}{name}_bias", "mixer." + name, (c.n_heads, c.d_gate))
-            return activate(linear_by_head(blocks, c.d_gate, weight, bias, transposed=True), "sigmoid")
+            weight = ops.Weight(f"{prefix}{name}_weight", "mixer." + name, (c.n_heads, c.d_gate, c.d_gate))
+            bias = ops.Weight(f"{prefix}{name}_bias", "mixer." + name, (c.n_heads, c.d_gate))
+            return ops.activate(ops.linear_by_head(blocks, c.d_gate, weight, bias, transposed=True), "sigmoid")
 
-        decay = Weight(prefix + "recurrent_param", "mixer.state", (c.d_inner,))
+        decay = ops.Weight(prefix + "recurrent_param", "mixer.state", (c.d_inner,))
         inputs = (u, gate("input_gate"), gate("recurrent_gate"))
-        return recur(GatedRecurrence("rg-lru", ((c.d_inner,),)), *inputs, values=u, weights=(decay,))
+        return ops.recur(ops.GatedRecurrence("rg-lru", ((c.d_inner,),)), *inputs, values=u, weights=(decay,))
 
     def head(c, x: Data) -> Data:
-        return soft_cap(Decoder.head(c, x), c.logits_cap)
+        return ops.soft_cap(parts.Decoder.head(c, x), c.logits_cap)
 
     def unused_fields(c) -> tuple[str, ...]:
         return () if "attention" in c.layer_types else ("n_kv_heads",)
 
     def check(c) -> None:
-        check_at_most(c, "n_kv_heads", "n_heads")
+        sizes.check_at_most(c, "n_kv_heads", "n_heads")
         if "recurrent" in c.layer_types:
-            check_divides(c, "n_heads", "d_inner")
+            sizes.check_divides(c, "n_heads", "d_inner")

@@ -2,43 +2,14 @@
 
 from typing import Any, ClassVar
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Unreachable,
-    add_vector,
-    attend,
-    axial_positions,
-    block,
-    join,
-    layer_norm,
-    layers,
-    linear,
-    lookup,
-    plain_norm,
-    reshape,
-    split,
-)
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import (
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    Sizes,
-    Widths,
-    Words,
-    derived,
-    hf,
-    setting,
-)
 
 KINDS = ("local", "lsh")
 LAYER = "reformer.encoder.layers.{layer}."
 
 
-def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def kinds(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """The attention of each layer. If all that are named are equal, there may be more or fewer layers."""
     named: tuple[object, ...] = tuple(js.get("attn_layers", ("local", "lsh") * 3))
     for i, kind in enumerate(named):
@@ -54,7 +25,7 @@ def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     return words[:n] if len(set(words)) > 1 else words[:1] * n
 
 
-def class_fits(js: ConfigJson, c: FieldValues) -> None:
+def class_fits(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The class with the head of a causal model is for decoders alone, the one of a masked model for encoders."""
     named = (*(js.get("architectures") or ()), "ReformerForMaskedLM")[0]
     wanted = {"ReformerModelWithLMHead": True, "ReformerForMaskedLM": False}.get(named)
@@ -70,7 +41,7 @@ def class_fits(js: ConfigJson, c: FieldValues) -> None:
             raise ParamcountError(f"= {describe_value(js[key])} in a decoder", where=key, expected="0")
 
 
-def chunks_have_lengths(js: ConfigJson, c: FieldValues) -> None:
+def chunks_have_lengths(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     for kind in KINDS:
         key = f"{kind}_attn_chunk_length"
         length = js.get(key, 64)
@@ -78,7 +49,7 @@ def chunks_have_lengths(js: ConfigJson, c: FieldValues) -> None:
             raise ParamcountError(f"= {describe_value(length)}", where=key, expected="a positive integer")
 
 
-class Reformer(Sizes):
+class Reformer(sizes.Sizes):
     """Source: arXiv:2001.04451, sections 2 and 3; ReformerModelWithLMHead and ReformerForMaskedLM."""
 
     is_causal: ClassVar[Any] = True  # its attention has a mask of its own
@@ -88,32 +59,32 @@ class Reformer(Sizes):
     base_model = "ReformerModel"
     conditions = (class_fits, chunks_have_lengths)
 
-    vocab_size: Positive = hf()
-    d_model: Positive = hf()
-    layer_types: Words = derived(kinds)
-    n_heads: Positive = hf()
-    d_head: Positive = hf("attention_head_size")
-    d_ff: Natural = hf("feed_forward_size")
-    n_positions: Positive = hf("max_position_embeddings")
-    axial: Flag = hf("axial_pos_embds")
-    axial_shape: Widths = hf("axial_pos_shape")
-    axial_dims: Widths = hf("axial_pos_embds_dim")
-    is_decoder: Flag = hf()
+    vocab_size: sizes.Positive = sizes.hf()
+    d_model: sizes.Positive = sizes.hf()
+    layer_types: sizes.Words = sizes.derived(kinds)
+    n_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.hf("attention_head_size")
+    d_ff: sizes.Natural = sizes.hf("feed_forward_size")
+    n_positions: sizes.Positive = sizes.hf("max_position_embeddings")
+    axial: sizes.Flag = sizes.hf("axial_pos_embds")
+    axial_shape: sizes.Widths = sizes.hf("axial_pos_shape")
+    axial_dims: sizes.Widths = sizes.hf("axial_pos_embds_dim")
+    is_decoder: sizes.Flag = sizes.hf()
 
-    activation = setting("hidden_act", default="relu")
-    norm_eps = setting("layer_norm_eps", default=1e-12)
-    local_chunk = setting("local_attn_chunk_length", default=64)
-    hashed_chunk = setting("lsh_attn_chunk_length", default=64)
+    activation = sizes.setting("hidden_act", default="relu")
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-12)
+    local_chunk = sizes.setting("local_attn_chunk_length", default=64)
+    hashed_chunk = sizes.setting("lsh_attn_chunk_length", default=64)
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         def build(tokens: Data) -> Data:
             x = c.embed(tokens)
             stack = [(kind, 1) for kind in c.layer_types]
-            x = layers(join(x, x), LAYER, stack, lambda kind, x: c.layer(kind, x))
-            x = layer_norm(x, "reformer.encoder.layer_norm", c.norm_eps)
-            return linear(x, "lm_head.decoder", "lm_head", c.vocab_size) if head else x
+            x = ops.layers(ops.join(x, x), LAYER, stack, lambda kind, x: c.layer(kind, x))
+            x = ops.layer_norm(x, "reformer.encoder.layer_norm", c.norm_eps)
+            return ops.linear(x, "lm_head.decoder", "lm_head", c.vocab_size) if head else x
 
-        return block(tokens, "", build, part="decoder" if c.is_decoder else "encoder")
+        return ops.block(tokens, "", build, part="decoder" if c.is_decoder else "encoder")
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
@@ -121,44 +92,44 @@ class Reformer(Sizes):
     def embed(c, tokens: Data) -> Data:
         """Positions are rows of one table, or a row of a grid beside a column of it."""
         names = "reformer.embeddings."
-        x = lookup(tokens, names + "word_embeddings.weight", "embedding", c.vocab_size, c.d_model)
+        x = ops.lookup(tokens, names + "word_embeddings.weight", "embedding", c.vocab_size, c.d_model)
         if not c.axial:
             table = (c.n_positions, c.d_model)
             name = names + "position_embeddings.embedding.weight"
-            return x + lookup(tokens, name, "position", *table, index="positions")
-        return x + axial_positions(tokens, names + "position_embeddings.weights", c.axial_shape, c.axial_dims)
+            return x + ops.lookup(tokens, name, "position", *table, index="positions")
+        return x + ops.axial_positions(tokens, names + "position_embeddings.weights", c.axial_shape, c.axial_dims)
 
     def layer(c, kind: str, x: Data) -> Data:
         """Attention reads the second stream and adds to the first, the MLP reads the first and adds to the second.
         Source: section 3.
         """
-        first, second = split(x, c.d_model, c.d_model)
-        first = first + c.attend(kind, layer_norm(second, "attention.layer_norm", c.norm_eps))
-        h = layer_norm(first, "feed_forward.layer_norm", c.norm_eps)
+        first, second = ops.split(x, c.d_model, c.d_model)
+        first = first + c.attend(kind, ops.layer_norm(second, "attention.layer_norm", c.norm_eps))
+        h = ops.layer_norm(first, "feed_forward.layer_norm", c.norm_eps)
         names = ("feed_forward.dense.dense", "feed_forward.output.dense")
-        return join(first, second + plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=True))
+        return ops.join(first, second + parts.plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=True))
 
     def attend(c, kind: str, x: Data) -> Data:
         """As long as a text is one chunk, all tokens see one another. Of equal queries and keys, a token sees its own
         only if it sees no other. Source: section 2.
         """
         heads, name = (c.n_heads, c.d_head), "attention.self_attention."
-        kept = reshape(x, c.d_model)  # the vectors of earlier tokens, from which keys and values are computed anew
+        kept = ops.reshape(x, c.d_model)  # the vectors of earlier tokens, from which keys and values are computed anew
         if kind == "local":
-            q = linear(x, name + "query", "qkv.q", heads)
-            k, longest = linear(kept, name + "key", "qkv.k", heads), c.local_chunk
+            q = ops.linear(x, name + "query", "qkv.q", heads)
+            k, longest = ops.linear(kept, name + "key", "qkv.k", heads), c.local_chunk
         else:
-            q = linear(x, name + "query_key", "qkv.q", heads)
-            k = linear(kept, name + "query_key", "qkv.q", heads, tied_to=LAYER + name + "query_key.weight")
-            k, longest = plain_norm(k, "rms", 1e-6), c.hashed_chunk
-        v = linear(kept, name + "value", "qkv.v", heads)
+            q = ops.linear(x, name + "query_key", "qkv.q", heads)
+            k = ops.linear(kept, name + "query_key", "qkv.q", heads, tied_to=LAYER + name + "query_key.weight")
+            k, longest = ops.plain_norm(k, "rms", 1e-6), c.hashed_chunk
+        v = ops.linear(kept, name + "value", "qkv.v", heads)
         cached = (kept,) if c.is_decoder else ()
-        a = attend(q, k, v, cached=cached, causal=c.is_decoder, longest=longest, itself_last=kind == "lsh")
-        return linear(a, "attention.output.dense", "output_projection", c.d_model)
+        a = ops.attend(q, k, v, cached=cached, causal=c.is_decoder, longest=longest, itself_last=kind == "lsh")
+        return ops.linear(a, "attention.output.dense", "output_projection", c.d_model)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        bias = add_vector(tokens, "lm_head.bias", "lm_head", c.vocab_size)
-        return (Unreachable(bias, "the LM head adds no bias", of_lm_head=True),)
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
+        bias = ops.add_vector(tokens, "lm_head.bias", "lm_head", c.vocab_size)
+        return (ops.Unreachable(bias, "the LM head adds no bias", of_lm_head=True),)
 
     def check(c: Any) -> None:
         if not c.axial:

@@ -1,13 +1,11 @@
 """RemBERT: narrow input tables, a wide output head that is never tied to them."""
 
-from paramcount.flow import Data, linear
-from paramcount.parts.encoders import Encoder, embed_tokens, masked_head, post_norm_layer
-from paramcount.sizes import Flag, Positive, class_ends, derived, hf
+from paramcount.declare import Data, ops, parts, sizes
 
 HEAD = ("cls.predictions.dense", "cls.predictions.LayerNorm", "cls.predictions.decoder", "")
 
 
-class RemBert(Encoder):
+class RemBert(parts.Encoder):
     """Source: arXiv:2010.12821; modeling_rembert.py of the reference, RemBertLayer."""
 
     reference = "RemBertForMaskedLM"
@@ -15,17 +13,17 @@ class RemBert(Encoder):
     equivalent_classes = ("RemBertForCausalLM",)
     prefix = "rembert."
 
-    d_embedding: Positive = hf("input_embedding_size")
-    d_output: Positive = hf("output_embedding_size")
-    n_token_types: Positive = hf()
-    pooled: Flag = derived(class_ends("Model", "ForMultipleChoice", "ForSequenceClassification"))
+    d_embedding: sizes.Positive = sizes.hf("input_embedding_size")
+    d_output: sizes.Positive = sizes.hf("output_embedding_size")
+    n_token_types: sizes.Positive = sizes.hf()
+    pooled: sizes.Flag = sizes.derived(sizes.class_ends("Model", "ForMultipleChoice", "ForSequenceClassification"))
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
-        x = c.norm(embed_tokens(c, tokens, reads[0], c.d_embedding), "rembert.embeddings.LayerNorm")
-        return linear(x, "rembert.encoder.embedding_hidden_mapping_in", "other", c.d_model, bias=True)
+        x = c.norm(parts.embed_tokens(c, tokens, reads[0], c.d_embedding), "rembert.embeddings.LayerNorm")
+        return ops.linear(x, "rembert.encoder.embedding_hidden_mapping_in", "other", c.d_model, bias=True)
 
     def layer(c, x: Data, *memory: Data) -> Data:
-        return post_norm_layer(c, x, *memory)
+        return parts.encoders.post_norm_layer(c, x, *memory)
 
     def head(c, x: Data) -> Data:
-        return masked_head(c, x, HEAD, c.d_output, c.activation)
+        return parts.masked_head(c, x, HEAD, c.d_output, c.activation)

@@ -1,11 +1,7 @@
 """RoBERTa, XLM-RoBERTa, CamemBERT, data2vec: BERT with positions counted from the padding token's id + 1."""
 
 from paramcount.architectures.bert import Bert
-from paramcount.flow import Data, Unreachable
-from paramcount.parts.classic import second_bias
-from paramcount.parts.encoders import ROBERTA_HEAD, embed_tokens, masked_head, pre_norm_layer
-from paramcount.sizes import Flag, class_ends, derived, setting
-from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
+from paramcount.declare import Data, ops, parts, sizes
 
 
 class Roberta(Bert):
@@ -16,17 +12,17 @@ class Roberta(Bert):
     task_heads = "ROBERTA"
     gguf_padding_rows = 2
     equivalent_classes = ("RobertaForCausalLM",)
-    conditions = (memory_needs_a_decoder, padding_inside(1, places=2))
+    conditions = (sizes.memory_needs_a_decoder, sizes.padding_inside(1, places=2))
     prefix = "roberta."
 
-    pooled: Flag = derived(class_ends("Model", "ForMultipleChoice"))
-    first_position = setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
+    pooled: sizes.Flag = sizes.derived(sizes.class_ends("Model", "ForMultipleChoice"))
+    first_position = sizes.setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return second_bias(c, tokens, "lm_head.bias")
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
+        return parts.second_bias(c, tokens, "lm_head.bias")
 
     def head(c, x: Data) -> Data:
-        return masked_head(c, x, ROBERTA_HEAD, c.d_model, "gelu")
+        return parts.masked_head(c, x, parts.ROBERTA_HEAD, c.d_model, "gelu")
 
 
 class XLMRoberta(Roberta):
@@ -76,7 +72,7 @@ class RobertaPreLayerNorm(Roberta):
     last_norm = "LayerNorm"
 
     def layer(c, x: Data, *memory: Data) -> Data:
-        return pre_norm_layer(c, x, memory, ("LayerNorm", "intermediate.LayerNorm"))
+        return parts.encoders.pre_norm_layer(c, x, memory, ("LayerNorm", "intermediate.LayerNorm"))
 
 
 class XLMRobertaXL(Roberta):
@@ -91,10 +87,10 @@ class XLMRobertaXL(Roberta):
     equivalent_classes = ("XLMRobertaXLForCausalLM",)
     last_norm = "encoder.LayerNorm"
 
-    norm_eps = setting("layer_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
-        return embed_tokens(c, tokens, reads[0], c.d_model)
+        return parts.embed_tokens(c, tokens, reads[0], c.d_model)
 
     def layer(c, x: Data, *memory: Data) -> Data:
-        return pre_norm_layer(c, x, memory, ("self_attn_layer_norm", "LayerNorm"))
+        return parts.encoders.pre_norm_layer(c, x, memory, ("self_attn_layer_norm", "LayerNorm"))

@@ -5,16 +5,11 @@ Both also read the previous token.
 
 from typing import Any, ClassVar
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, GatedRecurrence, Weight, activate, is_known, layer_norm, recur, scale_by, token_before
-from paramcount.flow.operations.linear import linear, multiply_vector
-from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.parts.decoders import first_differs, head
-from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, setting
-from paramcount.sizes.setting_kinds import NATURAL
 
 
-class Rwkv(Decoder):
+class Rwkv(parts.Decoder):
     """Source: arXiv:2305.13048, section 3; RwkvBlock of the reference.
 
     In inference the reference halves the hidden states after every `rescale_every` layers, and the matrices that add
@@ -24,26 +19,26 @@ class Rwkv(Decoder):
     reference = "RwkvForCausalLM"
     float32_if_float16 = ("time_decay", "time_first")
 
-    d_inner: Positive = hf("attention_hidden_size", absent=equal_to("d_model"), null=ABSENT)
-    d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
-    tie_word_embeddings: Flag = hf()
+    d_inner: sizes.Positive = sizes.hf("attention_hidden_size", absent=sizes.equal_to("d_model"), null=sizes.ABSENT)
+    d_ff: sizes.Positive = sizes.hf(absent=lambda js, c: 4 * c["d_model"], null=sizes.ABSENT)
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "rwkv."
     names = ("embeddings", "blocks", "ln_out")
     activation: ClassVar[str] = "relu2"
-    norm_eps = setting("layer_norm_epsilon", default=1e-5)
-    rescale_every = setting("rescale_every", default=6, kind=NATURAL)
+    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
+    rescale_every = sizes.setting("rescale_every", default=6, kind=sizes.NATURAL)
 
-    def kinds(c) -> Kinds:
+    def kinds(c) -> parts.Kinds:
         """The kind of each layer, and by how much hidden states are divided in front of it."""
-        if not is_known(c.rescale_every):
-            return first_differs(c.n_layers, ("first",), ("later",))
+        if not ops.is_known(c.rescale_every):
+            return parts.first_differs(c.n_layers, ("first",), ("later",))
         found = [(("divided_by", d) if (d := c.find_divisor(i)) > 1 else ("later",), 1) for i in range(c.n_layers)]
         return [(("first",), 1), *found[1:]] if found else []
 
     def find_divisor(c, layer: int) -> int:
         every = c.rescale_every
-        return 2 ** int(layer // every) if is_known(every) and every > 0 else 1
+        return 2 ** int(layer // every) if ops.is_known(every) and every > 0 else 1
 
     def layer(c, x: Data, kind: tuple[Any, ...]) -> Data:
         word, *divisor = kind
@@ -53,13 +48,13 @@ class Rwkv(Decoder):
         return x + channel_mixing(c, c.norm(x, "ln2", *divisor), "feed_forward.")
 
     def norm(c, x: Data, name: str, divisor: int = 1) -> Data:
-        return layer_norm(x, name, divisor**2 * c.norm_eps if is_known(c.norm_eps) else c.norm_eps)
+        return ops.layer_norm(x, name, divisor**2 * c.norm_eps if ops.is_known(c.norm_eps) else c.norm_eps)
 
     def last(c, x: Data) -> Data:
-        return layer_norm(x, "rwkv.ln_out", c.find_divisor(c.n_layers) ** 2 * 1e-5)
+        return ops.layer_norm(x, "rwkv.ln_out", c.find_divisor(c.n_layers) ** 2 * 1e-5)
 
     def head(c, x: Data) -> Data:
-        return head(c, x, "rwkv.embeddings.weight", "head")
+        return parts.head(c, x, "rwkv.embeddings.weight", "head")
 
     def check(c) -> None:
         if c.d_inner == 1 and c.n_layers:  # its place among d_inner - 1 decides how a channel is initialised
@@ -74,29 +69,29 @@ class Rwkv(Decoder):
 
 def mix(difference: Data, before: Data, name: str, component: str) -> Data:
     """Of each channel a learned share of the token and the rest of the one before."""
-    return before + multiply_vector(difference, name, component, 1, 1, before.shape[-1])
+    return before + ops.multiply_vector(difference, name, component, 1, 1, before.shape[-1])
 
 
 def time_mixing(c: Any, x: Data, prefix: str) -> Data:
     """Source: arXiv:2305.13048, section 3.1."""
-    before = token_before(x)
-    difference = x + scale_by(before, -1.0, "negate")
+    before = ops.token_before(x)
+    difference = x + ops.scale_by(before, -1.0, "negate")
 
     def stream(name: str) -> Data:
         y = mix(difference, before, f"{prefix}time_mix_{name}", "mixer.mix")
-        return linear(y, prefix + name, "mixer." + name, c.d_inner)
+        return ops.linear(y, prefix + name, "mixer." + name, c.d_inner)
 
-    k, v, r = stream("key"), stream("value"), activate(stream("receptance"), "sigmoid")
-    weights = tuple(Weight(prefix + name, "mixer.state", (c.d_inner,)) for name in ("time_decay", "time_first"))
-    y = recur(GatedRecurrence("rwkv", ((3, c.d_inner),)), k, v, values=v, weights=weights)
-    return linear(r * y, prefix + "output", "mixer.out", x.shape[-1])
+    k, v, r = stream("key"), stream("value"), ops.activate(stream("receptance"), "sigmoid")
+    weights = tuple(ops.Weight(prefix + name, "mixer.state", (c.d_inner,)) for name in ("time_decay", "time_first"))
+    y = ops.recur(ops.GatedRecurrence("rwkv", ((3, c.d_inner),)), k, v, values=v, weights=weights)
+    return ops.linear(r * y, prefix + "output", "mixer.out", x.shape[-1])
 
 
 def channel_mixing(c: Any, x: Data, prefix: str) -> Data:
-    before = token_before(x)
-    difference = x + scale_by(before, -1.0, "negate")
+    before = ops.token_before(x)
+    difference = x + ops.scale_by(before, -1.0, "negate")
     k = mix(difference, before, prefix + "time_mix_key", "mlp.mix")
     r = mix(difference, before, prefix + "time_mix_receptance", "mlp.mix")
-    k = activate(linear(k, prefix + "key", "mlp.up", c.d_ff), c.activation)
-    r = activate(linear(r, prefix + "receptance", "mlp.gate", x.shape[-1]), "sigmoid")
-    return r * linear(k, prefix + "value", "mlp.down", x.shape[-1])
+    k = ops.activate(ops.linear(k, prefix + "key", "mlp.up", c.d_ff), c.activation)
+    r = ops.activate(ops.linear(r, prefix + "receptance", "mlp.gate", x.shape[-1]), "sigmoid")
+    return r * ops.linear(k, prefix + "value", "mlp.down", x.shape[-1])

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.flow import Data, block, given, lookup
-from paramcount.parts.classic import Stack, crossing, multi_head
-from paramcount.parts.conformer import CausalSpeechEncoder, RelativeSpeechEncoder, SpeechEncoder
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.parts.seq2seq import Sinusoidal, SinusoidalSeq2Seq, first_after_padding
-from paramcount.sizes import Condition, Flag, Natural, Positive, d_model_per, derived, hf
-from paramcount.sizes.conditions import padding_inside, positions_after_padding
-from paramcount.sizes.rules import check_heads_fill
+from paramcount.declare import Data, ops, parts, sizes
 
 SPEECH_KEYS = (  # of the parts that hear
     "adaptor_kernel_size", "conv_depthwise_kernel_size", "feature_projection_input_dim", "layer_norm_eps",
@@ -31,40 +24,42 @@ VOICE_KEYS = (  # of the parts that speak, and of positions that no class builds
 TEXT_KEYS = ("encoder_layers", "encoder_attention_heads", "encoder_ffn_dim")  # of the part that reads
 
 
-class SeamlessLayers(Sinusoidal):
+class SeamlessLayers(parts.Sinusoidal):
     """The layers of the stacks of text."""
 
     base_model = ""
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0), positions_after_padding(0))
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_inside(0), sizes.positions_after_padding(0))
 
     stack_names = ("text_encoder.", "text_decoder.", "shared.weight")
-    first_position = first_after_padding(0)
+    first_position = parts.first_after_padding(0)
 
-    def layer(c, s: Stack, x: Data, *memory: Data) -> Data:
-        x = x + multi_head(s, c.norm(x, "self_attn_layer_norm"), "self_attn.", cached=bool(memory))
+    def layer(c, s: parts.Stack, x: Data, *memory: Data) -> Data:
+        x = x + parts.multi_head(s, c.norm(x, "self_attn_layer_norm"), "self_attn.", cached=bool(memory))
         for m in memory:
-            x = crossing(x, "", lambda x, m: x + c.cross_attention(s, c.norm(x, "cross_attention_layer_norm"), m), m)
+            x = parts.crossing(
+                x, "", lambda x, m: x + c.cross_attention(s, c.norm(x, "cross_attention_layer_norm"), m), m
+            )
         h, names = c.norm(x, "ffn_layer_norm"), ("ffn.fc1", "ffn.fc2")
-        return x + plain_mlp(h, names, "mlp", s.d_ff, activation=c.activation, bias=True)
+        return x + parts.plain_mlp(h, names, "mlp", s.d_ff, activation=c.activation, bias=True)
 
-    def cross_attention(c, s: Stack, x: Data, memory: Data) -> Data:
-        return multi_head(s, x, "cross_attention.", memory=memory)
+    def cross_attention(c, s: parts.Stack, x: Data, memory: Data) -> Data:
+        return parts.multi_head(s, x, "cross_attention.", memory=memory)
 
 
-class SeamlessM4T(SeamlessLayers, SinusoidalSeq2Seq):
+class SeamlessM4T(SeamlessLayers, parts.SinusoidalSeq2Seq):
     """Source: arXiv:2308.11596, section 4.2; modeling_seamless_m4t.py of the reference."""
 
     reference = "SeamlessM4TForTextToText"
     table_copies = {"shared": "text_encoder.embed_tokens"}
     unused_keys = (*SPEECH_KEYS, *VOICE_KEYS)
 
-    d_model: Positive = hf()
-    n_encoder_layers: Natural = hf("encoder_layers")
-    n_decoder_layers: Natural = hf("num_hidden_layers", "decoder_layers")
-    n_encoder_heads: Positive = hf("encoder_attention_heads")
-    n_decoder_heads: Positive = hf("num_attention_heads", "decoder_attention_heads")
-    d_encoder_ff: Natural = hf()
-    d_decoder_ff: Natural = hf()
+    d_model: sizes.Positive = sizes.hf()
+    n_encoder_layers: sizes.Natural = sizes.hf("encoder_layers")
+    n_decoder_layers: sizes.Natural = sizes.hf("num_hidden_layers", "decoder_layers")
+    n_encoder_heads: sizes.Positive = sizes.hf("encoder_attention_heads")
+    n_decoder_heads: sizes.Positive = sizes.hf("num_attention_heads", "decoder_attention_heads")
+    d_encoder_ff: sizes.Natural = sizes.hf()
+    d_decoder_ff: sizes.Natural = sizes.hf()
 
 
 class SeamlessM4Tv2(SeamlessM4T):
@@ -74,22 +69,22 @@ class SeamlessM4Tv2(SeamlessM4T):
     model_types = ("seamless_m4t_v2",)
 
 
-class SpeechToText(SeamlessLayers, SpeechEncoder):
+class SpeechToText(SeamlessLayers, parts.SpeechEncoder):
     """A decoder of text that reads what a speech encoder heard."""
 
     unused_keys = (*TEXT_KEYS, *VOICE_KEYS)
 
-    vocab_size: Positive = hf()
-    n_decoder_layers: Natural = hf("num_hidden_layers", "decoder_layers")
-    n_decoder_heads: Positive = hf("num_attention_heads", "decoder_attention_heads")
-    d_decoder_head: Positive = derived(d_model_per("n_decoder_heads"))
-    d_decoder_ff: Natural = hf()
-    n_positions: Natural = hf("max_position_embeddings")
-    tie_word_embeddings: Flag = hf()
+    vocab_size: sizes.Positive = sizes.hf()
+    n_decoder_layers: sizes.Natural = sizes.hf("num_hidden_layers", "decoder_layers")
+    n_decoder_heads: sizes.Positive = sizes.hf("num_attention_heads", "decoder_attention_heads")
+    d_decoder_head: sizes.Positive = sizes.derived(sizes.d_model_per("n_decoder_heads"))
+    d_decoder_ff: sizes.Natural = sizes.hf()
+    n_positions: sizes.Natural = sizes.hf("max_position_embeddings")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
-        frames = given("log-mel frames", "frames", c.n_mels)
-        x = c.decode(tokens, block(frames, "speech_encoder.", c.listen, part="encoder"))
+        frames = ops.given("log-mel frames", "frames", c.n_mels)
+        x = c.decode(tokens, ops.block(frames, "speech_encoder.", c.listen, part="encoder"))
         return c.logits(x) if head else x
 
     def body(c, tokens: Data) -> Data:
@@ -98,15 +93,15 @@ class SpeechToText(SeamlessLayers, SpeechEncoder):
     def embed_target(c, tokens: Data) -> Data:
         prefix, shared = c.stack_names[1], c.tables().shared
         name = shared or prefix + "embed_tokens.weight"
-        return c.embed(lookup(tokens, name, "embedding", c.vocab_size, c.d_model), tokens, prefix)
+        return c.embed(ops.lookup(tokens, name, "embedding", c.vocab_size, c.d_model), tokens, prefix)
 
     def check(c) -> None:
         super().check()
-        check_heads_fill(c, "n_decoder_heads", "d_decoder_head")
+        sizes.check_heads_fill(c, "n_decoder_heads", "d_decoder_head")
         c.check_speech()
 
 
-class SeamlessM4TSpeechToText(SpeechToText, RelativeSpeechEncoder):
+class SeamlessM4TSpeechToText(SpeechToText, parts.RelativeSpeechEncoder):
     """Source: arXiv:2308.11596, section 4.1; modeling_seamless_m4t.py of the reference."""
 
     reference = "SeamlessM4TForSpeechToText"
@@ -114,7 +109,7 @@ class SeamlessM4TSpeechToText(SpeechToText, RelativeSpeechEncoder):
     table_copies = {"shared": "text_decoder.embed_tokens"}
 
 
-class SeamlessM4Tv2SpeechToText(SpeechToText, CausalSpeechEncoder):
+class SeamlessM4Tv2SpeechToText(SpeechToText, parts.CausalSpeechEncoder):
     """Source: arXiv:2312.05187, section 3.1; modeling_seamless_m4t_v2.py of the reference."""
 
     reference = "SeamlessM4Tv2ForSpeechToText"

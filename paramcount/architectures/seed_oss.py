@@ -1,12 +1,9 @@
 """Seed-OSS: the Llama layout with a bias on q, k and v and another flag for the last matrix of attention."""
 
-from paramcount.flow import Data
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, equal_to, hf, rotary
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.declare import Data, parts, sizes
 
 
-class SeedOss(AttentionDecoder):
+class SeedOss(parts.AttentionDecoder):
     """Source: modeling_seed_oss.py of the reference."""
 
     reference = "SeedOssForCausalLM"
@@ -14,17 +11,17 @@ class SeedOss(AttentionDecoder):
     is_section_type = True
     task_heads = "GENERIC_MOVED"
     rotated = "d_head"
-    conditions = (padding_in_table(1),)
+    conditions = (sizes.padding_in_table(1),)
 
-    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
-    d_head: Positive = hf(null=d_model_per_head)
-    d_ff: Natural = hf()
-    qkv_bias: Flag = hf("attention_bias")
-    o_bias: Flag = hf("attention_out_bias")
-    mlp_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
+    d_head: sizes.Positive = sizes.hf(null=sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf()
+    qkv_bias: sizes.Flag = sizes.hf("attention_bias")
+    o_bias: sizes.Flag = sizes.hf("attention_out_bias")
+    mlp_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    rope = rotary(positions=524288)
+    rope = sizes.rotary(positions=524288)
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.qkv_bias, o_bias=c.o_bias)

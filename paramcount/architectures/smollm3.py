@@ -1,47 +1,30 @@
 """SmolLM3: the Llama layout, every fourth layer without positions."""
 
+from paramcount.declare import Data, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.sizes import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    hf,
-    rotary,
-)
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import SLIDING, equal_to, flag, per_layer
-from paramcount.sizes.rules import check_sliding_or_full
 
 
-def without_positions(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def without_positions(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """Layers for which no_rope_layers has a 0, in spite of its name; without it one of no_rope_layer_interval."""
     rotates = js.get("no_rope_layers")
     if rotates is None:
-        return tuple(i for i in per_layer(c) if (i + 1) % js.get("no_rope_layer_interval", 4) == 0)
+        return tuple(i for i in sizes.per_layer(c) if (i + 1) % js.get("no_rope_layer_interval", 4) == 0)
     if (
         not isinstance(rotates, (list, tuple))
         or len(rotates) < c["n_layers"]
         or not all(type(n) is int for n in rotates)
     ):
         raise ParamcountError(f"= {describe_value(rotates)}", where="no_rope_layers", expected="one integer per layer")
-    return tuple(i for i in per_layer(c) if not rotates[i])
+    return tuple(i for i in sizes.per_layer(c) if not rotates[i])
 
 
-def windows(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+def windows(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """Where windows are asked for, the layers without positions have them."""
-    sliding = flag(js, "use_sliding_window", False) and c["window"] is not None
-    return tuple(SLIDING[not (sliding and i in c["unrotated_layers"])] for i in per_layer(c))
+    sliding = sizes.flag(js, "use_sliding_window", False) and c["window"] is not None
+    return tuple(sizes.SLIDING[not (sliding and i in c["unrotated_layers"])] for i in sizes.per_layer(c))
 
 
-class SmolLM3(AttentionDecoder):
+class SmolLM3(parts.AttentionDecoder):
     """Source: modeling_smollm3.py of the reference; layers without positions arXiv:2501.18795."""
 
     reference = "SmolLM3ForCausalLM"
@@ -49,21 +32,21 @@ class SmolLM3(AttentionDecoder):
     is_section_type = True
     task_heads = "GENERIC_MOVED"
     rotated = "d_head"
-    conditions = (padding_in_table(128004),)
+    conditions = (sizes.padding_in_table(128004),)
 
-    n_kv_heads: Positive = hf(null=equal_to("n_heads"))
-    d_ff: Natural = hf()
-    unrotated_layers: Indices = derived(without_positions)
-    window: Positive | None = hf(absent=None)
-    layer_types: Words = hf(absent=windows, null=ABSENT)
-    attention_bias: Flag = hf()
-    mlp_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
+    d_ff: sizes.Natural = sizes.hf()
+    unrotated_layers: sizes.Indices = sizes.derived(without_positions)
+    window: sizes.Positive | None = sizes.hf(absent=None)
+    layer_types: sizes.Words = sizes.hf(absent=windows, null=sizes.ABSENT)
+    attention_bias: sizes.Flag = sizes.hf()
+    mlp_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    rope = rotary(2_000_000, positions=32768)
-    check = check_sliding_or_full
+    rope = sizes.rotary(2_000_000, positions=32768)
+    check = sizes.check_sliding_or_full
 
-    def kinds(c) -> Kinds:
+    def kinds(c) -> parts.Kinds:
         """(attention, whether it rotates)"""
         unrotated_layers = set(c.unrotated_layers)
         return [((kind, i not in unrotated_layers), 1) for i, kind in enumerate(c.layer_types)]

@@ -1,13 +1,9 @@
 """Solar Open: routed experts and a shared one in every layer, q, k and v biased if wanted but never o."""
 
-from paramcount.flow import Data
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import choose_in_groups, routing_bias, shared_mixture
-from paramcount.sizes import Flag, Natural, Positive, hf, rotary, setting
-from paramcount.sizes.conditions import grouped_routing, padding_in_table
+from paramcount.declare import Data, parts, sizes
 
 
-class SolarOpen(AttentionDecoder):
+class SolarOpen(parts.AttentionDecoder):
     """Source: SolarOpenDecoderLayer and SolarOpenTopkRouter of the reference, modeling_solar_open.py."""
 
     reference = "SolarOpenForCausalLM"
@@ -15,26 +11,26 @@ class SolarOpen(AttentionDecoder):
     is_section_type = True
     adapts_experts = True
     rotated = "d_head"
-    conditions = (grouped_routing(1, 1), padding_in_table(None))
+    conditions = (sizes.grouped_routing(1, 1), sizes.padding_in_table(None))
     defaults = {"d_head": 128}
 
-    d_expert: Natural = hf()
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts")
-    n_active_experts: Natural = hf()
-    n_shared_experts: Natural = hf()
-    attention_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    d_expert: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts")
+    n_active_experts: sizes.Natural = sizes.hf()
+    n_shared_experts: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(1_000_000, positions=131072)
-    norm_topk_prob = setting("norm_topk_prob", default=True)
-    routed_scale = setting("routed_scaling_factor", default=1.0)
-    n_groups = setting("n_group", default=1)
-    n_active_groups = setting("topk_group", default=1)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary(1_000_000, positions=131072)
+    norm_topk_prob = sizes.setting("norm_topk_prob", default=True)
+    routed_scale = sizes.setting("routed_scaling_factor", default=1.0)
+    n_groups = sizes.setting("n_group", default=1)
+    n_active_groups = sizes.setting("topk_group", default=1)
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, o_bias=False)
-        return x + shared_mixture(c, c.norm(x, "post_attention_layernorm"), "mlp.", choose=c.choose)
+        return x + parts.shared_mixture(c, c.norm(x, "post_attention_layernorm"), "mlp.", choose=c.choose)
 
     def choose(c, logits: Data) -> Data:
-        return choose_in_groups(c, logits, routing_bias(c, "mlp.gate.e_score_correction_bias"))
+        return parts.choose_in_groups(c, logits, parts.routing_bias(c, "mlp.gate.e_score_correction_bias"))

@@ -3,65 +3,50 @@ image.
 """
 
 from paramcount.architectures.step3p5 import Step35
-from paramcount.flow import (
-    Data,
-    convolve_image,
-    fused,
-    linear,
-    lookup,
-    other_tokens,
-    patch_places,
-)
-from paramcount.parts.composite import SeeingDecoder
-from paramcount.parts.perception import COLUMNS_AND_ROWS, scaled_layer
-from paramcount.parts.vision import VisionEncoder, attend_by_places, embed_patches
-from paramcount.sizes import Flag, Natural, Positive, derived, hf, setting
-from paramcount.sizes.derivations import times_mlp_ratio
-from paramcount.sizes.rules import check_heads_fill, check_rotated_in_two_directions
-from paramcount.sizes.setting_fields import axial_rope
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class Step37Vision(VisionEncoder):
+class Step37Vision(parts.VisionEncoder):
     config_class = "Step3p7VisionConfig"
     section = "vision_config"
     unused_keys = ("intermediate_size",)
 
-    d_model: Positive = hf("width", "hidden_size")
-    n_layers: Natural = hf("layers", "num_hidden_layers")
-    n_heads: Positive = hf("heads", "num_attention_heads")
-    d_ff: Natural = derived(times_mlp_ratio(8960 / 1536))
-    n_channels: Positive = hf("num_channels")
-    patch_size: Positive = hf("patch_size")
-    n_patches: Natural = derived(lambda js, c: (js.get("image_size", 728) // c["patch_size"]) ** 2)
+    d_model: sizes.Positive = sizes.hf("width", "hidden_size")
+    n_layers: sizes.Natural = sizes.hf("layers", "num_hidden_layers")
+    n_heads: sizes.Positive = sizes.hf("heads", "num_attention_heads")
+    d_ff: sizes.Natural = sizes.derived(sizes.times_mlp_ratio(8960 / 1536))
+    n_channels: sizes.Positive = sizes.hf("num_channels")
+    patch_size: sizes.Positive = sizes.hf("patch_size")
+    n_patches: sizes.Natural = sizes.derived(lambda js, c: (js.get("image_size", 728) // c["patch_size"]) ** 2)
 
-    activation = setting("hidden_act", default="quick_gelu")
-    norm_eps = setting("layer_norm_eps", default=1e-5)
-    rope = setting(default=axial_rope)
+    activation = sizes.setting("hidden_act", default="quick_gelu")
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    rope = sizes.setting(default=sizes.axial_rope)
 
     def forward(c, pixels: Data) -> Data:
         """One square image to vectors of squares of 4 × 4 patches."""
-        places, table = patch_places(pixels, c.patch_size, c.patch_size), (c.n_patches, c.d_model)
-        x = embed_patches(pixels, "conv1", c.d_model, c.patch_size)
-        x = x + lookup(places, "positional_embedding", "position", *table, index="places", stretch="centres")
-        turned = other_tokens(patch_places(pixels, c.patch_size, c.patch_size, class_place="first"))
+        places, table = ops.patch_places(pixels, c.patch_size, c.patch_size), (c.n_patches, c.d_model)
+        x = parts.embed_patches(pixels, "conv1", c.d_model, c.patch_size)
+        x = x + ops.lookup(places, "positional_embedding", "position", *table, index="places", stretch="centres")
+        turned = ops.other_tokens(ops.patch_places(pixels, c.patch_size, c.patch_size, class_place="first"))
         x = c.encode(c.norm(x, "ln_pre"), turned, name="transformer.resblocks.{layer}.")
-        x = convolve_image(x, "vit_downsampler1", "mixer", 2 * c.d_model, 3, stride=2, bias=True)
-        return convolve_image(x, "vit_downsampler2", "mixer", 4 * c.d_model, 3, stride=2, bias=True)
+        x = ops.convolve_image(x, "vit_downsampler1", "mixer", 2 * c.d_model, 3, stride=2, bias=True)
+        return ops.convolve_image(x, "vit_downsampler2", "mixer", 4 * c.d_model, 3, stride=2, bias=True)
 
     def layer(c, x: Data, *reads: Data) -> Data:
-        return scaled_layer(c, x, lambda h: c.attend(h, *reads))
+        return parts.scaled_layer(c, x, lambda h: c.attend(h, *reads))
 
     def attend(c, x: Data, places: Data) -> Data:
-        parts = dict.fromkeys(("qkv.q", "qkv.k", "qkv.v"), (c.n_heads, c.d_head))
-        q, k, v = fused(x, "attn.in_proj", parts, bias=True, suffixes=("_weight", "_bias"))
-        return attend_by_places(c, (q, k, v), places, COLUMNS_AND_ROWS, "attn.out_proj")
+        shares = dict.fromkeys(("qkv.q", "qkv.k", "qkv.v"), (c.n_heads, c.d_head))
+        q, k, v = ops.fused(x, "attn.in_proj", shares, bias=True, suffixes=("_weight", "_bias"))
+        return parts.attend_by_places(c, (q, k, v), places, parts.perception.COLUMNS_AND_ROWS, "attn.out_proj")
 
     def check(c) -> None:
-        check_heads_fill(c)
-        check_rotated_in_two_directions(c)
+        sizes.check_heads_fill(c)
+        sizes.check_rotated_in_two_directions(c)
 
 
-class Step37(SeeingDecoder, Step35):
+class Step37(parts.SeeingDecoder, Step35):
     """Source: Step3p7ForConditionalGeneration of the reference, modeling_step3p7.py. Names as in released files."""
 
     reference = "Step3p7ForConditionalGeneration"
@@ -93,11 +78,11 @@ class Step37(SeeingDecoder, Step35):
         "vit_large_projector": ("multi_modal_projector",),
     }
 
-    tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=False, null=False)
-    projector_bias: Flag = hf("/projector_bias", absent=False)
+    tie_word_embeddings: sizes.Flag = sizes.hf("/tie_word_embeddings", absent=False, null=False)
+    projector_bias: sizes.Flag = sizes.hf("/projector_bias", absent=False)
     vision: Step37Vision
 
-    image_token = setting("/image_token_id", default=151679)
+    image_token = sizes.setting("/image_token_id", default=151679)
 
     def project(c, x: Data) -> Data:
-        return linear(x, "vit_large_projector", "projector", c.d_model, bias=c.projector_bias)
+        return ops.linear(x, "vit_large_projector", "projector", c.d_model, bias=c.projector_bias)

@@ -4,17 +4,12 @@ from typing import Any
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
 from paramcount.architectures.gemma2 import Gemma2Layers, window
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, block, given, layers, lookup, soft_cap
-from paramcount.parts import task_heads as heads
-from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import head
-from paramcount.parts.tasks import LABELS, TaskHead
-from paramcount.sizes import ConfigJson, FieldValues, Flag, flag, hf
 
 
-def both_stacks(js: ConfigJson, c: FieldValues) -> None:
-    if not flag(js, "is_encoder_decoder", absent=True):
+def both_stacks(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
+    if not sizes.flag(js, "is_encoder_decoder", absent=True):
         raise ParamcountError(
             "= false selects the encoder alone, which is not supported", where="is_encoder_decoder", expected="true"
         )
@@ -34,30 +29,30 @@ class T5Gemma(Gemma2Layers):
     reference = "T5GemmaForConditionalGeneration"
     task_heads = dict.fromkeys(
         ("ForSequenceClassification", "ForTokenClassification"),
-        TaskHead(heads.score_projected, LABELS, (both_stacks,)),
+        parts.TaskHead(parts.task_heads.score_projected, parts.LABELS, (both_stacks,)),
     )
     section = "decoder"
     unused_keys = ("cross_attention_hidden_size",)
 
-    tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True)
+    tie_word_embeddings: sizes.Flag = sizes.hf("/tie_word_embeddings", absent=True)
     encoder: T5GemmaEncoder
 
     def forward(c, tokens: Data) -> Data:
-        source = given("source tokens", "source")
-        memory = block(source, "model.encoder.", lambda tokens: encode(c.encoder, tokens), part="encoder")
+        source = ops.given("source tokens", "source")
+        memory = ops.block(source, "model.encoder.", lambda tokens: encode(c.encoder, tokens), part="encoder")
         table = "model.decoder.embed_tokens.weight"
-        x = enlarge(lookup(tokens, table, "other_embedding", c.vocab_size, c.d_model))
+        x = enlarge(ops.lookup(tokens, table, "other_embedding", c.vocab_size, c.d_model))
         kinds = [(kind, 1) for kind in c.layer_types]
-        x = layers(
+        x = ops.layers(
             x, "model.decoder.layers.{layer}.", kinds, lambda kind, x, m: decoder_layer(c, x, kind, m), reads=(memory,)
         )
-        return soft_cap(head(c, c.norm(x, "model.decoder.norm"), table, "lm_head.out_proj"), c.logit_cap)
+        return ops.soft_cap(parts.head(c, c.norm(x, "model.decoder.norm"), table, "lm_head.out_proj"), c.logit_cap)
 
 
 def encode(c: T5GemmaEncoder, tokens: Data) -> Data:
-    x = enlarge(lookup(tokens, "embed_tokens.weight", "embedding", c.vocab_size, c.d_model))
+    x = enlarge(ops.lookup(tokens, "embed_tokens.weight", "embedding", c.vocab_size, c.d_model))
     kinds = [(kind, 1) for kind in c.layer_types]
-    return c.norm(layers(x, "layers.{layer}.", kinds, lambda kind, x: encoder_layer(c, x, kind)), "norm")
+    return c.norm(ops.layers(x, "layers.{layer}.", kinds, lambda kind, x: encoder_layer(c, x, kind)), "norm")
 
 
 def encoder_layer(c: Gemma2Layers, x: Data, kind: str) -> Data:
@@ -77,7 +72,9 @@ def decoder_layer(c: Gemma2Layers, x: Data, kind: str, memory: Data) -> Data:
 
 def self_attention(c: Gemma2Layers, x: Data, kind: str, *, cached: bool) -> Data:
     scores: Any = {"scale": c.attention_scale, "soft_cap": c.score_cap}
-    return attention(c, x, "self_attn.", bias=c.attention_bias, window=window(c, kind), cached=cached, **scores)
+    return parts.attentions.attention(
+        c, x, "self_attn.", bias=c.attention_bias, window=window(c, kind), cached=cached, **scores
+    )
 
 
 def cross_attention(c: Gemma2Layers, x: Data, memory: Data) -> Data:
@@ -85,6 +82,6 @@ def cross_attention(c: Gemma2Layers, x: Data, memory: Data) -> Data:
     options: Any = {"bias": c.attention_bias, "scale": c.attention_scale, "soft_cap": c.score_cap}
 
     def attend(x: Data, memory: Data) -> Data:
-        return attention(c, x, "", memory=memory, **options)
+        return parts.attentions.attention(c, x, "", memory=memory, **options)
 
-    return block(x, "cross_attn.", attend, reads=(memory,), part="cross_attention")
+    return ops.block(x, "cross_attn.", attend, reads=(memory,), part="cross_attention")

@@ -9,32 +9,14 @@ from typing import Any
 from paramcount.architectures.gemma import enlarge, gelu_mlp
 from paramcount.architectures.gemma2 import Gemma2Layers
 from paramcount.architectures.gemma3 import project
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, attend, block, given, is_known, layers, linear, lookup, put_in_front, rope, soft_cap
-from paramcount.flow.operations.images import insert, insert_learned
-from paramcount.parts.decoders import head
-from paramcount.parts.siglip import SiglipVision
-from paramcount.sizes import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    filled_rotary,
-    hf,
-    setting,
-)
-from paramcount.sizes.conditions import known_ropes, padding_in_table
-from paramcount.sizes.derivations import full_every_stated
 
 FULL = "full_attention"
 ENCODER, TABLE, DECODER = "model.encoder.", "embed_tokens.", "model.decoder."
 
 
-def rope_blocks(js: ConfigJson, c: FieldValues) -> dict[str, Any]:
+def rope_blocks(js: sizes.ConfigJson, c: sizes.FieldValues) -> dict[str, Any]:
     """The blocks of the layers that exist; rope_scaling is added to that of full attention."""
     blocks, scaling, found = js.get("rope_parameters"), js.get("rope_scaling"), {}
     for word in sorted(set(c["layer_types"])):
@@ -48,30 +30,30 @@ def rope_blocks(js: ConfigJson, c: FieldValues) -> dict[str, Any]:
 class T5Gemma2Layers(Gemma2Layers):
     """The sizes of a stack. The reference reads no cap of the attention scores."""
 
-    conditions = (padding_in_table(0), known_ropes(rope_blocks))
+    conditions = (sizes.padding_in_table(0), sizes.known_ropes(rope_blocks))
 
-    layer_types: Words = hf(absent=full_every_stated(6), null=ABSENT)
+    layer_types: sizes.Words = sizes.hf(absent=sizes.full_every_stated(6), null=sizes.ABSENT)
 
-    logit_cap = setting("final_logit_softcapping", default=None)
-    rope = filled_rotary(FULL, 1_000_000, 131072)
-    local_rope = filled_rotary("sliding_attention", 10_000, 131072, key="rope_local_base_freq", scaled=False)
+    logit_cap = sizes.setting("final_logit_softcapping", default=None)
+    rope = sizes.filled_rotary(FULL, 1_000_000, 131072)
+    local_rope = sizes.filled_rotary("sliding_attention", 10_000, 131072, key="rope_local_base_freq", scaled=False)
 
     def find_queries(c, x: Data, kind: str) -> Data:
-        q = linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=c.attention_bias)
-        return rope(c.norm(q, "self_attn.q_norm"), c.rope if kind == FULL else c.local_rope)
+        q = ops.linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=c.attention_bias)
+        return ops.rope(c.norm(q, "self_attn.q_norm"), c.rope if kind == FULL else c.local_rope)
 
     def find_keys(c, x: Data, kind: str | None = None) -> Data:
         """They rotate, unless they are those of another stack's output."""
-        k = linear(x, "self_attn.k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
+        k = ops.linear(x, "self_attn.k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
         k = c.norm(k, "self_attn.k_norm")
-        return k if kind is None else rope(k, c.rope if kind == FULL else c.local_rope)
+        return k if kind is None else ops.rope(k, c.rope if kind == FULL else c.local_rope)
 
     def find_values(c, x: Data) -> Data:
-        return linear(x, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
+        return ops.linear(x, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
 
     def mlp(c, x: Data, a: Data) -> Data:
         """The rest of a layer behind the attended values."""
-        a = linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=c.attention_bias)
+        a = ops.linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=c.attention_bias)
         x = x + c.norm(a, "post_self_attn_layernorm")
         return x + c.norm(gelu_mlp(c, c.norm(x, "pre_feedforward_layernorm")), "post_feedforward_layernorm")
 
@@ -83,17 +65,17 @@ class T5Gemma2Encoder(T5Gemma2Layers):
 
     section = "encoder.text_config"
 
-    n_ahead: Natural = derived(lambda js, c: c["window"] // 2)
-    n_behind: Natural = derived(lambda js, c: (c["window"] + 1) // 2 - 1)
+    n_ahead: sizes.Natural = sizes.derived(lambda js, c: c["window"] // 2)
+    n_behind: sizes.Natural = sizes.derived(lambda js, c: (c["window"] + 1) // 2 - 1)
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "pre_self_attn_layernorm")
         near: Any = {} if kind == FULL else {"window": c.n_ahead, "behind": c.n_behind}
         q, k, v = c.find_queries(h, kind), c.find_keys(h, kind), c.find_values(h)
-        return c.mlp(x, attend(q, k, v, cached=(), causal=False, scale=c.attention_scale, **near))
+        return c.mlp(x, ops.attend(q, k, v, cached=(), causal=False, scale=c.attention_scale, **near))
 
 
-class T5Gemma2Vision(SiglipVision):
+class T5Gemma2Vision(parts.SiglipVision):
     config_class = "SiglipVisionConfig"
     section = "encoder.vision_config"
 
@@ -109,33 +91,33 @@ class T5Gemma2(T5Gemma2Layers):
     }
     section = "decoder"
 
-    tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True)
-    n_image_tokens: Positive = hf("/encoder.mm_tokens_per_image", absent=256, null=256)
+    tie_word_embeddings: sizes.Flag = sizes.hf("/tie_word_embeddings", absent=True)
+    n_image_tokens: sizes.Positive = sizes.hf("/encoder.mm_tokens_per_image", absent=256, null=256)
     encoder: T5Gemma2Encoder
     vision: T5Gemma2Vision
 
-    image_token = setting("/image_token_index", "/image_token_id", default=256001)
-    end_of_image = setting(
+    image_token = sizes.setting("/image_token_index", "/image_token_id", default=256001)
+    end_of_image = sizes.setting(
         "/eoi_token_index", default=lambda js, c: (js.get("encoder") or {}).get("eoi_token_index", 256000)
     )
 
     def forward(c, tokens: Data) -> Data:
-        image = block(c.vision.image(), ENCODER + "vision_tower.", c.vision.forward, part="vision")
-        image = block(image, ENCODER + "multi_modal_projector.", lambda x: project(c, x), part="projector")
-        source = given("source tokens", "source")
-        memory = block(source, ENCODER, c.encode, reads=(image,), part="encoder")
+        image = ops.block(c.vision.image(), ENCODER + "vision_tower.", c.vision.forward, part="vision")
+        image = ops.block(image, ENCODER + "multi_modal_projector.", lambda x: project(c, x), part="projector")
+        source = ops.given("source tokens", "source")
+        memory = ops.block(source, ENCODER, c.encode, reads=(image,), part="encoder")
         shared = ENCODER + TABLE if c.tie_word_embeddings else None
         x = c.embed_in(tokens, DECODER + "embed_tokens.", shared, "embedding" if shared else "other_embedding")
         kinds = [(kind, 1) for kind in c.layer_types]
-        x = layers(x, DECODER + "layers.{layer}.", kinds, lambda kind, x, m: c.layer(x, m, kind), reads=(memory,))
-        x = head(c, c.norm(x, DECODER + "norm"), ENCODER + TABLE + "weight", "lm_head.out_proj")
-        return soft_cap(x, c.logit_cap) if is_known(c.logit_cap) else x
+        x = ops.layers(x, DECODER + "layers.{layer}.", kinds, lambda kind, x, m: c.layer(x, m, kind), reads=(memory,))
+        x = parts.head(c, c.norm(x, DECODER + "norm"), ENCODER + TABLE + "weight", "lm_head.out_proj")
+        return ops.soft_cap(x, c.logit_cap) if ops.is_known(c.logit_cap) else x
 
     def encode(c, tokens: Data, image: Data) -> Data:
         e = c.encoder
-        x = insert(c.embed_in(tokens, TABLE, None, "embedding"), tokens, image, c.image_token)
+        x = ops.insert(c.embed_in(tokens, TABLE, None, "embedding"), tokens, image, c.image_token)
         kinds = [(kind, 1) for kind in e.layer_types]
-        x = layers(x, "layers.{layer}.", kinds, lambda kind, x: e.layer(x, kind))
+        x = ops.layers(x, "layers.{layer}.", kinds, lambda kind, x: e.layer(x, kind))
         return e.norm(x, "norm")
 
     def embed_in(c, tokens: Data, prefix: str, shared: str | None, component: str) -> Data:
@@ -143,20 +125,20 @@ class T5Gemma2(T5Gemma2Layers):
         table, which is used instead."""
         name = "" if shared is None else shared
         tied = [name + key if shared else None for key in ("weight", "eoi_embedding")]
-        x = enlarge(lookup(tokens, prefix + "weight", component, c.vocab_size, c.d_model, tied_to=tied[0]))
-        return insert_learned(x, tokens, prefix + "eoi_embedding", c.end_of_image, tied[1])
+        x = enlarge(ops.lookup(tokens, prefix + "weight", component, c.vocab_size, c.d_model, tied_to=tied[0]))
+        return ops.insert_learned(x, tokens, prefix + "eoi_embedding", c.end_of_image, tied[1])
 
     def layer(c, x: Data, memory: Data, kind: str) -> Data:
         h = c.norm(x, "pre_self_attn_layernorm")
         k, v = c.find_keys(h, kind), c.find_values(h)
         again: Any = {"part": "cross_attention", "tied_to": DECODER + "layers.{layer}."}
-        far = block(memory, "", c.find_keys, **again)
-        seen = block(memory, "", c.find_values, **again)
-        keys, values = put_in_front(far, k), put_in_front(seen, v)
+        far = ops.block(memory, "", c.find_keys, **again)
+        seen = ops.block(memory, "", c.find_values, **again)
+        keys, values = ops.put_in_front(far, k), ops.put_in_front(seen, v)
         window = None if kind == FULL else c.window
         cached: Any = (k, v, far, seen)
         q = c.find_queries(h, kind)
-        a = attend(q, keys, values, cached=cached, causal=True, window=window, scale=c.attention_scale)
+        a = ops.attend(q, keys, values, cached=cached, causal=True, window=window, scale=c.attention_scale)
         return c.mlp(x, a)
 
     def check(c) -> None:

@@ -3,53 +3,49 @@
 The types say, among others, in which column and row a token stands.
 """
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, Unknown, Unreachable, lookup, position_in_cell
-from paramcount.parts.classic import second_bias
-from paramcount.parts.encoders import Encoder, post_norm_layer
-from paramcount.parts.tasks import POOLED
-from paramcount.sizes import Flag, Widths, class_ends, derived, hf
 
 COLUMN, ROW = 1, 2  # which token types these are
 
 
-class Tapas(Encoder):
+class Tapas(parts.Encoder):
     """Source: arXiv:2004.02349, section 2; TapasEmbeddings of the reference."""
 
     reference = "TapasForMaskedLM"
-    task_heads = {"ForSequenceClassification": POOLED}
+    task_heads = {"ForSequenceClassification": parts.POOLED}
     prefix = "tapas."
 
-    n_token_types: Widths = hf("type_vocab_sizes")
-    by_cell: Flag = hf("reset_position_index_per_cell")
-    pooled: Flag = derived(class_ends("Model", "ForSequenceClassification"))
-    tie_word_embeddings: Flag = hf()
+    n_token_types: sizes.Widths = sizes.hf("type_vocab_sizes")
+    by_cell: sizes.Flag = sizes.hf("reset_position_index_per_cell")
+    pooled: sizes.Flag = sizes.derived(sizes.class_ends("Model", "ForSequenceClassification"))
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     @property
     def causal(c) -> bool:
         """Tokens see later ones, also if is_decoder lets the model attend to an encoder."""
         return False
 
-    def inputs(c) -> dict[str, int | Unknown | None]:
+    def inputs(c) -> dict[str, int | ops.Unknown | None]:
         return {f"token types {i}": 0 for i in range(len(c.n_token_types))}
 
     def embed(c, tokens: Data, *types: Data) -> Data:
         names = "tapas.embeddings."
-        x = lookup(tokens, names + "word_embeddings.weight", "embedding", c.vocab_size, c.d_model)
-        places = position_in_cell(tokens, types[COLUMN], types[ROW], c.n_positions) if c.by_cell else tokens
-        x = x + lookup(
+        x = ops.lookup(tokens, names + "word_embeddings.weight", "embedding", c.vocab_size, c.d_model)
+        places = ops.position_in_cell(tokens, types[COLUMN], types[ROW], c.n_positions) if c.by_cell else tokens
+        x = x + ops.lookup(
             places, names + "position_embeddings.weight", "position", c.n_positions, c.d_model,
             index="ids" if c.by_cell else "positions",
         )  # fmt: skip
         for i, (ids, rows) in enumerate(zip(types, c.n_token_types, strict=True)):
-            x = x + lookup(ids, f"{names}token_type_embeddings_{i}.weight", "other_embedding", rows, c.d_model)
+            x = x + ops.lookup(ids, f"{names}token_type_embeddings_{i}.weight", "other_embedding", rows, c.d_model)
         return c.norm(x, names + "LayerNorm")
 
     def layer(c, x: Data, *memory: Data) -> Data:
-        return post_norm_layer(c, x, *memory)
+        return parts.encoders.post_norm_layer(c, x, *memory)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return second_bias(c, tokens, "cls.predictions.bias")
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
+        return parts.second_bias(c, tokens, "cls.predictions.bias")
 
     def check(c) -> None:
         super().check()

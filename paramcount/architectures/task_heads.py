@@ -7,13 +7,10 @@ from typing import Any
 
 from paramcount.architectures import ARCHITECTURES, architecture, split_name
 from paramcount.architectures.classes import get_reference_class, strip_class_ending
-from paramcount.parts import tasks
-from paramcount.parts.tasks import TaskHead
-from paramcount.sizes import Sizes
-from paramcount.sizes.fields import find_config_class
+from paramcount.declare import parts, sizes
 
 
-def list_task_heads(model_type: str) -> dict[str, TaskHead]:
+def list_task_heads(model_type: str) -> dict[str, parts.TaskHead]:
     """{class of the reference: its head} of a model type.
 
     >>> sorted(list_task_heads("llama"))
@@ -21,7 +18,7 @@ def list_task_heads(model_type: str) -> dict[str, TaskHead]:
     """
     cls = architecture(model_type)
     declared = vars(cls).get("task_heads", {})  # those of a class that it extends are not its own
-    found: dict[str, TaskHead] = getattr(tasks, declared) if isinstance(declared, str) else declared
+    found: dict[str, parts.TaskHead] = getattr(parts.tasks, declared) if isinstance(declared, str) else declared
     beginning = vars(cls).get("task_head_prefix") or strip_class_ending(get_reference_class(cls))
     return {beginning + ending: head for ending, head in found.items()}
 
@@ -31,7 +28,7 @@ def list_headed_types() -> Iterator[str]:
     return (name for name in ARCHITECTURES if not split_name(name)[1] and list_task_heads(name))
 
 
-def with_task_head(architecture: type[Sizes], name: str, head: TaskHead) -> type[Sizes]:
+def with_task_head(architecture: type[sizes.Sizes], name: str, head: parts.TaskHead) -> type[sizes.Sizes]:
     """The architecture of a class with the head of another task."""
     fields = {field: declared for field, (_, declared) in head.fields.items()}
     annotations = {field: annotation for field, (annotation, _) in head.fields.items()}
@@ -39,11 +36,11 @@ def with_task_head(architecture: type[Sizes], name: str, head: TaskHead) -> type
     made.__module__ = architecture.__module__
     made.__doc__ = architecture.__doc__
     made.reference, made.equivalent_classes, made.base_model = name, (), ""
-    made.config_class = find_config_class(architecture)
+    made.config_class = sizes.fields.find_config_class(architecture)
     made.conditions = (*architecture.conditions, *head.conditions)
     made.task_forward = lambda c, tokens: head.forward(c, tokens)
     made.has_lm_head = head.beside_lm_head
     if not head.beside_lm_head:
         made.mtp = lambda c, tokens: None
-    found: type[Sizes] = made
+    found: type[sizes.Sizes] = made
     return found

@@ -4,21 +4,17 @@ from collections.abc import Mapping
 from math import ceil, log2
 from typing import Any
 
-from paramcount.flow import Data, Rope, activate, attend, fused, linear, rope
-from paramcount.parts.decoder import Decoder
-from paramcount.parts.feed_forward import GATED
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf, setting
-from paramcount.sizes.rules import check_heads_fill
+from paramcount.declare import Data, ops, parts, sizes
 
 
-def read_rope(config: Mapping[str, Any], c: Any) -> Rope:
+def read_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     """For texts up to training_seqlen; beyond it, the base and the magnitude grow with the text."""
     length = config.get("training_seqlen", 8192) / config.get("base_seqlen", 8192)
     alpha = max(2 ** ceil(log2(length) + 1) - 1, 1)
-    return Rope(10_000.0 * alpha ** (c.d_head / (c.d_head - 2)))
+    return ops.Rope(10_000.0 * alpha ** (c.d_head / (c.d_head - 2)))
 
 
-class TeleChat(Decoder):
+class TeleChat(parts.Decoder):
     """TeleChat too: its code differs only in ignoring num_key_value_heads, which its configs lack.
 
     Source: arXiv:2401.03804; configuration_telechat.py and modeling_telechat.py of Tele-AI/TeleChat2-115B.
@@ -33,18 +29,18 @@ class TeleChat(Decoder):
     names = ("word_embeddings", "h", "ln_f")
     defaults = {"vocab_size": 160256}
 
-    d_model: Positive = hf("n_embed", "hidden_size", absent=4096, null=ABSENT)
-    n_layers: Natural = hf("num_hidden_layers", "n_layer", absent=30)
-    n_heads: Positive = hf("num_attention_heads", "n_head", absent=32)
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf("ffn_hidden_size", absent=12288)
-    embedding_norm: Flag = hf("embed_layernorm", absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
+    d_model: sizes.Positive = sizes.hf("n_embed", "hidden_size", absent=4096, null=sizes.ABSENT)
+    n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "n_layer", absent=30)
+    n_heads: sizes.Positive = sizes.hf("num_attention_heads", "n_head", absent=32)
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf("ffn_hidden_size", absent=12288)
+    embedding_norm: sizes.Flag = sizes.hf("embed_layernorm", absent=False)
+    tie_word_embeddings: sizes.Flag = sizes.hf(absent=True)
 
-    norm_eps = setting("layer_norm_epsilon", default=1e-5)
-    rope = setting(default=read_rope)
-    check = check_heads_fill
+    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
+    rope = sizes.setting(default=read_rope)
+    check = sizes.check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         x = super().embed(tokens)
@@ -56,13 +52,13 @@ class TeleChat(Decoder):
 
     def attention(c, x: Data, prefix: str) -> Data:
         """Keys and values are stored head by head."""
-        q = linear(x, prefix + "query", "qkv.q", (c.n_heads, c.d_head))
+        q = ops.linear(x, prefix + "query", "qkv.q", (c.n_heads, c.d_head))
         halves = dict.fromkeys(("qkv.k", "qkv.v"), (c.n_kv_heads, c.d_head))
-        k, v = fused(x, prefix + "key_value", halves, groups=c.n_kv_heads)
-        a = attend(rope(q, c.rope), rope(k, c.rope), v)
-        return linear(a, prefix + "dense", "output_projection", c.d_model, bias=True)
+        k, v = ops.fused(x, prefix + "key_value", halves, groups=c.n_kv_heads)
+        a = ops.attend(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
+        return ops.linear(a, prefix + "dense", "output_projection", c.d_model, bias=True)
 
     def mlp(c, x: Data) -> Data:
-        gate, up, down = (f"mlp.{name}" for name in GATED)
-        h = activate(linear(x, gate, "mlp.gate", c.d_ff), "silu") * linear(x, up, "mlp.up", c.d_ff)
-        return linear(h, down, "mlp.down", c.d_model, bias=True)
+        gate, up, down = (f"mlp.{name}" for name in parts.GATED)
+        h = ops.activate(ops.linear(x, gate, "mlp.gate", c.d_ff), "silu") * ops.linear(x, up, "mlp.up", c.d_ff)
+        return ops.linear(h, down, "mlp.down", c.d_model, bias=True)

@@ -1,13 +1,10 @@
 """TrOCR: the decoder that reads text off an image encoder's output, whose width it may not share."""
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Unknown, scale_by, sinusoids
-from paramcount.parts.classic import source_states
-from paramcount.parts.seq2seq import TiedDecoder, post_norm_layer
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, equal_to, hf, setting
 
 
-def sines_need_padding(js: ConfigJson, c: FieldValues) -> None:
+def sines_need_padding(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Places that are not learned are counted from behind the padding token."""
     if not c["learned_places"] and js.get("pad_token_id", 1) is None:
         raise ParamcountError(
@@ -15,34 +12,36 @@ def sines_need_padding(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
-class TrOCR(TiedDecoder):
+class TrOCR(parts.TiedDecoder):
     """Source: arXiv:2109.10282, section 2; modeling_trocr.py of the reference."""
 
     reference = "TrOCRForCausalLM"
-    conditions = (*TiedDecoder.conditions, sines_need_padding)
+    conditions = (*parts.TiedDecoder.conditions, sines_need_padding)
 
-    n_layers: Natural = hf("num_hidden_layers", "decoder_layers")
-    n_heads: Positive = hf("num_attention_heads", "decoder_attention_heads")
-    d_memory: Positive = hf("cross_attention_hidden_size", absent=equal_to("d_model"), null=equal_to("d_model"))
-    learned_places: Flag = hf("use_learned_position_embeddings")
-    tables_normed: Flag = hf("layernorm_embedding")
+    n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "decoder_layers")
+    n_heads: sizes.Positive = sizes.hf("num_attention_heads", "decoder_attention_heads")
+    d_memory: sizes.Positive = sizes.hf(
+        "cross_attention_hidden_size", absent=sizes.equal_to("d_model"), null=sizes.equal_to("d_model")
+    )
+    learned_places: sizes.Flag = sizes.hf("use_learned_position_embeddings")
+    tables_normed: sizes.Flag = sizes.hf("layernorm_embedding")
 
-    layer = post_norm_layer
+    layer = parts.seq2seq.post_norm_layer
     head_name = "output_projection"
     position_offset = 2
 
-    padding = setting("pad_token_id", default=1)
+    padding = sizes.setting("pad_token_id", default=1)
 
     def embed(c, x: Data, tokens: Data, prefix: str) -> Data:
-        x = scale_by(x, c.embedding_scale, "times √d_model")
+        x = ops.scale_by(x, c.embedding_scale, "times √d_model")
         x = x + (c.positions(tokens, prefix) if c.learned_places else fixed_positions(x, c.padding))
         return c.norm(x, prefix + "layernorm_embedding") if c.tables_normed else x
 
     def source(c) -> Data:
-        return source_states(c.d_memory)
+        return parts.source_states(c.d_memory)
 
 
-def fixed_positions(x: Data, padding: int | Unknown) -> Data:
+def fixed_positions(x: Data, padding: int | ops.Unknown) -> Data:
     """Sines and cosines, counted from behind the padding token."""
     first = padding + 1 if isinstance(padding, int) else padding
-    return sinusoids(x, slowest="base", offset=first)
+    return ops.sinusoids(x, slowest="base", offset=first)

@@ -3,46 +3,20 @@
 from collections.abc import Hashable
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Size, activate, linear, lookup, rms_norm
-from paramcount.parts import task_heads as heads
-from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import head
-from paramcount.parts.encoders import PositionlessEncoder
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.tasks import LABELS, SPAN, TOKENS, TaskHead
-from paramcount.sizes import (
-    ABSENT,
-    SLIDING,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    Words,
-    d_model_per_head,
-    derived,
-    equal_to,
-    full_every,
-    hf,
-    rotary_of,
-    setting,
-)
-from paramcount.sizes.conditions import one_of, padding_in_table, rotary_of_each_kind
-from paramcount.sizes.rules import check_divides, check_layer_types
-from paramcount.sizes.setting_kinds import BASES
 
 TABLE = "ultrabert.embed_tokens.weight"
-TYPICAL = full_every(3)
+TYPICAL = sizes.full_every(3)
 
 
 ROPES = {  # the reference's default of rope_parameters
-    SLIDING[0]: {"rope_type": "default", "rope_theta": 10_000.0},
-    SLIDING[1]: {"rope_type": "default", "rope_theta": 2_560_000.0},
+    sizes.SLIDING[0]: {"rope_type": "default", "rope_theta": 10_000.0},
+    sizes.SLIDING[1]: {"rope_type": "default", "rope_theta": 2_560_000.0},
 }
 
 
-def list_windows(js: ConfigJson) -> list[Any] | None:
+def list_windows(js: sizes.ConfigJson) -> list[Any] | None:
     """The windows of older configs, one per layer; null or 0 for none."""
     windows = js.get("attention_windows")
     if windows is not None and not isinstance(windows, list):
@@ -50,21 +24,21 @@ def list_windows(js: ConfigJson) -> list[Any] | None:
     return windows
 
 
-def name_layers(js: ConfigJson, c: FieldValues) -> Any:
+def name_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
     windows = list_windows(js)
-    return TYPICAL(js, c) if windows is None else tuple(SLIDING[not window] for window in windows)
+    return TYPICAL(js, c) if windows is None else tuple(sizes.SLIDING[not window] for window in windows)
 
 
-def find_window(js: ConfigJson, c: FieldValues) -> Any:
+def find_window(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
     """The tokens that a token sees on either side."""
     window = js.get("sliding_window", 128)
     return next((first for first in list_windows(js) or () if first), window)
 
 
-def bases_of_layers(js: ConfigJson, c: FieldValues) -> None:
+def bases_of_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Rotary positions are stated for each kind of layers. Older configs list the base of every layer instead."""
     words, bases = set(c["layer_types"]), js.get("rope_theta")
-    rotary_of_each_kind(js, c)
+    sizes.rotary_of_each_kind(js, c)
     if bases is not None and js.get("rope_scaling") is None and js.get("rope_parameters") is None:
         named = dict(zip(c["layer_types"], bases)) if isinstance(bases, list) else {}
         if set(named) != words:
@@ -73,45 +47,49 @@ def bases_of_layers(js: ConfigJson, c: FieldValues) -> None:
 
 def rotary_by_layer(word: str) -> Any:
     """The setting of the rotary positions of a kind of layers, whose bases older configs list."""
-    usual = rotary_of(word, ROPES, 32768, base=10_000.0)
+    usual = sizes.rotary_of(word, ROPES, 32768, base=10_000.0)
 
-    def read(js: ConfigJson, c: Any) -> Any:
+    def read(js: sizes.ConfigJson, c: Any) -> Any:
         others = {key: value for key, value in js.items() if key != "rope_theta"}
         if (bases := js.get("rope_theta")) is not None and js.get("rope_parameters") is None:
             others["rope_parameters"] = {kind: {"rope_theta": base} for kind, base in zip(c.layer_types, bases)}
         return usual.default(others, c)
 
-    return setting(default=read, kinds={"rope_theta": BASES._replace(takes_null=True)})
+    return sizes.setting(default=read, kinds={"rope_theta": sizes.BASES._replace(takes_null=True)})
 
 
-class UltraBert(PositionlessEncoder):
+class UltraBert(parts.PositionlessEncoder):
     """Source: UltrabertDecoderLayer of the reference."""
 
     reference = "UltrabertForMaskedLM"
     task_heads = {
-        "ForSequenceClassification": TaskHead(heads.classify_pooled_as_set, LABELS),
-        "ForTokenClassification": TOKENS,
-        "ForQuestionAnswering": SPAN,
+        "ForSequenceClassification": parts.TaskHead(parts.task_heads.classify_pooled_as_set, parts.LABELS),
+        "ForTokenClassification": parts.TOKENS,
+        "ForQuestionAnswering": parts.SPAN,
     }
     reference_names = {"ultrabert.": "model.", "cls.": "head.decoder."}
     rotated = "d_head"
-    conditions = (padding_in_table(0), bases_of_layers, one_of("classifier_pooling", ("cls", "mean"), "cls"))
+    conditions = (
+        sizes.padding_in_table(0),
+        bases_of_layers,
+        sizes.one_of("classifier_pooling", ("cls", "mean"), "cls"),
+    )
     prefix = "ultrabert."
     layers_name = "layers"
     last_norm = "norm"
 
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=equal_to("n_heads"))
-    d_head: Positive = hf(absent=d_model_per_head, null=d_model_per_head)
-    layer_types: Words = hf(absent=name_layers, null=ABSENT)
-    window: Natural = derived(find_window)
-    d_prediction: Positive = hf("prediction_head_size")
-    attention_bias: Flag = hf()
-    mlp_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.equal_to("n_heads"))
+    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.d_model_per_head)
+    layer_types: sizes.Words = sizes.hf(absent=name_layers, null=sizes.ABSENT)
+    window: sizes.Natural = sizes.derived(find_window)
+    d_prediction: sizes.Positive = sizes.hf("prediction_head_size")
+    attention_bias: sizes.Flag = sizes.hf()
+    mlp_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = setting("hidden_act", default="silu")
-    pooling = setting("classifier_pooling", default="cls")
-    norm_eps = setting("rms_norm_eps", default=1e-6)
+    activation = sizes.setting("hidden_act", default="silu")
+    pooling = sizes.setting("classifier_pooling", default="cls")
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
     rope = rotary_by_layer("full_attention")
     local_rope = rotary_by_layer("sliding_attention")
 
@@ -122,32 +100,32 @@ class UltraBert(PositionlessEncoder):
         return c.look_up(tokens)
 
     def look_up(c, tokens: Data) -> Data:
-        return lookup(tokens, TABLE, "embedding", c.vocab_size, c.d_model)
+        return ops.lookup(tokens, TABLE, "embedding", c.vocab_size, c.d_model)
 
     def to_first_layer(c, x: Data) -> Data:
         return x
 
-    def kinds(c) -> list[tuple[Hashable, Size]]:
+    def kinds(c) -> list[tuple[Hashable, ops.Size]]:
         return [(word, 1) for word in c.layer_types]
 
     def layer_of(c, kind: str, x: Data, *memory: Data) -> Data:
-        local: Any = {"window": c.window, "angles": c.local_rope} if kind == SLIDING[0] else {}
+        local: Any = {"window": c.window, "angles": c.local_rope} if kind == sizes.SLIDING[0] else {}
         h = c.norm(x, "input_layernorm")
-        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, cached=False, **local)
+        x = x + parts.attentions.attention(c, h, "self_attn.", bias=c.attention_bias, cached=False, **local)
         h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+        return x + parts.gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
 
     def norm(c, x: Data, name: str) -> Data:
-        return rms_norm(x, name, c.norm_eps)
+        return ops.rms_norm(x, name, c.norm_eps)
 
     def head(c, x: Data) -> Data:
-        return head(c, c.transform(x, "head."), TABLE, "cls")
+        return parts.head(c, c.transform(x, "head."), TABLE, "cls")
 
     def transform(c, x: Data, prefix: str) -> Data:
         """The MLP before the LM head."""
-        h = activate(linear(x, prefix + "linear1", "other", c.d_prediction), "gelu_pytorch_tanh")
-        return activate(linear(h, prefix + "linear2", "other", c.d_model), "gelu_pytorch_tanh")
+        h = ops.activate(ops.linear(x, prefix + "linear1", "other", c.d_prediction), "gelu_pytorch_tanh")
+        return ops.activate(ops.linear(h, prefix + "linear2", "other", c.d_model), "gelu_pytorch_tanh")
 
     def check(c) -> None:
-        check_divides(c, "n_heads", "d_model")
-        check_layer_types(c, "layer_types", "n_layers", SLIDING)
+        sizes.check_divides(c, "n_heads", "d_model")
+        sizes.check_layer_types(c, "layer_types", "n_layers", sizes.SLIDING)

@@ -2,44 +2,29 @@
 
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import (
-    Data,
-    Size,
-    block,
-    convolve_frames,
-    given,
-    layers,
-    linear,
-    multiply_vector,
-    rms_norm,
-)
-from paramcount.parts.composite import FORMER_PREFIXES, AudioLanguageModel
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Sizes, Widths, hf, setting
-from paramcount.sizes.conditions import one_of
-from paramcount.sizes.sections import Sections
 
 ENCODER = "vibevoice_acoustic_tokenizer_encoder"
 FACTORS, DEPTHS = (2, 2, 4, 5, 5, 8), (3, 3, 3, 3, 3, 3, 8)
 CHUNK = 1_440_000
 
 
-class VibeVoiceEncoder(Sizes):
+class VibeVoiceEncoder(sizes.Sizes):
     """Stages of ConvNeXt's layers, with convolutions between them that shorten the sound and double its channels."""
 
-    conditions = (one_of("model_type", (ENCODER,), ENCODER),)
+    conditions = (sizes.one_of("model_type", (ENCODER,), ENCODER),)
 
-    n_channels: Positive = hf("channels")
-    d_latent: Positive = hf("hidden_size")
-    d_conv: Positive = hf("kernel_size")
-    d_first: Positive = hf("num_filters")
-    factors: Widths = hf("downsampling_ratios", absent=lambda js, c: FACTORS)
-    depths: Indices = hf("depths", absent=lambda js, c: DEPTHS)
-    n_ff_multiples: Positive = hf("ffn_expansion")
+    n_channels: sizes.Positive = sizes.hf("channels")
+    d_latent: sizes.Positive = sizes.hf("hidden_size")
+    d_conv: sizes.Positive = sizes.hf("kernel_size")
+    d_first: sizes.Positive = sizes.hf("num_filters")
+    factors: sizes.Widths = sizes.hf("downsampling_ratios", absent=lambda js, c: FACTORS)
+    depths: sizes.Indices = sizes.hf("depths", absent=lambda js, c: DEPTHS)
+    n_ff_multiples: sizes.Positive = sizes.hf("ffn_expansion")
 
-    activation = setting("hidden_act", default="gelu")
-    norm_eps = setting("rms_norm_eps", default=1e-5)
+    activation = sizes.setting("hidden_act", default="gelu")
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
 
     def forward(c, samples: Data) -> Data:
         """[samples, channels] to latents, [samples / all factors, d_latent]."""
@@ -52,19 +37,19 @@ class VibeVoiceEncoder(Sizes):
         return c.convolve(x, "head.conv", c.d_latent, c.d_conv)
 
     def stage(c, x: Data, prefix: str, n: int) -> Data:
-        return layers(x, prefix + "stage.{layer}.", [("layer", n)], lambda kind, x: c.layer(x)) if n else x
+        return ops.layers(x, prefix + "stage.{layer}.", [("layer", n)], lambda kind, x: c.layer(x)) if n else x
 
     def layer(c, x: Data) -> Data:
         d = x.shape[-1]
-        h = c.convolve(rms_norm(x, "norm", c.norm_eps), "mixer.conv", d, c.d_conv, group=1)
-        x = x + multiply_vector(h, "gamma", "other", d)
-        h = rms_norm(x, "ffn_norm", c.norm_eps)
+        h = c.convolve(ops.rms_norm(x, "norm", c.norm_eps), "mixer.conv", d, c.d_conv, group=1)
+        x = x + ops.multiply_vector(h, "gamma", "other", d)
+        h = ops.rms_norm(x, "ffn_norm", c.norm_eps)
         names = ("ffn.linear1", "ffn.linear2")
-        h = plain_mlp(h, names, "mlp", c.n_ff_multiples * d, activation=c.activation, bias=True)
-        return x + multiply_vector(h, "ffn_gamma", "other", d)
+        h = parts.plain_mlp(h, names, "mlp", c.n_ff_multiples * d, activation=c.activation, bias=True)
+        return x + ops.multiply_vector(h, "ffn_gamma", "other", d)
 
-    def convolve(c, x: Data, name: str, d: Size, width: Size, **options: Any) -> Data:
-        return convolve_frames(x, name, d, width, zeros="before", **options)
+    def convolve(c, x: Data, name: str, d: ops.Size, width: ops.Size, **options: Any) -> Data:
+        return ops.convolve_frames(x, name, d, width, zeros="before", **options)
 
     def check(c) -> None:
         if len(c.depths) <= len(c.factors):
@@ -80,7 +65,7 @@ class AcousticEncoder(VibeVoiceEncoder):
     section = "acoustic_tokenizer_encoder_config"
 
 
-def semantic_latents(js: ConfigJson, c: FieldValues) -> int:
+def semantic_latents(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The default of a missing section is that of VibeVoiceAsrConfig, that of a missing key the encoder's own."""
     return 128 if js.get("semantic_tokenizer_encoder_config") is None else 64
 
@@ -92,10 +77,10 @@ class SemanticEncoder(VibeVoiceEncoder):
 
     section = "semantic_tokenizer_encoder_config"
 
-    d_latent: Positive = hf("hidden_size", absent=semantic_latents, at_root=True)
+    d_latent: sizes.Positive = sizes.hf("hidden_size", absent=semantic_latents, at_root=True)
 
 
-def whole_latents(js: ConfigJson, c: FieldValues) -> None:
+def whole_latents(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Long sounds are read in chunks of so many samples."""
     chunk, per_latent = js.get("acoustic_tokenizer_chunk_size", CHUNK), 1
     for factor in c["acoustic"]["factors"]:
@@ -105,36 +90,36 @@ def whole_latents(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError(f"= {chunk:,}", where="acoustic_tokenizer_chunk_size", expected=expected)
 
 
-class VibeVoiceAsr(AudioLanguageModel):
+class VibeVoiceAsr(parts.AudioLanguageModel):
     """Source: arXiv:2601.18184, section 2; modeling_vibevoice_asr.py of the reference."""
 
     reference = "VibeVoiceAsrForConditionalGeneration"
-    sections = Sections(
+    sections = sizes.Sections(
         "qwen2",
         tie_rule="never",
         other_sections=("semantic_tokenizer_encoder_config", "acoustic_tokenizer_encoder_config"),
     )
-    reference_names = FORMER_PREFIXES
+    reference_names = parts.FORMER_PREFIXES
     conditions = (whole_latents,)
 
     acoustic: AcousticEncoder
     semantic: SemanticEncoder
 
-    audio_token = setting("audio_token_id", default=151648)
+    audio_token = sizes.setting("audio_token_id", default=151648)
 
     def hear(c: Any) -> Data:
         """Samples to vectors of the language model's size: what both encoders say."""
         acoustic = c.read(c.acoustic, "acoustic_tokenizer_encoder.")
         semantic = c.read(c.semantic, "semantic_tokenizer_encoder.")
-        return block(acoustic, c.projector_prefix, c.merge, reads=(semantic,), part="projector")
+        return ops.block(acoustic, c.projector_prefix, c.merge, reads=(semantic,), part="projector")
 
     def read(c, encoder: VibeVoiceEncoder, prefix: str) -> Data:
-        return block(given("samples", "samples", encoder.n_channels), prefix, encoder.forward, part="audio")
+        return ops.block(ops.given("samples", "samples", encoder.n_channels), prefix, encoder.forward, part="audio")
 
     def merge(c, acoustic: Data, semantic: Data) -> Data:
         return c.project(acoustic, "acoustic_") + c.project(semantic, "semantic_")
 
     def project(c: Any, x: Data, prefix: str = "") -> Data:
         d_model = c.language.d_model
-        x = rms_norm(linear(x, prefix + "linear_1", "projector", d_model, bias=True), prefix + "norm", 1e-6)
-        return linear(x, prefix + "linear_2", "projector", d_model, bias=True)
+        x = ops.rms_norm(ops.linear(x, prefix + "linear_1", "projector", d_model, bias=True), prefix + "norm", 1e-6)
+        return ops.linear(x, prefix + "linear_2", "projector", d_model, bias=True)

@@ -2,26 +2,22 @@
 
 from typing import Any
 
-from paramcount.flow import Data, activate, linear
-from paramcount.parts.composite import Multimodal
-from paramcount.parts.siglip import SiglipRotaryVision
-from paramcount.sizes import setting
-from paramcount.sizes.sections import Sections
+from paramcount.declare import Data, ops, parts, sizes
 
 
-class VideoLlama3(Multimodal):
+class VideoLlama3(parts.Multimodal):
     """An image keeps all of its patches. Source: arXiv:2501.13106, section 3; modeling_video_llama_3.py."""
 
     reference = "VideoLlama3ForConditionalGeneration"
-    sections = Sections("qwen2", tie_rule="either")
+    sections = sizes.Sections("qwen2", tie_rule="either")
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.projector."
     moved = ("model.", "model.language_model.")
 
-    vision: SiglipRotaryVision
+    vision: parts.SiglipRotaryVision
 
-    image_token = setting("image_token_id", default=151655)
+    image_token = sizes.setting("image_token_id", default=151655)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        x = activate(linear(x, "readout.0", "projector", c.language.d_model, bias=True), "gelu")
-        return linear(x, "readout.2", "projector", c.language.d_model, bias=True)
+        x = ops.activate(ops.linear(x, "readout.0", "projector", c.language.d_model, bias=True), "gelu")
+        return ops.linear(x, "readout.2", "projector", c.language.d_model, bias=True)

@@ -5,86 +5,67 @@ The LM head has a bias, reads the last layer directly and is tied to the token e
 
 from typing import ClassVar
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, block, given, layers, lookup
-from paramcount.parts.classic import multi_head
-from paramcount.parts.decoders import head, use_layer_norm
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import (
-    Condition,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    Sizes,
-    d_model_per_head,
-    derived,
-    flag,
-    hf,
-)
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
-def plain_encoder(js: ConfigJson, c: FieldValues) -> None:
+def plain_encoder(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     has_lm_head = str((js.get("architectures") or ["WithLMHeadModel"])[0]).endswith("WithLMHeadModel")
     for key, wanted in (("is_encoder", True), ("asm", False))[: 1 + has_lm_head]:
-        if flag(js, key, wanted) is not wanted:
+        if sizes.flag(js, key, wanted) is not wanted:
             raise ParamcountError(
                 f"= {describe_value(js[key])} is not supported", where=key, expected=describe_value(wanted)
             )
 
 
-class XLM(Sizes):
+class XLM(sizes.Sizes):
     """Source: arXiv:1901.07291, section 3; XLMModel of the reference."""
 
     reference = "XLMWithLMHeadModel"
     task_heads = "XLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (plain_encoder, padding_in_table(2, "pad_index"))
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (plain_encoder, sizes.padding_in_table(2, "pad_index"))
 
-    vocab_size: Positive = hf("n_words", "vocab_size")
-    n_positions: Positive = hf("max_position_embeddings")
-    n_langs: Positive = hf("n_langs")
-    use_lang_emb: Flag = hf("use_lang_emb")
-    has_languages: Flag = derived(lambda js, c: c["use_lang_emb"] and c["n_langs"] > 1)
-    d_model: Positive = hf("hidden_size", "emb_dim")
-    n_layers: Natural = hf("num_hidden_layers", "n_layers")
-    n_heads: Positive = hf("num_attention_heads", "n_heads")
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = derived(lambda js, c: 4 * c["d_model"])
-    causal: Flag = hf("causal")
-    tie_word_embeddings: Flag = hf()
+    vocab_size: sizes.Positive = sizes.hf("n_words", "vocab_size")
+    n_positions: sizes.Positive = sizes.hf("max_position_embeddings")
+    n_langs: sizes.Positive = sizes.hf("n_langs")
+    use_lang_emb: sizes.Flag = sizes.hf("use_lang_emb")
+    has_languages: sizes.Flag = sizes.derived(lambda js, c: c["use_lang_emb"] and c["n_langs"] > 1)
+    d_model: sizes.Positive = sizes.hf("hidden_size", "emb_dim")
+    n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "n_layers")
+    n_heads: sizes.Positive = sizes.hf("num_attention_heads", "n_heads")
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.derived(lambda js, c: 4 * c["d_model"])
+    causal: sizes.Flag = sizes.hf("causal")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = setting(default=lambda js, c: "gelu" if js.get("gelu_activation", True) else "relu")
-    norm_eps = setting("layer_norm_eps", default=1e-12)
-    norm = use_layer_norm
-    check = check_heads_fill
+    activation = sizes.setting(default=lambda js, c: "gelu" if js.get("gelu_activation", True) else "relu")
+    norm_eps = sizes.setting("layer_norm_eps", default=1e-12)
+    norm = parts.use_layer_norm
+    check = sizes.check_heads_fill
 
     def forward(c, tokens: Data, to_logits: bool = True) -> Data:
         def build(tokens: Data, *languages: Data) -> Data:
             x = c.embed(tokens, *languages)
-            x = layers(x, "transformer.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
-            return head(c, x, "transformer.embeddings.weight", "pred_layer.proj", bias=True) if to_logits else x
+            x = ops.layers(x, "transformer.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
+            return parts.head(c, x, "transformer.embeddings.weight", "pred_layer.proj", bias=True) if to_logits else x
 
-        reads = (given("languages", "tokens"),) if c.has_languages else ()
-        return block(tokens, "", build, reads=reads, part="decoder" if c.causal else "encoder")
+        reads = (ops.given("languages", "tokens"),) if c.has_languages else ()
+        return ops.block(tokens, "", build, reads=reads, part="decoder" if c.causal else "encoder")
 
     def embed(c, tokens: Data, *languages: Data) -> Data:
-        x = lookup(tokens, "transformer.embeddings.weight", "embedding", c.vocab_size, c.d_model)
+        x = ops.lookup(tokens, "transformer.embeddings.weight", "embedding", c.vocab_size, c.d_model)
         name = "transformer.position_embeddings.weight"
-        x = x + lookup(tokens, name, "position", c.n_positions, c.d_model, index="positions")
+        x = x + ops.lookup(tokens, name, "position", c.n_positions, c.d_model, index="positions")
         for ids in languages:
-            x = x + lookup(ids, "transformer.lang_embeddings.weight", "other_embedding", c.n_langs, c.d_model)
+            x = x + ops.lookup(ids, "transformer.lang_embeddings.weight", "other_embedding", c.n_langs, c.d_model)
         return c.norm(x, "transformer.layer_norm_emb")
 
     def layer(c, x: Data) -> Data:
         """What belongs to a layer is stored in four lists side by side."""
         names = ("q_lin", "k_lin", "v_lin", "out_lin")
-        x = c.norm(x + multi_head(c, x, "attentions.{layer}.", names, cached=c.causal), "layer_norm1.{layer}")
+        x = c.norm(x + parts.multi_head(c, x, "attentions.{layer}.", names, cached=c.causal), "layer_norm1.{layer}")
         matrices = ("ffns.{layer}.lin1", "ffns.{layer}.lin2")
-        mlp = plain_mlp(x, matrices, "mlp", c.d_ff, activation=c.activation, bias=True)
+        mlp = parts.plain_mlp(x, matrices, "mlp", c.d_ff, activation=c.activation, bias=True)
         return c.norm(x + mlp, "layer_norm2.{layer}")
 
     def body(c, tokens: Data) -> Data:

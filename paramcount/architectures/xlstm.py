@@ -5,16 +5,11 @@ Each head has a matrix state (keys by values) with an input and a forget gate.
 
 from typing import Any
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, GatedRecurrence, activate, linear, norm, recur, reshape, soft_cap, to_heads
-from paramcount.parts.decoder import Decoder
-from paramcount.sizes import ABSENT, ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, setting
-from paramcount.sizes.conditions import not_null, one_of
-from paramcount.sizes.layer_types import check_no_types
-from paramcount.sizes.rules import check_divides
 
 
-def factor(js: ConfigJson, key: str, absent: float) -> float:
+def factor(js: sizes.ConfigJson, key: str, absent: float) -> float:
     """The reference asks for a point in it."""
     found = js.get(key, absent)
     if type(found) is not float:
@@ -24,17 +19,17 @@ def factor(js: ConfigJson, key: str, absent: float) -> float:
     return found
 
 
-def share(key: str, absent: float) -> Derivation:
+def share(key: str, absent: float) -> sizes.Derivation:
     """d_model times a factor, truncated."""
     return lambda js, c: int(c["d_model"] * factor(js, key, absent))
 
 
-def rounded_up(js: ConfigJson, c: FieldValues) -> int:
-    multiple = check_no_types(js, "ffn_round_up_to_multiple_of", 64)
+def rounded_up(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
+    multiple = sizes.check_no_types(js, "ffn_round_up_to_multiple_of", 64)
     return int((c["d_model"] * factor(js, "ffn_proj_factor", 2.667) + multiple - 1) // multiple * multiple)
 
 
-def one_width(js: ConfigJson, c: FieldValues) -> None:
+def one_width(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     width = js.get("embedding_dim")
     if width is not None and width != c["d_model"]:
         raise ParamcountError(
@@ -44,32 +39,32 @@ def one_width(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
-class XLSTM(Decoder):
+class XLSTM(parts.Decoder):
     """Source: arXiv:2503.13427, section 3; arXiv:2405.04517, section 2.3; xLSTMBlock of the reference. Embedding and
     LM head are never tied."""
 
     reference = "xLSTMForCausalLM"
     # weight_mode = "fused" cannot run: the reference fails to initialise the gates, adding a bias for both gates to one
     # of half its size
-    conditions = (one_width, not_null("num_hidden_layers"), one_of("weight_mode", ("single",), "single"))
+    conditions = (one_width, sizes.not_null("num_hidden_layers"), sizes.one_of("weight_mode", ("single",), "single"))
 
-    n_layers: Natural = hf("num_blocks", "num_hidden_layers", absent=32, null=ABSENT)
-    n_heads: Positive = hf("num_heads")
-    d_qk: Positive = derived(share("qk_dim_factor", 0.5))  # of all heads
-    d_inner: Positive = derived(share("v_dim_factor", 1.0))
-    d_head: Positive = derived(lambda js, c: c["d_inner"] // c["n_heads"])
-    d_qk_head: Positive = derived(lambda js, c: c["d_qk"] // c["n_heads"])
-    d_ff: Natural = derived(rounded_up)
-    bias: Flag = hf("use_bias")
+    n_layers: sizes.Natural = sizes.hf("num_blocks", "num_hidden_layers", absent=32, null=sizes.ABSENT)
+    n_heads: sizes.Positive = sizes.hf("num_heads")
+    d_qk: sizes.Positive = sizes.derived(share("qk_dim_factor", 0.5))  # of all heads
+    d_inner: sizes.Positive = sizes.derived(share("v_dim_factor", 1.0))
+    d_head: sizes.Positive = sizes.derived(lambda js, c: c["d_inner"] // c["n_heads"])
+    d_qk_head: sizes.Positive = sizes.derived(lambda js, c: c["d_qk"] // c["n_heads"])
+    d_ff: sizes.Natural = sizes.derived(rounded_up)
+    bias: sizes.Flag = sizes.hf("use_bias")
 
     prefix = "backbone."
     names = ("embeddings", "blocks", "out_norm")
     activation = "silu"
     rope = None
-    norm_eps = setting("norm_eps", default=1e-6)
-    memory_eps = setting("eps", default=1e-6)
-    gate_cap = setting("gate_soft_cap", default=15.0)
-    logit_cap = setting("output_logit_soft_cap", default=30.0)
+    norm_eps = sizes.setting("norm_eps", default=1e-6)
+    memory_eps = sizes.setting("eps", default=1e-6)
+    gate_cap = sizes.setting("gate_soft_cap", default=15.0)
+    logit_cap = sizes.setting("output_logit_soft_cap", default=30.0)
 
     def layer(c, x: Data) -> Data:
         x = x + mlstm(c, c.norm(x, "norm_mlstm", bias=c.bias), "mlstm_layer.")
@@ -77,26 +72,26 @@ class XLSTM(Decoder):
         return x + c.gated_mlp(h, "ffn.", bias=c.bias, names=names)
 
     def norm(c, x: Data, name: str, *, bias: bool = False) -> Data:
-        return norm(x, name, kind="rms", eps=c.norm_eps, bias=bias)
+        return ops.norm(x, name, kind="rms", eps=c.norm_eps, bias=bias)
 
     def head(c, x: Data) -> Data:
-        return soft_cap(super().head(x), c.logit_cap)
+        return ops.soft_cap(super().head(x), c.logit_cap)
 
     def check(c) -> None:
-        check_divides(c, "n_heads", "d_qk")
-        check_divides(c, "n_heads", "d_inner")
+        sizes.check_divides(c, "n_heads", "d_qk")
+        sizes.check_divides(c, "n_heads", "d_inner")
 
 
 def mlstm(c: Any, x: Data, prefix: str) -> Data:
     """Source: arXiv:2405.04517, section 2.3."""
-    q = to_heads(linear(x, prefix + "q", "mixer.q", c.d_qk, bias=c.bias), c.n_heads, c.d_qk_head)
-    k = to_heads(linear(x, prefix + "k", "mixer.k", c.d_qk, bias=c.bias), c.n_heads, c.d_qk_head)
-    v = to_heads(linear(x, prefix + "v", "mixer.v", c.d_inner, bias=c.bias), c.n_heads, c.d_head)
-    out = linear(x, prefix + "ogate_preact", "mixer.output_gate", c.d_inner, bias=c.bias)
-    i = soft_cap(linear(x, prefix + "igate_preact", "mixer.input_gate", c.n_heads, bias=True), c.gate_cap)
-    f = soft_cap(linear(x, prefix + "fgate_preact", "mixer.forget_gate", c.n_heads, bias=True), c.gate_cap)
+    q = ops.to_heads(ops.linear(x, prefix + "q", "mixer.q", c.d_qk, bias=c.bias), c.n_heads, c.d_qk_head)
+    k = ops.to_heads(ops.linear(x, prefix + "k", "mixer.k", c.d_qk, bias=c.bias), c.n_heads, c.d_qk_head)
+    v = ops.to_heads(ops.linear(x, prefix + "v", "mixer.v", c.d_inner, bias=c.bias), c.n_heads, c.d_head)
+    out = ops.linear(x, prefix + "ogate_preact", "mixer.output_gate", c.d_inner, bias=c.bias)
+    i = ops.soft_cap(ops.linear(x, prefix + "igate_preact", "mixer.input_gate", c.n_heads, bias=True), c.gate_cap)
+    f = ops.soft_cap(ops.linear(x, prefix + "fgate_preact", "mixer.forget_gate", c.n_heads, bias=True), c.gate_cap)
     # with their normalizer and its scale
     states = ((c.n_heads, c.d_qk_head, c.d_head), (c.n_heads, c.d_qk_head), (c.n_heads, 1))
-    y = reshape(recur(GatedRecurrence("mlstm", states, c.memory_eps), q, k, v, i, f, values=v), c.d_inner)
-    y = norm(y, prefix + "multihead_norm", kind="layer", eps=c.norm_eps, bias=c.bias, groups=c.n_heads)
-    return linear(y * activate(out, "sigmoid"), prefix + "out_proj", "mixer.out", c.d_model, bias=c.bias)
+    y = ops.reshape(ops.recur(ops.GatedRecurrence("mlstm", states, c.memory_eps), q, k, v, i, f, values=v), c.d_inner)
+    y = ops.norm(y, prefix + "multihead_norm", kind="layer", eps=c.norm_eps, bias=c.bias, groups=c.n_heads)
+    return ops.linear(y * ops.activate(out, "sigmoid"), prefix + "out_proj", "mixer.out", c.d_model, bias=c.bias)

@@ -6,30 +6,8 @@ The block reads the token embedding beside the hidden state.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Weight, activate, block, fused, join, layers, linear, linear_by_head, split, to_heads
-from paramcount.flow.operations.attention import attend
-from paramcount.flow.operations.convolutions import convolve
-from paramcount.flow.operations.recurrence import SelectiveScan
-from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.sizes import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    hf,
-    setting,
-)
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import per_layer
-from paramcount.sizes.layer_types import check_no_types
-from paramcount.sizes.mixers import dt_rank, expand_d_model, null_counts
-from paramcount.sizes.rules import check_divides, check_layer_types
 
 KINDS = ("linear_attention", "hybrid", "mamba")  # the last is the older word for the first
 
@@ -42,19 +20,19 @@ class Use(NamedTuple):
     first: bool  # it is the owner itself
 
 
-def periodic(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
-    period, offset = check_no_types(js, "attn_layer_period", 6), check_no_types(js, "attn_layer_offset", 4)
-    later = tuple("hybrid" if i % period == offset else "mamba" for i in range(len(per_layer(c)) - 3))
+def periodic(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
+    period, offset = sizes.check_no_types(js, "attn_layer_period", 6), sizes.check_no_types(js, "attn_layer_offset", 4)
+    later = tuple("hybrid" if i % period == offset else "mamba" for i in range(len(sizes.per_layer(c)) - 3))
     return ("mamba", "mamba", "hybrid", *later)
 
 
-def owners(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def owners(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """For each hybrid layer the layer that owns its block: the first one's."""
     hybrid = [i for i, word in enumerate(c["layer_types"]) if word == "hybrid"]
     return tuple(hybrid[0] for _ in hybrid)
 
 
-def widened(js: ConfigJson, c: FieldValues) -> None:
+def widened(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The shared block reads hidden state and embedding side by side and nothing else."""
     width = js.get("attention_hidden_size") or 2 * c["d_model"]
     if width != 2 * c["d_model"] and "hybrid" in c["layer_types"]:
@@ -63,7 +41,7 @@ def widened(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
-def doubled_per_head(js: ConfigJson, c: FieldValues) -> int:
+def doubled_per_head(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The width of a head where the heads share out 2 · d_model."""
     d_head: int = 2 * c["d_model"] // c["n_heads"]
     return d_head
@@ -74,20 +52,20 @@ def read_attention_scale(config: Mapping[str, Any], c: Any) -> float:
     return float((c.d_head / 2) ** -0.5)
 
 
-class SharedBlockDecoder(Decoder):
+class SharedBlockDecoder(parts.Decoder):
     """A decoder whose hybrid layers share blocks; every layer also reads the embedded tokens."""
 
     names = ("embed_tokens", "layers", "final_layernorm")
 
-    activation = setting("hidden_act", default="gelu")
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    attention_scale = setting(default=read_attention_scale)
+    activation = sizes.setting("hidden_act", default="gelu")
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    attention_scale = sizes.setting(default=read_attention_scale)
 
     def decode(c, x: Data) -> Data:
-        x = layers(x, "model.layers.{layer}.", c.kinds(), lambda kind, *inputs: c.layer(*inputs, kind), reads=(x,))
+        x = ops.layers(x, "model.layers.{layer}.", c.kinds(), lambda kind, *inputs: c.layer(*inputs, kind), reads=(x,))
         return c.head(c.norm(x, "model.final_layernorm"))
 
-    def kinds(c: Any) -> Kinds:
+    def kinds(c: Any) -> parts.Kinds:
         hybrid = [i for i, word in enumerate(c.layer_types) if word == "hybrid"]
         return [(use_of(c, hybrid, i) if word == "hybrid" else "mamba", 1) for i, word in enumerate(c.layer_types)]
 
@@ -99,41 +77,46 @@ class Zamba(SharedBlockDecoder):
     is_section_type = True
     task_heads = "SCORED"
     linear_by_component = False
-    conditions = (padding_in_table(0), widened, null_counts("layer_types"), null_counts("head_dim", "hybrid"))
+    conditions = (
+        sizes.padding_in_table(0),
+        widened,
+        sizes.null_counts("layer_types"),
+        sizes.null_counts("head_dim", "hybrid"),
+    )
 
-    layer_types: Words = hf("layer_types", "layers_block_type", absent=periodic, null=ABSENT)
-    owners: Indices = derived(owners)
-    n_heads: Positive = hf()
-    n_kv_heads: Positive = hf()
-    d_head: Positive = hf("head_dim", "attention_head_dim", absent=doubled_per_head, null=ABSENT)
-    d_ff: Natural = hf()
-    n_mamba_heads: Positive = hf("n_mamba_heads")
-    d_inner: Positive = derived(expand_d_model("mamba_expand"))
-    d_mamba_head: Positive = derived(lambda js, c: c["d_inner"] // c["n_mamba_heads"])
-    d_state: Positive = hf()
-    d_conv: Positive = hf()
-    dt_rank: Positive = derived(dt_rank("mamba_dt_rank"))
-    conv_bias: Flag = hf()
-    mixer_bias: Flag = hf()
-    tie_word_embeddings: Flag = hf()  # untied, the shared blocks are not shared either
+    layer_types: sizes.Words = sizes.hf("layer_types", "layers_block_type", absent=periodic, null=sizes.ABSENT)
+    owners: sizes.Indices = sizes.derived(owners)
+    n_heads: sizes.Positive = sizes.hf()
+    n_kv_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.hf("head_dim", "attention_head_dim", absent=doubled_per_head, null=sizes.ABSENT)
+    d_ff: sizes.Natural = sizes.hf()
+    n_mamba_heads: sizes.Positive = sizes.hf("n_mamba_heads")
+    d_inner: sizes.Positive = sizes.derived(sizes.expand_d_model("mamba_expand"))
+    d_mamba_head: sizes.Positive = sizes.derived(lambda js, c: c["d_inner"] // c["n_mamba_heads"])
+    d_state: sizes.Positive = sizes.hf()
+    d_conv: sizes.Positive = sizes.hf()
+    dt_rank: sizes.Positive = sizes.derived(sizes.dt_rank("mamba_dt_rank"))
+    conv_bias: sizes.Flag = sizes.hf()
+    mixer_bias: sizes.Flag = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()  # untied, the shared blocks are not shared either
 
-    mixer_activation = setting("hidden_mamba_act", default="silu")
+    mixer_activation = sizes.setting("hidden_mamba_act", default="silu")
 
     def layer(c, x: Data, embedded: Data, kind: Any) -> Data:
         if kind == "mamba":
             return x + c.mixer(c.norm(x, "input_layernorm"), "mamba.")
         tied_to = None if kind.first else f"model.layers.{kind.owner}.shared_transf."
-        t = block(x, "shared_transf.", c.shared, reads=(embedded,), tied_to=tied_to)
-        t = linear(t, "linear", "other", c.d_model)
+        t = ops.block(x, "shared_transf.", c.shared, reads=(embedded,), tied_to=tied_to)
+        t = ops.linear(t, "linear", "other", c.d_model)
         return x + c.mixer(c.norm(x + t, "mamba_decoder.input_layernorm"), "mamba_decoder.mamba.")
 
     def shared(c, x: Data, embedded: Data) -> Data:
         """Attention without positions and an MLP, one after the other, without residuals."""
-        h = c.norm(join(x, embedded), "input_layernorm")
-        q = linear(h, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head))
-        k = linear(h, "self_attn.k_proj", "qkv.k", (c.n_kv_heads, c.d_head))
-        v = linear(h, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
-        a = linear(attend(q, k, v, scale=c.attention_scale), "self_attn.o_proj", "output_projection", c.d_model)
+        h = c.norm(ops.join(x, embedded), "input_layernorm")
+        q = ops.linear(h, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head))
+        k = ops.linear(h, "self_attn.k_proj", "qkv.k", (c.n_kv_heads, c.d_head))
+        v = ops.linear(h, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
+        a = ops.linear(ops.attend(q, k, v, scale=c.attention_scale), "self_attn.o_proj", "output_projection", c.d_model)
         return c.gated_mlp(c.norm(a, "pre_ff_layernorm"), "feed_forward.")
 
     def mixer(c, x: Data, prefix: str) -> Data:
@@ -143,29 +126,29 @@ class Zamba(SharedBlockDecoder):
         """
         n, d = c.n_mamba_heads, c.d_mamba_head
         halves = {"mixer.x": c.d_inner, "mixer.gate": c.d_inner}
-        u, z = fused(x, prefix + "in_proj", halves, bias=c.mixer_bias, groups=c.d_inner)
-        u = activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), c.mixer_activation)
-        u, z = to_heads(u, n, d), to_heads(z, n, d)
-        parts = (("mixer.step", c.dt_rank), ("mixer.b", c.d_state), ("mixer.c", c.d_state))
+        u, z = ops.fused(x, prefix + "in_proj", halves, bias=c.mixer_bias, groups=c.d_inner)
+        u = ops.activate(ops.convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), c.mixer_activation)
+        u, z = ops.to_heads(u, n, d), ops.to_heads(z, n, d)
+        shares = (("mixer.step", c.dt_rank), ("mixer.b", c.d_state), ("mixer.c", c.d_state))
         d_out = c.dt_rank + 2 * c.d_state
-        by_head = Weight(prefix + "x_proj_weight", "mixer.step", (n, d_out, d), parts, 1)
-        dt, b, out = split(linear_by_head(u, d_out, by_head), c.dt_rank, c.d_state, c.d_state)
-        step = Weight(prefix + "dt_proj_weight", "mixer.step", (n, d, c.dt_rank))
-        dt = linear_by_head(dt, d, step, Weight(prefix + "dt_proj_bias", "mixer.step", (n, d)))
+        by_head = ops.Weight(prefix + "x_proj_weight", "mixer.step", (n, d_out, d), shares, 1)
+        dt, b, out = ops.split(ops.linear_by_head(u, d_out, by_head), c.dt_rank, c.d_state, c.d_state)
+        step = ops.Weight(prefix + "dt_proj_weight", "mixer.step", (n, d, c.dt_rank))
+        dt = ops.linear_by_head(dt, d, step, ops.Weight(prefix + "dt_proj_bias", "mixer.step", (n, d)))
         state = (
-            Weight(prefix + "A_log", "mixer.state", (n, d, c.d_state)),
-            Weight(prefix + "D", "mixer.state", (n, d)),
+            ops.Weight(prefix + "A_log", "mixer.state", (n, d, c.d_state)),
+            ops.Weight(prefix + "D", "mixer.state", (n, d)),
         )
-        y = Data(SelectiveScan((n, d), c.d_state), (u, dt, b, out), u.shape, state) * activate(z, "silu")
-        return linear(y, prefix + "out_proj", "mixer.out", c.d_model, bias=c.mixer_bias)
+        y = Data(ops.SelectiveScan((n, d), c.d_state), (u, dt, b, out), u.shape, state) * ops.activate(z, "silu")
+        return ops.linear(y, prefix + "out_proj", "mixer.out", c.d_model, bias=c.mixer_bias)
 
     def unused_fields(c) -> tuple[str, ...]:
         return () if c.owners else ("n_kv_heads",)
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", KINDS)
+        sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)
         owned(c)
-        check_divides(c, "n_mamba_heads", "d_inner")
+        sizes.check_divides(c, "n_mamba_heads", "d_inner")
         if len(c.owners) == 1 and c.tie_word_embeddings:  # it finds nothing to tie and stops
             raise ParamcountError(
                 "has one hybrid layer, so tied weights have nothing to share",

@@ -6,15 +6,8 @@ Every use of a block has adapters of its own.
 from typing import Any
 
 from paramcount.architectures.zamba import KINDS, SharedBlockDecoder, Use, doubled_per_head, owned, use_of, widened
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Size, Unreachable, attend, block, bundle, fused, given, join, linear, rope, split
-from paramcount.flow.operations.elementwise import activate
-from paramcount.parts.state_space import mamba2
-from paramcount.sizes import Flag, Indices, Natural, Positive, Words, equal_to, rotary, setting
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
-from paramcount.sizes.mixers import check_mixer_fills, expand_d_model, least_time_step, null_counts
-from paramcount.sizes.rules import check_layer_types
 
 MAMBA, HYBRID = KINDS[0], KINDS[1]
 RELEASED = (
@@ -28,12 +21,12 @@ RELEASED = (
 )  # of Zamba2-2.7B
 
 
-def if_no_hybrid(js: ConfigJson, c: FieldValues) -> int | None:
+def if_no_hybrid(js: sizes.ConfigJson, c: sizes.FieldValues) -> int | None:
     """null: any value does where no layer has heads."""
     return None if "hybrid" in c["layer_types"] else 1
 
 
-def block_count(c: FieldValues) -> int:
+def block_count(c: sizes.FieldValues) -> int:
     """How many shared blocks the hybrid layers use in turn."""
     n = c["n_blocks"]
     if type(n) is not int or n < 1:
@@ -41,14 +34,14 @@ def block_count(c: FieldValues) -> int:
     return n
 
 
-def owners(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def owners(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """For each hybrid layer the layer that owns its block: num_mem_blocks of them in turn."""
     hybrid = [i for i, word in enumerate(c["layer_types"]) if word == "hybrid"]
     n = block_count(c)
     return tuple(hybrid[use % n] for use in range(len(hybrid)))
 
 
-def hybrid_ids(js: ConfigJson) -> Any:
+def hybrid_ids(js: sizes.ConfigJson) -> Any:
     """hybrid_layer_ids as the reference derives them: from layers_block_type.
 
     This is so even if the other name of that key determines the layers.
@@ -58,7 +51,7 @@ def hybrid_ids(js: ConfigJson) -> Any:
     )
 
 
-def adapters(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def adapters(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """For each hybrid layer the number of its adapters among those of its block: its place in hybrid_layer_ids."""
     ids = hybrid_ids(js)
     found = []
@@ -91,83 +84,87 @@ class Zamba2(SharedBlockDecoder):
     unused_keys = ("kv_channels", "num_query_groups")
     rotated = "d_head"
     conditions = (
-        padding_in_table(0),
+        sizes.padding_in_table(0),
         widened,
-        null_counts("layer_types"),
-        lambda js, c: check_mixer_fills(c, expand_d_model("mamba_expand")(js, c)),
+        sizes.null_counts("layer_types"),
+        lambda js, c: sizes.check_mixer_fills(c, sizes.expand_d_model("mamba_expand")(js, c)),
     )
 
-    layer_types: Words = hf("layer_types", "layers_block_type", absent=RELEASED, null=ABSENT)
-    n_blocks: Positive = hf("num_mem_blocks")
-    owners: Indices = derived(owners)
-    adapters: Indices = derived(adapters)
-    n_adapter_places: Natural = derived(lambda js, c: len(hybrid_ids(js)) if isinstance(hybrid_ids(js), list) else 0)
-    n_heads: Positive = hf()
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf("head_dim", "attention_head_dim", absent=doubled_per_head, null=if_no_hybrid, n_aliases=2)
-    d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
-    d_adapter: Positive = hf("adapter_rank")
-    attention_adapters: Flag = hf("use_shared_attention_adapter")
-    positions: Flag = hf("use_mem_rope")
-    n_mamba_heads: Positive = hf("n_mamba_heads")
-    d_mamba_head: Positive = hf(
-        "mamba_headdim", absent=lambda js, c: expand_d_model("mamba_expand")(js, c) // c["n_mamba_heads"]
+    layer_types: sizes.Words = sizes.hf("layer_types", "layers_block_type", absent=RELEASED, null=sizes.ABSENT)
+    n_blocks: sizes.Positive = sizes.hf("num_mem_blocks")
+    owners: sizes.Indices = sizes.derived(owners)
+    adapters: sizes.Indices = sizes.derived(adapters)
+    n_adapter_places: sizes.Natural = sizes.derived(
+        lambda js, c: len(hybrid_ids(js)) if isinstance(hybrid_ids(js), list) else 0
     )
-    n_groups: Positive = hf("mamba_ngroups")
-    d_state: Positive = hf()
-    d_conv: Positive = hf()
-    conv_bias: Flag = derived(lambda js, c: True)
-    mixer_bias: Flag = hf("add_bias_linear")  # of the MLP too
-    tie_word_embeddings: Flag = hf()  # untied, the shared blocks are not shared either
+    n_heads: sizes.Positive = sizes.hf()
+    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    d_head: sizes.Positive = sizes.hf(
+        "head_dim", "attention_head_dim", absent=doubled_per_head, null=if_no_hybrid, n_aliases=2
+    )
+    d_ff: sizes.Positive = sizes.hf(absent=lambda js, c: 4 * c["d_model"], null=sizes.ABSENT)
+    d_adapter: sizes.Positive = sizes.hf("adapter_rank")
+    attention_adapters: sizes.Flag = sizes.hf("use_shared_attention_adapter")
+    positions: sizes.Flag = sizes.hf("use_mem_rope")
+    n_mamba_heads: sizes.Positive = sizes.hf("n_mamba_heads")
+    d_mamba_head: sizes.Positive = sizes.hf(
+        "mamba_headdim", absent=lambda js, c: sizes.expand_d_model("mamba_expand")(js, c) // c["n_mamba_heads"]
+    )
+    n_groups: sizes.Positive = sizes.hf("mamba_ngroups")
+    d_state: sizes.Positive = sizes.hf()
+    d_conv: sizes.Positive = sizes.hf()
+    conv_bias: sizes.Flag = sizes.derived(lambda js, c: True)
+    mixer_bias: sizes.Flag = sizes.hf("add_bias_linear")  # of the MLP too
+    tie_word_embeddings: sizes.Flag = sizes.hf()  # untied, the shared blocks are not shared either
 
-    rope = rotary(positions=4096)
-    time_step_limit = setting(default=least_time_step("time_step_min"))
+    rope = sizes.rotary(positions=4096)
+    time_step_limit = sizes.setting(default=sizes.least_time_step("time_step_min"))
 
     def layer(c, x: Data, embedded: Data, kind: Any) -> Data:
         if kind == "mamba":
             return x + c.mixer(c.norm(x, "input_layernorm"), "mamba.")
         tied_to = None if kind.first else f"model.layers.{kind.owner}.shared_transformer."
-        t = block(
+        t = ops.block(
             x,
             "shared_transformer.",
             lambda x, embedded: c.shared(x, embedded, kind),
             reads=(embedded,),
             tied_to=tied_to,
         )
-        t = linear(t, "linear", "other", c.d_model)
+        t = ops.linear(t, "linear", "other", c.d_model)
         return x + c.mixer(c.norm(x + t, "mamba_decoder.input_layernorm"), "mamba_decoder.mamba.")
 
     def mixer(c, x: Data, prefix: str) -> Data:
-        return mamba2(c, x, prefix, groups=c.n_groups, activation="silu", eps=1e-5)
+        return parts.mamba2(c, x, prefix, groups=c.n_groups, activation="silu", eps=1e-5)
 
     def shared(c, x: Data, embedded: Data, use: Use) -> Data:
         """Attention and an MLP, one after the other, without residuals.
 
         Adapters are stored with the block, one for each of its uses.
         """
-        h = c.norm(join(x, embedded), "input_layernorm")
+        h = c.norm(ops.join(x, embedded), "input_layernorm")
         heads = {"q": c.n_heads, "k": c.n_kv_heads, "v": c.n_kv_heads}
         q, k, v = (c.project(h, use, name, n_heads) for name, n_heads in heads.items())
         if c.positions:
-            q, k = rope(q, c.rope), rope(k, c.rope)
-        a = linear(attend(q, k, v, scale=c.attention_scale), "self_attn.o_proj", "output_projection", c.d_model)
+            q, k = ops.rope(q, c.rope), ops.rope(k, c.rope)
+        a = ops.linear(ops.attend(q, k, v, scale=c.attention_scale), "self_attn.o_proj", "output_projection", c.d_model)
         return c.mlp(c.norm(a, "pre_ff_layernorm"), use)
 
-    def project(c, h: Data, use: Use, name: str, n_heads: Size) -> Data:
-        y = linear(h, f"self_attn.{name}_proj", f"qkv.{name}", (n_heads, c.d_head))
+    def project(c, h: Data, use: Use, name: str, n_heads: ops.Size) -> Data:
+        y = ops.linear(h, f"self_attn.{name}_proj", f"qkv.{name}", (n_heads, c.d_head))
         if not c.attention_adapters:
             return y
         prefix = f"{stored(use)}self_attn.linear_{name}_adapter_list.{c.adapters[use.use]}."
         return y + adapter(c, h, prefix, "qkv.adapter", (n_heads, c.d_head))
 
     def mlp(c, h: Data, use: Use) -> Data:
-        both = fused(h, "feed_forward.gate_up_proj", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff}, bias=c.mixer_bias)
+        both = ops.fused(h, "feed_forward.gate_up_proj", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff}, bias=c.mixer_bias)
         prefix = f"{stored(use)}feed_forward.gate_up_proj_adapter_list.{c.adapters[use.use]}."
-        gate, up = split(join(*both) + adapter(c, h, prefix, "mlp.adapter", 2 * c.d_ff), c.d_ff, c.d_ff)
-        y = activate(gate, c.activation) * up
-        return linear(y, "feed_forward.down_proj", "mlp.down", c.d_model, bias=c.mixer_bias)
+        gate, up = ops.split(ops.join(*both) + adapter(c, h, prefix, "mlp.adapter", 2 * c.d_ff), c.d_ff, c.d_ff)
+        y = ops.activate(gate, c.activation) * up
+        return ops.linear(y, "feed_forward.down_proj", "mlp.down", c.d_model, bias=c.mixer_bias)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         """Adapters of the shared blocks.
 
         Zamba2Attention and Zamba2MLP make adapters for every entry of hybrid_layer_ids that fits the number of their
@@ -180,20 +177,22 @@ class Zamba2(SharedBlockDecoder):
             read = {c.adapters[other.use] for other in uses if other.owner == use.owner}
             places = range(use.use % c.n_blocks, c.n_adapter_places, c.n_blocks) if use.first else ()
             found += [unused_adapters(c, use, place) for place in places if place not in read]
-        return tuple(Unreachable(flow, "no layer that reads the shared block takes these adapters") for flow in found)
+        return tuple(
+            ops.Unreachable(flow, "no layer that reads the shared block takes these adapters") for flow in found
+        )
 
     def unused_fields(c) -> tuple[str, ...]:
         return (*(() if c.owners else ("n_kv_heads",)), *(() if c.owners and c.positions else ("d_head",)))
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", KINDS)
+        sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)
         owned(c)
         if len(c.adapters) != len(c.owners):
-            found, sizes = (
+            found, widths = (
                 f"has {len(c.adapters)} entries for {len(c.owners)} hybrid layers",
                 (len(c.adapters), len(c.owners)),
             )
-            raise ParamcountError(found, where=FieldName("adapters"), expected="one per hybrid layer", sizes=sizes)
+            raise ParamcountError(found, where=FieldName("adapters"), expected="one per hybrid layer", sizes=widths)
         if c.owners and c.attention_adapters and not c.n_kv_heads * c.d_head == c.n_heads * c.d_head == 2 * c.d_model:
             heads, size = (FieldName("n_kv_heads"), c.n_kv_heads), FieldName("d_head")
             if c.n_heads * c.d_head != 2 * c.d_model:
@@ -210,15 +209,15 @@ def stored(use: Use) -> str:
 
 
 def adapter(c: Any, h: Data, prefix: str, component: str, width: Any) -> Data:
-    return linear(linear(h, prefix + "0", component, c.d_adapter), prefix + "1", component, width)
+    return ops.linear(ops.linear(h, prefix + "0", component, c.d_adapter), prefix + "1", component, width)
 
 
 def unused_adapters(c: Any, use: Use, place: int) -> Data:
-    h, names = given("hidden states", "tokens", 2 * c.d_model), "qkv" if c.attention_adapters else ""
+    h, names = ops.given("hidden states", "tokens", 2 * c.d_model), "qkv" if c.attention_adapters else ""
     attention = [
         adapter(c, h, f"{stored(use)}self_attn.linear_{name}_adapter_list.{place}.", "qkv.adapter", 2 * c.d_model)
         for name in names
     ]
-    x = given("hidden states", "tokens", c.d_model)
+    x = ops.given("hidden states", "tokens", c.d_model)
     prefix = f"{stored(use)}feed_forward.gate_up_proj_adapter_list.{place}."
-    return bundle(x, *attention, adapter(c, x, prefix, "mlp.adapter", 2 * c.d_ff))
+    return ops.bundle(x, *attention, adapter(c, x, prefix, "mlp.adapter", 2 * c.d_ff))

@@ -4,20 +4,8 @@ Half of the values are those of the previous token. The router passes its state 
 expert at all.
 """
 
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Weight, activate, attend, convolve, layers, plain_norm, route, scale_by, token_before
-from paramcount.flow.operations.linear import add_vector, linear, multiply_vector
-from paramcount.flow.operations.shapes import join, means_of_heads, reshape, split, to_every_head, to_heads
-from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import head
-from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf, per_layer
-from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rotary_settings import rotary_of
-from paramcount.sizes.rotary_sizes import rotary_width_of
-from paramcount.sizes.rules import check_at_most, check_layer_types
-from paramcount.sizes.setting_fields import setting
 
 KINDS = ("hybrid", "hybrid_sliding")
 LEAST_NORM = 1e-14  # about the square of the smallest length that the reference divides by
@@ -29,52 +17,54 @@ ROPES = {  # the reference's default of rope_parameters
 }
 
 
-def one_expert(js: ConfigJson, c: FieldValues) -> int:
+def one_expert(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     if (n := js.get("num_experts_per_tok", 1)) != 1:
         raise ParamcountError(f"= {describe_value(n)}", where="num_experts_per_tok", expected="1")
     return 1
 
 
-class Zaya(AttentionDecoder):
+class Zaya(parts.AttentionDecoder):
     """Source: ZayaDecoderLayer of the reference; attention arXiv:2510.04476."""
 
     reference = "ZayaForCausalLM"
     is_section_type = True
     linear_routers = (".gate.down_proj.weight", *(f".router_mlp.{name}.weight" for name in ("fc1", "fc2", "out_proj")))
     linear_by_component = False
-    conditions = (padding_in_table(0),)
+    conditions = (sizes.padding_in_table(0),)
     defaults = {"d_head": 128}
 
-    d_late: Positive = derived(
+    d_late: sizes.Positive = sizes.derived(
         lambda js, c: c["n_kv_heads"] * c["d_head"] // 2
     )  # the half of all values that comes from the token before
-    n_before: Positive = hf("cca_time0")  # how far each number's convolution reaches, and then each head's
-    n_before_in_head: Positive = hf("cca_time1")
-    layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[0] for _ in per_layer(c)), null=ABSENT)
-    window: Positive | None = hf(absent=None)
-    d_rope: Natural = derived(rotary_width_of(KINDS[0], 0.5, 1.0))
-    d_rope_sliding: Natural = derived(rotary_width_of(KINDS[1], 0.5, 1.0))
-    d_router: Positive = hf("router_hidden_size")
-    d_expert: Natural = hf()
-    n_routed_experts: Positive = hf("num_experts")
-    n_active_experts: Natural = derived(one_expert)  # or none
-    attention_bias: Flag = hf()
-    lm_head_bias: Flag = hf("lm_head_bias")
-    tie_word_embeddings: Flag = hf()
+    n_before: sizes.Positive = sizes.hf("cca_time0")  # how far each number's convolution reaches, and then each head's
+    n_before_in_head: sizes.Positive = sizes.hf("cca_time1")
+    layer_types: sizes.Words = sizes.hf(
+        absent=lambda js, c: tuple(KINDS[0] for _ in sizes.per_layer(c)), null=sizes.ABSENT
+    )
+    window: sizes.Positive | None = sizes.hf(absent=None)
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_width_of(KINDS[0], 0.5, 1.0))
+    d_rope_sliding: sizes.Natural = sizes.derived(sizes.rotary_width_of(KINDS[1], 0.5, 1.0))
+    d_router: sizes.Positive = sizes.hf("router_hidden_size")
+    d_expert: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_experts")
+    n_active_experts: sizes.Natural = sizes.derived(one_expert)  # or none
+    attention_bias: sizes.Flag = sizes.hf()
+    lm_head_bias: sizes.Flag = sizes.hf("lm_head_bias")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary_of(KINDS[0], ROPES, 131_072, share=1.0)
-    sliding_rope = rotary_of(KINDS[1], ROPES, 131_072, share=1.0)
+    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    rope = sizes.rotary_of(KINDS[0], ROPES, 131_072, share=1.0)
+    sliding_rope = sizes.rotary_of(KINDS[1], ROPES, 131_072, share=1.0)
 
     def decode(c, x: Data) -> Data:
         kinds = [((word, i == 0), 1) for i, word in enumerate(c.layer_types)]
-        return c.head(c.last(layers(x, "model.layers.{layer}.", kinds, c.layer_and_router, carry=(c.d_router,))))
+        return c.head(c.last(ops.layers(x, "model.layers.{layer}.", kinds, c.layer_and_router, carry=(c.d_router,))))
 
     def embed(c, tokens: Data) -> Data:
         return move_and_scale(super().embed(tokens), "model.input_hidden_states")
 
     def head(c, x: Data) -> Data:
-        return head(c, x, "model.embed_tokens.weight", bias=c.lm_head_bias)
+        return parts.head(c, x, "model.embed_tokens.weight", bias=c.lm_head_bias)
 
     def layer_and_router(c, kind: tuple[str, bool], x: Data, router_state: Data) -> tuple[Data, Data]:
         word, first = kind
@@ -82,49 +72,49 @@ class Zaya(AttentionDecoder):
         x = add_residual(x, a, "post_attention_residual_scale.")
         h = c.norm(x, "post_attention_layernorm")
         chosen, router_state = c.choose(h, "mlp.gate.", None if first else router_state)
-        y = stacked_experts(c, h, chosen, "mlp.experts.", at_least=0)
+        y = parts.stacked_experts(c, h, chosen, "mlp.experts.", at_least=0)
         return add_residual(x, y, "post_mlp_residual_scale."), router_state
 
     def attention(c, x: Data, *, slides: bool) -> Data:
         """Compressed convolutional attention. Source: arXiv:2510.04476; ZayaCCAProjection of the reference."""
         prefix, bias = "self_attn.qkv_proj.", c.attention_bias
-        q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)
-        k = linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)
+        q = ops.linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)
+        k = ops.linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)
         d_q, d_k = c.n_heads * c.d_head, c.n_kv_heads * c.d_head
-        both = join(reshape(q, d_q), reshape(k, d_k))
-        both = convolve(both, prefix + "conv_qk_depthwise", c.n_before, lead=c.n_before_in_head - 1)
-        both = convolve(both, prefix + "conv_qk_grouped", c.n_before_in_head, group=c.d_head, is_led=True)
-        mean_q = scale_by(q + to_every_head(k, c.n_heads), 0.5, "half")
-        mean_k = means_of_heads(mean_q, c.n_kv_heads)
-        q, k = split(both, d_q, d_k)
-        q, k = to_heads(q, c.n_heads, c.d_head) + mean_q, to_heads(k, c.n_kv_heads, c.d_head) + mean_k
-        late = token_before(linear(x, prefix + "v_proj_delayed", "qkv.v", c.d_late))
+        both = ops.join(ops.reshape(q, d_q), ops.reshape(k, d_k))
+        both = ops.convolve(both, prefix + "conv_qk_depthwise", c.n_before, lead=c.n_before_in_head - 1)
+        both = ops.convolve(both, prefix + "conv_qk_grouped", c.n_before_in_head, group=c.d_head, is_led=True)
+        mean_q = ops.scale_by(q + ops.to_every_head(k, c.n_heads), 0.5, "half")
+        mean_k = ops.means_of_heads(mean_q, c.n_kv_heads)
+        q, k = ops.split(both, d_q, d_k)
+        q, k = ops.to_heads(q, c.n_heads, c.d_head) + mean_q, ops.to_heads(k, c.n_kv_heads, c.d_head) + mean_k
+        late = ops.token_before(ops.linear(x, prefix + "v_proj_delayed", "qkv.v", c.d_late))
         if bias:
-            late = add_vector(late, prefix + "v_proj_delayed.bias", "qkv.v", c.d_late)
-        v = join(linear(x, prefix + "v_proj_current", "qkv.v", c.d_late, bias=bias), late)
-        q, k = plain_norm(q, "rms", LEAST_NORM), plain_norm(k, "rms", LEAST_NORM)
-        k = multiply_vector(k, "self_attn.qk_norm.temp", "other", c.n_kv_heads, per_head=True)
+            late = ops.add_vector(late, prefix + "v_proj_delayed.bias", "qkv.v", c.d_late)
+        v = ops.join(ops.linear(x, prefix + "v_proj_current", "qkv.v", c.d_late, bias=bias), late)
+        q, k = ops.plain_norm(q, "rms", LEAST_NORM), ops.plain_norm(k, "rms", LEAST_NORM)
+        k = ops.multiply_vector(k, "self_attn.qk_norm.temp", "other", c.n_kv_heads, per_head=True)
         d_rope, angles = (c.d_rope_sliding, c.sliding_rope) if slides else (c.d_rope, c.rope)
-        q, k = partial_rope(q, d_rope, angles), partial_rope(k, d_rope, angles)
-        a = attend(q, k, to_heads(v, c.n_kv_heads, c.d_head), window=c.window if slides else None)
-        return linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias)
+        q, k = parts.partial_rope(q, d_rope, angles), parts.partial_rope(k, d_rope, angles)
+        a = ops.attend(q, k, ops.to_heads(v, c.n_kv_heads, c.d_head), window=c.window if slides else None)
+        return ops.linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias)
 
     def choose(c, x: Data, prefix: str, before: Data | None) -> tuple[Data, Data]:
         """The weights of the experts, one of which may be to use none, and what the next layer's router adds to its
         state.
         """
-        state = linear(x, prefix + "down_proj", "router", c.d_router, bias=True)
+        state = ops.linear(x, prefix + "down_proj", "router", c.d_router, bias=True)
         if before:
-            state = state + multiply_vector(before, prefix + "router_states_scale", "router", c.d_router)
+            state = state + ops.multiply_vector(before, prefix + "router_states_scale", "router", c.d_router)
         h = c.norm(state, prefix + "router_mlp.norm")
         for name in ("fc1", "fc2"):
-            h = activate(linear(h, prefix + "router_mlp." + name, "router", c.d_router, bias=True), "gelu")
-        logits = linear(h, prefix + "router_mlp.out_proj", "router", c.n_routed_experts + 1)
-        bias = Weight(prefix + "balancing_biases", "router", (c.n_routed_experts + 1,), role="buffer")
-        return split(route(logits, 1, "softmax", bias=bias), c.n_routed_experts, 1)[0], state
+            h = ops.activate(ops.linear(h, prefix + "router_mlp." + name, "router", c.d_router, bias=True), "gelu")
+        logits = ops.linear(h, prefix + "router_mlp.out_proj", "router", c.n_routed_experts + 1)
+        bias = ops.Weight(prefix + "balancing_biases", "router", (c.n_routed_experts + 1,), role="buffer")
+        return ops.split(ops.route(logits, 1, "softmax", bias=bias), c.n_routed_experts, 1)[0], state
 
     def check(c) -> None:
-        check_layer_types(c, "layer_types", "n_layers", KINDS)
+        sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)
         if 2 * c.d_late != c.n_kv_heads * c.d_head:
             found = (
                 f"= {c.d_late} is not half of "
@@ -141,7 +131,7 @@ class Zaya(AttentionDecoder):
             )
         for word, width in zip(KINDS, ("d_rope", "d_rope_sliding")):
             if word in c.layer_types:
-                check_at_most(c, width, "d_head")
+                sizes.check_at_most(c, width, "d_head")
         if KINDS[1] in c.layer_types and c.window is None:
             raise ParamcountError(
                 "= null, but there are sliding attention layers", where=FieldName("window"), expected="an integer"
@@ -150,8 +140,8 @@ class Zaya(AttentionDecoder):
 
 def move_and_scale(x: Data, name: str) -> Data:
     """(x + learned vector) · learned vector."""
-    x = add_vector(x, name + "_bias", "other", x.shape[-1])
-    return multiply_vector(x, name + "_scale", "other", x.shape[-1])
+    x = ops.add_vector(x, name + "_bias", "other", x.shape[-1])
+    return ops.multiply_vector(x, name + "_scale", "other", x.shape[-1])
 
 
 def add_residual(x: Data, y: Data, prefix: str) -> Data:

@@ -12,8 +12,7 @@ from paramcount.counting.quantisation.storage import MatrixFacts, merge_facts
 from paramcount.counting.sum_weights import list_weight_flows
 from paramcount.counting.tensors import iterate_names, list_unreachable
 from paramcount.errors import ParamcountError
-from paramcount.flow import Repeat, TensorRow, given
-from paramcount.flow.operations import Linear, TableLookup
+from paramcount.flow import Linear, Repeat, TableLookup, TensorRow, given
 from paramcount.flow.walk import fold_weight, list_steps
 
 MODULES = ("linear", "convolution", "embedding")  # kinds of sites that are modules of the reference

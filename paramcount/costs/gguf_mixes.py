@@ -18,8 +18,7 @@ from paramcount.counting import Count
 from paramcount.counting.quantisation.packing import Packing, compute_bytes
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError
-from paramcount.flow import TensorRow
-from paramcount.flow.operations import Rope
+from paramcount.flow import Rope, TensorRow
 from paramcount.formats.value_types import BLOCKS
 
 # Mixes of fewer than 3 bits, whose rules differ from all others

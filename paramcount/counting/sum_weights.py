@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.counting.components import locate_component
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Size, given, list_rows, list_steps
+from paramcount.flow import ChooseTokens, Data, Hide, Size, given, list_rows, list_steps
 from paramcount.flow.masks import Chunk
-from paramcount.flow.operations import ChooseTokens, Hide
 from paramcount.sizes import Sizes, inner_configs
 
 if TYPE_CHECKING:

@@ -25,13 +25,15 @@ from paramcount.flow import (
     HiddenStates,
     Input,
     Layers,
+    Linear,
     Repeat,
+    Select,
+    TableLookup,
     Tuple,
     Weight,
     list_scored,
 )
 from paramcount.flow.operation import Array, Form, Operation, require
-from paramcount.flow.operations import Linear, Select, TableLookup
 from paramcount.flow.walk import OUTSIDE, Names, enter_body, fold_weight, list_steps
 
 

@@ -15,8 +15,7 @@ from paramcount.execution.evaluate import Value
 from paramcount.execution.run import Limits, Run, prepare, read_config_beside, settle_sizes
 from paramcount.execution.watching import LayerView, Watcher, to_dict
 from paramcount.execution.weights import CheckpointWeights
-from paramcount.flow import Data, Input
-from paramcount.flow.operations.elementwise import softmax
+from paramcount.flow import Data, Input, softmax
 from paramcount.flow.walk import list_steps
 from paramcount.formats.files import expand_home
 from paramcount.formats.tokenizer import Tokenized, tokenize_text

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paramcount.execution.evaluate import Evaluation, Observer, Scope, Value
-from paramcount.flow import Block, Body, Data, Experts, Layers, Split, Tuple, WeightedSum, list_scored
+from paramcount.flow import Block, Body, Data, Experts, Layers, Rescaling, Split, Tuple, WeightedSum, list_scored
 from paramcount.flow.operation import Array, Form
-from paramcount.flow.operations.elementwise import Rescaling, softmax
+from paramcount.flow.operations.elementwise import softmax
 from paramcount.flow.walk import list_steps
 
 MOST_ATTENDED = 3  # tokens per head

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from paramcount.flow import Cache, Convolve, DeltaRule, Join, Scored, WeightedSum, list_scored
 from paramcount.flow.graph import Data, Repeat, Size, multiply
 from paramcount.flow.masks import Chunk, CompressedBlocks, Mask
-from paramcount.flow.operations import Cache, Convolve, DeltaRule, Join, Scored, WeightedSum, list_scored
 from paramcount.flow.walk import Step, list_steps
 
 KEYS_AND_VALUES, LATENT, STATE, LAST_INPUTS = "keys and values", "compressed KV latent", "state", "last inputs"

@@ -212,3 +212,8 @@ class Unreachable(NamedTuple):
     flow: Data
     reason: str
     of_lm_head: bool = False
+
+
+def elementwise(x: Data, op: str, name: str, component: str, *shape: Size, role: str = "parameter") -> Data:
+    """An element-wise step with one weight that is not described, such as a separator."""
+    return Data(op, (x,), x.shape, (Weight(name, component, shape, role=role),))

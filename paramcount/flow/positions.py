@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from paramcount.flow import AxialLookup, PositionLookup
 from paramcount.flow.graph import Data
-from paramcount.flow.operations import AxialLookup, PositionLookup
 from paramcount.flow.walk import list_steps
 
 

@@ -20,6 +20,7 @@ from paramcount.flow import (
     attend,
     batch_norm,
     convolve_image,
+    convolve_video,
     cut,
     enlarge,
     group_norm,
@@ -29,7 +30,6 @@ from paramcount.flow import (
     to_every_stream,
 )
 from paramcount.flow import block as named_block
-from paramcount.flow.operations.convolutions import convolve_video
 from paramcount.parts.vq_vae import GROUPS, VqVae, convolve, convolve_one, groups_divide_channels
 from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, derived, hf
 

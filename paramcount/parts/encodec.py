@@ -13,10 +13,21 @@ from math import ceil, log2, prod
 from typing import ClassVar
 
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, Size, Unknown, block, convolve_frames, enlarge_frames, group_norm, is_known, scale_by
-from paramcount.flow.operations.convolutions import crop_frames
-from paramcount.flow.operations.linear import lookup_code, nearest_code
-from paramcount.flow.operations.recurrence import lstm
+from paramcount.flow import (
+    Data,
+    Size,
+    Unknown,
+    block,
+    convolve_frames,
+    crop_frames,
+    enlarge_frames,
+    group_norm,
+    is_known,
+    lookup_code,
+    lstm,
+    nearest_code,
+    scale_by,
+)
 from paramcount.parts.seanet import (
     EDGES,
     SeaNet,

@@ -11,10 +11,19 @@ from math import ceil, prod
 from typing import ClassVar
 
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, block, convolve_frames, layer_norm, layers, multiply_vector, scale_by
-from paramcount.flow.operations.convolutions import enlarge_groups
-from paramcount.flow.operations.linear import lookup_mean, nearest_mean
-from paramcount.flow.operations.shapes import join_columns
+from paramcount.flow import (
+    Data,
+    block,
+    convolve_frames,
+    enlarge_groups,
+    join_columns,
+    layer_norm,
+    layers,
+    lookup_mean,
+    multiply_vector,
+    nearest_mean,
+    scale_by,
+)
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.seanet import (

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from paramcount.flow import (
     Axes,
     Data,
+    Linear,
     Size,
     Undescribed,
     Unknown,
@@ -24,7 +25,6 @@ from paramcount.flow import (
     patch_places,
     rope_at,
 )
-from paramcount.flow.operations.linear import Linear
 from paramcount.parts.classic import multi_head
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Natural, Positive, Tower, d_model_per_head, derived, hf

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow.operations.positions import Rope
+from paramcount.flow import Rope
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.fields import FieldValues
 from paramcount.sizes.setting_fields import USUAL_KINDS, Config, Setting, make_rope

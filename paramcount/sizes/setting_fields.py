@@ -11,7 +11,7 @@ from functools import cache
 from math import log, sqrt
 from typing import Any, TypeAlias
 
-from paramcount.flow.operations.positions import Rope
+from paramcount.flow import Rope
 from paramcount.sizes.setting_kinds import CheckedSection, Kind, infer_kind
 
 Config: TypeAlias = Mapping[str, Any]  # a section of a config.json

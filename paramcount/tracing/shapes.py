@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from paramcount.flow import (
+    BlockDistanceBuckets,
     Body,
     Cache,
     Data,
@@ -13,6 +14,7 @@ from paramcount.flow import (
     Join,
     Layers,
     OwnScores,
+    Pool,
     Repeat,
     Scored,
     Size,
@@ -22,8 +24,6 @@ from paramcount.flow import (
 )
 from paramcount.flow import multiply as product_of
 from paramcount.flow.caches import find_attentions, list_rows_in_front
-from paramcount.flow.operations.relations import BlockDistanceBuckets
-from paramcount.flow.operations.shapes import Pool
 from paramcount.flow.walk import OUTSIDE, Names, enter_body
 from paramcount.tracing.trace import ROUTED, Scope, Shape
 

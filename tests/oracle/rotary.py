@@ -17,9 +17,8 @@ import numpy as np
 from paramcount.api import load
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
-from paramcount.flow import list_steps
+from paramcount.flow import Rotary, list_steps
 from paramcount.flow.operation import Unknown
-from paramcount.flow.operations.positions import Rotary
 from tests.model_types import MODEL_TYPES
 from tests.oracle import passes, settings
 from tests.oracle.differential import build_model, make_config, run_tokens, set_path, silence

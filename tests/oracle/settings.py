@@ -13,8 +13,6 @@ from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any
 
-import paramcount.architectures
-import paramcount.parts
 from paramcount.architectures import ARCHITECTURES, split_name
 from paramcount.architectures.encoders import ENCODERS, SECTION_ENCODERS
 from paramcount.counting import count_sizes
@@ -347,7 +345,7 @@ def make_defaults() -> dict[str, dict[str, Any]]:
     """
     _, found = list_classes()
     table: dict[str, dict[str, Any]] = {}
-    for _, architecture in (*list_declared(paramcount.architectures), *list_declared(paramcount.parts)):
+    for _, architecture in (*list_declared("architectures"), *list_declared("parts")):
         cls = found.get(find_config_class(architecture))
         if cls is None:
             continue

@@ -28,7 +28,7 @@ from paramcount.flow.operations.scores import (
     pseudoinverse,
     put_itself_last,
     scores_of_two,
-)  # fmt: skip
+)
 
 
 def attend(

@@ -255,6 +255,6 @@ def weighted_sum(weights: Data, *values: Data) -> Data:
 
 
 def __getattr__(name: str) -> Any:  # until no declaration imports them from here
-    from paramcount.flow.operations import adapter, choosing
+    from paramcount.flow import adapter, choosing
 
     return getattr(adapter if name == "attend" else choosing, name)

@@ -232,7 +232,3 @@ def activate_by_snake(x: Data, prefix: str, *, doubles_rate: bool = False) -> Da
     """Snake with its two learned values for each channel of [n, d]."""
     weights = tuple(Weight(prefix + name, "other", x.shape[-1:]) for name in ("alpha", "beta"))
     return Data(Activation("snake", doubles_rate=doubles_rate), (x,), x.shape, weights)
-
-
-from paramcount.flow.operations.norms import Norm, layer_norm, plain_norm, rms_norm  # noqa: E402, F401
-from paramcount.flow.operations.scaling import scale_by, scale_by_position, scale_by_root  # noqa: E402, F401

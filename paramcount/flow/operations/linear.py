@@ -138,15 +138,3 @@ def score_keys(q: Data, keys: Data | Weight) -> Data:
     """Products of queries [n, heads, d] with keys that are no tokens, [m, heads, d]: [n, heads, m]."""
     inputs, weights = ((q, keys), ()) if isinstance(keys, Data) else ((q,), (keys,))
     return Data(HeadLinear(of="keys"), inputs, (*q.shape[:2], keys.shape[0]), weights)
-
-
-from paramcount.flow.operations.lookups import (  # noqa: E402, F401
-    lookup,
-    lookup_code,
-    lookup_codes,
-    lookup_mean,
-    nearest_code,
-    nearest_mean,
-    place_tables,
-)
-from paramcount.flow.operations.scaling import add_positions, add_vector, multiply_vector  # noqa: E402, F401

@@ -37,7 +37,7 @@ class Lookup(TableLookup):
     phrase: ClassVar[str] = "row lookup"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return take_rows(list_rows(weights[0]), inputs[0])
+        return take_rows(flatten_rows(weights[0]), inputs[0])
 
 
 class LookupKnown(TableLookup):
@@ -49,7 +49,7 @@ class LookupKnown(TableLookup):
     offset: Size | Unknown = 0  # added to an id
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        table, rows = list_rows(weights[0]), inputs[0] + require(self.offset)
+        table, rows = flatten_rows(weights[0]), inputs[0] + require(self.offset)
         is_known_id = (rows >= 0) & (rows < len(table)) & ~find_placeholders(rows, self.placeholders)
         return take_rows(table, np.where(is_known_id, rows, require(self.unknown_id)))
 
@@ -63,7 +63,7 @@ class LookupPlaceholders(TableLookup):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         is_placeholder = find_placeholders(inputs[0], self.placeholders)
-        return take_rows(list_rows(weights[0]), np.where(is_placeholder, require(self.unknown_id), inputs[0]))
+        return take_rows(flatten_rows(weights[0]), np.where(is_placeholder, require(self.unknown_id), inputs[0]))
 
 
 class LookupContinued(TableLookup):
@@ -107,7 +107,7 @@ class PositionLookup(TableLookup):
     offset: Size | Unknown = 0  # added to a position
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return take_rows(list_rows(weights[0]), run.positions + require(self.offset), "position")
+        return take_rows(flatten_rows(weights[0]), run.positions + require(self.offset), "position")
 
 
 class AxialLookup(TableLookup):
@@ -123,8 +123,8 @@ class AxialLookup(TableLookup):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         row, column = np.divmod(run.positions, int(self.n_columns))
         if self.axis == "rows":
-            return take_rows(list_rows(weights[0]), row, "position")
-        return take_rows(list_rows(weights[0]), column)
+            return take_rows(flatten_rows(weights[0]), row, "position")
+        return take_rows(flatten_rows(weights[0]), column)
 
 
 class LearnedRows(TableLookup):
@@ -135,7 +135,7 @@ class LearnedRows(TableLookup):
     first: Size = 0
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return take_rows(list_rows(weights[0]), np.arange(int(self.first), int(self.first + self.n_rows)))
+        return take_rows(flatten_rows(weights[0]), np.arange(int(self.first), int(self.first + self.n_rows)))
 
 
 class GridLookup(TableLookup):
@@ -214,7 +214,7 @@ def divide_sums(weights: Sequence[Array]) -> Array:
     return np.asarray(weights[0] / np.maximum(weights[1], 1e-5)[:, None])
 
 
-def list_rows(table: Array) -> Array:
+def flatten_rows(table: Array) -> Array:
     """A table [..., d] as [rows, d]."""
     return table if table.ndim == 2 else table.reshape(-1, table.shape[-1])
 
