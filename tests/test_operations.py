@@ -87,6 +87,7 @@ from paramcount.flow import (
     route,
     scores,
     scores_of_two,
+    softmax,
     softmax_of_top,
     top_k,
     weighted_sum,
@@ -105,7 +106,6 @@ from paramcount.flow.masks import (
     Window,
 )  # fmt: skip
 from paramcount.flow.operation import Array, Form, Operation, Unknown
-from paramcount.flow.operations.attention import softmax
 from tests.steps import Leaf, attend, run_steps
 
 CONTAINERS = {"Input", "Tuple", "Block", "ForEach", "Layers", "HiddenStates"}  # the evaluation itself computes them

@@ -15,7 +15,7 @@ from paramcount.execution.evaluate import Value
 from paramcount.execution.run import Limits, Run, prepare, read_config_beside, settle_sizes
 from paramcount.execution.watching import LayerView, Watcher, to_dict
 from paramcount.execution.weights import CheckpointWeights
-from paramcount.flow import Data, Input, softmax
+from paramcount.flow import Data, Input, softmax_rows
 from paramcount.flow.walk import list_steps
 from paramcount.formats.files import expand_home
 from paramcount.formats.tokenizer import Tokenized, tokenize_text
@@ -110,7 +110,7 @@ def run_text(
     evaluation.observer, evaluation.report = watcher, report
     ids, inputs = place_tokens(model, weights, evaluation.out, tokens.ids)
     logits = Run(evaluation, ids, inputs, limits, watch=False).logits[-1]
-    probabilities = softmax(logits.astype(np.float64))
+    probabilities = softmax_rows(logits.astype(np.float64))
     likeliest = np.argsort(-probabilities, kind="stable")[:top].tolist()
     words = [NextToken(tokens.vocabulary.get(id), id, float(probabilities[id])) for id in likeliest]
     notes = describe_storage(source) if isinstance(source, CheckpointWeights) else ()

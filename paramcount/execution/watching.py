@@ -8,9 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paramcount.execution.evaluate import Evaluation, Observer, Scope, Value
-from paramcount.flow import Block, Body, Data, Experts, Layers, Rescaling, Split, Tuple, WeightedSum, list_scored
+from paramcount.flow import (
+    Block,
+    Body,
+    Data,
+    Experts,
+    Layers,
+    Rescaling,
+    Split,
+    Tuple,
+    WeightedSum,
+    list_scored,
+    softmax_rows,
+)
 from paramcount.flow.operation import Array, Form
-from paramcount.flow.operations.elementwise import softmax
 from paramcount.flow.walk import list_steps
 
 MOST_ATTENDED = 3  # tokens per head
@@ -95,7 +106,7 @@ class Watcher(Observer):
         evaluation.observer = None
         values = dict.fromkeys(self.stacks, np.stack(self.outputs))
         logits = evaluation.compute(evaluation.out, Scope(part=evaluation.scope.part, values=values))
-        shares = softmax(logits.astype(np.float64))
+        shares = softmax_rows(logits.astype(np.float64))
         best = shares.argmax(-1)
         return [
             view._replace(lens=(int(id), float(row[id])))

@@ -64,6 +64,7 @@ from paramcount.flow.operation import Pass as Pass
 from paramcount.flow.operation import Parameters as Parameters
 from paramcount.flow.operation import Operation as Operation
 from paramcount.flow.operations.adapter import attend as attend
+from paramcount.flow.operations.adapter import join_masks as join_masks
 from paramcount.flow.operations.adapter import insert_cache as insert_cache
 from paramcount.flow.operations.attention import HIDDEN as HIDDEN
 from paramcount.flow.operations.attention import Cache as Cache
@@ -73,11 +74,13 @@ from paramcount.flow.operations.attention import Scores as Scores
 from paramcount.flow.operations.attention import scores as scores
 from paramcount.flow.operations.attention import multiply_heads as multiply_heads
 from paramcount.flow.operations.attention import find_scale as find_scale
+from paramcount.flow.operations.attention import to_all_heads as to_all_heads
 from paramcount.flow.operations.attention import AddBias as AddBias
 from paramcount.flow.operations.attention import add_bias as add_bias
 from paramcount.flow.operations.attention import Hide as Hide
 from paramcount.flow.operations.attention import hide as hide
 from paramcount.flow.operations.attention import Softmax as Softmax
+from paramcount.flow.operations.attention import softmax as softmax
 from paramcount.flow.operations.attention import join_lengths as join_lengths
 from paramcount.flow.operations.attention import WeightedSum as WeightedSum
 from paramcount.flow.operations.attention import Scored as Scored
@@ -114,10 +117,12 @@ from paramcount.flow.operations.convolutions import convolve_patches as convolve
 from paramcount.flow.operations.convolutions import convolve_bands as convolve_bands
 from paramcount.flow.operations.elementwise import Rescaling as Rescaling
 from paramcount.flow.operations.elementwise import Clip as Clip
+from paramcount.flow.operations.elementwise import clip as clip
 from paramcount.flow.operations.elementwise import LEAST_FLOAT32 as LEAST_FLOAT32
 from paramcount.flow.operations.elementwise import mask_tokens as mask_tokens
 from paramcount.flow.operations.elementwise import clip_to_stored as clip_to_stored
 from paramcount.flow.operations.elementwise import soft_cap as soft_cap
+from paramcount.flow.operations.elementwise import softmax_rows as softmax_rows
 from paramcount.flow.operations.elementwise import sigmoid as sigmoid
 from paramcount.flow.operations.elementwise import erf as erf
 from paramcount.flow.operations.elementwise import gelu as gelu
@@ -353,6 +358,7 @@ from paramcount.flow.operations.shapes import split as split
 from paramcount.flow.operations.shapes import split_rows as split_rows
 from paramcount.flow.operations.shapes import stack_rows as stack_rows
 from paramcount.flow.operations.shapes import Join as Join
+from paramcount.flow.operations.shapes import join as join
 from paramcount.flow.operations.shapes import join_columns as join_columns
 from paramcount.flow.operations.shapes import put_in_front as put_in_front
 from paramcount.flow.operations.shapes import class_token as class_token
@@ -360,6 +366,7 @@ from paramcount.flow.operations.shapes import end_rows as end_rows
 from paramcount.flow.operations.shapes import end_rows_of_ids as end_rows_of_ids
 from paramcount.flow.operations.shapes import pad_rows as pad_rows
 from paramcount.flow.operations.shapes import Reshape as Reshape
+from paramcount.flow.operations.shapes import to_heads as to_heads
 from paramcount.flow.operations.shapes import reshape as reshape
 from paramcount.flow.operations.shapes import to_memory as to_memory
 from paramcount.flow.operations.shapes import to_every_head as to_every_head
@@ -447,6 +454,7 @@ from paramcount.flow.positions import count_positions as count_positions
 from paramcount.flow import reach as reach
 from paramcount.flow.reach import ALL as ALL
 from paramcount.flow.reach import Reach as Reach
+from paramcount.flow.reach import clip_range as clip_range
 from paramcount.flow.reach import sum_clipped as sum_clipped
 from paramcount.flow.reach import count_ended as count_ended
 from paramcount.flow import walk as walk

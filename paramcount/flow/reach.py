@@ -56,8 +56,8 @@ class Reach(NamedTuple):
         """The pairs of the queries of one chunk."""
         size = self.chunk or 1
         start = i * size - self.offset
-        seen = clip(keys, start - self.chunks_before * size, start + (self.chunks_after + 1) * size)
-        return self.count_within(clip(queries, start, start + size), seen)
+        seen = clip_range(keys, start - self.chunks_before * size, start + (self.chunks_after + 1) * size)
+        return self.count_within(clip_range(queries, start, start + size), seen)
 
     def count_within(self, queries: range, keys: range) -> int:
         """The pairs if there are no chunks.
@@ -78,7 +78,7 @@ class Reach(NamedTuple):
         return Reach(*map(min, self[:3], other[:3]), *chunks)
 
 
-def clip(positions: range, start: int, stop: int) -> range:
+def clip_range(positions: range, start: int, stop: int) -> range:
     """Those from `start` on, and before `stop`."""
     return range(max(positions.start, start), min(positions.stop, stop))
 

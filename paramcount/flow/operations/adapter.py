@@ -83,7 +83,7 @@ def attend(
             insert_cache(data, of_cache)
     k, v = (cache(x, of_cache) if x in contents and not (x.inputs or x.weights) else x for x in (k, v))
     if marked is not None and masks:
-        masks = [join(masks) | GlobalTokens(marked)]
+        masks = [join_masks(masks) | GlobalTokens(marked)]
     if within is not None:
         groups = within if isinstance(within, tuple) else (within,)
         masks.append(Groups(groups[0], groups[1] if len(groups) > 1 else None, except_in))
@@ -110,7 +110,7 @@ def attend(
     if chosen is not None and blocks is None:
         s = hide(s, Chosen(chosen, chosen_block))
     if masks:
-        s = hide(s, join(masks))
+        s = hide(s, join_masks(masks))
     more: list[Data] = []
     if blocks is not None:
         ended: Mask = CompressedBlocks(blocks[1])
@@ -130,7 +130,7 @@ def attend(
     return y if own is None else add_own(y, a, own[1])
 
 
-def join(masks: list[Mask]) -> Mask:
+def join_masks(masks: list[Mask]) -> Mask:
     found = masks[0]
     for mask in masks[1:]:
         found = found & mask

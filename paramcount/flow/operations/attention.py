@@ -94,7 +94,7 @@ def find_scale(scale: float | Unknown | None, q: Array) -> Array:
     return np.float32(1 / sqrt(q.shape[-1]) if scale is None else require(scale))
 
 
-def to_heads(x: Array, heads: int) -> Array:
+def to_all_heads(x: Array, heads: int) -> Array:
     """[groups of heads, …] to [heads, …]: neighbouring heads share what belongs to a group."""
     return x if len(x) in (1, heads) else np.repeat(x, heads // len(x), axis=0)
 
@@ -111,7 +111,7 @@ class AddBias(OnScores):
         scores, bias = inputs
         m = scores.shape[-1]
         if self.by_key:
-            return scores + to_heads(bias[-m:].T[:, None], len(scores))
+            return scores + to_all_heads(bias[-m:].T[:, None], len(scores))
         bias = bias[:, -m:]  # without those of keys that the cache no longer has
         return scores + (bias.transpose(2, 0, 1) if bias.ndim == 3 else bias)
 
@@ -144,7 +144,7 @@ class Hide(OnScores):
         if shown is True:
             return scores
         if shown.ndim == 3:  # type: ignore[union-attr]
-            shown = to_heads(shown, len(scores))  # type: ignore[arg-type]
+            shown = to_all_heads(shown, len(scores))  # type: ignore[arg-type]
         return np.where(shown, scores, np.float32(HIDDEN))
 
 
@@ -252,9 +252,3 @@ def weighted_sum(weights: Data, *values: Data) -> Data:
     for part in list_scored(weights):
         part.scores.earlier = values
     return y
-
-
-def __getattr__(name: str) -> Any:  # until no declaration imports them from here
-    from paramcount.flow import adapter, choosing
-
-    return getattr(adapter if name == "attend" else choosing, name)

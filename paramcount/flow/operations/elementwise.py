@@ -77,7 +77,7 @@ def soft_cap(x: Data, cap: float | Unknown | None) -> Data:
 # ---- activations
 
 
-def softmax(x: Array) -> Array:
+def softmax_rows(x: Array) -> Array:
     y = np.exp(x - x.max(-1, keepdims=True))
     return np.asarray(y / y.sum(-1, keepdims=True))
 
@@ -207,7 +207,7 @@ class Activation(Operation):
         if name == "snake":
             return (snake_at_twice_the_rate if self.doubles_rate else snake)(x, *weights)
         if name == "softmax":
-            return softmax(x)
+            return softmax_rows(x)
         if name not in FUNCTIONS:
             raise ParamcountError(f"activation {name} is not supported")
         if require(self.sparsity):

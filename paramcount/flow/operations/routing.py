@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is_known, np, require
-from paramcount.flow.operations.elementwise import activate, softmax
+from paramcount.flow.operations.elementwise import activate, softmax_rows
 from paramcount.flow.operations.scaling import AddVector, scale_by
 from paramcount.flow.operations.shapes import join, split
 
@@ -164,7 +164,7 @@ class SparseMixer(Operation):
             best = choose_largest(rest, 1)
             most = rest.max(-1, keepdims=True)
             near = (most - logits) / np.maximum(np.abs(logits), most) <= 2 * require(self.tolerance)
-            y = np.where(best, softmax(np.where(near, rest, -np.inf)), y)
+            y = np.where(best, softmax_rows(np.where(near, rest, -np.inf)), y)
             rest = np.where(best, -np.inf, rest)
         return np.asarray(y, np.float32)
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
-from paramcount.flow.operations.elementwise import sigmoid, softmax
+from paramcount.flow.operations.elementwise import sigmoid, softmax_rows
 
 
 class StreamWeights(Operation):
@@ -49,7 +49,7 @@ class StreamWeights(Operation):
             returned = np.float32(require(self.magnitude)) * sigmoid(logits[:, n : 2 * n])
             parts.append(returned + np.float32(require(self.output_eps)))
         if len(scales) > 2:
-            across = softmax(logits[:, 2 * n :].reshape(-1, n, n)) + eps
+            across = softmax_rows(logits[:, 2 * n :].reshape(-1, n, n)) + eps
             across = across / (across.sum(-2, keepdims=True) + eps)
             for _ in range(int(require(self.iterations)) - 1):
                 across = across / (across.sum(-1, keepdims=True) + eps)
