@@ -1,26 +1,27 @@
-"""Configs of every supported model type as the reference implementation built or refused them: tests/data/cases.json.
+"""Configs of every supported model type as the reference implementation built or refused them: tests/data/types.
 
-`python -m tests.oracle.freeze` writes it. A case holds the config, and either the totals with a digest of every
+`python -m tests.refresh_types` writes them. A case holds the config, and either the totals with a digest of every
 tensor's name and shape, or that it was refused.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-CASES = Path(__file__).parent / "data" / "cases.json"
+from tests.type_files import load_all
 
 
-@cache
 def load_cases() -> dict[str, list[dict[str, Any]]]:
     """{model type: its cases}. The result is shared: do not change it."""
-    found: dict[str, list[dict[str, Any]]] = json.loads(CASES.read_text(encoding="utf-8")) if CASES.exists() else {}
-    return found
+    return load_all("cases")
+
+
+def load_task_heads() -> dict[str, list[dict[str, Any]]]:
+    """{"model_type.Class": cases of a class with the head of another task}"""
+    tables = load_all("task_heads").items()
+    return {f"{name}.{cls}": cases for name, table in tables for cls, cases in table.items()}
 
 
 def hash_shapes(tensors: Mapping[str, tuple[int, ...]], prefix: str) -> str:

@@ -57,7 +57,9 @@ Input = tuple[str, Any, tuple[str, ...]]  # key, a zoo name or a config, aspects
 
 def list_inputs(sets: Sequence[str], n_random: int) -> Iterator[Input]:
     """What is compared; it comes from the files of this checkout alone."""
-    cases: dict[str, list[dict[str, Any]]] = json.loads((HERE / "tests/data/cases.json").read_text(encoding="utf-8"))
+    paths = sorted((HERE / "tests/data/types").glob("*.json"))
+    files = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    cases: dict[str, list[dict[str, Any]]] = {file["model_type"]: file["cases"] for file in files if "cases" in file}
     every = tuple(COMMANDS)
     if "zoo" in sets:
         for path in sorted((HERE / "configs").glob("**/*.yaml")):

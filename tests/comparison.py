@@ -1,6 +1,4 @@
-"""A zoo entry against the reference implementation, as tests/data/reference.json and reference_names.json have
-frozen it.
-"""
+"""A zoo entry against the reference implementation, as the file of its model type has frozen it."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +15,21 @@ from paramcount.counting.count import Count, count_sizes
 from paramcount.counting.tensors import list_unreachable
 from paramcount.flow import TensorRow
 from paramcount.sizes import build_as_reference
+from tests.type_files import load_all
 
-REFERENCE = Path(__file__).parent / "data" / "reference.json"
 CONFIGS = Path(__file__).parent / "data" / "zoo_configs.jsonl"
 TOTALS = ("total", "embedding", "lm_head", "buffers")
 
 
-@lru_cache(maxsize=1)
+@cache
+def load_zoo_facts(kind: str) -> dict[str, dict[str, Any]]:
+    """{zoo id: facts}, which the file of the entry's architecture holds."""
+    return dict(sorted((id, facts) for table in load_all(kind).values() for id, facts in table.items()))
+
+
 def load_reference() -> dict[str, dict[str, Any]]:
     """{zoo id: what the reference implementation has}"""
-    frozen: dict[str, dict[str, Any]] = json.loads(REFERENCE.read_text(encoding="utf-8"))
-    return frozen
+    return load_zoo_facts("reference")
 
 
 @lru_cache(maxsize=1)
@@ -62,7 +64,7 @@ def find_differences(id: str, count: Count) -> list[str]:
     """Where the count of a zoo entry differs from its reference: empty where it is equal, tensor by tensor."""
     expected = load_reference().get(id)
     if expected is None:
-        return [f"{id} is not in {REFERENCE.name}"]
+        return [f"{id} has no reference"]
     totals = {name: getattr(count, name) for name in TOTALS}
     totals["total"] += sum(count.unreachable.values())  # which the reference's own sums include
     totals["lm_head"] += sum(
@@ -81,18 +83,15 @@ def find_differences(id: str, count: Count) -> list[str]:
 
 # ---- tensor by tensor: the reference's names and shapes of one entry of each architecture
 
-NAMES = Path(__file__).parent / "data" / "reference_names.json"
 FIRST = re.compile(r"\.(\d+|\{\w+\})(?=\.|$)")  # index of a layer
 # Of an expert, not of a step in a sequence; "expert_0" counts too.
 LATER = re.compile(r"(\.|(?<=\.expert)_)(\d+|\{\w+\})(?=\.)(?!\.(weight|bias)$)")
 Merged = dict[str, dict[str, int]]  # {name without prefix and indices: {shape: how many}}
 
 
-@lru_cache(maxsize=1)
 def load_reference_names() -> dict[str, dict[str, Any]]:
     """{zoo id: {"prefix": of the reference's names, "tensors": its names and shapes}}"""
-    frozen: dict[str, dict[str, Any]] = json.loads(NAMES.read_text(encoding="utf-8"))
-    return frozen
+    return load_zoo_facts("reference_names")
 
 
 def merge_names(named: Iterable[tuple[str, tuple[int, ...], int]], prefix: str) -> Merged:
@@ -129,16 +128,13 @@ def find_misnamed(id: str, count: Count) -> list[str]:
 
 # ---- as files hold them: the reference's names and shapes of some entries
 
-NAMED = Path(__file__).parent / "data" / "named_shapes.json"
 Named = dict[str, tuple[tuple[int, ...], int]]  # {name without indices: (shape, how many)}
 MIXTRAL = {"gate_proj": "w1", "down_proj": "w2", "up_proj": "w3", ".mlp.": ".block_sparse_moe."}
 
 
-@lru_cache(maxsize=1)
 def load_named_shapes() -> dict[str, dict[str, Any]]:
     """{zoo id: {name in the reference implementation: [shape, how many]}}"""
-    frozen: dict[str, dict[str, Any]] = json.loads(NAMED.read_text(encoding="utf-8"))
-    return frozen
+    return load_zoo_facts("named_shapes")
 
 
 def rename_as_released(architecture: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""What llama.cpp's converter writes of small models: tests/data/gguf_layouts.json.
+"""What llama.cpp's converter writes of small models, as tests/data/types has it.
 
 `python -m tests.oracle.gguf_layouts` wrote it with the converter of llama.cpp that llama-cpp-python 0.3.36 carries,
 torch 2.13.0 and transformers 5.23.0. An entry holds a config, the class that the converter took it for, options of its
@@ -7,13 +7,11 @@ command line, and the tensors as it hands them to the writer, names by shape, ou
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
-FILE = Path(__file__).parent / "data" / "gguf_layouts.json"
+from tests.type_files import load_all
 
 
 class Entry(NamedTuple):
@@ -30,7 +28,6 @@ class Entry(NamedTuple):
 
 @cache
 def load_entries() -> tuple[Entry, ...]:
-    found = json.loads(FILE.read_text(encoding="utf-8"))
     return tuple(
         Entry(
             entry["config"],
@@ -39,7 +36,8 @@ def load_entries() -> tuple[Entry, ...]:
             entry.get("architecture", ""),
             ungroup_names(entry.get("tensors", {})),
         )
-        for entry in found
+        for entries in load_all("gguf_layouts").values()
+        for entry in entries
     )
 
 

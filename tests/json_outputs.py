@@ -36,7 +36,7 @@ def command_lines(folder: Path) -> list[list[str]]:
         ["sql", "SELECT id, total, 1.5, NULL, x'00' FROM models LIMIT 2"],
         ["sql", "--schema"],
         ["architectures"],
-        ["validate", str(ZOO / "gpt/gpt2-small.yaml"), str(ZOO / "qwen/qwq-32b.yaml"), str(DATA / "cases.json")],
+        ["validate", str(ZOO / "gpt/gpt2-small.yaml"), str(ZOO / "qwen/qwq-32b.yaml"), str(DATA / "limits.json")],
         ["compare", "gpt2-small", "deepseek-v3", "jamba-v0.1"],
     ]
     lines += [

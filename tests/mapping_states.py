@@ -1,5 +1,5 @@
-"""Every model type of six mappings of transformers 5.23.0 and what paramcount makes of its class:
-tests/data/mappings.csv.
+"""Every model type of six mappings of transformers 5.23.0 and what paramcount makes of its class, as tests/data/types
+states it.
 
 `python -m tests.mapping_states` works out the states again from what is supported; tests/oracle/test_mappings.py holds
 the rows against transformers.
@@ -12,16 +12,15 @@ error, for the reason given.
 
 from __future__ import annotations
 
-import csv
 import warnings
-from pathlib import Path
+from itertools import groupby
 from typing import NamedTuple
 
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, split_name
 from tests.model_types import MODEL_TYPES
+from tests.type_files import load_all, save_fact
 
-MAPPINGS = Path(__file__).parent / "data" / "mappings.csv"
 EXACT, UNREACHABLE, LANGUAGE_MODEL, BODY, REFUSED, UNSUPPORTED = STATES = (
     "exact", "unreachable", "language model only", "without its head", "refused", "unsupported",
 )  # fmt: skip
@@ -35,19 +34,14 @@ class Row(NamedTuple):
     reason: str
 
 
-COLUMNS = tuple("class" if field == "cls" else field for field in Row._fields)
-
-
 def load_mappings() -> list[Row]:
-    with MAPPINGS.open(encoding="utf-8", newline="") as file:
-        return [Row(*row.values()) for row in csv.DictReader(file)]
+    tables = load_all("mappings").items()
+    return sorted(Row(mapping, name, *facts) for name, rows in tables for mapping, *facts in rows)
 
 
 def save_mappings(rows: list[Row]) -> None:
-    with MAPPINGS.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(rows)
+    for name, found in groupby(sorted(rows, key=lambda row: row.model_type), key=lambda row: row.model_type):
+        save_fact(name, "mappings", [[row.mapping, row.cls, row.state, row.reason] for row in sorted(found)])
 
 
 def find_state(row: Row) -> str:
@@ -76,7 +70,7 @@ def summarise_mappings(rows: list[Row]) -> str:
     return (
         f"Of the {len(mapped)} model types that transformers maps to a causal, sequence-to-sequence, masked, "
         f"image-text-to-text, multimodal or pre-training class, paramcount counts {len(whole)} in full; "
-        f"the other {len(mapped - whole)} are not supported yet. tests/data/mappings.csv has a row for each class. "
+        f"the other {len(mapped - whole)} are not supported yet. tests/data/types has a row for each class. "
         f"paramcount also counts {len(known - mapped)} model types that these mappings lack: models with their own "
         "modeling code, and the language models of multimodal models."
     )

@@ -7,7 +7,7 @@ you commit it. tests/test_readme.py fails when a document shows something else. 
   N lines);
 - a ```python block that begins with >>>: a doctest;
 - what follows `<!-- shows: SOURCE -->`, up to the next empty line or the end of the code block. SOURCE is a command, a
-  file of the repository (`from TEXT` starts at that text), "model types" for the summary of tests/data/mappings.csv, or
+  file of the repository (`from TEXT` starts at that text), "model types" for the summary of the six mappings, or
 "gpus" for a table of paramcount/costs/gpus.yaml.
 
 Commands run in a directory with the first JSON block of the README as config.json, the first CSV block of the guide on

@@ -8,12 +8,14 @@ import pytest
 import paramcount as pc
 from paramcount.tracing.render import list_footnotes
 from tests.oracle.differential import set_path
-from tests.oracle.images import CONFIGS
+from tests.type_files import load_facts
+
+CONFIG: dict[str, Any] = {"model_type": "evolla", **load_facts("evolla")["configs"][""]}
 
 
 def change(path: str, value: object) -> dict[str, Any]:
     """The small config with another value."""
-    document: dict[str, Any] = deepcopy({"model_type": "evolla", **CONFIGS["evolla"]})
+    document: dict[str, Any] = deepcopy(CONFIG)
     set_path(document, path, value)
     return document
 
@@ -46,10 +48,10 @@ def test_the_protein_has_ids_for_mask_and_padding(key: str) -> None:
 
 
 def test_tokens_of_proteins_are_an_embedding_of_their_own() -> None:
-    count = pc.count({"model_type": "evolla", **CONFIGS["evolla"]})
+    count = pc.count(CONFIG)
     assert (count.components["embedding"], count.components["other_embedding"]) == (96 * 32, 20 * 24)
 
 
 def test_a_trace_says_that_the_protein_is_an_input() -> None:
-    trace = pc.trace({"model_type": "evolla", **CONFIGS["evolla"]}, tokens=5)
+    trace = pc.trace(CONFIG, tokens=5)
     assert "protein, protein and latents: size depends on the input" in list_footnotes(trace)

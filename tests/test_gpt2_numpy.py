@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import subprocess
 import sys
@@ -26,10 +25,10 @@ from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gpt_mlp
 from paramcount.zoo.checks import Check
 from paramcount.zoo.forward_pass_checks import OPERATIONS, WITHOUT_RESULT, RecordingArrays, check_forward_pass
+from tests.comparison import load_reference
 from tests.gpt2_files import FROZEN, make_frozen_weights
 
 DATA = Path(__file__).parent / "data"
-REFERENCE = json.loads((DATA / "reference.json").read_text(encoding="utf-8"))
 ZOO = [id for id in zoo.list_ids() if zoo.load_entry(id).architecture == "gpt2"]
 
 TINY = GPT2(
@@ -52,10 +51,9 @@ def test_the_arrays_of_every_gpt2_in_the_zoo_match_the_declaration_and_the_refer
     sizes: Any = model.sizes
     shapes = list_shapes(sizes)
     assert shapes == dict(list_declared(sizes))
-    assert Counter("×".join(map(str, shape)) for shape in shapes.values()) == REFERENCE[id]["shapes"]
-    assert (
-        sum(math.prod(shape) for shape in shapes.values()) == count_sizes(model.sizes).total == REFERENCE[id]["total"]
-    )
+    reference = load_reference()[id]
+    assert Counter("×".join(map(str, shape)) for shape in shapes.values()) == reference["shapes"]
+    assert sum(math.prod(shape) for shape in shapes.values()) == count_sizes(model.sizes).total == reference["total"]
 
 
 def test_initial_arrays_have_the_listed_shapes_and_nonzero_biases() -> None:

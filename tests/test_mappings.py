@@ -1,5 +1,5 @@
-"""What paramcount makes of every model type of transformers' six mappings: tests/data/mappings.csv is true, and the
-README states its sums.
+"""What paramcount makes of every model type of transformers' six mappings is what its file says, and the README states
+the sums.
 """
 
 from __future__ import annotations

@@ -10,19 +10,21 @@ import paramcount as pc
 from paramcount.flow import Sinusoids
 from paramcount.huggingface.config import read_config
 from tests.oracle.differential import set_path
-from tests.oracle.images import CONFIGS
 from tests.small_models import make_arrays
+from tests.type_files import load_facts
+
+CONFIG: dict[str, Any] = {"model_type": "pi0", **load_facts("pi0")["configs"][""]}
 
 
 def change(path: str, value: object) -> dict[str, Any]:
     """The small config with another value."""
-    document: dict[str, Any] = deepcopy({"model_type": "pi0", **CONFIGS["pi0"]})
+    document: dict[str, Any] = deepcopy(CONFIG)
     set_path(document, path, value)
     return document
 
 
 def test_keys_of_sections_inside_a_section_are_read() -> None:
-    model = read_config({"model_type": "pi0", **CONFIGS["pi0"]})
+    model = read_config(CONFIG)
     assert model.reading.warnings == ()
 
 
@@ -66,7 +68,7 @@ def test_the_action_expert_has_the_vocabulary_of_the_language_model() -> None:
 
 def test_actions_are_denoised_and_no_token_is_decoded() -> None:
     """PI0ForConditionalGeneration.sample_actions: the cache of the prompt is read by actions alone."""
-    config = {"model_type": "pi0", **CONFIGS["pi0"]}
+    config = CONFIG
     with pytest.raises(pc.ParamcountError, match=r"^past = 3, but unnamed is not autoregressive: it outputs actions$"):
         pc.trace(config, past=3)
     flops = pc.flops(config, context=7)
@@ -75,7 +77,7 @@ def test_actions_are_denoised_and_no_token_is_decoded() -> None:
 
 def test_without_an_image_and_actions_nothing_runs() -> None:
     # modeling_pi0.py: without pixel_values, nothing embeds the prompt; the actions are read with its cache alone
-    config = {"model_type": "pi0", **CONFIGS["pi0"]}
+    config = CONFIG
     with pytest.raises(pc.ParamcountError, match=r"^the input pixels is missing \(expected pixels=…\)$"):
         pc.run(config, make_arrays(config), [3, 1, 4])
 

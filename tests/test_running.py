@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import warnings
-from pathlib import Path
 
 import pytest
 
@@ -13,14 +11,11 @@ from paramcount.architectures import ARCHITECTURES
 from paramcount.counting.sum_weights import list_flows
 from paramcount.flow import Undescribed, list_steps
 from tests import cases
+from tests.type_files import load_all
 
-DATA = Path(__file__).parent / "data"
-RUNNING = {line.partition(",")[0] for line in (DATA / "running.txt").read_text(encoding="utf-8").splitlines()}
+RUNNING = set(load_all("running"))
 # {model type: operations without a meaning; empty if the flow is described but was never compared with the reference}
-NOT_RUNNING = {
-    row["model_type"]: set(filter(None, row["missing_operations"].split("; ")))
-    for row in csv.DictReader((DATA / "not_running.csv").read_text(encoding="utf-8").splitlines())
-}
+NOT_RUNNING = {name: set(facts["missing_operations"]) for name, facts in load_all("not_running").items()}
 
 
 def test_every_architecture_is_on_one_of_the_two_lists() -> None:

@@ -14,11 +14,10 @@ import paramcount as pc
 from paramcount.architectures import split_name
 from paramcount.architectures.task_heads import list_headed_types, list_task_heads
 from tests.batches import in_batches
-from tests.cases import hash_shapes
+from tests.cases import hash_shapes, load_task_heads
 from tests.oracle.differential import count_document
 from tests.refusing import model_error
 from tests.structures import keep_every
-from tests.task_heads import load_task_heads
 from tests.test_config_json import read_lines
 
 CASES = load_task_heads()

@@ -1,8 +1,8 @@
 """Parameters that the reference allocates but no forward pass reads: with the total, they are its sum of numel.
 
-tests/data/unreachable.json contains a config for every architecture with such tensors, what transformers 5.23.0
-allocates for it, and which tensors are unreachable. `python -m tests.oracle.freeze --unreachable` writes the file,
-tests/oracle/test_unreachable.py checks it.
+The files of model types hold a config for every architecture with such tensors, what transformers 5.23.0 allocates for
+it, and which tensors are unreachable. `python -m tests.refresh_types` writes them, tests/oracle/test_unreachable.py
+checks them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from paramcount.counting.tensors import list_unreachable
 from paramcount.sizes import Sizes
 from tests.test_checkpoint_layouts import verify_shapes
 from tests.test_config_json import read_lines
+from tests.type_files import load_all
 
-UNREACHABLE = Path(__file__).parent / "data" / "unreachable.json"
-CASES: list[dict[str, Any]] = json.loads(UNREACHABLE.read_text(encoding="utf-8"))
+CASES: list[dict[str, Any]] = [case for cases in load_all("unreachable").values() for case in cases]
 LONGCAT = {"model_type": "longcat_flash"}
 BERT = {
     "model_type": "bert", "architectures": ["BertForMaskedLM"], "tie_word_embeddings": False, "vocab_size": 96,

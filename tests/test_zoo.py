@@ -33,6 +33,7 @@ from paramcount.zoo.writing import format_entry
 from tests.batches import in_batches
 from tests.comparison import count_anew, count_shapes, find_differences, load_configs, load_reference
 from tests.refusing import command_error
+from tests.type_files import load_all
 
 DATA = Path(__file__).parent / "data"
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
@@ -117,13 +118,12 @@ def list_declarations(sizes: Sizes) -> set[type[Sizes]]:
 def test_every_model_type_has_an_entry_or_a_reason() -> None:
     """A type has an entry if a model or a section of one has its declaration, or one that adds to it.
 
-    types_without_entry.csv says for every other type which source is missing.
+    Its file says for every other type which source is missing.
     """
     found = set[type[Sizes]]().union(*(list_declarations(zoo.load_entry(id).sizes) for id in IDS))
     types = [name for name in ARCHITECTURES if not split_name(name)[1]]
     missing = [name for name in types if not any(issubclass(each, architecture(name)) for each in found)]
-    with (DATA / "types_without_entry.csv").open(encoding="utf-8", newline="") as file:
-        assert [row["type"] for row in csv.DictReader(file)] == missing
+    assert list(load_all("without_entry")) == sorted(missing)
 
 
 @in_batches("path", sorted(zoo.CONFIGS.glob("*/*.yaml")), ids=lambda path: path.stem, size=80)

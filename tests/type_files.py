@@ -15,11 +15,22 @@ def find_file(name: str) -> Path:
     return TYPES / (re.sub(r"[^\w.-]", "_", name) + ".json")
 
 
-@cache
 def load_facts(name: str) -> dict[str, Any]:
     """{kind of fact: what is known}; empty for a model type without a file. The result is shared: do not change it."""
     path = find_file(name)
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return read_file(path) if path.exists() else {}
+
+
+@cache
+def load_all(kind: str) -> dict[str, Any]:
+    """{model type: what is known}, of the model types with such a fact. The result is shared: do not change it."""
+    found = {facts["model_type"]: facts[kind] for facts in map(read_file, TYPES.glob("*.json")) if kind in facts}
+    return dict(sorted(found.items()))
+
+
+@cache
+def read_file(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return found
 
 
@@ -29,7 +40,8 @@ def save_fact(name: str, kind: str, value: Any) -> None:
     facts = {key: facts[key] for key in ("model_type", *sorted(facts.keys() - {"model_type"})) if facts[key]}
     TYPES.mkdir(exist_ok=True)
     find_file(name).write_text(format_facts(facts), encoding="utf-8")
-    load_facts.cache_clear()
+    read_file.cache_clear()
+    load_all.cache_clear()
 
 
 def format_facts(facts: dict[str, Any]) -> str:

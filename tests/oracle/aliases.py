@@ -1,19 +1,19 @@
 """Every alias of the reference's `attribute_map`, with a value that is not the default: what the reference builds then.
 
-`python -m tests.oracle.aliases` freezes tests/data/aliases.csv.
+`python -m tests.oracle.aliases [MODEL_TYPE...]` freezes them in tests/data/types.
 """
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from paramcount.architectures import split_name
 from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import NEED_TIMM, build_model, make_config, run_tokens, silence
-from tests.test_aliases import ALIASES, COLUMNS, make_document
+from tests.test_aliases import make_document
+from tests.type_files import save_fact
 
 REFUSED = "refused"
 # Aliases with which the reference builds a model that it cannot run, in sizes small enough to try it. {(model type,
@@ -82,15 +82,16 @@ def find_facts(row: Alias) -> tuple[object, int | str]:
     return (changed or built or found or [(None, usual)])[0]
 
 
-def freeze() -> None:
+def freeze(names: Iterable[str] = ()) -> None:
+    """Freeze the aliases of some model types, or of all."""
     silence()
-    with ALIASES.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in list_aliases():
-            value, n = find_facts(row)
-            writer.writerow((*row, "" if value is None else json.dumps(value), n))
+    found: dict[str, list[Any]] = {}
+    for row in list_aliases():
+        if not names or row.model_type in names:
+            found.setdefault(row.model_type, []).append([row.alias, row.key, *find_facts(row)])
+    for name, rows in found.items():
+        save_fact(name, "aliases", rows)
 
 
 if __name__ == "__main__":
-    freeze()
+    freeze(sys.argv[1:])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.headers import HEADERS, Tensors, make_header, parse_header
-from tests.model_types import MODEL_TYPES
+from tests.model_types import MODEL_TYPES, load_configs
 from tests.oracle import differential, passes
 
 BLOCK = 16  # outputs and inputs of an FP8 matrix that share a scale
@@ -28,93 +28,8 @@ EYES = {
     "patch_size": 8,
     "num_channels": 3,
 }
-# Of these every width is whole blocks and groups.
-ROUND = {**passes.USUAL, "hidden_size": 64, "intermediate_size": 96, "head_dim": 16, "num_hidden_layers": 2}
-ROUND_LATENT = {
-    **passes.LATENT, "hidden_size": 64, "intermediate_size": 96, "moe_intermediate_size": 32, "q_lora_rank": 32,
-    "kv_lora_rank": 32, "n_routed_experts": 4,
-    "num_nextn_predict_layers": 0, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16, "v_head_dim": 16, "head_dim": 16,
-}  # fmt: skip
-# Besides those of tests.oracle.passes: the model type stands before a comma.
-CONFIGS: dict[str, dict[str, Any]] = {
-    "llama, tied": {**passes.USUAL, "tie_word_embeddings": True},
-    "llama, biases": {**passes.USUAL, "attention_bias": True, "mlp_bias": True},
-    "llama, round": ROUND,
-    "gpt2, round": {"vocab_size": 96, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 32, "n_inner": 96},
-    "deepseek_v3, round": ROUND_LATENT,
-    "qwen3_moe, round": {
-        **ROUND,
-        "num_experts": 4,
-        "num_experts_per_tok": 2,
-        "moe_intermediate_size": 32,
-        "mlp_only_layers": [0],
-    },
-    "qwen3_moe, sparse": {**passes.MOE, "num_experts": 4, "num_hidden_layers": 3, "mlp_only_layers": [1]},
-    "gpt_oss, round": {
-        **ROUND,
-        **EXPERTS,
-        "intermediate_size": 32,
-        "layer_types": ["sliding_attention", "full_attention"],
-    },
-    "phi": passes.NO_WIDTH,
-    "phi3": {**passes.NO_WIDTH, "pad_token_id": 0},
-    "gemma": passes.USUAL,
-    "gemma2": passes.SLIDING,
-    "olmo2": passes.NO_WIDTH,
-    "olmoe": {**passes.NO_WIDTH, "num_experts": 4, "num_experts_per_tok": 2},
-    "gpt_neox": passes.NO_WIDTH,
-    "glm4_moe": {
-        **passes.USUAL, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1,
-        "moe_intermediate_size": 14, "first_k_dense_replace": 1,
-        "use_qk_norm": True, "attention_bias": True,
-    },
-    "granite": passes.NO_WIDTH,
-    "granitemoe": {**passes.NO_WIDTH, **EXPERTS},
-    "cohere2": {**passes.SLIDING, "layer_types": ["sliding_attention", "full_attention"]},
-    "lfm2_moe": {
-        **passes.NO_WIDTH, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 14,
-        "num_dense_layers": 1, "layer_types": ["conv", "full_attention"],
-    },
-    "llava": {
-        "text_config": {"model_type": "llama", **passes.USUAL},
-        "vision_config": {"model_type": "clip_vision_model", **EYES, "image_size": 16, "projection_dim": 20},
-    },
-    "gemma3": {
-        "text_config": {**passes.SLIDING, "layer_types": ["sliding_attention", "full_attention"]},
-        "vision_config": {"model_type": "siglip_vision_model", **EYES, "image_size": 32, "vision_use_head": False},
-        "mm_tokens_per_image": 4,
-    },
-    "qwen2_5_vl": {
-        "text_config": {
-            **passes.NO_WIDTH,
-            "rope_parameters": {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 10000.0},
-        },
-        "vision_config": {
-            "depth": 2,
-            "hidden_size": 24,
-            "intermediate_size": 36,
-            "num_heads": 2,
-            "out_hidden_size": 32,
-            "patch_size": 4,
-            "in_channels": 3,
-        },
-    },
-    "mllama": {
-        "text_config": {
-            **passes.USUAL,
-            "hidden_size": 40,
-            "cross_attention_layers": [1],
-            "num_hidden_layers": 3,
-            "pad_token_id": 1,
-        },
-        "vision_config": {
-            "hidden_size": 24, "intermediate_size": 36, "num_hidden_layers": 3, "num_global_layers": 1,
-            "attention_heads": 2, "image_size": 16, "patch_size": 8,
-            "intermediate_layers_indices": [0, 2], "vision_output_dim": 72, "max_num_tiles": 2,
-            "supported_aspect_ratios": [[1, 1], [1, 2], [2, 1]],
-        },
-    },
-}  # fmt: skip
+# Besides those of tests.oracle.passes
+CONFIGS = load_configs("checkpoint_configs")
 
 
 @cache

@@ -26,12 +26,11 @@ from paramcount.flow import list_steps
 from paramcount.flow.operation import Operation
 from paramcount.sizes import Sizes
 from paramcount.sizes.fields import DEFAULTS, find_config_class
-from tests.cases import load_cases
+from tests.cases import load_cases, load_task_heads
 from tests.model_types import MODEL_TYPES, default_document
 from tests.oracle import checkpoints, passes, remote
 from tests.oracle.renamed import STAND_INS
 from tests.sources import Function, Piece, Symbol, digest, parse_module, read_piece
-from tests.task_heads import load_task_heads
 
 FOLDER = Path(__file__).parent
 FOLLOWED = ("paramcount.architectures", "paramcount.parts", "paramcount.flow", "paramcount.sizes")
@@ -62,7 +61,7 @@ def list_documents(name: str) -> Iterator[dict[str, Any]]:
     yield from (case["config"] for case in load_cases().get(name, ()) if "refused" not in case)
     heads = load_task_heads().items()
     yield from (case["config"] for head, cases in heads if find_type(head) == name for case in cases)
-    for key in (*passes.CONFIGS, *passes.LOGITS_ONLY):
+    for key in passes.CONFIGS:
         if find_type(key) == name:
             yield passes.make_document(key)
     for key in checkpoints.CONFIGS:

@@ -1,27 +1,20 @@
-"""Freeze cases of the differential test into tests/data/cases.json: `python -m tests.oracle.freeze [MODEL_TYPE...]`.
-
-`python -m tests.oracle.freeze --task-heads` freezes classes with the head of another task into
-tests/data/task_heads.json, `--unreachable` the configs of tests/data/unreachable.json anew.
+"""What the reference makes of random configs of a model type: cases of the differential test, of classes with the head
+of another task, and of parameters that no forward pass reads. `python -m tests.refresh_types` freezes them.
 """
 
 from __future__ import annotations
 
-import json
 import random
-import sys
 import tempfile
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from paramcount.architectures import split_name
-from paramcount.architectures.task_heads import list_headed_types, list_task_heads
 from paramcount.errors import ParamcountError
-from tests.cases import CASES, hash_shapes, load_cases
+from tests.cases import hash_shapes
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential
-from tests.task_heads import TASK_HEADS
-from tests.test_unreachable import UNREACHABLE
 
 COUNTED, SAVED, REFUSED, LARGEST = 5, 1, 2, 2_000
 
@@ -104,16 +97,6 @@ def make_head_cases(name: str, most: int = 600) -> list[dict[str, Any]]:
     return []
 
 
-def freeze_task_heads() -> None:
-    names = [f"{model_type}.{cls}" for model_type in list_headed_types() for cls in list_task_heads(model_type)]
-    blocks = []
-    for name in sorted(names):
-        found = make_head_cases(name)
-        print(name, len(found))
-        blocks.append(f"{json.dumps(name)}: [\n{format_entries(found)}\n]")
-    TASK_HEADS.write_text("{\n" + ",\n".join(blocks) + "\n}\n", encoding="utf-8")
-
-
 def find_unreachable(config: dict[str, Any]) -> dict[str, Any]:
     """What the reference allocates for a config, and which of its tensors are none that a forward pass reads by our
     declaration.
@@ -129,33 +112,3 @@ def find_unreachable(config: dict[str, Any]) -> dict[str, Any]:
         "numel": numel,
         "unreachable": {name: n for name, n in sorted(saved.items()) if name not in read},
     }
-
-
-def freeze_unreachable() -> None:
-    """The same configs anew."""
-    entries = [find_unreachable(entry["config"]) for entry in json.loads(UNREACHABLE.read_text(encoding="utf-8"))]
-    UNREACHABLE.write_text(f"[\n{format_entries(entries)}\n]\n", encoding="utf-8")
-
-
-def format_entries(entries: list[dict[str, Any]]) -> str:
-    return ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
-
-
-def main(names: list[str]) -> None:
-    differential.silence()
-    if names == ["--task-heads"]:
-        freeze_task_heads()
-        return
-    if names == ["--unreachable"]:
-        freeze_unreachable()
-        return
-    for name in names or sorted(MODEL_TYPES):
-        found = make_cases(name)
-        frozen = {known: kept for known, kept in load_cases().items() if known in MODEL_TYPES} | {name: found}
-        blocks = [f"{json.dumps(known)}: [\n{format_entries(frozen[known])}\n]" for known in sorted(frozen)]
-        CASES.write_text("{\n" + ",\n".join(blocks) + "\n}\n", encoding="utf-8")
-        print(name, len(found))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

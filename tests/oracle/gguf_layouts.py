@@ -1,7 +1,7 @@
 """What llama.cpp's own converter makes of the declared tensors: `python -m tests.oracle.gguf_layouts FOLDER`, that of
 its sources.
 
-Rewrites the tensors of tests/data/gguf_layouts.json, entry by entry, from its configs. The declared tensors, with
+Rewrites the tensors in tests/data/types, entry by entry, from their configs. The declared tensors, with
 random values, stand for a checkpoint; the converter's `prepare_tensors` names, shapes, splits and joins them, and what
 it hands to the writer is frozen. Needs torch, transformers and safetensors.
 """
@@ -20,7 +20,8 @@ from paramcount.api import count
 from paramcount.checkpoints.matching import expand_names
 from paramcount.checkpoints.writers.rewriting import transpose
 from paramcount.flow import TensorRow
-from tests.gguf_layouts import FILE, group_names, load_entries
+from tests.gguf_layouts import group_names, load_entries
+from tests.type_files import save_fact
 
 HEADLESS = ("BertModel", "RobertaModel", "XLMRobertaModel")  # what they publish for embeddings
 TOKENS = 90  # of a tokenizer, where a converter counts them
@@ -75,7 +76,7 @@ def convert_model(config: dict[str, Any], cls: str, options: dict[str, Any]) -> 
 def main(folder: str) -> None:
     sys.path[:0] = [f"{folder}/gguf-py", folder]
     logging.disable(logging.CRITICAL)
-    found = []
+    found: dict[str, list[Any]] = {}
     for entry in load_entries():
         architecture, shapes = convert_model(entry.config, entry.cls, entry.options)
         facts = {
@@ -85,8 +86,10 @@ def main(folder: str) -> None:
             "architecture": architecture,
             "tensors": group_names(shapes),
         }
-        found.append(json.dumps({key: value for key, value in facts.items() if value}, ensure_ascii=False))
-    FILE.write_text("[\n" + ",\n".join(found) + "\n]\n", encoding="utf-8")
+        known = {key: value for key, value in facts.items() if value}
+        found.setdefault(entry.config["model_type"], []).append(known)
+    for name, entries in found.items():
+        save_fact(name, "gguf_layouts", entries)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""The rows of tests/data/mappings.csv as transformers has them.
+"""The rows of six mappings as transformers has them.
 
-`python -m tests.oracle.mappings` writes the table anew.
+`python -m tests.oracle.mappings` writes them anew.
 """
 
 from __future__ import annotations
+
+import sys
 
 from paramcount.sizes.settings import AUTO
 from tests.mapping_states import (
@@ -15,7 +17,6 @@ from tests.mapping_states import (
     UNSUPPORTED,
     Row,
     find_state,
-    refresh_mappings,
     save_mappings,
 )
 from tests.oracle.differential import build_model, silence
@@ -39,7 +40,7 @@ def list_classes() -> list[tuple[str, str, str]]:
     for mapping, name in MAPPINGS.items():
         for model_type, cls in sorted(getattr(modeling_auto, name).items()):
             found += [(mapping, model_type, one) for one in (cls if isinstance(cls, tuple) else (cls,))]
-    return found
+    return sorted(found)
 
 
 def find_own_error(model_type: str, cls: str) -> str:
@@ -86,7 +87,11 @@ def make_row(mapping: str, model_type: str, cls: str) -> Row:
     )
 
 
+def freeze(names: list[str]) -> None:
+    """Freeze the rows of some model types, or of all."""
+    save_mappings([make_row(*found) for found in list_classes() if not names or found[1] in names])
+
+
 if __name__ == "__main__":
     silence()
-    save_mappings([make_row(*found) for found in list_classes()])
-    refresh_mappings()
+    freeze(sys.argv[1:])

@@ -22,10 +22,10 @@ from unittest.mock import patch
 from paramcount.api import load
 from paramcount.counting.count import count_sizes
 from paramcount.errors import ParamcountError
+from tests import model_types
 from tests.oracle import differential, images, logits, passes, remote
 from tests.oracle.renamed import STAND_INS
 
-RUNNING = Path(__file__).parents[1] / "data" / "running.txt"
 LARGEST = 2_000_000  # parameters
 MOST_DRAWN = 12  # configs for each that both run
 ABSENT = "absent"
@@ -66,8 +66,7 @@ def list_bases(model_type: str) -> tuple[str, ...]:
 
 @cache
 def list_running() -> tuple[str, ...]:
-    names = RUNNING.read_text(encoding="utf-8").splitlines()
-    return tuple(name for name in names if name not in STAND_INS and name not in remote.MODELS)
+    return tuple(name for name in model_types.list_running() if name not in STAND_INS and name not in remote.MODELS)
 
 
 def list_types() -> list[str]:

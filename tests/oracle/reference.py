@@ -1,21 +1,20 @@
 """The reference implementation, built on the meta device from the published config.json of every zoo entry.
 
-`python -m tests.oracle.reference [ID...]` freezes its tensors and sums into tests/data/reference.json, of all entries
-or of some, and the names of the tensors of one entry of each architecture into tests/data/reference_names.json.
-It needs torch and transformers.
+`python -m tests.oracle.reference [ID...]` freezes its tensors and sums, of all entries or of some, and the names of the
+tensors of one entry of each architecture, into the files of the model types. It needs torch and transformers.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Collection
 from importlib.util import find_spec
 from typing import Any
 
-from tests.comparison import NAMES, REFERENCE, load_configs, merge_names
+from tests.comparison import load_configs, load_reference, load_reference_names, load_zoo_facts, merge_names
 from tests.oracle import differential
+from tests.type_files import load_all, load_facts, save_fact
 
 NEED_SCIPY = ("inkling_mm_model",)  # its layers of pixels are assigned by scipy if they are fewer than the scales
 
@@ -73,14 +72,24 @@ def freeze(ids: list[str]) -> None:
     """Freeze the entries with these ids, or all, and drop what the zoo no longer has."""
     import paramcount.zoo as zoo
 
-    frozen = json.loads(REFERENCE.read_text(encoding="utf-8"))
+    frozen = dict(load_reference())
     for id in ids or load_configs():
         if is_built(id):
             frozen[id] = count_reference(build_model(id))
-    kept = {id: facts for id, facts in sorted(frozen.items()) if zoo.find_path(id)}
-    lines = [f"{json.dumps(id)}: {json.dumps(facts, ensure_ascii=False)}" for id, facts in kept.items()]
-    REFERENCE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    save_zoo_facts("reference", {id: facts for id, facts in sorted(frozen.items()) if zoo.find_path(id)})
     freeze_names(drop=ids)
+
+
+def save_zoo_facts(kind: str, facts: dict[str, dict[str, Any]]) -> None:
+    import paramcount.zoo as zoo
+
+    tables: dict[str, dict[str, Any]] = {name: {} for name in load_all(kind)}
+    for id, one in facts.items():
+        tables.setdefault(str(zoo.load_entry(id).architecture), {})[id] = one
+    for name, table in tables.items():
+        if table != load_facts(name).get(kind, {}):
+            save_fact(name, kind, table)
+    load_zoo_facts.cache_clear()
 
 
 def freeze_names(drop: Collection[str]) -> None:
@@ -90,9 +99,8 @@ def freeze_names(drop: Collection[str]) -> None:
     """
     import paramcount.zoo as zoo
 
-    totals = {id: facts["total"] for id, facts in json.loads(REFERENCE.read_text(encoding="utf-8")).items()}
-    recorded_names = json.loads(NAMES.read_text(encoding="utf-8"))
-    frozen = {id: facts for id, facts in recorded_names.items() if id not in drop and zoo.find_path(id)}
+    totals = {id: facts["total"] for id, facts in load_reference().items()}
+    frozen = {id: facts for id, facts in load_reference_names().items() if id not in drop and zoo.find_path(id)}
     recorded = {zoo.load_entry(id).architecture for id in frozen}
     for id in sorted(totals, key=totals.__getitem__):
         name = zoo.load_entry(id).architecture
@@ -100,8 +108,7 @@ def freeze_names(drop: Collection[str]) -> None:
             recorded.add(name)
             model = build_model(id)
             frozen[id] = {"prefix": f"{model.base_model_prefix}.", "tensors": list_names(model)}
-    lines = [f"{json.dumps(id)}: {json.dumps(facts)}" for id, facts in sorted(frozen.items())]
-    NAMES.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    save_zoo_facts("reference_names", dict(sorted(frozen.items())))
 
 
 def list_names(model: Any) -> dict[str, dict[str, int]]:

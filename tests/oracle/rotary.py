@@ -122,7 +122,7 @@ def list_small_documents() -> dict[str, tuple[Document, str]]:
     """{model type, perhaps with a class: a config that is quickly built, and its class}."""
     found = {}
     for name in MODEL_TYPES:
-        if name in passes.CONFIGS or name in passes.LOGITS_ONLY:
+        if name in passes.CONFIGS:
             found[name] = (passes.make_document(name), passes.find_class(name))
         elif "." not in name:
             try:

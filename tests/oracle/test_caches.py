@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,13 +18,14 @@ from paramcount.costs.engines import ENGINES
 from paramcount.counting.sum_weights import list_flows
 from paramcount.execution.run import sees_later_tokens
 from paramcount.parts.conformer import SpeechEncoder
+from tests.model_types import list_running
 from tests.oracle import differential, images, logits, passes, remote
 from tests.oracle.renamed import STAND_INS
 
 pytestmark = pytest.mark.oracle
-RUNNING = (Path(__file__).parents[1] / "data" / "running.txt").read_text(encoding="utf-8").splitlines()
+RUNNING = list_running()
 SHORT, LONG, LARGEST = 3, 12, 60  # tokens; windows beyond the last are not crossed
-# {model type, or a name of running.txt: why the reference's cache is another one}
+# {model type, or another name of list_running: why the reference's cache is another one}
 DIFFERENT = {
     "blip": "the reference returns no cache",
     "deepseek_v4": "one head is key and value, and kept twice; unfinished blocks of tokens are kept, too",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,17 +17,19 @@ from paramcount.execution import run_model  # noqa: E402
 from paramcount.execution.evaluate import Evaluation  # noqa: E402
 from paramcount.execution.weights import open_weights  # noqa: E402
 from tests.cases import load_cases  # noqa: E402
+from tests.model_types import list_running  # noqa: E402
 from tests.oracle import images, logits, passes  # noqa: E402
 
 pytestmark = pytest.mark.oracle
-RUNNING = (Path(__file__).parents[1] / "data" / "running.txt").read_text(encoding="utf-8").splitlines()
+RUNNING = list_running()
 
 
 def read_cases(name: str) -> list[dict[str, Any]]:
     return [case for case in load_cases()[name] if "refused" not in case]
 
 
-READS_TEXT_ALONE = sorted(name for name in images.CONFIGS if passes.find_class(name) not in images.ALWAYS_SEE)
+SEES = {*images.IMAGES} - images.ALWAYS_SEE
+READS_TEXT_ALONE = sorted(name for name in passes.CONFIGS if passes.find_class(name) in SEES)
 
 
 @pytest.mark.parametrize("name", RUNNING)
@@ -91,7 +92,7 @@ def test_a_text_without_an_image_has_the_logits_of_the_reference(name: str, monk
 @pytest.mark.parametrize(
     ("name", "document"),
     [
-        ("minicpmv4_7", images.CONFIGS["minicpmv4_6"]),
+        ("minicpmv4_7", passes.CONFIGS["minicpmv4_6"]),
         ("phi4_multimodal", min(read_cases("phi4_multimodal"), key=lambda case: case["total"])["config"]),
     ],
     ids=["minicpmv4_7", "phi4_multimodal"],

@@ -1,6 +1,4 @@
-"""tests/data/mappings.csv has every class of the six mappings, and the reference refuses what the table says it
-refuses.
-"""
+"""The files of model types have every class of the six mappings, and the reference refuses what they say it refuses."""
 
 from __future__ import annotations
 

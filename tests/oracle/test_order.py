@@ -7,7 +7,6 @@ The trace may list modules that do not depend on each other in another order, su
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,7 @@ pytest.importorskip("transformers", reason="the oracle tests need transformers: 
 
 from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Step
+from tests.model_types import list_running
 from tests.oracle import remote
 from tests.oracle.passes import TOKENS, ComparedRun, load_model, run_both
 from tests.oracle.renamed import STAND_INS
@@ -114,7 +114,7 @@ OTHER_SHAPES = {
     "zaya, sliding": "likewise",
 }
 STREAMS = "tokens and stream"  # the length of a relation in ProphetNet that no input names
-RUNNING = (Path(__file__).parents[1] / "data" / "running.txt").read_text(encoding="utf-8").splitlines()
+RUNNING = list_running()
 Times = dict[tuple[int, ...], int]  # {layer indices: when a module first ran}
 
 

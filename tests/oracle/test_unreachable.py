@@ -1,4 +1,4 @@
-"""tests/data/unreachable.json is what the reference allocates and never reads."""
+"""What the files of model types call unreachable is what the reference allocates and never reads."""
 
 from __future__ import annotations
 
