@@ -15,30 +15,57 @@ import pytest
 import paramcount as pc
 from paramcount.errors import ParamcountError
 from paramcount.flow import (
+    BEHIND,
     AddPositions,
     Axes,
+    BandConvolution,
+    BlockMeans,
     ClassPatchDistances,
+    ClassToken,
+    ClassTokenPlaces,
     Clip,
-    Convolve,
     Data,
+    EarlierTokens,
+    EndRowsOfIds,
     GridLookup,
+    GridSinusoids,
     GroupNorm,
+    ImageConvolution,
     Insert,
-    Join,
+    InsertLearned,
+    InsertSum,
+    LargestOfSquares,
+    LastClassToken,
+    LastClassTokenPlaces,
     Lookup,
     LookupContinued,
     LookupKnown,
+    MeanOfSquares,
+    MergeRowsByChannel,
+    MergeSquares,
+    MergeSquaresByChannel,
+    MergeSquaresByColumn,
     NearestRow,
     Operation,
+    PaddedPlaces,
+    PaddedWindows,
+    PadRows,
+    PatchConvolution,
     PatchDistances,
     Patches,
+    PatchPlaces,
+    PatchWindows,
     PlaceTables,
-    Pool,
-    Reshape,
     Rope,
-    Rotary,
+    RotaryApart,
+    RotaryAt,
     Sinusoids,
     SubtractVector,
+    TokenPlaces,
+    TransposeHeads,
+    Upsample,
+    VideoConvolution,
+    Zeros,
     bias_by_place,
     block,
     given,
@@ -79,30 +106,30 @@ IMAGE = np.arange(24.0).reshape(1, 4, 6)  # one channel, rows 0–5, 6–11, 12�
 
 
 def test_patches_are_read_row_by_row_or_square_by_square() -> None:
-    assert compute(Patches("pixels", 2, 3), IMAGE)[1, 0].tolist() == [[3, 4, 5], [9, 10, 11]]
-    rows = compute(Patches("places", 1, 1), IMAGE)
+    assert compute(Patches(2, 3), IMAGE)[1, 0].tolist() == [[3, 4, 5], [9, 10, 11]]
+    rows = compute(PatchPlaces(1, 1), IMAGE)
     assert rows[[0, 1, 6]].tolist() == [[0, 0], [0, 1], [1, 0]]
-    squares = compute(Patches("places", 1, 1, 2), IMAGE)
+    squares = compute(PatchPlaces(1, 1, 2), IMAGE)
     assert squares[:5].tolist() == [[0, 0], [0, 1], [1, 0], [1, 1], [0, 2]]
 
 
 def test_frames_repeat_the_image() -> None:
-    found = compute(Patches("pixels", 2, 3, frames=2), IMAGE)
+    found = compute(Patches(2, 3, axes="cfhw", frames=2), IMAGE)
     assert found.shape == (4, 1, 2, 2, 3)
     assert (found[:, :, 0] == found[:, :, 1]).all()
 
 
 def test_places_beside_a_class_token_at_zero_have_columns_first_and_begin_at_one() -> None:
     placed = [[1, 1], [2, 1], [1, 2], [2, 2]]
-    assert compute(Patches("places", 2, 3, class_place="last"), IMAGE).tolist() == [*placed, [0, 0]]
-    assert compute(Patches("places", 2, 3, class_place="first"), IMAGE).tolist() == [[0, 0], *placed]
+    assert compute(LastClassTokenPlaces(2, 3), IMAGE).tolist() == [*placed, [0, 0]]
+    assert compute(ClassTokenPlaces(2, 3), IMAGE).tolist() == [[0, 0], *placed]
 
 
 def test_a_convolution_of_single_channels_may_make_several_values_of_each() -> None:
     """Two patches a side of two channels; one pixel wide, so that each value is one of its channel times a weight."""
     patches = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]], np.float32)
     kernel = np.array([1.0, 2.0, 3.0, 4.0], np.float32).reshape(4, 1, 1, 1)
-    found = compute(Convolve(1, grouped=True, of_image=True), patches, weights=(kernel,))
+    found = compute(ImageConvolution(1, grouped=True), patches, weights=(kernel,))
     assert found.tolist() == [[n, 2 * n, 30 * n, 40 * n] for n in (1, 2, 3, 4)]
 
 
@@ -112,25 +139,25 @@ def test_a_convolution_of_a_video_reads_a_frame_and_those_before_it() -> None:
     every, second = (
         np.array(values, np.float32).reshape(1, 1, -1, 1, 1) for values in ([100, 10, 1], [1000, 100, 10, 1])
     )
-    found = compute(Convolve(1, of_image=True, frames=3), frames, weights=(every, [0.5]))
+    found = compute(VideoConvolution(1, frames=3), frames, weights=(every, [0.5]))
     assert found.ravel().tolist() == [1.5, 12.5, 123.5, 234.5]
-    found = compute(Convolve(1, of_image=True, frames=4, stride=2), frames, weights=(second, [0.5]))
+    found = compute(VideoConvolution(1, 2, frames=4), frames, weights=(second, [0.5]))
     assert found.ravel().tolist() == [12.5, 1234.5]
 
 
 def test_an_id_ends_each_row_of_the_ids_of_an_image() -> None:
-    assert compute(Join(0, "last", each_row=True, id=9), np.array([1, 2, 3, 4])).tolist() == [1, 2, 9, 3, 4, 9]
+    assert compute(EndRowsOfIds(9), np.array([1, 2, 3, 4])).tolist() == [1, 2, 9, 3, 4, 9]
 
 
 def test_windows_hold_whole_squares() -> None:
     """A window of 5 pixels over squares of 2 × 2 patches of 1 pixel: two squares a side."""
-    found = compute(Patches("windows", 1, 1, 2, window=5), IMAGE)
+    found = compute(PatchWindows(1, 1, 2, 5), IMAGE)
     assert found.tolist() == [0] * 8 + [1] * 4 + [0] * 8 + [1] * 4
 
 
 def test_text_continues_after_the_largest_position_of_an_image() -> None:
     """arXiv:2409.12191, figure 3: three tokens, an image of 2 × 3, then text from 3 + 3 on."""
-    operation = Patches("places of tokens", 2, 2, token=IMAGE_TOKEN)
+    operation = TokenPlaces(3, 2, 2, IMAGE_TOKEN)
     ids = np.array([1, 2, 3, *[IMAGE_TOKEN] * 6, 4, 5])
     found = compute(operation, ids, IMAGE)
     assert found[2:].tolist() == [
@@ -144,38 +171,38 @@ def test_text_continues_after_the_largest_position_of_an_image() -> None:
 def test_squares_of_patches_become_one_row() -> None:
     x = np.arange(16.0).reshape(8, 2)  # 2 × 4 patches
     places = [[i, j] for i in range(2) for j in range(4)]
-    assert compute(Pool("squares", 4), x, places)[1].tolist() == [4, 5, 6, 7, 12, 13, 14, 15]
-    by_channel = compute(Pool("squares", 4, channels_first=True), x, places)
+    assert compute(MergeSquares(4), x, places)[1].tolist() == [4, 5, 6, 7, 12, 13, 14, 15]
+    by_channel = compute(MergeSquaresByChannel(4), x, places)
     assert by_channel[1].tolist() == [4, 6, 12, 14, 5, 7, 13, 15]
-    by_column = compute(Pool("squares", 4, columns_first=True), x, places)
+    by_column = compute(MergeSquaresByColumn(4), x, places)
     assert by_column[1].tolist() == [4, 5, 12, 13, 6, 7, 14, 15]
-    means = compute(Pool("means of squares", 4), np.arange(8.0).reshape(8, 1), places)
+    means = compute(MeanOfSquares(4), np.arange(8.0).reshape(8, 1), places)
     assert means.ravel().tolist() == [2.5, 4.5]
-    means = compute(Pool("means of squares", 4), np.arange(16.0).reshape(16, 1))
+    means = compute(MeanOfSquares(4), np.arange(16.0).reshape(16, 1))
     assert means.ravel().tolist() == [2.5, 4.5, 10.5, 12.5]
 
 
 def test_the_last_block_has_no_mean_if_it_is_shorter() -> None:
-    assert compute(Pool("block means", 2), [[1.0], [3.0], [5.0], [9.0], [100.0]]).ravel().tolist() == [2, 7]
+    assert compute(BlockMeans(2), [[1.0], [3.0], [5.0], [9.0], [100.0]]).ravel().tolist() == [2, 7]
 
 
 def test_patches_outside_the_image_fill_the_last_windows() -> None:
     """2 × 3 patches in windows of 2: a third window, whose second column is outside."""
-    places, windows = (compute(Patches(of, 2, 2, window=4, is_padded=True), IMAGE) for of in ("places", "windows"))
+    places, windows = (compute(kind(2, 2, window=4), IMAGE) for kind in (PaddedPlaces, PaddedWindows))
     assert places.tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2], [0, 3], [1, 3]]
     assert windows.tolist() == [0, 0, 1, 0, 0, 1, 1, 1]
-    assert compute(Join(0, "zeros"), [[5.0]], windows[:3]).ravel().tolist() == [5, 0, 0]
-    assert compute(Pool("other tokens", last=True), [[5.0], [6.0], [7.0]], [1, 1]).ravel().tolist() == [5, 6]
+    assert compute(PadRows(), [[5.0]], windows[:3]).ravel().tolist() == [5, 0, 0]
+    assert compute(EarlierTokens(), [[5.0], [6.0], [7.0]], [1, 1]).ravel().tolist() == [5, 6]
 
 
 def test_shifted_windows_begin_behind_one_that_is_smaller() -> None:
     """4 × 6 patches in windows of 2, shifted by 1: the first row and the first column have windows of their own."""
-    shifted = Patches("windows", 1, 1, window=2, shift=1, is_padded=True)
+    shifted = PaddedWindows(1, 1, window=2, shift=1)
     windows = compute(shifted, IMAGE).reshape(4, 6).tolist()
     assert windows[0] == [0, 1, 1, 2, 2, 3]
     assert windows[1] == windows[2] == [4, 5, 5, 6, 6, 7]
     assert windows[3] == [8, 9, 9, 10, 10, 11]
-    whole = Patches("windows", 1, 1, window=4, shift=2, is_padded=True)  # as high as the image: no shift
+    whole = PaddedWindows(1, 1, window=4, shift=2)  # as high as the image: no shift
     assert compute(whole, IMAGE[:, :, :4]).tolist() == [0] * 16
 
 
@@ -208,9 +235,9 @@ def test_a_window_may_reach_less_far_back_than_ahead() -> None:
 
 def test_a_learned_vector_takes_the_place_of_all_tokens_with_an_id() -> None:
     vector = (np.array([7.0, 8.0]),)
-    found = compute(Insert(9), [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [9, 1, 9], weights=vector)
+    found = compute(InsertLearned(9), [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [9, 1, 9], weights=vector)
     assert found.tolist() == [[7, 8], [3, 4], [7, 8]]
-    stored = compute(Insert(9), [[1.0, 2.0], [3.0, 4.0]], [9, 1], weights=(vector[0].reshape(1, 1, 2),))
+    stored = compute(InsertLearned(9), [[1.0, 2.0], [3.0, 4.0]], [9, 1], weights=(vector[0].reshape(1, 1, 2),))
     assert stored.tolist() == [[7, 8], [3, 4]]
 
 
@@ -232,14 +259,14 @@ def test_a_score_per_distance_in_rows_and_in_columns() -> None:
 
 def test_a_convolution_over_an_image_pads_it_with_zeros() -> None:
     """Sums of 3 × 3 patches of a 4 × 4 image of ones, at every other row and column."""
-    operation = Convolve(3, stride=2, of_image=True)
+    operation = ImageConvolution(3, 2)
     found = compute(operation, np.ones((16, 1)), weights=(np.ones((1, 1, 3, 3)),))
     assert found.ravel().tolist() == [4, 6, 6, 9]
 
 
 def test_a_convolution_may_pad_an_image_only_behind() -> None:
     """The squares of 3 × 3 start at rows and columns 0 and 2 of 4; the second ones reach one zero."""
-    operation = Convolve(3, stride=2, of_image=True, zeros="behind")
+    operation = ImageConvolution(3, 2, BEHIND)
     found = compute(operation, np.ones((16, 1)), weights=(np.ones((1, 1, 3, 3)), [0.5]))
     assert found.ravel().tolist() == [9.5, 6.5, 6.5, 4.5]
 
@@ -254,7 +281,7 @@ def test_a_group_norm_is_over_all_rows_of_an_image() -> None:
 
 def test_an_image_becomes_twice_as_high_and_wide() -> None:
     x = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]])
-    found = compute(Reshape("larger image"), x)
+    found = compute(Upsample(), x)
     assert found[:, 0].tolist() == [1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4]
     assert found[:, 1].tolist() == (10 * found[:, 0]).tolist()
 
@@ -289,14 +316,14 @@ def test_what_is_stored_with_a_table_is_not_looked_up() -> None:
 
 def test_channels_stand_in_the_place_of_tokens() -> None:
     x = np.arange(12.0).reshape(3, 2, 2)
-    found = compute(Reshape("channels"), x)
+    found = compute(TransposeHeads(), x)
     assert found[:, 0].tolist() == [[0, 4, 8], [1, 5, 9]]
-    assert compute(Reshape("channels"), found).tolist() == x.tolist()
+    assert compute(TransposeHeads(), found).tolist() == x.tolist()
 
 
 def test_an_image_may_be_padded_with_more_zeros() -> None:
     """A single value of 1, and 3 × 3 weights of 1, with two zeros on each side: it is in all of 3 × 3 squares."""
-    operation = Convolve(3, of_image=True, n_zeros=2)
+    operation = ImageConvolution(3, padding=Zeros(2))
     assert compute(operation, np.ones((1, 1)), weights=(np.ones((1, 1, 3, 3)),)).ravel().tolist() == [1] * 9
 
 
@@ -308,13 +335,13 @@ def test_masked_tokens_have_the_smallest_logit() -> None:
 
 def test_learned_rows_come_first_or_last() -> None:
     x, token = [[1.0, 2.0]], ([[8.0, 9.0]],)
-    assert compute(Join(0, "first"), x, weights=token).tolist() == [[8, 9], [1, 2]]
-    assert compute(Join(0, "last"), x, weights=token).tolist() == [[1, 2], [8, 9]]
+    assert compute(ClassToken(), x, weights=token).tolist() == [[8, 9], [1, 2]]
+    assert compute(LastClassToken(), x, weights=token).tolist() == [[1, 2], [8, 9]]
 
 
 def test_a_place_has_sines_and_cosines_of_its_column_before_those_of_its_row() -> None:
     """The order of Granite Docling's connector, worked out from the formula: row 2, column 1, angles 1 and 1 / 100."""
-    (found,) = compute(Sinusoids(of="columns and rows"), np.array([[2, 1]]), shape=(1, 8))
+    (found,) = compute(GridSinusoids(), np.array([[2, 1]]), shape=(1, 8))
     column = [sin(1), sin(0.01), cos(1), cos(0.01)]
     row = [sin(2), sin(0.02), cos(2), cos(0.02)]
     np.testing.assert_allclose(found, column + row, rtol=1e-6)
@@ -345,7 +372,7 @@ def test_placeholders_are_looked_up_as_padding() -> None:
 
 def test_pixels_with_channels_last() -> None:
     image = np.arange(8.0).reshape(2, 2, 2)
-    assert compute(Patches("pixels", 2, 2, channels_last=True), image).ravel().tolist() == [0, 4, 1, 5, 2, 6, 3, 7]
+    assert compute(Patches(2, 2, axes="hwc"), image).ravel().tolist() == [0, 4, 1, 5, 2, 6, 3, 7]
 
 
 def test_stored_bounds_and_a_vector_that_is_subtracted() -> None:
@@ -374,7 +401,7 @@ def test_pairs_rotate_with_the_position_of_their_axis(axes: Axes, expected: list
 
 
 def test_the_first_half_rotates_with_the_column_and_the_second_with_the_row() -> None:
-    operation = Rotary(Rope(100.0), "halves", Axes((1, 1), "apart"))
+    operation = RotaryApart(Rope(100.0))
     column, row = (compute(operation, np.ones((1, 1, 4)), [place]).ravel() for place in ([0, 1], [1, 0]))
     turned = [np.cos(1) - np.sin(1), np.cos(1) + np.sin(1)]
     assert column.tolist() == pytest.approx([*turned, 1, 1])
@@ -382,7 +409,7 @@ def test_the_first_half_rotates_with_the_column_and_the_second_with_the_row() ->
 
 
 def test_a_position_of_zero_rotates_nothing() -> None:
-    operation = Rotary(Rope(100.0), "halves", Axes((1, 1), "restarted"))
+    operation = RotaryAt(Rope(100.0), "halves", Axes((1, 1), "restarted"))
     x = np.ones((1, 1, 4), np.float32)
     assert compute(operation, x, [[0, 0]]).ravel().tolist() == [1, 1, 1, 1]
     turned = compute(operation, x, [[0, 1]]).ravel()
@@ -396,7 +423,7 @@ def test_vectors_take_the_place_of_placeholders_in_order() -> None:
     x = [[1.0], [2.0], [3.0]]
     assert compute(Insert(IMAGE_TOKEN), x, ids, rows, state=state).ravel().tolist() == [1, 10, 20]
     assert compute(Insert(IMAGE_TOKEN), [[4.0]], [IMAGE_TOKEN], rows, state=state).ravel().tolist() == [30]
-    assert compute(Insert(IMAGE_TOKEN, adds=True), x, ids, rows).ravel().tolist() == [1, 12, 23]
+    assert compute(InsertSum(IMAGE_TOKEN), x, ids, rows).ravel().tolist() == [1, 12, 23]
     with pytest.raises(ParamcountError, match=r"tokens: 4 placeholder tokens \(id 7\) for an input of 3 vectors"):
         compute(Insert(IMAGE_TOKEN), [[4.0]], [IMAGE_TOKEN], rows, state=state)
 
@@ -450,7 +477,7 @@ def test_a_grid_of_positions_is_interpolated_between_centres_of_squares() -> Non
 
 def test_rows_that_are_merged_channel_by_channel() -> None:
     x = np.arange(8).reshape(4, 2)  # four rows of two channels
-    merged = compute(Reshape("merged channels"), x, shape=(1, 2, 2, 2))
+    merged = compute(MergeRowsByChannel(), x, shape=(1, 2, 2, 2))
     assert merged.tolist() == [[[[0, 2], [4, 6]], [[1, 3], [5, 7]]]]
 
 
@@ -474,7 +501,7 @@ def test_a_convolution_over_bands_has_bands_as_the_rows_of_its_kernel() -> None:
     frames = np.array([[[1.0], [2.0], [3.0]], [[4.0], [5.0], [6.0]]])
     kernel = np.zeros((1, 1, 3, 3))
     kernel[0, 0, 0, 1] = 1
-    found = compute(Convolve(3, of_bands=True), frames, weights=(kernel, [10.0]))
+    found = compute(BandConvolution(3), frames, weights=(kernel, [10.0]))
     assert found[..., 0].tolist() == [[10, 11, 12], [10, 14, 15]]
 
 
@@ -504,18 +531,18 @@ def test_a_channel_is_convolved_over_the_places_of_patches() -> None:
     kernel = np.zeros((1, 1, 3, 3))
     kernel[0, 0, 0, 1] = 1
     patches, places = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([[0, 0], [1, 0], [0, 1], [1, 1]])
-    found = compute(Convolve(3, grouped=True, of_image=True), patches, places, weights=(kernel,))
+    found = compute(PatchConvolution(3), patches, places, weights=(kernel,))
     assert found.ravel().tolist() == [0, 1, 0, 3]
 
 
 def test_the_largest_of_a_square_of_patches_is_chosen_by_channel() -> None:
     patches = np.array([[1.0, 8.0], [5.0, 7.0], [2.0, 6.0], [3.0, 9.0]])
-    assert compute(Pool("largest of squares", 4), patches).tolist() == [[5, 9]]
+    assert compute(LargestOfSquares(4), patches).tolist() == [[5, 9]]
 
 
 def test_patches_that_are_no_square_are_not_merged() -> None:
     with pytest.raises(ParamcountError, match="cannot merge 2 patches"):
-        compute(Pool("squares", 2), np.zeros((4, 1)))
+        compute(MergeSquares(2), np.zeros((4, 1)))
 
 
 def test_each_frequency_may_rotate_with_the_column_and_then_with_the_row() -> None:

@@ -21,27 +21,36 @@ import pytest
 import paramcount
 from paramcount.errors import ParamcountError
 from paramcount.flow import (
+    BEFORE,
+    FEWER_BEFORE,
     Activation,
     Alibi,
     Axes,
     BatchNorm,
+    BestPosition,
     BlockDistanceBuckets,
+    BlockSums,
     Cache,
+    CausalConvolution,
     CausalDistanceBuckets,
     ChooseTokens,
-    Convolve,
     Data,
     DeltaRule,
     Differential,
     DistanceBuckets,
     Distances,
+    EarlierTokens,
     Experts,
+    ExponentialMean,
     Fourier,
-    GatedRecurrence,
+    GatedUnit,
+    HeadConvolution,
     HeadLinear,
     Input,
-    Insert,
+    InsertUnlessAfter,
     Join,
+    JoinPrompt,
+    LastPosition,
     LearnedRows,
     LimitCapacity,
     Linear,
@@ -49,16 +58,24 @@ from paramcount.flow import (
     Lookup,
     LookupKnown,
     LookupPlaceholders,
+    MatrixMemory,
+    Mean,
     Norm,
     NormOfScaled,
     NormToFirst,
-    Patches,
-    Pool,
+    OtherTokens,
+    OverlappingBlocks,
+    PagePlaces,
+    PatchPlaces,
     PositionLookup,
+    PreviousToken,
     ProductKeys,
     Project,
     Rope,
     Rotary,
+    RotaryAt,
+    RotaryBySquare,
+    RowConvolution,
     SameSegment,
     ScaleByDepth,
     ScaleByLogarithm,
@@ -66,13 +83,19 @@ from paramcount.flow import (
     ScaleByPower,
     ScaleInSteps,
     SegmentBuckets,
-    Select,
+    SelectByPair,
     SelectiveScan,
-    Shift,
+    SelectLayer,
+    SelectPart,
+    SidewaysPlaces,
     Split,
     StateSpaceDual,
+    StepScaling,
     Undescribed,
     Weight,
+    WeightedBlocks,
+    WeightedMean,
+    WithoutPrompt,
     add_bias,
     add_by_gate,
     add_own,
@@ -87,6 +110,7 @@ from paramcount.flow import (
     route,
     scores,
     scores_of_two,
+    soft_cap,
     softmax,
     softmax_of_top,
     top_k,
@@ -108,7 +132,8 @@ from paramcount.flow.masks import (
 from paramcount.flow.operation import Array, Form, Operation, Unknown
 from tests.steps import Leaf, attend, run_steps
 
-CONTAINERS = {"Input", "Tuple", "Block", "ForEach", "Layers", "HiddenStates"}  # the evaluation itself computes them
+# The evaluation itself computes them.
+CONTAINERS = {"Input", "Tuple", "SecondValue", "Block", "ForEach", "Layers", "HiddenStates"}
 
 
 def list_classes(base: type[Operation] = Operation) -> Iterator[type[Operation]]:
@@ -120,7 +145,7 @@ def list_classes(base: type[Operation] = Operation) -> Iterator[type[Operation]]
 
 
 def is_base(cls: type[Operation]) -> bool:
-    return bool(cls.__subclasses__()) and cls.compute is Operation.compute
+    return bool(cls.__subclasses__()) and (cls.compute is Operation.compute or not cls.name)
 
 
 CLASSES = sorted({cls for cls in list_classes() if not is_base(cls)} - {Undescribed}, key=lambda cls: cls.__name__)
@@ -147,6 +172,8 @@ def make_value(annotation: str) -> Any:
         return Rope(10_000.0)
     if annotation.startswith("Mask"):
         return Causal() & Window(2)
+    if annotation == "Operation":
+        return RowConvolution(2)
     return 2 if re.match("Size|int", annotation) else 0.5 if annotation.startswith("float") else "silu"
 
 
@@ -277,14 +304,14 @@ def test_a_head_of_one_value_is_both_halves_of_its_pair() -> None:
 
 
 def test_angles_may_grow_with_the_square_of_the_position() -> None:
-    found = compute(Rotary(Rope(1.0), "interleaved", power=2), [[1.0, 0], [1.0, 0], [1.0, 0]], past=1)
+    found = compute(RotaryBySquare(Rope(1.0), "interleaved"), [[1.0, 0], [1.0, 0], [1.0, 0]], past=1)
     assert found[:, 0] == pytest.approx(np.cos([1, 4, 9]), abs=1e-6)
 
 
 def test_rows_after_the_first_ones_are_those_that_the_other_input_has_none_for() -> None:
     x, other = [[1.0], [2.0], [3.0]], [[0.0], [0.0]]
-    assert compute(Pool("other tokens", last=True), x, other).tolist() == [[1], [2]]
-    assert compute(Pool("other tokens"), x, other).tolist() == [[3]]
+    assert compute(EarlierTokens(), x, other).tolist() == [[1], [2]]
+    assert compute(OtherTokens(), x, other).tolist() == [[3]]
 
 
 def test_learned_rows_may_be_stored_with_a_batch_axis() -> None:
@@ -312,7 +339,7 @@ def test_attention_scales_and_caps_its_scores() -> None:
     for s, score in (
         (scores(Leaf(q), k), 2.0),
         (scores(Leaf(q), k, 0.25), 1.0),
-        (operations.soft_cap(scores(Leaf(q), k), 1.0), np.tanh(2.0)),
+        (soft_cap(scores(Leaf(q), k), 1.0), np.tanh(2.0)),
     ):
         last = run_steps(weighted_sum(softmax(s), v), 3)
         assert last.item() == pytest.approx(2 / (2 + np.exp(score)), rel=1e-5)
@@ -414,12 +441,12 @@ def test_experts_of_other_groups_are_not_chosen() -> None:
 def test_a_value_that_two_axes_would_share_does_not_rotate() -> None:
     """VisionRotaryEmbedding of the reference has head_dim // 2 = 0 frequencies, and a product of no values is 0."""
     axes = Axes((0, 0), "in turns")
-    assert compute(Rotary(Rope(10_000.0), axes=axes), [[3.0], [2.0]], [[0, 0], [0, 1]]).ravel().tolist() == [0, 0]
+    assert compute(RotaryAt(Rope(10_000.0), axes=axes), [[3.0], [2.0]], [[0, 0], [0, 1]]).ravel().tolist() == [0, 0]
 
 
 def test_a_convolution_sees_the_last_tokens_of_the_text_so_far() -> None:
     weights = ([[[1.0, 10.0]]], [0.5])
-    operation = Convolve(2, channels=1)
+    operation = CausalConvolution(2, channels=1)
     state: dict[str, Array] = {}
     run: Any = SimpleNamespace(positions=np.arange(2), state=state, watch=None)
     arrays = [np.asarray(w, np.float32) for w in weights]
@@ -431,26 +458,31 @@ def test_a_convolution_sees_the_last_tokens_of_the_text_so_far() -> None:
 def test_a_convolution_of_frames_sees_both_neighbours() -> None:
     kernel = [[[1.0, 10.0, 100.0]]]
     frames = [[1.0], [2.0], [3.0], [4.0]]
-    assert compute(Convolve(3), frames, weights=(kernel, [0.5])).ravel().tolist() == [210.5, 321.5, 432.5, 43.5]
-    assert compute(Convolve(3, stride=2), frames, weights=(kernel, [0.5])).ravel().tolist() == [210.5, 432.5]
+    assert compute(RowConvolution(3), frames, weights=(kernel, [0.5])).ravel().tolist() == [210.5, 321.5, 432.5, 43.5]
+    assert compute(RowConvolution(3, 2), frames, weights=(kernel, [0.5])).ravel().tolist() == [210.5, 432.5]
 
 
 def test_an_even_convolution_over_frames_reaches_further_back_than_ahead() -> None:
     frames = [[1.0], [2.0], [3.0]]
-    assert compute(Convolve(2), frames, weights=([[[10.0, 100.0]]],)).ravel().tolist() == [100, 210, 320]
+    assert compute(RowConvolution(2), frames, weights=([[[10.0, 100.0]]],)).ravel().tolist() == [100, 210, 320]
 
 
 def test_an_even_convolution_may_reach_further_ahead_than_back() -> None:
     """FunAsrNanoFSMN pads (width − 1) // 2 frames on the left and the others on the right."""
     frames, kernel = [[1.0], [2.0], [3.0]], [[[10.0, 100.0]]]
-    found = compute(Convolve(2, zeros="around, fewer before"), frames, weights=(kernel,))
+    found = compute(RowConvolution(2, padding=FEWER_BEFORE), frames, weights=(kernel,))
     assert found.ravel().tolist() == [210, 320, 30]
 
 
 def test_a_convolution_of_the_past_sees_no_later_frame() -> None:
     frames, kernel = [[1.0], [2.0], [3.0], [4.0]], [[[1.0, 10.0, 100.0]]]
-    assert compute(Convolve(3, zeros="before"), frames, weights=(kernel,)).ravel().tolist() == [100, 210, 321, 432]
-    assert compute(Convolve(3, stride=2, zeros="before"), frames, weights=(kernel,)).ravel().tolist() == [210, 432]
+    assert compute(RowConvolution(3, padding=BEFORE), frames, weights=(kernel,)).ravel().tolist() == [
+        100,
+        210,
+        321,
+        432,
+    ]
+    assert compute(RowConvolution(3, 2, BEFORE), frames, weights=(kernel,)).ravel().tolist() == [210, 432]
 
 
 def test_batch_norm_takes_the_mean_and_the_variance_that_are_stored() -> None:
@@ -472,9 +504,9 @@ def test_near_distances_have_buckets_of_their_own_and_far_ones_share_them() -> N
 
 
 def test_blocks_of_tokens_are_summed_and_the_last_takes_what_is_left() -> None:
-    sums = compute(Pool("block sums", 2), [[1.0], [2.0], [3.0], [4.0], [10.0]])
+    sums = compute(BlockSums(2), [[1.0], [2.0], [3.0], [4.0], [10.0]])
     assert sums.tolist() == [[3], [17]]
-    assert compute(Pool("block sums", 4), [[1.0], [2.0]]).shape == (0, 1)
+    assert compute(BlockSums(4), [[1.0], [2.0]]).shape == (0, 1)
     assert compute(BlockDistanceBuckets(8, 4, block=2), [[0.0]] * 5).tolist() == [
         [0, 5],
         [0, 5],
@@ -542,9 +574,9 @@ def test_linear_attention_sums_values_that_fade() -> None:
 def test_the_first_token_enters_a_gated_recurrence_whole() -> None:
     u, half, whole = [[2.0], [2.0]], [[0.5], [0.5]], [[1.0], [1.0]]
     rate = ([log(2 ** (log(2) / 8 / log(2)) - 1)],)  # softplus = ln 2 / 8: a = ½ if the recurrence gate is open
-    found = compute(GatedRecurrence("rg-lru", ((1,),)), u, half, whole, weights=rate)
+    found = compute(GatedUnit(1), u, half, whole, weights=rate)
     assert found.ravel() == pytest.approx([1, 0.5 + sqrt(0.75)])
-    kept = compute(GatedRecurrence("rg-lru", ((1,),)), u, half, [[0.0], [0.0]], weights=rate)
+    kept = compute(GatedUnit(1), u, half, [[0.0], [0.0]], weights=rate)
     assert kept.ravel().tolist() == [1, 1]
 
 
@@ -597,7 +629,7 @@ def test_lightning_attention_forgets_less_in_later_layers() -> None:
 
 
 def test_the_base_of_qwen_grows_in_steps_beyond_the_length_of_training() -> None:
-    rope = Rope(10_000.0, "ntk steps", original_positions=8)
+    rope = Rope(10_000.0, StepScaling(8))
     for n_tokens, alpha in ((5, 1), (8, 1), (9, 3), (16, 3), (17, 7)):
         assert rope.frequencies(4, n_tokens)[1] == pytest.approx((10_000 * alpha**2) ** -0.5)
 
@@ -628,22 +660,22 @@ def test_experts_in_a_grid_are_chosen_by_row_and_column() -> None:
 def test_a_convolution_of_groups_follows_rows_in_front_of_the_text() -> None:
     first, second = [[[1.0, 2.0]], [[0.0, 1.0]]], [[[0.0, 1.0], [3.0, 0.0]], [[0.0, 0.0], [0.0, 1.0]]]
     x = [[1.0, 10.0], [2.0, 20.0]]
-    led = compute(Convolve(2, 2, lead=1), x, weights=(first, [5.0, 7.0]))
+    led = compute(CausalConvolution(2, 2, n_zeros=2), x, weights=(first, [5.0, 7.0]))
     assert led.tolist() == [[5, 7], [7, 17], [10, 27]]  # the first row is the bias alone
-    found = compute(Convolve(2, 2, grouped=True, is_led=True), led, weights=(second,))
+    found = compute(CausalConvolution(2, 2, 2, n_zeros=0), led, weights=(second,))
     assert found.tolist() == [[7 + 3 * 7, 17], [10 + 3 * 17, 27]]
 
 
 def test_a_shift_gives_each_token_the_value_of_the_one_before() -> None:
-    assert compute(Shift(1), [[1.0], [2.0]]).ravel().tolist() == [0, 1]
-    assert compute(Shift(1), [[1.0], [2.0]], input=np.array([[9.0]])).ravel().tolist() == [9, 1]
+    assert compute(PreviousToken(1), [[1.0], [2.0]]).ravel().tolist() == [0, 1]
+    assert compute(PreviousToken(1), [[1.0], [2.0]], input=np.array([[9.0]])).ravel().tolist() == [9, 1]
 
 
 def test_blocks_are_means_weighted_by_a_softmax_and_may_overlap() -> None:
     values, scores = [[1.0], [2.0], [4.0], [8.0], [16.0]], [[0.0], [log(3)], [0.0], [0.0], [0.0]]
-    found = compute(Pool("weighted blocks", 2), values, scores, weights=([[0.0], [0.0]],))
+    found = compute(WeightedBlocks(2), values, scores, weights=([[0.0], [0.0]],))
     assert found.ravel() == pytest.approx([(1 + 3 * 2) / 4, 6])  # the fifth token waits for a sixth
-    overlapping = Pool("weighted blocks", 2, overlapping=True)
+    overlapping = OverlappingBlocks(2)
     rows = np.array([[10.0, 1.0], [20.0, 2.0], [30.0, 3.0], [40.0, 4.0]], np.float32)
     for parts in ((rows,), (rows[:3], rows[3:])):
         run: Any = SimpleNamespace(state={})
@@ -693,7 +725,7 @@ def test_a_bias_for_each_distance_is_that_of_the_head_and_zero_beyond() -> None:
 
 
 def test_a_memory_of_channels_divides_the_sum_of_values_by_the_sum_of_their_weights() -> None:
-    memory = GatedRecurrence("rwkv", ((3, 1),))
+    memory = ExponentialMean(1)
     k, v = np.array([[0.0], [log(2)]]), np.array([[5.0], [2.0]])
     weights = (np.array([log(log(2))]), np.array([log(3)]))  # what is kept halves; a token counts 3 times at first
     # 5; then (1 · 5 + 3 · 2 · 2) / (1 + 3 · 2): the first token entered with weight 1 and did not fade yet
@@ -701,7 +733,7 @@ def test_a_memory_of_channels_divides_the_sum_of_values_by_the_sum_of_their_weig
 
 
 def test_a_memory_of_heads_forgets_and_divides_by_at_least_one() -> None:
-    memory = GatedRecurrence("mlstm", ((1, 1, 1), (1, 1), (1, 1)))
+    memory = MatrixMemory(1, 1, 1, 0.0)
     q, k, v = np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.array([4.0, 2.0]).reshape(2, 1, 1)
     enters, stays = np.array([[log(0.5)], [log(3)]]), np.zeros((2, 1))  # σ(0) = 1/2
     # 0.5 · 4 / max(0.5, 1); then (0.5 · 2 + 3 · 2) / (0.5 · 0.5 + 3)
@@ -724,8 +756,8 @@ def test_streams_get_the_root_mean_square_of_the_first() -> None:
 
 def test_a_part_of_each_token_is_that_of_the_layer_or_a_given_one() -> None:
     parts = [[[1.0], [2.0]], [[3.0], [4.0]]]
-    assert compute(Select(1), parts).tolist() == [[2], [4]]
-    assert compute(Select("layer"), parts).tolist() == [[1], [3]]  # outside of layers, the first
+    assert compute(SelectPart(1), parts).tolist() == [[2], [4]]
+    assert compute(SelectLayer(), parts).tolist() == [[1], [3]]  # outside of layers, the first
 
 
 def test_a_table_may_have_a_row_for_ids_beyond_it() -> None:
@@ -742,9 +774,9 @@ def test_pairs_of_tokens_are_related_by_segment_or_by_distance() -> None:
     mixed = compute(SegmentBuckets(4, 2, n_segments=3), [0, 2])
     assert mixed.tolist() == [[0, 4 + 0 * 3 + 2], [4 + 2 * 3 + 0, 0]]
     assert compute(Distances(), [[0.0]] * 2, past=1).tolist() == [[2, 3, 4], [1, 2, 3]]  # 3 + key - query
-    found = compute(Select(axis=1), [[1, 0]], [[[5.0, 6], [7, 8]]])
+    found = compute(SelectByPair(1), [[1, 0]], [[[5.0, 6], [7, 8]]])
     assert found.tolist() == [[[7, 8], [5, 6]]]
-    assert (compute(Select(axis=2), [[1, 0]], [[[5.0, 6], [7, 8]]])[0, 0] == [6, 8]).all()
+    assert (compute(SelectByPair(2), [[1, 0]], [[[5.0, 6], [7, 8]]])[0, 0] == [6, 8]).all()
 
 
 def test_a_key_of_its_own_takes_part_in_the_softmax_of_its_query_alone() -> None:
@@ -759,16 +791,16 @@ def test_a_key_of_its_own_takes_part_in_the_softmax_of_its_query_alone() -> None
 
 def test_texts_are_pooled() -> None:
     x, scores = [[1.0], [2.0], [6.0]], [[0.0], [log(3)], [0.0]]
-    assert compute(Pool("last position"), x).tolist() == [[6]]
-    assert compute(Pool("mean"), x).tolist() == [[3]]
-    assert compute(Pool("best position"), x, scores).tolist() == [[2], [2], [2]]
-    assert compute(Pool("weighted mean"), x, scores).ravel() == pytest.approx([(1 + 3 * 2 + 6) / 5])
-    assert compute(Pool("text"), x, past=-1).tolist() == [[2], [6]]
+    assert compute(LastPosition(), x).tolist() == [[6]]
+    assert compute(Mean(), x).tolist() == [[3]]
+    assert compute(BestPosition(), x, scores).tolist() == [[2], [2], [2]]
+    assert compute(WeightedMean(), x, scores).ravel() == pytest.approx([(1 + 3 * 2 + 6) / 5])
+    assert compute(WithoutPrompt(), x, past=-1).tolist() == [[2], [6]]
 
 
 def test_what_stands_in_front_of_a_text_stands_there_once() -> None:
-    assert compute(Join(0, once=True), [[9.0]], [[1.0], [2.0]], past=1).tolist() == [[9], [1], [2]]
-    assert compute(Join(0, once=True), [[9.0]], [[1.0], [2.0]], past=4).tolist() == [[1], [2]]
+    assert compute(JoinPrompt(), [[9.0]], [[1.0], [2.0]], past=1).tolist() == [[9], [1], [2]]
+    assert compute(JoinPrompt(), [[9.0]], [[1.0], [2.0]], past=4).tolist() == [[1], [2]]
 
 
 def test_attention_weights_may_be_collision_probabilities() -> None:
@@ -797,7 +829,7 @@ def test_marked_keys_are_seen_from_outside_of_their_window() -> None:
 def test_a_convolution_per_head_reads_both_sides() -> None:
     """Each head has its own values for the token before, the token itself and the next one."""
     x, kernel = [[[1.0], [1.0]], [[2.0], [2.0]], [[4.0], [4.0]]], [[[[1.0], [10.0], [100.0]]], [[[0.0], [0.0], [1.0]]]]
-    found = compute(Convolve(3, per_head=True), x, weights=(kernel,))
+    found = compute(HeadConvolution(3), x, weights=(kernel,))
     assert found[:, :, 0].tolist() == [[210, 2], [421, 4], [42, 0]]
 
 
@@ -811,18 +843,18 @@ def test_the_part_of_a_vector_along_another() -> None:
 
 def test_an_image_token_behind_another_token_may_stay() -> None:
     x, rows = np.zeros((4, 1)), [[1.0], [2.0]]
-    assert compute(Insert(9, unless_after=8), x, [8, 9, 9, 9], rows).ravel().tolist() == [0, 0, 1, 2]
+    assert compute(InsertUnlessAfter(9, 8), x, [8, 9, 9, 9], rows).ravel().tolist() == [0, 0, 1, 2]
 
 
 def test_tokens_of_a_page_stand_in_rows_that_end_with_a_marker() -> None:
     """Two rows of one patch, two tokens in front of them and a marker behind each row."""
-    page = Patches("places on page", 2, 2)
+    page = PagePlaces(2, 2, 2)
     assert compute(page, [0] * 6, np.zeros((3, 4, 2))).tolist() == [[0, 0], [1, 1], [2, 2], [2, 3], [3, 2], [3, 3]]
 
 
 def test_patches_have_their_places_row_by_row_in_the_image_or_if_it_lay_on_its_side() -> None:
     """Two rows of three patches."""
     image = np.zeros((3, 4, 6))
-    assert compute(Patches("places", 2, 2), image).tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
-    found = compute(Patches("places", 2, 2, on_its_side=True), image)
+    assert compute(PatchPlaces(2, 2), image).tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+    found = compute(SidewaysPlaces(2, 2), image)
     assert found.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1], [2, 0], [2, 1]]

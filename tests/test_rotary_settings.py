@@ -11,7 +11,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.api import load
-from paramcount.flow import Rope
+from paramcount.flow import Rope, YarnScaling
 
 SMALL = {
     "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -109,7 +109,7 @@ def test_proportional_positions_rotate_the_whole_head_a_part_by_no_angle() -> No
 def test_the_context_before_scaling_is_that_outside_of_the_parameters_if_both_are_there() -> None:
     scaling = {"rope_type": "yarn", "factor": 3.0, "original_max_position_embeddings": 8}
     document = {"model_type": "llama", "rope_scaling": scaling, "original_max_position_embeddings": 16}
-    assert read_ropes(document)["rope"].original_positions == 16
+    assert read_ropes(document)["rope"].scaling.original_positions == 16
 
 
 YARN = {"rope_type": "yarn", "factor": 3.0, "original_max_position_embeddings": 100, "rope_theta": 555.0}
@@ -119,9 +119,12 @@ def test_yarn_of_a_kind_of_layer_rounds_unless_a_key_beside_the_blocks_says_othe
     """Source: _compute_yarn_parameters of the reference looks `truncate` up in rope_parameters, not in the block."""
     document = {"model_type": "mellum", "layer_types": LAYERS, "sliding_window": 8}
     inside = {word: {**YARN, "truncate": False} for word in LAYERS}
-    assert read_ropes({**document, "rope_parameters": inside})["rope"].truncate is True
-    assert read_ropes({**document, "rope_parameters": {**inside, "truncate": False}})["rope"].truncate is False
-    assert read_ropes({"model_type": "llama", "rope_parameters": {**YARN, "truncate": False}})["rope"].truncate is False
+    assert read_ropes({**document, "rope_parameters": inside})["rope"].scaling.truncate is True
+    assert read_ropes({**document, "rope_parameters": {**inside, "truncate": False}})["rope"].scaling.truncate is False
+    assert (
+        read_ropes({"model_type": "llama", "rope_parameters": {**YARN, "truncate": False}})["rope"].scaling.truncate
+        is False
+    )
 
 
 @pytest.mark.parametrize(
@@ -216,7 +219,7 @@ def test_longrope_has_one_factor_or_one_for_each_pair() -> None:
 
 def test_yarn_has_no_angles_of_base_1() -> None:
     with pytest.raises(pc.ParamcountError, match=r"^YaRN with a base of 1 \(expected another base"):
-        Rope(1, "yarn", original_positions=64, low=1, high=32).frequencies(8, 1)
+        Rope(1, YarnScaling(1.0, 64, 1, 32)).frequencies(8, 1)
 
 
 def test_an_odd_part_of_a_head_is_rounded_up_by_what_rotates_and_not_in_the_angles() -> None:

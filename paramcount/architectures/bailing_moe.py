@@ -100,7 +100,7 @@ class BailingMoeV2(BailingMoe):
     }  # fmt: skip
 
     d_head: sizes.Positive = sizes.derived(lambda js, c: js.get("head_dim", 128) or sizes.d_model_per_head(js, c))
-    d_rope: sizes.Positive = sizes.derived(sizes.rotary_part(1.0))
+    d_rope: sizes.Positive = sizes.derived(sizes.rotary_dimension(1.0, paired=False))
     qk_norm: sizes.Flag = sizes.hf("use_qk_norm", absent=True)
 
     norm_eps = sizes.setting(

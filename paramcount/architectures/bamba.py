@@ -26,7 +26,7 @@ class Bamba(parts.Decoder):
     n_heads: sizes.Positive = sizes.hf()
     n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.if_no_attention)
-    d_rope: sizes.Natural = sizes.derived(sizes.rotated_share(0.5, key=False))
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5, key=""))
     d_ff: sizes.Natural = sizes.hf()
     n_mamba_heads: sizes.Positive = sizes.hf()
     d_mamba_head: sizes.Positive = sizes.derived(sizes.mamba_head)
@@ -47,7 +47,7 @@ class Bamba(parts.Decoder):
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")
         if kind == "mamba":
-            x = x + parts.mamba2(c, h, "mamba.", groups=c.n_groups)
+            x = x + parts.mamba2(c, h, "mamba.")
         else:
             x = x + c.self_attention(h, bias=c.attention_bias, rotate=c.rotate)
         return x + c.gated_mlp(c.norm(x, "pre_ff_layernorm"), "feed_forward.", bias=c.mlp_bias)

@@ -102,7 +102,7 @@ class Cosmos3EdgeVision(parts.VisionEncoder):
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches."""
         side, square = c.patch_size, c.merge_size
-        x = ops.cut(pixels, side, side, square=square, channels_last=True)
+        x = ops.cut(pixels, side, side, square=square, axes="hwc")
         x = ops.linear(x, "embeddings.patch_embedding", "embedding", c.d_model, bias=True)
         places, table = ops.patch_places(pixels, side, side, square=square), "embeddings.position_embedding.weight"
         x = x + ops.lookup(

@@ -293,7 +293,8 @@ def compress(
     d = 2 * width if overlapping else width
     values, scores = ops.linear(x, prefix + "wkv", component, d), ops.linear(x, prefix + "wgate", component, d)
     by_position = ops.Weight(prefix + "ape", component, (size, d))
-    blocks = ops.weigh_blocks(values, scores, by_position, width, size, overlapping=overlapping)
+    pool = ops.OverlappingBlocks(size) if overlapping else ops.WeightedBlocks(size)
+    blocks = ops.weigh_blocks(values, scores, by_position, width, pool)
     return rope_end(c.norm(blocks, prefix + "norm"), c.d_far_rope, c.far_rope, stride=size)
 
 
@@ -307,7 +308,7 @@ def index_blocks(c: Any, x: Data, latent: Data, prefix: str) -> tuple[Data, Data
 
 def grouped_output(c: Any, a: Data, prefix: str) -> Data:
     """The heads in groups, each through a matrix of its own, then all together."""
-    groups = Data(ops.Reshape("groups"), (a,), (a.shape[0], c.n_o_groups, c.d_o_group))
+    groups = ops.to_groups(a, c.n_o_groups, c.d_o_group)
     held = ops.Weight(prefix + "wo_a.weight", "output_projection", (c.n_o_groups * c.d_o_lora, c.d_o_group))
     return ops.linear(
         ops.linear_by_head(groups, c.d_o_lora, held, of="group"), prefix + "wo_b", "output_projection", c.d_model

@@ -159,7 +159,7 @@ class Dots3NoteEars(parts.Qwen3Ears):
     d_ff: sizes.Natural = sizes.hf("whisper_config.encoder_ffn_dim", "intermediate_size")
     n_mels: sizes.Positive = sizes.hf("whisper_config.num_mel_bins", "feature_size")
     d_out: sizes.Positive = sizes.hf("whisper_adapter_out_dim", "adapter_output_size", "adapter_out_dim")
-    d_rope: sizes.Natural = sizes.derived(sizes.rotary_width(0.5))
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5))
     attention_bias: sizes.Flag = sizes.hf()
 
     activation = sizes.setting("hidden_act", default="silu")

@@ -70,17 +70,18 @@ class DaViT(sizes.Sizes):
         if stage in c.pre_normed:
             x = ops.layer_norm(x, name + "norm", 1e-5)
         width, step = c.kernels[stage], c.strides[stage]
-        x = ops.convolve_image(x, name + "conv", "mixer", c.dims[stage], width, stride=step, bias=True, n_zeros=padding)
+        zeros = ops.Zeros(padding)
+        x = ops.convolve_image(x, name + "conv", "mixer", c.dims[stage], width, stride=step, padding=zeros, bias=True)
         return x if stage in c.pre_normed else ops.layer_norm(x, name + "norm", 1e-5)
 
     def layer(c, x: Data, stage: int, padded: Data, windows: Data) -> Data:
         """Attention inside windows, then of channels inside groups, each with a convolution and an MLP."""
         d = c.dims[stage]
         for name, is_spatial in (("spatial_block.", True), ("channel_block.", False)):
-            x = x + ops.convolve_image(x, name + "conv1", "mixer", d, 3, depthwise=True, bias=True)
+            x = x + ops.convolve_each_channel(x, name + "conv1", d, 3, bias=True)
             h = ops.layer_norm(x, name + "norm1", 1e-5)
             x = x + (c.look(h, stage, padded, windows) if is_spatial else c.mix(h, stage))
-            x = x + ops.convolve_image(x, name + "conv2", "mixer", d, 3, depthwise=True, bias=True)
+            x = x + ops.convolve_each_channel(x, name + "conv2", d, 3, bias=True)
             names = (name + "ffn.fc1", name + "ffn.fc2")
             h = ops.layer_norm(x, name + "norm2", 1e-5)
             x = x + parts.plain_mlp(h, names, "mlp", c.ff_dims[stage], activation=c.activation, bias=True)
@@ -147,7 +148,7 @@ class Florence2(sizes.Sizes):
         side = 1
         for stride in c.vision.strides[: len(c.vision.dims)]:
             side = side * stride
-        reads = (Data(ops.Patches("places", side, side), (pixels,), ("image", 2)),)
+        reads = (Data(ops.PatchPlaces(side, side), (pixels,), ("image", 2)),)
         image = ops.block(image, "model.multi_modal_projector.", c.project, reads=reads, part="projector")
 
         def read(tokens: Data, source: Data, image: Data) -> Data:

@@ -78,7 +78,7 @@ class FunAsrEncoder(FunAsrLayers):
         a = ops.attend(q, k, ops.to_heads(v, c.n_heads, c.d_head), cached=())
         a = ops.linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=True)
         near = ops.convolve_tokens(
-            v, "self_attn.fsmn.conv", c.d_model, c.d_conv, group=1, bias=False, zeros="around, fewer before"
+            v, "self_attn.fsmn.conv", c.d_model, c.d_conv, group=1, bias=False, padding=ops.FEWER_BEFORE
         )
         return a + (near + v)
 

@@ -52,7 +52,7 @@ class Fuyu(parts.SeeingDecoder, Persimmon):
     d_model: sizes.Positive = sizes.hf("text_config.hidden_size", absent=flat("hidden_size", 4096))
     n_layers: sizes.Natural = sizes.hf("text_config.num_hidden_layers", absent=flat("num_hidden_layers", 36))
     n_heads: sizes.Positive = sizes.hf("text_config.num_attention_heads", absent=flat("num_attention_heads", 64))
-    d_rope: sizes.Natural = sizes.derived(lambda js, c: sizes.rotary_part(0.5)(inside(js), c))
+    d_rope: sizes.Natural = sizes.derived(lambda js, c: sizes.rotary_dimension(0.5, paired=False)(inside(js), c))
     d_ff: sizes.Natural = sizes.hf("text_config.intermediate_size", absent=flat("intermediate_size", 16384))
     qk_norm: sizes.Flag = sizes.hf("text_config.qk_layernorm", absent=flat("qk_layernorm", True))
     patch_size: sizes.Positive = sizes.hf("patch_size")

@@ -10,8 +10,6 @@ from paramcount.architectures.gemma4_text import Gemma4Text, Gemma4UnifiedText
 from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
 
-COLUMNS_AND_ROWS = ops.Axes((1, 1), "apart")
-
 
 class Gemma4Vision(parts.VisionEncoder):
     """Patches with a place across and a place down, which rotate their own halves of every head. Squares of patches
@@ -38,9 +36,7 @@ class Gemma4Vision(parts.VisionEncoder):
     def forward(c, pixels: Data) -> Data:
         """One image, whose values are from 0 to 1, to vectors of its squares."""
         places = ops.patch_places(pixels, c.patch_size, c.patch_size)
-        x = ops.scale_by(
-            ops.cut(pixels, c.patch_size, c.patch_size, channels_last=True), 2.0, "from -1 to 1", shift=-1.0
-        )
+        x = ops.scale_by(ops.cut(pixels, c.patch_size, c.patch_size, axes="hwc"), 2.0, "from -1 to 1", shift=-1.0)
         x = ops.linear(x, "patch_embedder.input_proj", "embedding", c.d_model)
         x = x + ops.place_tables(places, "patch_embedder.position_embedding_table", c.n_places, c.d_model)
         x = ops.mean_of_squares(c.encode(x, places), c.n_merged, places)
@@ -58,8 +54,8 @@ class Gemma4Vision(parts.VisionEncoder):
         q = parts.clipped_linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), clipped=c.clipped)
         k = parts.clipped_linear(x, "self_attn.k_proj", "qkv.k", (c.n_kv_heads, c.d_head), clipped=c.clipped)
         v = parts.clipped_linear(x, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head), clipped=c.clipped)
-        q = ops.rope_at(c.norm(q, "self_attn.q_norm"), places, c.rope, COLUMNS_AND_ROWS)
-        k = ops.rope_at(c.norm(k, "self_attn.k_norm"), places, c.rope, COLUMNS_AND_ROWS)
+        q = ops.rope_apart(c.norm(q, "self_attn.q_norm"), places, c.rope)
+        k = ops.rope_apart(c.norm(k, "self_attn.k_norm"), places, c.rope)
         a = ops.attend(q, k, ops.plain_norm(v, "rms", c.norm_eps), cached=(), scale=1.0)
         return parts.clipped_linear(a, "self_attn.o_proj", "output_projection", c.d_model, clipped=c.clipped)
 
@@ -156,7 +152,7 @@ class Gemma4Patches(sizes.Tower):
 
     def forward(c, pixels: Data) -> Data:
         side = c.patch_size * c.n_pooled
-        x = ops.reshape(ops.cut(pixels, side, side, channels_last=True), 3 * side * side)
+        x = ops.reshape(ops.cut(pixels, side, side, axes="hwc"), 3 * side * side)
         x = ops.linear(ops.layer_norm(x, "patch_ln1", 1e-5), "patch_dense", "embedding", c.d_model, bias=True)
         places = ops.place_tables(
             ops.patch_places(pixels, side, side), "pos_embedding", c.n_places, c.d_model, in_turns=True

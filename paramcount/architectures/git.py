@@ -84,7 +84,7 @@ class Git(sizes.Sizes):
         """The image with the vector of each frame."""
         names = [f"img_temporal_embedding.{i}" for i in c.frames]
         frames = tuple(ops.add_vector(image, name, "position", 1, 1, c.vision.d_model) for name in names)
-        return Data(ops.Join(0), frames, image.shape)
+        return ops.stack_rows(*frames, length=image.shape[0])
 
     def project(c, image: Data) -> Data:
         return ops.layer_norm(ops.linear(image, "0", "projector", c.d_model, bias=True), "1", c.vision.norm_eps)

@@ -15,7 +15,7 @@ class Glm(parts.AttentionDecoder):
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(151329),)
     defaults = {"d_head": 128}
 
-    d_rope: sizes.Natural = sizes.derived(sizes.rotary_width(0.5))
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5))
     d_ff: sizes.Natural = sizes.hf()
     qkv_bias: sizes.Flag = sizes.hf("attention_bias")
     tie_word_embeddings: sizes.Flag = sizes.hf()

@@ -10,7 +10,7 @@ def rotated(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
 
     Rotation works on pairs unless the head has a single element.
     """
-    width: int = sizes.rotary_width(0.5)(js, c)
+    width: int = sizes.rotary_dimension(0.5)(js, c)
     return min(width, 1) if c["d_head"] == 1 else width
 
 

@@ -10,19 +10,6 @@ from paramcount.architectures.glm4_moe import Glm4Moe
 from paramcount.declare import Data, ops, parts, sizes
 
 
-def rotated(absent: float) -> sizes.Derivation:
-    """How much of a head is rotated, which is of the width that head_dim says, if anything does.
-
-    `absent`: without a share.
-    """
-
-    def width(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-        share = sizes.find_share(js, js.get("partial_rotary_factor", absent))
-        return sizes.in_pairs(js.get("head_dim") or c["d_head"], 1.0 if share is None else share)
-
-    return width
-
-
 class Glm4vText(Glm4):
     """Source: arXiv:2507.01006, section 2."""
 
@@ -35,7 +22,7 @@ class Glm4vText(Glm4):
 
     n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
-    d_rope: sizes.Natural = sizes.derived(rotated(1.0))
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(1.0, head_key="head_dim"))
     qkv_bias: sizes.Flag = sizes.derived(lambda js, c: True)
     tie_word_embeddings: sizes.Flag = sizes.hf(absent=False, null=False)
 
@@ -60,7 +47,7 @@ class Glm4vMoeText(Glm4Moe):
         sizes.sections_fill(8, 12, 12),
     )
 
-    d_rope: sizes.Natural = sizes.derived(rotated(0.5))
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5, head_key="head_dim"))
     n_mtp_layers: sizes.Natural = sizes.derived(lambda js, c: 0)
     qk_norm: sizes.Flag = sizes.derived(lambda js, c: False)
     stacked: sizes.Flag = sizes.derived(

@@ -151,7 +151,7 @@ class Glm5NextText(parts.RoutedLatentDecoder):
         gate = ops.Weight(prefix + "index_kpool_compress_gate", "other", (c.d_index, c.d_model))
         scores = Data(ops.Linear(), (x,), keys.shape, (gate,))
         by_position = ops.Weight(prefix + "index_kpool_compress_ape", "other", (c.index_block, c.d_index))
-        blocks = ops.weigh_blocks(keys, scores, by_position, c.d_index, c.index_block, from_cache=True)
+        blocks = ops.weigh_blocks(keys, scores, by_position, c.d_index, ops.CachedWeightedBlocks(c.index_block))
         q = ops.linear(q_latent, prefix + "wq_b", "other", (c.n_index_heads, c.d_index))
         of_heads = ops.linear(x, prefix + "weights_proj", "other", c.n_index_heads)
         chosen = ops.choose_tokens_of_blocks(q, blocks, of_heads, c.n_chosen, c.index_block, tail=c.index_tail)

@@ -27,7 +27,7 @@ class GlmAsrEars(sizes.Sizes):
     n_heads: sizes.Positive = sizes.hf()
     n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.equal_to("n_heads"))
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head)
-    d_rope: sizes.Natural = sizes.derived(sizes.rotary_width(0.5))
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5))
     d_ff: sizes.Natural = sizes.hf()
     n_mels: sizes.Positive = sizes.hf("num_mel_bins")
 
@@ -73,6 +73,6 @@ class GlmAsr(parts.AudioLanguageModel):
 
     def project(c: Any, x: Data) -> Data:
         d_model = c.language.d_model
-        x = Data(ops.Reshape("merged rows"), (x,), ("audio tokens", c.audio.d_ff))
+        x = Data(ops.MergeRows(), (x,), ("audio tokens", c.audio.d_ff))
         h = ops.activate(ops.linear(x, "linear_1", "projector", 2 * d_model, bias=True), c.activation)
         return ops.linear(h, "linear_2", "projector", d_model, bias=True)

@@ -13,12 +13,10 @@ def rotary_width(share: float, *, in_pairs: bool = False) -> sizes.Derivation:
 
     `share`: where the config does not say. `in_pairs`: an odd width is rounded up.
     """
+    find_width = sizes.rotary_dimension(share, key="rotary_pct", paired=in_pairs)
 
     def width(js: sizes.ConfigJson, c: sizes.FieldValues) -> int | None:
-        rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
-        key = "rotary_pct" if "rotary_pct" in js and "partial_rotary_factor" not in rope else "partial_rotary_factor"
-        n = sizes.part_of(c["d_head"], sizes.find_share(js, js.get("rotary_pct", share)), key)
-        n += n % 2 if in_pairs else 0
+        n: int = find_width(js, c)
         return None if n == c["d_head"] or (n and c["d_head"] == 1) else n
 
     return width

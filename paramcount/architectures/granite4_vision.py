@@ -260,7 +260,7 @@ class Granite4Vision(sizes.Sizes):
 
         def layer(kind: Adding | str, x: Data, tokens: Data, image: Data) -> Data:
             if isinstance(kind, Adding):
-                x = ops.insert(x, tokens, ops.select_part(image, kind.projector), c.image_token, adds=True)
+                x = ops.insert_sum(x, tokens, ops.select_part(image, kind.projector), c.image_token)
             out: Data = language.layer(x)
             return out
 

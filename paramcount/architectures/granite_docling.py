@@ -172,7 +172,7 @@ class GraniteDocling(sizes.Sizes):
 
         def layer(sees: bool, x: Data, tokens: Data, *deep: Data) -> Data:
             x = language.layer(x)
-            return ops.insert(x, tokens, ops.select_part(deep[0], "layer"), c.image_token, adds=True) if sees else x
+            return ops.insert_sum(x, tokens, ops.select_part(deep[0], "layer"), c.image_token) if sees else x
 
         x = language.to_first_layer(x, reads[0])
         kinds = [*((True, 1) for _ in range(n)), (False, language.n_layers - n)]

@@ -65,7 +65,7 @@ class GraniteMoeHybrid(parts.Decoder):
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")
         if kind in ("linear_attention", "mamba"):
-            h = parts.mamba2(c, h, "mamba.", groups=c.n_groups)
+            h = parts.mamba2(c, h, "mamba.")
         else:
             rotate = c.positions == "rope"
             h = c.self_attention(h, bias=c.attention_bias, rotate=rotate, scale=c.attention_scale)

@@ -77,7 +77,7 @@ class HunYuanVLText(HunYuanDenseV1):
 
     def layer(c, x: Data, *places: Data) -> Data:
         def turn(y: Data) -> Data:
-            return ops.rope_at(y, places[0], c.rope, c.axes) if places else ops.rope(y, c.rope)
+            return ops.rope_across_halves(y, places[0], c.rope, c.axes) if places else ops.rope(y, c.rope)
 
         def prepare(q: Data, k: Data) -> tuple[Data, Data]:
             return c.norm(turn(q), "self_attn.query_layernorm"), c.norm(turn(k), "self_attn.key_layernorm")

@@ -26,7 +26,7 @@ class Inkling2Vision(parts.VisionEncoder):
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches, square by square."""
         side, square, name = c.patch_size, c.merge_size, "embeddings.position_embedding"
-        patches = ops.cut(pixels, side, side, square=square, channels_last=True)
+        patches = ops.cut(pixels, side, side, square=square, axes="hwc")
         x = ops.linear(patches, "embeddings.patch_embedding", "embedding", c.d_model)
         places, table = ops.patch_places(pixels, side, side, square=square), (c.n_positions * c.n_positions, c.d_model)
         x = x + ops.lookup(places, name, "position", *table, index="places", stretch="centres")

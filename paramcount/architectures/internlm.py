@@ -12,7 +12,8 @@ def dynamic_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     kind, base = parameters.get("type", "dynamic"), parameters.get("base", 10_000)
     if kind == "origin":
         return ops.Rope(base)
-    return ops.Rope(base, kind, parameters.get("scaling_factor", 1.0), 1.0, config.get("max_position_embeddings", 2048))
+    n_positions = config.get("max_position_embeddings", 2048)
+    return sizes.scale_evenly(base, kind, parameters.get("scaling_factor", 1.0), n_positions)
 
 
 class InternLM(parts.Decoder):

@@ -34,7 +34,7 @@ class Lfm3Vision(parts.VisionEncoder):
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches, square by square."""
-        patches = ops.cut(pixels, c.patch_size, c.patch_size, square=c.merge_size, frames=c.n_frames)
+        patches = ops.cut(pixels, c.patch_size, c.patch_size, square=c.merge_size, frames=c.n_frames, axes="cfhw")
         x = c.norm(ops.linear(patches, "patchifier", "embedding", c.d_model), "embedding_norm")
         places = ops.patch_places(pixels, c.patch_size, c.patch_size, square=c.merge_size)
         kinds = [(word, 1) for word in c.layer_types[: c.n_layers]]

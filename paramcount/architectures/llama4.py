@@ -145,7 +145,7 @@ class Llama4Vision(parts.VisionEncoder):
         x = c.norm(ops.add_positions(x, "positional_embedding_vlm", c.n_patches + 1, c.d_model), "layernorm_pre")
         places = ops.patch_places(pixels, c.patch_size, c.patch_size, class_place="last")
         x = c.norm(c.encode(x, places, name="model.layers.{layer}."), "layernorm_post")
-        x = Data(ops.Pool("squares", c.n_merged), (ops.other_tokens(x, last=True),), ("patches", c.d_ff))
+        x = Data(ops.MergeSquares(c.n_merged), (ops.other_tokens(x, last=True),), ("patches", c.d_ff))
         x = ops.activate(matrix(x, "vision_adapter.mlp.fc1", "mlp.up", c.d_ff, c.d_adapter), "gelu")
         return ops.activate(matrix(x, "vision_adapter.mlp.fc2", "mlp.down", c.d_adapted, c.d_adapted), "gelu")
 

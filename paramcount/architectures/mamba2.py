@@ -31,4 +31,4 @@ class Mamba2(parts.Decoder):
     time_step_limit = sizes.setting(default=sizes.time_step_limit)
 
     def layer(c, x: Data) -> Data:
-        return x + parts.mamba2(c, c.norm(x, "norm"), "mixer.", groups=c.n_groups)
+        return x + parts.mamba2(c, c.norm(x, "norm"), "mixer.")

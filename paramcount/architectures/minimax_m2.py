@@ -6,7 +6,7 @@ from paramcount.declare import Data, ops, parts, sizes
 
 
 def rotated(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-    turned: int = sizes.rotary_width(share_of_width(js, c["d_head"]))(js, c)
+    turned: int = sizes.rotary_dimension(share_of_width(js, c["d_head"]))(js, c)
     return turned
 
 

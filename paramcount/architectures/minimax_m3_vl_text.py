@@ -49,7 +49,7 @@ class MiniMaxM3Text(parts.AttentionDecoder):
     conditions = (sizes.not_null("num_local_experts"), sizes.padding_in_table(None))
     defaults = {"d_head": 128}
 
-    d_rope: sizes.Natural = sizes.derived(sizes.rotary_width())
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension())
     layer_types: sizes.Words = sizes.hf(absent=words, null=sizes.ABSENT)
     n_index_heads: sizes.Positive = sizes.hf(OLDER + "sparse_num_index_heads", "index_n_heads")
     d_index: sizes.Positive = sizes.hf(OLDER + "sparse_index_dim", "index_head_dim")
@@ -86,7 +86,7 @@ class MiniMaxM3Text(parts.AttentionDecoder):
         def rotated(name: str, component: str, n: ops.Size, d: ops.Size, d_rope: ops.Size) -> Data:
             y = ops.linear(x, f"{prefix}{name}_proj", component, (n, d))
             turned, kept = ops.split(c.norm(y, f"{prefix}{name}_norm"), d_rope, d - d_rope)
-            return ops.join(ops.rope(turned, c.rope, cut_from=c.d_rope), kept)
+            return ops.join(ops.rope_cut(turned, c.rope, c.d_rope), kept)
 
         q = rotated("q", "qkv.q", c.n_heads, c.d_head, c.d_rope)
         k = rotated("k", "qkv.k", c.n_kv_heads, c.d_head, c.d_rope)

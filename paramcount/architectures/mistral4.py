@@ -66,7 +66,7 @@ class Mistral4(parts.LatentMixture):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    rope = sizes.rotary(positions=1_048_576, absent=SCALED, checked=False)
+    rope = sizes.unchecked(sizes.rotary(positions=1_048_576, absent=SCALED))
     attention_scale = sizes.setting(default=read_scale)
     routed_scale = sizes.setting("routed_scaling_factor", default=1.0)
     beta = growth(SCALED)

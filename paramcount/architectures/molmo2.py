@@ -73,7 +73,7 @@ class Molmo2Vision(parts.VisionEncoder):
 
     def forward(c, pixels: Data) -> Data:
         """One image to the hidden states of its patches."""
-        x = ops.cut(pixels, c.patch_size, c.patch_size, channels_last=True)
+        x = ops.cut(pixels, c.patch_size, c.patch_size, axes="hwc")
         x = ops.linear(x, "patch_embedding", "embedding", c.d_model, bias=True)
         x = ops.add_positions(x, "positional_embedding", c.n_patches, c.d_model)
         return c.encode(x, name="transformer.resblocks.{layer}.")
@@ -175,7 +175,7 @@ class Molmo2(parts.AttentionDecoder):
         places = ops.patch_places(pixels, c.vision.patch_size, c.vision.patch_size)
         pooled = ops.given("pooled patches", "image", SQUARE)
         image = ops.block(image, name, c.adapter.pool, reads=(places, pooled), part="projector")
-        return c.decode(ops.insert(c.embed(tokens), tokens, image, c.image_token, adds=True))
+        return c.decode(ops.insert_sum(c.embed(tokens), tokens, image, c.image_token))
 
     def embed(c, tokens: Data) -> Data:
         more = (c.prefix + "wte.new_embedding", c.n_additional)

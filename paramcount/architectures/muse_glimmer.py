@@ -64,7 +64,7 @@ class MuseGlimmerVision(parts.VisionEncoder):
     def forward(c, pixels: Data) -> Data:
         """One image to squares of patches side by side, channel by channel."""
         side, name = c.patch_size, "patch_embedder.position_embedding_table.weight"
-        patches = ops.cut(pixels, side, side, frames=c.n_frames, frames_first=True)
+        patches = ops.cut(pixels, side, side, frames=c.n_frames, axes="fchw")
         x = ops.linear(patches, "patch_embedder.patch_embedding", "embedding", c.d_model)
         shape = (c.n_rows * c.n_columns, c.d_model)
         x = x + ops.lookup(

@@ -29,7 +29,7 @@ class MuseSparkVision(MuseGlimmerVision):
     config_class = "MuseSparkVisionConfig"
 
     def places_in_grid(c, pixels: Data) -> Data:
-        return ops.patch_places(pixels, c.patch_size, c.patch_size, on_its_side=True)
+        return ops.sideways_places(pixels, c.patch_size, c.patch_size)
 
 
 class MuseSparkAudio(sizes.Sizes):
@@ -67,7 +67,7 @@ class MuseSparkAudio(sizes.Sizes):
         return c.norm(ops.linear(c.norm(x, "norm"), "proj", "mixer", c.d_out, bias=True), "post_proj_norm")
 
     def layer(c, x: Data, d_ff: ops.Size) -> Data:
-        h = ops.convolve_frames(x, "conv", x.shape[-1], c.d_conv, zeros="before", group=1)
+        h = ops.convolve_earlier_frames(x, "conv", c.d_conv, bias=True)
         names = ("mlp.fc1", "mlp.fc2")
         return x + parts.plain_mlp(c.norm(h, "norm"), names, "mlp", d_ff, activation=c.activation, bias=True)
 

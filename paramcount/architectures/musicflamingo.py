@@ -38,7 +38,7 @@ def angles_of_time(config: Mapping[str, Any], c: Any) -> ops.Rope:
     step = STATES * config.get("audio_frame_step", 0.01)
     share = parameters.get("partial_rotary_factor", config.get("partial_rotary_factor", SHARE))
     exponents = c.d_turned / int(c.audio.d_model * share)  # of an odd size
-    return ops.Rope(base**exponents, "linear", factor=-base / (4 * pi**2 * step))
+    return ops.Rope(base**exponents, ops.LinearScaling(-base / (4 * pi**2 * step)))
 
 
 class MusicEars(AudioFlamingo3Ears):
@@ -64,5 +64,5 @@ class MusicFlamingo(AudioFlamingo3):
 
     def project(c: Any, x: Data) -> Data:
         window, turned, rest = ops.split(x, c.d_turned, c.d_turned, c.audio.d_model - 2 * c.d_turned)
-        turned = ops.rope(turned, c.time, "interleaved", power=2)
+        turned = ops.rope_by_square(turned, c.time, "interleaved")
         return super().project(ops.join(ops.join(window, turned), rest))

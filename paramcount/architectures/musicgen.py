@@ -56,7 +56,7 @@ class MusicGenMelody(parts.Stacks):
         x = reduce(Data.__add__, found)
         for rows in in_front:
             x = ops.put_in_front(rows, x, once=True)
-        x = x + ops.sinusoids(x, "cosines first", slowest="base", counts_front=bool(in_front))
+        x = x + ops.sinusoids_from_front(x, "cosines first", "base")
         x = c.stack(parts.Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x, parts.DECODER, *memory)
         if in_front:
             x = ops.text_alone(x)

@@ -9,7 +9,7 @@ def rotated_width(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
     if js.get("partial_rotary_factor", 0.5) is None and rope.get("partial_rotary_factor") is None:
         raise ParamcountError("= null", where="partial_rotary_factor", expected="a number, or no such key")
-    width: int = sizes.rotary_width(0.5)(js, c)
+    width: int = sizes.rotary_dimension(0.5)(js, c)
     return (
         1 if width == 2 and c["d_head"] == 1 else width
     )  # it meets its pair of angles by broadcasting, so the reference runs it

@@ -93,7 +93,7 @@ class NemotronH(parts.Decoder):
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "norm")
         if kind in ("linear_attention", "mamba"):
-            return x + parts.mamba2(c, h, "mixer.", groups=c.n_groups, activation=c.mixer_activation)
+            return x + parts.mamba2(c, h, "mixer.", activation=c.mixer_activation)
         if kind in ("full_attention", "attention"):
             return x + c.self_attention(h, "mixer.", rotate=False)
         return x + (c.mlp(h, "mixer.", "mlp", c.d_ff) if kind == "mlp" else c.experts(h, "mixer."))

@@ -103,7 +103,7 @@ class NeoMME(parts.PositionlessEncoder):
         def build(tokens: Data, pixels: Data, patches: Data) -> Data:
             x = ops.lookup(tokens, EMBEDDINGS + "word_embeddings.weight", "embedding", c.vocab_size, c.d_embedding)
             x = ops.linear(x, EMBEDDINGS + "embedding_projection", "other", c.d_model)
-            x = ops.insert(x, tokens, patches, c.image_token, unless_after=c.document_token)
+            x = ops.insert_unless_after(x, tokens, patches, c.image_token, c.document_token)
             x = ops.plain_norm(x, "rms", c.norm_eps)
             width = c.n_kv_heads * c.d_head
             values = ops.lookup(tokens, "model.value_embeddings.weight", "other_embedding", c.vocab_size, width)
@@ -114,7 +114,7 @@ class NeoMME(parts.PositionlessEncoder):
         return ops.block(tokens, "", build, reads=(pixels, patches), part="encoder")
 
     def embed_patches(c, pixels: Data) -> Data:
-        x = ops.cut(pixels, c.patch_size, c.patch_size, channels_last=True)
+        x = ops.cut(pixels, c.patch_size, c.patch_size, axes="hwc")
         x = ops.layer_norm(ops.reshape(x, 3 * c.patch_size * c.patch_size), "norm", 1e-5)
         x = ops.activate(ops.linear(x, "up_proj", "mlp.up", 2 * c.d_model), "gelu")
         return ops.linear(x, "down_proj", "mlp.down", c.d_model, bias=True)

@@ -62,8 +62,8 @@ class OlmoHybrid(parts.Decoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    rope = sizes.rotary(
-        positions=65536, checked=False, kinds={f"{path}rope_theta": sizes.ABOVE_ZERO for path in ROPE_PATHS}
+    rope = sizes.unchecked(
+        sizes.rotary(positions=65536), {f"{path}rope_theta": sizes.ABOVE_ZERO for path in ROPE_PATHS}
     )
     allow_negative = sizes.setting("linear_allow_neg_eigval", default=True)  # eigenvalues of the state's update
     kinds = parts.layers_by_type

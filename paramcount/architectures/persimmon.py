@@ -21,7 +21,7 @@ class Persimmon(parts.Decoder):
 
     n_heads: sizes.Positive = sizes.hf()
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
-    d_rope: sizes.Natural = sizes.derived(sizes.rotary_part(0.5))
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5, paired=False))
     d_ff: sizes.Natural = sizes.hf()
     qk_norm: sizes.Flag = sizes.hf("qk_layernorm")
     tie_word_embeddings: sizes.Flag = sizes.hf()

@@ -21,7 +21,7 @@ class Phi(parts.AttentionDecoder):
     conditions = (sizes.padding_in_table(None), sizes.rotates_stated_share(0.5))
 
     n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_rope: sizes.Natural = sizes.derived(sizes.rotary_part(0.5))
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5, paired=False))
     d_ff: sizes.Natural = sizes.hf()
     qk_norm: sizes.Flag = sizes.hf("qk_layernorm")
     tie_word_embeddings: sizes.Flag = sizes.hf()

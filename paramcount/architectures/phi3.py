@@ -10,7 +10,7 @@ LONG_ROPES = ("default", "longrope", "su", "yarn")
 
 
 def whole_pairs(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-    width: int = sizes.rotary_part(1.0)(js, c)
+    width: int = sizes.rotary_dimension(1.0, paired=False)(js, c)
     return width if c["d_head"] == 1 else width + width % 2  # a width of 1 meets its pair of angles by broadcasting
 
 

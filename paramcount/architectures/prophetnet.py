@@ -167,8 +167,7 @@ def decoder(c: Any, s: parts.Stack, x: Data, tokens: Data, *memory: Data) -> Dat
     """
     prefix, places = ROOT + "decoder.", ROOT + "decoder.position_embeddings.weight"
     x = x + look_up_positions(c, tokens, places)
-    vectors = ops.Weight(prefix + "ngram_embeddings.weight", "other_embedding", (c.n_streams, c.d_model))
-    stream = Data(ops.Reshape("all tokens"), (x,), x.shape, (vectors,))
+    stream = ops.to_every_token(x, prefix + "ngram_embeddings.weight", "other_embedding", c.n_streams, c.d_model)
     stream = stream + look_up_positions(c, tokens, places, ahead=1, tied_to=places)
     both = ops.layer_norm(ops.stack_rows(x, stream, length=BOTH), prefix + "embeddings_layer_norm", NORM_EPS)
 

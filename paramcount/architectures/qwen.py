@@ -8,11 +8,8 @@ from paramcount.declare import Data, ops, parts, sizes
 
 def ntk_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     """Beyond the length of training the base grows step by step."""
-    base, kind = (
-        config.get("rotary_emb_base", 10_000),
-        "ntk steps" if config.get("use_dynamic_ntk", True) else "default",
-    )
-    return ops.Rope(base, kind, original_positions=config.get("seq_length", 2048))
+    scaling = ops.StepScaling(config.get("seq_length", 2048))
+    return ops.Rope(config.get("rotary_emb_base", 10_000), scaling if config.get("use_dynamic_ntk", True) else None)
 
 
 def logn_length(config: Mapping[str, Any], c: Any) -> int | None:

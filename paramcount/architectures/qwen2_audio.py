@@ -105,7 +105,7 @@ class Voxtral(parts.AudioLanguageModel):
     activation = sizes.setting("projector_hidden_act", default="gelu")
 
     def project(c: Any, x: Data) -> Data:
-        x = Data(ops.Reshape("merged rows"), (x,), ("audio tokens", c.audio.d_ff))
+        x = Data(ops.MergeRows(), (x,), ("audio tokens", c.audio.d_ff))
         h = ops.activate(ops.linear(x, "linear_1", "projector", c.language.d_model), c.activation)
         return ops.linear(h, "linear_2", "projector", c.language.d_model)
 

@@ -31,7 +31,7 @@ class GatedDeltaHybrid(parts.Decoder):
     n_heads: sizes.Positive = sizes.hf()
     n_kv_heads: sizes.Positive = sizes.hf()
     d_head: sizes.Positive = sizes.hf()
-    d_rope: sizes.Natural = sizes.derived(sizes.rotated_share(0.25))
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.25))
     n_linear_k_heads: sizes.Positive = sizes.hf("linear_num_key_heads")
     d_linear_k: sizes.Positive = sizes.hf("linear_key_head_dim")
     n_linear_v_heads: sizes.Positive = sizes.hf("linear_num_value_heads")

@@ -177,7 +177,7 @@ class Qwen3VL(sizes.Sizes):
         def layer(kind: tuple[str, bool], x: Data, tokens: Data, places: Data, *deep: Data) -> Data:
             word, sees = kind
             x = language.layer(x, places) if language.kinds() is None else language.layer(x, places, word)
-            return ops.insert(x, tokens, ops.select_part(deep[0], "layer"), c.image_token, adds=True) if sees else x
+            return ops.insert_sum(x, tokens, ops.select_part(deep[0], "layer"), c.image_token) if sees else x
 
         x = ops.layers(x, "model.layers.{layer}.", kinds_of(language, c.seen_layers), layer, reads=reads)
         hidden: Data = language.last(x)

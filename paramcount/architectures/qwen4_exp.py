@@ -142,7 +142,7 @@ class Qwen4ExpText(Qwen35MoE):
     n_active_experts: sizes.Positive = sizes.hf()
     d_expert: sizes.Positive = sizes.hf()
     d_shared_expert: sizes.Positive = sizes.hf("shared_expert_intermediate_size")
-    d_rope: sizes.Natural = sizes.derived(sizes.rotated_share(1.0, key=False))
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(1.0, key=""))
     n_streams: sizes.Positive = sizes.hf("hc_count")
     d_mix: sizes.Positive = sizes.hf("hc_lowrank")
     d_index: sizes.Natural = sizes.hf("indexer_head_dim", absent=0, null=0)

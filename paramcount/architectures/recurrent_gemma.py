@@ -42,7 +42,7 @@ class RecurrentGemma(parts.Decoder):
     n_heads: sizes.Positive = sizes.hf()  # of the attention, and blocks of the recurrence's gates
     n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.if_no_attention)
-    d_rope: sizes.Natural = sizes.derived(sizes.rotated_share(0.5))
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5))
     window: sizes.Positive = sizes.hf("sliding_window", "attention_window_size")
     attention_bias: sizes.Flag = sizes.hf()
     d_inner: sizes.Positive = sizes.hf("lru_width", absent=sizes.equal_to("d_model"), null=sizes.ABSENT)
@@ -98,7 +98,7 @@ class RecurrentGemma(parts.Decoder):
 
         decay = ops.Weight(prefix + "recurrent_param", "mixer.state", (c.d_inner,))
         inputs = (u, gate("input_gate"), gate("recurrent_gate"))
-        return ops.recur(ops.GatedRecurrence("rg-lru", ((c.d_inner,),)), *inputs, values=u, weights=(decay,))
+        return Data(ops.GatedUnit(c.d_inner), inputs, u.shape, (decay,))
 
     def head(c, x: Data) -> Data:
         return ops.soft_cap(parts.Decoder.head(c, x), c.logits_cap)

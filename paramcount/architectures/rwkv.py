@@ -83,7 +83,7 @@ def time_mixing(c: Any, x: Data, prefix: str) -> Data:
 
     k, v, r = stream("key"), stream("value"), ops.activate(stream("receptance"), "sigmoid")
     weights = tuple(ops.Weight(prefix + name, "mixer.state", (c.d_inner,)) for name in ("time_decay", "time_first"))
-    y = ops.recur(ops.GatedRecurrence("rwkv", ((3, c.d_inner),)), k, v, values=v, weights=weights)
+    y = Data(ops.ExponentialMean(c.d_inner), (k, v), v.shape, weights)
     return ops.linear(r * y, prefix + "output", "mixer.out", x.shape[-1])
 
 

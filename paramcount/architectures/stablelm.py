@@ -17,7 +17,7 @@ class StableLm(parts.AttentionDecoder):
     conditions = (sizes.padding_in_table(None), sizes.rotates_stated_share(0.25))
 
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
-    d_rope: sizes.Natural = sizes.derived(sizes.rotary_part(0.25))
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.25, paired=False))
     d_ff: sizes.Natural = sizes.hf()
     qkv_bias: sizes.Flag = sizes.hf("use_qkv_bias")
     qk_norm: sizes.Flag = sizes.hf("qk_layernorm")

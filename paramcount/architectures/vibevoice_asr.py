@@ -41,15 +41,15 @@ class VibeVoiceEncoder(sizes.Sizes):
 
     def layer(c, x: Data) -> Data:
         d = x.shape[-1]
-        h = c.convolve(ops.rms_norm(x, "norm", c.norm_eps), "mixer.conv", d, c.d_conv, group=1)
+        h = ops.convolve_earlier_frames(ops.rms_norm(x, "norm", c.norm_eps), "mixer.conv", c.d_conv, bias=True)
         x = x + ops.multiply_vector(h, "gamma", "other", d)
         h = ops.rms_norm(x, "ffn_norm", c.norm_eps)
         names = ("ffn.linear1", "ffn.linear2")
         h = parts.plain_mlp(h, names, "mlp", c.n_ff_multiples * d, activation=c.activation, bias=True)
         return x + ops.multiply_vector(h, "ffn_gamma", "other", d)
 
-    def convolve(c, x: Data, name: str, d: ops.Size, width: ops.Size, **options: Any) -> Data:
-        return ops.convolve_frames(x, name, d, width, zeros="before", **options)
+    def convolve(c, x: Data, name: str, d: ops.Size, width: ops.Size, stride: int = 1) -> Data:
+        return ops.convolve_frames(x, name, d, width, stride=stride, padding=ops.BEFORE)
 
     def check(c) -> None:
         if len(c.depths) <= len(c.factors):

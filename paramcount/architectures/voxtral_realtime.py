@@ -33,8 +33,8 @@ class VoxtralStreamEars(sizes.Sizes):
 
     def forward(c, frames: Data) -> Data:
         """Log-mel frames [frames, n_mels] to states [frames / 2, d_model]."""
-        x = ops.activate(ops.convolve_frames(frames, "embedder.conv1", c.d_model, 3, zeros="before"), "gelu")
-        x = ops.activate(ops.convolve_frames(x, "embedder.conv2", c.d_model, 3, stride=2, zeros="before"), "gelu")
+        x = ops.activate(ops.convolve_frames(frames, "embedder.conv1", c.d_model, 3, padding=ops.BEFORE), "gelu")
+        x = ops.activate(ops.convolve_frames(x, "embedder.conv2", c.d_model, 3, stride=2, padding=ops.BEFORE), "gelu")
         x = ops.layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
         return ops.rms_norm(x, "norm", c.norm_eps)
 

@@ -90,8 +90,7 @@ def mlstm(c: Any, x: Data, prefix: str) -> Data:
     out = ops.linear(x, prefix + "ogate_preact", "mixer.output_gate", c.d_inner, bias=c.bias)
     i = ops.soft_cap(ops.linear(x, prefix + "igate_preact", "mixer.input_gate", c.n_heads, bias=True), c.gate_cap)
     f = ops.soft_cap(ops.linear(x, prefix + "fgate_preact", "mixer.forget_gate", c.n_heads, bias=True), c.gate_cap)
-    # with their normalizer and its scale
-    states = ((c.n_heads, c.d_qk_head, c.d_head), (c.n_heads, c.d_qk_head), (c.n_heads, 1))
-    y = ops.reshape(ops.recur(ops.GatedRecurrence("mlstm", states, c.memory_eps), q, k, v, i, f, values=v), c.d_inner)
+    memory = ops.MatrixMemory(c.n_heads, c.d_qk_head, c.d_head, c.memory_eps)
+    y = ops.reshape(Data(memory, (q, k, v, i, f), v.shape), c.d_inner)
     y = ops.norm(y, prefix + "multihead_norm", kind="layer", eps=c.norm_eps, bias=c.bias, groups=c.n_heads)
     return ops.linear(y * ops.activate(out, "sigmoid"), prefix + "out_proj", "mixer.out", c.d_model, bias=c.bias)

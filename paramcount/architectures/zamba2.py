@@ -135,7 +135,7 @@ class Zamba2(SharedBlockDecoder):
         return x + c.mixer(c.norm(x + t, "mamba_decoder.input_layernorm"), "mamba_decoder.mamba.")
 
     def mixer(c, x: Data, prefix: str) -> Data:
-        return parts.mamba2(c, x, prefix, groups=c.n_groups, activation="silu", eps=1e-5)
+        return parts.mamba2(c, x, prefix, activation="silu", eps=1e-5)
 
     def shared(c, x: Data, embedded: Data, use: Use) -> Data:
         """Attention and an MLP, one after the other, without residuals.

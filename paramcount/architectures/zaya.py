@@ -82,8 +82,8 @@ class Zaya(parts.AttentionDecoder):
         k = ops.linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)
         d_q, d_k = c.n_heads * c.d_head, c.n_kv_heads * c.d_head
         both = ops.join(ops.reshape(q, d_q), ops.reshape(k, d_k))
-        both = ops.convolve(both, prefix + "conv_qk_depthwise", c.n_before, lead=c.n_before_in_head - 1)
-        both = ops.convolve(both, prefix + "conv_qk_grouped", c.n_before_in_head, group=c.d_head, is_led=True)
+        both = ops.convolve(both, prefix + "conv_qk_depthwise", c.n_before, n_zeros=c.n_before + c.n_before_in_head - 2)
+        both = ops.convolve(both, prefix + "conv_qk_grouped", c.n_before_in_head, group=c.d_head, n_zeros=0)
         mean_q = ops.scale_by(q + ops.to_every_head(k, c.n_heads), 0.5, "half")
         mean_k = ops.means_of_heads(mean_q, c.n_kv_heads)
         q, k = ops.split(both, d_q, d_k)

@@ -26,8 +26,6 @@ from paramcount.flow import (
     Layers,
     Linear,
     Repeat,
-    Reshape,
-    Split,
     WeightedSum,
     list_scored,
     list_steps,
@@ -103,14 +101,14 @@ class Walk:
             operation = data.operation
             if id(data) in self.alias:
                 data = self.alias[id(data)]
-            elif isinstance(operation, Cache) or (operation.form is Form.RESHAPE and isinstance(operation, Reshape)):
+            elif isinstance(operation, Cache) or operation.form is Form.RESHAPE:
                 data = data.inputs[0]
             else:
                 return data
 
     def is_part_of_saved(self, data: Data, saved: dict[int, Data]) -> bool:
         """Whether it is a part of something that is kept as a whole."""
-        while isinstance(data.operation, Split):
+        while data.operation.form is Form.SPLIT:
             data = self.find_root(data.inputs[0])
             if id(data) in saved:
                 return True

@@ -18,7 +18,7 @@ from paramcount.counting import Count
 from paramcount.counting.quantisation.packing import Packing, compute_bytes
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError
-from paramcount.flow import Rope, TensorRow
+from paramcount.flow import LongRopeScaling, Rope, TensorRow
 from paramcount.formats.value_types import BLOCKS
 
 # Mixes of fewer than 3 bits, whose rules differ from all others
@@ -102,8 +102,9 @@ def list_rope_tables(sizes: Any, architecture: str) -> Iterator[StoredTensor]:
     rope = getattr(sizes, "rope", None)
     if not isinstance(rope, Rope) or layout not in ROPE_TABLES.get(rope.kind, ()):
         return
-    tables = {"rope_factors_long": len(rope.long), "rope_factors_short": len(rope.short)}
-    if rope.kind != "longrope":
+    if isinstance(rope.scaling, LongRopeScaling):
+        tables = {"rope_factors_long": len(rope.scaling.long), "rope_factors_short": len(rope.scaling.short)}
+    else:
         d: int = sizes.d_global_head if rope.kind == "proportional" else sizes.d_head
         tables = {"rope_freqs": d // 2}
     packing = Packing("ggml", "F32")

@@ -27,7 +27,7 @@ from paramcount.flow import (
     Layers,
     Linear,
     Repeat,
-    Select,
+    SecondValue,
     TableLookup,
     Tuple,
     Weight,
@@ -173,7 +173,7 @@ class Evaluation:
         if isinstance(operation, Tuple):
             self.second_values[id(data)] = inputs[1]
             return inputs[0]
-        if isinstance(operation, Select) and operation.part == "second":
+        if isinstance(operation, SecondValue):
             return self.second_values[id(data.inputs[0])]
         if isinstance(operation, HiddenStates):
             states = self.states_of_layers[id(data.inputs[0])]

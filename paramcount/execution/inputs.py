@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from paramcount.errors import ParamcountError, find_nearest, list_names, quote
-from paramcount.flow import Body, Data, Input, Join, Layers, Tuple, list_steps
+from paramcount.flow import Body, Data, Input, JoinPrompt, Layers, Tuple, list_steps
 
 ENCODER_OUTPUT = "encoder_output"
 
@@ -64,7 +64,7 @@ class Omission:
             return inputs[0]
         if operation.of_prompt and inputs[0] is not None and None in inputs:
             return inputs[0]
-        if isinstance(operation, Join) and operation.once and inputs[0] is None:
+        if isinstance(operation, JoinPrompt) and inputs[0] is None:
             return inputs[1]
         if any(value is None for value in inputs[:needed]):
             return None

@@ -15,7 +15,6 @@ from paramcount.flow import (
     Experts,
     Layers,
     Rescaling,
-    Split,
     Tuple,
     WeightedSum,
     list_scored,
@@ -160,7 +159,7 @@ def find_routed(out: Data) -> set[int]:
     for data, *_ in list_steps(out):
         if isinstance(data.operation, Experts):
             given = data.inputs[1]
-            while isinstance(given.operation, Split) or (given.weights and isinstance(given.operation, Rescaling)):
+            while given.operation.form is Form.SPLIT or (given.weights and isinstance(given.operation, Rescaling)):
                 given = given.inputs[0]
             found.add(id(given))
     return found

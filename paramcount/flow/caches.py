@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from paramcount.flow import Cache, Convolve, DeltaRule, Join, Scored, WeightedSum, list_scored
+from paramcount.flow import (
+    Cache,
+    CausalConvolution,
+    DeltaRule,
+    JoinPrompt,
+    Scored,
+    WeightedSum,
+    list_scored,
+)
 from paramcount.flow.graph import Data, Repeat, Size, multiply
 from paramcount.flow.masks import Chunk, CompressedBlocks, Mask
 from paramcount.flow.walk import Step, list_steps
@@ -123,7 +131,7 @@ def find_state(data: Data) -> Cached | None:
     if not (shapes := data.operation.state_shapes):
         return None
     per_channel = isinstance(data.operation, DeltaRule) and len(data.inputs[3].shape) == 3
-    what = LAST_INPUTS if isinstance(data.operation, Convolve) else STATE
+    what = LAST_INPUTS if isinstance(data.operation, CausalConvolution) else STATE
     return Cached(what, shapes, decays_per_channel=per_channel, in_float32=data.operation.state_in_float32)
 
 
@@ -132,7 +140,7 @@ def list_rows_in_front(out: Data) -> tuple[Size | str, ...]:
     return tuple(
         data.inputs[0].shape[0]
         for data, *_ in list_steps(out)
-        if isinstance(data.operation, Join) and data.operation.once and len(data.shape) > 1  # vectors, not what ids say
+        if isinstance(data.operation, JoinPrompt) and len(data.shape) > 1  # vectors, not what ids say
     )
 
 

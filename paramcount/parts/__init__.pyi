@@ -88,6 +88,7 @@ from paramcount.parts.decoders import layers_by_setting_and_mlp as layers_by_set
 from paramcount.parts.decoders import use_layer_norm as use_layer_norm
 from paramcount.parts.decoders import dense_first as dense_first
 from paramcount.parts import ecapa as ecapa
+from paramcount.parts.ecapa import MIRRORED as MIRRORED
 from paramcount.parts.ecapa import part_of_channels as part_of_channels
 from paramcount.parts.ecapa import indices_of_parts as indices_of_parts
 from paramcount.parts.ecapa import SpeakerEncoder as SpeakerEncoder
@@ -134,7 +135,6 @@ from paramcount.parts.fastvit import placed_stages as placed_stages
 from paramcount.parts.fastvit import ff_dims as ff_dims
 from paramcount.parts.fastvit import missing_size as missing_size
 from paramcount.parts.fastvit import FastViT as FastViT
-from paramcount.parts.fastvit import convolve_alone as convolve_alone
 from paramcount.parts.fastvit import mlp as mlp
 from paramcount.parts.fastvit import scale as scale
 from paramcount.parts import feed_forward as feed_forward

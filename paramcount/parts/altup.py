@@ -15,8 +15,8 @@ from paramcount.flow import (
     for_each_stream,
     linear,
     mean_of_streams,
-    mix_streams,
     norm_to_first,
+    predict_streams,
     scale_by,
     scale_by_root,
     select_part,
@@ -45,7 +45,7 @@ def predict(c: Any, x: Data) -> Data:
     """Every stream plus a mixture of all, by weights that depend on the active stream."""
     weights = block(select_part(x, c.active_stream), "altup.", lambda x: route_streams(c, x))
     coefficients = linear(weights, "altup.prediction_coefs", "other", (c.n_streams, c.n_streams))
-    return x + mix_streams(x, coefficients, out_first=True)
+    return x + predict_streams(x, coefficients)
 
 
 def correct(c: Any, predicted: Data, y: Data) -> Data:

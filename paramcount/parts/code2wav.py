@@ -9,11 +9,13 @@ from typing import ClassVar
 
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
+    BEFORE,
     Data,
     Size,
     activate_by_snake,
     block,
     clip,
+    convolve_earlier_frames,
     convolve_frames,
     enlarge_frames,
     layer_norm,
@@ -104,7 +106,7 @@ class Code2Wav(Sizes):
 
     def convnext(c, x: Data) -> Data:
         """Source: arXiv:2201.03545, section 2.6."""
-        h = layer_norm(convolve_frames(x, "dwconv.conv", c.d_model, WIDTH, zeros="before", group=1), "norm", 1e-6)
+        h = layer_norm(convolve_earlier_frames(x, "dwconv.conv", WIDTH, bias=True), "norm", 1e-6)
         h = plain_mlp(h, ("pwconv1", "pwconv2"), "mlp", 4 * c.d_model, activation="gelu", bias=True)
         return x + multiply_vector(h, "gamma", "other", c.d_model)
 
@@ -113,7 +115,7 @@ class Code2Wav(Sizes):
         return x + convolve_frames(activate_by_snake(h, "act2."), "conv2.conv", x.shape[-1], 1)
 
     def convolve(c, x: Data, name: str, channels: Size, dilation: int = 1) -> Data:
-        return convolve_frames(x, name, channels, WIDTH, zeros="before", dilation=dilation)
+        return convolve_frames(x, name, channels, WIDTH, dilation=dilation, padding=BEFORE)
 
 
 def check_code2wav(c: Code2Wav) -> None:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
     Data,
+    Zeros,
     activate,
     add_vector,
     attend,
@@ -150,7 +151,7 @@ class SpeechEncoder(Sizes):
 
     def shorten(c, x: Data, name: str) -> Data:
         stride, width = c.adapter_stride, c.d_adapter_conv
-        return c.gate(convolve_frames(x, name, 2 * c.d_model, width, stride=stride, n_zeros=c.n_adapter_zeros))
+        return c.gate(convolve_frames(x, name, 2 * c.d_model, width, stride=stride, padding=Zeros(c.n_adapter_zeros)))
 
     def check_speech(c) -> None:
         check_heads_fill(c, "n_speech_heads", "d_speech_head")
@@ -169,7 +170,7 @@ class RelativeSpeechEncoder(SpeechEncoder):
 
     def share_positions(c, x: Data) -> tuple[Data, ...]:
         if c.has_relative:
-            return (distance_sinusoids(x, causal=False, pairing="interleaved"), index_distances(x))
+            return (distance_sinusoids(x, causal=False, waves="interleaved"), index_distances(x))
         if not c.has_rotary:
             return ()
         name = "encoder.embed_positions.inv_freq"

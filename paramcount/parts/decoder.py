@@ -10,6 +10,7 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import GATED, gated_mlp
 from paramcount.sizes import Natural, Positive, Sizes, d_model_per_head, hf, rotary, setting
+from paramcount.sizes.rotary_settings import unchecked
 
 Kinds: TypeAlias = Iterable[tuple[Hashable, Size]]  # ((kind, number of layers), ...) in order
 
@@ -27,7 +28,7 @@ class Decoder(Sizes):
 
     activation: ClassVar = setting("hidden_act", default="silu")
     norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
-    rope: ClassVar = rotary(checked=False)
+    rope: ClassVar = unchecked(rotary())
 
     def forward(c, tokens: Data) -> Data:
         return c.decode(c.to_first_layer(c.embed(tokens), tokens))

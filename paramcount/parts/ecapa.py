@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
     Data,
+    Padding,
     Size,
     Unknown,
     activate,
@@ -26,6 +27,8 @@ from paramcount.flow import (
     weighted_mean,
 )
 from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Sizes, Widths, derived, hf, setting
+
+MIRRORED = Padding("around, fewer before", "mirrored")
 
 
 def part_of_channels(js: ConfigJson, c: FieldValues) -> int:
@@ -66,7 +69,7 @@ class SpeakerEncoder(Sizes):
     def convolve(c, x: Data, name: str, channels: Size, i: int) -> Data:
         """The convolution of a step, and ReLU."""
         dilation = c.dilations[i] if is_known(c.dilations) else Unknown("dilations")
-        return activate(convolve_frames(x, name, channels, c.kernels[i], dilation=dilation, edges="mirrored"), "relu")
+        return activate(convolve_frames(x, name, channels, c.kernels[i], dilation=dilation, padding=MIRRORED), "relu")
 
     def block(c, x: Data, i: int) -> Data:
         """Each part of the channels also reads what became of the part before."""

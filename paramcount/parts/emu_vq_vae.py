@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
+    BEHIND,
     Data,
     Linear,
     Size,
@@ -81,7 +82,7 @@ class EmuVqVae(VqVae):
             x = c.read_level(x, prefix, m, m != before, len(c.blocks), i in c.attended)
             if i < last:
                 name = prefix + "downsample.conv"
-                x = convolve_image(x, name, "mixer", c.d_base * m, 3, stride=2, bias=True, zeros="behind")
+                x = convolve_image(x, name, "mixer", c.d_base * m, 3, stride=2, bias=True, padding=BEHIND)
             before = m
         x = convolve(activate(normed(c.center(x), "norm_out"), "silu"), "conv_out", c.d_encoded)
         x = to_every_stream(x, 2 ** len(c.halvings))

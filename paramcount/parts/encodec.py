@@ -8,13 +8,14 @@ Source: arXiv:2210.13438, section 3; EncodecModel of the reference.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from math import ceil, log2, prod
 from typing import ClassVar
 
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
     Data,
+    Padding,
     Size,
     Unknown,
     block,
@@ -26,6 +27,7 @@ from paramcount.flow import (
     lookup_code,
     lstm,
     nearest_code,
+    normalise_kernel,
     scale_by,
 )
 from paramcount.parts.seanet import (
@@ -129,18 +131,15 @@ class Encodec(SeaNet):
         return c.convolve(x, "shortcut", x.shape[-1], 1) if c.has_shortcut else x
 
     def convolve(c, x: Data, name: str, d: Size, n: Size, *, stride: int = 1, dilation: int | Unknown = 1) -> Data:
-        x = convolve_frames(
-            x, name + ".conv", d, n, stride=stride, zeros=c.zeros, dilation=dilation, edges=c.edges,
-            by_length=c.by_length,
-        )  # fmt: skip
-        return c.norm(x, name)
+        padding = Padding(c.zeros, c.edges)
+        x = convolve_frames(x, name + ".conv", d, n, stride=stride, dilation=dilation, padding=padding)
+        return c.norm(normalise_kernel(x) if c.by_length else x, name)
 
     def enlarge(c, x: Data, name: str, d: Size, rate: int) -> Data:
         """A norm sees the frames that are left out behind it."""
-        crops, by_length = c.find_crops(rate), c.by_length
-        inner = crops if by_length else (0, 0)
-        x = enlarge_frames(x, name + ".conv", d, 2 * rate, "samples", stride=rate, crops=inner, by_length=by_length)
-        return x if by_length else crop_frames(c.norm(x, name), crops)
+        crops = c.find_crops(rate)
+        enlarge = partial(enlarge_frames, x, name + ".conv", d, 2 * rate, "samples", stride=rate)
+        return normalise_kernel(enlarge(crops=crops)) if c.by_length else crop_frames(c.norm(enlarge(), name), crops)
 
     def norm(c, x: Data, name: str) -> Data:
         """Of all channels over all frames, unless convolutions have stored lengths."""

@@ -19,6 +19,7 @@ from paramcount.flow import (
     attend,
     batch_norm,
     block,
+    convolve_each_channel,
     convolve_image,
     cut,
     expand_to_tokens,
@@ -157,7 +158,7 @@ class FastViT(Tower):
         """One square image to vectors of its patches, [patches, 2 · dims[-1]]."""
         d = c.dims[0]
         x = convolve(reshape(cut(pixels, 1, 1), 3), "stem.0.", d, 3, stride=2)
-        x = convolve(x, "stem.1.", d, 3, stride=2, depthwise=True)
+        x = activate(convolve_alone(x, "stem.1.reparam_conv", d, 3, 2), "gelu")
         x = convolve(x, "stem.2.", d, 1)
         for stage, depth in enumerate(c.depths):
             name = f"stages.{stage}."
@@ -170,7 +171,7 @@ class FastViT(Tower):
         """To the channels of a stage, of a quarter of the patches."""
         if stage in c.narrowed:
             d = c.dims[stage]
-            x = convolve(x, "downsample.proj.0.", d, 7, stride=2, depthwise=True)
+            x = activate(convolve_alone(x, "downsample.proj.0.reparam_conv", d, 7, 2), "gelu")
             x = convolve(x, "downsample.proj.1.", d, 1)
         return convolve_alone(x, "pos_emb.reparam_conv", x.shape[-1], 7) if stage in c.placed else x
 
@@ -199,15 +200,14 @@ class FastViT(Tower):
                 raise ParamcountError(f"= {dim} at {stage}", where=where, expected=f"a multiple of {D_HEAD}")
 
 
-def convolve(x: Data, prefix: str, channels: Size, width: int, *, stride: int = 1, depthwise: bool = False) -> Data:
-    name = prefix + "reparam_conv"
-    x = convolve_image(x, name, "mixer", channels, width, stride=stride, depthwise=depthwise, bias=True)
+def convolve(x: Data, prefix: str, channels: Size, width: int, stride: int = 1) -> Data:
+    x = convolve_image(x, prefix + "reparam_conv", "mixer", channels, width, stride=stride, bias=True)
     return activate(x, "gelu")
 
 
-def convolve_alone(x: Data, name: str, channels: Size, width: int) -> Data:
+def convolve_alone(x: Data, name: str, channels: Size, width: int, stride: int = 1) -> Data:
     """Each channel alone, without an activation."""
-    return convolve_image(x, name, "mixer", channels, width, depthwise=True, bias=True)
+    return convolve_each_channel(x, name, channels, width, stride=stride, bias=True)
 
 
 def attention(x: Data) -> Data:
@@ -219,7 +219,7 @@ def attention(x: Data) -> Data:
 
 def mlp(x: Data, d_ff: Size) -> Data:
     """An MLP of each patch after a convolution of each channel."""
-    h = convolve_image(x, "mlp.conv.conv", "mixer", x.shape[-1], 7, depthwise=True)
+    h = convolve_each_channel(x, "mlp.conv.conv", x.shape[-1], 7)
     h = activate(convolve_one(batch_norm(h, "mlp.conv.bn", 1e-5), "mlp.fc1", "mlp.up", d_ff), "gelu")
     return convolve_one(h, "mlp.fc2", "mlp.down", x.shape[-1])
 

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from paramcount.flow import (
+    ConnectionWeights,
     Data,
+    ReadAndWriteWeights,
+    ReadWeights,
     Size,
-    StreamWeights,
     Weight,
     collapse,
     mix_streams,
@@ -24,32 +26,29 @@ Names = tuple[str, str, str]  # of the matrix, its bias and the scales
 Block = Callable[[Data], Data]
 
 
-def weigh_streams(c: Any, x: Data, names: Names, n_weights: Size, n_scales: Size, **rules: Any) -> Data:
-    """The weights by which all streams of a token are mixed. Reads n_streams, norm_eps and streams_eps of c."""
-    matrix, bias, scales = names
-    weights = (
-        Weight(matrix, "other", (n_weights, c.n_streams * x.shape[-1])),
-        Weight(bias, "other", (n_weights,)),
-        Weight(scales, "other", (n_scales,)),
-    )
-    return stream_weights(x, weights, StreamWeights(c.n_streams, c.norm_eps, c.streams_eps, **rules))
+def weigh_streams(x: Data, names: Names, n_weights: Size, n_scales: Size, operation: ReadWeights) -> Data:
+    """The weights by which all streams of a token are mixed."""
+    shapes = ((n_weights, operation.n_streams * x.shape[-1]), (n_weights,), (n_scales,))
+    matrix, bias, scales = (Weight(name, "other", shape) for name, shape in zip(names, shapes))
+    return stream_weights(x, (matrix, bias, scales), operation)
 
 
 def connect_all(c: Any, x: Data, names: Names, block: Block) -> Data:
     """A block between streams: it reads their sum; what it returns is added to each beside a mixture of all."""
     n = c.n_streams
-    weights = weigh_streams(c, x, names, n * n + 2 * n, 3, iterations=c.sinkhorn_iterations)
-    read, returned, across = split(weights, n, n, n * n)
-    return to_streams(block(collapse(x, read)), returned) + mix_streams(x, across)
+    operation = ConnectionWeights(n, c.norm_eps, c.streams_eps, c.sinkhorn_iterations)
+    read, written, across = split(weigh_streams(x, names, n * n + 2 * n, 3, operation), n, n, n * n)
+    return to_streams(block(collapse(x, read)), written) + mix_streams(x, across)
 
 
 def connect_apart(c: Any, x: Data, names: Names, block: Block) -> Data:
     """The same, but every stream keeps to itself apart from what the block returns."""
-    rules = {"magnitude": c.streams_magnitude, "output_eps": c.streams_eps}
-    read, returned = split(weigh_streams(c, x, names, 2 * c.n_streams, 2, **rules), c.n_streams, c.n_streams)
-    return x + to_streams(block(collapse(x, read)), returned)
+    n = c.n_streams
+    operation = ReadAndWriteWeights(n, c.norm_eps, c.streams_eps, c.streams_magnitude, c.streams_eps)
+    read, written = split(weigh_streams(x, names, 2 * n, 2, operation), n, n)
+    return x + to_streams(block(collapse(x, read)), written)
 
 
 def collapse_streams(c: Any, x: Data, names: Names) -> Data:
     """The streams' weighted sum behind the last layer."""
-    return collapse(x, weigh_streams(c, x, names, c.n_streams, 1))
+    return collapse(x, weigh_streams(x, names, c.n_streams, 1, ReadWeights(c.n_streams, c.norm_eps, c.streams_eps)))

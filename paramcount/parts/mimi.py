@@ -13,6 +13,7 @@ from typing import ClassVar
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
     Data,
+    Padding,
     block,
     convolve_frames,
     enlarge_groups,
@@ -144,7 +145,13 @@ class Mimi(SeaNet):
         x = c.transform(block(samples, "encoder.", c.shrink), "encoder_transformer.")
         last = c.rates[-1]
         x = convolve_frames(
-            x, "downsample.conv", c.d_model, 2 * last, stride=last, zeros="before, filled", edges="repeated", bias=False
+            x,
+            "downsample.conv",
+            c.d_model,
+            2 * last,
+            stride=last,
+            padding=Padding("before, filled", "repeated"),
+            bias=False,
         )
         return c.quantise(x)
 

@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple
 
 from paramcount.errors import FieldName, ParamcountError, make_choice_error
 from paramcount.flow import (
+    LEAST,
     Data,
     Linear,
     Size,
@@ -19,6 +20,7 @@ from paramcount.flow import (
     activate,
     attend,
     block,
+    convolve_each_channel,
     convolve_image,
     cut,
     enlarge,
@@ -101,7 +103,7 @@ class MobileNetV5(Tower):
     def forward(c, pixels: Data) -> Data:
         """One square image, whose values are from 0 to 1, to vectors [patches, d_model]."""
         x = reshape(cut(pixels, 1, 1), 3)
-        x = convolve(x, "conv_stem.conv", D_STEM, 3, stride=2, bias=True)
+        x = convolve_image(x, "conv_stem.conv", "mixer", D_STEM, 3, stride=2, padding=LEAST, bias=True)
         x = activate(norm(x, "conv_stem.bn"), ACTIVATION)
         x = block(x, "blocks.0.0.", lambda x: fused_block(x, 128, 4 * D_STEM, stride=2))
         x = layers(x, "blocks.0.{layer}.", [("layer", 2)], lambda kind, x: x + fused_block(x, 128, 512), first=1)
@@ -127,7 +129,8 @@ def mix(kind: Inverted | Attentive, x: Data) -> Data:
 
 def fused_block(x: Data, width: Size, d_wide: Size, stride: int = 1) -> Data:
     """A convolution that widens the channels, then a matrix that narrows them."""
-    x = activate(norm(convolve(x, "conv_exp", d_wide, 3, stride=stride), "bn1"), ACTIVATION)
+    x = convolve_image(x, "conv_exp", "mixer", d_wide, 3, stride=stride, padding=LEAST)
+    x = activate(norm(x, "bn1"), ACTIVATION)
     return norm(pointwise(x, "conv_pwl", "mlp.down", width), "bn2")
 
 
@@ -135,10 +138,10 @@ def inverted(x: Data, kind: Inverted, width: Size, stride: int = 1, *, scaled: b
     """An inverted bottleneck: what reads neighbours reads each channel alone."""
     d_wide = kind.widening * x.shape[-1]
     if kind.start:
-        x = norm(convolve(x, "dw_start.conv", x.shape[-1], kind.start, depthwise=True), "dw_start.bn")
+        x = norm(convolve_alone(x, "dw_start.conv", kind.start), "dw_start.bn")
     x = activate(norm(pointwise(x, "pw_exp.conv", "mlp.up", d_wide), "pw_exp.bn"), ACTIVATION)
     if kind.middle:
-        x = convolve(x, "dw_mid.conv", d_wide, kind.middle, stride=stride, depthwise=True)
+        x = convolve_alone(x, "dw_mid.conv", kind.middle, stride)
         x = activate(norm(x, "dw_mid.bn"), ACTIVATION)
     x = norm(pointwise(x, "pw_proj.conv", "mlp.down", width), "pw_proj.bn")
     return multiply_vector(x, "layer_scale.gamma", "other", width) if scaled else x
@@ -158,7 +161,7 @@ def attention(x: Data, kind: Attentive) -> Data:
 
 def read_shared(x: Data, name: str, kind: Attentive) -> Data:
     if kind.halved:
-        x = convolve(x, f"attn.{name}.down_conv", x.shape[-1], 3, stride=2, depthwise=True)
+        x = convolve_alone(x, f"attn.{name}.down_conv", 3, 2)
         x = norm(x, f"attn.{name}.norm")
     return pointwise(x, f"attn.{name}.proj", f"qkv.{name[0]}", kind.d_head)
 
@@ -169,8 +172,8 @@ def fuse(x: Data, last: Data) -> Data:
     return norm(mean_of_squares(x, N_PATCHES), "norm")
 
 
-def convolve(x: Data, name: str, channels: Size, width: Size, *, stride: int = 1, **options: bool) -> Data:
-    return convolve_image(x, name, "mixer", channels, width, stride=stride, zeros="least", **options)
+def convolve_alone(x: Data, name: str, width: Size, stride: int = 1) -> Data:
+    return convolve_each_channel(x, name, x.shape[-1], width, stride=stride, padding=LEAST)
 
 
 def pointwise(x: Data, name: str, component: str, width: Size) -> Data:

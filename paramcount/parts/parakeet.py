@@ -16,7 +16,8 @@ from paramcount.flow import (
     attend,
     batch_norm,
     channels_first,
-    convolve_bands,
+    convolve_spectrum,
+    convolve_spectrum_of_each,
     convolve_tokens,
     distance_sinusoids,
     index_distances,
@@ -82,11 +83,12 @@ class ParakeetEars(Sizes):
     def subsample(c, x: Data) -> Data:
         """Convolutions over frames and bands, all but the first of each channel by itself."""
         for i, bands in enumerate(c.bands):
-            options: Any = {"stride": c.stride, "depthwise": i > 0, "frames_first": True}
-            name = f"subsampling.layers.{max(0, 3 * i - 1)}"
-            x = convolve_bands(x, name, c.n_channels, c.d_kernel, bands, **options)
-            if i:
-                x = convolve_bands(x, f"subsampling.layers.{3 * i}", c.n_channels, 1, bands, frames_first=True)
+            prefix = "subsampling.layers."
+            if i == 0:
+                x = convolve_spectrum(x, prefix + "0", c.n_channels, c.d_kernel, bands, stride=c.stride, bias=True)
+            else:
+                x = convolve_spectrum_of_each(x, f"{prefix}{3 * i - 1}", c.d_kernel, bands, stride=c.stride)
+                x = convolve_spectrum(x, f"{prefix}{3 * i}", c.n_channels, 1, bands, bias=True)
             x = activate(x, "relu")
         x = reshape(channels_first(x), c.n_channels * c.bands[-1])
         return linear(x, "subsampling.linear", "mixer", c.d_model, bias=True)
@@ -109,7 +111,7 @@ class ParakeetEars(Sizes):
         """The scores are the sum of two terms: content and relative position. Source: arXiv:1901.02860."""
         heads, bias = (c.n_heads, c.d_head), c.attention_bias
         q, k, v = (linear(x, f"self_attn.{name}_proj", f"qkv.{name}", heads, bias=bias) for name in "qkv")
-        r = distance_sinusoids(x, causal=False, pairing="interleaved")
+        r = distance_sinusoids(x, causal=False, waves="interleaved")
         r = linear(r, "self_attn.relative_k_proj", "qkv.k", heads)
         at_content, at_distance = (add_vector(q, f"self_attn.bias_{name}", "qkv.q", *heads) for name in "uv")
         scores = select_by_pair(index_distances(x), score_keys(at_distance, r), axis=2)

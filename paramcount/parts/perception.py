@@ -14,6 +14,7 @@ from paramcount.errors import ParamcountError, describe_value, join_words, make_
 from paramcount.flow import (
     Axes,
     Data,
+    LinearScaling,
     Rope,
     add_positions,
     class_token,
@@ -144,7 +145,7 @@ def scaled_angles(config: Mapping[str, Any], c: Any) -> Rope:
     (rows, columns), (down, across) = grid(config), read_pair(config, "ref_feat_shape", find_variant(config).reference)
     if rows * across != columns * down:
         raise ValueError("positions down and across are scaled differently")
-    return Rope(BASE, "linear", rows / down)
+    return Rope(BASE, LinearScaling(rows / down))
 
 
 def scaled_layer(c: Any, x: Data, attention: Callable[[Data], Data]) -> Data:

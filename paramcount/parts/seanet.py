@@ -9,7 +9,7 @@ from math import ceil
 from typing import Any, ClassVar
 
 from paramcount.errors import join_words
-from paramcount.flow import Data, Size, Unknown, activate, block, convolve_frames, enlarge_frames, is_known
+from paramcount.flow import Data, Padding, Size, Unknown, activate, block, convolve_frames, enlarge_frames, is_known
 from paramcount.sizes import Condition, ConfigJson, FieldValues, Indices, Positive, Sizes, Widths, derived, hf, setting
 from paramcount.sizes.conditions import make_key_error
 
@@ -144,9 +144,8 @@ class SeaNet(Sizes):
         return x
 
     def convolve(c, x: Data, name: str, d: Size, n: Size, *, stride: int = 1, dilation: int | Unknown = 1) -> Data:
-        return convolve_frames(
-            x, name + ".conv", d, n, stride=stride, zeros="before, filled", dilation=dilation, edges=c.edges
-        )
+        padding = Padding("before, filled", c.edges)
+        return convolve_frames(x, name + ".conv", d, n, stride=stride, dilation=dilation, padding=padding)
 
     def enlarge(c, x: Data, name: str, d: Size, rate: int) -> Data:
         crops = c.find_crops(rate)

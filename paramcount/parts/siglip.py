@@ -136,7 +136,7 @@ class Siglip2Vision(SiglipVision):
     n_patches: Positive = hf("num_patches")
 
     def embed(c, pixels: Data) -> Data:
-        patches = cut(pixels, c.patch_size, c.patch_size, channels_last=True)
+        patches = cut(pixels, c.patch_size, c.patch_size, axes="hwc")
         x = linear(patches, "embeddings.patch_embedding", "embedding", c.d_model, bias=True)
         places = patch_places(pixels, c.patch_size, c.patch_size)
         name, table = "embeddings.position_embedding.weight", (c.n_patches, c.d_model)

@@ -23,7 +23,7 @@ from paramcount.flow import (
     linear,
     lookup,
     plain_norm,
-    rope,
+    rope_first_head,
     scale_by,
     split,
 )
@@ -101,7 +101,7 @@ class SpeechDiT(SpeakerEncoder):
 
     def attention(c, x: Data, reach: tuple[int, int]) -> Data:
         q, k, v = (linear(x, f"attn.to_{y}", f"qkv.{y}", (c.n_heads, c.d_head), bias=True) for y in "qkv")
-        q, k = (rope(y, c.rope, "interleaved", first_heads=1) for y in (q, k))
+        q, k = (rope_first_head(y, c.rope, "interleaved") for y in (q, k))
         a = attend(q, k, v, cached=(), chunk=c.chunk, more_chunks=reach)
         return linear(a, "attn.to_out.0", "output_projection", c.d_model, bias=True)
 

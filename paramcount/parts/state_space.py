@@ -49,7 +49,6 @@ def mamba2(
     x: Data,
     prefix: str,
     *,
-    groups: Size = 1,
     multiply: Callable[[Data, Data, Data], tuple[Data, Data, Data]] | None = None,
     gate: Callable[[Data, Data], Data] | None = None,
     activation: str | Unknown | None = None,
@@ -59,7 +58,7 @@ def mamba2(
     """Mamba 2: heads have one decay each; groups of heads share B and C.
 
     Reads n_mamba_heads, d_mamba_head, n_groups, d_state, d_conv, mixer_bias, conv_bias, activation and time_step_limit
-    of c. `groups`: equal parts of the gated output with a norm each; `eps`: of these norms. `multiply`: multipliers of
+    of c. `eps`: of the norm of each group of heads. `multiply`: multipliers of
     the gate, of x, B and C together, and of the step. `gate`: what combines the output of the scan with the gate, if
     not a norm of their product.
 
@@ -78,7 +77,7 @@ def mamba2(
     y = (
         gate(y, z)
         if gate
-        else rms_norm(y * activate(z, "silu"), prefix + "norm", eps or get_setting(c, "norm_eps"), groups=groups)
+        else rms_norm(y * activate(z, "silu"), prefix + "norm", eps or get_setting(c, "norm_eps"), groups=c.n_groups)
     )
     return linear(y, prefix + "out_proj", "mixer.out", x.shape[-1], bias=c.mixer_bias if out_bias is None else out_bias)
 

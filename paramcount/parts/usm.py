@@ -20,6 +20,7 @@ from paramcount.flow import (
     clip,
     clip_to_stored,
     convolve_earlier_frames,
+    convolve_later_frames,
     convolve_spectrum,
     cumulative_norm,
     distance_sinusoids,
@@ -197,7 +198,7 @@ class Gemma3nAudio(SpeechConformer):
         return block_starts(x, c.reduction)
 
     def halve(c, x: Data, prefix: str, channels: int, kernel: int, bands: int, stride: Any) -> Data:
-        x = convolve_spectrum(x, prefix + "conv", channels, kernel, bands, stride=stride)
+        x = convolve_later_frames(x, prefix + "conv", channels, kernel, bands, stride=stride)
         return activate(cumulative_norm(x, prefix + "norm", c.conv_eps), "relu")
 
 
@@ -266,7 +267,7 @@ class Gemma4Audio(SpeechConformer):
         return linear(x, "output_proj", "other", c.d_out, bias=True)
 
     def halve(c, x: Data, prefix: str, channels: Size, bands: Size) -> Data:
-        x = convolve_spectrum(x, prefix + "conv", channels, 3, bands, stride=2, zeros="around")
+        x = convolve_spectrum(x, prefix + "conv", channels, 3, bands, stride=2)
         return activate(layer_norm(x, prefix + "norm", c.norm_eps, bias=False), "relu")
 
     def linear(c, x: Data, name: str, component: str, width: Width) -> Data:

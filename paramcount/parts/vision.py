@@ -5,6 +5,7 @@ Patches go through a matrix, get positions and attend to one another.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 from paramcount.flow import (
@@ -84,9 +85,10 @@ def embed_patches(
 ) -> Data:
     """An image to one vector per patch, by a convolution whose stride is its kernel: a matrix over its pixels.
 
-    `square`, `frames`: see `flow.Patches`.
+    `square`: patches stand in squares of so many rows and columns. `frames`: the image is repeated for each of them.
     """
-    x = cut(pixels, height, height if width is None else width, square=square, frames=frames)
+    cut_pixels = partial(cut, pixels, height, height if width is None else width, square=square)
+    x = cut_pixels() if frames is None else cut_pixels(frames=frames, axes="cfhw")
     weights: tuple[Weight, ...] = (Weight(name + ".weight", "embedding", (d_model, *x.shape[1:])),)
     if bias:
         weights += (Weight(name + ".bias", "embedding", (d_model,)),)

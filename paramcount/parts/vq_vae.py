@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import (
+    BEHIND,
     Data,
     Linear,
     Size,
@@ -85,7 +86,7 @@ class VqVae(Sizes):
             x = c.level(x, f"down.{i}.", m, m != before, len(c.blocks), i in c.attention_levels())
             if i < last:
                 x = convolve_image(
-                    x, f"down.{i}.downsample.conv", "mixer", c.d_base * m, 3, stride=2, bias=True, zeros="behind"
+                    x, f"down.{i}.downsample.conv", "mixer", c.d_base * m, 3, stride=2, bias=True, padding=BEHIND
                 )
             before = m
         return c.finish(c.middle(x), c.d_latent)

@@ -45,7 +45,6 @@ from paramcount.sizes.derivations import scattered_dense_layers as scattered_den
 from paramcount.sizes.derivations import tied_anywhere as tied_anywhere
 from paramcount.sizes.derivations import part_of as part_of
 from paramcount.sizes.derivations import find_share as find_share
-from paramcount.sizes.derivations import rotary_part as rotary_part
 from paramcount.sizes.derivations import times_mlp_ratio as times_mlp_ratio
 from paramcount.sizes.derivations import full_every as full_every
 from paramcount.sizes.derivations import full_every_stated as full_every_stated
@@ -124,7 +123,6 @@ from paramcount.sizes.mixers import mamba_head as mamba_head
 from paramcount.sizes.mixers import get_inner_size as get_inner_size
 from paramcount.sizes.mixers import check_mamba_heads as check_mamba_heads
 from paramcount.sizes.mixers import check_mixer_fills as check_mixer_fills
-from paramcount.sizes.mixers import rotated_share as rotated_share
 from paramcount.sizes.mixers import ATTENTION as ATTENTION
 from paramcount.sizes.mixers import MIXER as MIXER
 from paramcount.sizes.mixers import list_unused_fields as list_unused_fields
@@ -151,9 +149,9 @@ from paramcount.sizes.reading import get_language_section as get_language_sectio
 from paramcount.sizes import rotary_settings as rotary_settings
 from paramcount.sizes.rotary_settings import FROM_ORIGINAL as FROM_ORIGINAL
 from paramcount.sizes.rotary_settings import THETA as THETA
-from paramcount.sizes.rotary_settings import SHARE as SHARE
 from paramcount.sizes.rotary_settings import ORIGINAL as ORIGINAL
 from paramcount.sizes.rotary_settings import rotary as rotary
+from paramcount.sizes.rotary_settings import unchecked as unchecked
 from paramcount.sizes.rotary_settings import rotary_of as rotary_of
 from paramcount.sizes.rotary_settings import filled_rotary as filled_rotary
 from paramcount.sizes.rotary_settings import find_parameters as find_parameters
@@ -168,7 +166,7 @@ from paramcount.sizes.rotary_settings import check_dynamic as check_dynamic
 from paramcount.sizes.rotary_settings import check_whole as check_whole
 from paramcount.sizes import rotary_sizes as rotary_sizes
 from paramcount.sizes.rotary_sizes import in_pairs as in_pairs
-from paramcount.sizes.rotary_sizes import rotary_width as rotary_width
+from paramcount.sizes.rotary_sizes import rotary_dimension as rotary_dimension
 from paramcount.sizes.rotary_sizes import rotary_width_of as rotary_width_of
 from paramcount.sizes.rotary_sizes import sections_fill as sections_fill
 from paramcount.sizes import rules as rules
@@ -207,6 +205,7 @@ from paramcount.sizes.setting_fields import setting as setting
 from paramcount.sizes.setting_fields import list_settings as list_settings
 from paramcount.sizes.setting_fields import axial_rope as axial_rope
 from paramcount.sizes.setting_fields import make_rope as make_rope
+from paramcount.sizes.setting_fields import scale_evenly as scale_evenly
 from paramcount.sizes.setting_fields import yarn_scale as yarn_scale
 from paramcount.sizes.setting_fields import scale_with_yarn as scale_with_yarn
 from paramcount.sizes import setting_keys as setting_keys

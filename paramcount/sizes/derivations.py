@@ -116,15 +116,6 @@ def find_share(js: ConfigJson, absent: Any) -> Any:
     return rope.get("partial_rotary_factor", absent)
 
 
-def rotary_part(share: float) -> Derivation:
-    """The rotary dimension of a head. `share`: default of the config key."""
-
-    def derive(js: ConfigJson, c: FieldValues) -> int:
-        return part_of(c["d_head"], find_share(js, js.get("partial_rotary_factor", share)))
-
-    return derive
-
-
 def times_mlp_ratio(absent: float) -> Derivation:
     """The hidden size of an MLP: d_model times mlp_ratio, rounded down."""
     return lambda js, c: part_of(c["d_model"], js.get("mlp_ratio", absent), "mlp_ratio")

@@ -8,9 +8,7 @@ from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.sizes import Condition, ConfigJson, Derivation, FieldValues
-from paramcount.sizes.derivations import find_share
 from paramcount.sizes.layer_types import check_no_types
-from paramcount.sizes.rotary_sizes import in_pairs
 
 
 def dt_rank(key: str) -> Derivation:
@@ -86,21 +84,6 @@ def check_mixer_fills(c: FieldValues, inner: int) -> None:
             where=FieldName("n_mamba_heads") + " × " + FieldName("d_mamba_head"),
             expected=f"{inner}",
         )
-
-
-def rotated_share(absent: float, *, key: bool = True) -> Derivation:
-    """The rotary dimension of a head: its share in partial_rotary_factor, rounded up to an even number.
-
-    Args:
-        absent: The default of partial_rotary_factor.
-        key: Whether the reference reads partial_rotary_factor at the top level, too, not only in rope_parameters.
-    """
-
-    def derive(js: ConfigJson, c: FieldValues) -> int:
-        default = js.get("partial_rotary_factor", absent) if key else absent
-        return in_pairs(c["d_head"], find_share(js, 1.0 if default is None else default))
-
-    return derive
 
 
 ATTENTION, MIXER = ("attention", "full_attention", "sliding_attention"), ("mamba", "linear_attention")

@@ -32,8 +32,6 @@ def rotary(
     share: float | None = None,
     share_key: str = SHARE,
     scaled: bool = True,
-    checked: bool = True,
-    kinds: Mapping[str, Kind] = USUAL_KINDS,
     head_key: str = "",
 ) -> Any:
     """The setting of rotary positions that are the same in all layers.
@@ -46,8 +44,6 @@ def rotary(
         share: The default of partial_rotary_factor; None if heads rotate as a whole.
         share_key: The key of the share outside of rope_parameters.
         scaled: Whether rope_parameters is read at all.
-        checked: Whether every model rotates by them, so that the reference refuses a missing base.
-        kinds: Kinds of keys that are not those in KEY_KINDS.
         head_key: The key of the head size whose share the angles are for, if heads have another size.
     """
 
@@ -81,7 +77,14 @@ def rotary(
             found = f"= {describe_value(block[SHARE])} rotates an odd number of values of a head"
             raise ParamcountError(found, where=f"{where}.{SHARE}", expected="pairs, as YaRN requires")
 
-    return Setting((), read, kinds=kinds, check=check if checked else None)
+    return Setting((), read, check=check)
+
+
+def unchecked(rope: Setting, kinds: Mapping[str, Kind] = USUAL_KINDS) -> Any:
+    """The same setting of models that need not rotate by it, so that the reference does not refuse a missing base.
+    `kinds`: of keys that are not those in KEY_KINDS.
+    """
+    return Setting((), rope.default, kinds=kinds)
 
 
 def rotary_of(

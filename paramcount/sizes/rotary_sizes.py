@@ -8,6 +8,8 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.sizes import Condition, ConfigJson, Derivation, FieldValues, part_of
 from paramcount.sizes.derivations import find_share
 
+SHARE = "partial_rotary_factor"
+
 
 def in_pairs(size: object, share: object) -> int:
     """A share of a size, rounded up to an even number."""
@@ -15,12 +17,23 @@ def in_pairs(size: object, share: object) -> int:
     return n + n % 2
 
 
-def rotary_width(absent: float = 1.0) -> Derivation:
-    """The rotary dimension of a head: its share in partial_rotary_factor, whose default is `absent`."""
+def rotary_dimension(absent: float = 1.0, *, key: str = SHARE, paired: bool = True, head_key: str = "") -> Derivation:
+    """The rotary dimension of a head: a share of its size.
+
+    Args:
+        absent: The default of the share.
+        key: The key of the share outside of rope_parameters, which has partial_rotary_factor; "" if there is none.
+        paired: Whether heads rotate by as many values as there are angles, an even number, for which a null outside of
+            rope_parameters is the whole head, rather than by those that are cut off.
+        head_key: The key of the head size whose share it is, if heads have another size.
+    """
 
     def derive(js: ConfigJson, c: FieldValues) -> int:
-        share = find_share(js, js.get("partial_rotary_factor", absent))
-        return in_pairs(c["d_head"], 1.0 if share is None else share)
+        rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
+        outside = js.get(key, absent)
+        share = find_share(js, 1.0 if outside is None and paired and key == SHARE else outside)
+        n = part_of(js.get(head_key) or c["d_head"], share, key if key in js and SHARE not in rope else SHARE)
+        return n + n % 2 if paired else n
 
     return derive
 

@@ -11,7 +11,16 @@ from functools import cache
 from math import log, sqrt
 from typing import Any, TypeAlias
 
-from paramcount.flow import Rope
+from paramcount.flow import (
+    DynamicScaling,
+    LinearScaling,
+    Llama3Scaling,
+    LongRopeScaling,
+    OtherScaling,
+    ProportionalScaling,
+    Rope,
+    YarnScaling,
+)
 from paramcount.sizes.setting_kinds import CheckedSection, Kind, infer_kind
 
 Config: TypeAlias = Mapping[str, Any]  # a section of a config.json
@@ -112,24 +121,33 @@ def make_rope(kind: str, base: float, parameters: Config, config: Config, positi
     factor, amplitude = parameters.get("factor"), parameters.get("attention_factor")
     if kind == "llama3":
         low, high = parameters["low_freq_factor"], parameters["high_freq_factor"]
-        return Rope(base, kind, parameters["factor"], 1.0, original, low, high)
+        return Rope(base, Llama3Scaling(parameters["factor"], original, low, high))
     if kind == "yarn":
         factor = n_positions / original if factor is None else factor
         if amplitude is None:
             m, n = parameters.get("mscale"), parameters.get("mscale_all_dim")
             amplitude = yarn_scale(factor, m) / yarn_scale(factor, n) if m and n else yarn_scale(factor, 1)
         slow, fast = parameters.get("beta_slow") or 1, parameters.get("beta_fast") or 32
-        return Rope(base, kind, factor, amplitude, original, slow, fast, parameters.get("truncate", True))
+        return Rope(base, YarnScaling(factor, original, slow, fast, parameters.get("truncate", True)), amplitude)
     if kind in ("longrope", "su"):
         factor = n_positions / original if factor is None else factor
         if amplitude is None:
             amplitude = 1.0 if factor <= 1 else sqrt(1 + log(factor) / log(original))
         short, long = tuple(parameters["short_factor"]), tuple(parameters["long_factor"])
-        return Rope(base, "longrope", factor, amplitude, original, short=short, long=long)
+        return Rope(base, LongRopeScaling(factor, original, short, long), amplitude)
     if kind == "proportional":
         share = parameters.get("partial_rotary_factor", 1.0)
-        return Rope(base, kind, 1.0 if factor is None else factor, share=share)
-    return Rope(base, kind, factor or 1.0, 1.0, n_positions)
+        return Rope(base, ProportionalScaling(1.0 if factor is None else factor, share))
+    return scale_evenly(base, kind, factor or 1.0, n_positions)
+
+
+def scale_evenly(base: float, kind: str, factor: float, n_positions: int) -> Rope:
+    """Rotary positions with one factor for all frequencies. `n_positions`: the context length before scaling."""
+    if kind == "linear":
+        return Rope(base, LinearScaling(factor, n_positions))
+    return Rope(
+        base, DynamicScaling(factor, n_positions) if kind == "dynamic" else OtherScaling(kind, factor, n_positions)
+    )
 
 
 def yarn_scale(factor: float, by: float) -> float:

@@ -7,18 +7,23 @@ from typing import Any, NamedTuple
 
 from paramcount.flow import (
     BlockDistanceBuckets,
+    BlockSums,
     Body,
     Cache,
     Data,
     Fourier,
     Join,
+    JoinPrompt,
+    LastTokens,
     Layers,
+    OtherTokens,
     OwnScores,
-    Pool,
+    Pooling,
     Repeat,
     Scored,
     Size,
     TableLookup,
+    WeightedBlocks,
     list_scored,
     list_steps,
 )
@@ -118,28 +123,28 @@ class Shapes:
             rows = self.n_rows if self.options.past is None else self.count_decoded_rows(data)
         if isinstance(rows, str):
             return rows
-        if isinstance(data.operation, Pool) and data.operation.of == "last tokens":
+        if isinstance(data.operation, LastTokens):
             return min(rows, int(data.operation.size)) if isinstance(data.operation.size, int) else rows
         return rows + self.count_front(data)
 
     def count_blocks(self, data: Data) -> int | str:
         """How many whole blocks the text has that `data` sums; their name if the sums are not of the whole text."""
         operation = data.operation
-        if isinstance(operation, Pool) and operation.of == "weighted blocks":  # earlier ones are kept
+        if isinstance(operation, WeightedBlocks):  # earlier ones are kept
             end, size = self.find_end(data.inputs[0]), operation.size
             return end // size if isinstance(size, int) and isinstance(end, int) else "blocks"
-        if isinstance(operation, Pool):
-            rows, size = self.count_rows(data.inputs[0]), operation.size if operation.of == "block sums" else None
+        if isinstance(operation, Pooling):
+            rows, size = self.count_rows(data.inputs[0]), operation.size if isinstance(operation, BlockSums) else None
             return rows // size if isinstance(size, int) and isinstance(rows, int) else "blocks"
         sources = [source for source in data.inputs if source.shape[:1] == ("blocks",)]
         return self.count_blocks(sources[0]) if sources else "blocks"
 
     def count_earlier_blocks(self, data: Data) -> int:
         """How many of the blocks an earlier pass has computed: those that a text without the new tokens has."""
-        if not isinstance(data.operation, Pool):
+        if not isinstance(data.operation, Pooling):
             sources = [source for source in data.inputs if source.shape[:1] == ("blocks",)]
             return self.count_earlier_blocks(sources[0]) if sources else 0
-        size = data.operation.size if data.operation.of == "weighted blocks" else None
+        size = data.operation.size if isinstance(data.operation, WeightedBlocks) else None
         return (self.options.past or 0) // size if isinstance(size, int) else 0
 
     def find_end(self, data: Data) -> int | str:
@@ -164,12 +169,12 @@ class Shapes:
         operation = data.operation
         if isinstance(operation, Join) and operation.axis == 0 and len(data.inputs) == 2:
             first, rest = data.inputs
-            rows = self.count_rows(first) if has_prompt or not operation.once else 0
+            rows = self.count_rows(first) if has_prompt or not isinstance(operation, JoinPrompt) else 0
             return self.count_front(rest, has_prompt=has_prompt) + (0 if isinstance(rows, str) else rows)
         sources = [source for source in self.list_sources(data) if source.shape[:1] == data.shape[:1]]
         n = self.count_front(sources[0], has_prompt=has_prompt) if sources else 0
-        if isinstance(operation, Pool):
-            return max(n - 1, 0) if operation.of == "other tokens" else 0
+        if isinstance(operation, Pooling):
+            return max(n - 1, 0) if isinstance(operation, OtherTokens) else 0
         return n
 
     def resolve_size(self, size: int | str) -> int | str:

@@ -247,17 +247,28 @@ def list_setting_rows(reading: Reading, origins: Iterable[SettingOrigin]) -> Ite
         yield ["", origin.kind, "", origin.name, value, list(origin.keys)]
 
 
+UNSCALED: dict[str, Any] = {  # of rotary positions
+    "kind": "default", "factor": 1.0, "attention_factor": 1.0, "original_positions": 0, "low": 0.0, "high": 0.0,
+    "truncate": True, "short": (), "long": (), "share": 1.0, "is_odd": False,
+}  # fmt: skip
+
+
 def make_plain(value: Any) -> Any:
     """The value of a setting for JSON. Of rotary positions, the base and what differs from those without scaling.
 
-    >>> make_plain((0.0, float("inf"))), make_plain(Rope(5e5, "linear", 2.0))
+    >>> from paramcount.flow import LinearScaling
+    >>> make_plain((0.0, float("inf"))), make_plain(Rope(5e5, LinearScaling(2.0)))
     ([0.0, 'inf'], {'base': 500000.0, 'kind': 'linear', 'factor': 2.0})
     """
     if isinstance(value, Rope):
-        unscaled = Rope(value.base)._asdict()
-        return {name: x for name, x in value._asdict().items() if name == "base" or x != unscaled[name]}
+        scaling = {} if value.scaling is None else value.scaling._asdict()
+        found = {"kind": value.kind, "attention_factor": value.attention_factor, "is_odd": value.is_odd, **scaling}
+        shown = {name: found[name] for name, absent in UNSCALED.items() if found.get(name, absent) != absent}
+        return {"base": value.base, **shown}
     if isinstance(value, tuple):
         return [make_plain(x) for x in value]
+    if isinstance(value, dict):
+        return {key: make_plain(x) for key, x in value.items()}
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from paramcount.api import load
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
-from paramcount.flow import Rotary, list_steps
+from paramcount.flow import RotaryApart, RotaryAt, RotaryCut, Rotation, list_steps
 from paramcount.flow.operation import Unknown
 from tests.model_types import MODEL_TYPES
 from tests.oracle import passes, settings
@@ -197,12 +197,17 @@ def read_angles(document: Document) -> Angles:
     for flow, *_ in list_flows(sizes):
         for data, *_ in list_steps(flow):
             operation = data.operation
-            if isinstance(operation, Rotary) and operation.rope is not None:
-                rope, d = operation.rope, int(data.shape[-1] if operation.cut_from is None else operation.cut_from)
-                if isinstance(rope, Unknown) or isinstance(operation.axes, Unknown):
+            if isinstance(operation, Rotation):
+                rope, d = operation.rope, int(data.shape[-1])
+                if isinstance(operation, RotaryCut):
+                    d = int(operation.cut_from)
+                axes = operation.axes if isinstance(operation, RotaryAt) else None
+                if isinstance(rope, Unknown) or isinstance(axes, Unknown):
                     raise ParamcountError("rope is unknown")
-                if operation.axes is not None and operation.axes.order in ("in turns", "apart", "restarted"):
-                    d //= len(operation.axes.sections)
+                if axes is not None and axes.divides_values:
+                    d //= len(axes.sections)
+                if isinstance(operation, RotaryApart):
+                    d //= int(data.inputs[1].shape[1])
                 found.add(make_angles(rope.frequencies(d, 1), rope.attention_factor))
     return frozenset(found)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight, as_axes, multiply
@@ -19,9 +19,7 @@ class Fourier(Operation):
 
     saves_inputs: ClassVar[bool] = False
     name: ClassVar[str] = "Fourier transform"
-
-    def describe(self) -> str:
-        return "real part, over all tokens and over the last axis"
+    phrase: ClassVar[str] = "real part, over all tokens and over the last axis"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return np.fft.fft2(inputs[0]).real.astype(np.float32)
@@ -39,6 +37,7 @@ class SelectiveScan(Operation):
     """
 
     name: ClassVar[str] = "scan"
+    phrase: ClassVar[str] = "recurrent state, updated per token"
     form: ClassVar[Form] = Form.STATE_SPACE
     state_in_float32: ClassVar[bool] = True
     channels: Size
@@ -47,9 +46,6 @@ class SelectiveScan(Operation):
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
         return ((*as_axes(self.channels), self.d_state),)
-
-    def describe(self) -> str:
-        return "recurrent state, updated per token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         u, step, b, c = inputs
@@ -72,6 +68,7 @@ class StateSpaceDual(Operation):
     """
 
     name: ClassVar[str] = "scan"
+    phrase: ClassVar[str] = "recurrent state, updated per token"
     form: ClassVar[Form] = Form.STATE_SPACE
     state_in_float32: ClassVar[bool] = True
     heads: Size
@@ -82,9 +79,6 @@ class StateSpaceDual(Operation):
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
         return ((self.heads, self.d_head, self.d_state),)
-
-    def describe(self) -> str:
-        return "recurrent state, updated per token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         u, step, b, c = inputs
@@ -160,6 +154,7 @@ class LinearAttention(Operation):
     """
 
     name: ClassVar[str] = "scan"
+    phrase: ClassVar[str] = "recurrent state with a fixed decay per head, updated per token"
     form: ClassVar[Form] = Form.LINEAR_ATTENTION
     heads: Size
     d_k: Size
@@ -169,9 +164,6 @@ class LinearAttention(Operation):
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
         return ((self.heads, self.d_k, self.d_v),)
-
-    def describe(self) -> str:
-        return "recurrent state with a fixed decay per head, updated per token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, v = inputs
@@ -191,90 +183,64 @@ class LinearAttention(Operation):
         return slopes.astype(np.float32).reshape(-1, 1, 1)
 
 
-class GatedRecurrence(Operation):
-    """Sums that fade by gates, per channel or per head.
-
-    RG-LRU: inputs are u [n, channels], the input gate i and the recurrence gate r, as long; weight Λ.
-    h = a·h + √(1 − a²)·(i·u), a = exp(−8·r·softplus(Λ)); the first token enters whole. Source: arXiv:2402.19427 §2.4.
-    RWKV-4: inputs are the logarithms k of the weights and the values v, [n, channels]; weights the decay w and the
-    bonus u of the token itself. y = (S + exp(u + k)·v) / (z + exp(u + k)), S = exp(−exp(w))·S + exp(k)·v, and z
-    likewise with 1 for v. Source: arXiv:2305.13048 §3.1.
-    mLSTM: inputs are q, k and v [n, heads, d], the input gate i and the forget gate f [n, heads], both before their
-    functions. y = Sᵀq / max(|z·q|, 1), S = σ(f)·S + exp(i)·k·vᵀ, q divided by √d_k, and z likewise with 1 for v.
-    Source: arXiv:2405.04517 §2.3.
-    LSTM: the input is [n, 4 · d], weights W [4 · d, d] and b. With W·h + b, it is cut into i, f, g and o:
-    c = σ(f)·c + σ(i)·tanh(g), h = σ(o)·tanh(c); h is its output. All rows are read at once, so no state is kept.
-    Source: torch.nn.LSTM; doi:10.1162/neco.1997.9.8.1735.
-    Sums with exponential weights are kept relative to the largest exponent.
-    """
+class Recurrence(Operation):
+    """A state that fades by gates; what it computes per token is not counted as work."""
 
     name: ClassVar[str] = "scan"
-    rule: Literal["rg-lru", "rwkv", "mlstm", "lstm"]
-    shapes: tuple[tuple[Size, ...], ...]  # of its states
-    eps: float | Unknown = 0.0  # mLSTM: added to the divisor
 
-    @property
-    def form(self) -> Form:  # type: ignore[override]
-        return Form.STATE_SPACE if self.rule in ("rg-lru", "lstm") else Form.LINEAR_ATTENTION
+    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        return 0
 
-    @property
-    def state_in_float32(self) -> bool:  # type: ignore[override]
-        return self.rule != "mlstm"
+
+class GatedUnit(Recurrence):
+    """RG-LRU: h = a·h + √(1 − a²)·(i·u) per channel, a = exp(−8·r·softplus(Λ)); the first token enters whole.
+
+    Inputs: u [n, channels], the input gate i and the recurrence gate r, as long. Weight: Λ. Source: arXiv:2402.19427
+    §2.4.
+    """
+
+    phrase: ClassVar[str] = "recurrent state, updated per token"
+    form: ClassVar[Form] = Form.STATE_SPACE
+    state_in_float32: ClassVar[bool] = True
+    channels: Size
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
-        return self.shapes
-
-    def describe(self) -> str:
-        if self.rule == "lstm":
-            return "LSTM, updated per row"
-        gates = "" if self.rule == "rg-lru" else " with exponential gates"
-        return f"recurrent state{gates}, updated per token"
-
-    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
-        return int(out[0] * multiply(weights[0])) if self.rule == "lstm" else 0
+        return ((self.channels,),)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        y = np.empty((len(inputs[0]), *shape[1:]), np.float32)
-        if self.rule == "lstm":
-            return self.read_rows(y, *inputs, *weights)
-        sizes = [tuple(int(n) for n in size) for size in self.shapes]
-        states = [run.state.get(str(i), np.zeros(size, np.float32)) for i, size in enumerate(sizes)]
-        if self.rule == "mlstm":
-            states = self.keep_pairs(y, states, *inputs)
-        elif self.rule == "rwkv":
-            states = self.keep_values(y, states, *inputs, *weights, started="0" in run.state)
-        else:
-            states = self.keep_channels(y, states, run.positions == 0, *inputs, *weights)
-        run.state.update({str(i): x.astype(np.float32) for i, x in enumerate(states)})
-        return y
-
-    def read_rows(self, y: Array, x: Array, matrix: Array, bias: Array) -> Array:
-        state = cell = np.zeros(matrix.shape[1], np.float32)
-        for t in range(len(x)):
-            enters, stays, new, leaves = np.split(x[t] + matrix @ state + bias, 4)
-            cell = sigmoid(stays) * cell + sigmoid(enters) * np.tanh(new)
-            y[t] = state = sigmoid(leaves) * np.tanh(cell)
-        return y
-
-    def keep_channels(
-        self, y: Array, states: list[Array], first: Array, u: Array, enters: Array, stays: Array, rate: Array
-    ) -> list[Array]:
-        (state,), first = states, first[:, None]
-        u, enters, stays = (x.reshape(len(x), -1) for x in (u, enters, stays))
-        log_decay = -8 * stays * softplus(rate)
-        share = np.where(first, 1, np.sqrt(1 - np.exp(2 * log_decay)))
-        decay = np.where(first, 0, np.exp(log_decay))
-        added, rows = (u * enters * share).astype(np.float32), y.reshape(len(y), -1)
+        u, enters, stays = (x.reshape(len(x), -1) for x in inputs)
+        log_decay, is_first = -8 * stays * softplus(weights[0]), run.positions[:, None] == 0
+        share = np.where(is_first, 1, np.sqrt(1 - np.exp(2 * log_decay)))
+        decay, added = np.where(is_first, 0, np.exp(log_decay)), (u * enters * share).astype(np.float32)
+        state, y = run.state.get("state", np.zeros(u.shape[1], np.float32)), np.empty(u.shape, np.float32)
         for t in range(len(u)):
-            rows[t] = state = decay[t] * state + added[t]
-        return [state]
+            y[t] = state = decay[t] * state + added[t]
+        run.state["state"] = state.astype(np.float32)
+        return y.reshape(len(u), *shape[1:])
 
-    def keep_values(
-        self, y: Array, states: list[Array], k: Array, v: Array, decay: Array, bonus: Array, *, started: bool
-    ) -> list[Array]:
-        sums, total, largest = states[0] if started else np.array([0, 0, -1e38], np.float32)[:, None] + 0 * decay
-        decay = np.exp(decay)
+
+class ExponentialMean(Recurrence):
+    """RWKV-4: y = (S + exp(u + k)·v) / (z + exp(u + k)), S = exp(−exp(w))·S + exp(k)·v, and z likewise with 1 for v.
+
+    Inputs: the logarithms k of the weights and the values v, [n, channels]. Weights: the decay w and the bonus u of the
+    token itself. Sums are kept relative to the largest exponent. Source: arXiv:2305.13048 §3.1.
+    """
+
+    phrase: ClassVar[str] = "recurrent state with exponential gates, updated per token"
+    form: ClassVar[Form] = Form.LINEAR_ATTENTION
+    state_in_float32: ClassVar[bool] = True
+    channels: Size
+
+    @property
+    def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
+        return ((3, self.channels),)
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (k, v), (rate, bonus) = inputs, weights
+        empty = np.array([0, 0, -1e38], np.float32)[:, None] + 0 * rate
+        (sums, total, largest), decay = run.state.get("state", empty), np.exp(rate)
+        y = np.empty(v.shape, np.float32)
         for t in range(len(k)):
             peak = np.maximum(largest, k[t] + bonus)
             old, new = np.exp(largest - peak), np.exp(k[t] + bonus - peak)
@@ -282,13 +248,34 @@ class GatedRecurrence(Operation):
             peak = np.maximum(largest - decay, k[t])
             old, new = np.exp(largest - decay - peak), np.exp(k[t] - peak)
             sums, total, largest = old * sums + new * v[t], old * total + new, peak
-        return [np.stack((sums, total, largest))]
+        run.state["state"] = np.stack((sums, total, largest)).astype(np.float32)
+        return y
 
-    def keep_pairs(
-        self, y: Array, states: list[Array], q: Array, k: Array, v: Array, enters: Array, stays: Array
-    ) -> list[Array]:
-        (sums, total, largest), q = states, q / np.float32(sqrt(q.shape[-1]))
+
+class MatrixMemory(Recurrence):
+    """mLSTM: y = Sᵀq / max(|z·q|, 1), S = σ(f)·S + exp(i)·k·vᵀ, q divided by √d_k, and z likewise with 1 for v.
+
+    Inputs: q, k and v [n, heads, d], the input gate i and the forget gate f [n, heads], both before their functions.
+    Sums are kept relative to the largest exponent. Source: arXiv:2405.04517 §2.3.
+    """
+
+    phrase: ClassVar[str] = "recurrent state with exponential gates, updated per token"
+    form: ClassVar[Form] = Form.LINEAR_ATTENTION
+    heads: Size
+    d_k: Size
+    d_v: Size
+    eps: float | Unknown  # added to the divisor
+
+    @property
+    def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
+        return (self.heads, self.d_k, self.d_v), (self.heads, self.d_k), (self.heads, 1)
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        q, k, v, enters, stays = inputs
+        sizes = [tuple(int(n) for n in size) for size in self.state_shapes]
+        sums, total, largest = (run.state.get(str(i), np.zeros(size, np.float32)) for i, size in enumerate(sizes))
         log_decay, eps = -softplus(-stays)[..., None], np.float32(require(self.eps))
+        q, y = q / np.float32(sqrt(q.shape[-1])), np.empty(v.shape, np.float32)
         for t in range(len(q)):
             peak = np.maximum(log_decay[t] + largest, enters[t, :, None])
             old, new = np.exp(log_decay[t] + largest - peak), np.exp(enters[t, :, None] - peak)
@@ -296,12 +283,32 @@ class GatedRecurrence(Operation):
             total, largest = old * total + new * k[t], peak
             scale = np.abs((total * q[t]).sum(-1, keepdims=True))
             y[t] = (q[t, :, None, :] @ sums)[:, 0] / (np.maximum(scale, np.exp(-largest)) + eps)
-        return [sums, total, largest]
+        run.state.update({str(i): x.astype(np.float32) for i, x in enumerate((sums, total, largest))})
+        return y
 
 
-def recur(recurrence: GatedRecurrence, *inputs: Data, values: Data, weights: tuple[Weight, ...] = ()) -> Data:
-    """What gates keep of the values, which are one of the inputs."""
-    return Data(recurrence, inputs, values.shape, weights)
+class Lstm(Recurrence):
+    """c = σ(f)·c + σ(i)·tanh(g), h = σ(o)·tanh(c), where W·h + b plus the input, [n, 4 · d], is cut into i, f, g and o.
+
+    All rows are read at once, so no state is kept. Weights: W [4 · d, d], b. Source: torch.nn.LSTM;
+    doi:10.1162/neco.1997.9.8.1735.
+    """
+
+    phrase: ClassVar[str] = "LSTM, updated per row"
+    form: ClassVar[Form] = Form.STATE_SPACE
+
+    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        return int(out[0] * multiply(weights[0]))
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x,), (matrix, bias) = inputs, weights
+        state = cell = np.zeros(matrix.shape[1], np.float32)
+        y = np.empty((len(x), *shape[1:]), np.float32)
+        for t in range(len(x)):
+            enters, stays, new, leaves = np.split(x[t] + matrix @ state + bias, 4)
+            cell = sigmoid(stays) * cell + sigmoid(enters) * np.tanh(new)
+            y[t] = state = sigmoid(leaves) * np.tanh(cell)
+        return y
 
 
 def lstm(x: Data, prefix: str, i: int) -> Data:
@@ -312,4 +319,4 @@ def lstm(x: Data, prefix: str, i: int) -> Data:
         for of in ("ih", "hh")
     )
     gates = Data(Linear(), (x,), (x.shape[0], 4 * d), first)
-    return Data(GatedRecurrence("lstm", ()), (gates,), x.shape, second)
+    return Data(Lstm(), (gates,), x.shape, second)

@@ -6,31 +6,25 @@ Source: hyper-connections, arXiv:2409.19606; manifold-constrained as in arXiv:25
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
 from paramcount.flow.operations.elementwise import sigmoid, softmax_rows
 
 
-class StreamWeights(Operation):
-    """All streams of a token [n, streams, d], under one RMS norm, to the weights by which they are mixed.
+class ReadWeights(Operation):
+    """The weights by which a block reads all streams of a token [n, streams, d], one per stream: sigmoid + ε of linear
+    values of the streams under one RMS norm.
 
-    One per stream for what a block reads: sigmoid + ε; if there are two scales or three, one per stream for what it
-    returns: magnitude · sigmoid; if there are three, one per pair of streams, doubly stochastic: softmax + ε, then
-    `iterations` of the Sinkhorn-Knopp algorithm. Weights: a matrix, its bias, and a scale for each of these kinds.
+    Weights: a matrix, its bias, and a scale for each kind of mixing weights.
     """
 
     name: ClassVar[str] = "mixing weights"
+    phrase: ClassVar[str] = "determine how the streams are mixed"
     n_streams: Size
     norm_eps: float | Unknown
     eps: float | Unknown
-    magnitude: float | Unknown = 2.0
-    output_eps: float | Unknown = 0.0  # added to the weights of what a block returns
-    iterations: int | Unknown = 1
-
-    def describe(self) -> str:
-        return "determine how the streams are mixed"
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         rows, columns = weights[0]
@@ -38,27 +32,44 @@ class StreamWeights(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,), (matrix, bias, scales) = inputs, weights
-        n, eps = int(self.n_streams), np.float32(require(self.eps))
-        flat = x.reshape(len(x), -1)
+        n, flat = int(self.n_streams), x.reshape(len(x), -1)
         flat = flat / np.sqrt((flat * flat).mean(-1, keepdims=True) + np.float32(require(self.norm_eps)))
-        logits = flat @ matrix.T
-        scale = np.repeat(scales, (n, n, n * n)[: len(scales)])
-        logits = logits * scale + bias
-        parts = [sigmoid(logits[:, :n]) + eps]
-        if len(scales) > 1:
-            returned = np.float32(require(self.magnitude)) * sigmoid(logits[:, n : 2 * n])
-            parts.append(returned + np.float32(require(self.output_eps)))
-        if len(scales) > 2:
-            across = softmax_rows(logits[:, 2 * n :].reshape(-1, n, n)) + eps
+        logits = flat @ matrix.T * np.repeat(scales, (n, n, n * n)[: len(scales)]) + bias
+        return np.concatenate(self.weigh(logits, n, np.float32(require(self.eps))), axis=-1).astype(np.float32)
+
+    def weigh(self, logits: Array, n: int, eps: np.float32) -> tuple[Array, ...]:
+        return (sigmoid(logits[:, :n]) + eps,)
+
+
+class ReadAndWriteWeights(ReadWeights):
+    """The same, and those by which streams take what the block returns, one per stream: magnitude · sigmoid + ε."""
+
+    magnitude: float | Unknown
+    output_eps: float | Unknown
+
+    def weigh(self, logits: Array, n: int, eps: np.float32) -> tuple[Array, ...]:
+        written = np.float32(require(self.magnitude)) * sigmoid(logits[:, n : 2 * n])
+        return *super().weigh(logits, n, eps), written + np.float32(require(self.output_eps))
+
+
+class ConnectionWeights(ReadWeights):
+    """The same, and those by which streams are mixed, one per pair, doubly stochastic: softmax + ε, then `iterations`
+    of the Sinkhorn-Knopp algorithm. What the block returns is taken by 2 · sigmoid.
+    """
+
+    iterations: int | Unknown
+
+    def weigh(self, logits: Array, n: int, eps: np.float32) -> tuple[Array, ...]:
+        across = softmax_rows(logits[:, 2 * n :].reshape(-1, n, n)) + eps
+        across = across / (across.sum(-2, keepdims=True) + eps)
+        for _ in range(int(require(self.iterations)) - 1):
+            across = across / (across.sum(-1, keepdims=True) + eps)
             across = across / (across.sum(-2, keepdims=True) + eps)
-            for _ in range(int(require(self.iterations)) - 1):
-                across = across / (across.sum(-1, keepdims=True) + eps)
-                across = across / (across.sum(-2, keepdims=True) + eps)
-            parts.append(across.reshape(len(x), -1))
-        return np.concatenate(parts, axis=-1).astype(np.float32)
+        written = np.float32(2) * sigmoid(logits[:, n : 2 * n])
+        return *super().weigh(logits, n, eps), written, across.reshape(len(logits), -1)
 
 
-def stream_weights(x: Data, weights: tuple[Weight, Weight, Weight], operation: StreamWeights) -> Data:
+def stream_weights(x: Data, weights: tuple[Weight, Weight, Weight], operation: ReadWeights) -> Data:
     """[n, streams, d] to [n, number of weights]."""
     return Data(operation, (x,), (*x.shape[:1], weights[0].shape[0]), weights)
 
@@ -69,41 +80,55 @@ class MixStreams(Operation):
     Inputs: [n, streams, d], or [n, d] of one, and the weights [n, in · out]. One stream comes out as [n, d].
     """
 
-    to: Literal["collapse", "expand to streams", "mix streams"]
-    out_first: bool = False  # the weights are [n, out · in]
-
-    @property
-    def label(self) -> str:
-        return self.to
-
-    def describe(self) -> str:
-        if self.to == "expand to streams":
-            return "scaled by the weight of each stream"
-        return "weighted sum of the streams" if self.to == "collapse" else "weighted sums of the streams"
+    name: ClassVar[str] = "mix streams"
+    phrase: ClassVar[str] = "weighted sums of the streams"
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         return out[0] * inputs[1][1] * out[-1]
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        x, shares = inputs
-        x = x[:, None] if x.ndim == 2 else x
-        matrix = (
-            shares.reshape(len(x), -1, x.shape[1])
-            if self.out_first
-            else (shares.reshape(len(x), x.shape[1], -1).transpose(0, 2, 1))
-        )
-        return (matrix @ x).reshape(len(x), *shape[1:])
+        x = inputs[0] if inputs[0].ndim == 3 else inputs[0][:, None]
+        return (self.arrange(inputs[1], x.shape[1]) @ x).reshape(len(x), *shape[1:])
+
+    def arrange(self, weights: Array, n: int) -> Array:
+        """As matrices [n, out, in]."""
+        return weights.reshape(len(weights), n, -1).transpose(0, 2, 1)
+
+
+class PredictStreams(MixStreams):
+    """The same with the weights [n, out · in]. Source: arXiv:2301.13310."""
+
+    def arrange(self, weights: Array, n: int) -> Array:
+        return weights.reshape(len(weights), -1, n)
+
+
+class Collapse(MixStreams):
+    """The weighted sum of the streams."""
+
+    name: ClassVar[str] = "collapse"
+    phrase: ClassVar[str] = "weighted sum of the streams"
+
+
+class ExpandToStreams(MixStreams):
+    """[n, d] to every stream, times its weight."""
+
+    name: ClassVar[str] = "expand to streams"
+    phrase: ClassVar[str] = "scaled by the weight of each stream"
 
 
 def collapse(x: Data, weights: Data) -> Data:
     """The weighted sum of the streams."""
-    return Data(MixStreams("collapse"), (x, weights), (*x.shape[:1], *x.shape[2:]))
+    return Data(Collapse(), (x, weights), (*x.shape[:1], *x.shape[2:]))
 
 
 def to_streams(x: Data, weights: Data) -> Data:
     """[n, d] to every stream, times its weight."""
-    return Data(MixStreams("expand to streams"), (x, weights), (*x.shape[:1], weights.shape[-1], *x.shape[1:]))
+    return Data(ExpandToStreams(), (x, weights), (*x.shape[:1], weights.shape[-1], *x.shape[1:]))
 
 
-def mix_streams(x: Data, weights: Data, *, out_first: bool = False) -> Data:
-    return Data(MixStreams("mix streams", out_first), (x, weights), x.shape)
+def mix_streams(x: Data, weights: Data) -> Data:
+    return Data(MixStreams(), (x, weights), x.shape)
+
+
+def predict_streams(x: Data, weights: Data) -> Data:
+    return Data(PredictStreams(), (x, weights), x.shape)

@@ -1,0 +1,436 @@
+"""Operations that leave fewer rows: one for a text, for a block of tokens or for a square of patches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from paramcount.errors import ParamcountError
+from paramcount.flow.graph import Data, Size, Weight
+from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
+
+
+class Pooling(Operation):
+    """One vector for several tokens, or fewer tokens."""
+
+    saves_inputs: ClassVar[bool] = False
+
+
+# ---- one row for a text
+
+
+class FirstToken(Pooling):
+    """The row of the first token."""
+
+    name: ClassVar[str] = "first token"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0][:1]
+
+
+class LastPosition(Pooling):
+    """The row of the last token."""
+
+    name: ClassVar[str] = "last position"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0][-1:]
+
+
+class Mean(Pooling):
+    """The mean of all rows."""
+
+    name: ClassVar[str] = "mean"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0].mean(0, keepdims=True)
+
+
+class OnePosition(Pooling):
+    """One row, of a position that nothing states."""
+
+    name: ClassVar[str] = "one position"
+    position: Unknown
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0][require(self.position)]
+
+
+def first_token(x: Data) -> Data:
+    return Data(FirstToken(), (x,), ("text", *x.shape[1:]))
+
+
+def pool_text(x: Data, of: Literal["last position", "mean"] | Unknown) -> Data:
+    """One vector for the text."""
+    operation = OnePosition(of) if isinstance(of, Unknown) else LastPosition() if of == "last position" else Mean()
+    return Data(operation, (x,), ("text", *x.shape[1:]))
+
+
+class BestPosition(Pooling):
+    """The row of the token with the largest score, the second input, for all tokens."""
+
+    name: ClassVar[str] = "best position"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        x, scores = inputs
+        return np.broadcast_to(x[scores.reshape(-1).argmax()], x.shape)
+
+
+def best_position(x: Data, scores: Data) -> Data:
+    """The vector of the token with the largest score, for every token of x."""
+    return Data(BestPosition(), (x, scores), x.shape)
+
+
+def weigh_rows(x: Array, *scores: Array) -> Array:
+    """The weight of each row: the softmax of its scores, which may be one for each channel; equal without scores."""
+    logits = scores[0].reshape(len(x), -1) if scores else np.zeros((len(x), 1), np.float32)
+    shares = np.exp(logits - logits.max(0))
+    return shares / shares.sum(0)
+
+
+class WeightedMean(Pooling):
+    """The mean of all rows, weighted by the softmax of the second input."""
+
+    name: ClassVar[str] = "weighted mean"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return (inputs[0] * weigh_rows(*inputs)).sum(0, keepdims=True)
+
+
+class Deviation(Pooling):
+    """The standard deviation of each channel over all rows, weighted by the softmax of the second input, if any."""
+
+    name: ClassVar[str] = "deviation"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        x, shares = inputs[0], weigh_rows(*inputs)
+        mean = (x * shares).sum(0, keepdims=True)
+        return np.sqrt(np.maximum((shares * (x - mean) ** 2).sum(0, keepdims=True), np.float32(1e-12)))
+
+
+def weighted_mean(x: Data, scores: Data) -> Data:
+    """The mean of all tokens, weighted by the softmax of their scores [n, 1]."""
+    return Data(WeightedMean(), (x, scores), ("text", *x.shape[1:]))
+
+
+def deviation(x: Data, *scores: Data) -> Data:
+    """The standard deviation of each channel over all rows, weighted by the softmax of scores, if there are any."""
+    return Data(Deviation(), (x, *scores), ("text", *x.shape[1:]))
+
+
+# ---- some of the rows
+
+
+class OtherTokens(Pooling):
+    """All rows but the first; with a second input, those after as many rows as it has."""
+
+    name: ClassVar[str] = "other tokens"
+    phrase: ClassVar[str] = "all but the first"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0][len(inputs[1]) if len(inputs) > 1 else 1 :]
+
+
+class EarlierTokens(OtherTokens):
+    """All rows but the last; with a second input, as many of them as it has."""
+
+    phrase: ClassVar[str] = "all but the last"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0][: len(inputs[1]) if len(inputs) > 1 else -1]
+
+
+def other_tokens(x: Data, *, last: bool = False) -> Data:
+    """x without its first row, or without its last."""
+    return Data(EarlierTokens() if last else OtherTokens(), (x,), x.shape)
+
+
+def drop_rows(x: Data, other: Data) -> Data:
+    """The first rows of x: as many as the other has."""
+    return Data(EarlierTokens(), (x, other), (*other.shape[:1], *x.shape[1:]))
+
+
+def later_rows(x: Data, other: Data) -> Data:
+    """The rows of x after the first ones, as many as the other has."""
+    return Data(OtherTokens(), (x, other), ("text", *x.shape[1:]))
+
+
+class LastTokens(Pooling):
+    """The last rows, `size` at most."""
+
+    name: ClassVar[str] = "last tokens"
+    size: Size | Unknown
+
+    def describe(self) -> str:
+        return "" if isinstance(self.size, Unknown) else f"at most {self.size:,}"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0][max(0, len(inputs[0]) - int(require(self.size))) :]
+
+
+def last_tokens(x: Data, n: Size) -> Data:
+    """The last rows of x, n at most."""
+    return Data(LastTokens(n), (x,), x.shape)
+
+
+class WithoutPrompt(Pooling):
+    """All rows but those in front of the first token."""
+
+    name: ClassVar[str] = "text"
+    phrase: ClassVar[str] = "all but the prepended prompt"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0][run.positions >= 0]
+
+
+def text_alone(x: Data) -> Data:
+    """x without the rows in front of the first token."""
+    return Data(WithoutPrompt(), (x,), x.shape)
+
+
+# ---- one row for a block of tokens
+
+
+class BlockPool(Pooling):
+    """One row for each block of tokens."""
+
+    size: Size | Unknown  # tokens per block
+
+    def describe(self) -> str:
+        return "" if isinstance(self.size, Unknown) else f"blocks of {self.size} tokens"
+
+
+class BlockSums(BlockPool):
+    """The sum of each block; the last one has the tokens that are left over. Source: arXiv:2112.07916 §3.1.2."""
+
+    name: ClassVar[str] = "block sums"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x,), size = inputs, require(self.size)
+        starts = np.arange(len(x) // size) * size
+        return np.add.reduceat(x, starts, axis=0) if len(starts) else x[:0]
+
+
+class BlockMeans(BlockPool):
+    """The mean of each complete block."""
+
+    name: ClassVar[str] = "block means"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x,), size = inputs, int(require(self.size))
+        return x[: len(x) // size * size].reshape(-1, size, *x.shape[1:]).mean(1)
+
+
+class BlockStarts(BlockPool):
+    """The first row of each block."""
+
+    name: ClassVar[str] = "block starts"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0][:: int(require(self.size))]
+
+
+def sum_blocks(x: Data, size: int | Unknown) -> Data:
+    """[n, d] to [n / size, d]."""
+    return Data(BlockSums(size), (x,), ("blocks", *x.shape[1:]))
+
+
+def mean_of_blocks(x: Data, size: Size) -> Data:
+    """[n, d] to [n / size, d]."""
+    return Data(BlockMeans(size), (x,), ("blocks", *x.shape[1:]))
+
+
+def block_starts(x: Data, size: int | Unknown) -> Data:
+    """The first of every `size` rows: [n, d] to [n / size, d]."""
+    return Data(BlockStarts(size), (x,), ("blocks", *x.shape[1:]))
+
+
+class WeightedBlocks(BlockPool):
+    """The mean of the values of each complete block so far, each channel weighted by the softmax over the block of a
+    second input plus a learned value per position in the block.
+
+    The tokens of the last, incomplete block are kept. Source: arXiv:2606.19348 §2.3.
+    """
+
+    saves_inputs: ClassVar[bool] = True
+    name: ClassVar[str] = "weighted blocks"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        size, d = int(require(self.size)), inputs[0].shape[-1]
+        names, empty = ("values", "scores"), np.zeros((0, d), np.float32)
+        values, scores = (np.concatenate((run.state.get(name, empty), x)) for name, x in zip(names, inputs))
+        whole = len(values) // size * size
+        run.state.update(values=values[whole:], scores=scores[whole:])
+        values, scores = values[:whole].reshape(-1, size, d), scores[:whole].reshape(-1, size, d) + weights[0]
+        new = np.zeros((0, shape[-1]), np.float32)
+        if whole:
+            values, scores = self.widen(run, values, scores)
+            shares = np.exp(scores - scores.max(1, keepdims=True))
+            new = (values * shares / shares.sum(1, keepdims=True)).sum(1).astype(np.float32)
+        run.state["blocks"] = np.concatenate((run.state.get("blocks", new[:0]), new))
+        return run.state["blocks"]
+
+    def widen(self, run: Pass, values: Array, scores: Array) -> tuple[Array, Array]:
+        """The values and scores of the tokens of each block."""
+        return values, scores
+
+
+class OverlappingBlocks(WeightedBlocks):
+    """The same of blocks with twice as many tokens: the first half of the channels belongs to the next block."""
+
+    def describe(self) -> str:
+        return f"{text}, overlapping" if (text := super().describe()) else ""
+
+    def widen(self, run: Pass, values: Array, scores: Array) -> tuple[Array, Array]:
+        size, half = values.shape[1], values.shape[2] // 2
+        before = run.state.get("before", np.stack((np.zeros((size, half)), np.full((size, half), -np.inf))))
+        run.state["before"] = np.stack((values[-1, :, :half], scores[-1, :, :half]))
+        values, scores = (
+            np.concatenate((np.concatenate((first[None], x[:-1, :, :half])), x[..., half:]), axis=1)
+            for first, x in zip(before, (values, scores))
+        )
+        return values, scores
+
+
+class CachedWeightedBlocks(WeightedBlocks):
+    """The same if the inputs are all tokens so far, as a cache returns them, so that nothing else is kept."""
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        run.state.clear()
+        return super().compute(run, inputs, weights, shape)
+
+
+def weigh_blocks(values: Data, scores: Data, by_position: Weight, width: Size, operation: WeightedBlocks) -> Data:
+    """[n, d] to [blocks, width], where d is twice as large if blocks overlap."""
+    return Data(operation, (values, scores), ("blocks", width), (by_position,))
+
+
+# ---- one row for a square of patches
+
+
+class MergeSquares(Pooling):
+    """Squares of `size` adjacent patches become one row each, the values of its patches row by row.
+
+    The second input has the row and column of each patch; without it the image is a square.
+    """
+
+    name: ClassVar[str] = "merge patches"
+    phrase: ClassVar[str] = "each square of adjacent patches is merged into one"
+    axes: ClassVar[tuple[int, ...]] = (0, 2, 1, 3, 4)  # rows and columns of squares, those of their patches, channels
+    size: Size | Unknown  # patches per square
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        x, *places = inputs
+        rows = columns = round(len(x) ** 0.5)
+        if places:
+            rows, columns = (int(n) + 1 for n in places[0][-1])
+        side = round(require(self.size) ** 0.5)
+        if side * side != self.size:
+            raise ParamcountError(f"cannot merge {self.size} patches, which do not form a square")
+        side = side if places else self.find_side(side, rows)
+        if rows * columns != len(x) or rows % side or columns % side:
+            found = f"an image of {rows} × {columns} patches"
+            raise ParamcountError(found, where="pixels", expected=f"multiples of {side} patches")
+        squares = x.reshape(rows // side, side, columns // side, side, -1).transpose(self.axes)
+        return self.merge(squares.reshape(-1, side * side, x.shape[-1]))
+
+    def find_side(self, side: int, rows: int) -> int:
+        return side
+
+    def merge(self, squares: Array) -> Array:
+        """[squares, patches, d] to [squares, …]."""
+        return squares.reshape(len(squares), -1)
+
+
+class MergeSquaresByChannel(MergeSquares):
+    """The same, but all values of a channel stand together."""
+
+    def merge(self, squares: Array) -> Array:
+        return squares.transpose(0, 2, 1).reshape(len(squares), -1)
+
+
+class MergeSquaresByColumn(MergeSquares):
+    """The same, but the patches of a column stand together."""
+
+    axes: ClassVar[tuple[int, ...]] = (0, 2, 3, 1, 4)
+
+
+class MeanOfSquares(MergeSquares):
+    """The mean of each square of `size` patches; in an image without places, of so many equal squares."""
+
+    name: ClassVar[str] = "average patches"
+
+    def find_side(self, side: int, rows: int) -> int:
+        return rows // side
+
+    def merge(self, squares: Array) -> Array:
+        return squares.mean(1)
+
+
+class LargestOfSquares(MergeSquares):
+    """The largest value of each channel in squares of `size` patches."""
+
+    name: ClassVar[str] = "max pool"
+
+    def merge(self, squares: Array) -> Array:
+        return squares.max(1)
+
+
+def merge_squares(x: Data, n: Size, *places: Data, channels_first: bool = False, columns_first: bool = False) -> Data:
+    """Squares of n patches to one row each: [patches, d] to [patches / n, n · d]."""
+    kind = MergeSquaresByChannel if channels_first else MergeSquaresByColumn if columns_first else MergeSquares
+    return Data(kind(n), (x, *places), ("image", n * x.shape[-1]))
+
+
+def mean_of_squares(x: Data, n: Size | Unknown, *places: Data) -> Data:
+    """Means of squares of patches: [patches, d] to [n, d]; with the places of patches, each square has n of them."""
+    return Data(MeanOfSquares(n), (x, *places), ("image" if places else n, x.shape[-1]))
+
+
+def largest_of_squares(x: Data, n: Size, *places: Data) -> Data:
+    """The largest value of each channel in squares of n patches: [patches, d] to [patches / n, d]."""
+    return Data(LargestOfSquares(n), (x, *places), ("image", x.shape[-1]))
+
+
+# ---- one vector for several of a row
+
+
+class MeansOfHeads(Pooling):
+    """The mean of the heads that share keys and values: [n, heads, d] to [n, kv_heads, d]."""
+
+    name: ClassVar[str] = "means of heads"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x,) = inputs
+        return x.reshape(len(x), int(shape[1]), -1, x.shape[-1]).mean(2)
+
+
+class MeanOfStreams(Pooling):
+    """The mean of all streams: [n, streams, d] to [n, d]."""
+
+    name: ClassVar[str] = "mean of streams"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0].mean(1)
+
+
+class SumOfStreams(Pooling):
+    """The sum of all streams: [n, streams, d] to [n, d]."""
+
+    name: ClassVar[str] = "sum of streams"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0].sum(1)
+
+
+def means_of_heads(x: Data, n_kv_heads: Size) -> Data:
+    """The mean of the heads that share keys and values: [n, heads, d] to [n, kv_heads, d]."""
+    return Data(MeansOfHeads(), (x,), (x.shape[0], n_kv_heads, x.shape[2]))
+
+
+def mean_of_streams(x: Data) -> Data:
+    return Data(MeanOfStreams(), (x,), (x.shape[0], x.shape[2]))
+
+
+def sum_of_streams(x: Data) -> Data:
+    return Data(SumOfStreams(), (x,), (x.shape[0], x.shape[2]))

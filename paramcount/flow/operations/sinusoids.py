@@ -1,0 +1,203 @@
+"""Fixed vectors of positions and distances: sines and cosines of angles that grow with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal, TypeAlias
+
+from paramcount.flow.graph import Data, Size, Weight
+from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is_known, np, require
+from paramcount.flow.operations.rotary_scaling import Rope
+
+# All sines before all cosines, or one after the other, or all cosines first.
+Waves: TypeAlias = Literal["halves", "interleaved", "cosines first"]
+Slowest: TypeAlias = Literal["below base", "base"]  # the last angle is position / base, or one step before
+
+
+def find_wave_frequencies(d: int, base: float, slowest: Slowest) -> Array:
+    """The frequencies of the sines of a vector of size d."""
+    half = d // 2
+    steps, count = (half - 1, half) if slowest == "base" else (d / 2, d - half)
+    frequencies: Array = base ** -(np.arange(count) / steps)
+    return frequencies
+
+
+def lay_out_waves(angles: Array, d: int, waves: Waves) -> Array:
+    """Angles [n, frequencies] to vectors [n, d]."""
+    y, half, count = np.zeros((len(angles), d), np.float32), d // 2, angles.shape[1]
+    sines, cosines = np.sin(angles), np.cos(angles)[:, :half]
+    if waves == "interleaved":
+        y[:, ::2], y[:, 1::2] = sines, cosines
+    elif waves == "cosines first":
+        y[:, : cosines.shape[1]], y[:, cosines.shape[1] : cosines.shape[1] + count] = cosines, sines
+    else:
+        y[:, :count], y[:, count : count + half] = sines, cosines
+    return y
+
+
+class FixedVectors(Operation):
+    """A fixed vector per position, or per distance. Source: arXiv:1706.03762, section 3.5."""
+
+    saves_inputs: ClassVar[bool] = False
+    name: ClassVar[str] = "sinusoidal positions"
+    what: ClassVar[str] = "position"
+
+    def describe(self) -> str:
+        return f"sines and cosines of the {self.what}, base 10,000"
+
+
+class Sinusoids(FixedVectors):
+    """Of the position of each token."""
+
+    waves: Waves = "halves"
+    slowest: Slowest = "below base"
+    offset: int | Unknown = 0  # of the first position
+
+    def find_positions(self, run: Pass, inputs: Sequence[Array]) -> Array:
+        return run.positions + require(self.offset)
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        positions, d = self.find_positions(run, inputs), int(shape[-1])
+        return lay_out_waves(np.outer(positions, find_wave_frequencies(d, 10_000.0, self.slowest)), d, self.waves)
+
+
+class SinusoidsFromFront(Sinusoids):
+    """The same, but rows in front of the text have the first positions."""
+
+    def find_positions(self, run: Pass, inputs: Sequence[Array]) -> Array:
+        positions = super().find_positions(run, inputs)
+        return positions + run.state.setdefault("front", np.maximum(-positions[0], 0))
+
+
+class ConstantSinusoids(Sinusoids):
+    """Of one position, the offset, whatever the tokens are."""
+
+    def describe(self) -> str:
+        what = f"position {self.offset:,}" if is_known(self.offset) else "same position for all tokens"
+        return f"sines and cosines of the {what}, base 10,000"
+
+    def find_positions(self, run: Pass, inputs: Sequence[Array]) -> Array:
+        return np.array([require(self.offset)])
+
+
+class DistanceSinusoids(Sinusoids):
+    """Of all distances: the first row is for that from the last of n tokens to a token in front of the first, n, and
+    the last one for 1 - n. Source: arXiv:1901.02860, section 3.3.
+    """
+
+    what: ClassVar[str] = "distance"
+    farthest: int | Unknown = 0  # larger distances are taken for this one, unless it is 0 or less
+
+    def find_positions(self, run: Pass, inputs: Sequence[Array]) -> Array:
+        distances, far = np.arange(len(inputs[0]), self.find_end(len(inputs[0])), -1), require(self.farthest)
+        return np.clip(distances, -far, far) if far > 0 else distances
+
+    def find_end(self, n: int) -> int:
+        return -n
+
+
+class CausalDistanceSinusoids(DistanceSinusoids):
+    """The same up to the distance 0."""
+
+    def find_end(self, n: int) -> int:
+        return -1
+
+
+def sinusoids(x: Data, waves: Waves = "halves", *, slowest: Slowest = "below base", offset: int | Unknown = 0) -> Data:
+    """The fixed position vectors of x, [n, d]."""
+    return Data(Sinusoids(waves, slowest, offset), (x,), x.shape)
+
+
+def sinusoids_from_front(x: Data, waves: Waves, slowest: Slowest) -> Data:
+    """The same, where rows in front of the text have the first positions."""
+    return Data(SinusoidsFromFront(waves, slowest), (x,), x.shape)
+
+
+def fixed_sinusoids(x: Data, position: int | Unknown) -> Data:
+    """The vector of one position, [1, d], whatever the tokens of x are."""
+    return Data(ConstantSinusoids("cosines first", offset=position), (x,), (1, x.shape[-1]))
+
+
+def distance_sinusoids(
+    x: Data,
+    *,
+    causal: bool,
+    farthest: int | Unknown = 0,
+    slowest: Slowest = "below base",
+    waves: Waves = "halves",
+) -> Data:
+    """The fixed vectors of all distances between tokens of x, [distances, d]; `index_distances` says which is whose."""
+    kind = CausalDistanceSinusoids if causal else DistanceSinusoids
+    return Data(kind(waves, slowest, farthest=farthest), (x,), ("distances", x.shape[-1]))
+
+
+class GridSinusoids(FixedVectors):
+    """Of the place of each patch, [n, 2]: half of the vector is for its column, the other half for its row."""
+
+    what: ClassVar[str] = "column and row"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (places,), quarter = inputs, int(shape[-1]) // 4
+        angles = places[:, ::-1, None] * find_wave_frequencies(2 * quarter, 10_000.0, "below base")
+        waves = np.concatenate((np.sin(angles), np.cos(angles)), axis=-1)
+        return waves.reshape(len(places), -1).astype(np.float32)
+
+
+def grid_sinusoids(x: Data, places: Data) -> Data:
+    """The fixed vectors of the columns and rows of patches x [n, d], whose places are [n, 2]."""
+    return Data(GridSinusoids(), (places,), x.shape)
+
+
+class StoredSinusoids(FixedVectors):
+    """Of the position of each token, with stored frequencies, one over the powers of a base."""
+
+    base: float | Unknown
+
+    def describe(self) -> str:
+        return f"sines and cosines of the {self.what}" + (f", base {self.base:,.10g}" if is_known(self.base) else "")
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return lay_out_waves(np.outer(run.positions, weights[0]), int(shape[-1]), "halves")
+
+
+class TimeSinusoids(StoredSinusoids):
+    """Of the values of the input, [n, 1], times the scale."""
+
+    what: ClassVar[str] = "time"
+    scale: float | Unknown
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        d, moments = int(shape[-1]), inputs[0][:, 0] * require(self.scale)
+        return lay_out_waves(np.outer(moments, find_wave_frequencies(d, require(self.base), "base")), d, "halves")
+
+
+def stored_sinusoids(x: Data, name: str, d: Size, n_frequencies: Size, base: float | Unknown) -> Data:
+    """Sines and cosines of positions with stored frequencies, one over the powers of a base: [n, d]."""
+    weight = Weight(name, "position", (n_frequencies,), role="buffer")
+    return Data(StoredSinusoids(base), (x,), (x.shape[0], d), (weight,))
+
+
+def time_sinusoids(time: Data, d: Size, base: float | Unknown, scale: float | Unknown) -> Data:
+    """The fixed vectors of moments [n, 1], [n, d]: sines, then cosines, of frequencies from `scale` to scale / base."""
+    return Data(TimeSinusoids(base, scale), (time,), (*time.shape[:1], d))
+
+
+class LearnedAngles(FixedVectors):
+    """Sines and cosines of rotary positions, whose frequencies are those of the settings times exp of stored values."""
+
+    rope: Rope | Unknown
+
+    def describe(self) -> str:
+        text = "" if isinstance(self.rope, Unknown) else f", {self.rope.describe()}"
+        return f"sines and cosines for rotary position embedding{text}, frequencies × exp of stored values"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        rope, n_tokens = require(self.rope), int(run.positions.max(initial=0)) + 1
+        angles = np.outer(run.positions, rope.frequencies(int(shape[-1]), n_tokens) * np.exp(weights[0]))
+        return (np.concatenate((np.sin(angles), np.cos(angles)), axis=-1) * rope.attention_factor).astype(np.float32)
+
+
+def learned_angles(x: Data, name: str, d: Size, n_frequencies: Size, settings: Rope | Unknown) -> Data:
+    """Sines and cosines of rotary positions with learned frequencies: [n, d]."""
+    weight = Weight(name, "position", (n_frequencies,), role="buffer")
+    return Data(LearnedAngles(settings), (x,), (x.shape[0], d), (weight,))
