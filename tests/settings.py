@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import paramcount as pc
 from paramcount.huggingface.config import read_config
 from paramcount.sizes import Sizes, inner_configs
-from paramcount.sizes.fields import find_section
+from paramcount.sizes.fields import find_default, find_section
 from paramcount.sizes.reading import get_part_document
 from paramcount.sizes.setting_fields import list_settings
 from paramcount.sizes.setting_keys import Section
@@ -77,7 +77,9 @@ def list_keys(sizes: Sizes, document: Mapping[str, Any]) -> Iterator[tuple[Any, 
         sizes.read_setting(setting, section)
         for path in list_asked(section):
             reader = getattr(setting.default, "__code__", None) if path[-1] not in setting.names else None
-            of_key = (setting.kind and setting.kind.expected, type(setting.default), setting.nullable)
+            default = find_default(type(sizes), setting.name, setting.default)
+            kind = setting.find_kind(default)
+            of_key = (kind and kind.expected, type(default), setting.nullable)
             yield (setting.name, path, reader or of_key), (*(place.split(".") if place else ()), *path)
     for field in inner_configs(type(sizes)):
         part = getattr(sizes, field)

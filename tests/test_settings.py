@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.formats.strict_yaml import parse_yaml
-from paramcount.sizes.setting_fields import list_settings
+from paramcount.sizes.fields import find_default
+from paramcount.sizes.setting_fields import OF_REFERENCE, Setting, list_settings
 from paramcount.sizes.setting_kinds import KEY_KINDS
 from paramcount.zoo.adding import make_entry
 from paramcount.zoo.entries import parse_entry
@@ -205,14 +207,21 @@ def test_a_zoo_entry_with_experts_names_one_of_the_functions_of_its_router() -> 
         parse_entry({**entry, "settings": {"expert_selection_fn": ""}})
 
 
+def list_defaults() -> Iterator[tuple[str, Setting, Any]]:
+    """(class and setting, the setting, its default) of every architecture."""
+    for cls in map(architecture, ARCHITECTURES):
+        for name, setting in list_settings(cls).items():
+            yield f"{cls.__name__}.{name}", setting, find_default(cls, name, setting.default)
+
+
+def test_every_setting_has_a_default() -> None:
+    assert [place for place, _, default in list_defaults() if default is OF_REFERENCE] == []
+
+
 def test_every_setting_with_a_key_has_a_kind() -> None:
-    missing = {
-        (cls.__name__, name)
-        for cls in map(architecture, ARCHITECTURES)
-        for name, setting in list_settings(cls).items()
-        if setting.names and setting.kind is None
-    }
-    assert missing == set()
+    assert [
+        place for place, setting, default in list_defaults() if setting.names and not setting.find_kind(default)
+    ] == []
 
 
 # Keys that no kind is declared for: their readers, or conditions of the sizes, check them.

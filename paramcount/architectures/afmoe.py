@@ -43,9 +43,8 @@ class Afmoe(parts.AttentionDecoder):
     scaled_embedding: sizes.Flag = sizes.hf("mup_enabled", null=False)
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=16384)
-    routed_scale = sizes.setting("route_scale", default=1.0, kind=sizes.FACTOR)
+    routed_scale = sizes.setting("route_scale", kind=sizes.FACTOR)
     kinds = parts.layers_by_type_and_mlp
 
     def to_first_layer(c, x: Data, tokens: Data) -> Data:

@@ -57,8 +57,8 @@ class Albert(sizes.Sizes):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix: ClassVar[str] = "albert."
-    activation = sizes.setting("hidden_act", default="gelu_new")
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-12)
+    activation = sizes.setting("hidden_act")
+    norm_eps = sizes.setting("layer_norm_eps")
     first_position: ClassVar = 0
     norm = parts.use_layer_norm
 

@@ -29,8 +29,6 @@ class Apertus(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="xielu")
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(12_000_000, positions=65536, absent=SCALED)
 
     def layer(c, x: Data) -> Data:

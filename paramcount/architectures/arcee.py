@@ -13,8 +13,6 @@ class Arcee(Llama):
     task_heads = "GENERIC_MOVED"
     defaults = {"d_model": 2560}
 
-    activation = sizes.setting("hidden_act", default="relu2")
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=4096)
 
     def layer(c, x: Data) -> Data:
@@ -32,6 +30,6 @@ class Jais2(Arcee):
     is_section_type = True
     defaults = {"vocab_size": 150272, "d_model": 3328, "n_heads": 26}
 
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("layer_norm_eps")
     rope = sizes.rotary(positions=8192)
     norm = parts.use_layer_norm

@@ -34,7 +34,7 @@ class Aria(parts.Multimodal):
     vision: Idefics3Vision
     n_queries: sizes.Positive = sizes.derived(most_queries)
 
-    image_token = sizes.setting("image_token_index", "image_token_id", default=9)
+    image_token = sizes.setting("image_token_index", "image_token_id")
     views = viewed_layers(-1)
 
     def encode(c: Any, pixels: Data) -> Data:

@@ -24,11 +24,7 @@ class AXK1(Glm4MoeLite):
     d_rope: sizes.Positive = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.every_sparse, checked=False))
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
     rope = sizes.rotary(positions=32768)
-    routed_scale = sizes.setting("routed_scaling_factor", default=2.5)
-    n_groups = sizes.setting("n_group", default=8)
-    n_active_groups = sizes.setting("topk_group", default=4)
 
     def moe(c, x: Data) -> Data:
         return c.norm(super().moe(x), "post_mlp_layernorm")

@@ -32,7 +32,7 @@ class Cohere2Vision(parts.Multimodal):
     d_aligned: sizes.Positive = sizes.hf("alignment_intermediate_size")
     d_gated: sizes.Positive = sizes.derived(lambda js, c: c["d_aligned"] // 2)
 
-    image_token = sizes.setting("image_token_id", default=255036)
+    image_token = sizes.setting("image_token_id")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         out: Data = c.widen(ops.merge_squares(x, c.merge_size * c.merge_size))
@@ -67,10 +67,10 @@ class AyaVision(Cohere2Vision):
 
     d_aligned: sizes.Positive = sizes.hf("alignment_intermediate_size", absent=lambda js, c: c["language"].d_model)
 
-    image_token = sizes.setting("image_token_index", "image_token_id", default=255036)
+    image_token = sizes.setting("image_token_index", "image_token_id")
     views = viewed_layers(-1)
-    selection = sizes.setting("vision_feature_select_strategy", default="full")
-    norm_eps = sizes.setting("adapter_layer_norm_eps", default=1e-6)
+    selection = sizes.setting("vision_feature_select_strategy")
+    norm_eps = sizes.setting("adapter_layer_norm_eps")
 
     def encode(c: Any, pixels: Data) -> Data:
         encoded: Data = c.vision.forward(pixels, (c.views, 1))

@@ -80,9 +80,8 @@ class BailingHybrid(parts.RoutedLatentDecoder):
 
     rope = sizes.rotary(6_000_000, positions=262144)
     pairing = "interleaved"
-    norm_topk_prob = sizes.setting("moe_renormalize", "norm_topk_prob", default=True)
-    n_groups = sizes.setting("num_expert_group", "n_group", default=8)
-    n_active_groups = sizes.setting("topk_group", default=4)
+    norm_topk_prob = sizes.setting("moe_renormalize", "norm_topk_prob")
+    n_groups = sizes.setting("num_expert_group", "n_group")
     decay_floor = sizes.setting(default=read_decay_floor)
     kinds = parts.layers_by_type_and_mlp
 

@@ -39,7 +39,6 @@ class Bamba(parts.Decoder):
     mlp_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=262144, share=0.5, share_key="")
     time_step_limit = sizes.setting(default=sizes.time_step_limit)
     kinds = parts.layers_by_type

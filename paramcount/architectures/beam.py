@@ -55,11 +55,11 @@ class Beam(parts.AttentionDecoder):
 
     rope = sizes.rotary_of(sizes.SLIDING[0], ROPES, 8192, optional=True)
     full_rope = sizes.rotary_of(sizes.SLIDING[1], ROPES, 8192, optional=True)
-    soft_cap = sizes.setting("final_logit_softcapping", default=30.0, nullable=True)
-    norm_topk_prob = sizes.setting("norm_topk_prob", default=True)
-    routed_scale = sizes.setting("routed_scaling_factor", default=2.5)
-    n_groups = sizes.setting("n_group", default=8)
-    n_active_groups = sizes.setting("topk_group", default=4)
+    soft_cap = sizes.setting("final_logit_softcapping", nullable=True)
+    norm_topk_prob = sizes.setting("norm_topk_prob")
+    routed_scale = sizes.setting("routed_scaling_factor")
+    n_groups = sizes.setting("n_group")
+    n_active_groups = sizes.setting("topk_group")
     kinds = parts.layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

@@ -44,7 +44,6 @@ class BigBird(Bert):
     qkv_bias: sizes.Flag = sizes.hf("use_bias")
     pooled: sizes.Flag = sizes.derived(pooled)
 
-    activation = sizes.setting("hidden_act", default="gelu_new")
     embedding_scale = sizes.setting(
         default=lambda js, c: sqrt(c.d_model) if js.get("rescale_embeddings", False) else 1.0
     )

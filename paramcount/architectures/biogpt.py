@@ -21,7 +21,6 @@ class BioGPT(parts.Decoder):
 
     prefix = "biogpt."
     names = ("embed_tokens", "layers", "layer_norm")
-    activation = sizes.setting("hidden_act", default="gelu")
     norm_eps = 1e-5
     rope = None
     embedding_scale = sizes.setting(default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", True) else 1.0)

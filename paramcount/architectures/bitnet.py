@@ -17,8 +17,6 @@ class BitNet(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="relu2")
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(500_000)
 
     def layer(c, x: Data) -> Data:

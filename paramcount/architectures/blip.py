@@ -42,8 +42,8 @@ class BlipText(sizes.Sizes):
 
     prefix: ClassVar[str] = "bert."
     first_position: ClassVar[int] = 0
-    activation = sizes.setting("hidden_act", default="gelu")
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-12)
+    activation = sizes.setting("hidden_act")
+    norm_eps = sizes.setting("layer_norm_eps")
     norm = parts.use_layer_norm
     check = sizes.check_heads_fill
 

@@ -28,8 +28,6 @@ class Blip2Vision(parts.BlipVision):
 
     qkv_bias: sizes.Flag = sizes.hf("qkv_bias")
 
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-6)
-
 
 class Blip2(sizes.Sizes):
     """Source: arXiv:2301.12597, section 3."""

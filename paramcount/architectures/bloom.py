@@ -21,7 +21,7 @@ class Bloom(parts.Decoder):
 
     prefix = "transformer."
     names = ("word_embeddings", "h", "ln_f")
-    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
+    norm_eps = sizes.setting("layer_norm_epsilon")
     activation = "gelu_new"
     rope = None
     norm = parts.use_layer_norm

@@ -75,7 +75,6 @@ class Chameleon(parts.AttentionDecoder):
 
     codec: ChameleonVqVae
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     image_token = sizes.setting(default=lambda config, c: config["vocabulary_map"].get("<image>"))
     code_ids = sizes.setting(default=code_ids)
     masked_ids = sizes.setting(default=lambda config, c: tuple(sorted(image_words(config).values())))

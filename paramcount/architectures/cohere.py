@@ -21,9 +21,9 @@ class Cohere(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("layer_norm_eps")
     rope = sizes.rotary(500_000, positions=8192)
-    logit_scale = sizes.setting("logit_scale", default=0.0625)
+    logit_scale = sizes.setting("logit_scale")
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")

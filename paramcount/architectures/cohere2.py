@@ -21,9 +21,9 @@ class Cohere2(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("layer_norm_eps")
     rope = sizes.rotary(positions=8192)
-    logit_scale = sizes.setting("logit_scale", default=0.0625)
+    logit_scale = sizes.setting("logit_scale")
     kinds = parts.layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -96,12 +96,12 @@ class Cohere2Moe(parts.AttentionDecoder):
 
     rope = sizes.setting(default=read_rope)
     norm_kind = sizes.setting(default=lambda config, c: "layer" if config.get("rms_norm_eps") is None else "rms")
-    norm_eps = sizes.setting("rms_norm_eps", "layer_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("rms_norm_eps", "layer_norm_eps")
     scoring = sizes.setting(
         default=lambda config, c: read_scoring(config, has_experts=len(c.dense_layers) < c.n_layers)
     )
-    norm_topk_prob = sizes.setting("norm_topk_prob", default=True)
-    logit_scale = sizes.setting("logit_scale", default=0.0625)
+    norm_topk_prob = sizes.setting("norm_topk_prob")
+    logit_scale = sizes.setting("logit_scale")
     kinds = parts.layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

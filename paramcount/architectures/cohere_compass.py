@@ -93,5 +93,3 @@ class CohereCompass(Qwen3VL):
 
     reference = "CohereCompassForConditionalGeneration"
     sections = sizes.Sections("cohere_compass_text", ignores_model_type=True)
-
-    image_token = sizes.setting("image_token_id", default=255031)

@@ -35,8 +35,6 @@ class Cosmos3Omni(Qwen3VL):
     renamed = ATTENTION_NAMES
     modules = {new.rstrip("."): (old.rstrip("."),) for old, new in ATTENTION_NAMES}
 
-    image_token = sizes.setting("image_token_id", default=151655)
-
 
 def three_sections_fill(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Time, row and column rotate all pairs, by the usual frequencies."""
@@ -75,8 +73,6 @@ class Cosmos3EdgeText(parts.AttentionDecoder):
     mlp_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="relu2")
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(100_000_000, 131072)
     axes = parts.mrope_axes("interleaved", 24, 20, 20)
 
@@ -96,8 +92,6 @@ class Cosmos3EdgeVision(parts.VisionEncoder):
     patch_size: sizes.Positive = sizes.hf("patch_size")
     n_patches: sizes.Natural = sizes.hf("num_patches")
     merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
-
-    activation = sizes.setting("hidden_act", default="gelu_pytorch_tanh")
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches."""
@@ -126,7 +120,7 @@ class Cosmos3Edge(parts.PlacedImages):
     vision: Cosmos3EdgeVision
     d_projector: sizes.Positive = sizes.hf("projector_hidden_size")
 
-    image_token = sizes.setting("image_token_id", default=19)
+    image_token = sizes.setting("image_token_id")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = parts.merge(c.vision, ops.layer_norm(x, "norm", 1e-6))

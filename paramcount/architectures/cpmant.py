@@ -29,8 +29,8 @@ class CpmAnt(sizes.Sizes):
     prompt_length: sizes.Positive = sizes.hf("prompt_length")
     n_segments: sizes.Positive = sizes.hf("segment_types")
 
-    norm_eps = sizes.setting("eps", default=1e-6)
-    farthest = sizes.setting("position_bias_max_distance", default=2048)
+    norm_eps = sizes.setting("eps")
+    farthest = sizes.setting("position_bias_max_distance")
 
     def forward(c, tokens: Data) -> Data:
         """A prompt of a kind that the config does not choose stands in front of the text, in a segment of its own."""

@@ -20,7 +20,7 @@ class CTRL(parts.Decoder):
     prefix = "transformer."
     names = ("w", "h", "layernorm")
     activation = "relu"
-    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-6)  # of the last norm
+    norm_eps = sizes.setting("layer_norm_epsilon")  # of the last norm
     rope = None
     norm = parts.use_layer_norm
     check = sizes.check_heads_fill

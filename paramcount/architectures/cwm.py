@@ -31,7 +31,6 @@ class CWM(parts.AttentionDecoder):
     mlp_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(1_000_000, positions=131072, absent=SCALED)
     kinds = parts.layers_by_type
 

@@ -61,8 +61,7 @@ class Deberta(parts.MaskedEncoder):
     legacy_head: sizes.Flag = sizes.hf("legacy")
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-7)
-    pooler_activation = sizes.setting("pooler_hidden_act", default="gelu")
+    pooler_activation = sizes.setting("pooler_hidden_act")
     farthest: ClassVar = 0  # rows of distances are on no log scale
 
     def inputs(c) -> dict[str, int]:

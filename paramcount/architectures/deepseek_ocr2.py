@@ -35,8 +35,7 @@ class DeepseekOcr2Encoder(parts.VisionEncoder):
     n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head)
 
-    activation = sizes.setting("hidden_act", default="silu")
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
+    norm_eps = sizes.setting("rms_norm_eps")
     rope = sizes.rotary(positions=32768)
 
     def query(c, x: Data) -> Data:

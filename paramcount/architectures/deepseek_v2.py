@@ -40,7 +40,6 @@ class DeepseekV2(parts.LatentMixture):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     pairing = sizes.setting(default="interleaved")
-    routed_scale = sizes.setting("routed_scaling_factor", default=1.0)
     n_groups = sizes.setting(default=in_groups("n_group"))
     n_active_groups = sizes.setting(default=in_groups("topk_group"))
     kinds = parts.dense_first

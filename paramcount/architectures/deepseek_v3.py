@@ -38,8 +38,6 @@ class DeepseekV3(parts.LatentMixture):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=4096)
-    n_groups = sizes.setting("n_group", default=8)
-    n_active_groups = sizes.setting("topk_group", default=4)
     kinds = parts.dense_first
 
     def check(c) -> None:

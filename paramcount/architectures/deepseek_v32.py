@@ -35,8 +35,6 @@ class DeepseekV32(parts.LatentMixture):
 
     rope = sizes.rotary(positions=163840)
     pairing = sizes.setting(default="interleaved")
-    n_groups = sizes.setting("n_group", default=8)
-    n_active_groups = sizes.setting("topk_group", default=4)
     kinds = parts.layers_by_mlp
 
     def attend(c, x: Data) -> Data:

@@ -191,15 +191,15 @@ class DeepseekV4(sizes.Sizes):
     mlp_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
-    streams_eps = sizes.setting("hc_eps", default=1e-6)
-    activation = sizes.setting("hidden_act", default="silu")
+    norm_eps = sizes.setting("rms_norm_eps")
+    streams_eps = sizes.setting("hc_eps")
+    activation = sizes.setting("hidden_act")
     rope = sizes.setting(default=read_rope)
     far_rope = sizes.setting(default=read_far_rope)
-    limit = sizes.setting("swiglu_limit", default=10.0)
-    scoring = sizes.setting("scoring_func", default="sqrtsoftplus")
-    routed_scale = sizes.setting("routed_scaling_factor", default=1.5)
-    sinkhorn_iterations = sizes.setting("hc_sinkhorn_iters", default=20, kind=sizes.NATURAL)
+    limit = sizes.setting("swiglu_limit")
+    scoring = sizes.setting("scoring_func")
+    routed_scale = sizes.setting("routed_scaling_factor")
+    sinkhorn_iterations = sizes.setting("hc_sinkhorn_iters", kind=sizes.NATURAL)
 
     def forward(c, tokens: Data) -> Data:
         x = ops.lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model)

@@ -17,7 +17,7 @@ class DeepseekVL(parts.Multimodal):
 
     vision: sizes.Tower
 
-    image_token = sizes.setting("image_token_id", default=100015)
+    image_token = sizes.setting("image_token_id")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         h = ops.activate(ops.linear(x, "linear1", "projector", c.language.d_model, bias=True), "gelu")

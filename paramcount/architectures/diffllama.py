@@ -27,8 +27,6 @@ class DiffLlama(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
-
     def layer(c, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm"), "self_attn.")
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))

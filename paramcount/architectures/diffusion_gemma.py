@@ -72,7 +72,7 @@ class DiffusionGemma(parts.AttentionDecoder):
     tie_word_embeddings: sizes.Flag = sizes.hf("/tie_word_embeddings", absent=True)
     vision: DiffusionGemmaVision
 
-    activation = sizes.setting("hidden_activation", default="gelu_pytorch_tanh")
+    activation = sizes.setting("hidden_activation")
     rope = sizes.rotary_of(FULL, ROPES, 131072)
     local_rope = sizes.rotary_of("sliding_attention", ROPES, 131072)
     logit_cap = sizes.setting("final_logit_softcapping", default=30.0)

@@ -29,7 +29,7 @@ class DistilBert(sizes.Sizes):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix: ClassVar[str] = "distilbert."
-    activation = sizes.setting("activation", default="gelu")
+    activation = sizes.setting("activation")
     norm_eps: ClassVar = 1e-12
     first_position: ClassVar = 0
     norm = parts.use_layer_norm

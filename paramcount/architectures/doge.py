@@ -35,7 +35,7 @@ class Doge(parts.AttentionDecoder):
     mlp_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    n_kept = sizes.setting("keep_window_size", default=2048)
+    n_kept = sizes.setting("keep_window_size")
 
     def layer(c, x: Data) -> Data:
         a = c.attention(c.norm(x, "input_layernorm"), "self_attn.")

@@ -37,10 +37,10 @@ class Dots1(parts.AttentionDecoder):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=2048)
-    norm_topk_prob = sizes.setting("norm_topk_prob", default=False)
-    routed_scale = sizes.setting("routed_scaling_factor", default=1.0)
-    n_groups = sizes.setting("n_group", default=1)
-    n_active_groups = sizes.setting("topk_group", default=1)
+    norm_topk_prob = sizes.setting("norm_topk_prob")
+    routed_scale = sizes.setting("routed_scaling_factor")
+    n_groups = sizes.setting("n_group")
+    n_active_groups = sizes.setting("topk_group")
     kinds = parts.layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

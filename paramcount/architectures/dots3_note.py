@@ -81,8 +81,7 @@ class Dots3NoteVision(parts.VisionEncoder):
     attention_bias: sizes.Flag = sizes.hf("use_bias", "attention_bias")
     mlp_bias: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="silu")
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("rms_norm_eps")
     rope = sizes.setting(default=sizes.axial_rope)
     routed_scale = sizes.setting("router_scaling_factor", "router_scale", default=1.0)
 
@@ -162,7 +161,7 @@ class Dots3NoteEars(parts.Qwen3Ears):
     d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5))
     attention_bias: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="silu")
+    activation = sizes.setting("hidden_act")
     rope = sizes.rotary(share=0.5)
 
     def attend(c, x: Data) -> Data:
@@ -224,8 +223,8 @@ class Dots3Note(parts.Multimodal):
     vision: Dots3NoteVision
     audio: Dots3NoteEars
 
-    image_token = sizes.setting("image_token_id", default=151660)
-    audio_token = sizes.setting("audio_token_id", default=151720)
+    image_token = sizes.setting("image_token_id")
+    audio_token = sizes.setting("audio_token_id")
 
     def see_more(c) -> Sequence[tuple[Data, int | ops.Unknown]]:
         frames = ops.given("log-mel frames", "frames", c.audio.n_mels)

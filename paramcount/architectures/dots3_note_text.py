@@ -175,9 +175,7 @@ class Dots3NoteText(parts.RoutedLatentDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     ropes = sizes.setting(default=read_ropes)
-    routed_scale = sizes.setting("routed_scaling_factor", default=1.0)
     kinds = parts.layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

@@ -36,7 +36,6 @@ class Emu3Text(parts.AttentionDecoder):
     mlp_bias: sizes.Flag = sizes.hf(absent=False, null=False)
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(1_000_000, 9216)
 
     def layer(c, x: Data) -> Data:

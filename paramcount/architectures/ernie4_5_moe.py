@@ -41,7 +41,6 @@ class Ernie45Moe(parts.AttentionDecoder):
     bias: sizes.Flag = sizes.hf("use_bias", null=False)
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(500_000, positions=131072)
     kinds = parts.layers_by_mlp
 

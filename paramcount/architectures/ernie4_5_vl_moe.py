@@ -76,7 +76,7 @@ class Ernie45VLText(Ernie45Moe):
     d_vision_expert: sizes.Natural = expert_size(1)
     n_shared_experts: sizes.Natural = sizes.hf("moe_num_shared_experts", null=sizes.needed("moe_num_shared_experts"))
 
-    least_sum = sizes.setting("moe_norm_min", default=1e-12)
+    least_sum = sizes.setting("moe_norm_min")
     axes = parts.mrope_axes("in turns, time last", *SECTIONS)
 
     def transform(c, x: Data, *reads: Data) -> Data:
@@ -126,7 +126,7 @@ class Ernie45VLVision(Qwen2VLVision):
         lambda js, c: c["d_model"] * sizes.check_no_types(js, "spatial_merge_size", 2) ** 2
     )
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
+    norm_eps = sizes.setting("rms_norm_eps")
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches, square by square."""
@@ -151,7 +151,7 @@ class Ernie45VL(parts.PlacedImages):
 
     vision: Ernie45VLVision
 
-    image_token = sizes.setting("image_token_id", default=100295)
+    image_token = sizes.setting("image_token_id")
 
     def marks(c, tokens: Data) -> tuple[Data, ...]:
         return (mark_images(),)

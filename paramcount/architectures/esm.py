@@ -55,7 +55,7 @@ class Esm(parts.Encoder):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     activation: ClassVar = "gelu"
-    base = sizes.setting("rope_theta", default=10_000.0)
+    base = sizes.setting("rope_theta")
     first_position = sizes.setting(default=lambda js, c: js.get("pad_token_id", 0) + 1)
     masked_id = sizes.setting(default=lambda js, c: js.get("mask_token_id") if js.get("token_dropout") else None)
 

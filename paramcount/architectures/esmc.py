@@ -27,7 +27,6 @@ class Esmc(parts.PositionlessEncoder):
     attention_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="silu")
     norm_eps = 1e-5
     rope = sizes.rotary(10_000, 2048)
 

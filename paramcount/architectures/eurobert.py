@@ -29,9 +29,8 @@ class EuroBert(parts.PositionlessEncoder):
     mlp_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="silu")
-    pooling = sizes.setting("classifier_pooling", default="late")
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    pooling = sizes.setting("classifier_pooling")
+    norm_eps = sizes.setting("rms_norm_eps")
     rope = sizes.rotary(10_000, 8192)
 
     def inputs(c) -> dict[str, int]:

@@ -61,6 +61,7 @@ class SaProt(Esm):
     tie_word_embeddings: sizes.Flag = sizes.derived(lambda js, c: False)
 
     norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    base = sizes.setting("rope_theta", default=10_000.0)
     first_position = sizes.setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
     masked_id = sizes.setting(
         default=lambda js, c: js.get("mask_token_id", 4) if js.get("token_dropout", True) else None,
@@ -137,7 +138,6 @@ class Evolla(Llama):
     protein: SaProt
     resampler: EvollaResampler
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(500_000, positions=8192)
     adapter_scale = sizes.setting(default=lambda js, c: c.n_heads**-0.5)
 

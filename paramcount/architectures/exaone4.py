@@ -30,7 +30,6 @@ class Exaone4(parts.AttentionDecoder):
     layer_types: sizes.Words = sizes.hf(absent=pattern, null=sizes.ABSENT)
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     kinds = parts.layers_by_type
     check = sizes.check_sliding_or_full
 

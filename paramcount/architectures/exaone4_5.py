@@ -58,7 +58,7 @@ class Exaone45(WithQwenVision):
 
     vision: Exaone45Vision
 
-    image_token = sizes.setting("image_token_id", default=67)
+    image_token = sizes.setting("image_token_id")
 
 
 def logit_scale(config: Mapping[str, Any], c: Any) -> Any:
@@ -89,7 +89,7 @@ class HyperClovaXVision(WithQwenVision):
     projector_prefix = "model.vision_model.merger."
     language_prefix = "model.language_model."
 
-    image_token = sizes.setting("image_token_id", default=128060)
+    image_token = sizes.setting("image_token_id")
     logit_scale = sizes.setting(default=logit_scale)
 
     def forward(c, tokens: Data, head: bool = True) -> Data:

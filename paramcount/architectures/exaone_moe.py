@@ -27,12 +27,11 @@ class ExaoneMoe(parts.AttentionDecoder):
     n_shared_experts: sizes.Natural = sizes.hf("num_shared_experts")
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=2048)
-    norm_topk_prob = sizes.setting("norm_topk_prob", default=True)
-    routed_scale = sizes.setting("routed_scaling_factor", default=2.5)
-    n_groups = sizes.setting("n_group", default=1)
-    n_active_groups = sizes.setting("topk_group", default=1)
+    norm_topk_prob = sizes.setting("norm_topk_prob")
+    routed_scale = sizes.setting("routed_scaling_factor")
+    n_groups = sizes.setting("n_group")
+    n_active_groups = sizes.setting("topk_group")
     kinds = parts.layers_by_type_and_mlp
     check = sizes.check_sliding_or_full
 

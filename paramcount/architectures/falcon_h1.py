@@ -39,16 +39,15 @@ class FalconH1(parts.AttentionDecoder):
     mlp_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=8192)
     time_step_limit = sizes.setting(default=sizes.time_step_limit)
-    embedding_multiplier = sizes.setting("embedding_multiplier", default=1.0)
-    lm_head_multiplier = sizes.setting("lm_head_multiplier", default=1.0)
-    attention_in_multiplier = sizes.setting("attention_in_multiplier", default=1.0)
-    attention_out_multiplier = sizes.setting("attention_out_multiplier", default=1.0)
-    key_multiplier = sizes.setting("key_multiplier", default=1.0)
-    ssm_in_multiplier = sizes.setting("ssm_in_multiplier", default=1.0)
-    ssm_out_multiplier = sizes.setting("ssm_out_multiplier", default=1.0)
+    embedding_multiplier = sizes.setting("embedding_multiplier")
+    lm_head_multiplier = sizes.setting("lm_head_multiplier")
+    attention_in_multiplier = sizes.setting("attention_in_multiplier")
+    attention_out_multiplier = sizes.setting("attention_out_multiplier")
+    key_multiplier = sizes.setting("key_multiplier")
+    ssm_in_multiplier = sizes.setting("ssm_in_multiplier")
+    ssm_out_multiplier = sizes.setting("ssm_out_multiplier")
     # Of gate, x, B, C and step; of gate and output.
     ssm_multipliers = sizes.setting(
         "ssm_multipliers", default=[1.0] * 5, kind=sizes.list_of(sizes.NUMBER, "5 numbers", 5)

@@ -35,8 +35,8 @@ class FastVlm(parts.Multimodal):
     vision: parts.FastViT
     projector_bias: sizes.Flag = sizes.hf("multimodal_projector_bias")
 
-    image_token = sizes.setting("image_token_index", "image_token_id", default=151646)
-    activation = sizes.setting("projector_hidden_act", default="gelu")
+    image_token = sizes.setting("image_token_index", "image_token_id")
+    activation = sizes.setting("projector_hidden_act")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         width = c.language.d_model

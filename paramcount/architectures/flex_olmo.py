@@ -20,7 +20,7 @@ class FlexOlmo(parts.AttentionDecoder):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(500_000, positions=4096)
-    norm_topk_prob = sizes.setting("norm_topk_prob", default=False)
+    norm_topk_prob = sizes.setting("norm_topk_prob")
 
     def layer(c, x: Data) -> Data:
         a = c.self_attention(x, bias=c.attention_bias, qk_norm="wide")

@@ -39,7 +39,7 @@ class Flint(parts.AttentionDecoder):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=262144)
-    norm_topk_prob = sizes.setting("norm_topk_prob", default=True)
+    norm_topk_prob = sizes.setting("norm_topk_prob")
     kinds = parts.layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

@@ -48,7 +48,7 @@ class DaViT(sizes.Sizes):
     window_size: sizes.Positive = sizes.hf("window_size")
     qkv_bias: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("activation_function", default="gelu")
+    activation = sizes.setting("activation_function")
     padding = sizes.setting("patch_padding", default=(3, 1, 1, 1))
 
     def image(c) -> Data:
@@ -140,7 +140,7 @@ class Florence2(sizes.Sizes):
     language: sizes.Sizes
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    image_token: ClassVar = sizes.setting("image_token_id", default=51289)
+    image_token: ClassVar = sizes.setting("image_token_id")
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         pixels = c.vision.image()

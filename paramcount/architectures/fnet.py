@@ -22,8 +22,6 @@ class FNet(parts.EncoderFlow):
     n_token_types: sizes.Positive = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="gelu_new")
-
     def embed(c, tokens: Data, *reads: Data) -> Data:
         x = super().embed(tokens, *reads)
         return ops.linear(x, "fnet.embeddings.projection", "other", c.d_model, bias=True)

@@ -36,7 +36,6 @@ class FSMT(parts.Seq2Seq):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     layer = parts.seq2seq.post_norm_layer
-    activation = sizes.setting("activation_function", default="relu")
     embedding_scale = parts.scale_embedding(default=True)
     first_position = parts.first_after_padding(1)
 

@@ -101,7 +101,7 @@ class FunAsrAdaptor(FunAsrLayers):
 
     d_between: sizes.Positive = sizes.hf("projector_hidden_size")
 
-    between = sizes.setting("projector_hidden_act", default="relu")
+    between = sizes.setting("projector_hidden_act")
 
     def forward(c: Any, x: Data) -> Data:
         x = ops.activate(ops.linear(x, "linear_1", "projector", c.d_between, bias=True), c.between)
@@ -132,7 +132,7 @@ class FunAsrNano(parts.AudioLanguageModel):
     audio: FunAsrEncoder
     adaptor: FunAsrAdaptor
 
-    audio_token = sizes.setting("audio_token_id", default=151646)
+    audio_token = sizes.setting("audio_token_id")
 
     def hear(c: Any) -> Data:
         frames = ops.given("log-mel frames", "frames", c.audio.n_stacked * c.audio.n_mels)

@@ -67,8 +67,8 @@ class Funnel(sizes.Sizes):
     queries_pooled_alone: sizes.Flag = sizes.hf("pool_q_only")
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="gelu_new")
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-9)
+    activation = sizes.setting("hidden_act")
+    norm_eps = sizes.setting("layer_norm_eps")
     norm = parts.use_layer_norm
 
     def forward(c, tokens: Data, head: bool = True) -> Data:

@@ -34,7 +34,7 @@ def inner(name: str) -> Any:
 
     def read(js: sizes.ConfigJson, c: Any) -> Any:
         found = sizes.list_settings(Persimmon)[name]
-        return found.read(inside(js), c, found.default)
+        return found.read(inside(js), c, sizes.find_default(Persimmon, name, found.default))
 
     return sizes.setting(default=read)
 
@@ -62,7 +62,7 @@ class Fuyu(parts.SeeingDecoder, Persimmon):
     norm_eps = inner("norm_eps")
     rope = inner("rope")
 
-    image_token = sizes.setting("image_token_id", default=71011)
+    image_token = sizes.setting("image_token_id")
 
     def see(c) -> Data:
         patches = ops.given("image patches", "patches", c.patch_size * c.patch_size * c.n_channels)

@@ -74,13 +74,13 @@ class Gemma3nText(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_activation", default="gelu_pytorch_tanh")
+    activation = sizes.setting("hidden_activation")
     rope = sizes.filled_rotary("full_attention", 1_000_000, 32768)
     local_rope = sizes.filled_rotary("sliding_attention", 10_000, 32768, key="rope_local_base_freq", scaled=False)
     attention_scale: ClassVar[float] = 1.0
-    active_stream = sizes.setting("altup_active_idx", default=0, kind=sizes.INTEGER)  # from behind, if it is negative
+    active_stream = sizes.setting("altup_active_idx", kind=sizes.INTEGER)  # from behind, if it is negative
     gate_sparsity = sizes.setting(default=gate_sparsity)
-    logit_cap = sizes.setting("final_logit_softcapping", default=30.0)
+    logit_cap = sizes.setting("final_logit_softcapping")
 
     def forward(c, tokens: Data) -> Data:
         return c.read(tokens, enlarge(c.embed(tokens)))

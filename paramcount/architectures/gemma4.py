@@ -28,8 +28,8 @@ class Gemma4Vision(parts.VisionEncoder):
     clipped: sizes.Flag = sizes.hf("use_clipped_linears")
     standardised: sizes.Flag = sizes.hf("standardize")
 
-    activation = sizes.setting("hidden_activation", default="gelu_pytorch_tanh")
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
+    activation = sizes.setting("hidden_activation")
+    norm_eps = sizes.setting("rms_norm_eps")
     rope = sizes.setting(default=lambda js, c: ops.Rope((js.get("rope_parameters") or {}).get("rope_theta", 100.0)))
     n_merged = sizes.setting(default=lambda js, c: js.get("pooling_kernel_size", 3) ** 2)
 
@@ -144,7 +144,7 @@ class Gemma4Patches(sizes.Tower):
     n_places: sizes.Positive = sizes.hf("mm_posemb_size")
     d_out: sizes.Positive = sizes.hf("output_proj_dims")
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
+    norm_eps = sizes.setting("rms_norm_eps")
 
     def image(c) -> Data:
         """The input: one image, whose values are from 0 to 1."""
@@ -182,7 +182,7 @@ class Gemma4Samples(sizes.Sizes):
 
     n_samples: sizes.Positive = sizes.derived(samples)
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
+    norm_eps = sizes.setting("rms_norm_eps")
 
 
 class Gemma4UnifiedTextOf(Gemma4UnifiedText):

@@ -100,7 +100,7 @@ class Gemma4UnifiedText(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_activation", default="gelu_pytorch_tanh")
+    activation = sizes.setting("hidden_activation")
     rope = sizes.rotary_of(FULL, ROPES, 131072)
     local_rope = sizes.rotary_of("sliding_attention", ROPES, 131072)
     attention_scale: ClassVar[float] = 1.0
@@ -186,7 +186,7 @@ class Gemma4Text(Gemma4UnifiedText):
     n_active_experts: sizes.Natural = sizes.hf("top_k_experts", absent=0, null=0)
     d_expert: sizes.Natural = sizes.hf("moe_intermediate_size", absent=0, null=0)
 
-    padding = sizes.setting("pad_token_id", default=0)
+    padding = sizes.setting("pad_token_id")
 
     def embed(c, tokens: Data) -> Data:
         table = c.prefix + "embed_tokens.weight"

@@ -59,8 +59,8 @@ class Git(sizes.Sizes):
     vision: GitVision
 
     prefix: ClassVar[str] = "git."
-    activation = sizes.setting("hidden_act", default="gelu")
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-12)
+    activation = sizes.setting("hidden_act")
+    norm_eps = sizes.setting("layer_norm_eps")
     first_position: ClassVar = 0
     norm = parts.use_layer_norm
     check = sizes.check_heads_fill

@@ -20,7 +20,6 @@ class Glm(parts.AttentionDecoder):
     qkv_bias: sizes.Flag = sizes.hf("attention_bias")
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1.5625e-7)
     rope = sizes.rotary(positions=131072, share=0.5)
     axes: ClassVar[Any] = None  # of the rotation, if positions have several
 

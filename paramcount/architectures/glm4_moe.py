@@ -41,13 +41,12 @@ class Glm4Moe(parts.AttentionDecoder):
     qk_norm: sizes.Flag = sizes.hf("use_qk_norm")
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=131072, share=0.5)
     axes: ClassVar[Any] = None  # of the rotation, if positions have several
-    norm_topk_prob = sizes.setting("norm_topk_prob", default=True)
-    routed_scale = sizes.setting("routed_scaling_factor", default=1.0)
-    n_groups = sizes.setting("n_group", default=1)
-    n_active_groups = sizes.setting("topk_group", default=1)
+    norm_topk_prob = sizes.setting("norm_topk_prob")
+    routed_scale = sizes.setting("routed_scaling_factor")
+    n_groups = sizes.setting("n_group")
+    n_active_groups = sizes.setting("topk_group")
     kinds = parts.dense_first
 
     def layer(c, x: Data, *reads: Any) -> Data:

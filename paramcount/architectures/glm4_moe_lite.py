@@ -37,9 +37,7 @@ class Glm4MoeLite(parts.LatentMixture):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=202752)
-    routed_scale = sizes.setting("routed_scaling_factor", default=1.8)
     kinds = parts.layers_by_mlp
 
     def check(c) -> None:

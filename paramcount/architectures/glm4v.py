@@ -26,7 +26,6 @@ class Glm4vText(Glm4):
     qkv_bias: sizes.Flag = sizes.derived(lambda js, c: True)
     tie_word_embeddings: sizes.Flag = sizes.hf(absent=False, null=False)
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=32768, share=1.0, head_key="head_dim")
     axes = parts.mrope_axes("sections", 8, 12, 12)
 
@@ -92,7 +91,7 @@ class Glm4v(parts.PlacedImages):
 
     vision: parts.Glm4vVision
 
-    image_token = sizes.setting("image_token_id", default=151343)
+    image_token = sizes.setting("image_token_id")
 
 
 class Glm4vMoe(Glm4v):
@@ -130,4 +129,4 @@ class GlmOcr(parts.PlacedImages):
 
     vision: parts.GlmOcrVision
 
-    image_token = sizes.setting("image_token_id", default=59280)
+    image_token = sizes.setting("image_token_id")

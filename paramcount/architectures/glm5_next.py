@@ -99,11 +99,10 @@ class Glm5NextText(parts.RoutedLatentDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
-    limit = sizes.setting("swiglu_limit", default=10.0)
+    limit = sizes.setting("swiglu_limit")
     decay_floor = sizes.setting(default=read_decay_floor)
-    streams_eps = sizes.setting("hc_eps", default=1e-6)
-    sinkhorn_iterations = sizes.setting("hc_sinkhorn_iters", default=20, kind=sizes.NATURAL)
+    streams_eps = sizes.setting("hc_eps")
+    sinkhorn_iterations = sizes.setting("hc_sinkhorn_iters", kind=sizes.NATURAL)
 
     def transform(c, x: Data, *reads: Data) -> Data:
         """Embedded tokens, the same in all streams, through the layers."""
@@ -199,4 +198,4 @@ class Glm5Next(parts.PlacedImages):
 
     vision: parts.Glm5NextVision
 
-    image_token = sizes.setting("image_token_id", default=154854)
+    image_token = sizes.setting("image_token_id")

@@ -26,10 +26,7 @@ class GlmMoeDsa(DeepseekV32):
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.first_dense(3)))
     reusing_layers: sizes.Indices = sizes.derived(reusing)
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=202752)
-    n_groups = sizes.setting("n_group", default=1)
-    n_active_groups = sizes.setting("topk_group", default=1)
 
     def decode(c, x: Data) -> Data:
         kinds, width = list_kinds(c), (c.n_chosen,)

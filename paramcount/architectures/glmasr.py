@@ -31,7 +31,7 @@ class GlmAsrEars(sizes.Sizes):
     d_ff: sizes.Natural = sizes.hf()
     n_mels: sizes.Positive = sizes.hf("num_mel_bins")
 
-    activation = sizes.setting("hidden_act", default="gelu")
+    activation = sizes.setting("hidden_act")
     rope = sizes.rotary(positions=1500, share=0.5)
 
     def forward(c, frames: Data) -> Data:
@@ -68,8 +68,8 @@ class GlmAsr(parts.AudioLanguageModel):
 
     audio: GlmAsrEars
 
-    audio_token = sizes.setting("audio_token_id", default=59260)
-    activation = sizes.setting("projector_hidden_act", default="gelu")
+    audio_token = sizes.setting("audio_token_id")
+    activation = sizes.setting("projector_hidden_act")
 
     def project(c: Any, x: Data) -> Data:
         d_model = c.language.d_model

@@ -26,7 +26,7 @@ class GotOcr2(parts.Multimodal):
 
     vision: parts.SamVision
 
-    image_token = sizes.setting("image_token_index", "image_token_id", default=151859)
+    image_token = sizes.setting("image_token_index", "image_token_id")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = ops.convolve_image(x, "conv_upsampler1", "projector", 2 * c.vision.d_out, 3, stride=2)

@@ -28,8 +28,8 @@ class GPT2(sizes.Sizes):
     tie_word_embeddings: sizes.Flag = sizes.hf()
     cross_attention: sizes.Flag = sizes.hf(unstated=False)
 
-    activation = sizes.setting("activation_function", default="gelu_new")
-    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
+    activation = sizes.setting("activation_function")
+    norm_eps = sizes.setting("layer_norm_epsilon")
     attention_scale = sizes.setting(default=parts.gpt_attention_scale)
     check = sizes.check_heads_fill
 

@@ -32,8 +32,8 @@ class GPTBigCode(parts.Decoder):
 
     prefix = "transformer."
     names = ("wte", "h", "ln_f")
-    activation = sizes.setting("activation_function", default="gelu_pytorch_tanh")
-    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
+    activation = sizes.setting("activation_function")
+    norm_eps = sizes.setting("layer_norm_epsilon")
     attention_scale = sizes.setting(default=lambda js, c: None if js.get("scale_attn_weights", True) else 1.0)
     rope = None
     norm = parts.use_layer_norm

@@ -42,8 +42,8 @@ class GPTNeo(parts.Decoder):
 
     prefix = "transformer."
     names = ("wte", "h", "ln_f")
-    activation = sizes.setting("activation_function", default="gelu_new")
-    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
+    activation = sizes.setting("activation_function")
+    norm_eps = sizes.setting("layer_norm_epsilon")
     rope = None
     norm = parts.use_layer_norm
 

@@ -43,8 +43,7 @@ class GPTNeoX(parts.Decoder):
 
     prefix = "gpt_neox."
     names = ("embed_in", "layers", "final_layer_norm")
-    activation = sizes.setting("hidden_act", default="gelu")
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("layer_norm_eps")
     rope = sizes.rotary(key="rotary_emb_base", share=0.25, share_key="rotary_pct")
     norm = parts.use_layer_norm
 

@@ -20,8 +20,7 @@ class GPTNeoXJapanese(parts.Decoder):
 
     prefix = "gpt_neox_japanese."
     names = ("embed_in", "layers", "final_layer_norm")
-    activation = sizes.setting("hidden_act", default="gelu")
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("layer_norm_eps")
     rope = sizes.rotary(key="rotary_emb_base", share=1.0, share_key="rotary_pct")
     norm = parts.use_layer_norm
 

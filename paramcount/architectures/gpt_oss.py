@@ -31,10 +31,9 @@ class GptOss(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(150_000, positions=131072, absent=YARN)
-    alpha = sizes.setting("swiglu_alpha", default=1.702)
-    limit = sizes.setting("swiglu_limit", default=7.0)
+    alpha = sizes.setting("swiglu_alpha")
+    limit = sizes.setting("swiglu_limit")
     kinds = parts.layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -22,8 +22,8 @@ class GPTJ(parts.Decoder):
 
     prefix = "transformer."
     names = ("wte", "h", "ln_f")
-    activation = sizes.setting("activation_function", default="gelu_new")
-    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
+    activation = sizes.setting("activation_function")
+    norm_eps = sizes.setting("layer_norm_epsilon")
     rope = ops.Rope(10_000.0)
     norm = parts.use_layer_norm
 

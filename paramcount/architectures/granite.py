@@ -26,9 +26,9 @@ class Granite(parts.AttentionDecoder):
     mlp_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    embedding_multiplier = sizes.setting("embedding_multiplier", default=1.0)
-    attention_multiplier = sizes.setting("attention_multiplier", default=1.0)
-    residual_multiplier = sizes.setting("residual_multiplier", default=1.0)
+    embedding_multiplier = sizes.setting("embedding_multiplier")
+    attention_multiplier = sizes.setting("attention_multiplier")
+    residual_multiplier = sizes.setting("residual_multiplier")
     logit_scale = sizes.setting(default=inverse_scaling)
 
     def to_first_layer(c, x: Data, tokens: Data) -> Data:
@@ -62,7 +62,6 @@ class GraniteSWA(Granite):
     unrotated_layers: sizes.Indices = sizes.derived(without_positions)
     window: sizes.Positive = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=8192)
     layer_rope_theta = sizes.setting("layer_rope_theta", default=None)
 

@@ -177,9 +177,9 @@ class Granite4Vision(sizes.Sizes):
     n_views: sizes.Natural = sizes.derived(lambda js, c: len(layer_pairs(js)))
     target_layers: sizes.Indices = sizes.derived(target_layers)
 
-    image_token = sizes.setting("image_token_index", "image_token_id", default=32000)
+    image_token = sizes.setting("image_token_index", "image_token_id")
     views = sizes.setting(default=viewed_layers)
-    selection: ClassVar = sizes.setting("vision_feature_select_strategy", default="default")
+    selection: ClassVar = sizes.setting("vision_feature_select_strategy")
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         n, d, moved = len(c.target_layers), c.language.d_model, c.moved

@@ -41,11 +41,7 @@ class GraniteDoclingText(Granite):
 
     n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=32768)
-    embedding_multiplier = sizes.setting("embedding_multiplier", default=12.0)
-    attention_multiplier = sizes.setting("attention_multiplier", default=0.015625)
-    residual_multiplier = sizes.setting("residual_multiplier", default=0.263)
     logit_scale = sizes.setting(default=lambda config, c: float(1 / config.get("logits_scaling", 4.0)))
 
 
@@ -131,7 +127,7 @@ class GraniteDocling(sizes.Sizes):
     )
     d_density: sizes.Positive | None = sizes.hf("density_router_hidden_size", absent=None, null=None)
 
-    image_token = sizes.setting("image_token_id", default=100337)
+    image_token = sizes.setting("image_token_id")
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         vision, moved, token = c.vision, c.moved, c.image_token

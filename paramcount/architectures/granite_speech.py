@@ -133,7 +133,7 @@ class GraniteSpeech(parts.AudioLanguageModel):
     downsampling: sizes.Positive = sizes.hf("downsample_rate")
     n_queries: sizes.Positive = sizes.derived(queries_per_window)
 
-    audio_token = sizes.setting("audio_token_id", "audio_token_index", default=49155)
+    audio_token = sizes.setting("audio_token_id", "audio_token_index")
 
     def hear(c: Any) -> Data:
         """A window of log-mel frames to n_queries vectors of the language model's size."""

@@ -41,9 +41,9 @@ class GraniteMoe(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    embedding_scale = sizes.setting("embedding_multiplier", default=1.0)
-    residual_scale = sizes.setting("residual_multiplier", default=1.0)
-    attention_scale = sizes.setting("attention_multiplier", default=1.0)
+    embedding_scale = sizes.setting("embedding_multiplier")
+    residual_scale = sizes.setting("residual_multiplier")
+    attention_scale = sizes.setting("attention_multiplier")
     logits_scale = sizes.setting(default=inverse_scaling)
 
     def to_first_layer(c, x: Data, tokens: Data) -> Data:

@@ -53,9 +53,9 @@ class GraniteMoeHybrid(parts.Decoder):
 
     rope = sizes.rotary(positions=2048)
     time_step_limit = sizes.setting(default=sizes.time_step_limit)
-    embedding_scale = sizes.setting("embedding_multiplier", default=1.0)
-    residual_scale = sizes.setting("residual_multiplier", default=1.0)
-    attention_scale = sizes.setting("attention_multiplier", default=1.0)
+    embedding_scale = sizes.setting("embedding_multiplier")
+    residual_scale = sizes.setting("residual_multiplier")
+    attention_scale = sizes.setting("attention_multiplier")
     logits_scale = sizes.setting(default=inverse_scaling)
     kinds = parts.layers_by_type
 

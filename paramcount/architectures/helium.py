@@ -18,7 +18,6 @@ class Helium(parts.AttentionDecoder):
     mlp_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-8)
     rope = sizes.rotary(100_000, positions=4096)
 
     def layer(c, x: Data) -> Data:

@@ -33,7 +33,6 @@ class HunYuanDenseV1(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.setting(default=rope_with_alpha)
 
     def layer(c, x: Data) -> Data:

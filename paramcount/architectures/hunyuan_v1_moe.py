@@ -58,7 +58,6 @@ class HunYuanMoEV1(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.setting(default=stretched_rope)
 
     def kinds(c) -> parts.Kinds | None:

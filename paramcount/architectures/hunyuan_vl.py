@@ -103,7 +103,7 @@ class HunYuanVLVision(parts.VisionEncoder):
         lambda js, c: (js.get("max_image_size", 2048) // c["patch_size"]) ** 2 + 1
     )
 
-    norm_eps = sizes.setting("layer_norm_eps", "rms_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("layer_norm_eps", "rms_norm_eps")
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches, row by row."""
@@ -143,7 +143,7 @@ class HunYuanVL(parts.PlacedImages):
 
     vision: HunYuanVLVision
 
-    image_token = sizes.setting("image_token_id", default=120120)
+    image_token = sizes.setting("image_token_id")
 
     def place_tokens(c: Any, tokens: Data, pixels: Data) -> Data:
         side = c.vision.patch_size * c.vision.merge_size

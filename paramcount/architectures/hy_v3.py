@@ -35,9 +35,8 @@ class HYV3(parts.AttentionDecoder):
     mlp_bias: sizes.Flag = sizes.hf()  # of the dense layers and the shared experts
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(11_158_840, positions=131072)
-    routed_scale = sizes.setting("router_scaling_factor", default=2.826)
+    routed_scale = sizes.setting("router_scaling_factor")
     kinds = parts.layers_by_mlp
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -67,13 +67,11 @@ class HYV4(parts.RoutedLatentDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=262144)
     pairing = sizes.setting(default="halves")
-    routed_scale = sizes.setting("routed_scaling_factor", default=2.827)
-    limit = sizes.setting("swiglu_limit", default=10.0)
-    streams_eps = sizes.setting("hc_eps", default=1e-6)
-    streams_magnitude = sizes.setting("hc_magnitude", default=2.0)
+    limit = sizes.setting("swiglu_limit")
+    streams_eps = sizes.setting("hc_eps")
+    streams_magnitude = sizes.setting("hc_magnitude")
 
     def decode(c, x: Data) -> Data:
         kinds, width = list_kinds(c), (c.n_chosen,)

@@ -19,10 +19,10 @@ class HyperClovaX(Llama):
 
     post_norm: sizes.Flag = sizes.hf("use_post_norm")
 
-    embedding_multiplier = sizes.setting("embedding_multiplier", default=1.0)
-    residual_multiplier = sizes.setting("residual_multiplier", default=1.0)
+    embedding_multiplier = sizes.setting("embedding_multiplier")
+    residual_multiplier = sizes.setting("residual_multiplier")
     attention_multiplier = sizes.setting("attention_multiplier", default=score_scale)
-    logit_scale = sizes.setting("logits_scaling", default=1.0)
+    logit_scale = sizes.setting("logits_scaling")
 
     def to_first_layer(c, x: Data, tokens: Data) -> Data:
         return ops.scale_by(x, c.embedding_multiplier, "times embedding_multiplier")

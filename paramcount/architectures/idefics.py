@@ -33,8 +33,6 @@ class IdeficsVision(parts.ClipVision):
 
     d_model: sizes.Positive = sizes.hf("hidden_size", "embed_dim")
 
-    activation = sizes.setting("hidden_act", default="gelu")
-
 
 class IdeficsPerceiver(sizes.Sizes):
     """Latents that attend to the patches and to one another. Source: arXiv:2204.14198, section 3.1."""

@@ -31,7 +31,7 @@ class Idefics2Perceiver(sizes.Sizes):
     n_kv_heads: sizes.Positive = sizes.hf("num_key_value_heads")
     d_head: sizes.Positive = sizes.hf("resampler_head_dim")
 
-    activation = sizes.setting("hidden_act", default="silu")
+    activation = sizes.setting("hidden_act")
 
 
 def perceiver_eps(config: Mapping[str, Any], c: Any) -> Any:
@@ -56,7 +56,7 @@ class Idefics2(parts.Multimodal):
     perceiver: Idefics2Perceiver
     d_connector: sizes.Natural = sizes.hf("text_config.intermediate_size", absent=lambda js, c: c["language"].d_ff)
 
-    image_token = sizes.setting("image_token_id", default=32001)
+    image_token = sizes.setting("image_token_id")
     norm_eps = sizes.setting(default=perceiver_eps)
 
     def project(c: Any, x: Data, *places: Data) -> Data:

@@ -20,7 +20,6 @@ class Inkling2Vision(parts.VisionEncoder):
     projector_bias: sizes.Flag = sizes.hf("projector_bias")
     d_out: sizes.Positive = sizes.hf("text_hidden_size")
 
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
     rope = sizes.setting(default=sizes.axial_rope)
 
     def forward(c, pixels: Data) -> Data:

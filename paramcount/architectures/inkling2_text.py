@@ -67,13 +67,13 @@ class Inkling2Text(InklingBody):
     n_active_experts: sizes.Natural = sizes.hf()
     d_expert: sizes.Natural = sizes.hf("intermediate_size", "moe_intermediate_size")
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
-    scoring = sizes.setting("scoring_func", default="sigmoid")
-    route_scale = sizes.setting("routed_scaling_factor", "route_scale", default=8.0, kind=sizes.FACTOR)
-    gate_cap = sizes.setting("mlp_gate_softcap", default=4.0)
-    up_cap = sizes.setting("mlp_up_softcap", default=25.0)
-    soft_cap = sizes.setting("final_logit_softcapping", default=30.0)
-    unpadded_vocab_size = sizes.setting("unpadded_vocab_size", default=200058)
+    norm_eps = sizes.setting("rms_norm_eps")
+    scoring = sizes.setting("scoring_func")
+    route_scale = sizes.setting("routed_scaling_factor", "route_scale", kind=sizes.FACTOR)
+    gate_cap = sizes.setting("mlp_gate_softcap")
+    up_cap = sizes.setting("mlp_up_softcap")
+    soft_cap = sizes.setting("final_logit_softcapping")
+    unpadded_vocab_size = sizes.setting("unpadded_vocab_size")
 
     def forward(c, tokens: Data) -> Data:
         return c.decode(c.embed(tokens))

@@ -92,14 +92,12 @@ class InklingText(InklingBody):
     n_active_experts: sizes.Natural = sizes.hf()
     n_shared_experts: sizes.Natural = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="silu")
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
+    activation = sizes.setting("hidden_act")
+    norm_eps = sizes.setting("rms_norm_eps")
     scaling_floor = sizes.setting("log_scaling_n_floor", default=None)
-    scaling_alpha = sizes.setting("log_scaling_alpha", default=0.1)
-    route_scale = sizes.setting("route_scale", default=8.0)
-    width_multiplier = sizes.setting(
-        "logits_mup_width_multiplier", "embedding_multiplier", default=24.0, kind=sizes.DIVISOR
-    )
+    scaling_alpha = sizes.setting("log_scaling_alpha")
+    route_scale = sizes.setting("route_scale")
+    width_multiplier = sizes.setting("logits_mup_width_multiplier", "embedding_multiplier", kind=sizes.DIVISOR)
     unpadded_vocab_size = sizes.setting("unpadded_vocab_size", default=None)
 
     def forward(c, tokens: Data) -> Data:

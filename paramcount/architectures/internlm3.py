@@ -20,7 +20,6 @@ class InternLM3(Llama):
     attention_bias: sizes.Flag = sizes.hf("qkv_bias", "attention_bias")
     mlp_bias: sizes.Flag = sizes.hf("bias", "mlp_bias")
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=32768)
 
     def check(c) -> None:

@@ -112,9 +112,9 @@ class InternVL(parts.Multimodal):
     vision: InternVision
     n_merged: sizes.Positive = sizes.derived(lambda js, c: int(1 / js.get("downsample_ratio", 0.5)) ** 2)
 
-    image_token = sizes.setting("image_token_id", default=151667)
+    image_token = sizes.setting("image_token_id")
     views: ClassVar = viewed_layers(-1)
-    activation: ClassVar = sizes.setting("projector_hidden_act", default="gelu")
+    activation: ClassVar = sizes.setting("projector_hidden_act")
 
     def encode(c: Any, pixels: Data) -> Data:
         encoded: Data = c.vision.forward(pixels) if c.views == (-1,) else c.vision.forward(pixels, (c.views, 1))

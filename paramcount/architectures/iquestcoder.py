@@ -26,5 +26,4 @@ class IQuestCoder(Llama):
     n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
     d_head: sizes.Positive = sizes.hf(null=sizes.d_model_per_head)
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=131072)

@@ -61,7 +61,7 @@ class JanusVqVae(parts.VqGan):
     hidden: sizes.Indices = hidden_matrices("num_hidden_layers")
     d_language: sizes.Positive = sizes.hf("image_token_embed_dim")
 
-    activation = sizes.setting("hidden_act", default="gelu")
+    activation = sizes.setting("hidden_act")
 
     def attention_levels(c) -> tuple[int, ...]:
         return (len(c.multipliers) - 1,)
@@ -80,7 +80,7 @@ class Janus(parts.Multimodal):
     vision: JanusVision
     codec: JanusVqVae
 
-    image_token = sizes.setting("image_token_id", default=100581)
+    image_token = sizes.setting("image_token_id")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         return align(x, c.vision, "")

@@ -23,7 +23,7 @@ class JetMoe(parts.Decoder):
     n_heads: sizes.Positive = sizes.derived(lambda js, c: c["n_kv_heads"] * c["n_active_experts"])
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("activation_function", default="silu")
+    activation = sizes.setting("activation_function")
     rope = sizes.rotary(positions=4096)
 
     def layer(c, x: Data) -> Data:

@@ -34,7 +34,6 @@ class JinaEmbeddingsV3(parts.PositionlessEncoder):
     pooled: sizes.Flag = sizes.derived(sizes.class_ends("Model"))
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
     rope = sizes.rotary(20_000, 8194)
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
@@ -84,7 +83,6 @@ class Gte(JinaEmbeddingsV3):
     has_segments: sizes.Flag = sizes.derived(lambda js, c: c["n_token_types"] > 0)
     pooled: sizes.Flag = sizes.derived(sizes.class_ends("ForSequenceClassification"))
 
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-12)
     rope = sizes.rotary(160_000, 8192)
 
     def inputs(c) -> dict[str, int | ops.Unknown | None]:
@@ -132,8 +130,6 @@ class NomicBert(JinaEmbeddingsV3):
     pooled: sizes.Flag = sizes.derived(sizes.class_ends("ForSequenceClassification"))
     tie_word_embeddings: sizes.Flag = sizes.hf(absent=True, null=False)
 
-    activation = sizes.setting("hidden_act", default="silu")
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-12)
     rope = sizes.rotary(1000, 2048)
 
     def mlp(c, x: Data) -> Data:

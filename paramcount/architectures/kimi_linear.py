@@ -74,10 +74,8 @@ class KimiLinear(parts.RoutedLatentDecoder):
     attention_bias: sizes.Flag = sizes.hf()
 
     routing_bias = "block_sparse_moe.gate.e_score_correction_bias"
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
-    norm_topk_prob = sizes.setting("moe_renormalize", "norm_topk_prob", default=True)
-    routed_scale = sizes.setting("routed_scaling_factor", default=2.446)
-    n_groups = sizes.setting("num_expert_group", "n_group", default=1)
+    norm_topk_prob = sizes.setting("moe_renormalize", "norm_topk_prob")
+    n_groups = sizes.setting("num_expert_group", "n_group")
     kinds = parts.layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

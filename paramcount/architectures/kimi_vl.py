@@ -75,5 +75,5 @@ class KimiK25(Kimi):
 
     d_projection: sizes.Positive = sizes.hf("projection_hidden_size")
 
-    image_token = sizes.setting("image_token_id", default=163605)
-    norm_eps = sizes.setting("projection_layer_norm_eps", default=1e-5)
+    image_token = sizes.setting("image_token_id")
+    norm_eps = sizes.setting("projection_layer_norm_eps")

@@ -24,7 +24,7 @@ class Kolibri1(parts.AttentionDecoder):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=262144)
-    norm_topk_prob = sizes.setting("norm_topk_prob", default=False)
+    norm_topk_prob = sizes.setting("norm_topk_prob")
     kinds = parts.layers_by_type
     check = sizes.check_sliding_or_full
 

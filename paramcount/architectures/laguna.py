@@ -77,7 +77,7 @@ class Laguna(parts.Decoder):
 
     rope = sizes.rotary_of(sizes.SLIDING[1], ROPES, 131072, share=1.0)
     rope_sliding = sizes.rotary_of(sizes.SLIDING[0], ROPES, 131072, share=1.0)
-    routed_scale = sizes.setting("moe_routed_scaling_factor", default=1.0)
+    routed_scale = sizes.setting("moe_routed_scaling_factor")
     router_cap = sizes.setting(default=lambda config, c: config.get("moe_router_logit_softcapping") or None)
 
     def kinds(c) -> parts.Kinds:

@@ -55,7 +55,7 @@ class Lfm2(parts.Decoder):
     tie_word_embeddings: sizes.Flag = sizes.hf("tie_embedding", "tie_word_embeddings")
 
     activation = "silu"
-    norm_eps = sizes.setting("norm_eps", default=1e-5)
+    norm_eps = sizes.setting("norm_eps")
     rope = sizes.rotary(1_000_000, positions=128_000)
 
     def kinds(c) -> parts.Kinds:
@@ -102,8 +102,8 @@ class Lfm2MoE(Lfm2):
     n_active_experts: sizes.Natural = sizes.hf()
     expert_bias: sizes.Flag = sizes.hf("use_expert_bias")
 
-    norm_topk_prob = sizes.setting("norm_topk_prob", default=True)
-    routed_scale = sizes.setting("routed_scaling_factor", default=1.0)
+    norm_topk_prob = sizes.setting("norm_topk_prob")
+    routed_scale = sizes.setting("routed_scaling_factor")
     kinds = parts.layers_by_type_and_mlp
 
     def choose(c, logits: Data) -> Data:

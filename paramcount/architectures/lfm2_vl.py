@@ -21,8 +21,8 @@ class Lfm2VL(parts.Multimodal):
     projector_bias: sizes.Flag = sizes.hf("projector_bias")
     projector_norm: sizes.Flag = sizes.hf("projector_use_layernorm")
 
-    image_token = sizes.setting("image_token_id", default=396)
-    activation = sizes.setting("projector_hidden_act", default="gelu")
+    image_token = sizes.setting("image_token_id")
+    activation = sizes.setting("projector_hidden_act")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = ops.merge_squares(x, c.merge_size * c.merge_size, *places)

@@ -52,7 +52,7 @@ class Lfm3(parts.Decoder):
     d_ff: sizes.Natural = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("norm_eps", "rms_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("norm_eps", "rms_norm_eps")
 
     rope = sizes.setting(default=lambda config, c: read_rope(config, "full_attention"))
     sliding_rope = sizes.setting(default=lambda config, c: read_rope(config, "sliding_attention"))

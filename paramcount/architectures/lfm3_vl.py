@@ -29,7 +29,7 @@ class Lfm3Vision(parts.VisionEncoder):
     layer_types: sizes.Words = sizes.derived(words)
     d_conv: sizes.Positive = sizes.hf("conv_kernel_size")
 
-    norm_eps = sizes.setting("norm_eps", default=1e-5)
+    norm_eps = sizes.setting("norm_eps")
     rope = sizes.rotary(1_000_000)
 
     def forward(c, pixels: Data) -> Data:
@@ -80,8 +80,8 @@ class Lfm3VL(parts.Multimodal):
     d_projector: sizes.Positive = sizes.hf("projector_hidden_size")
     projector_bias: sizes.Flag = sizes.hf("projector_bias")
 
-    image_token = sizes.setting("image_token_id", default=125030)
-    activation = sizes.setting("projector_hidden_act", default="gelu")
+    image_token = sizes.setting("image_token_id")
+    activation = sizes.setting("projector_hidden_act")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = ops.merge_rows(ops.layer_norm(x, "layer_norm", 1e-6), c.vision.merge_size * c.vision.merge_size)

@@ -66,7 +66,6 @@ class Llama4Text(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(500_000, positions=131072)
     temperature = sizes.setting(default=temperature)
 

@@ -83,10 +83,10 @@ class Llava(parts.Multimodal):
     n_views: sizes.Positive = n_views(-2)
     projector_bias: sizes.Flag = sizes.hf("multimodal_projector_bias")
 
-    image_token = sizes.setting("image_token_index", "image_token_id", default=32000)
+    image_token = sizes.setting("image_token_index", "image_token_id")
     views = viewed_layers(-2)
-    selection: ClassVar = sizes.setting("vision_feature_select_strategy", default="default")
-    activation = sizes.setting("projector_hidden_act", default="gelu")
+    selection: ClassVar = sizes.setting("vision_feature_select_strategy")
+    activation = sizes.setting("projector_hidden_act")
 
     def encode(c: Any, pixels: Data) -> Data:
         encoded: Data = c.vision.forward(pixels, (c.views, c.n_views))
@@ -115,7 +115,7 @@ class VipLlava(Llava):
 
     views = viewed_layers((-2, -5, -8, -11, 6), ("vision_feature_layers", *VIEWS))
     selection = "default"
-    norm_eps = sizes.setting("projector_layernorm_eps", default=1e-5)
+    norm_eps = sizes.setting("projector_layernorm_eps")
 
     def widen(c: Any, x: Data) -> Data:
         out: Data = super().widen(ops.layer_norm(x, "projector_layernorm", c.norm_eps))
@@ -144,7 +144,7 @@ class PaliGemma(parts.Multimodal):
     vision: sizes.Tower
     d_projected: sizes.Positive = sizes.hf("projection_dim")
 
-    image_token = sizes.setting("image_token_index", "image_token_id", default=256000)
+    image_token = sizes.setting("image_token_index", "image_token_id")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         return ops.linear(x, "linear", "projector", c.d_projected, bias=True)
@@ -169,7 +169,6 @@ class Mistral3(Llava):
     n_views: sizes.Positive = n_views(-1)
     merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
 
-    image_token = sizes.setting("image_token_index", "image_token_id", default=10)
     views = viewed_layers(-1)
     selection = "full"
 
@@ -206,6 +205,6 @@ class LightOnOcr(Mistral3):
     n_views: sizes.Positive = sizes.derived(lambda js, c: 1)
     projector_bias: sizes.Flag = sizes.derived(lambda js, c: False)
 
-    image_token = sizes.setting("image_token_id", default=151655)
+    image_token = sizes.setting("image_token_id")
     views = sizes.setting(default=(-1,))
     activation = sizes.setting(default="gelu")

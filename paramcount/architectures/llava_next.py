@@ -49,9 +49,8 @@ class LlavaNextVideo(LlavaNext):
         null=lambda js, c: None if c["is_convolved"] else c["vision"].d_model,
     )
 
-    image_token = sizes.setting("image_token_index", "image_token_id", default=32001)
-    video_token = sizes.setting("video_token_index", "video_token_id", default=32000)
-    pooling = sizes.setting("spatial_pool_mode", default="average")
+    video_token = sizes.setting("video_token_index", "video_token_id")
+    pooling = sizes.setting("spatial_pool_mode")
 
     def see_more(c: Any) -> Sequence[tuple[Data, int | ops.Unknown]]:
         pixels = ops.given("video", c.vision.n_channels, "height", "width")
@@ -84,9 +83,7 @@ class LlavaOneVision(LlavaNext):
 
     n_views: sizes.Positive = n_views(-1)
 
-    image_token = sizes.setting("image_token_index", "image_token_id", default=151646)
     views = viewed_layers(-1)
-    selection = sizes.setting("vision_feature_select_strategy", default="full")
 
 
 class VideoLlava(Llava):
@@ -97,7 +94,7 @@ class VideoLlava(Llava):
     sections = sizes.Sections("llama", default_encoder="clip_vision_model", default_encoder_section=SMALL_CLIP)
     encoder_prefix = "image_tower."
 
-    video_token = sizes.setting("video_token_index", "video_token_id", default=32001)
+    video_token = sizes.setting("video_token_index", "video_token_id")
 
     def see_more(c: Any) -> Sequence[tuple[Data, int | ops.Unknown]]:
         pixels = ops.given("video", c.vision.n_channels, "height", "width")

@@ -74,11 +74,9 @@ class LongcatFlash(parts.RoutedLatentDecoder):
     router_bias: sizes.Flag = sizes.hf(absent=False)
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(10_000_000, positions=131072)
     pairing = sizes.setting(default="interleaved")
-    routed_scale = sizes.setting("routed_scaling_factor", default=6.0)
-    n_chosen = sizes.setting("num_experts_per_tok", "moe_topk", default=12)
+    n_chosen = sizes.setting("num_experts_per_tok", "moe_topk")
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm.0"), "self_attn.0.")

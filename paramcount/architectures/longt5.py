@@ -21,7 +21,7 @@ class LongT5(T5):
     radius: sizes.Positive = sizes.hf("local_radius")
     scaled: sizes.Flag = sizes.derived(lambda js, c: sizes.flag(js, "tie_word_embeddings", True))
 
-    block_size = sizes.setting("global_block_size", default=16)
+    block_size = sizes.setting("global_block_size")
 
     def self_attention(c, x: Data, bias: Data, *, causal: bool) -> Data:
         if causal:

@@ -22,8 +22,7 @@ class Mamba(parts.Decoder):
     mixer_bias: sizes.Flag = sizes.hf("use_bias")
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="silu")
-    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
+    norm_eps = sizes.setting("layer_norm_epsilon")
 
     def layer(c, x: Data) -> Data:
         return x + parts.mamba(c, c.norm(x, "norm"), "mixer.")
@@ -36,7 +35,7 @@ class FalconMamba(Mamba):
     model_types = ("falcon_mamba",)
     gguf = "mamba"
 
-    mixer_norm_eps = sizes.setting("mixer_rms_eps", default=1e-6)
+    mixer_norm_eps = sizes.setting("mixer_rms_eps")
 
     def layer(c, x: Data) -> Data:
         def inner_norm(x: Data, name: str) -> Data:

@@ -26,8 +26,7 @@ class Mamba2(parts.Decoder):
     mixer_bias: sizes.Flag = sizes.hf("use_bias")
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="silu")
-    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
+    norm_eps = sizes.setting("layer_norm_epsilon")
     time_step_limit = sizes.setting(default=sizes.time_step_limit)
 
     def layer(c, x: Data) -> Data:

@@ -40,7 +40,7 @@ class Mellum(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_topk_prob = sizes.setting("norm_topk_prob", default=True)
+    norm_topk_prob = sizes.setting("norm_topk_prob")
     rope = sizes.rotary_of(sizes.SLIDING[1], ROPES, 131072, reads_share=True)
     local_rope = sizes.rotary_of(sizes.SLIDING[0], ROPES, 131072, reads_share=True)
     kinds = parts.layers_by_type_and_mlp

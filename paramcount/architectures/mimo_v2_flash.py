@@ -59,14 +59,13 @@ class MiMoV2Flash(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary_of(sizes.SLIDING[1], ROPES, 131072, share=0.334)
     rope_sliding = sizes.rotary_of(sizes.SLIDING[0], ROPES, 131072, share=0.334)
     value_scale = sizes.setting("attention_value_scale", default=value_scale)
-    norm_topk_prob = sizes.setting("norm_topk_prob", default=True)
-    routed_scale = sizes.setting("routed_scaling_factor", default=1.0)
-    n_groups = sizes.setting("n_group", default=1)
-    n_active_groups = sizes.setting("topk_group", default=1)
+    norm_topk_prob = sizes.setting("norm_topk_prob")
+    routed_scale = sizes.setting("routed_scaling_factor")
+    n_groups = sizes.setting("n_group")
+    n_active_groups = sizes.setting("topk_group")
     kinds = parts.layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

@@ -39,7 +39,6 @@ class MiniCPM3(parts.LatentDecoder):
     mlp_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=32768)
     pairing = sizes.setting(default="halves")
     embedding_scale = sizes.setting("scale_emb", default=12.0)

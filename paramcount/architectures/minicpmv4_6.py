@@ -30,8 +30,6 @@ class MiniCPMV46Vision(parts.VisionEncoder):
     window_columns: sizes.Positive = window(1)
     n_layers_before: sizes.Natural = sizes.derived(layers_before, at_root=True)
 
-    activation = sizes.setting("hidden_act", default="gelu_pytorch_tanh")
-
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its merged patches."""
         places = ops.patch_places(pixels, c.patch_size, c.patch_size)

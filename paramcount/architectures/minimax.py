@@ -36,7 +36,6 @@ class MiniMax(parts.Decoder):
     )  # tokens that lightning attention takes together; its decays are stored for them
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(1_000_000, positions=131072)
     attention_alpha = sizes.setting("full_attn_alpha_factor", default=1.0)  # alpha: of the residual
     attention_beta = sizes.setting("full_attn_beta_factor", default=1.0)  # beta: of what is added to it

@@ -24,8 +24,6 @@ class MiniMaxM3Vision(parts.VisionEncoder):
     merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
     n_pairs: sizes.Natural = sizes.derived(lambda js, c: c["d_head"] // 3 // 2)
 
-    activation = sizes.setting("hidden_act", default="gelu")
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
     rope = sizes.rotary()
 
     def forward(c, pixels: Data) -> Data:

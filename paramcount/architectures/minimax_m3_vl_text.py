@@ -65,9 +65,9 @@ class MiniMaxM3Text(parts.AttentionDecoder):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(5_000_000, positions=524288, share=1.0)
-    alpha = sizes.setting("swiglu_alpha", default=1.702)
-    limit = sizes.setting("swiglu_limit", default=7.0)
-    routed_scale = sizes.setting("routed_scaling_factor", default=2.0)
+    alpha = sizes.setting("swiglu_alpha")
+    limit = sizes.setting("swiglu_limit")
+    routed_scale = sizes.setting("routed_scaling_factor")
     n_local_blocks = sizes.setting(default=read_n_local_blocks)
     kinds = parts.layers_by_type_and_mlp
 

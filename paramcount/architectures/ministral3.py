@@ -63,7 +63,6 @@ class Ministral3(Mistral):
 
     d_head: sizes.Positive = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=262144, absent=SCALED)
     beta = growth()
     original_length = growth_step(262144)

@@ -68,7 +68,6 @@ class Mistral4(parts.LatentMixture):
 
     rope = sizes.unchecked(sizes.rotary(positions=1_048_576, absent=SCALED))
     attention_scale = sizes.setting(default=read_scale)
-    routed_scale = sizes.setting("routed_scaling_factor", default=1.0)
     beta = growth(SCALED)
     original_length = growth_step(1_048_576, SCALED)
     kinds = parts.dense_first

@@ -117,11 +117,9 @@ class MistralLarge4Text(parts.RoutedLatentDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     norm_topk_prob = sizes.setting(default=True)
     rope = sizes.rotary(positions=1_048_576, absent=SCALED)
-    routed_scale = sizes.setting("routed_scaling_factor", default=1.0)
-    logit_cap = sizes.setting("final_logit_softcapping", default=30.0)
+    logit_cap = sizes.setting("final_logit_softcapping")
     choose: ClassVar[Any] = Mistral4.choose
     moe: ClassVar[Any] = Mistral4.moe
 

@@ -22,7 +22,6 @@ class Mixtral(parts.AttentionDecoder):
     window: sizes.Positive | None = sizes.hf(absent=None)
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(1_000_000, positions=131072)
 
     def layer(c, x: Data) -> Data:

@@ -83,7 +83,6 @@ class MllamaText(parts.AttentionDecoder):
     cross_attention_layers: sizes.Indices = sizes.derived(crossing_layers)
     tie_word_embeddings: sizes.Flag = sizes.derived(lambda js, c: False)  # whatever the key says
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(500_000, 131072)
 
     def embed(c, tokens: Data) -> Data:

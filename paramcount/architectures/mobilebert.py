@@ -63,8 +63,6 @@ class MobileBert(parts.MaskedEncoder):
     pooler_matrix: sizes.Flag = sizes.derived(lambda js, c: sizes.flag(js, "classifier_activation", absent=True))
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="relu")
-
     def embed(c, tokens: Data, *reads: Data) -> Data:
         x, names = ops.lookup(tokens, TABLE, "embedding", c.vocab_size, c.d_embedding), "mobilebert.embeddings."
         if c.trigrams:

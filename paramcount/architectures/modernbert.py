@@ -54,10 +54,10 @@ class ModernBert(parts.PositionlessEncoder):
     lm_head_bias: sizes.Flag = sizes.hf("decoder_bias")
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_activation", default="gelu")
-    transform_activation = sizes.setting("classifier_activation", default="gelu")
-    pooling = sizes.setting("classifier_pooling", default="cls")
-    norm_eps = sizes.setting("norm_eps", default=1e-5)
+    activation = sizes.setting("hidden_activation")
+    transform_activation = sizes.setting("classifier_activation")
+    pooling = sizes.setting("classifier_pooling")
+    norm_eps = sizes.setting("norm_eps")
     rope = sizes.filled_rotary("full_attention", 160_000, 8192, key="global_rope_theta")
     local_rope = sizes.filled_rotary("sliding_attention", 10_000, 8192, key="local_rope_theta")
     kinds: ClassVar[Any] = ModernBertDecoder.kinds

@@ -58,9 +58,9 @@ class ModernBertDecoder(parts.Decoder):
 
     prefix = "model."
     names = ("embeddings.tok_embeddings", "layers", "final_norm")
-    activation = sizes.setting("hidden_activation", default="gelu")
-    transform_activation = sizes.setting("classifier_activation", default="gelu")
-    norm_eps = sizes.setting("norm_eps", default=1e-5)
+    activation = sizes.setting("hidden_activation")
+    transform_activation = sizes.setting("classifier_activation")
+    norm_eps = sizes.setting("norm_eps")
     rope = sizes.filled_rotary("full_attention", 160_000, 8192, key="global_rope_theta")
     local_rope = sizes.filled_rotary("sliding_attention", 10_000, 8192, key="local_rope_theta")
 

@@ -29,8 +29,8 @@ class ModernVBert(parts.Multimodal):
     vision: parts.SiglipVision
     merge_size: sizes.Positive = sizes.hf("pixel_shuffle_factor")
 
-    image_token = sizes.setting("image_token_id", default=50407)
-    pooling = sizes.setting("classifier_pooling", default="cls")
+    image_token = sizes.setting("image_token_id")
+    pooling = sizes.setting("classifier_pooling")
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         language = c.language
@@ -87,8 +87,6 @@ class UltraVBert(ModernVBert):
     head_names = ("head.", "head.decoder")
 
     vision: UltraVision
-
-    image_token = sizes.setting("image_token_id", default=49191)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         """UltraBERT has no norm behind its embeddings, so the projector has one."""

@@ -69,8 +69,6 @@ class Molmo2Vision(parts.VisionEncoder):
     n_patches: sizes.Natural = sizes.derived(n_positions)
     attention_bias: sizes.Flag = sizes.hf("attention_bias")
 
-    activation = sizes.setting("hidden_act", default="gelu_pytorch_tanh")
-
     def forward(c, pixels: Data) -> Data:
         """One image to the hidden states of its patches."""
         x = ops.cut(pixels, c.patch_size, c.patch_size, axes="hwc")
@@ -109,7 +107,7 @@ class Molmo2Adapter(sizes.Sizes):
     mlp_bias: sizes.Flag = sizes.hf()
     n_views: sizes.Positive = sizes.derived(lambda js, c: len(viewed(js)))
 
-    activation = sizes.setting("hidden_act", default="silu")
+    activation = sizes.setting("hidden_act")
     views = sizes.setting(default=lambda config, c: tuple(i + 1 if i >= 0 else i for i in viewed(config)))
 
     def view(c, x: Data) -> Data:
@@ -162,7 +160,7 @@ class Molmo2(parts.AttentionDecoder):
     vision: Molmo2Vision
     adapter: Molmo2Adapter
 
-    norm_eps = sizes.setting("layer_norm_eps", "rms_norm_eps", default=1e-6)
+    norm_eps = sizes.setting("layer_norm_eps", "rms_norm_eps")
     rope = sizes.rotary(positions=36864)
     plain_rope = sizes.rotary(positions=36864, scaled=False)
     scaled_layers = sizes.setting("rope_scaling_layers", default=None)

@@ -40,7 +40,6 @@ class Moshi(parts.AttentionDecoder):
     d_ff: sizes.Natural = sizes.derived(half_of(22528))
     window: sizes.Positive = sizes.hf()  # of the KV cache: no mask hides what is outside of it
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-8)
     rope = sizes.rotary(positions=3000)
 
     def embed(c, tokens: Data) -> Data:

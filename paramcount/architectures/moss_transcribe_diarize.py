@@ -32,8 +32,8 @@ class MossTranscribeDiarize(parts.AudioLanguageModel):
     n_merged: sizes.Positive = sizes.hf("audio_merge_size")
     projector_bias: sizes.Flag = sizes.hf("projector_bias")
 
-    audio_token = sizes.setting("audio_token_id", default=151671)
-    activation = sizes.setting("projector_hidden_act", default="silu")
+    audio_token = sizes.setting("audio_token_id")
+    activation = sizes.setting("projector_hidden_act")
 
     def project(c: Any, x: Data) -> Data:
         d_model = c.language.d_model

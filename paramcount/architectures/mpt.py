@@ -29,7 +29,7 @@ class MPT(parts.Decoder):
 
     prefix = "transformer."
     names = ("wte", "blocks", "norm_f")
-    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
+    norm_eps = sizes.setting("layer_norm_epsilon")
     activation = "gelu"
     rope = None
     attention_scale = sizes.setting(default=lambda js, c: (js.get("attn_config") or {}).get("softmax_scale"))

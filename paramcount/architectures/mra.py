@@ -14,7 +14,6 @@ class Mra(parts.OffsetEncoder):
     task_heads = "APPROXIMATE"
     prefix = "mra."
 
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
     longest = sizes.setting(default=lambda js, c: find_longest(c.n_positions // BLOCK, js.get("block_per_row", 4)))
     scale = sizes.setting(default=lambda js, c: 1 / sqrt(max(c.d_head, BLOCK)))
 

@@ -57,8 +57,6 @@ class MuseGlimmerVision(parts.VisionEncoder):
         null=sizes.ABSENT,
     )
 
-    activation = sizes.setting("hidden_act", default="gelu")
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
     rope = sizes.rotary()
 
     def forward(c, pixels: Data) -> Data:
@@ -115,8 +113,8 @@ class Muse(parts.SeeingDecoder, parts.AttentionDecoder):
     projector_activation = sizes.setting("/projector_hidden_act", default="gelu")
     norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     post_norm_eps = sizes.setting("post_norm_eps", default=1e-8)
-    qk_scale: ClassVar = sizes.setting("qk_scale_factor", default=3.87)
-    logit_scale: ClassVar = sizes.setting("output_multiplier", default=0.19611613513818404)
+    qk_scale: ClassVar = sizes.setting("qk_scale_factor", usual=3.87)
+    logit_scale: ClassVar = sizes.setting("output_multiplier", usual=0.19611613513818404)
     logit_cap = sizes.setting("final_logit_softcapping", default=20.0)
 
     def see(c) -> Data:
@@ -173,7 +171,7 @@ class MuseGlimmer(Muse):
 
     tie_word_embeddings: sizes.Flag = sizes.hf("/tie_word_embeddings", absent=False, null=False)
 
-    activation = sizes.setting("hidden_activation", default="silu")
+    activation = sizes.setting("hidden_activation")
     rope = sizes.rotary(positions=131072)
 
     def kinds(c) -> parts.Kinds:

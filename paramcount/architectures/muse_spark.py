@@ -48,8 +48,8 @@ class MuseSparkAudio(sizes.Sizes):
     d_conv: sizes.Positive = sizes.hf("conv_kernel_size")
     d_out: sizes.Positive = sizes.hf("out_hidden_size")
 
-    activation = sizes.setting("hidden_act", default="gelu")
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
+    activation = sizes.setting("hidden_act")
+    norm_eps = sizes.setting("rms_norm_eps")
 
     def forward(c, samples: Data) -> Data:
         """[samples, 1] to [samples / all factors, d_out]."""
@@ -94,10 +94,8 @@ class MuseSpark(Muse):
     audio: MuseSparkAudio
 
     audio_token = sizes.setting("/audio_token_id", default=200038)
-    qk_scale = sizes.setting("qk_scale_factor", default=5.4730064863875)
-    logit_scale = sizes.setting("output_multiplier", default=0.1767766952966369)
-    routed_scale = sizes.setting("routed_scaling_factor", default=1.0)
-    gate_temperature = sizes.setting("residual_gate_temperature", default=0.3)
+    routed_scale = sizes.setting("routed_scaling_factor")
+    gate_temperature = sizes.setting("residual_gate_temperature")
     rope = sizes.rotary(positions=1_048_576, absent=ROPE)
 
     def forward(c, tokens: Data) -> Data:

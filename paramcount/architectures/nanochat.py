@@ -17,8 +17,7 @@ class NanoChat(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="relu2")
-    logit_cap = sizes.setting("final_logit_softcapping", default=15.0, nullable=True)
+    logit_cap = sizes.setting("final_logit_softcapping", nullable=True)
 
     def embed(c, tokens: Data) -> Data:
         return c.norm(super().embed(tokens))

@@ -32,8 +32,7 @@ class Nemotron(parts.AttentionDecoder):
     mlp_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="relu2")
-    norm_eps = sizes.setting("norm_eps", default=1e-5)
+    norm_eps = sizes.setting("norm_eps")
     rope = sizes.rotary(positions=4096, share=0.5)
 
     def layer(c, x: Data) -> Data:

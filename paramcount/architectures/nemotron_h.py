@@ -80,14 +80,14 @@ class NemotronH(parts.Decoder):
         "moe_latent_size", absent=None
     )  # what the routed experts read and write instead of d_model
 
-    activation = sizes.setting("mlp_hidden_act", default="relu2")
-    mixer_activation = sizes.setting("mamba_hidden_act", default="silu")
-    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
+    activation = sizes.setting("mlp_hidden_act")
+    mixer_activation = sizes.setting("mamba_hidden_act")
+    norm_eps = sizes.setting("layer_norm_epsilon")
     time_step_limit = sizes.setting(default=sizes.least_time_step("mamba_dt_min", "time_step_min"))
-    norm_topk_prob = sizes.setting("norm_topk_prob", default=True)
-    routed_scale = sizes.setting("routed_scaling_factor", default=1.0)
-    n_expert_groups = sizes.setting("n_group", default=1)
-    n_active_groups = sizes.setting("topk_group", default=1)
+    norm_topk_prob = sizes.setting("norm_topk_prob")
+    routed_scale = sizes.setting("routed_scaling_factor")
+    n_expert_groups = sizes.setting("n_group")
+    n_active_groups = sizes.setting("topk_group")
     kinds = parts.layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -89,12 +89,12 @@ class NeoMME(parts.PositionlessEncoder):
     mlp_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("norm_eps", default=1e-6)
+    norm_eps = sizes.setting("norm_eps")
     residual_multiplier = sizes.setting("residual_multiplier", default=lambda js, c: (2 * c.n_layers) ** -0.5)
     rope = sizes.filled_rotary("full_attention", 1_000_000, 16384)
     local_rope = sizes.filled_rotary("sliding_attention", 10_000, 16384)
-    image_token = sizes.setting("image_token_id", default=6)
-    document_token = sizes.setting("document_token_id", default=5)
+    image_token = sizes.setting("image_token_id")
+    document_token = sizes.setting("document_token_id")
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         pixels = ops.given("pixels", 3, "height", "width")

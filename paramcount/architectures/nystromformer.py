@@ -44,9 +44,6 @@ class Nystromformer(parts.OffsetEncoder):
     d_landmark: sizes.Positive = sizes.derived(lambda js, c: max(1, read_length(js, c) // c["n_landmarks"]))
     d_conv: sizes.Positive = sizes.hf("conv_kernel_size")
 
-    activation = sizes.setting("hidden_act", default="gelu_new")
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
-
     def attention(c, q: Data, k: Data, v: Data) -> Data:
         if c.is_exact:
             y = ops.attend(q, k, v, cached=())

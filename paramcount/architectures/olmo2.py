@@ -18,7 +18,7 @@ class Olmo2(Olmo):
     task_heads = "SCORED"
     linear_by_component = True
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("rms_norm_eps")
 
     def layer(c, x: Data, kind: str = "full_attention") -> Data:
         x = x + c.norm(c.attend(x, kind), "post_attention_layernorm")

@@ -65,7 +65,7 @@ class OlmoHybrid(parts.Decoder):
     rope = sizes.unchecked(
         sizes.rotary(positions=65536), {f"{path}rope_theta": sizes.ABOVE_ZERO for path in ROPE_PATHS}
     )
-    allow_negative = sizes.setting("linear_allow_neg_eigval", default=True)  # eigenvalues of the state's update
+    allow_negative = sizes.setting("linear_allow_neg_eigval")  # eigenvalues of the state's update
     kinds = parts.layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:

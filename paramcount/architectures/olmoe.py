@@ -20,10 +20,9 @@ class Olmoe(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=4096)
     clip_qkv = sizes.setting("clip_qkv", default=None)
-    norm_topk_prob = sizes.setting("norm_topk_prob", default=False)
+    norm_topk_prob = sizes.setting("norm_topk_prob")
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")

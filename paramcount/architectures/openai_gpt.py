@@ -31,7 +31,7 @@ class OpenAIGPT(sizes.Sizes):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     activation = sizes.setting(default=gpt_activation)
-    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
+    norm_eps = sizes.setting("layer_norm_epsilon")
 
     def forward(c, tokens: Data) -> Data:
         x = ops.lookup(tokens, "tokens_embed.weight", "embedding", c.vocab_size, c.d_model)

@@ -34,7 +34,7 @@ class OPT(parts.Decoder):
 
     prefix = "model.decoder."
     names = ("embed_tokens", "layers", "final_layer_norm")
-    activation = sizes.setting("activation_function", default="relu")
+    activation = sizes.setting("activation_function")
     norm_eps = 1e-5
     rope = None
     check = sizes.check_heads_fill

@@ -22,8 +22,7 @@ class Ovis2Vision(parts.VisionEncoder):
     qkv_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
 
-    activation: ClassVar = sizes.setting("hidden_act", default="silu")
-    norm_eps: ClassVar = sizes.setting("rms_norm_eps", default=1e-5)
+    norm_eps: ClassVar = sizes.setting("rms_norm_eps")
 
     def forward(c, pixels: Data) -> Data:
         """One image to probabilities of visual tokens for each square of patches."""
@@ -60,7 +59,7 @@ class Ovis2(parts.Multimodal):
     vision: Ovis2Vision
     d_visual: sizes.Positive = sizes.hf("hidden_size")
 
-    image_token = sizes.setting("image_token_id", default=151665)
+    image_token = sizes.setting("image_token_id")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         """Its last rows take the place of the tokens around an image."""

@@ -21,7 +21,6 @@ class PaddleOCRText(parts.AttentionDecoder):
     bias: sizes.Flag = sizes.hf("use_bias", null=False)
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(500_000, 131072)
     axes = parts.mrope_axes("sections", 16, 24, 24)
 
@@ -64,7 +63,7 @@ class PaddleOCRVL(parts.PlacedImages):
 
     vision: PaddleOCRVision
 
-    image_token = sizes.setting("image_token_id", default=100295)
+    image_token = sizes.setting("image_token_id")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = ops.merge_squares(ops.layer_norm(x, "pre_norm", 1e-5), c.vision.merge_size * c.vision.merge_size, *places)

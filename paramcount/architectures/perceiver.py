@@ -92,7 +92,7 @@ class Perceiver(sizes.Sizes):
     cross_widening: sizes.Positive = sizes.hf("cross_attention_widening_factor")
     query_residual: sizes.Flag = sizes.hf("use_query_residual")
 
-    activation = sizes.setting("hidden_act", default="gelu")
+    activation = sizes.setting("hidden_act")
     norm_eps: ClassVar[float] = 1e-5  # of torch.nn.LayerNorm: no config.json states it
 
     def forward(c, tokens: Data) -> Data:

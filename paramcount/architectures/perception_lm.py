@@ -19,9 +19,9 @@ class PerceptionLM(parts.Multimodal):
 
     vision: parts.PerceptionEncoder
 
-    image_token = sizes.setting("image_token_id", default=128002)
-    leaves_first_out = sizes.setting("vision_use_cls_token", default=True)
-    pooling_ratio = sizes.setting("projector_pooling_ratio", default=1)
+    image_token = sizes.setting("image_token_id")
+    leaves_first_out = sizes.setting("vision_use_cls_token")
+    pooling_ratio = sizes.setting("projector_pooling_ratio")
 
     def encode(c: Any, pixels: Data) -> Data:
         x: Data = c.vision.forward(pixels)

@@ -26,8 +26,7 @@ class Persimmon(parts.Decoder):
     qk_norm: sizes.Flag = sizes.hf("qk_layernorm")
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="relu2")
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("layer_norm_eps")
     rope = sizes.rotary(positions=16384, share=0.5)
     norm = parts.use_layer_norm
 

@@ -56,7 +56,6 @@ class Phi3(parts.AttentionDecoder):
     window: sizes.Positive | None = sizes.hf(absent=None)
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(positions=4096, share=1.0)
 
     def layer(c, x: Data) -> Data:

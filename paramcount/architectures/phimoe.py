@@ -64,9 +64,8 @@ class Phimoe(parts.AttentionDecoder):
     lm_head_bias: sizes.Flag = sizes.hf("lm_head_bias")
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.setting(default=scaled_rope)
-    tolerance = sizes.setting("router_jitter_noise", default=0.01)
+    tolerance = sizes.setting("router_jitter_noise")
     norm = parts.use_layer_norm
 
     def layer(c, x: Data) -> Data:

@@ -38,8 +38,8 @@ class PatchEncoder(sizes.Sizes):
     d_ff: sizes.Positive = sizes.hf("d_ff")
     n_positions: sizes.Positive = sizes.hf("seq_len")
 
-    activation = sizes.setting("dense_act_fn", default="gelu_new")
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-6)
+    activation = sizes.setting("dense_act_fn")
+    norm_eps = sizes.setting("layer_norm_eps")
 
     def read(c) -> Data:
         """An image, as patches and their places."""
@@ -88,9 +88,9 @@ class PatchReader(sizes.Sizes):
     tie_word_embeddings: sizes.Flag = sizes.hf("/tie_word_embeddings", absent=False)
 
     prefix: ClassVar[str] = "decoder."
-    activation = sizes.setting("dense_act_fn", default="gelu_new")
-    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-6)
-    farthest = sizes.setting("relative_attention_max_distance", default=128)
+    activation = sizes.setting("dense_act_fn")
+    norm_eps = sizes.setting("layer_norm_epsilon")
+    farthest = sizes.setting("relative_attention_max_distance")
 
     def decode(c, tokens: Data, image: Data) -> Data:
         x = ops.lookup(tokens, "decoder.embed_tokens.weight", "embedding", c.vocab_size, c.d_model)

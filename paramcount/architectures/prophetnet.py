@@ -62,9 +62,9 @@ class ProphetNet(sizes.Sizes):
     n_buckets: sizes.Positive = sizes.hf("num_buckets")
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("activation_function", default="gelu")
-    farthest = sizes.setting("relative_max_distance", default=128)
-    padding = sizes.setting("pad_token_id", default=0)
+    activation = sizes.setting("activation_function")
+    farthest = sizes.setting("relative_max_distance")
+    padding = sizes.setting("pad_token_id")
 
     check = sizes.check_stack_heads
 
@@ -118,9 +118,9 @@ class ProphetNetDecoder(sizes.Sizes):
     cross_attention: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("activation_function", default="gelu")
-    farthest = sizes.setting("relative_max_distance", default=128)
-    padding = sizes.setting("pad_token_id", default=0)
+    activation = sizes.setting("activation_function")
+    farthest = sizes.setting("relative_max_distance")
+    padding = sizes.setting("pad_token_id")
 
     check = sizes.check_heads_fill
 

@@ -24,7 +24,6 @@ class Qwen2_5OmniText(Qwen2_5VLText):
     d_rope: sizes.Positive = sizes.derived(sizes.equal_to("d_head"))
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
     layer_types = Qwen2.layer_types
     window = sizes.setting(default=sizes.used_window(32768))
 
@@ -52,8 +51,8 @@ class Qwen2_5OmniThinker(parts.PlacedImages):
     vision: Qwen2_5OmniVision
     audio: parts.Qwen2_5OmniEars
 
-    image_token = sizes.setting("image_token_id", "image_token_index", default=151655)
-    audio_token = sizes.setting("audio_token_id", "audio_token_index", default=151646)
+    image_token = sizes.setting("image_token_id", "image_token_index")
+    audio_token = sizes.setting("audio_token_id", "audio_token_index")
 
     def insert_sound(c: Any, x: Data, tokens: Data) -> Data:
         return parts.insert_sound(c, x, tokens, c.audio_prefix)

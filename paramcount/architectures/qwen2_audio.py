@@ -77,7 +77,7 @@ class Qwen2Audio(parts.AudioLanguageModel):
 
     audio: Qwen2AudioEars
 
-    audio_token = sizes.setting("audio_token_index", "audio_token_id", default=151646)
+    audio_token = sizes.setting("audio_token_index", "audio_token_id")
 
     def project(c: Any, x: Data) -> Data:
         return ops.linear(x, "linear", "projector", c.language.d_model, bias=True)
@@ -102,7 +102,7 @@ class Voxtral(parts.AudioLanguageModel):
     audio: VoxtralEars
 
     audio_token = sizes.setting("audio_token_id", default=None)
-    activation = sizes.setting("projector_hidden_act", default="gelu")
+    activation = sizes.setting("projector_hidden_act")
 
     def project(c: Any, x: Data) -> Data:
         x = Data(ops.MergeRows(), (x,), ("audio tokens", c.audio.d_ff))
@@ -122,8 +122,8 @@ class AudioFlamingo3(parts.AudioLanguageModel):
     audio: AudioFlamingo3Ears
     projector_bias: sizes.Flag = sizes.hf("projector_bias")
 
-    audio_token = sizes.setting("audio_token_id", default=151669)
-    activation = sizes.setting("projector_hidden_act", default="gelu")
+    audio_token = sizes.setting("audio_token_id")
+    activation = sizes.setting("projector_hidden_act")
 
     def project(c: Any, x: Data) -> Data:
         h = ops.activate(

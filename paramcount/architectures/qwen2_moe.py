@@ -46,7 +46,7 @@ class Qwen2MoE(parts.AttentionDecoder):
     qkv_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_topk_prob = sizes.setting("norm_topk_prob", default=False)
+    norm_topk_prob = sizes.setting("norm_topk_prob")
     rope = sizes.rotary(positions=32768)
     layer_types = sizes.setting(default=sizes.sliding_types(slides=slides))
     window = sizes.setting(default=sizes.used_window(4096))

@@ -27,7 +27,6 @@ class Qwen2VLText(Qwen2):
     )  # which the heads do not ask
     tie_word_embeddings: sizes.Flag = sizes.hf(absent=False, null=False)
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(1_000_000, 32768)
     layer_types = sizes.setting(default=sizes.sliding_types(80))
 
@@ -80,7 +79,7 @@ class Qwen2VLVision(sizes.Sizes):
     patch_size: sizes.Positive = sizes.hf("patch_size")
     merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
 
-    activation = sizes.setting("hidden_act", default="quick_gelu")
+    activation = sizes.setting("hidden_act")
     rope = sizes.rotary()
     check = sizes.check_heads_fill
 
@@ -111,8 +110,7 @@ class Qwen2_5VLVision(Qwen2VLVision):
     d_ff: sizes.Natural = sizes.hf()
     d_out: sizes.Positive = sizes.hf("out_hidden_size")
 
-    activation = sizes.setting("hidden_act", default="silu")
-    window_size = sizes.setting("window_size", default=112)  # pixels
+    window_size = sizes.setting("window_size")  # pixels
     full_layers = sizes.setting("fullatt_block_indexes", default=(7, 15, 23, 31))
 
     def forward(c, pixels: Data) -> Data:
@@ -140,7 +138,7 @@ class Qwen2VL(sizes.Sizes):
     language: sizes.Sizes
     vision: Qwen2VLVision
 
-    image_token = sizes.setting("image_token_id", default=151655)
+    image_token = sizes.setting("image_token_id")
 
     def forward(c: Any, tokens: Data) -> Data:
         """Images through the encoder and the merger, then among the tokens through the language model."""

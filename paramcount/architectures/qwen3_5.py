@@ -87,7 +87,7 @@ class Qwen35VL(parts.PlacedImages):
 
     vision: Qwen35Vision
 
-    image_token = sizes.setting("image_token_id", default=248056)
+    image_token = sizes.setting("image_token_id")
 
 
 class Qwen35MoEVL(Qwen35VL):

@@ -29,7 +29,7 @@ class Qwen3ASR(parts.AudioLanguageModel):
 
     audio: Qwen3ASREars
 
-    audio_token = sizes.setting("audio_token_id", default=151676)
+    audio_token = sizes.setting("audio_token_id")
 
     def project(c: Any, x: Data) -> Data:
         h = ops.activate(ops.linear(x, "linear_1", "projector", c.audio.d_model, bias=True), c.audio.activation)

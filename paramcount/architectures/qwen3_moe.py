@@ -24,7 +24,7 @@ class Qwen3MoE(parts.AttentionDecoder):
     attention_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_topk_prob: ClassVar = sizes.setting("norm_topk_prob", default=False)
+    norm_topk_prob: ClassVar = sizes.setting("norm_topk_prob")
     rope = sizes.rotary(positions=32768)
     window: ClassVar = sizes.setting(default=sizes.used_window(4096))  # of every layer
     kinds = parts.layers_by_mlp
@@ -58,7 +58,6 @@ class Qwen3OmniMoeText(Qwen3MoE):
     n_routed_experts: sizes.Positive = sizes.hf("num_experts")
     tie_word_embeddings: sizes.Flag = sizes.hf(absent=False, null=False)
 
-    norm_topk_prob = sizes.setting("norm_topk_prob", default=True)
     rope = sizes.rotary(1_000_000, 32768)
     window = None
     axes = parts.mrope_axes("interleaved", 24, 20, 20)

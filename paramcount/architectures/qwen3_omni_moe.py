@@ -35,7 +35,7 @@ class Qwen3OmniMoeThinker(Qwen3VL):
     vision: Qwen3OmniVision
     audio: parts.Qwen3OmniEars
 
-    audio_token = sizes.setting("audio_token_id", default=151646)
+    audio_token = sizes.setting("audio_token_id")
 
     def insert_sound(c: Any, x: Data, tokens: Data) -> Data:
         return parts.insert_sound(c, x, tokens, c.audio_prefix)
@@ -96,7 +96,7 @@ class Qwen3OmniTalker(SpeechDecoder):
     n_active_experts: sizes.Natural = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.derived(is_tied, at_root=True)
 
-    norm_topk_prob = sizes.setting("norm_topk_prob", default=False)
+    norm_topk_prob = sizes.setting("norm_topk_prob")
     rope = sizes.rotary(positions=32768)
 
     def feed_forward(c, x: Data) -> Data:

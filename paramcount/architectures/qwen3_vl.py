@@ -147,7 +147,7 @@ class Qwen3VL(sizes.Sizes):
         lambda js, c: tuple(range(min(len(c["vision"]["deep_layers"]), c["language"].n_layers)))
     )
 
-    image_token = sizes.setting("image_token_id", default=151655)
+    image_token = sizes.setting("image_token_id")
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         pixels, token, moved = parts.image_of(c.vision), c.image_token, c.moved

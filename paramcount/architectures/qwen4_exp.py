@@ -275,7 +275,7 @@ class Qwen4Exp(parts.PlacedImages):
 
     vision: Qwen35Vision
 
-    image_token = sizes.setting("image_token_id", default=248056)
+    image_token = sizes.setting("image_token_id")
 
     def marks(c, tokens: Data) -> tuple[Data, ...]:
         return (tokens,)

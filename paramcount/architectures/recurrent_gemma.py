@@ -51,9 +51,9 @@ class RecurrentGemma(parts.Decoder):
     d_ff: sizes.Natural = sizes.derived(lambda js, c: sizes.check_no_types(js, "intermediate_size", 7680) // 2)
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_activation", default="gelu_pytorch_tanh")
+    activation = sizes.setting("hidden_activation")
     rope = sizes.rotary(share=0.5)
-    logits_cap = sizes.setting("logits_soft_cap", default=30.0)
+    logits_cap = sizes.setting("logits_soft_cap")
     kinds = parts.layers_by_type
 
     def to_first_layer(c, x: Data, tokens: Data) -> Data:

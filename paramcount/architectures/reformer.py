@@ -71,10 +71,10 @@ class Reformer(sizes.Sizes):
     axial_dims: sizes.Widths = sizes.hf("axial_pos_embds_dim")
     is_decoder: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="relu")
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-12)
-    local_chunk = sizes.setting("local_attn_chunk_length", default=64)
-    hashed_chunk = sizes.setting("lsh_attn_chunk_length", default=64)
+    activation = sizes.setting("hidden_act")
+    norm_eps = sizes.setting("layer_norm_eps")
+    local_chunk = sizes.setting("local_attn_chunk_length")
+    hashed_chunk = sizes.setting("lsh_attn_chunk_length")
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         def build(tokens: Data) -> Data:

@@ -87,8 +87,6 @@ class XLMRobertaXL(Roberta):
     equivalent_classes = ("XLMRobertaXLForCausalLM",)
     last_norm = "encoder.LayerNorm"
 
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
-
     def embed(c, tokens: Data, *reads: Data) -> Data:
         return parts.embed_tokens(c, tokens, reads[0], c.d_model)
 

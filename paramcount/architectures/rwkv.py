@@ -26,8 +26,8 @@ class Rwkv(parts.Decoder):
     prefix = "rwkv."
     names = ("embeddings", "blocks", "ln_out")
     activation: ClassVar[str] = "relu2"
-    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
-    rescale_every = sizes.setting("rescale_every", default=6, kind=sizes.NATURAL)
+    norm_eps = sizes.setting("layer_norm_epsilon")
+    rescale_every = sizes.setting("rescale_every", kind=sizes.NATURAL)
 
     def kinds(c) -> parts.Kinds:
         """The kind of each layer, and by how much hidden states are divided in front of it."""

@@ -24,7 +24,7 @@ class StableLm(parts.AttentionDecoder):
     parallel_residual: sizes.Flag = sizes.hf("use_parallel_residual")
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
+    norm_eps = sizes.setting("layer_norm_eps")
     rope = sizes.rotary(positions=4096, share=0.25)
     norm = parts.use_layer_norm
 

@@ -19,8 +19,7 @@ class Starcoder2(parts.AttentionDecoder):
     bias: sizes.Flag = sizes.hf("use_bias")
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="gelu_pytorch_tanh")
-    norm_eps = sizes.setting("norm_epsilon", default=1e-5)
+    norm_eps = sizes.setting("norm_epsilon")
     rope = sizes.rotary(positions=4096)
     norm = parts.use_layer_norm
 

@@ -19,8 +19,6 @@ class Step37Vision(parts.VisionEncoder):
     patch_size: sizes.Positive = sizes.hf("patch_size")
     n_patches: sizes.Natural = sizes.derived(lambda js, c: (js.get("image_size", 728) // c["patch_size"]) ** 2)
 
-    activation = sizes.setting("hidden_act", default="quick_gelu")
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-5)
     rope = sizes.setting(default=sizes.axial_rope)
 
     def forward(c, pixels: Data) -> Data:

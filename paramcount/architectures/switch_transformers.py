@@ -50,8 +50,8 @@ class SwitchTransformers(T5):
     tie_word_embeddings: sizes.Flag = sizes.hf()
     scaled: sizes.Flag = sizes.derived(lambda js, c: sizes.flag(js, "tie_word_embeddings", True))
 
-    activation = sizes.setting("dense_act_fn", default="relu")
-    capacity = sizes.setting("expert_capacity", default=64)
+    activation = sizes.setting("dense_act_fn")
+    capacity = sizes.setting("expert_capacity")
 
     def shares_table(c) -> bool:
         return c.tie_word_embeddings

@@ -80,8 +80,8 @@ class T5(sizes.Sizes):
     tie_word_embeddings: sizes.Flag = sizes.fixed(True)
 
     activation = sizes.setting(default=dense_activation)
-    norm_eps = sizes.setting("layer_norm_epsilon", default=1e-6)
-    farthest = sizes.setting("relative_attention_max_distance", default=128)
+    norm_eps = sizes.setting("layer_norm_epsilon")
+    farthest = sizes.setting("relative_attention_max_distance")
 
     def forward(c, tokens: Data) -> Data:
         return c.decode(tokens, c.encode(ops.given("source tokens", "source")))

@@ -30,7 +30,7 @@ class TrOCR(parts.TiedDecoder):
     head_name = "output_projection"
     position_offset = 2
 
-    padding = sizes.setting("pad_token_id", default=1)
+    padding = sizes.setting("pad_token_id")
 
     def embed(c, x: Data, tokens: Data, prefix: str) -> Data:
         x = ops.scale_by(x, c.embedding_scale, "times √d_model")

@@ -87,9 +87,8 @@ class UltraBert(parts.PositionlessEncoder):
     mlp_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="silu")
-    pooling = sizes.setting("classifier_pooling", default="cls")
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
+    pooling = sizes.setting("classifier_pooling")
+    norm_eps = sizes.setting("rms_norm_eps")
     rope = rotary_by_layer("full_attention")
     local_rope = rotary_by_layer("sliding_attention")
 

@@ -105,7 +105,7 @@ class VibeVoiceAsr(parts.AudioLanguageModel):
     acoustic: AcousticEncoder
     semantic: SemanticEncoder
 
-    audio_token = sizes.setting("audio_token_id", default=151648)
+    audio_token = sizes.setting("audio_token_id")
 
     def hear(c: Any) -> Data:
         """Samples to vectors of the language model's size: what both encoders say."""

@@ -16,7 +16,7 @@ class VideoLlama3(parts.Multimodal):
 
     vision: parts.SiglipRotaryVision
 
-    image_token = sizes.setting("image_token_id", default=151655)
+    image_token = sizes.setting("image_token_id")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = ops.activate(ops.linear(x, "readout.0", "projector", c.language.d_model, bias=True), "gelu")

@@ -27,8 +27,8 @@ class VoxtralStreamEars(sizes.Sizes):
     n_mels: sizes.Positive = sizes.hf("num_mel_bins")
     window: sizes.Positive = sizes.hf()
 
-    activation = sizes.setting("hidden_act", default="silu")
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
+    activation = sizes.setting("hidden_act")
+    norm_eps = sizes.setting("rms_norm_eps")
     rope = sizes.rotary(positions=1500)
 
     def forward(c, frames: Data) -> Data:
@@ -90,8 +90,8 @@ class VoxtralRealtime(sizes.Sizes):
     text: VoxtralStreamText
     n_merged: sizes.Positive = sizes.hf("downsample_factor")
 
-    activation = sizes.setting("projector_hidden_act", default="gelu")
-    delay = sizes.setting("default_num_delay_tokens", default=6)
+    activation = sizes.setting("projector_hidden_act")
+    delay = sizes.setting("default_num_delay_tokens")
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         def read(tokens: Data, sound: Data) -> Data:

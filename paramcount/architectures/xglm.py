@@ -21,7 +21,7 @@ class XGLM(parts.Decoder):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     names = ("embed_tokens", "layers", "layer_norm")
-    activation = sizes.setting("activation_function", default="gelu")
+    activation = sizes.setting("activation_function")
     norm_eps = 1e-5
     rope = None
     embedding_scale = sizes.setting(default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", True) else 1.0)

@@ -39,7 +39,7 @@ class XLM(sizes.Sizes):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     activation = sizes.setting(default=lambda js, c: "gelu" if js.get("gelu_activation", True) else "relu")
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-12)
+    norm_eps = sizes.setting("layer_norm_eps")
     norm = parts.use_layer_norm
     check = sizes.check_heads_fill
 

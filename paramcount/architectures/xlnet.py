@@ -58,9 +58,9 @@ class XLNet(sizes.Sizes):
     causal: sizes.Flag = sizes.derived(lambda js, c: js.get("attn_type") == "uni")
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    activation = sizes.setting("ff_activation", default="gelu")
-    norm_eps = sizes.setting("layer_norm_eps", default=1e-12)
-    clamp = sizes.setting("clamp_len", default=-1)
+    activation = sizes.setting("ff_activation")
+    norm_eps = sizes.setting("layer_norm_eps")
+    clamp = sizes.setting("clamp_len")
     norm = parts.use_layer_norm
 
     def forward(c, tokens: Data) -> Data:

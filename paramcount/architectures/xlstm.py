@@ -61,10 +61,10 @@ class XLSTM(parts.Decoder):
     names = ("embeddings", "blocks", "out_norm")
     activation = "silu"
     rope = None
-    norm_eps = sizes.setting("norm_eps", default=1e-6)
-    memory_eps = sizes.setting("eps", default=1e-6)
-    gate_cap = sizes.setting("gate_soft_cap", default=15.0)
-    logit_cap = sizes.setting("output_logit_soft_cap", default=30.0)
+    norm_eps = sizes.setting("norm_eps")
+    memory_eps = sizes.setting("eps")
+    gate_cap = sizes.setting("gate_soft_cap")
+    logit_cap = sizes.setting("output_logit_soft_cap")
 
     def layer(c, x: Data) -> Data:
         x = x + mlstm(c, c.norm(x, "norm_mlstm", bias=c.bias), "mlstm_layer.")

@@ -100,7 +100,7 @@ class Zamba(SharedBlockDecoder):
     mixer_bias: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()  # untied, the shared blocks are not shared either
 
-    mixer_activation = sizes.setting("hidden_mamba_act", default="silu")
+    mixer_activation = sizes.setting("hidden_mamba_act")
 
     def layer(c, x: Data, embedded: Data, kind: Any) -> Data:
         if kind == "mamba":

@@ -52,7 +52,6 @@ class Zaya(parts.AttentionDecoder):
     lm_head_bias: sizes.Flag = sizes.hf("lm_head_bias")
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary_of(KINDS[0], ROPES, 131_072, share=1.0)
     sliding_rope = sizes.rotary_of(KINDS[1], ROPES, 131_072, share=1.0)
 

@@ -31,7 +31,7 @@ class BlipVision(VisionEncoder):
     patch_size: Positive = hf("patch_size")
     n_patches: Natural = derived(count_patches(224))
 
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
+    norm_eps: ClassVar = setting("layer_norm_eps", usual=1e-5)
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of the class token and the patches."""

@@ -11,7 +11,6 @@ from typing import ClassVar
 from paramcount.flow import Data, add_positions, bundle, class_token, first_token
 from paramcount.parts.vision import States, VisionEncoder, embed_patches, select_states
 from paramcount.sizes import Natural, Positive, derived, hf
-from paramcount.sizes.setting_fields import setting
 
 CLIP = {
     "hidden_size": 1024,
@@ -31,9 +30,6 @@ class ClipVision(VisionEncoder):
     n_channels: Positive = hf("num_channels")
     patch_size: Positive = hf("patch_size")
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
-
-    activation: ClassVar = setting("hidden_act", default="quick_gelu")
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
 
     def forward(c, pixels: Data, states: States | None = None) -> Data:
         """One image to vectors of the class token and the patches; the normed class token is beside them."""

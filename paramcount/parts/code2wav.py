@@ -69,10 +69,10 @@ class Code2Wav(Sizes):
     d_first: Positive = hf("decoder_dim")
     channels: Indices = derived(halved_channels)
 
-    activation: ClassVar = setting("hidden_act", default="silu")
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    activation: ClassVar = setting("hidden_act", usual="silu")
+    norm_eps: ClassVar = setting("rms_norm_eps", usual=1e-5)
     rope: ClassVar = rotary(positions=8000)
-    window: ClassVar = setting("sliding_window", default=72)
+    window: ClassVar = setting("sliding_window", usual=72)
 
     def forward(c, codes: Data) -> Data:
         """The codes of all codebooks, numbered one after the other, frame by frame, to samples, [samples, 1]."""

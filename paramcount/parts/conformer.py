@@ -81,8 +81,8 @@ class SpeechEncoder(Sizes):
     adapter_stride: Positive = hf("adaptor_stride")
     n_adapter_zeros: Natural = derived(lambda js, c: c["adapter_stride"] // 2)
 
-    speech_activation: ClassVar = setting("speech_encoder_hidden_act", default="swish")
-    speech_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
+    speech_activation: ClassVar = setting("speech_encoder_hidden_act", usual="swish")
+    speech_eps: ClassVar = setting("layer_norm_eps", usual=1e-5)
 
     def listen(c, frames: Data) -> Data:
         """Log-mel frames [frames, n_mels] to states [frames, d_model]."""
@@ -166,7 +166,7 @@ class RelativeSpeechEncoder(SpeechEncoder):
     has_rotary: Flag = derived(positions_are("rotary", "relative"))
     n_frequencies: Natural = derived(lambda js, c: (c["d_speech_head"] + 1) // 2)
 
-    speech_base: ClassVar = setting("rotary_embedding_base", default=10000)
+    speech_base: ClassVar = setting("rotary_embedding_base", usual=10000)
 
     def share_positions(c, x: Data) -> tuple[Data, ...]:
         if c.has_relative:

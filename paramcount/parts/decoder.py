@@ -26,8 +26,8 @@ class Decoder(Sizes):
     d_model: Positive = hf()
     n_layers: Natural = hf()
 
-    activation: ClassVar = setting("hidden_act", default="silu")
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
+    activation: ClassVar = setting("hidden_act", usual="silu")
+    norm_eps: ClassVar = setting("rms_norm_eps", usual=1e-6)
     rope: ClassVar = unchecked(rotary())
 
     def forward(c, tokens: Data) -> Data:

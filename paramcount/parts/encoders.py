@@ -53,8 +53,8 @@ class EncoderFlow(Sizes):
     last_norm: ClassVar[str] = ""  # after the last layer, if norms come first
     layer: ClassVar[Callable[..., Data]]  # (x, *share, *memory) to x, [n, d_model]: one layer
 
-    activation: ClassVar = setting("hidden_act", default="gelu")
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-12)
+    activation: ClassVar = setting("hidden_act", usual="gelu")
+    norm_eps: ClassVar = setting("layer_norm_eps", usual=1e-12)
     first_position: ClassVar = 0
     if TYPE_CHECKING:  # fields of the subclasses
         vocab_size: Positive

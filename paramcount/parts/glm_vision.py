@@ -42,8 +42,8 @@ class GlmVision(Sizes):
     merge_size: Positive = hf("spatial_merge_size")
     attention_bias: Flag = hf()
 
-    activation: ClassVar = setting("hidden_act", default="silu")
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    activation: ClassVar = setting("hidden_act", usual="silu")
+    norm_eps: ClassVar = setting("rms_norm_eps", usual=1e-5)
     rope: ClassVar = rotary()
     limit: ClassVar[Any] = None  # of gate and up in the MLPs
 
@@ -113,4 +113,4 @@ class Glm5NextVision(GlmOcrVision):
 
     d_merger: Positive = hf("projection_intermediate_size")
 
-    limit: ClassVar = setting("swiglu_limit", default=10.0)
+    limit: ClassVar = setting("swiglu_limit")

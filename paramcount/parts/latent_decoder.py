@@ -28,10 +28,10 @@ class RoutedLatentDecoder(LatentDecoder):
 
     routing_bias: ClassVar[str] = "mlp.gate.e_score_correction_bias"
 
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=2.5)
-    n_groups: ClassVar = setting("n_group", default=1)
-    n_active_groups: ClassVar = setting("topk_group", default=1)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", usual=True)
+    routed_scale: ClassVar = setting("routed_scaling_factor", usual=2.5)
+    n_groups: ClassVar = setting("n_group", usual=1)
+    n_active_groups: ClassVar = setting("topk_group", usual=1)
 
     def choose(c, logits: Data) -> Data:
         """Source: arXiv:2412.19437, section 2.1.2."""

@@ -135,10 +135,10 @@ class Mimi(SeaNet):
     has_decoder: Flag = derived(lambda js, c: js.get("decoder_config", "derived") is not None)
     d_group: Positive = derived(group_of)
 
-    activation: ClassVar = setting("hidden_act", default="gelu")
-    norm_eps: ClassVar = setting("norm_eps", default=1e-5)
+    activation: ClassVar = setting("hidden_act")
+    norm_eps: ClassVar = setting("norm_eps")
     rope: ClassVar = rotary(positions=8000)
-    window: ClassVar = setting("sliding_window", default=250)
+    window: ClassVar = setting("sliding_window")
 
     def encode(c, samples: Data) -> Data:
         """[samples, channels] to codes, [frames, codebooks]."""

@@ -93,8 +93,8 @@ class MobileNetV5(Tower):
     d_model: Positive = hf()
     vocab_size: Positive = hf()
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
-    first_token: ClassVar = setting("vocab_offset", default=262144)
+    norm_eps: ClassVar = setting("rms_norm_eps")
+    first_token: ClassVar = setting("vocab_offset")
 
     def image(c) -> Data:
         """The input: one image."""

@@ -14,7 +14,6 @@ from paramcount.parts.vision import VisionEncoder, attend_by_places, embed_patch
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Positive, derived, hf
 from paramcount.sizes.rotary_settings import rotary
 from paramcount.sizes.rules import check_even, check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 COLUMNS_AND_ROWS = Axes((1, 1), "in turns")
 
@@ -46,7 +45,6 @@ class MoonViT(VisionEncoder):
     merged_rows: Positive = derived(merged(0))
     merged_columns: Positive = derived(merged(1))
 
-    activation: ClassVar = setting("hidden_act", default="gelu_pytorch_tanh")
     norm_eps: ClassVar[float] = 1e-5
     rope: ClassVar = rotary()
 

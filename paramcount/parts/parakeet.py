@@ -70,8 +70,8 @@ class ParakeetEars(Sizes):
     stride: Positive = hf("subsampling_conv_stride")
     bands: Widths = derived(bands_left)
 
-    activation: ClassVar = setting("hidden_act", default="silu")
-    is_scaled: ClassVar = setting("scale_input", default=True)
+    activation: ClassVar = setting("hidden_act", usual="silu")
+    is_scaled: ClassVar = setting("scale_input", usual=True)
 
     def forward(c: Any, frames: Data) -> Data:
         """Log-mel frames [frames, n_mels] to states [frames, d_model]."""

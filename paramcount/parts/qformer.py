@@ -44,8 +44,8 @@ class QFormer(Sizes):
     cross_every: Positive = hf("cross_attention_frequency")
     cross_layers: Indices = derived(lambda js, c: tuple(range(0, c["n_layers"], c["cross_every"])))
 
-    activation: ClassVar = setting("hidden_act", default="gelu")
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-12)
+    activation: ClassVar = setting("hidden_act", usual="gelu")
+    norm_eps: ClassVar = setting("layer_norm_eps", usual=1e-12)
 
     def fill(c, queries: Data, memory: Data, *text: Data) -> Data:
         """Queries [queries, d_model] and states of an encoder to the same queries, filled."""

@@ -27,7 +27,7 @@ from paramcount.flow import (
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.vision import VisionEncoder
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.derivations import floor_d_model_per_head, times_mlp_ratio
 
 VIDEO = "video_embedder"  # the matrix that reads patches of a video
@@ -68,8 +68,6 @@ class RadioVision(VisionEncoder):
     n_registers: Natural = hf("num_registers")
     n_summaries: Natural = derived(count_summaries)
     n_frames: Positive = hf("video_temporal_patch_size", absent=2)
-
-    activation: ClassVar = setting("hidden_act", default="gelu")
 
     def video(c) -> Data:
         """The other input: the frames of one patch of a video, as channels."""

@@ -94,9 +94,9 @@ class SeaNet(Sizes):
     d_last_conv: Positive = hf("last_kernel_size")
     d_residual_conv: Positive = hf("residual_kernel_size")
 
-    growth: ClassVar = setting("dilation_growth_rate", default=2)
+    growth: ClassVar = setting("dilation_growth_rate", usual=2)
     edges: ClassVar = edges("constant")
-    kept_right: ClassVar = setting("trim_right_ratio", default=1.0)
+    kept_right: ClassVar = setting("trim_right_ratio", usual=1.0)
 
     n_recurrent: ClassVar[int] = 0  # modules between the convolutions and the narrowest frames
 

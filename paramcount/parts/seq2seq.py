@@ -70,7 +70,7 @@ class Stacks(Sizes):
     last_norm: ClassVar[str] = ""  # name of the norm behind the last layer
     k_bias: ClassVar[bool] = True
 
-    activation: ClassVar = setting("activation_function", default="gelu")
+    activation: ClassVar = setting("activation_function", usual="gelu")
     embedding_scale: ClassVar = scale_embedding(default=False)
     if TYPE_CHECKING:  # fields of the subclasses
         d_model: Positive
@@ -216,7 +216,7 @@ class Sinusoidal(TargetStack):
     has_logits_bias = False
     last_norm = "layer_norm"
 
-    activation: ClassVar = setting("activation_function", default="relu")
+    activation: ClassVar = setting("activation_function", usual="relu")
     embedding_scale: ClassVar = scale_embedding(default=True)
     first_position: ClassVar = first_after_padding(1)
 

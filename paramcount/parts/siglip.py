@@ -32,7 +32,6 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.qwen_vision import ROWS_AND_COLUMNS
 from paramcount.parts.vision import States, VisionEncoder, embed_patches, encoder_mlp, select_states
 from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf, rotary
-from paramcount.sizes.setting_fields import setting
 
 SIGLIP = {
     "hidden_size": 1152,
@@ -66,8 +65,6 @@ class SiglipVision(VisionEncoder):
     patch_size: Positive = hf("patch_size")
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
     pooling_head: Flag = hf("vision_use_head")
-
-    activation: ClassVar = setting("hidden_act", default="gelu_pytorch_tanh")
 
     def forward(c, pixels: Data, states: States | None = None) -> Data:
         """One image to vectors of its patches; the pooled vector, if there is one, is beside them."""
@@ -105,7 +102,6 @@ class SiglipRotaryVision(VisionEncoder):
     n_channels: Positive = hf("num_channels")
     patch_size: Positive = hf("patch_size")
 
-    activation: ClassVar = setting("hidden_act", default="gelu_pytorch_tanh")
     rope: ClassVar = rotary()
 
     def forward(c, pixels: Data) -> Data:

@@ -61,7 +61,7 @@ class SpeechDiT(SpeakerEncoder):
     d_voice: Positive = hf("enc_emb_dim")
 
     rope: ClassVar = rotary(positions=32768)
-    chunk: ClassVar = setting("block_size", default=24)
+    chunk: ClassVar = setting("block_size", usual=24)
     reach: ClassVar = setting(default=kinds_by_reach)
 
     def denoise(c: Any, codes: Data, mels: Data, time: Data, voice: Data, sample: Data) -> Data:

@@ -105,8 +105,8 @@ class Swin(Tower):
     qkv_bias: Flag = hf()
     absolute_positions: Flag = hf("use_absolute_embeddings")
 
-    activation: ClassVar = setting("hidden_act", default="gelu")
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
+    activation: ClassVar = setting("hidden_act")
+    norm_eps: ClassVar = setting("layer_norm_eps")
 
     def image(c) -> Data:
         return given("pixels", c.n_channels, "height", "width")

@@ -174,15 +174,15 @@ class Gemma3nAudio(SpeechConformer):
     d_conv: Positive = hf("conf_conv_kernel_size")
     vocab_size: Positive = hf()
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
-    conv_eps: ClassVar = setting("sscp_conv_group_norm_eps", default=1e-3)
+    norm_eps: ClassVar = setting("rms_norm_eps")
+    conv_eps: ClassVar = setting("sscp_conv_group_norm_eps")
     stride: ClassVar = setting(default=read_square(STRIDES, 2, 0))
     stride_2: ClassVar = setting(default=read_square(STRIDES, 2, 1))
-    largest: ClassVar = setting("gradient_clipping", default=1e10)
-    score_cap: ClassVar = setting("conf_attention_logit_cap", default=50.0)
-    residual_weight: ClassVar = setting("conf_residual_weight", default=0.5)
-    reduction: ClassVar = setting("conf_reduction_factor", default=4)
-    first_token: ClassVar = setting("vocab_offset", default=262272)
+    largest: ClassVar = setting("gradient_clipping")
+    score_cap: ClassVar = setting("conf_attention_logit_cap")
+    residual_weight: ClassVar = setting("conf_residual_weight")
+    reduction: ClassVar = setting("conf_reduction_factor")
+    first_token: ClassVar = setting("vocab_offset")
 
     def sound(c) -> Data:
         return given("log-mel frames", "frames", c.n_mels)
@@ -246,11 +246,11 @@ class Gemma4Audio(SpeechConformer):
     d_out: Positive = hf("output_proj_dims")
     clipped: Flag = hf("use_clipped_linears")
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
-    activation = setting("hidden_act", default="silu")
-    largest: ClassVar = setting("gradient_clipping", default=1e10)
+    norm_eps: ClassVar = setting("rms_norm_eps")
+    activation = setting("hidden_act")
+    largest: ClassVar = setting("gradient_clipping")
     score_cap: ClassVar = setting(default=cap_of_scores)
-    residual_weight: ClassVar = setting("residual_weight", default=0.5)
+    residual_weight: ClassVar = setting("residual_weight")
     key_scale = KEY_SCALE
 
     def sound(c) -> Data:

@@ -44,8 +44,8 @@ class VisionEncoder(Tower):
     d_head: Positive = derived(d_model_per_head)
     d_ff: Natural = hf()
 
-    activation: ClassVar = setting("hidden_act", default="gelu")
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-6)
+    activation: ClassVar = setting("hidden_act", usual="gelu")
+    norm_eps: ClassVar = setting("layer_norm_eps", usual=1e-6)
 
     def image(c) -> Data:
         """The input: one image."""

@@ -60,8 +60,7 @@ class ViT(VisionEncoder):
     qkv_bias: Flag = hf()
     d_pooled: Positive = derived(lambda js, c: js.get("pooler_output_size") or c["d_model"])
 
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-12)
-    pooler_activation: ClassVar = setting("pooler_act", default="tanh")
+    pooler_activation: ClassVar = setting("pooler_act", usual="tanh")
     n_tokens: ClassVar[int] = 1  # in front of the patches
 
     def forward(c, pixels: Data, states: States | None = None) -> Data:

@@ -71,6 +71,7 @@ from paramcount.sizes.fields import derived as derived
 from paramcount.sizes.fields import fixed as fixed
 from paramcount.sizes.fields import get_key as get_key
 from paramcount.sizes.fields import find_default as find_default
+from paramcount.sizes.fields import find_reference_default as find_reference_default
 from paramcount.sizes.fields import load_defaults as load_defaults
 from paramcount.sizes.fields import find_section_class as find_section_class
 from paramcount.sizes.fields import NamedPart as NamedPart
@@ -199,6 +200,7 @@ from paramcount.sizes.sections import Sections as Sections
 from paramcount.sizes.sections import TIE_RULES as TIE_RULES
 from paramcount.sizes import setting_fields as setting_fields
 from paramcount.sizes.setting_fields import Config as Config
+from paramcount.sizes.setting_fields import OF_REFERENCE as OF_REFERENCE
 from paramcount.sizes.setting_fields import USUAL_KINDS as USUAL_KINDS
 from paramcount.sizes.setting_fields import Setting as Setting
 from paramcount.sizes.setting_fields import setting as setting

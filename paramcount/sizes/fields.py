@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from inspect import get_annotations
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.operation import Unknown, is_known
-from paramcount.sizes.setting_fields import Setting, list_settings, setting
+from paramcount.sizes.setting_fields import OF_REFERENCE, Setting, list_settings, setting
 from paramcount.sizes.settings import AUTO, load_table
 
 if TYPE_CHECKING:
@@ -205,14 +205,19 @@ def find_default(architecture: type[Sizes], name: str, declared: Any) -> Any:
             return own["defaults"][name]
         if name in own or name in get_annotations(cls):
             break
+    if declared is OF_REFERENCE:
+        setting = list_settings(architecture)[name]
+        return find_reference_default(architecture, setting.names, setting.usual)
     field = architecture.fields.get(name)
     if declared is not REQUIRED or field is None or field.key is None:
         return declared
+    return find_reference_default(architecture, field.key.spellings(name), REQUIRED)
+
+
+def find_reference_default(architecture: type[Sizes], keys: Iterable[str], otherwise: Any) -> Any:
+    """The default that the config class of the reference has for the first of the keys that it knows."""
     known = load_defaults().get(find_config_class(architecture), {})
-    spelling = next((key for key in field.key.spellings(name) if key in known), None)
-    if spelling is None:
-        return REQUIRED
-    value = known[spelling]
+    value = next((known[key] for key in keys if key in known), otherwise)
     return tuple(value) if isinstance(value, list) else value
 
 

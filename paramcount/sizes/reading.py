@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from paramcount.sizes import Origin, Sizes, inner_configs
-from paramcount.sizes.fields import find_section
+from paramcount.sizes.fields import find_default, find_section
 from paramcount.sizes.setting_fields import list_settings
 from paramcount.sizes.setting_kinds import KEY_KINDS, Kind
 
@@ -82,7 +82,8 @@ def list_key_kinds(architectures: tuple[type[Sizes], ...]) -> Mapping[str, tuple
     kinds = {key: {kind: None} for key, kind in KEY_KINDS.items()}  # dictionaries as ordered sets
     for architecture in architectures:
         for setting in list_settings(architecture).values():
-            own = dict.fromkeys(setting.names, setting.kind) | dict(setting.kinds)
+            kind = setting.find_kind(find_default(architecture, setting.name, setting.default))
+            own = dict.fromkeys(setting.names, kind) | dict(setting.kinds)
             for path, kind in own.items():
                 if kind is not None:
                     kinds.setdefault(path.rpartition(".")[2], {})[kind] = None

@@ -18,6 +18,7 @@ from paramcount.architectures.encoders import ENCODERS, SECTION_ENCODERS
 from paramcount.counting import count_sizes
 from paramcount.huggingface.config import read_whole_model
 from paramcount.sizes.fields import DEFAULTS, find_config_class
+from paramcount.sizes.setting_fields import OF_REFERENCE, list_settings
 from paramcount.sizes.settings import AUTO, AXIAL, TABLE
 from tests.cases import load_cases
 from tests.model_types import MODEL_TYPES
@@ -339,9 +340,10 @@ def make_table() -> dict[str, Any]:
 
 
 def make_defaults() -> dict[str, dict[str, Any]]:
-    """{config class: {key: default}} of the keys that sizes are read from, those without a default left out.
+    """{config class: {key: default}} of the keys that sizes and settings are read from, those without a default left
+    out.
 
-    A null is none of them: what it means is the declaration's. Nor is a number with a decimal point.
+    A null is none of them: what it means is the declaration's. Nor is a size with a decimal point.
     """
     _, found = list_classes()
     table: dict[str, dict[str, Any]] = {}
@@ -354,6 +356,10 @@ def make_defaults() -> dict[str, dict[str, Any]]:
             spellings = field.key.spellings(name) if field.key else ()
             key = next((key for key in spellings if type(known.get(key)) in (bool, int, str, list)), None)
             if key is not None:
+                table.setdefault(cls.__name__, {})[key] = known[key]
+        for setting in list_settings(architecture).values():
+            key = next((key for key in setting.names if type(known.get(key)) in (bool, int, str, float)), None)
+            if setting.default is OF_REFERENCE and key is not None:
                 table.setdefault(cls.__name__, {})[key] = known[key]
     return {name: dict(sorted(held.items())) for name, held in sorted(table.items())}
 
