@@ -17,7 +17,7 @@ from paramcount.checkpoints.identify import Nearest, identify_models
 from paramcount.checkpoints.name_meanings import Meanings, read_meanings
 from paramcount.checkpoints.opening.sampling import have_same_samples
 from paramcount.checkpoints.packed.quantised import Unpacked, as_decimal, unpack
-from paramcount.checkpoints.verify import Comparison
+from paramcount.checkpoints.verify import Verification
 from paramcount.counting.components import COMPONENTS, locate_component
 from paramcount.counting.count import SCHEMA_VERSION
 
@@ -101,8 +101,8 @@ def summarize_checkpoint(checkpoint: Checkpoint) -> StoredCount:
     meanings = read_meanings({name: logical.shape for name, logical in content.tensors.items()})
     match = identify_models(checkpoint, content, meanings)
     copies = find_copies(checkpoint, content, meanings)
-    if match.comparison:
-        labels = label_by_declaration(match.comparison)
+    if match.verification:
+        labels = label_by_declaration(match.verification)
     else:
         labels = dict(meanings.components) | {copy.name: DUPLICATE for copy in copies if copy.same}
     values = {name: prod(logical.shape) for name, logical in content.tensors.items() if logical.shape is not None}
@@ -122,7 +122,7 @@ def summarize_checkpoint(checkpoint: Checkpoint) -> StoredCount:
         total=sum(components.values()) if has_total else None,
         components=components if has_total else {},
         by="declaration" if match.verification else "names",
-        untold=0 if match.comparison else len(meanings.unrecognized),
+        untold=0 if match.verification else len(meanings.unrecognized),
         beside=other_values,
         zoo=match.ids,
         nearest=match.nearest,
@@ -141,13 +141,13 @@ def summarize_checkpoint(checkpoint: Checkpoint) -> StoredCount:
     )
 
 
-def label_by_declaration(comparison: Comparison) -> dict[str, str]:
+def label_by_declaration(verification: Verification) -> dict[str, str]:
     """{tensor: its component in the model (the first one of a fused tensor), or its class if it is not a parameter}"""
-    matches, labels = comparison.matches, {}
+    matches, labels = verification.matches, {}
     declared = dict(matches.matching) | dict(matches.by_shape)
     components = {tensor: locate_component(tensor.part, tensor.shares[0][0])[0] for tensor in declared.values()}
-    for name in comparison.content.tensors:
-        finding = comparison.findings.get(name)
+    for name in verification.content.tensors:
+        finding = verification.findings.get(name)
         labels[name] = finding.what if finding else components[declared[name]]
     return labels
 

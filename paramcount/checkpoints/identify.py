@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.checkpoints.findings import DUPLICATE
 from paramcount.checkpoints.name_meanings import Meanings, read_meanings
 from paramcount.checkpoints.packed.quantised import Unpacked
-from paramcount.checkpoints.verify import Comparison, Verification, build_verification, compare_tensors
+from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.errors import ParamcountError
 from paramcount.zoo import count_model
 
@@ -35,43 +36,40 @@ class Identification(NamedTuple):
     """The zoo models in a checkpoint, or the nearest one."""
 
     ids: tuple[str, ...]  # of all models whose tensors the checkpoint contains
-    comparison: Comparison | None  # with the first of them
     verification: Verification | None  # of the first of them
     nearest: Nearest | None  # if there are none
 
 
 def identify_models(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> Identification:
     """The zoo models in a checkpoint, or the nearest one."""
-    tried: list[tuple[zoo.Model, Comparison]] = []
-    found: list[tuple[zoo.Model, Comparison]] = []
+    tried: list[Verification] = []
+    found: list[Verification] = []
     nearest = None
     for id in find_candidates(checkpoint, content, meanings):
         model = zoo.load_entry(id)
         if len(content.tensors) > MAX_RATIO * sum(tensor.copies for tensor in count_model(model).tensors):
             continue
-        comparison = find_equal_comparison(model, tried) or try_comparison(model, checkpoint, content)
-        if comparison is None:
+        verification = find_equal_verification(model, tried) or try_model(model, checkpoint, content)
+        if verification is None:
             continue
-        tried.append((model, comparison))
-        differing = sum(not finding.ok for finding in comparison.findings.values())
+        tried.append(verification)
+        differing = sum(not finding.ok for finding in verification.findings.values())
         if not differing:
-            found.append((model, comparison))
+            found.append(verification)
         elif differing * MIN_TENSORS_PER_DIFFERENCE <= len(checkpoint.tensors) and (
             nearest is None or differing < nearest.differing
         ):
             nearest = Nearest(id, differing)
     if found:
         # Values that are not available may be those of an LM head or a copy of the embedding: an LM head comes first.
-        found.sort(key=lambda match: count_copies(match[1]))
-        model, comparison = found[0]
-        ids = tuple(model.id for model, _ in found)
-        return Identification(ids, comparison, build_verification(model, comparison), None)
-    return Identification((), None, None, nearest)
+        found.sort(key=count_duplicates)
+        return Identification(tuple(verification.model.id for verification in found), found[0], None)
+    return Identification((), None, nearest)
 
 
-def count_copies(comparison: Comparison) -> int:
+def count_duplicates(verification: Verification) -> int:
     """How many tensors are taken for stored copies of tied ones."""
-    return sum(finding.what == DUPLICATE for finding in comparison.findings.values())
+    return sum(finding.what == DUPLICATE for finding in verification.findings.values())
 
 
 def find_zoo_models(checkpoint: Checkpoint, content: Unpacked) -> tuple[str, ...]:
@@ -82,17 +80,18 @@ def find_zoo_models(checkpoint: Checkpoint, content: Unpacked) -> tuple[str, ...
     return identify_models(checkpoint, content, meanings).ids
 
 
-def find_equal_comparison(model: zoo.Model, tried: Iterable[tuple[zoo.Model, Comparison]]) -> Comparison | None:
-    """The comparison with a model of the same architecture, class and sizes, or None."""
-    for other, comparison in tried:
+def find_equal_verification(model: zoo.Model, tried: Iterable[Verification]) -> Verification | None:
+    """That of a model of the same architecture, class and sizes, for this model, or None."""
+    for verification in tried:
+        other = verification.model
         if (other.architecture, other.reading, other.sizes) == (model.architecture, model.reading, model.sizes):
-            return comparison
+            return replace(verification, model=model)
     return None
 
 
-def try_comparison(model: zoo.Model, checkpoint: Checkpoint, content: Unpacked) -> Comparison | None:
+def try_model(model: zoo.Model, checkpoint: Checkpoint, content: Unpacked) -> Verification | None:
     try:
-        return compare_tensors(model, checkpoint, content)
+        return verify_checkpoint(model, checkpoint, content)
     except ParamcountError:  # a GGUF file of another architecture
         return None
 

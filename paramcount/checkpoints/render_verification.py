@@ -43,7 +43,7 @@ def build_table(verification: Verification, others: Sequence[str] = (), format: 
 
 
 def describe_empty(verification: Verification) -> list[str]:
-    return [] if any(verification.found.values()) else [f"contains no tensor of {verification.name}"]
+    return [] if any(verification.found.values()) else [f"contains no tensor of {verification.model.name}"]
 
 
 def describe_other_models(models: Sequence[str]) -> list[str]:
@@ -69,8 +69,8 @@ def build_rows(verification: Verification) -> Table:
 
 def format_headline(verification: Verification) -> str:
     files = f"{verification.files:,} files, " if verification.files > 1 else ""
-    path = make_printable(verification.path)
-    return f"{verification.name} in {path}: {files}{verification.tensors:,} tensors   {verification.summary}"
+    path = make_printable(verification.checkpoint.path)
+    return f"{verification.model.name} in {path}: {files}{verification.tensors:,} tensors   {verification.summary}"
 
 
 def list_problems(verification: Verification, most: int = MOST_LINES, where: str = "use --json") -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from paramcount.flow import TensorRow
 from paramcount.zoo import Model, count_model
 
 
-class Size(NamedTuple):
+class ByteCount(NamedTuple):
     """Bytes of a checkpoint's values."""
 
     predicted: int | None  # of the model's tensors, packed as in this file; None if unknown
@@ -31,30 +32,107 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True)
 class Verification:
-    """The result of checking a checkpoint against a model."""
+    """The tensors of a model matched with those of a checkpoint: whether the checkpoint contains the model."""
 
-    id: str
-    name: str
-    path: str
-    format: str  # safetensors | gguf | pytorch
-    files: int
-    tensors: int  # in all files
-    expected: Mapping[str, int]  # parameters of each component, every name of COMPONENTS
-    found: Mapping[str, int]
-    lines: tuple[Line, ...]  # tensors that do not simply match
-    faults: tuple[str, ...]  # contradictions between files, or with an index or the packing
-    notes: tuple[str, ...]  # what was not checked, or how unusual names matched; harmless
-    size: Size
-    totals: Totals
-    scheme: str | None  # quantisation of the file
-    shapes_checked: bool  # whether the shapes of all tensors were checked
-    only_names: bool  # whether no shape is known; `found` then counts what the index names
-    by_shape: int  # tensors with unfamiliar names that were matched by shape alone
+    model: Model
+    checkpoint: Checkpoint
+    count: Count
+    content: Unpacked
+    rows: Sequence[TensorRow]  # of the model, as the checkpoint's writer names and shapes them
+    matches: Matches
+    findings: Mapping[str, Finding]  # {name: finding} for tensors that do not simply match
+    layout_notes: tuple[str, ...]  # about how the writer names them
+
+    @property
+    def format(self) -> str:
+        """One of safetensors, gguf and pytorch."""
+        return self.checkpoint.format
+
+    @property
+    def files(self) -> int:
+        return len(self.checkpoint.files)
+
+    @property
+    def tensors(self) -> int:
+        """The number of tensors in all files."""
+        return len(self.checkpoint.tensors)
+
+    @cached_property
+    def expected(self) -> Mapping[str, int]:
+        """The parameters of each component, every name of COMPONENTS."""
+        return sum_rows((row, row.copies) for row in self.rows)
+
+    @cached_property
+    def found(self) -> Mapping[str, int]:
+        """The same in the files; if no shape is known, those that the index names."""
+        matches, tensors = self.matches, self.content.tensors
+        matching = {**matches.matching, **matches.by_shape}.items()
+        sums = sum_rows(
+            Counter(row for name, row in matching if self.only_names or tensors[name].shape is not None).items()
+        )
+        for name, row in matches.wrong_shape.items():
+            if row.is_counted:
+                sums[locate_component(row.part, row.component)[0]] += prod(tensors[name].shape or ())
+        return sums
+
+    @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        """The tensors that do not simply match."""
+        return fold_findings(self.findings)
+
+    @cached_property
+    def total_size(self) -> tuple[str, str]:
+        """(note, fault) about the total_size of an index without shards; empty if there is none."""
+        if not self.only_names:
+            return "", ""
+        try:
+            return explain_total_size(self.matches, self.content, self.checkpoint), ""
+        except ParamcountError as error:
+            return "", str(error)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Contradictions between files, or with an index or the packing."""
+        return (*self.checkpoint.faults, *self.content.faults, *filter(None, [self.total_size[1]]))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was not checked, or how unusual names matched; harmless."""
+        by_shape = f"unfamiliar names: matched {self.by_shape:,} tensors by shape alone" if self.by_shape else ""
+        return (*self.checkpoint.notes, *filter(None, (*self.layout_notes, by_shape, self.total_size[0])))
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """An alias of `notes` until 0.3."""
         return self.notes
+
+    @cached_property
+    def size(self) -> ByteCount:
+        return ByteCount(predict_bytes(self), count_bytes(self.checkpoint))
+
+    @property
+    def totals(self) -> Totals:
+        return self.content.totals
+
+    @property
+    def scheme(self) -> str | None:
+        """The quantisation of the file."""
+        return self.content.scheme
+
+    @property
+    def shapes_checked(self) -> bool:
+        """Whether the shapes of all tensors were checked."""
+        return self.checkpoint.has_all_shapes
+
+    @property
+    def only_names(self) -> bool:
+        """Whether no shape is known; `found` then counts what the index names."""
+        return self.checkpoint.has_only_names
+
+    @property
+    def by_shape(self) -> int:
+        """The number of tensors with unfamiliar names that were matched by shape alone."""
+        return len(self.matches.by_shape)
 
     @property
     def problems(self) -> int:
@@ -80,10 +158,13 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """The verification as plain data for JSON."""
-        names = "id name path format ok files tensors scheme shapes_checked only_names by_shape beside faults remarks"
+        names = "format ok files tensors scheme shapes_checked only_names by_shape beside faults remarks"
         counts = {"expected": dict(self.expected), "found": dict(self.found)}
         return {
             "schema_version": SCHEMA_VERSION,
+            "id": self.model.id,
+            "name": self.model.name,
+            "path": str(self.checkpoint.path),
             **{name: getattr(self, name) for name in names.split()},
             **counts,
             **{f"{name}_total": sum(components.values()) for name, components in counts.items()},
@@ -93,25 +174,12 @@ class Verification:
         }
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The tensors of a model matched with those of a checkpoint."""
-
-    checkpoint: Checkpoint
-    count: Count
-    content: Unpacked
-    tensors: Sequence[TensorRow]  # of the model, as the checkpoint's writer names and shapes them
-    matches: Matches
-    findings: Mapping[str, Finding]  # {name: finding} for tensors that do not simply match
-    notes: tuple[str, ...]
-
-
-def compare_tensors(model: Model, checkpoint: Checkpoint, content: Unpacked | None = None) -> Comparison:
-    """Match the tensors of a model and a checkpoint. `content`: the unpacked checkpoint, if already available."""
+def verify_checkpoint(model: Model, checkpoint: Checkpoint, content: Unpacked | None = None) -> Verification:
+    """Check a checkpoint against a model. `content`: the unpacked checkpoint, if already available."""
     count, content = count_model(model), content or unpack(checkpoint)
-    tensors, notes = apply_writer_layout(checkpoint, content, count)
+    rows, notes = apply_writer_layout(checkpoint, content, count)
     try:
-        declared = expand_names(tensors)
+        declared = expand_names(rows)
     except ParamcountError as error:
         raise error.add_location(make_printable(model.id)) from None
     matches = match_tensors(declared, content.tensors, count.sizes.not_saved)
@@ -119,44 +187,7 @@ def compare_tensors(model: Model, checkpoint: Checkpoint, content: Unpacked | No
         if name.endswith(count.sizes.not_saved):
             notes.append(f"{make_printable(name)} is not in the file; the reference recomputes it")
     findings = collect_findings(matches, checkpoint, content, count)
-    return Comparison(checkpoint, count, content, tensors, matches, findings, tuple(notes))
-
-
-def verify_checkpoint(model: Model, checkpoint: Checkpoint) -> Verification:
-    """Check a checkpoint against a model."""
-    return build_verification(model, compare_tensors(model, checkpoint))
-
-
-def build_verification(model: Model, comparison: Comparison) -> Verification:
-    """The verification for a comparison of a model and a checkpoint."""
-    checkpoint, content, matches = comparison.checkpoint, comparison.content, comparison.matches
-    faults, notes = [*checkpoint.faults, *content.faults], [*comparison.notes]
-    if matches.by_shape:
-        notes.append(f"unfamiliar names: matched {len(matches.by_shape):,} tensors by shape alone")
-    if checkpoint.has_only_names:
-        try:
-            notes.append(explain_total_size(matches, content, checkpoint))
-        except ParamcountError as error:
-            faults.append(str(error))
-    return Verification(
-        id=model.id,
-        name=model.name,
-        path=str(checkpoint.path),
-        format=checkpoint.format,
-        files=len(checkpoint.files),
-        tensors=len(checkpoint.tensors),
-        expected=sum_declared(comparison.tensors),
-        found=sum_matched(comparison),
-        lines=fold_findings(comparison.findings),
-        faults=tuple(faults),
-        notes=(*checkpoint.notes, *filter(None, notes)),
-        size=Size(predict_bytes(comparison), count_bytes(checkpoint)),
-        totals=content.totals,
-        scheme=content.scheme,
-        shapes_checked=checkpoint.has_all_shapes,
-        only_names=checkpoint.has_only_names,
-        by_shape=len(matches.by_shape),
-    )
+    return Verification(model, checkpoint, count, content, rows, matches, findings, tuple(notes))
 
 
 def apply_writer_layout(
@@ -177,43 +208,23 @@ def apply_writer_layout(
     return tensors, notes + describe_dropped_padding(count.tensors, tensors)
 
 
-def sum_declared(tensors: Iterable[TensorRow]) -> dict[str, int]:
-    """{component: parameters in the model}"""
+def sum_rows(copies: Iterable[tuple[TensorRow, int]]) -> dict[str, int]:
+    """{component: parameters} of so many copies of each tensor, as far as the total includes them."""
     sums = dict.fromkeys(COMPONENTS, 0)
-    for tensor in tensors:
-        add_components(sums, tensor, tensor.copies)
+    for row, n in copies:
+        if row.is_counted:
+            matrices = n * (row.stacked.count if row.stacked else 1)
+            for component, elements in row.shares:
+                sums[locate_component(row.part, component)[0]] += elements * matrices
     return sums
 
 
-def sum_matched(comparison: Comparison) -> dict[str, int]:
-    """{component: parameters in the files}; if no shape is known, those of the named tensors."""
-    sums = dict.fromkeys(COMPONENTS, 0)
-    matches, file_tensors = comparison.matches, comparison.content.tensors
-    only_names = comparison.checkpoint.has_only_names
-    matching = {**matches.matching, **matches.by_shape}
-    copies = Counter(tensor for name, tensor in matching.items() if only_names or file_tensors[name].shape is not None)
-    for tensor, n in copies.items():
-        add_components(sums, tensor, n)
-    for name, tensor in matches.wrong_shape.items():
-        if tensor.is_counted:
-            sums[locate_component(tensor.part, tensor.component)[0]] += prod(file_tensors[name].shape or ())
-    return sums
-
-
-def add_components(sums: dict[str, int], tensor: TensorRow, copies: int) -> None:
-    """Add the values of copies of a tensor to the sums of its components, if they are in the total."""
-    if tensor.is_counted:
-        matrices = tensor.stacked.count if tensor.stacked else 1
-        for component, n in tensor.shares:
-            sums[locate_component(tensor.part, component)[0]] += n * matrices * copies
-
-
-def predict_bytes(comparison: Comparison) -> int | None:
+def predict_bytes(verification: Verification) -> int | None:
     """Bytes of the model's tensors and of expected extra ones; None if unknown.
 
     Each tensor is packed as in the file; a missing one is packed like similar tensors.
     """
-    matches, file_tensors = comparison.matches, comparison.content.tensors
+    matches, file_tensors = verification.matches, verification.content.tensors
     sizes = [
         file_tensors[name].compute_size(tensor.shape)
         for tensors in (matches.matching, matches.wrong_shape, matches.by_shape)
@@ -221,7 +232,7 @@ def predict_bytes(comparison: Comparison) -> int | None:
     ]
     for name in matches.unexpected:
         shape = file_tensors[name].shape
-        if comparison.findings[name].ok and shape is not None:
+        if verification.findings[name].ok and shape is not None:
             sizes.append(file_tensors[name].compute_size(shape))
     if matches.missing:
         by_pattern = {strip_indices(name): logical for name, logical in file_tensors.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
@@ -13,7 +14,7 @@ from paramcount.checkpoints.classify import UNKNOWN, get_display_name
 from paramcount.checkpoints.findings import BIAS_OF_PACKED
 from paramcount.checkpoints.folding import split_name
 from paramcount.checkpoints.packed.quantised import Unpacked
-from paramcount.checkpoints.verify import Comparison, Verification, build_verification, compare_tensors, sum_declared
+from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.counting.arithmetic import format_arithmetic, format_sum
 from paramcount.counting.components import locate_component
 from paramcount.explaining.causes import (
@@ -86,15 +87,33 @@ class Part(NamedTuple):
 class CheckpointExplanation:
     """The values in a checkpoint as a model's total and causes."""
 
-    id: str
-    name: str
-    path: str
+    verification: Verification
     values: int | None  # in the file after unpacking, including scales; None if some shapes are unknown
     account: Account  # the total and its causes; if `values` is None, with declared shapes
     unknown: tuple[str, ...]  # causes with an unknown number of values
-    types: tuple[DtypeTotals, ...]  # stored data types, largest first
-    size: int | None  # bytes of all files; None if one is missing
-    verification: Verification
+
+    @property
+    def id(self) -> str:
+        return self.verification.model.id
+
+    @property
+    def name(self) -> str:
+        return self.verification.model.name
+
+    @property
+    def path(self) -> str:
+        return str(self.verification.checkpoint.path)
+
+    @cached_property
+    def types(self) -> tuple[DtypeTotals, ...]:
+        """The stored data types, largest first."""
+        return sum_dtypes(self.verification.checkpoint)
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of all files; None if one is missing."""
+        sizes = [file.size for file in self.verification.checkpoint.files]
+        return None if None in sizes else sum(size or 0 for size in sizes)
 
     @property
     def display_account(self) -> Account:
@@ -171,47 +190,37 @@ def explain_checkpoint(model: Model, checkpoint: Checkpoint) -> CheckpointExplan
 
     Units: values after unpacking; scales and zero points of a quantised file as stored.
     """
-    comparison = compare_tensors(model, checkpoint)
-    parts = list(iterate_parts(comparison))
-    causes = (*find_omitted(comparison), *build_causes(comparison, parts))
-    total = comparison.count.total
-    unknown = dict.fromkeys(name_cause(comparison, part.cause) for part in parts if part.shape is None)
-    sizes = [file.size for file in checkpoint.files]
-    return CheckpointExplanation(
-        id=model.id,
-        name=model.name,
-        path=str(checkpoint.path),
-        values=count_values(comparison),
-        account=Account("total", total, causes, total + sum(cause.units for cause in causes), "exact"),
-        unknown=tuple(unknown),
-        types=sum_dtypes(checkpoint),
-        size=None if None in sizes else sum(size or 0 for size in sizes),
-        verification=build_verification(model, comparison),
-    )
+    verification = verify_checkpoint(model, checkpoint)
+    parts = list(iterate_parts(verification))
+    causes = (*find_omitted(verification), *build_causes(verification, parts))
+    total = verification.count.total
+    account = Account("total", total, causes, total + sum(cause.units for cause in causes), "exact")
+    unknown = dict.fromkeys(name_cause(verification, part.cause) for part in parts if part.shape is None)
+    return CheckpointExplanation(verification, count_values(verification), account, tuple(unknown))
 
 
-def count_values(comparison: Comparison) -> int | None:
+def count_values(verification: Verification) -> int | None:
     """All values in the file; None if some shapes are unknown."""
-    shapes = [logical.shape for logical in comparison.content.tensors.values()]
-    shapes += [comparison.checkpoint.tensors[name].shape for name in comparison.content.auxiliary]
+    shapes = [logical.shape for logical in verification.content.tensors.values()]
+    shapes += [verification.checkpoint.tensors[name].shape for name in verification.content.auxiliary]
     return None if None in shapes else sum(prod(shape or ()) for shape in shapes)
 
 
-def find_omitted(comparison: Comparison) -> Iterator[Cause]:
+def find_omitted(verification: Verification) -> Iterator[Cause]:
     """Components that files of this kind never contain, such as an encoder in a file of its own."""
-    written, declared = sum_declared(comparison.tensors), comparison.count.components
+    written, declared = verification.expected, verification.count.components
     items = []
     for name, n in declared.items():
         if written[name] != n:
-            arithmetic = f"{written[name]:,} − {n:,}" if written[name] else format_arithmetic(comparison.count)[name]
+            arithmetic = f"{written[name]:,} − {n:,}" if written[name] else format_arithmetic(verification.count)[name]
             items.append(Item(name, written[name] - n, arithmetic))
     if items:
         yield build_cause(OMITTED, OMITTED, items)
 
 
-def iterate_parts(comparison: Comparison) -> Iterator[Part]:
+def iterate_parts(verification: Verification) -> Iterator[Part]:
     """Every tensor that differs from the model's total, in the order of the model."""
-    matches, file_tensors = comparison.matches, comparison.content.tensors
+    matches, file_tensors = verification.matches, verification.content.tensors
     for name, tensor in matches.missing.items():
         if tensor.is_counted:
             yield Part(MISSING, locate_component(tensor.part, tensor.component)[0], -1, name, tensor.shape)
@@ -225,12 +234,12 @@ def iterate_parts(comparison: Comparison) -> Iterator[Part]:
             yield Part(MISSHAPEN, "as stored", 1, name, shape)
             yield Part(MISSHAPEN, "as expected", -1, name, tensor.shape)
         for other in file_tensors[name].file_names[1:]:
-            yield build_auxiliary_part(comparison, other, tensor)
-    for name in comparison.content.auxiliary:
+            yield build_auxiliary_part(verification, other, tensor)
+    for name in verification.content.auxiliary:
         if owners.get(name) not in declared:
-            yield build_auxiliary_part(comparison, name, None)
+            yield build_auxiliary_part(verification, name, None)
     for name in matches.unexpected:
-        finding = comparison.findings[name]
+        finding = verification.findings[name]
         cause = CAUSES_BY_CLASS.get(finding.what, PARTS) if finding.ok else UNEXPECTED
         yield Part(cause, finding.what if cause in CAUSES_WITH_NOTE else "", 1, name, file_tensors[name].shape)
 
@@ -242,14 +251,14 @@ def classify_uncounted(tensor: TensorRow) -> tuple[str, str]:
     return CAUSES_BY_KIND[tensor.kind]
 
 
-def build_auxiliary_part(comparison: Comparison, name: str, tensor: TensorRow | None) -> Part:
+def build_auxiliary_part(verification: Verification, name: str, tensor: TensorRow | None) -> Part:
     """A scale, zero point or other tensor that belongs to the packed values of `tensor`."""
-    cause = CAUSES_BY_CLASS[comparison.content.auxiliary[name]]
+    cause = CAUSES_BY_CLASS[verification.content.auxiliary[name]]
     item = MTP_LAYERS if tensor and tensor.part == "mtp" else MAIN_LAYERS
-    return Part(cause, item, 1, name, comparison.checkpoint.tensors[name].shape)
+    return Part(cause, item, 1, name, verification.checkpoint.tensors[name].shape)
 
 
-def build_causes(comparison: Comparison, parts: Sequence[Part]) -> Iterator[Cause]:
+def build_causes(verification: Verification, parts: Sequence[Part]) -> Iterator[Cause]:
     """The causes that the parts add up to."""
     causes: dict[str, dict[tuple[str, int], list[Part]]] = {}
     for part in parts:
@@ -261,7 +270,7 @@ def build_causes(comparison: Comparison, parts: Sequence[Part]) -> Iterator[Caus
             group = causes[cause][name, sign]
             items.append(Item(name, sign * sum(prod(part.shape or ()) for part in group), format_parts(group)))
         if sum(item.units for item in items):
-            yield build_cause(cause, name_cause(comparison, cause), items)
+            yield build_cause(cause, name_cause(verification, cause), items)
 
 
 def rank_item(name: str) -> int:
@@ -276,13 +285,13 @@ def build_cause(cause: str, name: str, items: Sequence[Item]) -> Cause:
     return Cause(name, units, note, tuple(item if len(items) > 1 else item._replace(name="") for item in items))
 
 
-def name_cause(comparison: Comparison, cause: str) -> str:
+def name_cause(verification: Verification, cause: str) -> str:
     """The display name of a cause: scales by their method, MTP layers with their number."""
     if cause == MTP_LAYER:
-        matching = comparison.matches.matching.values()
+        matching = verification.matches.matching.values()
         return name_mtp_layers(tensor for tensor in matching if tensor.kind == "mtp")
     if cause == SCALES:
-        return name_scales(comparison.content)
+        return name_scales(verification.content)
     return cause
 
 

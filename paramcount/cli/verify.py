@@ -68,7 +68,7 @@ def check_files(model: Model, path: str, output: Output, messages: Messages) -> 
     """Check a model against a checkpoint. The exit code is 1 if they differ."""
     from paramcount.checkpoints import render_verification
     from paramcount.checkpoints.identify import find_zoo_models
-    from paramcount.checkpoints.verify import build_verification, compare_tensors
+    from paramcount.checkpoints.verify import verify_checkpoint
 
     if path == "-":
         raise ParamcountError("a checkpoint cannot be read from standard input", expected="the path of a checkpoint")
@@ -76,9 +76,8 @@ def check_files(model: Model, path: str, output: Output, messages: Messages) -> 
         expected = "the path of a checkpoint; `paramcount diff` compares two models"
         raise ParamcountError("no such file or directory", where=make_printable(path), expected=expected)
     checkpoint = read_checkpoint(path)
-    comparison = compare_tensors(model, checkpoint)
-    result = build_verification(model, comparison)
-    zoo_matches = () if result.ok else find_zoo_models(checkpoint, comparison.content)
+    result = verify_checkpoint(model, checkpoint)
+    zoo_matches = () if result.ok else find_zoo_models(checkpoint, result.content)
 
     def make_table(format: str) -> Table:
         if format == "csv":
