@@ -28,17 +28,36 @@ FORMER = ("gate_proj", "up_proj", "down_proj")
 class Site(NamedTuple):
     """Layers of one name pattern, each of which can take an adapter."""
 
-    name: str  # of the module, or of the parameter; "{layer}" stands for an index
-    component: str
+    row: TensorRow  # with the name and shape of the reference
     kind: str  # of module: linear | convolution | embedding; of parameter: experts | router | parameter
-    shape: tuple[int, ...]  # of the weight; of stacked experts with their number first
-    inputs: int
-    outputs: int
-    repeats: tuple[Repeat, ...]  # whose indices the name has
     copies: int
-    experts: int = 1  # that share one adapter
+    is_transposed: bool = False  # whether the weight of a module is stored [in, out]
     former: tuple[str, ...] = ()  # names of the experts' matrices before they were stacked
     is_head: bool = False  # whether the reference returns it as its output embedding
+
+    @property
+    def name(self) -> str:
+        """The name of the module, or of the parameter; "{layer}" stands for an index."""
+        return self.row.name.removesuffix(".weight") if self.kind in MODULES else self.row.name
+
+    @property
+    def component(self) -> str:
+        return self.row.component
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the weight; of stacked experts with their number first."""
+        return self.row.shape
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """(experts that share one adapter, outputs, inputs). peft takes one of three dimensions for experts."""
+        shape = self.row.shape
+        if self.kind in MODULES:
+            outputs, *inputs = reversed(shape) if self.is_transposed else shape
+            return 1, outputs, prod(inputs)
+        *several, outputs, d_in = (1, 1, *shape)[-max(2, len(shape)) :]
+        return prod(several), outputs, d_in
 
     @property
     def is_down(self) -> bool:
@@ -56,7 +75,7 @@ class Site(NamedTuple):
 
     def list_names(self) -> Iterator[str]:
         """The full name of each copy."""
-        return iterate_names(self.name, self.repeats)
+        return iterate_names(self.name, self.row.repeats)
 
 
 def ends_in(name: str, target: str) -> bool:
@@ -100,14 +119,12 @@ def list_layers(count: Count) -> Layers:
         if kind == "experts":
             experts.setdefault(find_stack(tensor), []).append(tensor)
             continue
-        parameter = make_parameter(tensor, "router" if kind == "router" else "parameter")
-        parameters.append(parameter)
+        parameters.append(Site(tensor, "router" if kind == "router" else "parameter", tensor.copies))
         if kind == "router":
-            sites.append(parameter)
+            sites.append(parameters[-1])
         elif kind:
-            site = make_site(tensor, kind, transposed=transposed)
             is_head = tensor.component == "lm_head" and not tensor.name.endswith(facts.linear_heads)
-            sites.append(site._replace(is_head=is_head))
+            sites.append(Site(tensor, kind, tensor.copies, transposed, is_head=is_head))
     stacks = [stack_experts(stacked, facts.modules) for stacked in experts.values()]
     return Layers((*sites, *stacks), (*parameters, *stacks), count.sizes.not_adapted)
 
@@ -239,40 +256,23 @@ def find_weights(count: Count, modules: Modules) -> tuple[dict[str, bool], set[s
     return linear, tables
 
 
-def make_site(tensor: TensorRow, kind: str, *, transposed: bool = False) -> Site:
-    outputs, *inputs = reversed(tensor.shape) if transposed else tensor.shape
-    name = tensor.name.removesuffix(".weight")
-    return Site(name, tensor.component, kind, tensor.shape, prod(inputs), outputs, tensor.repeats, tensor.copies)
-
-
-def make_parameter(tensor: TensorRow, kind: str) -> Site:
-    """A parameter with its full name. peft takes one of three dimensions for experts, whatever it is."""
-    *several, outputs, inputs = (1, 1, *tensor.shape)[-max(2, len(tensor.shape)) :]
-    return Site(
-        tensor.name, tensor.component, kind, tensor.shape, inputs, outputs, tensor.repeats, tensor.copies, prod(several)
-    )
-
-
 def stack_experts(tensors: Sequence[TensorRow], modules: Modules) -> Site:
     """One parameter of the reference: the matrices that a checkpoint stores as one, or one per expert."""
     first = tensors[0]
     rows = {tensor.name.removesuffix(".weight").rpartition(".")[2]: tensor.shape[0] for tensor in tensors}
     if first.stacked:
-        *several, a, b = first.shape
         # A module of all experts has its matrices as parameters, a module of one projection has a weight.
         name = first.name.removesuffix(".weight") if first.name.endswith("_proj.weight") else first.name
         former = FORMER[:2] if name.endswith(".gate_up_proj") else tuple(rows)
-        return Site(
-            name, first.component, "experts", first.shape, b, a, first.repeats, first.copies, prod(several), former
-        )
-    n = sum(repeat.count for tensor in tensors for repeat in tensor.repeats if repeat.axis == "expert") // len(rows)
-    layers = tuple(repeat for repeat in first.repeats if repeat.axis != "expert")
-    copies = prod(repeat.count for repeat in layers)
-    outputs, inputs = sum(rows.values()), first.shape[1]
+        return Site(first._replace(name=name), "experts", first.copies, former=former)
+    repeats = [repeat for tensor in tensors for repeat in tensor.repeats if repeat.axis == "expert"]
+    stacked = repeats[0]._replace(count=sum(repeat.count for repeat in repeats) // len(rows))
     leaf = "down_proj" if first.component.endswith(".down") else "gate_up_proj" if len(rows) > 1 else "up_proj"
     (name,) = name_in_reference(first.name.partition("{expert}")[0] + leaf, modules)
-    shape = (n, outputs, inputs)
-    return Site(name, first.component, "experts", shape, inputs, outputs, layers, copies, n, tuple(rows))
+    layers = tuple(repeat for repeat in first.repeats if repeat.axis != "expert")
+    matrix = (sum(rows.values()), first.shape[1])
+    row = first._replace(name=name, matrix=matrix, splits=(), repeats=layers, stacked=stacked)
+    return Site(row, "experts", row.copies, former=tuple(rows))
 
 
 def list_module_names(tensors: Iterable[TensorRow]) -> tuple[str, ...]:

@@ -318,13 +318,14 @@ def make_adapter(site: Site, method: str, rank: int) -> TrainedModule:
     if site.kind not in KINDS[method] or (method == "ia3" and is_line):
         what = {"experts": "routed experts"}.get(site.kind, site.kind + "s")
         raise ParamcountError(f"{NAMES[method]} does not apply to {what}: {site.name}", where="targets")
+    experts, outputs, inputs = site.sizes
     match method:
         case "ia3":  # one scale per output, or per input of the MLP's last matrix
-            per_copy = site.inputs if site.is_down else site.outputs
+            per_copy = inputs if site.is_down else outputs
         case "vera":
-            per_copy = site.outputs + rank
+            per_copy = outputs + rank
         case _:  # A and B, and DoRA's magnitude per output
-            per_copy = rank * site.experts * (site.inputs + site.outputs) + (site.outputs if method == "dora" else 0)
+            per_copy = rank * experts * (inputs + outputs) + (outputs if method == "dora" else 0)
     kept_rank = None if method == "ia3" else rank
     return TrainedModule(
         site.name, site.component, "adapter", site.shape, site.copies, kept_rank, site.copies * per_copy
@@ -333,7 +334,7 @@ def make_adapter(site: Site, method: str, rank: int) -> TrainedModule:
 
 def count_projection(sites: Sequence[Site], rank: int) -> int:
     """Values of VeRA's shared matrices, which are as large as the largest layer needs."""
-    return rank * (max(site.inputs for site in sites) + max(site.outputs for site in sites))
+    return rank * sum(max(site.sizes[side] for site in sites) for side in (1, 2))
 
 
 def find_owners(tensors: Iterable[TensorRow]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from paramcount.architectures import ARCHITECTURES, get_sections, split_name
 from paramcount.architectures import architecture as architecture_of
@@ -255,13 +255,19 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
 
 def find_context(document: Mapping[str, Any]) -> tuple[str, int | None]:
     """(key with its section, value) of the longest context that a config.json states; ("", None) if it states none."""
-    language = get_language_section(document)
-    section = next((f"{name}." for name, value in document.items() if value is language), "")
-    for prefix, keys in (("", document), (section, language)):
-        n = keys.get("max_position_embeddings")
-        if type(n) is int and 0 < n <= LARGEST:
-            return f"{prefix}max_position_embeddings", n
-    return "", None
+    key, language = "max_position_embeddings", document
+    if not is_context(n := document.get(key)):
+        language = get_language_section(document)
+        n = language.get(key)
+    if not is_context(n):
+        return "", None
+    if language is document:
+        return key, n
+    return next(f"{name}.{key}" for name, value in document.items() if value is language), n
+
+
+def is_context(value: object) -> TypeGuard[int]:
+    return type(value) is int and 0 < value <= LARGEST
 
 
 def is_whole_supported(document: Mapping[str, Any], sections: Sections) -> bool:

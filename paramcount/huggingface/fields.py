@@ -291,7 +291,8 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
     used.update([prefix + key for key in recorder.accessed] if prefix else recorder.accessed)
     for setting in list_settings(architecture).values():
         if setting.check is not None:
-            derive_value(setting.check, RecordingConfig(config, prefix), values, find_name)
+            recorder.accessed = []
+            derive_value(setting.check, recorder, values, find_name)
     for condition in architecture.root_conditions:
         root = RecordingConfig(document)
         derive_value(condition, root, values, find_name)

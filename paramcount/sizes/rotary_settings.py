@@ -64,6 +64,9 @@ def rotary(
         return rope if share is None else mark_odd(rope, config.get(head_key) or sizes.d_head, block[SHARE])
 
     def check(config: Config, c: FieldValues) -> None:
+        is_scaled = scaled and (absent or config.get("rope_scaling") or config.get("rope_parameters"))
+        if not is_scaled and config.get(key, base) is not None:  # as in most models: there is nothing else to check
+            return
         block = find_block(config)
         where = "rope_scaling" if config.get("rope_scaling") else "rope_parameters"
         for word in sorted(set(c.get("layer_types") or ())) if scaled else ():
