@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.counting.components import locate_component
-from paramcount.flow import Repeat
+from paramcount.flow import Repeat, TensorRow
+from paramcount.flow.walk import count_copies
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.output.ranges import format_ranges
 
 if TYPE_CHECKING:
     from paramcount.counting.count import Count
-    from paramcount.flow import TensorRow
 
 MAX_RANGES = 3  # of layer indices in a label
 
@@ -42,14 +41,15 @@ class TensorGroup:
         return vars(self) | plain
 
 
-Level: TypeAlias = tuple[str, str, str, int, int, str]  # kind, label, component, count, active, stack
+class Level(NamedTuple):
+    """What tells one group of tensors from the others beside it."""
 
-
-class Leaf(NamedTuple):
-    """A tensor and the groups that contain it, from the outermost in."""
-
-    levels: tuple[Level, ...]
-    tensor: TensorGroup
+    kind: str
+    label: str
+    component: str = ""
+    count: int = 1
+    active: int = 1
+    stack: str = ""
 
 
 def group_tensors(count: Count) -> TensorGroup:
@@ -60,29 +60,27 @@ def group_tensors(count: Count) -> TensorGroup:
     >>> [(group.label, group.count, group.parameters) for group in tree.children[0].children]
     [('embedding', 1, 38597376), ('position', 1, 786432), ('layers 0–11', 12, 85054464), ('norm', 1, 1536)]
     """
-    leaves = [make_leaf(tensor) for tensor in count.tensors if tensor.is_counted]
-    return TensorGroup("model", count.id, "", 1, 1, (), count.total, tuple(group_leaves(leaves, 0)))
+    rows = [(list_levels(row), row) for row in count.tensors if row.is_counted and row.parameters]
+    return TensorGroup("model", count.id, "", 1, 1, (), count.total, tuple(group_rows(rows, 0)))
 
 
-def make_leaf(tensor: TensorRow) -> Leaf:
-    """A tensor below its part, layers, component and experts; stacked experts are one matrix each."""
-    details = {locate_component(tensor.part, name) for name, _ in tensor.shares}
+def list_levels(row: TensorRow) -> tuple[Level, ...]:
+    """The groups that contain a tensor, from the outermost in: part, layers, component and experts."""
+    component, _ = find_component(row)
+    experts = [repeat for repeat in (*row.repeats, row.stacked) if repeat and repeat.axis == "expert"]
+    return (
+        Level("part", row.part),
+        *(make_layers_level(row.name, repeat) for repeat in row.repeats if repeat.axis == "layer"),
+        Level("component", component, component),
+        *(Level("experts", "experts", component, repeat.count, repeat.active) for repeat in experts),
+    )
+
+
+def find_component(row: TensorRow) -> tuple[str, str]:
+    """(component, detail) of a tensor; the component twice if a fused one has several details."""
+    details = {locate_component(row.part, name) for name, _ in row.shares}
     component, detail = min(details)
-    experts = [repeat for repeat in tensor.repeats if repeat.axis == "expert"]
-    others = [repeat for repeat in tensor.repeats if repeat.axis not in ("layer", "expert")]
-    count, active = prod(repeat.count for repeat in others), prod(repeat.active for repeat in others)
-    if tensor.stacked:
-        experts.append(tensor.stacked)
-    levels = (
-        ("part", tensor.part, "", 1, 1, ""),
-        *(make_layers_level(tensor.name, repeat) for repeat in tensor.repeats if repeat.axis == "layer"),
-        ("component", component, component, 1, 1, ""),
-        *(("experts", "experts", component, repeat.count, repeat.active, "") for repeat in experts),
-    )
-    own_component = detail if len(details) == 1 else component
-    return Leaf(
-        levels, TensorGroup("tensor", tensor.name, own_component, count, active, tensor.matrix, tensor.parameters)
-    )
+    return component, detail if len(details) == 1 else component
 
 
 def make_layers_level(name: str, layers: Repeat) -> Level:
@@ -92,20 +90,20 @@ def make_layers_level(name: str, layers: Repeat) -> Level:
     label = f"layer{'s' if layers.count > 1 else ''} {indices}".strip()
     kind = describe_kind(layers.label)
     label = f"{kind} {label}" if kind else label
-    return "layers", label, "", layers.count, layers.active, f"{name.partition('{layer}')[0]} {layers.runs}"
+    return Level("layers", label, "", layers.count, layers.active, f"{name.partition('{layer}')[0]} {layers.runs}")
 
 
-def group_leaves(leaves: Iterable[Leaf], depth: int) -> Iterator[TensorGroup]:
-    """The groups of some tensors at one depth of the tree."""
-    groups: dict[Level | int, list[Leaf]] = {}
-    for i, leaf in enumerate(leaves):
-        key = leaf.levels[depth] if depth < len(leaf.levels) else i
-        groups.setdefault(key, []).append(leaf)
+def group_rows(rows: Iterable[tuple[tuple[Level, ...], TensorRow]], depth: int) -> Iterator[TensorGroup]:
+    """The groups of some tensors at one depth of the tree; stacked experts are one matrix each."""
+    groups: dict[Level | int, list[tuple[tuple[Level, ...], TensorRow]]] = {}
+    for i, (levels, row) in enumerate(rows):
+        groups.setdefault(levels[depth] if depth < len(levels) else i, []).append((levels, row))
     for level, members in groups.items():
+        parameters = sum(row.parameters for _, row in members)
         if isinstance(level, int):
-            yield members[0].tensor
+            row = members[0][1]
+            count, active, _ = count_copies(tuple(r for r in row.repeats if r.axis not in ("layer", "expert")))
+            yield TensorGroup("tensor", row.name, find_component(row)[1], count, active, row.matrix, parameters)
             continue
-        kind, label, component, count, active, _ = level
-        parameters = sum(leaf.tensor.parameters for leaf in members)
-        children = tuple(group_leaves(members, depth + 1))
-        yield TensorGroup(kind, label, component, count, active, (), parameters, children)
+        children = tuple(group_rows(members, depth + 1))
+        yield TensorGroup(*level[:5], (), parameters, children)
