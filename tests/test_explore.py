@@ -11,7 +11,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, product
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from paramcount.cli import main
 from paramcount.drawing.pictures import draw_body
 from paramcount.explore import build_page
 from paramcount.explore.columns import RECORDS
-from paramcount.explore.conditions import NoConditionsError, Run, Symbol, derive_conditions, follow_all
+from paramcount.explore.conditions import NoConditionsError, derive_conditions, follow_all
 from paramcount.explore.copies import export_config
 from paramcount.explore.drawings import (
     BROKEN_ROWS,
@@ -40,6 +40,8 @@ from paramcount.output.layer_kinds import describe_kind
 from paramcount.sizes import build_as_reference
 from paramcount.sizes.rules import check_consistent
 from paramcount.sweeping.validity import list_all_checks
+from paramcount.symbolic.polynomials import make_symbols
+from paramcount.symbolic.trees import Literal, to_json
 from paramcount.tracing.run import choose_length
 from paramcount.tracing.sentences import explain_step
 from paramcount.tracing.trace import Step
@@ -50,72 +52,66 @@ from tests.refusing import command_error
 from tests.structures import ZOO, pick_structures
 
 SMALLEST = {parameter.id for parameter in pick_structures() if not parameter.marks}
-OPERATORS: dict[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b,
-    "//": lambda a, b: a // b if b else 0, "%": lambda a, b: a % b if b else 0,
-    "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b, "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "+": lambda *numbers: sum(numbers), "*": lambda *numbers: prod(numbers), "power": lambda a, b: a**b, "min": min,
+    "//": lambda a, b: a // b if b else None, "%": lambda a, b: a % b if b else None,
+    "=": lambda a, b: a == b, "<": lambda a, b: a < b,
 }  # fmt: skip
 
 
-def calculate(tree: Any, sizes: Mapping[str, int]) -> Any:
-    if isinstance(tree, list) and tree[0] == "share":
-        return int(calculate(tree[1], sizes) * tree[2])
-    if isinstance(tree, list):
-        return OPERATORS[tree[0]](calculate(tree[1], sizes), calculate(tree[2], sizes))
-    return sizes[tree] if isinstance(tree, str) else tree
+def evaluate(tree: Any, values: Mapping[str, Any]) -> Any:
+    """The value of an expression, as the page has it."""
+    if not isinstance(tree, list):
+        return values[tree] if isinstance(tree, str) else tree
+    match tree:
+        case ["integer", digits]:
+            return int(digits)
+        case ["share", size, share]:
+            return int(evaluate(size, values) * share)
+        case ["if", condition, yes, no]:
+            return evaluate(yes if evaluate(condition, values) else no, values)
+    numbers = [evaluate(operand, values) for operand in tree[1:]]
+    return None if None in numbers else OPERATORS[tree[0]](*numbers)
 
 
-def decide(tree: Any, sizes: Mapping[str, int]) -> Any:
-    while isinstance(tree, list):
-        tree = tree[1] if calculate(tree[0], sizes) else tree[2]
-    return tree
-
-
-def evaluate(polynomial: Any, values: list[int]) -> int:
-    if not isinstance(polynomial, list):
-        return int(polynomial)
-    total = 0
-    for coefficient, *factors in polynomial:
-        product = int(coefficient)
-        for i in factors:
-            product *= values[i]
-        total += product
-    return total
+def get_sizes(model: Model, structure: Mapping[str, Any]) -> dict[str, int]:
+    return {path: get_size(model.sizes, path) for path, *_ in structure["sizes"]}
 
 
 # ---- what is exported
 
 
 @pytest.mark.parametrize("id", pick_structures(every=8))
-def test_the_tensors_sum_to_the_count(id: str) -> None:
+def test_the_counts_and_tensors_have_the_sums_of_the_count(id: str) -> None:
     model = pc.load(id)
-    structure = export_structure(model, Packings())
-    values = [get_size(model.sizes, path) for path, *_ in structure["sizes"]]
-    components: dict[str, int] = {}
-    for tensor in structure["tensors"]:
-        if tensor["part"] != "mtp" and "role" not in tensor and "tied" not in tensor:
-            for component, _, share in tensor["shares"]:
-                n = evaluate(share, values) * evaluate(tensor["copies"], values)
-                components[component] = components.get(component, 0) + n
-    assert {name: n for name, n in components.items() if n} == {
-        name: n for name, n in count_model(model).components.items() if n
-    }
+    count, structure = count_model(model), export_structure(model, Packings())
+    sizes = get_sizes(model, structure)
+    counts = structure["counts"]
+    for name in ("total", "active", "active_min", "buffers"):
+        assert evaluate(counts[name], sizes) == getattr(count, name), name
+    assert {name: evaluate(n, sizes) for name, n in counts["components"].items()} == dict(count.components)
+    active = {**counts["components"], **counts["active_components"]}
+    assert {name: evaluate(n, sizes) for name, n in active.items()} == dict(count.active_components)
+    counted = [tensor for tensor in structure["tensors"] if "component" in tensor]
+    assert sum(evaluate(tensor["elements"], sizes) for tensor in counted) == count.total
+    for tensor in counted:
+        shape = [evaluate(n, sizes) for n in tensor["shape"]]
+        assert evaluate(tensor["elements"], sizes) == evaluate(tensor["copies"], sizes) * prod(shape)
 
 
 @pytest.mark.parametrize("id", [*pick_structures(every=16), "albert-base-v2", "gpt-oss-20b", "deepseek-v3"])
 def test_the_packings_of_tensors_sum_to_the_weights(id: str) -> None:
     model, packings = pc.load(id), Packings()
     structure = export_structure(model, packings)
-    values = [get_size(model.sizes, path) for path, *_ in structure["sizes"]]
+    sizes = get_sizes(model, structure)
     trees = packings.list_all()
     for i, name in enumerate(FORMATS):
         total = 0
         for tensor in structure["tensors"]:
-            shape = {str(j): evaluate(n, values) for j, n in enumerate(tensor.get("stored", tensor["shape"]))}
-            copies = evaluate(tensor.get("files", tensor["copies"]), values)
+            shape = {str(j): evaluate(n, sizes) for j, n in enumerate(tensor.get("stored", tensor["shape"]))}
+            copies = evaluate(tensor.get("files", tensor["copies"]), sizes)
             if "packings" in tensor and copies and all(shape.values()):
-                total += copies * calculate(decide(trees[tensor["packings"][i]], shape)["bytes"], shape)
+                total += copies * evaluate(trees[tensor["packings"][i]], shape)
         assert total == pc.memory(model, dtype=name).weights_bytes, name
 
 
@@ -124,12 +120,12 @@ def test_the_trees_of_checks_refuse_what_the_checks_refuse(id: str) -> None:
     model = pc.load(id)
     structure = export_structure(model, Packings())
     free = [path for path, *limits in structure["sizes"] if limits]
-    published = {path: get_size(model.sizes, path) for path, *_ in structure["sizes"]}
+    published = get_sizes(model, structure)
     generator = random.Random(id)  # noqa: S311
     refused = 0
     for _ in range(100):
         sizes = published | {path: generator.randint(1, 64) for path in generator.sample(free, 2)}
-        errors = [error for tree in structure["checks"] if (error := decide(tree, sizes))]
+        errors = [error for tree in structure["checks"] if (error := evaluate(tree, sizes))]
         changed = model.sizes
         for path, value in sizes.items():
             *blocks, name = path.split(".")
@@ -141,7 +137,7 @@ def test_the_trees_of_checks_refuse_what_the_checks_refuse(id: str) -> None:
         reason = find_reason(changed)
         assert bool(errors) == (reason is not None), (sizes, errors, reason)
         if reason:
-            text = "".join(str(calculate(p[0], sizes)) if isinstance(p, list) else p for p in errors[0]["text"])
+            text = "".join(str(evaluate(p[0], sizes)) if isinstance(p, list) else p for p in errors[0]["text"])
             assert reason.startswith(text), (reason, text)
             refused += 1
     assert refused > 5
@@ -176,16 +172,18 @@ def test_the_steps_of_a_flow_that_branches_have_the_flops(id: str, context: int)
     """RWKV divides by a number that grows with the layer, DeepSeek chooses tokens, Gemma shares keys and values."""
     model = pc.load(id)
     structure = export_structure(model, Packings())
-    sizes = [get_size(model.sizes, path) for path, *_ in structure["sizes"]]
-    values = [*sizes, context, *(min(evaluate(n, sizes), context) for n in structure["flow"]["windows"])]
-    total = expanded = 0
-    for step in structure["flow"]["steps"]:
-        layers = [evaluate(copies, values) for axis, copies, *_ in step["scopes"] if axis == "layer"]
-        total += 2 * evaluate(step.get("absorbed", step["products"]), values) * prod(layers)
-        expanded += 2 * evaluate(step["products"], values) * prod(layers)
+    flow, sizes = structure["flow"], get_sizes(model, structure)
+    values = {**sizes, "context": context}
+    values |= {name: evaluate(n, values) for name, n in flow["windows"].items()}
     flops = pc.flops(model, context=context)
-    assert (total, expanded) == (flops.flops_per_token, flops.expanded_flops_per_token or total)
-    assert structure["flow"].get("only") == (sizes if id == "rwkv-4-169m" else None)
+    total = flops.flops_per_token
+    assert evaluate(flow["flops"]["total"], values) == total
+    assert evaluate(flow["flops"]["expanded"], values) == (flops.expanded_flops_per_token or total)
+    assert sum(evaluate(n, values) for n in flow["flops"]["components"].values()) == total
+    for step in flow["steps"]:
+        layers = [evaluate(copies, values) for axis, copies, *_ in step["scopes"] if axis == "layer"]
+        assert evaluate(step["flops"], values) == 2 * evaluate(step["products"], values) * prod(layers)
+    assert flow.get("only") == (sizes if id == "rwkv-4-169m" else None)
 
 
 def list_keys(steps: Sequence[Step]) -> list[tuple[str, ...]]:
@@ -251,7 +249,8 @@ def test_a_function_that_uses_a_value_is_no_tree() -> None:
             raise pc.ParamcountError("has heads")
 
     sizes = pc.load("gpt2-small").sizes
-    assert derive_conditions(use, sizes, frozenset({"n_heads"}))["text"] == ["has layers"]
+    error = derive_conditions(use, sizes, frozenset({"n_heads"}))
+    assert error == Literal({"where": "", "text": ["has layers"]})
 
     def pass_after_use(sizes: Any) -> None:
         list(range(sizes.n_layers))
@@ -261,17 +260,25 @@ def test_a_function_that_uses_a_value_is_no_tree() -> None:
 
 
 def test_all_ways_through_a_function_are_followed_once() -> None:
-    def function(run: Run) -> str:
-        a, b = Symbol(run, "a", 1), Symbol(run, "b", 2)
+    def choose(a: Any, b: Any) -> int:
         if a > 2 * b:
-            return "large" if a % 2 == 0 else "odd"
-        return "odd" if not a - 1 else "small"
+            return 1 if a % 2 == 0 else a // 2
+        return 2 if not a - 1 else min(3 * a, b + 4)
 
-    tree = follow_all(function)
-    for a in range(8):
-        for b in range(4):
-            expected = ("large" if a % 2 == 0 else "odd") if a > 2 * b else ("odd" if a == 1 else "small")
-            assert decide(tree, {"a": a, "b": b}) == expected
+    a, b = make_symbols("a b")
+    tree = to_json(follow_all(lambda run: run.make_tree(choose(a, b))))
+    for pair in product(range(8), range(4)):
+        assert evaluate(tree, dict(zip("ab", pair))) == choose(*pair)
+
+
+def test_a_function_may_not_use_a_symbol_in_another_way() -> None:
+    (a,) = make_symbols("a")
+    uses: list[Callable[[], Any]] = [
+        lambda: a / 2, lambda: a & 1, lambda: float(a), lambda: 2**a, lambda: int(a * 0.5), lambda: a < 0.5,
+    ]  # fmt: skip
+    for use in uses:
+        with pytest.raises(NoConditionsError, match=r"^a$"):
+            follow_all(lambda run, use=use: Literal(use()))  # type: ignore[misc]
 
 
 @in_batches("id", pick_structures(every=16), size=20)
@@ -364,8 +371,7 @@ def test_a_copied_config_json_counts_as_its_model() -> None:
         ]
         sizes = {path: get_size(model.sizes, path) for path in list_paths(model.sizes)}
         for path, tree in copied["derived"].items():
-            leaf = decide(tree, sizes)
-            if leaf is None or calculate(leaf["value"], sizes) != sizes[path]:
+            if evaluate(tree, sizes) != sizes[path]:
                 wrong.append(f"{model.id}: {path} is derived from {tree}")
     assert wrong == []
 
@@ -387,7 +393,7 @@ def test_a_derived_size_is_a_tree_over_sizes_with_keys(
     places = {".".join(place): path for path, place in copied["keys"].items()}
     sizes = {path: get_size(model.sizes, path) for path in list_paths(model.sizes)}
     sizes |= {places[key]: n for key, n in changes.items()} | derived
-    assert {path: calculate(decide(copied["derived"][path], sizes)["value"], sizes) for path in derived} == derived
+    assert {path: evaluate(copied["derived"][path], sizes) for path in derived} == derived
 
 
 def test_a_size_whose_key_changes_another_is_not_copied_alone() -> None:

@@ -58,8 +58,9 @@ class CacheGroup(NamedTuple):
         """The tokens that one layer keeps after a text of `context` tokens; 1 for a state."""
         if self.is_state:
             return 1
-        n = context // self.block if self.stream == "tokens" else source or 0
-        n += sum(rows if isinstance(rows, int) else source or 0 for rows in self.front)
+        of_source = 0 if source is None else source
+        n = context // self.block if self.stream == "tokens" else of_source
+        n += sum(of_source if isinstance(rows, str) else rows for rows in self.front)  # others may be symbols
         return n if self.longest is None else min(n, self.longest)
 
     @property

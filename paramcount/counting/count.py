@@ -241,12 +241,12 @@ def count_sizes(sizes: Sizes, id: str = "", head: bool = True, *, cached: bool =
     return build_count((cached_sums if cached else sum_weights)(sizes, head), sizes, id, head, **facts)
 
 
-def build_count(sums: Sums, sizes: Sizes, id: str, head: bool, **facts: Any) -> Count:
-    """The count with these sums over its weights."""
+def build_count(sums: Sums, sizes: Sizes | None, id: str, head: bool, **facts: Any) -> Count:
+    """The count with these sums over its weights. Without sizes it has no legacy buffers, and MTP layers are known."""
     components = {**NO_COMPONENTS, **sums.components}
     active_components = {**components, **sums.active}
     active = sum(active_components.values())
-    legacy = sum(prod(shape) * copies for _, shape, copies in sizes.legacy_buffers())
+    legacy = sum(prod(shape) * copies for _, shape, copies in sizes.legacy_buffers()) if sizes is not None else 0
     return Count(
         id=id,
         total=sum(components.values()),
@@ -259,7 +259,7 @@ def build_count(sums: Sums, sizes: Sizes, id: str, head: bool, **facts: Any) -> 
         parts={**NO_PARTS, **sums.parts},
         buffers=sums.excluded["buffer"],
         legacy_buffers=legacy,
-        mtp=None if sizes.has_unknown_mtp() else sums.excluded["mtp"],
+        mtp=None if sizes is not None and sizes.has_unknown_mtp() else sums.excluded["mtp"],
         mtp_buffers=sums.excluded["mtp_buffer"],
         mtp_copies=sums.excluded["mtp_copy"],
         tied=sums.tied,

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from math import prod
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from paramcount.counting.components import locate_component
 from paramcount.errors import ParamcountError
 from paramcount.flow import ChooseTokens, Data, Hide, Size, given, list_rows, list_steps
 from paramcount.flow.masks import Chunk
 from paramcount.sizes import Sizes, inner_configs
-
-if TYPE_CHECKING:
-    from paramcount.symbolic.polynomials import Condition
 
 WALKS_BEFORE_DERIVING = 2  # deriving polynomials pays off from the third config of a structure
 NO_POLYNOMIALS = -1  # the structure depends on the value of a size
@@ -132,7 +129,7 @@ def cached_sums(sizes: Sizes, head: bool = True) -> Sums:
             entry = _structures[key] = [compiled] if compiled else NO_POLYNOMIALS
         if isinstance(entry, list):
             for compiled in entry:
-                if not compiled.conditions or compiled.holds(sizes):
+                if not compiled.are_zero or compiled.holds(sizes):
                     return compiled.evaluate(sizes)
             if len(entry) < MOST_VARIANTS and (compiled := derive_polynomials(sizes, head, fixed_numbers)):
                 entry.append(compiled)
@@ -159,38 +156,22 @@ def is_symbolic(name: str, value: object, fixed_numbers: bool) -> bool:
 
 
 class CompiledSums(NamedTuple):
-    """The sums of a structure as polynomials, ready to evaluate for many configs.
-
-    Evaluation fills a list: 1, the sizes, then products of two earlier entries, so that all monomials share their
-    factors. Each polynomial is then a sum of coefficient times entry; `names` divides their values into tables.
-
-    A lambda compiled with `eval` gains little: 10,096 and 10,175 instead of 9,382 and 10,404 counts per second (two
-    comparisons, best of three runs each).
-    """
+    """The sums of a structure as compiled polynomials, ready to evaluate for many configs."""
 
     get_sizes: Callable[[Sizes], tuple[int, ...]]
-    products: tuple[tuple[int, int], ...]
-    polynomials: tuple[tuple[tuple[int, int], ...], ...]  # (coefficient, entry) of each term
-    names: tuple[tuple[str, ...], ...]  # of the polynomials, for each mapping of `Sums`
+    compute: Callable[..., tuple[int, ...]]  # all sums, from these sizes
+    compare: Callable[..., tuple[int, ...]]  # the differences of sizes, each of which is zero or not
+    are_zero: tuple[bool, ...]  # these differences: other sizes have other polynomials
+    names: tuple[tuple[str, ...], ...]  # of the sums, for each mapping of `Sums`
     tied: bool
-    sizes: tuple[str, ...]  # the paths of the sizes that `get_sizes` returns
-    conditions: tuple[Condition, ...]  # which sizes are equal: other sizes have other polynomials
 
     def holds(self, sizes: Sizes) -> bool:
         """Whether the polynomials are those of a config with this structure."""
-        values = dict(zip(self.sizes, self.get_sizes(sizes)))
-        return all(condition.holds(values) for condition in self.conditions)
+        differences = self.compare(*self.get_sizes(sizes))
+        return all((n == 0) == is_zero for n, is_zero in zip(differences, self.are_zero))
 
     def evaluate(self, sizes: Sizes) -> Sums:
-        entries = [1, *self.get_sizes(sizes)]
-        for i, j in self.products:
-            entries.append(entries[i] * entries[j])
-        values = []
-        for terms in self.polynomials:
-            value = 0
-            for coefficient, i in terms:
-                value += coefficient * entries[i]
-            values.append(value)
+        values = self.compute(*self.get_sizes(sizes))
         remaining = iter(values)
         components, active, details, parts, excluded = [dict(zip(names, remaining)) for names in self.names]
         return Sums(components, active, details, parts, excluded, self.tied, values[-1])
@@ -204,7 +185,8 @@ def derive_polynomials(sizes: Sizes, head: bool, fixed_numbers: bool) -> Compile
 
     None if it depends on the value of a size otherwise.
     """
-    from paramcount.symbolic.polynomials import decide_by, has_same_terms
+    from paramcount.symbolic.compiled import arrange, compile_trees
+    from paramcount.symbolic.polynomials import decide_by, has_same_terms, to_polynomial
 
     try:
         with decide_by(list_numbers(sizes)) as decisions:
@@ -218,9 +200,15 @@ def derive_polynomials(sizes: Sizes, head: bool, fixed_numbers: bool) -> Compile
     names = sorted({name for p in (*polynomials, *compared) if type(p) is not int for name in p.names})
     if len(names) < 2:  # attrgetter returns a tuple only for two names or more
         return None
-    products, compiled = compile_polynomials(names, polynomials)
-    columns = tuple(map(tuple, tables))
-    return CompiledSums(attrgetter(*names), products, compiled, columns, sums.tied, tuple(names), decisions.conditions)
+    trees = [arrange(to_polynomial(p).terms) for p in polynomials]
+    return CompiledSums(
+        attrgetter(*names),
+        compile_trees(trees, names),
+        compile_trees([arrange(difference.terms) for difference in compared], names),
+        tuple(condition.is_zero for condition in decisions.conditions),
+        tuple(map(tuple, tables)),
+        sums.tied,
+    )
 
 
 def list_numbers(sizes: Sizes, prefix: str = "") -> dict[str, int]:
@@ -232,32 +220,6 @@ def list_numbers(sizes: Sizes, prefix: str = "") -> dict[str, int]:
         elif type(value) is int:
             numbers[prefix + name] = value
     return numbers
-
-
-def compile_polynomials(
-    names: Sequence[str], polynomials: Sequence[Size]
-) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[tuple[int, int], ...], ...]]:
-    """The products and the terms of `CompiledSums`."""
-    entries: dict[tuple[str, ...], int] = {(): 0} | {(name,): 1 + i for i, name in enumerate(names)}
-    products: list[tuple[int, int]] = []
-
-    def find_entry(factors: tuple[str, ...]) -> int:
-        if factors not in entries:
-            products.append((find_entry(factors[:-1]), entries[factors[-1:]]))
-            entries[factors] = len(entries)
-        return entries[factors]
-
-    compiled: list[tuple[tuple[int, int], ...]] = []
-    for polynomial in polynomials:
-        if type(polynomial) is int:
-            compiled.append(((polynomial, 0),) if polynomial else ())
-            continue
-        terms = []
-        for monomial, coefficient in polynomial.terms.items():
-            factors = tuple(name for name, power in monomial for _ in range(power))
-            terms.append((coefficient, find_entry(factors)))
-        compiled.append(tuple(terms))
-    return tuple(products), tuple(compiled)
 
 
 def make_symbolic(sizes: Sizes, fixed_numbers: bool, *, concrete: Container[str] = ()) -> Sizes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
-from types import SimpleNamespace
 
 import paramcount.zoo as zoo
 from paramcount.architectures import ARCHITECTURES, architecture
@@ -95,7 +94,7 @@ def select_count(sums: Sums, c: Sizes, cls: type[Sizes], of: str, sizes: Sizes |
         raise ParamcountError(f"= {describe_value(of)}", where="of", expected="a string: total, active, qkv, qkv.q, …")
     if of == "legacy_buffers":
         return sum_legacy_buffers(c, cls, sizes)
-    count = build_count(sums, NO_LEGACY, "", True)  # type: ignore[arg-type]
+    count = build_count(sums, None, "", True)
     if of in COUNTS:
         return to_polynomial(getattr(count, of))
     if of in COMPONENTS or of in count.details:
@@ -112,9 +111,6 @@ def select_count(sums: Sums, c: Sizes, cls: type[Sizes], of: str, sizes: Sizes |
             nearest=find_nearest(of, names),
         )
     return to_polynomial(sum(details))
-
-
-NO_LEGACY = SimpleNamespace(legacy_buffers=tuple, has_unknown_mtp=bool)
 
 
 def sum_legacy_buffers(c: Sizes, cls: type[Sizes], sizes: Sizes | None) -> Polynomial:

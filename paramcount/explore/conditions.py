@@ -6,18 +6,19 @@ The result is a tree of decisions over integer expressions, which a page can eva
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from math import trunc
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from paramcount.counting.sum_weights import replace_sizes
 from paramcount.errors import ParamcountError, join_place
 from paramcount.sizes import Sizes
 from paramcount.sweeping.validity import Check
+from paramcount.symbolic.polynomials import Decisions, Polynomial, answer_by, make_symbols, make_tree
+from paramcount.symbolic.trees import Literal, Operation, Tree, evaluate, list_names, replace_names, to_json
 
 MOST_WAYS = 300  # through one check
-Tree = Any  # an int, the path of a size, [operator, left, right], or ["share", tree, a number] rounded down
 PLACEHOLDER = re.compile("<<([0-9]+)>>")
+PASSES = Literal(None)
 
 
 class NoConditionsError(Exception):
@@ -28,17 +29,33 @@ class NoConditionsError(Exception):
         self.paths = paths
 
 
-class Run:
-    """One way through a check: the decisions to take first, and those that were taken."""
+class Run(Decisions):
+    """One way through a check: the decisions to take first, and those that were taken.
 
-    def __init__(self, decisions: tuple[bool, ...]) -> None:
-        self.given = decisions
+    Args:
+        sizes: The values that sizes have in the model.
+        decisions: What to decide first.
+    """
+
+    explores = True
+
+    def __init__(self, sizes: Mapping[str, int], decisions: tuple[bool, ...]) -> None:
+        super().__init__(None)
+        self.sizes, self.given = sizes, decisions
         self.taken: list[tuple[Tree, bool]] = []
         self.texts: list[Tree] = []  # expressions that a text contains
-        self.used: set[str] = set()  # paths of the sizes whose value the check used itself
+        self.used: set[str] = set()  # sizes whose value the check used itself
+        self.quotients: dict[str, Tree] = {}  # {the name of a symbol: what it stands for}
 
-    def decide(self, condition: Tree) -> bool:
-        """Which way the check goes."""
+    def decide(self, difference: Polynomial) -> bool:
+        """Whether a polynomial is zero on this way."""
+        return self.choose("=", *difference.split_sides())
+
+    def choose(self, sign: str, left: object, right: object) -> bool:
+        """Whether a comparison holds on this way."""
+        condition = Operation(sign, (self.make_tree(left), self.make_tree(right)))
+        if not any(True for _ in list_names(condition)):
+            return bool(evaluate(condition, {}))
         for tree, decision in self.taken:
             if tree == condition:
                 return decision
@@ -47,181 +64,91 @@ class Run:
         self.taken.append((condition, decision))
         return decision
 
-    def add_text(self, tree: Tree) -> str:
-        self.texts.append(tree)
+    def operate(self, sign: str, symbol: Polynomial, *operands: Any) -> Any:
+        """The result of an operation that polynomials do not have: a decision, or a new symbol for a quotient."""
+        match sign, operands:
+            case ("<", (left, int() | Polynomial() as right)):
+                return self.choose("<", left, right)
+            case (">", (left, int() | Polynomial() as right)):
+                return self.choose("<", right, left)
+            case ("<=" | ">=", (left, right)):
+                return not self.operate("<" if sign == ">=" else ">", symbol, left, right)
+            case ("true", _):
+                return symbol != 0
+            case ("integer", _):
+                return self.use(symbol)
+            case ("trunc", _):
+                return symbol
+            case ("power", (_, 2)):
+                return symbol * symbol
+            case ("//", (left, 1)):
+                return left
+            case ("//" | "%", (int() | Polynomial() as left, int() | Polynomial() as right)):
+                return self.define(Operation(sign, (self.make_tree(left), self.make_tree(right))))
+            case ("share", (_, float() as share)):
+                return Share(self, symbol, share)
+            case _:
+                return self.refuse(symbol)
+
+    def define(self, tree: Tree) -> Polynomial:
+        """A symbol for an expression that is no polynomial."""
+        name = repr(tree)
+        self.quotients[name] = tree
+        return Polynomial({((name, 1),): 1})
+
+    def make_tree(self, value: object) -> Tree:
+        """An integer or a symbol as an expression of sizes."""
+        tree = make_tree(value)
+        return replace_names(tree, lambda name: self.quotients.get(name, name)) if self.quotients else tree
+
+    def use(self, symbol: Polynomial) -> int:
+        """The value of a symbol in the model, whose sizes then are no longer free."""
+        tree = self.make_tree(symbol)
+        self.used |= set(list_names(tree))
+        return evaluate(tree, self.sizes) or 0
+
+    def describe(self, symbol: Polynomial) -> str:
+        self.texts.append(self.make_tree(symbol))
         return f"<<{len(self.texts) - 1}>>"
 
-
-class Symbol:
-    """An integer expression of sizes, with the value that it has in the model."""
-
-    def __init__(self, run: Run, tree: Tree, value: int) -> None:
-        self.run, self.tree, self.value = run, tree, value
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        return int  # isinstance(size, int) holds
-
-    def combine(self, operator: str, other: object, *, swapped: bool = False) -> Any:
-        if operator == "*" and isinstance(other, float):
-            return Share(self, other)
-        if not isinstance(other, int):
-            return NotImplemented
-        tree, value = get_tree(other), get_value(other)
-        left, right = ((tree, value), (self.tree, self.value))[:: 1 if swapped else -1]
-        return Symbol(self.run, [operator, left[0], right[0]], calculate(operator, left[1], right[1]))
-
-    def compare(self, operator: str, other: object) -> bool:
-        if not isinstance(other, int):
-            return operator == "!="
-        return self.run.decide([operator, self.tree, get_tree(other)])
-
-    def use(self) -> int:
-        """Its value in the model, which then is no longer free."""
-        self.run.used |= list_paths(self.tree)
-        return self.value
-
-    def __add__(self, other: object) -> Any:
-        return self.combine("+", other)
-
-    def __radd__(self, other: object) -> Any:
-        return self.combine("+", other, swapped=True)
-
-    def __sub__(self, other: object) -> Any:
-        return self.combine("-", other)
-
-    def __rsub__(self, other: object) -> Any:
-        return self.combine("-", other, swapped=True)
-
-    def __mul__(self, other: object) -> Any:
-        return self.combine("*", other)
-
-    def __rmul__(self, other: object) -> Any:
-        return self.combine("*", other, swapped=True)
-
-    def __floordiv__(self, other: object) -> Any:
-        return self.combine("//", other)
-
-    def __rfloordiv__(self, other: object) -> Any:
-        return self.combine("//", other, swapped=True)
-
-    def __mod__(self, other: object) -> Any:
-        return self.combine("%", other)
-
-    def __rmod__(self, other: object) -> Any:
-        return self.combine("%", other, swapped=True)
-
-    def __trunc__(self) -> Symbol:
-        return self
-
-    def __pow__(self, power: object) -> Any:
-        if power != 2:
-            self.refuse()
-        return self * self
-
-    def __neg__(self) -> Any:
-        return 0 - self
-
-    def __eq__(self, other: object) -> bool:
-        return self.compare("==", other)
-
-    def __ne__(self, other: object) -> bool:
-        return self.compare("!=", other)
-
-    def __lt__(self, other: object) -> bool:
-        return self.compare("<", other)
-
-    def __le__(self, other: object) -> bool:
-        return self.compare("<=", other)
-
-    def __gt__(self, other: object) -> bool:
-        return self.compare(">", other)
-
-    def __ge__(self, other: object) -> bool:
-        return self.compare(">=", other)
-
-    def __bool__(self) -> bool:
-        return self.run.decide(["!=", self.tree, 0])
-
-    def __index__(self) -> int:
-        return self.use()
-
-    __int__ = __index__
-
-    def __hash__(self) -> int:
-        return hash(self.use())
-
-    def __str__(self) -> str:
-        return self.run.add_text(self.tree)
-
-    __repr__ = __str__
-
-    def __format__(self, spec: str) -> str:
-        return str(self)
-
-    def refuse(self, *_: object) -> NoReturn:
-        raise NoConditionsError(list_paths(self.tree))
-
-    __truediv__ = __rtruediv__ = __rpow__ = __and__ = __rand__ = __or__ = __float__ = refuse
-    __lshift__ = __rshift__ = __divmod__ = __round__ = refuse
+    def refuse(self, symbol: Polynomial) -> NoReturn:
+        raise NoConditionsError(frozenset(list_names(self.make_tree(symbol))))
 
 
 class Share:
     """A size times a number that is no integer, which can only be rounded down."""
 
-    def __init__(self, size: Symbol, share: float) -> None:
-        self.size, self.share = size, share
+    def __init__(self, run: Run, size: Polynomial, share: float) -> None:
+        self.run, self.size, self.share = run, size, share
 
-    def __trunc__(self) -> Symbol:
-        size = self.size
-        return Symbol(size.run, ["share", size.tree, self.share], trunc(size.value * self.share))
+    def __trunc__(self) -> Polynomial:
+        return self.run.define(Operation("share", (self.run.make_tree(self.size), self.share)))
 
     def __int__(self) -> int:
-        return self.size.refuse()
-
-
-def get_tree(value: Any) -> Tree:
-    """The expression of a symbol or an integer; a symbol claims to be an integer."""
-    return value.tree if type(value) is Symbol else int(value)
-
-
-def get_value(value: Any) -> int:
-    """The value that a symbol or an integer has in the model."""
-    n: int = value.value if type(value) is Symbol else int(value)
-    return n
-
-
-def calculate(operator: str, left: int, right: int) -> int:
-    """The value of an expression; 0 if it divides by zero, where the page finds an error first."""
-    if operator in ("//", "%"):
-        return (left // right if operator == "//" else left % right) if right else 0
-    return {"+": left + right, "-": left - right, "*": left * right}[operator]
-
-
-def list_paths(tree: Tree) -> frozenset[str]:
-    """The paths of the sizes in an expression."""
-    if isinstance(tree, list):
-        return frozenset().union(*map(list_paths, tree[1:]))
-    return frozenset((tree,)) if isinstance(tree, str) else frozenset()
+        return self.run.refuse(self.size)
 
 
 def derive_conditions(check: Check, sizes: Sizes, varying: frozenset[str]) -> Tree:
-    """A check as a tree: None if the sizes pass, {"where", "text"} if they do not, or [condition, tree, tree].
+    """A check as a tree: a Literal of None if the sizes pass, of {"where", "text"} if they do not, or an "if" of trees.
 
     The text of an error is a list of strings and of [expression]. `varying`: the paths of the sizes that vary.
 
     Raises: NoConditionsError with the sizes that must not vary for the check to be such a tree.
     """
+    numbers: dict[str, int] = {}
 
-    def follow(run: Run) -> Tree:
-        c = replace_sizes(sizes, lambda path, value: Symbol(run, path, value) if path in varying else value)
-        return apply(check, c, run)
+    def make_symbol(path: str, value: Any) -> Any:
+        if path not in varying:
+            return value
+        numbers[path] = value
+        return make_symbols(path)[0]
 
-    return follow_all(follow)
+    c = replace_sizes(sizes, make_symbol)
+    return follow_all(lambda run: apply(check, c, run), numbers)
 
 
-def follow_all(function: Callable[[Run], Tree]) -> Tree:
-    """The results of all ways through a function as a tree of [condition, tree, tree].
+def follow_all(function: Callable[[Run], Tree], sizes: Mapping[str, int] = {}) -> Tree:
+    """The results of all ways through a function as a tree of conditions. `sizes`: the values of the symbols.
 
     Raises: NoConditionsError if there are too many ways.
     """
@@ -230,35 +157,37 @@ def follow_all(function: Callable[[Run], Tree]) -> Tree:
     def follow(decisions: tuple[bool, ...]) -> Tree:
         nonlocal ways
         ways += 1
-        run = Run(decisions)
-        return unfold(run, len(decisions), function(run))
+        run = Run(sizes, decisions)
+        with answer_by(run):
+            result = function(run)
+        return unfold(run, len(decisions), result)
 
     def unfold(run: Run, n: int, result: Tree) -> Tree:
         if n == len(run.taken):
             return result
         if ways > MOST_WAYS:
-            raise NoConditionsError(frozenset().union(*(list_paths(tree) for tree, _ in run.taken)))
+            raise NoConditionsError(frozenset(name for tree, _ in run.taken for name in list_names(tree)))
         condition, decision = run.taken[n]
         before = tuple(taken for _, taken in run.taken[:n])
         if_true, if_false = unfold(run, n + 1, result), follow((*before, not decision))
-        return if_true if if_true == if_false else [condition, if_true, if_false]
+        return if_true if if_true == if_false else Operation("if", (condition, if_true, if_false))
 
     return follow(())
 
 
 def apply(check: Check, symbolic: Any, run: Run) -> Tree:
-    """The error that a check raises on its way, as data; None if it raises none."""
+    """The error that a check raises on its way, as data; PASSES if it raises none."""
     try:
         check(symbolic)
     except ParamcountError as error:
         text = join_place(error.where, error.found) if error.where else error.found
-        return {"where": error.where, "text": split_text(text, run.texts)}
+        return Literal({"where": error.where, "text": split_text(text, run.texts)})
     if run.used:
         raise NoConditionsError(frozenset(run.used))
-    return None
+    return PASSES
 
 
-def split_text(text: str, trees: list[Tree]) -> list[Tree]:
+def split_text(text: str, trees: list[Tree]) -> list[Any]:
     """A text as strings and expressions, each of which is in a list of its own."""
     pieces = PLACEHOLDER.split(text)
-    return [[trees[int(piece)]] if i % 2 else piece for i, piece in enumerate(pieces) if piece]
+    return [[to_json(trees[int(piece)])] if i % 2 else piece for i, piece in enumerate(pieces) if piece]

@@ -16,6 +16,7 @@ from paramcount.explore.derived_trees import derive_trees
 from paramcount.huggingface.config import read_config
 from paramcount.sizes import Sizes, build_as_reference, inner_configs
 from paramcount.sizes.values import to_json
+from paramcount.symbolic import trees
 from paramcount.zoo import Model
 from paramcount.zoo.adding import FAMILY, UNCHANGED, name_counted_class
 from paramcount.zoo.entries import Entry, Source
@@ -62,13 +63,13 @@ def export_config(model: Model, free: Collection[str]) -> dict[str, Any]:
         except ParamcountError as error:
             reason = reason or f"it needs keys that the entry does not state: {error}"
             continue
-        trees = derive_trees(model.sizes, document, places, blocks, free)
+        derived = derive_trees(model.sizes, document, places, blocks, free)
         keys = {path: place for path, place in places.items() if is_changeable(get_size(model.sizes, path))}
-        coupled = {path: find_coupled(model, document, path, place, trees) for path, place in keys.items()}
+        coupled = {path: find_coupled(model, document, path, place, derived) for path, place in keys.items()}
         return {
             "document": document,
             "keys": {path: place for path, place in keys.items() if not coupled[path]},
-            "derived": trees,
+            "derived": {path: trees.to_json(tree) for path, tree in derived.items()},
             "coupled": {path: other for path, other in coupled.items() if other},
         }
     return {"reason": reason}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
+from typing import Any
 
 from paramcount.costs.devices import MARGIN_DIVISOR, Device
 from paramcount.costs.gpus import list_gpus
@@ -14,13 +15,13 @@ from paramcount.counting.sum_weights import get_structure, list_flows
 from paramcount.errors import ParamcountError
 from paramcount.explore.copies import export_config, export_yaml
 from paramcount.explore.drawings import ROLES, Drawings, StepKey, make_key
-from paramcount.explore.packings import Packings
+from paramcount.explore.packings import FORMATS, Packings
 from paramcount.explore.pools import Pool
-from paramcount.explore.sharing import export_sharing
-from paramcount.explore.structures import Data, encode_integer, export_structure, is_shared
+from paramcount.explore.structures import BYTES, Data, export_structure, is_shared
 from paramcount.flow.positions import count_positions
 from paramcount.sizes import Sizes, inner_configs
-from paramcount.sizes.values import format_size, to_json
+from paramcount.sizes.values import format_size
+from paramcount.symbolic.trees import to_json
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.checks import describe_release_difference
 from paramcount.zoo.entries import Published
@@ -31,13 +32,12 @@ MOST_VARIANTS = 8  # of one model
 
 
 class Structures:
-    """The structures of a page, each once. Tensors and steps are positions in `parts`, checks in `checks`."""
+    """The structures of a page, each once. Tensors and steps are positions in `parts`, others in `expressions`."""
 
     def __init__(self) -> None:
-        self.structures, self.parts, self.checks = Pool(), Pool(), Pool()
+        self.structures, self.parts, self.expressions = Pool(), Pool(), Pool()
         self.packings, self.drawings = Packings(), Drawings()
         self.flows: dict[int, list[StepKey]] = {}  # {position of a structure: its steps, if they are known}
-        self.details: set[str] = set()  # the kinds of weights
         self.paths: dict[int, list[str]] = {}  # {position of a structure: its sizes}
         self.known: dict[Hashable, tuple[int, list[str]]] = {}  # {what a structure depends on: (position, its sizes)}
 
@@ -54,23 +54,30 @@ class Structures:
         else:
             known = self.known[key]
         position, paths = known
-        return position, [encode_integer(get_size(sizes, path)) for path in paths]
+        return position, [to_json(get_size(sizes, path)) for path in paths]
 
     def add_data(self, structure: Data) -> int:
         """The position of a structure."""
         flow = structure["flow"]
-        self.details |= {detail for tensor in structure["tensors"] for _, detail, _ in tensor["shares"]}
+        steps = list(map(self.parts.add, flow["steps"])) if flow else []
         position = self.structures.add(
             structure
             | {"tensors": list(map(self.parts.add, structure["tensors"]))}
-            | {"checks": list(map(self.checks.add, structure["checks"]))}
-            | {"flow": flow and flow | {"steps": list(map(self.parts.add, flow["steps"]))}}
+            | {name: self.add_expressions(structure[name]) for name in ("counts", "caches", "sharing")}
+            | {"checks": list(map(self.expressions.add, structure["checks"]))}
+            | {"flow": flow and flow | {"steps": steps, "flops": self.add_expressions(flow["flops"])}}
         )
         if flow:
             self.flows[position] = [
                 make_key(step["text"], [scope[3] for scope in step["scopes"]]) for step in flow["steps"]
             ]
         return position
+
+    def add_expressions(self, data: Any) -> Any:
+        """The positions of an expression, or of all expressions in a table."""
+        if isinstance(data, dict):
+            return {name: self.add_expressions(value) for name, value in data.items()}
+        return self.expressions.add(data)
 
 
 def list_all_settings(sizes: Sizes) -> list[object]:
@@ -90,11 +97,11 @@ def export_models(models: Iterable[Model]) -> Data:
         "gpus": gpus,
         "overhead": OVERHEAD,
         "margin": 100 // MARGIN_DIVISOR,
+        "dtypes": [*BYTES, *FORMATS.values()],
         "models": exported,
-        "sharing": export_sharing(structures.details),
         "structures": structures.structures.list_all(),
         "parts": structures.parts.list_all(),
-        "checks": structures.checks.list_all(),
+        "expressions": structures.expressions.list_all(),
         "packings": structures.packings.list_all(),
         "drawings": structures.drawings.drawings.list_all(),
         "roles": ROLES,
@@ -121,11 +128,11 @@ def export_model(model: Model, structures: Structures) -> Data:
         "unverified": model.checked == "unverified",
         "own": model.is_own,
         "scope": count.scope,
-        "total": encode_integer(count.total),
-        "reference_total": encode_integer(count.reference_total),
+        "total": to_json(count.total),
+        "reference_total": to_json(count.reference_total),
         "release_difference": describe_release_difference(count),
-        "active": encode_integer(count.active),
-        "active_min": encode_integer(count.active_min),
+        "active": to_json(count.active),
+        "active_min": to_json(count.active_min),
         "structure": structure,
         "values": values,
         "drawing": structures.drawings.add(model, structures.flows.get(structure, [])),
@@ -168,5 +175,5 @@ def export_variants(model: Model, structures: Structures) -> Iterator[Data]:
     for label, path, value in islice(list_variants(model), MOST_VARIANTS):
         with suppress(ParamcountError):
             structure, values = structures.add(change_sizes(model, {path: value}))
-            changes = {path: json.dumps(to_json(value))}
+            changes = {path: json.dumps(value)}
             yield {"label": label, "changes": changes, "structure": structure, "values": values}

@@ -6,12 +6,14 @@ from collections.abc import Hashable
 
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.counting.quantisation.storage import list_stored
-from paramcount.explore.conditions import NoConditionsError, Run, Symbol, Tree, follow_all, get_tree
+from paramcount.explore.conditions import NoConditionsError, Run, follow_all
 from paramcount.explore.pools import Pool
 from paramcount.flow import TensorRow
 from paramcount.sizes import Sizes
+from paramcount.symbolic.polynomials import make_symbols
+from paramcount.symbolic.trees import Tree, to_json
 
-FORMATS = ("fp8", "int8", "int4")
+FORMATS = {"fp8": "FP8 (128 × 128 blocks)", "int8": "INT8 (per row)", "int4": "INT4 (group 128)"}
 
 
 class Packings(Pool):
@@ -25,22 +27,23 @@ class Packings(Pool):
         """The position of a tensor's packing in each of FORMATS."""
         key = (type(sizes), row.name, row.component, row.part, len(row.shape), row.stacked and row.stacked.merged)
         if key not in self.known:
-            self.known[key] = [self.add(derive_packing(sizes, row, name)) for name in FORMATS]
+            self.known[key] = [self.add(to_json(derive_packing(sizes, row, name))) for name in FORMATS]
         return self.known[key]
 
 
 def derive_packing(sizes: Sizes, row: TensorRow, name: str) -> Tree:
-    """The bytes of one stored tensor in a format: a tree of decisions over its axes "0", "1", … with {"bytes"}."""
+    """The bytes of one stored tensor in a format: a tree of decisions over its axes "0", "1", …"""
     plan = parse_weight_format(name).plan
+    names = " ".join(map(str, range(len(row.shape))))
 
     def measure(run: Run) -> Tree:
-        matrix, stacked = tuple(Symbol(run, str(i), 1) for i in range(len(row.shape))), None
+        matrix, stacked = make_symbols(names), None
         if row.stacked and not row.stacked.merged:
             stacked, matrix = row.stacked._replace(count=matrix[0]), matrix[1:]
         tensor = row._replace(matrix=matrix, stacked=stacked, repeats=())
         total = sum(stored.bytes for stored in list_stored(sizes, [tensor], plan, hypothetical=True))
         if run.used:
             raise NoConditionsError(frozenset(run.used))
-        return {"bytes": get_tree(total)}
+        return run.make_tree(total)
 
-    return follow_all(measure)
+    return follow_all(measure, dict.fromkeys(names.split(), 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import trunc
+from numbers import Integral
 from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
@@ -96,11 +97,13 @@ def tied_anywhere(js: ConfigJson, c: FieldValues) -> bool:
     return flag(js, "tie_word_embeddings", True) or flag(js.get("text_config") or {}, "tie_word_embeddings", True)
 
 
-def part_of(size: object, share: object, key: str = "partial_rotary_factor") -> int:
+def part_of(size: Any, share: object, key: str = "partial_rotary_factor") -> int:
     """A share of a size, rounded down. Numbers only, because list * n could fill the memory. `key`: of the share."""
-    if isinstance(size, int) and isinstance(share, (int, float)) and not isinstance(share, bool):
-        return trunc(size * share)
-    if isinstance(size, int):
+    is_integer = isinstance(size, Integral)  # also if it is a symbol
+    if is_integer and isinstance(share, (int, float)) and not isinstance(share, bool):
+        n: int = trunc(size * share)
+        return n
+    if is_integer:
         raise ParamcountError(f"= {describe_value(share)}", where=key, expected="a number")
     raise ParamcountError(f"= {describe_value(size)}", where=FieldName("d_head"), expected="an integer")
 

@@ -1,10 +1,10 @@
 """Sweeps: counts of many sizes of one model at once.
 
-`axes` and `expressions` read what each size takes. `sweep` goes through every combination in chunks: `validity` checks
-them, `columns` derives counts as polynomials, and `evaluate` evaluates those on int64 arrays. `partial` evaluates the
-checks once for each distinct combination of the sizes that they read. `writers` and `render` are the output.
-`size` searches for the sizes of a budget by the rules in `shapes`. `frames` counts the rows of a DataFrame, whose
-sizes `documents` reads as from a config.json.
+`axes` reads what each size takes. `sweep` goes through every combination in chunks: `validity` checks them, and
+`columns` derives counts as polynomials, which are evaluated on int64 arrays. `partial` evaluates the checks once for
+each distinct combination of the sizes that they read. `writers` and `render` are the output. `size` searches for the
+sizes of a budget by the rules in `shapes`. `frames` counts the rows of a DataFrame, whose sizes `documents` reads as
+from a config.json.
 """
 
 from paramcount.sweeping.sweep import Sweep, make_sweep

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from paramcount.errors import LONGEST, ParamcountError, describe_value, make_printable, quote
 from paramcount.formats.strict_yaml import parse_yaml
-from paramcount.sweeping.expressions import Expression, parse_expression
 from paramcount.symbolic.arrays import is_array
+from paramcount.symbolic.parsing import Grammar, parse
+from paramcount.symbolic.trees import Tree, list_names
 
 SETTING = "a size and its values, such as n_layers=16:64:4, d_model=2048,4096 or d_ff=4*d_model"
 RANGE = re.compile(r"\s*(\d{1,18})\s*:\s*(\d{1,18})\s*(?::\s*(\d{1,18})\s*)?")
@@ -17,6 +18,22 @@ INTEGER = re.compile(r"\s*-?\d{1,18}\s*")
 WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
 MOST_VALUES = 10_000_000  # of one size
 LARGEST_STOP = 2**40  # of a range, far beyond every valid size
+
+EXPECTED = "names of sizes, integers, + - * // and parentheses, such as 4*d_model"
+EXPRESSION = Grammar(EXPECTED, EXPECTED, LONGEST, has_conditions=False)
+
+
+class Expression(NamedTuple):
+    """An expression of sizes as typed, and its tree."""
+
+    text: str
+    tree: Tree
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in it, each once."""
+        return tuple(dict.fromkeys(list_names(self.tree)))
+
 
 Values = tuple[object, ...] | range  # what one size takes
 Axis = Values | Expression
@@ -69,6 +86,21 @@ def parse_axis(text: str, where: str) -> Axis:
         if not is_value(piece):
             raise ParamcountError(f"= {quote(piece.strip())}", where=where, expected="integers, true, false or null")
     return tuple(read_word(piece) for piece in pieces)
+
+
+def parse_expression(text: str, where: str) -> Expression:
+    """The expression that a string states.
+
+    >>> parse_expression("n_layers*(d_model + 1)", "d_ff").names
+    ('n_layers', 'd_model')
+
+    Raises: ParamcountError for anything else, and for an expression that is too long or too deep.
+    """
+    try:
+        return Expression(text.strip(), parse(text, EXPRESSION))
+    except ParamcountError as error:
+        found = error.found if len(text) > LONGEST else f"= {quote(text)}: {error.found}"
+        raise error.replace(found=found, where=where) from None
 
 
 def is_value(text: str) -> bool:

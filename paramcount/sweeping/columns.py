@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from paramcount.costs.caches import count_growth, count_states, list_flow_groups, merge_groups
@@ -15,8 +14,8 @@ from paramcount.counting.sum_weights import STRUCTURE_ERRORS, sum_weights
 from paramcount.errors import ParamcountError
 from paramcount.sizes import Sizes, inner_configs, list_fixed_paths
 from paramcount.sizes.reading import Reading, keep_documents, with_document
-from paramcount.sweeping.evaluate import evaluate_polynomial
 from paramcount.sweeping.partial import split_sizes
+from paramcount.symbolic.compiled import evaluate_polynomial
 from paramcount.symbolic.polynomials import Condition, Polynomial, decide_by, make_symbols
 from paramcount.zoo import Model
 from paramcount.zoo.aliases import find_column
@@ -31,7 +30,6 @@ CACHES = {"kv_per_token": count_growth, "state": count_states}
 COLUMNS = (*COUNTS, *COMPONENTS, *CACHES)
 DEFAULT_COLUMNS = ("total", "active")
 BF16 = parse_kv_dtype("bf16")
-NO_LEGACY = SimpleNamespace(legacy_buffers=tuple, has_unknown_mtp=bool)  # those of older files need concrete sizes
 
 Formulas = Mapping[str, Polynomial | int]  # {column: its value}
 
@@ -131,7 +129,7 @@ class Counter:
             built, _ = split_sizes(self.sizes, values | list_fixed_paths(self.sizes), ())
             formulas[REFERENCE_TOTAL] = sum(sum_weights(built, head).components.values())
         if any(name not in CACHES for name in self.columns):
-            count = build_count(sum_weights(sizes, head), NO_LEGACY, "", head)  # type: ignore[arg-type]
+            count = build_count(sum_weights(sizes, head), None, "", head)
             for name in self.columns:
                 if name not in CACHES and name != REFERENCE_TOTAL:
                     formulas[name] = count.components[name] if name in COMPONENTS else getattr(count, name)

@@ -6,9 +6,9 @@ from math import prod
 from typing import Any
 
 from paramcount.sweeping.columns import Counter
-from paramcount.sweeping.evaluate import evaluate_polynomial
 from paramcount.sweeping.partial import find_distinct
 from paramcount.sweeping.validity import Validator
+from paramcount.symbolic.compiled import evaluate_polynomial
 
 Arrays = dict[str, Any]  # {column: array}
 

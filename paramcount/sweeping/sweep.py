@@ -9,11 +9,12 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.errors import ParamcountError, describe_value, make_printable
-from paramcount.sweeping.axes import Axis, order_expressions
+from paramcount.sweeping.axes import Axis, Expression, order_expressions
 from paramcount.sweeping.columns import DEFAULT_COLUMNS, Counter, find_columns
-from paramcount.sweeping.expressions import Expression
 from paramcount.sweeping.rows import Rows, count_columns
 from paramcount.sweeping.validity import Validator, find_limits, validate_field
+from paramcount.symbolic.compiled import evaluate_arrays
+from paramcount.symbolic.trees import evaluate, replace_names
 from paramcount.zoo import Model
 from paramcount.zoo.what_if import get_size, list_paths, make_size_names, resolve_path
 
@@ -100,7 +101,7 @@ def make_sweep(model: Model, axes: Mapping[str, Axis], columns: Sequence[str] = 
                 raise ParamcountError("is given twice", where=make_printable(name, 60), expected="each size once")
             named[path] = axis
         found = {
-            path: axis.rename(lambda name: resolve_path(sizes, name))
+            path: axis._replace(tree=replace_names(axis.tree, lambda name: resolve_path(sizes, name)))
             for path, axis in named.items()
             if isinstance(axis, Expression)
         }
@@ -177,7 +178,7 @@ class StructureSweep:
             values[path] = array.reshape([-1 if i == j else 1 for j in range(len(axes))])
         is_computed = np.ones((), dtype=bool)
         for path, expression in self.sweep.expressions.items():
-            value, is_broken = expression.evaluate(self.constants | values)
+            value, is_broken = evaluate_arrays(expression.tree, self.constants | values)
             array = np.asarray(value)
             values[path] = array.reshape((1,) * (len(axes) - array.ndim) + array.shape)
             is_computed = is_computed & ~np.asarray(is_broken, dtype=bool)
@@ -216,7 +217,7 @@ class StructureSweep:
             return str(self.flag_error)
         values = {**self.constants, **row}
         for path, expression in self.sweep.expressions.items():
-            if expression.evaluate(values)[1]:
+            if evaluate(expression.tree, values) is None:
                 return f"{path} = {expression.text} divides by zero"
         error = self.validator.find_error(row)
         names = {path: path for path in (*self.flags, *self.varying)}

@@ -7,44 +7,58 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import gcd
 from typing import NamedTuple
+
+from paramcount.symbolic.trees import Operation, Tree, multiply, raise_power
 
 Monomial = tuple[tuple[str, int], ...]  # (("d_model", 2), ("n_layers", 1)): names in order, powers from 1
 Terms = Mapping[Monomial, int]
 
 
-class Product(NamedTuple):
-    """An integer coefficient times powers of names times sums."""
-
-    number: int
-    names: Monomial = ()
-    sums: tuple[Sum, ...] = ()
-
-
-class Sum(NamedTuple):
-    """A sum of products; a negative coefficient subtracts."""
-
-    products: tuple[Product, ...]
-
-
 # ---- the tree
 
 
-def factor(terms: Terms) -> Sum:
-    """The terms with common factors taken out recursively. Only factors that divide every term are taken out."""
+def factor(terms: Terms) -> Tree:
+    """The terms with common factors taken out recursively. Only factors that divide every term are taken out.
+
+    A product is a number, names and sums, in this order; a negative number subtracts.
+    """
     nonzero = {monomial: n for monomial, n in terms.items() if n}
-    if not nonzero:
-        return Sum(())
+    if len(nonzero) < 2:
+        return next((_multiply(n, monomial) for monomial, n in nonzero.items()), 0)
     number, common, rest = _take_common_factor(nonzero)
-    if len(rest) == 1:
-        return Sum((Product(number, common),))
     factors = _split_proportional(rest)
     if factors:  # neither has a common factor, or the product would have it too
-        return Sum((Product(number, common, tuple(map(_group_terms, factors))),))
-    inner = _group_terms(rest)
-    return inner if number == 1 and not common else Sum((Product(number, common, (inner,)),))
+        return _multiply(number, common, *map(_group_terms, factors))
+    return _multiply(number, common, _group_terms(rest))
+
+
+def _multiply(number: int, names: Monomial, *sums: Tree) -> Tree:
+    return multiply(number, *(raise_power(name, power) for name, power in names), *sums)
+
+
+def _split_product(tree: Tree) -> tuple[int, Monomial, list[Operation]]:
+    """The number, the names with their powers and the sums of a product."""
+    number = 1
+    names: list[tuple[str, int]] = []
+    sums: list[Operation] = []
+    for operand in tree.operands if isinstance(tree, Operation) and tree.sign == "*" else (tree,):
+        match operand:
+            case Operation("power", (str() as name, int() as power)):
+                names.append((name, power))
+            case Operation():
+                sums.append(operand)
+            case str():
+                names.append((operand, 1))
+            case int():
+                number = operand
+    return number, tuple(names), sums
+
+
+def _list_products(tree: Tree) -> tuple[Tree, ...]:
+    return tree.operands if isinstance(tree, Operation) and tree.sign == "+" else (tree,)
 
 
 def _take_common_factor(terms: Terms) -> tuple[int, Monomial, Terms]:
@@ -85,30 +99,32 @@ def _split_proportional(terms: Terms) -> tuple[Terms, Terms] | None:
     return multiples, dimensions
 
 
-def _group_terms(terms: Terms) -> Sum:
+def _group_terms(terms: Terms) -> Tree:
     """Terms without a common factor, with those of the most frequent name grouped in brackets."""
     frequency = Counter(name for monomial in terms for name, _ in monomial)
     repeated = [name for name, n in frequency.items() if n > 1]
     if not repeated:
-        return Sum(tuple(sorted((Product(n, monomial) for monomial, n in terms.items()), key=_make_sort_key)))
+        return _add(_multiply(n, monomial) for monomial, n in terms.items())
     name = min(repeated, key=lambda name: (get_rank(name) != LAYERS, -frequency[name], rank_name(name)))
     group = {monomial: n for monomial, n in terms.items() if name in dict(monomial)}
     others = {monomial: n for monomial, n in terms.items() if monomial not in group}
-    products = [*factor(group).products, *(factor(others).products if others else ())]
-    return Sum(tuple(sorted(products, key=_make_sort_key)))
+    return _add([*_list_products(factor(group)), *(_list_products(factor(others)) if others else ())])
 
 
-def _make_sort_key(product: Product) -> tuple[bool, int, bool, list[tuple[int, str]], int]:
+def _add(products: Iterable[Tree]) -> Tree:
+    return Operation("+", tuple(sorted(products, key=_make_sort_key)))
+
+
+def _make_sort_key(product: Tree) -> tuple[bool, int, bool, list[tuple[int, str]], int]:
     """The sort key of a product in a sum: positive first, then by degree, then by name."""
-    degree = sum(power for _, power in product.names) + sum(max(_get_degree(sum_), 1) for sum_ in product.sums)
-    names = sorted(rank_name(name) for name, _ in product.names)
-    return product.number < 0, -degree, not product.sums, names, -abs(product.number)
+    number, names, sums = _split_product(product)
+    degree = sum(power for _, power in names) + sum(max(_get_degree(sum_), 1) for sum_ in sums)
+    return number < 0, -degree, not sums, sorted(rank_name(name) for name, _ in names), -abs(number)
 
 
-def _get_degree(sum_: Sum) -> int:
-    return max(
-        sum(power for _, power in product.names) + sum(map(_get_degree, product.sums)) for product in sum_.products
-    )
+def _get_degree(tree: Tree) -> int:
+    products = map(_split_product, _list_products(tree))
+    return max(sum(power for _, power in names) + sum(map(_get_degree, sums)) for _, names, sums in products)
 
 
 # ---- the order of factors
@@ -206,27 +222,26 @@ def substitute_values(style: Style, values: Mapping[str, int]) -> Style:
     return style._replace(name=lambda name: style.number(values[name]), words=lambda words: "")
 
 
-def format_formula(tree: Sum, style: Style = TEXT) -> str:
+def format_formula(tree: Tree, style: Style = TEXT) -> str:
     """The tree as text. Only a lone product has spaces between its factors."""
-    if not tree.products:
-        return style.number(0)
-    is_alone = len(tree.products) == 1
+    products = _list_products(tree)
     text = ""
-    for product in tree.products:
-        sign = style.minus if product.number < 0 else "+"
+    for product in products:
+        sign = style.minus if _split_product(product)[0] < 0 else "+"
         text += f" {sign} " if text else sign.replace("+", "")
-        text += _format_product(product, style, is_alone)
+        text += _format_product(product, style, len(products) == 1)
     return text
 
 
-def _format_product(product: Product, style: Style, is_alone: bool) -> str:
+def _format_product(product: Tree, style: Style, is_alone: bool) -> str:
     """The factors in order: layers and experts, the coefficient, the rest; inside a sum the coefficient comes first."""
-    factors = [((*rank_name(name), 0), _format_power(name, power, style, is_alone)) for name, power in product.names]
-    for sum_ in product.sums:
+    number, names, sums = _split_product(product)
+    factors = [((*rank_name(name), 0), _format_power(name, power, style, is_alone)) for name, power in names]
+    for sum_ in sums:
         left, right = style.brackets
         factors.append(((_rank_bracket(sum_), "", 1), left + format_formula(sum_, style) + right))
-    if abs(product.number) != 1 or not factors:
-        factors.append(((EXPERTS if is_alone else -1, "~", 0), style.number(abs(product.number))))
+    if abs(number) != 1 or not factors:
+        factors.append(((EXPERTS if is_alone else -1, "~", 0), style.number(abs(number))))
     ordered = [text for _, text in sorted(factors, key=lambda factor: factor[0])]
     return (style.times if is_alone else style.tight).join(ordered)
 
@@ -240,10 +255,11 @@ def _format_power(name: str, power: int, style: Style, is_alone: bool) -> str:
     return base if power == 1 else style.power(base, power)
 
 
-def _rank_bracket(sum_: Sum) -> int:
+def _rank_bracket(sum_: Operation) -> int:
     """The rank of a bracket: among layers and experts if it contains nothing else, otherwise last."""
-    ranks = [get_rank(name) for product in sum_.products for name, _ in product.names]
-    is_nested = any(product.sums for product in sum_.products)
+    products = list(map(_split_product, sum_.operands))
+    ranks = [get_rank(name) for _, names, _ in products for name, _ in names]
+    is_nested = any(sums for *_, sums in products)
     if is_nested or max(ranks, default=LAYERS) > EXPERTS:
         return DIMENSIONS + 1
     return min(ranks, default=LAYERS)

@@ -3,18 +3,21 @@
 They support only `+`, `-` and `*`. Operations that would branch on a symbol (`bool`, `<`, `range`) raise an error, and
 so does `==` if the answer depends on the values of the sizes: `d_model == d_model` is True, `d_model == d_ff` neither.
 `has_same_terms` compares expressions; `decide_by` lets values answer, and records the conditions under which they do.
+`answer_by` lets any other `Decisions` answer, also what a polynomial does not have of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple, NoReturn
+from numbers import Integral
+from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError, find_nearest, join_words, make_printable
 from paramcount.symbolic import arrays
 from paramcount.symbolic.factoring import LATEX, Monomial, factor, format_formula
+from paramcount.symbolic.trees import Tree, add, evaluate, multiply, raise_power
 
 
 class Condition(NamedTuple):
@@ -44,11 +47,7 @@ class Condition(NamedTuple):
         return self
 
     def __str__(self) -> str:
-        terms = self.difference.terms
-        left, right = Polynomial(terms), Polynomial({})
-        if len(terms) > 1 or () in terms:
-            left = Polynomial({monomial: c for monomial, c in terms.items() if c > 0})
-            right = Polynomial({monomial: -c for monomial, c in terms.items() if c < 0})
+        left, right = self.difference.split_sides()
         return f"{left} {'=' if self.is_zero else '≠'} {right}"
 
     def holds(self, sizes: Mapping[str, Any]) -> Any:
@@ -59,9 +58,14 @@ class Condition(NamedTuple):
 class Decisions:
     """The values that answer comparisons of symbols, and the conditions under which the answers hold."""
 
+    explores = False  # whether a symbol may be anything that an integer may be
+
     def __init__(self, values: Mapping[str, int] | None) -> None:
         self.values = values
         self.conditions: tuple[Condition, ...] = ()
+
+    def knows(self, names: tuple[str, ...]) -> bool:
+        return self.values is None or self.values.keys() >= set(names)
 
     def decide(self, difference: Polynomial) -> bool:
         """Whether a polynomial is zero for the values."""
@@ -70,8 +74,30 @@ class Decisions:
             self.conditions += (Condition(difference, is_zero),)
         return is_zero
 
+    def operate(self, sign: str, symbol: Polynomial, *operands: Any) -> Any:
+        """The result of an operation other than +, - and * of a symbol, which is one of the operands.
 
-_decisions: ContextVar[Decisions | None] = ContextVar("decisions", default=None)
+        `sign`: that of an Operation; or "integer", "true" or "trunc", which have no other operand.
+        """
+        raise ParamcountError(f"{symbol} is symbolic, so code cannot depend on its value", expected="+, - and *")
+
+    def describe(self, symbol: Polynomial) -> str:
+        """A symbol as text."""
+        return format_formula(factor(symbol.terms))
+
+
+NO_DECISIONS = Decisions({})
+_decisions: ContextVar[Decisions] = ContextVar("decisions", default=NO_DECISIONS)
+
+
+@contextmanager
+def answer_by(decisions: Decisions) -> Iterator[None]:
+    """Let these decisions answer what code asks of symbols."""
+    token = _decisions.set(decisions)
+    try:
+        yield
+    finally:
+        _decisions.reset(token)
 
 
 @contextmanager
@@ -88,11 +114,18 @@ def decide_by(values: Mapping[str, int] | None) -> Iterator[Decisions]:
     (Condition(difference=d_model − d_ff, is_zero=True),)
     """
     decisions = Decisions(values)
-    token = _decisions.set(decisions)
-    try:
+    with answer_by(decisions):
         yield decisions
-    finally:
-        _decisions.reset(token)
+
+
+def _operate(sign: str, *, swapped: bool = False) -> Callable[..., Any]:
+    """A method of a symbol, which only some decisions answer."""
+
+    def method(self: Polynomial, *others: Any) -> Any:
+        operands = (*others, self) if swapped else (self, *others)
+        return _decisions.get().operate(sign, self, *operands)
+
+    return method
 
 
 class Polynomial:
@@ -113,14 +146,19 @@ class Polynomial:
         self.conditions = conditions  # for sizes that do not fulfil them, the count is another polynomial
 
     def __add__(self, other: object) -> Polynomial:
-        terms, other = dict(self.terms), _make_polynomial(other)
+        if (other := _convert(other)) is NotImplemented:
+            return NotImplemented
+        terms = dict(self.terms)
         for monomial, c in other.terms.items():
             terms[monomial] = terms.get(monomial, 0) + c
         return Polynomial(terms, self.conditions + other.conditions)
 
-    def __mul__(self, other: object) -> Polynomial:
+    def __mul__(self, number: object) -> Any:
+        if (other := _convert(number)) is NotImplemented:
+            return _decisions.get().operate("share", self, self, number) if isinstance(number, float) else other
         terms: dict[Monomial, int] = {}
-        other = _make_polynomial(other)
+        if isinstance(number, int):
+            return Polynomial({monomial: c * number for monomial, c in self.terms.items()}, self.conditions)
         for a, c in self.terms.items():
             for b, d in other.terms.items():
                 powers = dict(a)
@@ -131,13 +169,13 @@ class Polynomial:
         return Polynomial(terms, self.conditions + other.conditions)
 
     def __neg__(self) -> Polynomial:
-        return self * -1
+        return self * -1  # type: ignore[no-any-return]
 
     def __sub__(self, other: object) -> Polynomial:
-        return self + _make_polynomial(other) * -1
+        return NotImplemented if (other := _convert(other)) is NotImplemented else self + other * -1
 
     def __rsub__(self, other: object) -> Polynomial:
-        return _make_polynomial(other) - self
+        return NotImplemented if (other := _convert(other)) is NotImplemented else other - self
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -148,7 +186,7 @@ class Polynomial:
         if not difference.names:
             return not difference.terms
         decisions = _decisions.get()
-        if decisions is None or (decisions.values is not None and not decisions.values.keys() >= set(difference.names)):
+        if not decisions.knows(difference.names):
             raise ParamcountError(
                 f"whether {self} equals {other} depends on their values, so code cannot depend on it",
                 expected="numbers; .terms compares expressions",
@@ -156,18 +194,23 @@ class Polynomial:
         return decisions.decide(difference)
 
     def __hash__(self) -> int:
+        if _decisions.get().explores:
+            return hash(int(self))
         constant = self.terms.get((), 0)
         if set(self.terms) <= {()}:
             return hash(constant)
         # -1 and -2 have the same hash in Python, and a dictionary compares what has the same hash.
         return hash(frozenset((monomial, 2 * coefficient + 1) for monomial, coefficient in self.terms.items()))
 
-    def _refuse(self, *_: object) -> NoReturn:
-        raise ParamcountError(f"{self} is symbolic, so code cannot depend on its value", expected="+, - and *")
-
-    __bool__ = __lt__ = __le__ = __gt__ = __ge__ = __index__ = __int__ = __float__ = _refuse
-    __iter__ = __floordiv__ = __truediv__ = __mod__ = __pow__ = __divmod__ = _refuse
-    __rfloordiv__ = __rtruediv__ = __rmod__ = __rpow__ = __rdivmod__ = _refuse
+    __bool__, __trunc__ = _operate("true"), _operate("trunc")
+    __index__ = __int__ = _operate("integer")
+    __lt__, __le__, __gt__, __ge__ = map(_operate, ("<", "<=", ">", ">="))
+    __floordiv__, __rfloordiv__ = _operate("//"), _operate("//", swapped=True)
+    __mod__, __rmod__ = _operate("%"), _operate("%", swapped=True)
+    __pow__, __rpow__ = _operate("power"), _operate("power", swapped=True)
+    __float__ = __round__ = __iter__ = __truediv__ = __rtruediv__ = __divmod__ = __rdivmod__ = _operate("")
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _operate("")
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _operate("")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -197,14 +240,23 @@ class Polynomial:
 
     def substitute(self, sizes: Mapping[str, Any]) -> Any:
         """Its value for these sizes, without the checks of `evaluate`."""
-        total: Any = 0
-        for monomial, c in self.terms.items():
-            value: Any = c
-            for name, power in monomial:
-                for _ in range(power):
-                    value = value * sizes[name]
-            total = total + value
-        return total
+        return evaluate(self.expand(), sizes)
+
+    def expand(self) -> Tree:
+        """Its sum of products as a tree."""
+        terms = self.terms.items()
+        return add(*(multiply(c, *(raise_power(name, power) for name, power in names)) for names, c in terms))
+
+    def factor(self) -> Tree:
+        """Its factored form as a tree, for people and for pages."""
+        return factor(self.terms)
+
+    def split_sides(self) -> tuple[Polynomial, Polynomial]:
+        """Two polynomials of which it is the difference, if possible without minus signs."""
+        if len(self.terms) == 1 and () not in self.terms:
+            return Polynomial(self.terms), Polynomial({})
+        positive = {monomial: c for monomial, c in self.terms.items() if c > 0}
+        return Polynomial(positive), Polynomial({monomial: -c for monomial, c in self.terms.items() if c < 0})
 
     def difference(self, size: str, by: Any = 1) -> Polynomial:
         """Its increase if one size increases by `by`.
@@ -224,10 +276,10 @@ class Polynomial:
             )
         increased = {name: make_symbols(name)[0] for name in self.names}
         increased[size] = increased[size] + by
-        return _make_polynomial(self.evaluate(**increased)) - self
+        return to_polynomial(self.evaluate(**increased)) - self
 
     def __str__(self) -> str:
-        return format_formula(factor(self.terms))
+        return _decisions.get().describe(self)
 
     __repr__ = __str__
 
@@ -241,10 +293,16 @@ class Polynomial:
         >>> print((3 * n * d + n).latex())
         n_{\\mathrm{layers}} \\cdot (3 \\cdot d_{\\mathrm{model}} + 1)
         """
-        return format_formula(factor(self.terms), LATEX)
+        return format_formula(self.factor(), LATEX)
 
 
-def _make_polynomial(value: object) -> Polynomial:
+def _convert(value: object) -> Any:
+    """A value as a polynomial; NotImplemented if it is none and code may do with a symbol what it does with an int."""
+    return NotImplemented if _decisions.get().explores and not isinstance(value, _INTEGERS) else to_polynomial(value)
+
+
+def to_polynomial(value: object) -> Polynomial:
+    """An integer or a symbol as a polynomial."""
     if isinstance(value, Polynomial):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
@@ -254,9 +312,18 @@ def _make_polynomial(value: object) -> Polynomial:
     raise TypeError(f"{value!r} is not an integer or a symbol")
 
 
+def make_tree(value: object) -> Tree:
+    """An integer or a symbol as a tree, factored."""
+    return to_polynomial(value).factor()
+
+
+_INTEGERS = (Polynomial, int)
+Integral.register(Polynomial)
+
+
 def has_same_terms(a: object, b: object) -> bool:
     """Whether two sizes, each an integer or a polynomial, are the same expression and so equal for all values."""
-    return _make_polynomial(a).terms == _make_polynomial(b).terms
+    return to_polynomial(a).terms == to_polynomial(b).terms
 
 
 def make_symbols(names: str) -> tuple[Polynomial, ...]:

@@ -72,21 +72,21 @@ def open_page(browser: Browser, path: Path, **options: Any) -> None:
 # What the page computes for a model, as JSON. Sizes that are not given keep their value.
 HELPERS = """
 window.measure = (id, sizes, context) => {
-  const { data, count, countCache, countFlops, findErrors, countWeights, fitGpus, formatYaml, formatConfig,
-    DTYPES } = paramcount;
+  const { data, count, countCache, countFlops, findErrors, countWeights, fitGpus, formatYaml, formatConfig } =
+    paramcount;
   const model = data.byId.get(id);
   const { structure, values: published } = model;
   const values = structure.sizes.map(([path], i) => (path in sizes ? BigInt(sizes[path]) : published[i]));
   const errors = findErrors(structure, values);
   if (errors.length) return JSON.stringify({ errors: errors.map(({ text }) => text) });
   const all = {
-    count: count(structure, values, data.components),
+    count: count(structure, values),
     cache: countCache(structure, values, BigInt(context)),
     flops: countFlops(structure, values, BigInt(context)),
-    bytes: DTYPES.map((dtype) => countWeights(structure, values, dtype)),
+    bytes: data.dtypes.map((_, dtype) => countWeights(structure, values, dtype)),
     entry: formatYaml(model, model.variants[0], Object.entries(sizes)),
     config: formatConfig(model, model.variants[0], Object.entries(sizes)),
-    gpus: structure.caches && fitGpus(structure, data.sharing, values, BigInt(context), BigInt(data.gpus[0].usable)),
+    gpus: structure.caches && fitGpus(structure, values, BigInt(context), BigInt(data.gpus[0].usable)),
   };
   return JSON.stringify(all, (_, value) => (typeof value === "bigint" ? value.toString() : value));
 };

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import paramcount as pc
-from paramcount.sweeping.axes import parse_axes, parse_axis
-from paramcount.sweeping.expressions import parse_expression
+from paramcount.sweeping.axes import parse_axes, parse_axis, parse_expression
 from paramcount.sweeping.sweep import make_sweep
+from paramcount.symbolic.compiled import evaluate_arrays
+from paramcount.symbolic.trees import evaluate
 from tests.fuzz.frame import call_or_refuse, often, seldom
 from tests.fuzz.values import VALUES
 
@@ -41,7 +42,9 @@ def test_any_expression_is_evaluated_or_rejected(text: str) -> None:
     expression = call_or_refuse(lambda: parse_expression(text, "d_ff"))
     if expression is not None:
         values = dict.fromkeys(expression.names, 3)  # type: ignore[attr-defined]
-        assert type(expression.evaluate(values)[0]) is int  # type: ignore[attr-defined]
+        found, is_broken = evaluate_arrays(expression.tree, values)  # type: ignore[attr-defined]
+        assert type(found) is int
+        assert evaluate(expression.tree, values) == (None if is_broken else found)  # type: ignore[attr-defined]
 
 
 @often
@@ -51,7 +54,7 @@ def test_a_valid_expression_has_the_value_that_python_gives_it(text: str, n: int
     if expression is None:
         assert len(text) > 200
         return
-    value, is_broken = expression.evaluate({"n": n, "m": m})  # type: ignore[attr-defined]
+    value, is_broken = evaluate_arrays(expression.tree, {"n": n, "m": m})  # type: ignore[attr-defined]
     try:
         expected = eval(text, {"n": n, "m": m})  # noqa: S307
     except ZeroDivisionError:

@@ -3,8 +3,10 @@
 import { useMemo, useState } from "preact/hooks";
 import { Bar } from "./bar.jsx";
 import { formatCommand, formatConfig, formatYaml } from "./copies.js";
-import { count, countCache, countFlops, explainFlops, findErrors, findList, nameFlops } from "./count.js";
-import { DTYPES, countWeights, fitGpus } from "./memory.js";
+import {
+  count, countCache, countFlops, explainFlops, findErrors, findList, nameFlops, nameValues,
+} from "./count.js";
+import { countWeights, fitGpus } from "./memory.js";
 import { fillFormula, formatBytes, formatCount, formatShare, formatShort } from "./format.js";
 import { ModelPicker } from "./picker.jsx";
 import { copyText } from "./table.js";
@@ -155,8 +157,8 @@ function findStep(value) {
 }
 
 function Results({ data, structure, values, difference, context, gpu, chooseGpu }) {
-  const counted = count(structure, values, data.components);
-  const sizes = Object.fromEntries(structure.sizes.map(([path], i) => [path, values[i]]));
+  const counted = count(structure, values);
+  const sizes = nameValues(structure, values);
   const present = data.components.filter((name) => counted.components[name] > 0n);
   const cache = countCache(structure, values, context);
   const flops = countFlops(structure, values, context);
@@ -221,10 +223,10 @@ function Results({ data, structure, values, difference, context, gpu, chooseGpu 
             <dd>{formatCount(flops.expanded)} ({formatShort(flops.expanded)})</dd>
           </>
         )}
-        {DTYPES.map((dtype) => (
+        {data.dtypes.map((name, i) => (
           <>
-            <dt key={dtype.name}>Weights in {dtype.name}</dt>
-            <dd>{formatBytes(countWeights(structure, values, dtype))}</dd>
+            <dt key={name}>Weights in {name}</dt>
+            <dd>{formatBytes(countWeights(structure, values, i))}</dd>
           </>
         ))}
       </dl>
@@ -235,7 +237,7 @@ function Results({ data, structure, values, difference, context, gpu, chooseGpu 
 
 function Fits({ data, structure, values, context, chosen, choose }) {
   const gpu = data.gpus.find(({ name }) => name === chosen) ?? data.gpus.find(({ name }) => name === DEFAULT_GPU) ?? data.gpus[0];
-  const fewest = fitGpus(structure, data.sharing, values, context, BigInt(gpu.usable));
+  const fewest = fitGpus(structure, values, context, BigInt(gpu.usable));
   return (
     <p>
       BF16 weights and one sequence of {formatCount(context)} tokens fit{" "}

@@ -1,7 +1,7 @@
 // Models side by side: components, active parameters, KV cache, memory against context, and the sizes that differ.
 
 import { useMemo } from "preact/hooks";
-import { countCache } from "./count.js";
+import { countCache, nameValues } from "./count.js";
 import { countPublished } from "./data.js";
 import { fillFormula, formatBytes, formatCount, formatShare, formatShort } from "./format.js";
 import { ModelPicker } from "./picker.jsx";
@@ -16,7 +16,7 @@ export function Compare({ data, state, go }) {
     [data, state.ids.join()],
   );
   const set = (ids) => go({ ids });
-  const counts = models.map((model) => countPublished(model, data.components));
+  const counts = models.map(countPublished);
   const present = data.components.filter((name) => counts.some((counted) => counted.components[name] > 0n));
   return (
     <>
@@ -169,7 +169,7 @@ const absolute = (n) => (n < 0n ? -n : n);
 function explain(model, name) {
   const formula = model.structure.formulas[name];
   if (!formula) return "0";
-  const sizes = Object.fromEntries(model.structure.sizes.map(([path], i) => [path, model.values[i]]));
+  const sizes = nameValues(model.structure, model.values);
   const filled = fillFormula(formula, sizes);
   return isSum(filled) ? `(${filled})` : filled;
 }

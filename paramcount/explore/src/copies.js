@@ -1,6 +1,7 @@
 // A changed model as text: a zoo entry, a config.json, a command.
 
-import { calculate, decide } from "./arithmetic.js";
+import { evaluate } from "./arithmetic.js";
+import { nameValues } from "./count.js";
 
 const quote = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 
@@ -50,8 +51,8 @@ export function formatYaml(model, variant, changed, day = new Date()) {
 export function formatConfig({ config }, variant, changed) {
   if (config.reason) return config;
   const document = structuredClone(config.document);
-  const published = variant.structure.sizes.map(([path], i) => [path, variant.values[i]]);
-  const sizes = Object.fromEntries([...published, ...changed.map(([path, value]) => [path, BigInt(value)])]);
+  const published = nameValues(variant.structure, variant.values);
+  const sizes = { ...published, ...Object.fromEntries(changed.map(([path, value]) => [path, BigInt(value)])) };
   for (const [path, value] of listSettings(variant, changed)) {
     const place = config.keys[path];
     if (!place && path in config.derived) continue; // from the other keys, see below
@@ -61,8 +62,7 @@ export function formatConfig({ config }, variant, changed) {
     section[place.at(-1)] = JSON.parse(value);
   }
   for (const [path, tree] of Object.entries(config.derived)) {
-    const leaf = decide(tree, sizes);
-    const value = leaf && calculate(leaf.value, sizes);
+    const value = evaluate(tree, sizes);
     if (value !== sizes[path]) return { reason: explainDerived(path, sizes[path], value) };
   }
   return { text: JSON.stringify(document, null, 2) + "\n" };

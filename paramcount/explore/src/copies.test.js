@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { calculate } from "./arithmetic.js";
 import { formatCommand, formatConfig, formatYaml } from "./copies.js";
 
 const PUBLISHED = { changes: {} };
@@ -43,7 +42,7 @@ test("a derived size is copied if the keys give it, otherwise the reason is", ()
   const config = {
     document: { hidden_size: 8, num_heads: 2 },
     keys: { d_model: ["hidden_size"] },
-    derived: { d_head: { value: ["//", "d_model", "n_heads"] }, n_patches: [[">", "d_model", 0], { value: 9 }, null] },
+    derived: { d_head: ["//", "d_model", "n_heads"], n_patches: ["if", ["<", 0, "d_model"], 9, null] },
     coupled: { n_heads: "groups" },
   };
   const format = (...changed) => formatConfig({ config }, { changes: {}, ...SIZES }, changed);
@@ -54,9 +53,4 @@ test("a derived size is copied if the keys give it, otherwise the reason is", ()
   assert.equal(format(["unknown", 1n]).reason, "unknown has no key of its own");
   assert.equal(format(["d_model", 0n], ["d_head", 0n]).reason, "n_patches = 9 has no key, and the other sizes do not give it");
   assert.deepEqual(formatConfig({ config: { reason: "None." } }, { changes: {}, ...SIZES }, []), { reason: "None." });
-});
-
-test("a share of a size is rounded down as in Python", () => {
-  assert.equal(calculate(["share", "d", 0.4], { d: 80n }), 32n);
-  assert.equal(calculate(["share", "d", 0.25], { d: 30n }), 7n);
 });

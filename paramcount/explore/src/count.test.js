@@ -1,18 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { count, countFlops, explainFlops, findList, nameFlops } from "./count.js";
+import { count, countFlops, explainFlops, findList, listTensors, nameFlops } from "./count.js";
 
-const STEP = { products: [[3, 0, 1]], scopes: [["layer", [[1, 2]], 1, "", ""]], component: "mlp" };
-const flow = (change = {}) => ({ flow: { steps: [STEP], windows: [], ...change } });
-
-test("FLOPs are two for each multiply-add in every layer", () => {
-  assert.equal(countFlops(flow(), [5n, 7n, 2n], 9n).total, 2n * 3n * 5n * 7n * 2n);
+const FLOPS = { total: ["*", 3, "d", "window"], components: { mlp: ["*", "d", "window"] }, expanded: ["*", "n", "context"] };
+const flow = (change = {}) => ({
+  sizes: [["d"], ["n"]],
+  flow: { steps: [], windows: { window: ["min", "n", "context"] }, flops: FLOPS, ...change },
 });
 
-test("FLOPs are those of engines where the reference computes another way", () => {
-  const steps = [{ ...STEP, absorbed: [[1, 2]] }, STEP];
-  const { total, components, expanded } = countFlops(flow({ steps }), [5n, 7n, 2n], 9n);
-  assert.deepEqual([total, components.mlp, expanded], [4n * 2n + 420n, 8n + 420n, 840n]);
+test("FLOPs depend on the sizes, on the context and on what windows leave of it", () => {
+  assert.deepEqual(countFlops(flow(), [5n, 7n], 9n), { total: 105n, components: { mlp: 35n }, expanded: 63n });
+  assert.deepEqual(countFlops(flow(), [5n, 7n], 2n), { total: 30n, components: { mlp: 10n }, expanded: 14n });
 });
 
 test("a model that decodes no tokens has the FLOPs of a pass", () => {
@@ -21,20 +19,20 @@ test("a model that decodes no tokens has the FLOPs of a pass", () => {
 });
 
 test("steps that were exported for one model have no FLOPs at other sizes", () => {
-  const structure = flow({ only: [5, "7", 2] });
-  assert.equal(countFlops(structure, [5n, 7n, 2n], 9n).total, 420n);
-  assert.equal(countFlops(structure, [5n, 7n, 3n], 9n), null);
-  assert.equal(explainFlops(structure, [5n, 7n, 3n]), "known for the published sizes only");
+  const structure = flow({ only: { d: 5, n: 7 } });
+  assert.equal(countFlops(structure, [5n, 7n], 9n).total, 105n);
+  assert.equal(countFlops(structure, [5n, 8n], 9n), null);
+  assert.equal(explainFlops(structure, [5n, 8n]), "known for the published sizes only");
 });
 
 test("FLOPs of a step that reads an image are not known", () => {
-  const structure = flow({ steps: [STEP, { ...STEP, products: null }] });
-  assert.equal(countFlops(structure, [5n, 7n, 2n], 9n), null);
-  assert.equal(explainFlops(structure, [5n, 7n, 2n]), "depend on an input other than text");
+  const structure = flow({ flops: null });
+  assert.equal(countFlops(structure, [5n, 7n], 9n), null);
+  assert.equal(explainFlops(structure, [5n, 7n]), "depend on an input other than text");
 });
 
 test("a size that a list fixes is found", () => {
-  const check = (size, n, where) => [["!=", size, n], { where, text: [`${where} has another length`] }, null];
+  const check = (size, n, where) => ["if", ["=", size, n], null, { where, text: [`${where} has another length`] }];
   const structure = {
     sizes: [["n_layers", 1, 99], ["n_heads", 1, 99]],
     structure: { layer_types: "12 × full" },
@@ -44,7 +42,18 @@ test("a size that a list fixes is found", () => {
   assert.equal(findList(structure, [12n, 4n], 1), undefined);
 });
 
-test("a buffer that two modules share is counted once", () => {
-  const buffer = { name: "mean", part: "vision", role: "buffer", copies: 1, shape: [4], shares: [["vision", "vision", 4]] };
-  assert.equal(count({ tensors: [buffer, { ...buffer, tied: "mean" }] }, [], []).buffers, 4n);
+test("active components are those of all parameters where they do not differ", () => {
+  const counts = { total: 9, active: 8, active_min: 7, components: { mlp: "d", norm: 1 }, active_components: { mlp: 2 } };
+  const found = count({ sizes: [["d"]], tied: true, counts: { ...counts, details: {}, parts: { decoder: 9 } } }, [5n]);
+  assert.deepEqual(found.activeComponents, { mlp: 2n, norm: 1n });
+  assert.deepEqual([found.total, found.active, found.activeMin, found.components.mlp, found.tied], [9n, 8n, 7n, 5n, true]);
+});
+
+test("tensors that the total does not include are not in the map", () => {
+  const tensor = { name: "h.{layer}.w", shape: ["d", 2], copies: 3, elements: ["*", 6, "d"], part: "decoder" };
+  const tensors = [{ ...tensor, component: "mlp", layers: [3, "dense", "h.|dense"] }, tensor];
+  assert.deepEqual(listTensors({ sizes: [["d"]], tensors }, [4n]), [{
+    name: "h.{layer}.w", part: "decoder", component: "mlp", shape: [4n, 2n], copies: 3n, layers: 3n, stack: "h.|dense",
+    kind: "dense", parameters: 24n,
+  }]);
 });

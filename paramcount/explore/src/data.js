@@ -1,5 +1,6 @@
 // The data of the page: compressed JSON in a script element.
 
+import { evaluate } from "./arithmetic.js";
 import { count } from "./count.js";
 
 // Of base85 as Python has it, with , : . in place of < > &, which HTML could read.
@@ -47,16 +48,27 @@ export function readRecords(data) {
 export function prepare(data) {
   for (const part of data.parts) {
     if (part.packings) part.packings = part.packings.map((i) => data.packings[i]);
+    if (part.shared) part.shared[1] = data.packings[part.shared[1]]; // ["apply", function, …]
   }
   for (const structure of data.structures) {
     structure.tensors = structure.tensors.map((i) => data.parts[i]);
-    structure.checks = structure.checks.map((i) => data.checks[i]);
-    if (structure.flow) structure.flow.steps = structure.flow.steps.map((i) => data.parts[i]);
+    for (const name of ["counts", "caches", "sharing"]) structure[name] = find(structure[name], data.expressions);
+    structure.checks = structure.checks.map((i) => data.expressions[i]);
+    if (structure.flow) {
+      structure.flow.steps = structure.flow.steps.map((i) => data.parts[i]);
+      structure.flow.flops = find(structure.flow.flops, data.expressions);
+    }
   }
   data.models = data.models.map((model) => prepareModel(model, data));
   data.byId = new Map(data.models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model])));
   data.models.forEach((model) => data.byId.set(model.id, model));
   return data;
+}
+
+/** The expressions at some positions, which may be in a table. */
+function find(positions, expressions) {
+  if (typeof positions === "number") return expressions[positions];
+  return positions && Object.fromEntries(Object.entries(positions).map(([name, at]) => [name, find(at, expressions)]));
 }
 
 function prepareModel(model, { structures, drawings }) {
@@ -70,14 +82,14 @@ function prepareModel(model, { structures, drawings }) {
     structure: variants[0].structure,
     values: variants[0].values,
     drawing: model.drawing === null ? null : drawings[model.drawing],
-    total: BigInt(model.total),
-    reference_total: BigInt(model.reference_total),
-    active: BigInt(model.active),
+    total: evaluate(model.total, {}),
+    reference_total: evaluate(model.reference_total, {}),
+    active: evaluate(model.active, {}),
   };
 }
 
 /** The counts of a model at its published sizes, computed when they are first needed. */
-export function countPublished(model, components) {
-  model.counted ??= count(model.structure, model.values, components);
+export function countPublished(model) {
+  model.counted ??= count(model.structure, model.values);
   return model.counted;
 }

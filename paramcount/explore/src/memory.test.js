@@ -1,39 +1,28 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fitGpus } from "./memory.js";
+import { countWeights, fitGpus } from "./memory.js";
 
-const SHARING = {
-  check: [["!=", ["%", "n_heads", "gpus"], 0], { text: [] }, null],
-  weights: { "qkv.k": [["<", "n_kv_heads", "gpus"], { value: "n_kv_heads" }, { value: "gpus" }], mlp: { value: "gpus" } },
-  cache: { value: ["//", "first", "gpus"] },
-};
-const make = (name, part = {}) => ({
-  tensors: [{ part: "decoder", copies: 1, shape: [1000], shares: [["", name, 1000]], ...part }],
-  heads: { n_heads: { number: 6 }, n_kv_heads: { number: 2 } },
-  caches: [{ shapes: [[2, 50], [4]], divided: [true, false], stream: "tokens", block: 1, longest: null, layers: 1, front: [] }],
+const make = (shared) => ({
+  sizes: [["n_heads"]],
+  sharing: ["if", ["=", ["%", "n_heads", "gpus"], 0], null, { text: [] }],
+  tensors: [{ shared, elements: 1000 }, { elements: 1 }],
+  caches: { shared: ["//", ["*", 208, "context"], "gpus"] },
 });
 
 test("numbers of GPUs that do not divide the heads are left out", () => {
-  const fit = (usable) => fitGpus(make("mlp"), SHARING, [], 0n, usable); // 2,000 bytes of weights
-  assert.deepEqual([2000n, 1000n, 667n, 500n, 333n].map(fit), [1n, 2n, 3n, 6n, null]);
+  const fit = (usable) => fitGpus(make(["//", ["*", 2, "elements"], "gpus"]), [6n], 0n, usable);
+  assert.deepEqual([2000n, 1000n, 666n, 333n, 332n].map(fit), [1n, 2n, 3n, 6n, null]);
 });
 
-test("KV heads are repeated, and norms are whole on every GPU", () => {
-  assert.equal(fitGpus(make("qkv.k"), SHARING, [], 0n, 999n), null); // never less than a half
-  assert.equal(fitGpus(make("mlp", { replicated: true }), SHARING, [], 0n, 1999n), null);
+test("the cache of the context is beside the weights", () => {
+  const fit = (usable) => fitGpus(make(["//", ["*", 2, "elements"], "gpus"]), [6n], 10n, usable);
+  assert.deepEqual([4080n, 4079n, 2040n, 2039n].map(fit), [1n, 2n, 2n, 3n]);
 });
 
-test("heads of the cache are divided, latents are not", () => {
-  // 10 tokens of 2 · (2 · 50 + 4) bytes, on two GPUs 2 · (50 + 4), beside the 2,000 or 1,000 bytes of weights
-  assert.equal(fitGpus(make("mlp"), SHARING, [], 10n, 2000n + 2080n), 1n);
-  assert.equal(fitGpus(make("mlp"), SHARING, [], 10n, 1000n + 1080n), 2n);
-  assert.equal(fitGpus(make("mlp"), SHARING, [], 10n, 1000n + 1079n), 3n);
-});
-
-test("rows in front of the tokens are cached with them", () => {
-  // 10 tokens and 3 rows of 2 · (2 · 50 + 4) bytes, beside the 2,000 bytes of weights
-  const model = make("mlp");
-  model.caches = model.caches.map((group) => ({ ...group, front: [3] }));
-  assert.equal(fitGpus(model, SHARING, [], 10n, 2000n + 2704n), 1n);
-  assert.equal(fitGpus(model, SHARING, [], 10n, 2000n + 2703n), 2n);
+test("a packed tensor has the bytes of its files, a plain one those of its values", () => {
+  const tensor = { elements: ["*", 8, "n"], widths: [4, 2], shape: ["n", 2], copies: 4, packings: [["*", "0", "1", 3]] };
+  const count = (more, n, dtype) => countWeights({ sizes: [["n"]], tensors: [{ ...tensor, ...more }, { elements: 5 }] }, [n], dtype);
+  assert.deepEqual([0, 1, 2].map((dtype) => count({}, 5n, dtype)), [160n, 80n, 4n * 30n]);
+  assert.equal(count({ stored: ["n", 8], files: 2 }, 5n, 2), 2n * 120n);
+  assert.equal(count({ packings: [["//", 1, "0"]] }, 0n, 2), 0n); // no file is divided
 });

@@ -13,7 +13,7 @@ const number = (find) => ({
     return n === null || n === undefined ? "" : formatCount(BigInt(n));
   },
 });
-const component = (name) => number((model, data) => countPublished(model, data.components).components[name]);
+const component = (name) => number((model, data) => countPublished(model).components[name]);
 
 export const COLUMNS = {
   name: { heading: "Model", ...text("name") },
