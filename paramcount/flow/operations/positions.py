@@ -48,7 +48,10 @@ CHOICES: dict[str, Callable[[int, tuple[int, ...]], Array]] = {
     "in turns, time last": put_time_last,
 }
 # The frequencies of all pairs, if they are not those of one position alone: of a share of them, and how often.
-DIVIDED: dict[str, Callable[[Array, int], Array]] = {"restarted": np.tile, "in turns": np.repeat}
+DIVIDED: dict[str, Callable[[Array, int], Array]] = {
+    "restarted": lambda frequencies, n: np.tile(frequencies, n),  # not np.tile: counting does not import NumPy
+    "in turns": lambda frequencies, n: np.repeat(frequencies, n),
+}
 
 
 class Axes(NamedTuple):
