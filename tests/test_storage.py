@@ -12,7 +12,6 @@ import pytest
 
 import paramcount as pc
 from paramcount.counting.quantisation.patterns import compile_pattern
-from paramcount.counting.quantisation.storage import is_named, merge_facts
 from paramcount.errors import ParamcountError
 from tests.model_types import MODEL_TYPES
 from tests.running import Runner
@@ -237,10 +236,9 @@ def test_tensors_that_stay_in_float32_are_found_under_their_names_in_checkpoints
     the default config; tests/oracle/test_linear_layers.py counts those of every model type.
     """
     count = pc.count(load_default(model_type))
-    facts = merge_facts(count.sizes)
     assert [
-        sum(tensor.parameters for tensor in count.tensors if tensor.role == "parameter" and is_named(tensor, words))
-        for words in (facts.float32, facts.float32_if_float16)
+        sum(tensor.parameters for tensor in count.tensors if tensor.float32 == when)
+        for when in ("always", "with float16")
     ] == [always, if_float16]
 
 

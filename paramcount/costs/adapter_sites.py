@@ -196,7 +196,7 @@ def list_all_tensors(count: Count) -> Iterator[TensorRow]:
     )
     for tensor in (*tensors, *copied):
         is_reused = tensor.tied_to == tensor.name and tensor.component != "lm_head"
-        if tensor.part != "mtp" and tensor.role == "parameter" and not is_reused:
+        if tensor.kind in ("total", "tied") and tensor.role == "parameter" and not is_reused:
             tied_to = rename(tensor.tied_to, count.sizes.reference_names) if tensor.tied_to else None
             yield tensor._replace(name=rename(tensor.name, count.sizes.reference_names), tied_to=tied_to)
 
@@ -277,5 +277,5 @@ def stack_experts(tensors: Sequence[TensorRow], modules: Modules) -> Site:
 
 def list_module_names(tensors: Iterable[TensorRow]) -> tuple[str, ...]:
     """The last parts of the names of all modules with weights."""
-    modules = [tensor.name.rpartition(".")[0] for tensor in tensors if tensor.part != "mtp"]
+    modules = [tensor.name.rpartition(".")[0] for tensor in tensors]
     return tuple(dict.fromkeys(module.rpartition(".")[2] for module in modules if module))

@@ -358,7 +358,7 @@ def find_saved(tensors: Sequence[TensorRow], modules: Sequence[str]) -> list[Tra
     for tensor in tensors:
         module = owners[tensor.name]
         words = [word for word in modules if module and is_inside(module, [word])]
-        if words and tensor.role == "parameter" and tensor.part != "mtp" and tensor.tied_to != tensor.name:
+        if words and tensor.tied_to != tensor.name:
             found.setdefault((module, tensor.repeats), []).append(tensor)
             matched.update(words)
     for word in modules:

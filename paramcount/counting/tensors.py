@@ -7,7 +7,7 @@ from itertools import product
 
 from paramcount.counting.sum_weights import list_weight_flows
 from paramcount.flow import Repeat, TensorRow, given, list_rows
-from paramcount.sizes import Sizes
+from paramcount.sizes import Sizes, inner_configs
 
 
 def iterate_names(name: str, repeats: Sequence[Repeat]) -> Iterator[str]:
@@ -26,11 +26,22 @@ def iterate_names(name: str, repeats: Sequence[Repeat]) -> Iterator[str]:
 
 def list_tensors(sizes: Sizes, head: bool = True) -> Iterator[TensorRow]:
     """Every tensor of the declaration, in the order of the forward pass."""
-    for out, part in list_weight_flows(sizes, head):
-        yield from (row for row in list_rows(out, part) if 0 not in row.shape)
+    yield from (row for row in list_weight_rows(sizes, head) if 0 not in row.shape)
     for name, shape, copies in sizes.legacy_buffers():
         layers = Repeat("layer", copies, copies, runs=((0, copies),))
         yield TensorRow(name, shape, "other", "decoder", "legacy_buffer", (layers,))
+
+
+def list_weight_rows(sizes: Sizes, head: bool = True) -> Iterator[TensorRow]:
+    """The tensors that the forward passes read; sizes may be symbols."""
+    inner = (getattr(sizes, name) for name in inner_configs(type(sizes)))
+    parts = [sizes, *(part for part in inner if part is not None)]
+    kept = dict.fromkeys((word for part in parts for word in part.float32), "always")
+    kept |= {word: "with float16" for part in parts for word in part.float32_if_float16 if word not in kept}
+    for out, part in list_weight_flows(sizes, head):
+        for row in list_rows(out, part):
+            when = next((when for word, when in kept.items() if f".{word}." in f".{row.name}."), "")
+            yield row._replace(float32=when) if when else row
 
 
 def list_unreachable(sizes: Sizes, head: bool = True) -> Iterator[tuple[TensorRow, str]]:

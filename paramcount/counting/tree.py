@@ -47,7 +47,7 @@ class Level(NamedTuple):
     kind: str
     label: str
     component: str = ""
-    count: int = 1
+    copies: int = 1
     active: int = 1
     stack: str = ""
 

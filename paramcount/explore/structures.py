@@ -12,19 +12,17 @@ from typing import Any
 
 from paramcount.costs.absorption import absorb_up_projections
 from paramcount.costs.caches import CacheGroup, count_states, list_flow_groups, merge_groups
-from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.sharding import Shape
-from paramcount.costs.weights import store_weights
 from paramcount.counting.components import locate_component
 from paramcount.counting.count import build_count
 from paramcount.counting.sum_weights import (
     STRUCTURE_ERRORS,
     Sums,
-    list_flows,
     list_numbers,
     make_symbolic,
     sum_weights,
 )
+from paramcount.counting.tensors import list_weight_rows
 from paramcount.explaining.pieces import walk_model
 from paramcount.explore.conditions import PASSES, NoConditionsError, derive_conditions
 from paramcount.explore.flow import CONTEXT, SymbolicFlow, derive_flow
@@ -38,7 +36,7 @@ from paramcount.explore.sharing import (
     find_shape,
     share_tensor,
 )
-from paramcount.flow import Size, TensorRow, list_rows
+from paramcount.flow import Size, TensorRow
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size
@@ -46,7 +44,7 @@ from paramcount.sweeping.validity import find_limits, list_all_checks
 from paramcount.symbolic.polynomials import Condition, decide_by, has_same_terms, make_symbols, make_tree
 from paramcount.symbolic.trees import Literal, Operation, add, to_json
 from paramcount.tracing.trace import Step, count_layers
-from paramcount.zoo import Model, count_model
+from paramcount.zoo import Model
 from paramcount.zoo.what_if import get_size, list_paths
 
 Data = dict[str, Any]
@@ -63,10 +61,10 @@ def export_structure(model: Model, packings: Packings) -> Data:
     checks, fixed = export_checks(sizes, paths)
     settled = make_symbolic(sizes, False, concrete=walk.fixed)
     share_settings(settled, sizes)
-    float32, shape = find_float32(model), find_shape(sizes, walk.c)
+    shape = find_shape(sizes, walk.c)
     with decide_by(list_numbers(sizes)) as decisions:
         sums = sum_weights(walk.c, head)
-        rows = [row for out, part in list_flows(walk.c, head) for row in list_rows(out, part)]
+        rows = list(list_weight_rows(walk.c, head))
         flow = export_flow(settled, head)
         caches = list_caches((settled, walk.c), head)
     return {
@@ -80,9 +78,7 @@ def export_structure(model: Model, packings: Packings) -> Data:
         },
         "counts": export_counts(sums, head),
         "tied": sums.tied,
-        "tensors": [
-            export_tensor(row) | export_bytes(row, row.name in float32, packings, sizes, shape) for row in rows
-        ],
+        "tensors": [export_tensor(row) | export_bytes(row, packings, sizes, shape) for row in rows],
         "sharing": to_json(derive_check(shape)),
         "caches": None if caches is None else export_caches(caches),
         "flow": flow or export_only_flow(sizes, head, list(walk.values)),
@@ -125,12 +121,6 @@ def share_settings(symbolic: Any, sizes: Sizes) -> None:
             share_settings(getattr(symbolic, name), part)
 
 
-def find_float32(model: Model) -> frozenset[str]:
-    """The names of the tensors that stay in FP32 where the others are BF16."""
-    stored = store_weights(count_model(model), parse_weight_format("bf16"))
-    return frozenset(row.tensor.name for row in stored if row.packing.format == "F32")
-
-
 def export_tensor(row: TensorRow) -> Data:
     """A tensor as data. `component`: if the total includes it. `layers`: their number, their kind, and the stack."""
     tensor: Data = {
@@ -147,7 +137,7 @@ def export_tensor(row: TensorRow) -> Data:
     return tensor
 
 
-def export_bytes(row: TensorRow, is_float32: bool, packings: Packings, sizes: Sizes, shape: Shape) -> Data:
+def export_bytes(row: TensorRow, packings: Packings, sizes: Sizes, shape: Shape) -> Data:
     """The bytes of a tensor, on one of several GPUs if it is loaded, and in each format if the total includes it.
 
     `shared`: an expression of the sizes and of `elements`. `widths`: of a value in the formats without packing.
@@ -155,7 +145,7 @@ def export_bytes(row: TensorRow, is_float32: bool, packings: Packings, sizes: Si
     """
     if row.kind not in ("total", "buffer"):
         return {}
-    width = BYTES["FP32" if is_float32 or not row.is_counted else "BF16"]
+    width = BYTES["FP32" if row.float32 == "always" or not row.is_counted else "BF16"]
     (elements,) = make_symbols(ELEMENTS)
     found: Data = {"shared": to_json(share_tensor(row, width * elements, shape, packings))}
     if row.is_counted:

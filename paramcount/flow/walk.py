@@ -45,6 +45,8 @@ class TensorRow(NamedTuple):
     axis: int = 0  # of `matrix`
     tied_to: str | None = None  # full name of the tensor that it is tied to
     stacked: Repeat | None = None  # the experts that share this one tensor
+    # When the reference keeps it in float32 and never quantises it: always | with float16 (if the others are) | "".
+    float32: str = ""
 
     @property
     def kind(self) -> str:

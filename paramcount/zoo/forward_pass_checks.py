@@ -113,7 +113,7 @@ def _find_obstacle(sizes: Any, count: Count) -> str:
 def _list_declared_tensors(count: Count) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Names and shapes of the declared parameters, layer by layer, without tied ones."""
     for tensor in count.tensors:
-        if tensor.role == "parameter" and tensor.tied_to is None:
+        if tensor.is_counted:
             for i in tensor.repeats[0].indices if tensor.repeats else (0,):
                 yield tensor.name.replace("{layer}", str(i)), tensor.shape
 

@@ -5,14 +5,15 @@ reference's own models.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 import paramcount as pc
 from paramcount.architectures import split_name
-from paramcount.counting.quantisation.storage import is_named, merge_facts
 from paramcount.counting.tensors import list_unreachable
+from paramcount.flow import TensorRow
 from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import build_model
 
@@ -21,6 +22,11 @@ pytest.importorskip("torch", reason="the oracle tests need torch: pip install to
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
 EIGHT_BIT = {"quantization_config": {"load_in_8bit": True}, "dtype": "bfloat16", "transformers_version": "5.23.0"}
+
+
+def is_named(tensor: TensorRow, words: Iterable[str]) -> bool:
+    """Whether a tensor's name contains one of these as whole words."""
+    return any(f".{word}." in f".{tensor.name}." for word in words)
 
 
 def load_default(name: str) -> tuple[pc.Model, Any]:
@@ -74,10 +80,11 @@ def test_as_many_values_stay_in_float32_as_in_the_reference(name: str) -> None:
     without them, too.
     """
     model, reference = load_default(name)
-    facts, tensors = merge_facts(model.sizes), pc.count(model).tensors
+    tensors = pc.count(model).tensors
+    parts = [model.sizes, *(value for value in vars(model.sizes).values() if hasattr(value, "float32"))]
     for theirs, ours in (
-        (reference._keep_in_fp32_modules_strict, facts.float32),
-        (reference._keep_in_fp32_modules, facts.float32_if_float16),
+        (reference._keep_in_fp32_modules_strict, {word for part in parts for word in part.float32}),
+        (reference._keep_in_fp32_modules, {word for part in parts for word in part.float32_if_float16}),
     ):
         pattern = re.compile("|".join(rf"(^|\.){word}(\.|$)" for word in theirs or ("never",)))  # as from_pretrained
         words = tuple(word for word in ours if word in (theirs or ()) or word != "e_score_correction_bias")

@@ -53,8 +53,6 @@ class Release(Protocol):
 class MatrixFacts(NamedTuple):
     """Properties of an architecture's matrices, see `Sizes`."""
 
-    float32: tuple[str, ...]
-    float32_if_float16: tuple[str, ...]
     transposable: tuple[str, ...]
     linear_routers: tuple[str, ...]
     linear_subclasses: tuple[str, ...]
@@ -141,8 +139,7 @@ def list_stored(
         if tensor.part == "mtp" and plan.method not in METHODS_WITH_MTP:
             continue
         n_plain, is_unfit = tensor.copies, False
-        stays_float32 = is_named(tensor, (*facts.float32, *facts.float32_if_float16))
-        for group in () if stays_float32 else plan.groups:
+        for group in () if tensor.float32 else plan.groups:
             scheme = group.scheme._replace(routers=facts.linear_routers) if linear else group.scheme
             packed = select_packed(tensor, scheme)
             if packed is None or not n_plain:
@@ -164,7 +161,7 @@ def list_stored(
                 f"quantises the {tensor.part} part, but which of its matrices are linear layers is unknown"
             )
         if n_plain:
-            plain = Packing("plain", get_dtype(tensor, facts, plan.dtype))
+            plain = Packing("plain", get_dtype(tensor, plan.dtype))
             yield StoredTensor(tensor, n_plain, plain, n_plain * compute_bytes(tensor.shape, plain), is_unfit)
 
 
@@ -189,16 +186,10 @@ def _merge_facts(parts: tuple[type[Sizes], ...]) -> MatrixFacts:
     )
 
 
-def get_dtype(tensor: TensorRow, facts: MatrixFacts, dtype: str) -> str:
+def get_dtype(tensor: TensorRow, dtype: str) -> str:
     """The dtype of a tensor that is not quantised, given the model's dtype."""
-    if is_named(tensor, facts.float32) or (dtype == "F16" and is_named(tensor, facts.float32_if_float16)):
-        return "F32"
-    return dtype
-
-
-def is_named(tensor: TensorRow, words: tuple[str, ...]) -> bool:
-    """Whether a tensor's name contains one of these as whole words."""
-    return any(f".{word}." in f".{tensor.name}." for word in words)
+    is_float32 = tensor.float32 == "always" or (tensor.float32 and dtype == "F16")
+    return "F32" if is_float32 else dtype
 
 
 def is_stored(tensor: TensorRow, release: Release | None) -> bool:
