@@ -267,9 +267,10 @@ def _mixture(
     n_shared_experts: Size | None = None,
 ) -> Size:
     def mixture(c: Any, x: Data) -> Data:
+        routed = feed_forward.mixture(c, x, "", **flags)
         if c.n_shared_experts is None:
-            return feed_forward.mixture(c, x, "", **flags)
-        return feed_forward.shared_mixture(c, x, "", shared_bias=flags.get("bias", False), **flags)
+            return routed
+        return routed + feed_forward.shared_experts(c, x, "", bias=flags.get("bias", False))
 
     sizes = {
         "d_model": d_model,

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
-from paramcount.flow import Data, Size, Unknown, Weight, activate, clip, experts, fused, linear, route
+from paramcount.flow import (
+    Data,
+    Size,
+    Unknown,
+    Weight,
+    activate,
+    add_routing_bias,
+    clip,
+    experts,
+    fused,
+    limit_to_groups,
+    linear,
+    normalise_weights,
+    scale_by,
+    top_k,
+)
 from paramcount.parts.settings import get_setting
 
 ACTIVATION = Unknown("activation")
@@ -119,12 +134,19 @@ def shared_experts(c: Any, x: Data, prefix: str, *, bias: bool = False) -> Data:
     return gated_mlp(x, prefix + "shared_experts.", "shared_experts", width, activation=activation, bias=bias)
 
 
-def shared_mixture(c: Any, x: Data, prefix: str, *, shared_bias: bool = False, **options: Any) -> Data:
-    """A mixture of experts plus shared experts. `options`: those of `mixture`.
-
-    Source: arXiv:2401.06066, section 3.
-    """
-    return mixture(c, x, prefix, **options) + shared_experts(c, x, prefix, bias=shared_bias)
+def shared_mixture(
+    c: Any,
+    x: Data,
+    prefix: str,
+    *,
+    choose: Choose | None = None,
+    names: tuple[str, str, str] = GATED,
+    router: str = "gate",
+    shared_bias: bool = False,
+) -> Data:
+    """A mixture of experts plus shared experts. Source: arXiv:2401.06066, section 3."""
+    routed = mixture(c, x, prefix, choose=choose, names=names, router=router)
+    return routed + shared_experts(c, x, prefix, bias=shared_bias)
 
 
 def routing_bias(c: Any, name: str, *, role: str = "buffer") -> Weight:
@@ -135,12 +157,23 @@ def routing_bias(c: Any, name: str, *, role: str = "buffer") -> Weight:
     return Weight(name, "router", (c.n_routed_experts,), role=role)
 
 
-def choose_in_groups(c: Any, logits: Data, bias: Weight | None) -> Data:
-    """DeepSeek-V3's routing rule, with n_active_experts and the settings norm_topk_prob, routed_scale, n_groups and
-    n_active_groups of c.
+def choose_in_groups(
+    c: Any,
+    logits: Data,
+    bias: Weight | None = None,
+    *,
+    scoring: str | Unknown = "sigmoid",
+    by: Literal["max", "top 2"] = "top 2",
+    excluded: float = float("-inf"),
+    normalise: bool | Unknown | None = None,
+) -> Data:
+    """The weights of the experts that are chosen from the best groups, with n_active_experts and the settings n_groups,
+    n_active_groups, norm_topk_prob (unless `normalise` is given) and routed_scale of c.
 
-    Source: arXiv:2412.19437, section 2.1.2.
+    Source: arXiv:2405.04434, section 2.2.2; with a routing bias arXiv:2412.19437, section 2.1.2.
     """
-    groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups, "group_score": "top 2"}
-    rules = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-20, **groups}
-    return route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
+    scores = activate(logits, scoring)  # [n, experts]
+    merit = limit_to_groups(add_routing_bias(scores, bias), c.n_groups, c.n_active_groups, by, excluded=excluded)
+    weights = top_k(scores, c.n_active_experts, merit)  # [n, experts], 0 for those not chosen
+    weights = normalise_weights(weights, c.norm_topk_prob if normalise is None else normalise, least_sum=1e-20)
+    return scale_by(weights, c.routed_scale)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, route
+from paramcount.flow import Data
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.feed_forward import routing_bias, shared_mixture
+from paramcount.parts.feed_forward import choose_in_groups, routing_bias, shared_mixture
 from paramcount.parts.mla import latent_attention
 from paramcount.sizes.setting_fields import scale_with_yarn, setting
 
@@ -35,18 +35,7 @@ class RoutedLatentDecoder(LatentDecoder):
 
     def choose(c, logits: Data) -> Data:
         """Source: arXiv:2412.19437, section 2.1.2."""
-        return route(
-            logits,
-            c.n_active_experts,  # type: ignore[attr-defined]
-            "sigmoid",
-            bias=routing_bias(c, c.routing_bias),
-            normalise=c.norm_topk_prob,
-            factor=c.routed_scale,
-            n_groups=c.n_groups,
-            n_active_groups=c.n_active_groups,
-            group_score="top 2",
-            least_sum=1e-20,
-        )
+        return choose_in_groups(c, logits, routing_bias(c, c.routing_bias))
 
 
 class LatentMixture(RoutedLatentDecoder):

@@ -41,7 +41,7 @@ class TopK(Operation):
 
 def top_k(scores: Data, n: Size, by: Data | None = None, *, others: float = 0.0) -> Data:
     """Scores [n, experts] of the n experts that are chosen by the largest of `by`, default the scores themselves."""
-    return Data(TopK(n, others), (scores,) if by is None else (scores, by), scores.shape)
+    return Data(TopK(n, others), (scores,) if by is None or by is scores else (scores, by), scores.shape)
 
 
 class LimitToGroups(Operation):
