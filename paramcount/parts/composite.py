@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, Unknown, block, given, insert
+from paramcount.flow import Data, Unknown, as_model, block, given, insert, rename_weights
 from paramcount.parts.decoder import Decoder
 from paramcount.sizes import Sizes
 from paramcount.sizes.fields import before_lm_head, find_lm_head
@@ -21,25 +21,23 @@ FORMER_PREFIXES = {
 def with_language(
     c: Any,
     tokens: Data,
-    image: Data,
+    inputs: Sequence[tuple[Data, int | Unknown]],
     *,
     head: bool,
-    token: int | Unknown,
     moved: tuple[str, str] | None = None,
     prefix: str = "language_model.",
-    others: Sequence[tuple[Data, int | Unknown]] = (),
     bare: bool = True,
 ) -> Data:
     """Token ids to the output of the `language` model of c.
 
-    Vectors of an image or a sound replace the embeddings of the tokens with the id `token`. `head`: to logits, by an
-    LM head that scales and caps nothing if it is `bare`. `moved`: (prefix in the model, prefix in the file), instead of
-    `prefix` before all names. `others`: further inputs, such as a video, and the ids of their tokens.
+    `inputs`: vectors of an image or a sound, and the id of the tokens whose embeddings they replace. `head`: to logits,
+    by an LM head that scales and caps nothing if it is `bare`. `moved`: (prefix in the model, prefix in the file),
+    instead of `prefix` before all names.
     """
-    language = c.language
+    language, ids = c.language, [id for _, id in inputs]
     if getattr(language, "n_decoder_layers", None) is not None:
+        image, token = inputs[0]
         return with_seq2seq(c, tokens, image, token=token, prefix=prefix)
-    ids = (token, *(id for _, id in others))
 
     def read(tokens: Data, *rows: Data) -> Data:
         reads_embeddings_alone = isinstance(language, Decoder) and language.__class__.forward is Decoder.forward
@@ -55,8 +53,8 @@ def with_language(
             return before_lm_head(out)
         return (bare and find_lm_head(out)) or out
 
-    reads = (image, *(rows for rows, _ in others))
-    return block(tokens, "" if moved else prefix, read, reads=reads, root=True, moved=moved)
+    found = as_model(block(tokens, "" if moved else prefix, read, reads=[rows for rows, _ in inputs]))
+    return rename_weights(found, moved=moved)
 
 
 def with_seq2seq(c: Any, tokens: Data, image: Data, *, token: int | Unknown, prefix: str) -> Data:
@@ -67,7 +65,7 @@ def with_seq2seq(c: Any, tokens: Data, image: Data, *, token: int | Unknown, pre
         out: Data = c.language.decode(tokens, memory)
         return out
 
-    return block(tokens, prefix, read, reads=(given("source tokens", "source"), image), root=True)
+    return as_model(block(tokens, prefix, read, reads=(given("source tokens", "source"), image)))
 
 
 class Multimodal(Sizes):
@@ -83,11 +81,10 @@ class Multimodal(Sizes):
     language: Sizes
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
-        image, others = c.see(), c.see_more()
+        inputs = [(c.see(), c.image_token), *c.see_more()]
         return with_language(
-            c, tokens, image, head=head, token=c.image_token, moved=c.moved, prefix=c.language_prefix, others=others,
-            bare=c.has_bare_head,
-        )  # fmt: skip
+            c, tokens, inputs, head=head, moved=c.moved, prefix=c.language_prefix, bare=c.has_bare_head
+        )
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
@@ -147,7 +144,7 @@ class AudioLanguageModel(Sizes):
     language: Sizes
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
-        return with_language(c, tokens, c.hear(), head=head, token=c.audio_token, moved=c.moved)
+        return with_language(c, tokens, [(c.hear(), c.audio_token)], head=head, moved=c.moved)
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)

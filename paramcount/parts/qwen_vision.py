@@ -133,7 +133,7 @@ class PlacedImages(Sizes):
         image = block(pixels, c.encoder_prefix, c.vision.forward, part="vision", renamed=renamed)
         image = block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
         if not hasattr(c.language, "axes"):
-            return with_language(c, tokens, image, head=head, token=c.image_token, moved=moved)
+            return with_language(c, tokens, [(image, c.image_token)], head=head, moved=moved)
         x = insert(block(tokens, "", c.language.embed, moved=moved), tokens, image, c.image_token)
         x = c.insert_sound(x, tokens)
         places = c.place_tokens(tokens, pixels)
