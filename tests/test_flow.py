@@ -26,6 +26,7 @@ from paramcount.flow import (
     scale,
     share,
     sum_parameters,
+    tie_weights,
 )
 from paramcount.symbolic.polynomials import make_symbols
 
@@ -112,7 +113,7 @@ def test_what_layers_hand_on_must_keep_its_shape() -> None:
 def test_a_second_use_of_a_block_is_tied_to_the_first() -> None:
     x = given("x", "tokens", 4)
     once = block(x, "a.", lambda x: linear(x, "w", "mlp", 4))
-    twice = block(once, "b.", lambda x: linear(x, "w", "mlp", 4), tied_to="a.")
+    twice = tie_weights(block(once, "b.", lambda x: linear(x, "w", "mlp", 4)), "a.")
     assert sum_parameters(twice) == 16
     assert [held.tied_to for held in list_rows(twice)] == [None, "a.w.weight"]
 
@@ -122,7 +123,7 @@ def test_layers_inside_a_second_use_are_tied_to_those_inside_the_first() -> None
         return layers(x, "h.{layer}.", [("layer", 3)], lambda kind, x: linear(x, "w", "mlp", 4))
 
     once = block(given("x", "tokens", 4), "a.", encode)
-    twice = block(once, "b.", encode, tied_to="a.")
+    twice = tie_weights(block(once, "b.", encode), "a.")
     names = [(held.name, held.tied_to) for held in list_rows(twice)]
     assert names == [("a.h.{layer}.w.weight", None), ("b.h.{layer}.w.weight", "a.h.{layer}.w.weight")]
 

@@ -71,6 +71,7 @@ from paramcount.flow import (
     given,
     linear,
     list_rows,
+    rename_weights,
 )
 from paramcount.flow.masks import Causal, Chunk, Pairs, Window
 from paramcount.flow.operation import Array
@@ -510,7 +511,7 @@ def test_a_block_renames_parts_of_the_names_of_its_weights() -> None:
         return linear(x, "model.layers.self_attn.q_proj", "qkv.q", 3)
 
     x = given("x", "tokens", 2)
-    out = block(x, "", body, moved=("model.", ""), renamed=((".q_proj.", ".to_q."),))
+    out = rename_weights(block(x, "", body), moved=("model.", ""), replaced=((".q_proj.", ".to_q."),))
     assert [record.name for record in list_rows(out)] == ["layers.self_attn.to_q.weight"]
 
 

@@ -114,5 +114,5 @@ def group(c: Any, x: Data, index: int, uses: int) -> Data:
 
 def again(c: Any, x: Data, names: list[str]) -> Data:
     for name in names:
-        x = ops.block(x, name, lambda x: c.layer(x), tied_to=name)
+        x = ops.tie_weights(ops.block(x, name, lambda x: c.layer(x)), name)
     return x

@@ -60,4 +60,4 @@ class Aria(parts.Multimodal):
         def read(x: Data) -> Data:
             return ops.fused(x, "in_proj", thirds, bias=True, suffixes=("_weight", "_bias"))[i]
 
-        return ops.block(x, "cross_attn.multihead_attn.", read, tied_to=IN_PROJECTION if i else None)
+        return ops.tie_weights(ops.block(x, "cross_attn.multihead_attn.", read), IN_PROJECTION if i else None)

@@ -31,10 +31,11 @@ class AriaText(parts.AttentionDecoder):
 
     def moe(c, x: Data) -> Data:
         """All experts of a layer are stored as one tensor for each projection, [experts, in, out]."""
-        scores = ops.route(
-            ops.linear(x, "mlp.router", "router", c.n_routed_experts), c.n_active_experts, "softmax over chosen"
+        logits = ops.linear(x, "mlp.router", "router", c.n_routed_experts)
+        scores = ops.softmax_of_top(logits, c.n_active_experts)
+        return ops.experts(
+            x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, c.expert, stored="stacked"
         )
-        return ops.experts(x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, c.expert, stacked=True)
 
     def expert(c, x: Data) -> Data:
         """Always with SiLU; the shared experts follow hidden_act."""

@@ -84,10 +84,7 @@ class AXK2(DeepseekV32):
 
     def choose(c, logits: Data) -> Data:
         """DeepSeek-V3's rule, but an expert of another group is chosen if the biased scores are negative."""
-        bias = parts.routing_bias(c, c.routing_bias)
-        groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups, "group_score": "top 2", "excluded": 0.0}
-        rules = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-20, **groups}
-        return ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
+        return parts.choose_in_groups(c, logits, parts.routing_bias(c, c.routing_bias), excluded=0.0)
 
     def mtp(c, tokens: Data) -> Data | None:
         return None

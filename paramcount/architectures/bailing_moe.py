@@ -119,7 +119,4 @@ class BailingMoeV2(BailingMoe):
         return c.norm(q, "attention.query_layernorm"), c.norm(k, "attention.key_layernorm")
 
     def choose(c, logits: Data) -> Data:
-        groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups, "group_score": "top 2"}
-        rules = {"normalise": True, "factor": c.routed_scale, "least_sum": 1e-20, **groups}
-        bias = parts.routing_bias(c, "mlp.gate.expert_bias")
-        return ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
+        return parts.choose_in_groups(c, logits, parts.routing_bias(c, "mlp.gate.expert_bias"), normalise=True)

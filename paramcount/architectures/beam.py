@@ -78,14 +78,14 @@ class Beam(parts.AttentionDecoder):
             q, k = c.norm(q, "self_attn.q_norm"), c.norm(k, "self_attn.k_norm")
             if word in c.rotated_words:
                 return ops.rope(q, angles), ops.rope(k, angles)
-            return ops.scale_by_position(q, "power", 2048, 0.1, first=1), k
+            return ops.scale_by_power(q, 2048, 0.1, first=1), k
 
         return c.self_attention(x, bias=c.attention_bias, prepare=prepare, gate=c.gate, window=window)
 
     def gate(c, x: Data, a: Data) -> Data:
         """A gate for each value, with one learned number for each head."""
         g = ops.linear(x, "self_attn.gate_proj", "qkv.gate", a.shape[1:])
-        g = ops.add_vector(g, "self_attn.gate_bias", "qkv.gate", c.n_heads, per_head=True)
+        g = ops.add_per_head(g, "self_attn.gate_bias", "qkv.gate")
         return a * ops.activate(g, "sigmoid")
 
     def choose(c, logits: Data) -> Data:

@@ -56,7 +56,7 @@ class BigBird(Bert):
             segments, names + "token_type_embeddings.weight", "other_embedding", c.n_token_types, c.d_model
         )
         name = names + "position_embeddings.weight"
-        x = x + ops.lookup(tokens, name, "position", c.n_positions, c.d_model, index="positions")
+        x = x + ops.lookup_position(tokens, name, c.n_positions, c.d_model)
         return c.norm(x, names + "LayerNorm")
 
     def layer(c, x: Data, *memory: Data) -> Data:

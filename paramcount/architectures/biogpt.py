@@ -34,7 +34,7 @@ class BioGPT(parts.Decoder):
             "biogpt.embed_positions.weight",
             c.n_positions + 2,
         )
-        return x + ops.lookup(tokens, name, "position", rows, c.d_model, index="positions", offset=2)
+        return x + ops.lookup_position(tokens, name, rows, c.d_model, offset=2)
 
     def layer(c, x: Data) -> Data:
         x = x + parts.multi_head(c, c.norm(x, "self_attn_layer_norm"), "self_attn.")

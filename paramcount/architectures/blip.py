@@ -74,7 +74,7 @@ class Blip(sizes.Sizes):
             x = c.text.decode(tokens, image)
             return c.text.head(x) if head else x
 
-        return ops.block(tokens, "text_decoder.", write, reads=(image,), root=True)
+        return ops.as_model(ops.block(tokens, "text_decoder.", write, reads=(image,)))
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)

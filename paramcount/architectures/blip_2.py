@@ -47,7 +47,7 @@ class Blip2(sizes.Sizes):
     image_token = sizes.setting("image_token_id", "image_token_index", default=None)
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
-        return parts.with_language(c, tokens, c.see(), head=head, token=c.image_token)
+        return parts.with_language(c, tokens, [(c.see(), c.image_token)], head=head)
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)

@@ -102,8 +102,8 @@ class Chameleon(parts.AttentionDecoder):
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         """A norm with weights of its own for each head, then the rotation."""
-        q = ops.norm(q, "self_attn.q_norm", kind="layer", eps=1e-5, bias=True, per_head=True)
-        k = ops.norm(k, "self_attn.k_norm", kind="layer", eps=1e-5, bias=True, per_head=True)
+        q = ops.layer_norm_per_head(q, "self_attn.q_norm", 1e-5, bias=True)
+        k = ops.layer_norm_per_head(k, "self_attn.k_norm", 1e-5, bias=True)
         return ops.rope(q, c.rope), ops.rope(k, c.rope)
 
     def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:

@@ -33,8 +33,8 @@ class Cohere(parts.AttentionDecoder):
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         """A norm with weights of its own for each head if there is any, then the rotation."""
         if c.qk_norm:
-            q = ops.norm(q, "self_attn.q_norm", kind="layer", eps=c.norm_eps, per_head=True)
-            k = ops.norm(k, "self_attn.k_norm", kind="layer", eps=c.norm_eps, per_head=True)
+            q = ops.layer_norm_per_head(q, "self_attn.q_norm", c.norm_eps)
+            k = ops.layer_norm_per_head(k, "self_attn.k_norm", c.norm_eps)
         return ops.rope(q, c.rope, "interleaved"), ops.rope(k, c.rope, "interleaved")
 
     def norm(c, x: Data, name: str) -> Data:

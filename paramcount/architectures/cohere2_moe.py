@@ -120,10 +120,10 @@ class Cohere2Moe(parts.AttentionDecoder):
         return ops.scale_by(y, 0.5, "half") if c.combined == "average" else y
 
     def choose(c, logits: Data) -> Data:
-        if c.scoring == "sigmoid":
-            return ops.route(logits, c.n_active_experts, "sigmoid", normalise=c.norm_topk_prob)
-        scoring = "softmax over chosen" if c.scoring == "softmax" else c.scoring
-        return ops.route(logits, c.n_active_experts, scoring)
+        if c.scoring == "softmax":
+            return ops.softmax_of_top(logits, c.n_active_experts)
+        normalise = c.norm_topk_prob if c.scoring == "sigmoid" else False
+        return ops.route(logits, c.n_active_experts, c.scoring, normalise=normalise)
 
     def rotate(c, x: Data) -> Data:
         return ops.rope(x, c.rope, "interleaved")

@@ -99,9 +99,7 @@ class Cosmos3EdgeVision(parts.VisionEncoder):
         x = ops.cut(pixels, side, side, square=square, axes="hwc")
         x = ops.linear(x, "embeddings.patch_embedding", "embedding", c.d_model, bias=True)
         places, table = ops.patch_places(pixels, side, side, square=square), "embeddings.position_embedding.weight"
-        x = x + ops.lookup(
-            places, table, "position", c.n_patches, c.d_model, index="places", stretch="centres, averaged"
-        )
+        x = x + ops.lookup_in_grid(places, table, c.n_patches, c.d_model, stretch="centres, averaged")
         return c.norm(c.encode(x), "post_layernorm")
 
 

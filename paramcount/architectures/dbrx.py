@@ -84,7 +84,9 @@ class Dbrx(parts.Decoder):
     def moe(c, x: Data) -> Data:
         logits = ops.linear(x, "ffn.router.layer", "router", c.n_routed_experts)
         scores = ops.route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
-        return ops.experts(x, scores, "ffn.experts.mlp.", c.n_routed_experts, c.n_active_experts, c.expert, merged=True)
+        return ops.experts(
+            x, scores, "ffn.experts.mlp.", c.n_routed_experts, c.n_active_experts, c.expert, stored="merged"
+        )
 
     def expert(c, x: Data) -> Data:
         """w1 is the gate, v1 up and w2 down, stored [in, out]."""

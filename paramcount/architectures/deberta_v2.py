@@ -110,11 +110,9 @@ class DebertaV2(Deberta):
         if not c.share_position_matrices:
             return ops.linear(vectors, f"attention.self.pos_{word}_proj", component, heads, bias=True)
         prefix = "attention.self."
-        return ops.block(
-            vectors,
-            prefix,
-            lambda x: ops.linear(x, f"{word}_proj", component, heads, bias=True),
-            tied_to=LAYERS + prefix,
+        return ops.tie_weights(
+            ops.block(vectors, prefix, lambda x: ops.linear(x, f"{word}_proj", component, heads, bias=True)),
+            LAYERS + prefix,
         )
 
     def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:

@@ -97,7 +97,9 @@ class DeepseekOcr2(OcrDecoder):
 
     def see(c) -> Data:
         """An image to vectors of queries; a learned one ends it."""
-        x = ops.block(c.sam.image(), "model.sam_model.", c.sam.forward, part="vision", renamed=SAM_NAMES)
+        x = ops.rename_weights(
+            ops.block(c.sam.image(), "model.sam_model.", c.sam.forward, part="vision"), replaced=SAM_NAMES
+        )
         x = ops.block(x, "model.qwen2_model.", c.vision.query, part="vision")
         return ops.block(x, "model.", c.project, part="projector")
 

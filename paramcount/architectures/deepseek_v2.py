@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from paramcount.declare import Data, ops, parts, sizes
+from paramcount.declare import Data, parts, sizes
 
 
 def in_groups(key: str) -> Callable[[Mapping[str, Any], Any], Any]:
@@ -52,8 +52,7 @@ class DeepseekV2(parts.LatentMixture):
 
     def choose(c, logits: Data) -> Data:
         """Source: arXiv:2405.04434, section 2.2.2."""
-        groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups}
-        return ops.route(logits, c.n_active_experts, "softmax", factor=c.routed_scale, **groups)
+        return parts.choose_in_groups(c, logits, scoring="softmax", by="max", normalise=False)
 
     def check(c) -> None:
         sizes.check_rotated_in_pairs(c, "d_rope")

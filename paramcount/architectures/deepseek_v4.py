@@ -317,14 +317,16 @@ def grouped_output(c: Any, a: Data, prefix: str) -> Data:
 
 def moe(c: Any, x: Data, prefix: str, tokens: Data | None) -> Data:
     """Experts beside one shared one. `tokens`: where a table of token ids, which is not learned, chooses them."""
-    scores = ops.linear(x, prefix + "gate", "router", c.n_routed_experts)
-    rules = {"normalise": True, "factor": c.routed_scale, "least_sum": 1e-20}
+    logits = ops.linear(x, prefix + "gate", "router", c.n_routed_experts)
+    scores = ops.activate(logits, c.scoring)  # [n, experts]
     if tokens is None:
-        chosen, bias = None, parts.routing_bias(c, prefix + "gate.bias")
+        merit = ops.add_routing_bias(scores, parts.routing_bias(c, prefix + "gate.bias"))
+        weights = ops.top_k(scores, c.n_active_experts, merit)  # [n, experts], 0 for those not chosen
     else:
         table = ops.Weight(prefix + "gate.tid2eid", "router", (c.vocab_size, c.n_active_experts), role="buffer")
-        chosen, bias = Data(ops.Lookup(), (tokens,), ("tokens", c.n_active_experts), (table,)), None
-    weights = ops.route(scores, c.n_active_experts, c.scoring, bias=bias, chosen=chosen, **rules)
+        chosen = Data(ops.Lookup(), (tokens,), ("tokens", c.n_active_experts), (table,))
+        weights = ops.given_experts(scores, chosen)
+    weights = ops.scale_by(ops.normalise_weights(weights, least_sum=1e-20), c.routed_scale)
     routed = ops.experts(
         x,
         weights,

@@ -70,7 +70,7 @@ class DeepseekVLHybrid(DeepseekVL):
         last, states = ops.split(both, sam.d_out, sam.d_model)
         states = ops.block(states, "model.high_res_vision_neck.", lambda x: sam.neck(x, ""), part="vision")
         last = ops.block(last, narrow, c.narrow, part="vision")
-        states = ops.block(states, narrow, c.narrow, part="vision", tied_to=narrow)
+        states = ops.tie_weights(ops.block(states, narrow, c.narrow, part="vision"), narrow)
         return (last + ops.block(states, "model.", c.scale, part="vision"),)
 
     def narrow(c: Any, x: Data) -> Data:

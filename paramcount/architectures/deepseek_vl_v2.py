@@ -100,12 +100,10 @@ class VL2Language(parts.Decoder):
 
     def choose(c, logits: Data) -> Data:
         """Source: MoEGate of modeling_deepseek.py."""
-        rules = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-20, "excluded": 0.0}
-        groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups}
         if not c.router_bias:
-            return ops.route(logits, c.n_active_experts, c.scoring, **rules, **groups)
+            return parts.choose_in_groups(c, logits, scoring=c.scoring, by="max", excluded=0.0)
         bias = parts.routing_bias(c, "mlp.gate.e_score_correction_bias", role="parameter")
-        return ops.route(logits, c.n_active_experts, c.scoring, bias=bias, group_score="top 2", **rules, **groups)
+        return parts.choose_in_groups(c, logits, bias, scoring=c.scoring, excluded=0.0)
 
     def unused_fields(c) -> tuple[str, ...]:
         return ("n_kv_heads", "d_head") if c.latent else LATENT
@@ -158,7 +156,7 @@ class DeepseekVL2(sizes.Sizes):
         pixels = ops.given("pixels", "patches", 3, vision.patch_size, vision.patch_size)
         image = ops.block(pixels, "vision.", lambda x: vision_encoder(vision, x), part="vision")
         image = ops.block(image, "", lambda x: project(c, x), part="projector")
-        return parts.with_language(c, tokens, image, head=True, token=ops.Unknown("image_token"), prefix="language.")
+        return parts.with_language(c, tokens, [(image, ops.Unknown("image_token"))], head=True, prefix="language.")
 
     def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         x = ops.given("hidden states", "patches", c.vision.d_model)

@@ -113,7 +113,9 @@ class DiffusionGemma(parts.AttentionDecoder):
         tied = tied_to + prefix if c.tie_word_embeddings else None
 
         def run(body: Callable[..., Data], x: Data, *reads: Data) -> Data:
-            return ops.block(x, f"/{TEXT}{prefix}", body, reads=reads, part="encoder", tied_to=tied, own=NOT_TIED)
+            return ops.tie_weights(
+                ops.block(x, f"/{TEXT}{prefix}", body, reads=reads, part="encoder"), tied, own=NOT_TIED
+            )
 
         return run
 

@@ -63,8 +63,8 @@ class Doge(parts.AttentionDecoder):
         if not c.moe:
             return c.gated_mlp(x, prefix, bias=c.mlp_bias)
         logits = ops.linear(x, prefix + "router_gate", "router", c.n_keys + c.n_keys)
-        chosen = ops.route(logits, c.n_active_experts, "softmax over chosen", grid=c.n_keys)
-        y = ops.experts(x, chosen, prefix, c.n_routed_experts, c.n_active_experts, c.expert, stacked=True)
+        chosen = ops.softmax_of_top(ops.product_keys(logits, c.n_keys), c.n_active_experts)
+        y = ops.experts(x, chosen, prefix, c.n_routed_experts, c.n_active_experts, c.expert, stored="stacked")
         return parts.gated_mlp(x, prefix, "shared_experts", c.d_ff, activation=c.activation, bias=c.mlp_bias) + y
 
     def expert(c, x: Data) -> Data:

@@ -91,7 +91,7 @@ class Emu3(Emu3TextOf):
         quanta = ops.block(codes, VQ, lambda codes: codec.find_quanta(codes, VQ), part="vision")
         x = ops.block(quanta, VQ, codec.find_latents, part="vision")
         x = ops.block(x, name, codec.stretch, part="vision")
-        quanta = ops.block(quanta, name, codec.stretch, part="vision", tied_to=name)
+        quanta = ops.tie_weights(ops.block(quanta, name, codec.stretch, part="vision"), name)
         return ops.block(x, name, codec.grow, reads=(quanta,), part="vision")
 
     def head(c, x: Data) -> Data:

@@ -73,7 +73,7 @@ class EncoderDecoder(sizes.Sizes):
             out: Data = c.decoder.read(tokens, inputs, (source,), head=head)
             return out
 
-        return ops.block(tokens, "decoder.", write, reads=(c.source(), *c.decoder.list_inputs(tokens)), root=True)
+        return ops.as_model(ops.block(tokens, "decoder.", write, reads=(c.source(), *c.decoder.list_inputs(tokens))))
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
@@ -87,7 +87,9 @@ class EncoderDecoder(sizes.Sizes):
             return out
 
         inputs = encoder.list_inputs(tokens, "source ")
-        x = ops.block(tokens, "", encode, reads=inputs, root=True, moved=(encoder.prefix, "encoder."))
+        x = ops.rename_weights(
+            ops.as_model(ops.block(tokens, "", encode, reads=inputs)), moved=(encoder.prefix, "encoder.")
+        )
         return ops.block(x, "", c.project, part="encoder") if c.projected else x
 
     def project(c: Any, x: Data) -> Data:
@@ -102,8 +104,8 @@ class EncoderDecoder(sizes.Sizes):
                 return flow
 
             if part is c.decoder:
-                return ops.block(tokens, "decoder.", find, root=True)
-            return ops.block(tokens, "", find, root=True, moved=moved, part="encoder")
+                return ops.as_model(ops.block(tokens, "decoder.", find))
+            return ops.rename_weights(ops.as_model(ops.block(tokens, "", find, part="encoder")), moved=moved)
 
         found = [
             unread._replace(flow=wrap(part, i))

@@ -108,7 +108,7 @@ class Ernie45VLText(Ernie45Moe):
         def expert(x: Data) -> Data:
             return parts.packed_mlp(x, "experts", d_expert, activation=c.activation)
 
-        return ops.experts(x, chosen, prefix + "experts.", n, n_active, expert, stacked=True)
+        return ops.experts(x, chosen, prefix + "experts.", n, n_active, expert, stored="stacked")
 
     def head(c, x: Data) -> Data:
         return parts.head(c, x, "model.embed_tokens.weight")

@@ -71,7 +71,7 @@ class Esm(parts.Encoder):
             x = ops.scale_unmasked(x, tokens, c.masked_id, MASKED)
         if c.positions_added:
             name, first = "esm.embeddings.position_embeddings.weight", c.first_position
-            x = x + ops.lookup(tokens, name, "position", c.n_positions, c.d_model, index="positions", offset=first)
+            x = x + ops.lookup_position(tokens, name, c.n_positions, c.d_model, offset=first)
         return c.norm(x, "esm.embeddings.layer_norm") if c.embeddings_normed else x
 
     def look_up(c, tokens: Data) -> Data:

@@ -148,8 +148,9 @@ class Evolla(Llama):
         """The tokens of a protein to latents of Llama's size."""
         moved = ("esm.", PROTEIN + "model.")
         tokens = ops.given("protein tokens", "protein")
-        x = ops.block(
-            tokens, "", lambda x: c.protein.read(x, (), (), head=False), root=True, moved=moved, part="encoder"
+        x = ops.rename_weights(
+            ops.as_model(ops.block(tokens, "", lambda x: c.protein.read(x, (), (), head=False), part="encoder")),
+            moved=moved,
         )
         prefix = PROTEIN + "sequence_compressor_resampler."
         return ops.block(x, prefix, lambda x: c.resampler.resample(x, c.d_model), part="projector")

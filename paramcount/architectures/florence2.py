@@ -157,7 +157,7 @@ class Florence2(sizes.Sizes):
             return ops.linear(x, "lm_head", "lm_head", c.language.vocab_size, tied_to=tied) if head else x
 
         inputs, moved = (ops.given("source tokens", "source"), image), ("model.", "model.language_model.")
-        return ops.block(tokens, "", read, reads=inputs, root=True, moved=moved)
+        return ops.rename_weights(ops.as_model(ops.block(tokens, "", read, reads=inputs)), moved=moved)
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)

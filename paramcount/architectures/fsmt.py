@@ -41,7 +41,7 @@ class FSMT(parts.Seq2Seq):
 
     def positions(c, tokens: Data, prefix: str) -> Data:
         name, first = prefix + "embed_positions.weight", c.first_position
-        return ops.lookup(tokens, name, "position", c.n_position_rows, c.d_model, index="positions", offset=first)
+        return ops.lookup_position(tokens, name, c.n_position_rows, c.d_model, offset=first)
 
     def tables(c) -> parts.Tables:
         n, table = c.vocab_size, parts.DECODER + "embed_tokens.weight"

@@ -129,7 +129,7 @@ class Funnel(sizes.Sizes):
         def run(kind: str, x: Data, same: Data) -> Data:
             x = c.layer(x, same)
             for _ in range(repeats - 1):
-                x = ops.block(x, "", c.layer, reads=(same,), tied_to=name + "{layer}.")
+                x = ops.tie_weights(ops.block(x, "", c.layer, reads=(same,)), name + "{layer}.")
             return x
 
         return ops.layers(x, name + "{layer}.", [("layer", n)], run, reads=(same,), first=start) if n else x
@@ -137,7 +137,7 @@ class Funnel(sizes.Sizes):
     def repeat(c, x: Data, same: Data, name: str, times: int) -> Data:
         """A layer again, with the same weights."""
         for _ in range(times):
-            x = ops.block(x, name, c.layer, reads=(same,), tied_to=name)
+            x = ops.tie_weights(ops.block(x, name, c.layer, reads=(same,)), name)
         return x
 
     def narrow(c, x: Data, same: Data, name: str, repeats: int) -> tuple[Data, Data]:

@@ -208,10 +208,15 @@ class Gemma3n(Gemma3nText):
 
         def embed(tokens: Data) -> Data:
             first = encoder.first_token
-            x = ops.lookup(
-                tokens, "embedding.weight", "other_embedding", encoder.vocab_size, encoder.d_model,
-                offset=-first if isinstance(first, int) else first, unknown_id=0,
-            )  # fmt: skip
+            x = ops.lookup_known(
+                tokens,
+                "embedding.weight",
+                "other_embedding",
+                encoder.vocab_size,
+                encoder.d_model,
+                offset=-first if isinstance(first, int) else first,
+                unknown_id=0,
+            )
             return project(ops.rms_norm(x, "hard_embedding_norm", encoder.norm_eps), None)
 
         def project(x: Data, tied_to: str | None) -> Data:

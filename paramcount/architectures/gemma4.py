@@ -107,8 +107,9 @@ class Gemma4(Gemma4Text):
             image = ops.block(image, "model.embed_vision.", lambda x: project(x, c.d_model, eps), part="projector")
             others.append((image, c.image_token))
         if c.audio:
-            sound = ops.block(
-                c.audio.sound(), "model.audio_tower.", c.audio.forward, part="audio", renamed=parts.usm.NAMES
+            sound = ops.rename_weights(
+                ops.block(c.audio.sound(), "model.audio_tower.", c.audio.forward, part="audio"),
+                replaced=parts.usm.NAMES,
             )
             eps_of_audio = c.audio.norm_eps
             sound = ops.block(

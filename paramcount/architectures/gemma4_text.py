@@ -190,7 +190,7 @@ class Gemma4Text(Gemma4UnifiedText):
 
     def embed(c, tokens: Data) -> Data:
         table = c.prefix + "embed_tokens.weight"
-        return ops.lookup(tokens, table, "embedding", c.vocab_size, c.d_model, **c.padded())
+        return ops.lookup_known(tokens, table, "embedding", c.vocab_size, c.d_model, **c.padded())
 
     def own_embeddings(c, tokens: Data, x: Data) -> tuple[Data, ...]:
         return (parts.embed_per_layer(c, tokens, x, c.prefix, **c.padded()),) if c.own_vectors else ()

@@ -47,7 +47,7 @@ class GPT2(sizes.Sizes):
         """Token ids, and an encoder's output if layers attend to it, to logits, or without `head` to hidden states."""
         table = prefix + "wte.weight"
         x = ops.lookup(tokens, table, "embedding", c.vocab_size, c.d_model)
-        x = x + ops.lookup(tokens, prefix + "wpe.weight", "position", c.n_positions, c.d_model, index="positions")
+        x = x + ops.lookup_position(tokens, prefix + "wpe.weight", c.n_positions, c.d_model)
         x = ops.layers(x, prefix + "h.{layer}.", [("layer", c.n_layers)], lambda _, x, *m: c.layer(x, *m), reads=memory)
         x = ops.layer_norm(x, prefix + "ln_f", c.norm_eps)
         return parts.head(c, x, table) if head else x

@@ -41,7 +41,7 @@ class GPTBigCode(parts.Decoder):
 
     def embed(c, tokens: Data) -> Data:
         x = super().embed(tokens)
-        return x + ops.lookup(tokens, "transformer.wpe.weight", "position", c.n_positions, c.d_model, index="positions")
+        return x + ops.lookup_position(tokens, "transformer.wpe.weight", c.n_positions, c.d_model)
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "ln_1"))

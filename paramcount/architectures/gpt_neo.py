@@ -49,7 +49,7 @@ class GPTNeo(parts.Decoder):
 
     def embed(c, tokens: Data) -> Data:
         x = super().embed(tokens)
-        return x + ops.lookup(tokens, "transformer.wpe.weight", "position", c.n_positions, c.d_model, index="positions")
+        return x + ops.lookup_position(tokens, "transformer.wpe.weight", c.n_positions, c.d_model)
 
     def kinds(c) -> parts.Kinds:
         return [(kind, 1) for kind in c.attention_layers]

@@ -45,8 +45,10 @@ class GptOss(parts.AttentionDecoder):
     def moe(c, x: Data) -> Data:
         """All experts of a layer are stored as one tensor for each projection, [experts, in, out]."""
         logits = ops.linear(x, "mlp.router", "router", c.n_routed_experts, bias=True)
-        scores = ops.route(logits, c.n_active_experts, "softmax over chosen")
-        return ops.experts(x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, c.expert, stacked=True)
+        scores = ops.softmax_of_top(logits, c.n_active_experts)
+        return ops.experts(
+            x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, c.expert, stored="stacked"
+        )
 
     def expert(c, x: Data) -> Data:
         """gate · sigmoid(α · gate) · (up + 1), both limited; their columns alternate."""

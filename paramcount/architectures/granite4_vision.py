@@ -184,10 +184,10 @@ class Granite4Vision(sizes.Sizes):
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         n, d, moved = len(c.target_layers), c.language.d_model, c.moved
         image = c.see()
-        x = ops.block(tokens, "", c.language.embed, moved=moved)
+        x = ops.rename_weights(ops.block(tokens, "", c.language.embed), moved=moved)
         x = ops.insert(x, tokens, ops.scale_by(ops.split(image, *[d] * n)[0], 0.0), c.image_token)
-        x = ops.block(x, "", c.transform, reads=(tokens, ops.reshape(image, n, d)), moved=moved)
-        return ops.block(x, "", c.language.head, moved=moved) if head else x
+        x = ops.rename_weights(ops.block(x, "", c.transform, reads=(tokens, ops.reshape(image, n, d))), moved=moved)
+        return ops.rename_weights(ops.block(x, "", c.language.head), moved=moved) if head else x
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)

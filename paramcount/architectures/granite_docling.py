@@ -81,7 +81,7 @@ class GraniteDoclingVision(Idefics3Vision):
         if not c.has_fine:
             return out
         image, *deep = c.merge(last, views, "fine.", c.fine * c.fine, places[1])
-        image = ops.block(image, "", c.finish, tied_to=CONNECTOR)
+        image = ops.tie_weights(ops.block(image, "", c.finish), CONNECTOR)
         return ops.bundle(out, side_by_side(image, *deep))
 
     def merge(c, x: Data, views: list[Data], prefix: str, square: ops.Size, places: Data) -> tuple[Data, ...]:
@@ -134,10 +134,10 @@ class GraniteDocling(sizes.Sizes):
         n_views, d = len(vision.views), vision.d_out
         image = c.see()
         first, *deep = ops.split(image, d, n_views * d) if n_views else (image,)
-        x = ops.insert(ops.block(tokens, "", c.language.embed, moved=moved), tokens, first, token)
+        x = ops.insert(ops.rename_weights(ops.block(tokens, "", c.language.embed), moved=moved), tokens, first, token)
         reads = (tokens, *(ops.reshape(views, n_views, d) for views in deep))
-        x = ops.block(x, "", c.transform, reads=reads, moved=moved)
-        return ops.block(x, "", c.language.head, moved=moved) if head else x
+        x = ops.rename_weights(ops.block(x, "", c.transform, reads=reads), moved=moved)
+        return ops.rename_weights(ops.block(x, "", c.language.head), moved=moved) if head else x
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)

@@ -81,7 +81,7 @@ class GraniteMoeShared(GraniteMoe):
 def moe(c: Any, x: Data, names: tuple[str, str, str]) -> Data:
     """`names`: of the router, of gate and up, of down."""
     logits = ops.linear(x, "block_sparse_moe." + names[0], "router", c.n_routed_experts)
-    scores = ops.route(logits, c.n_active_experts, "softmax over chosen")
+    scores = ops.softmax_of_top(logits, c.n_active_experts)
     return parts.stacked_experts(c, x, scores, "block_sparse_moe.", names[1:])
 
 

@@ -66,7 +66,7 @@ class HrmText(parts.Decoder):
         """All layers of a module. `again`: with the weights of its first pass."""
 
         def body(kind: str, x: Data) -> Data:
-            return ops.block(x, "", c.layer, tied_to=prefix) if again else c.layer(x)
+            return ops.tie_weights(ops.block(x, "", c.layer), prefix) if again else c.layer(x)
 
         return ops.plain_norm(ops.layers(x, prefix, [("layer", c.n_layers)], body), "rms", c.norm_eps)
 

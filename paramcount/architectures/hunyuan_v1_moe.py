@@ -69,11 +69,14 @@ class HunYuanMoEV1(parts.AttentionDecoder):
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, prepare=c.prepare)
         h = c.norm(x, "post_attention_layernorm")
 
-        def choose(logits: Data) -> Data:
-            return ops.route(logits, n_active, "softmax", normalise=True)
-
+        logits = ops.linear(h, "mlp.gate.wg", "router", c.n_routed_experts)  # [n, experts]
+        weights = ops.route(logits, n_active, "softmax", normalise=True)  # 0 for those not chosen
+        routed = ops.experts(h, weights, "mlp.experts.{expert}.", c.n_routed_experts, n_active, c.expert)
         shared = parts.gated_mlp(h, "mlp.shared_mlp.", "shared_experts", c.d_expert, activation=c.activation)
-        return x + (parts.mixture(c, h, "mlp.", router="gate.wg", n_active=n_active, choose=choose) + shared)
+        return x + (routed + shared)
+
+    def expert(c, x: Data) -> Data:
+        return parts.gated_mlp(x, "", "experts", c.d_expert, activation=c.activation)
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         q, k = ops.rope(q, c.rope), ops.rope(k, c.rope)

@@ -110,7 +110,7 @@ class HunYuanVLVision(parts.VisionEncoder):
         places = ops.patch_places(pixels, c.patch_size, c.patch_size)
         x = parts.embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
         name, shape = "embeddings.position_embedding.weight", (c.n_positions, c.d_model)
-        x = x + ops.lookup(places, name, "position", *shape, index="places", stretch="centres", offset=1)
+        x = x + ops.lookup_in_grid(places, name, *shape, stretch="centres", first=1)
         return c.encode(x, name="layers.{layer}.")
 
     def layer(c, x: Data, *reads: Data) -> Data:

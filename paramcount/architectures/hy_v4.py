@@ -107,7 +107,7 @@ class HYV4(parts.RoutedLatentDecoder):
         """The routed experts limit gate and up; their activation is always SiLU."""
         weights = c.choose(ops.linear(x, "mlp.gate", "router", c.n_routed_experts))
         n, n_active = c.n_routed_experts, c.n_active_experts
-        routed = ops.experts(x, weights, "mlp.experts.", n, n_active, c.expert, stacked=True)
+        routed = ops.experts(x, weights, "mlp.experts.", n, n_active, c.expert, stored="stacked")
         d_shared = c.n_shared_experts * c.d_expert
         return routed + parts.gated_mlp(
             x, "mlp.shared_experts.", "shared_experts", d_shared, names=GATED, activation=c.activation

@@ -39,10 +39,9 @@ class IBert(parts.MaskedEncoder):
         x = c.table(tokens, names + "word_embeddings", "embedding", c.vocab_size)
         x = x + c.table(reads[0], names + "token_type_embeddings", "other_embedding", c.n_token_types)
         x = c.quantise(x, names + "embeddings_act1")
-        positions = ops.lookup(
-            tokens, names + "position_embeddings.weight", "position", c.n_positions, c.d_model, index="positions",
-            offset=c.first_position,
-        )  # fmt: skip
+        positions = ops.lookup_position(
+            tokens, names + "position_embeddings.weight", c.n_positions, c.d_model, offset=c.first_position
+        )
         x = x + store_table(positions, names + "position_embeddings")
         x = c.quantise(x, names + "embeddings_act2")  # it is the first that the reference uses again
         return c.quantise(c.norm(x, names + "LayerNorm"), names + "output_activation")

@@ -119,7 +119,7 @@ class Idefics(parts.AttentionDecoder):
         return c.head(c.last(x))
 
     def embed(c, tokens: Data) -> Data:
-        return ops.lookup(tokens, TABLES[0], "embedding", c.vocab_size, c.d_model, more=(TABLES[1], c.n_additional))
+        return ops.lookup_continued(tokens, TABLES[0], "embedding", c.vocab_size, c.d_model, TABLES[1], c.n_additional)
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"))

@@ -28,7 +28,7 @@ class Inkling2Vision(parts.VisionEncoder):
         patches = ops.cut(pixels, side, side, square=square, axes="hwc")
         x = ops.linear(patches, "embeddings.patch_embedding", "embedding", c.d_model)
         places, table = ops.patch_places(pixels, side, side, square=square), (c.n_positions * c.n_positions, c.d_model)
-        x = x + ops.lookup(places, name, "position", *table, index="places", stretch="centres")
+        x = x + ops.lookup_in_grid(places, name, *table, stretch="centres")
         first = ops.learned_rows("embeddings.class_embedding", "embedding", 1, c.d_model, stored=(c.d_model,))
         place = ops.learned_rows("embeddings.cls_position_embedding", "position", 1, c.d_model, stored=(c.d_model,))
         x = c.norm(ops.put_in_front(first + place, x), "ln_pre")

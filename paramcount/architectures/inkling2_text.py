@@ -185,10 +185,10 @@ def convolved_by(c: Any, x: Data, by: Data, name: str, n_heads: Any) -> Data:
     weight = ops.Weight(name + ".weight_proj", "mixer.convolution", (n_heads * c.d_conv, c.d_model))
     given = Data(ops.Linear(), (by,), (x.shape[0], n_heads, c.d_conv), (weight,))
     learned = ops.Weight(name + ".static_w", "mixer.convolution", (c.d_conv, x.shape[-1]))
-    return x + Data("convolve", (x, given), x.shape, (learned,), states=((x.shape[-1], c.d_conv - 1),))
+    return x + Data(ops.Undescribed("convolve", ((x.shape[-1], c.d_conv - 1),)), (x, given), x.shape, (learned,))
 
 
 def moe(c: Any, x: Data) -> Data:
     chosen = c.choose(ops.linear(x, "mlp.gate", "router", c.n_routed_experts))
     n, active = c.n_routed_experts, c.n_active_experts
-    return ops.experts(x, chosen, "mlp.experts.", n, active, c.expert, stacked=True)
+    return ops.experts(x, chosen, "mlp.experts.", n, active, c.expert, stored="stacked")

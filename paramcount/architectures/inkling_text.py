@@ -145,7 +145,7 @@ class InklingText(InklingBody):
         bias = mix_profiles(c, of_heads, prefix, slides=slides)
         if not slides:
             floor, alpha = c.scaling_floor, c.scaling_alpha
-            q, bias = (ops.scale_by_position(y, "log of ratio", floor, alpha, first=1) for y in (q, bias))
+            q, bias = (ops.scale_by_log_of_ratio(y, floor, alpha, first=1) for y in (q, bias))
         scale, window = 1 / heads.d_head if isinstance(heads.d_head, int) else None, c.window if slides else None
         a = ops.attend(q, k, v, bias, by_distance="in tokens", scale=scale, window=window)
         return ops.linear(a, o_name, "output_projection", c.d_model)
@@ -157,12 +157,13 @@ class InklingText(InklingBody):
         """The weights of the chosen experts and of the shared ones, which the router scores too, sum to one."""
         n, n_shared = c.n_routed_experts, c.n_shared_experts
         logits = ops.linear(x, "mlp.gate", "router", n + n_shared)
-        bias = parts.routing_bias(c, c.names.routing_bias)
-        rules = {"normalise": True, "factor": c.route_scale, "n_always": n_shared}
-        weights = ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
+        routed, shared = ops.split(ops.activate(logits, "sigmoid"), n, n_shared)  # [n, experts], [n, shared]
+        merit = ops.add_routing_bias(routed, parts.routing_bias(c, c.names.routing_bias))
+        weights = ops.join(ops.top_k(routed, c.n_active_experts, merit), shared)  # [n, experts + shared]
+        weights = ops.scale_by(ops.normalise_weights(weights), c.route_scale)
         routed, shared = ops.split(ops.multiply_vector(weights, "mlp.gate.global_scale", "router", 1), n, n_shared)
-        y = ops.experts(x, shared, "mlp.shared_experts.", n_shared, n_shared, c.shared_expert, stacked=True)
-        return ops.experts(x, routed, "mlp.experts.", n, c.n_active_experts, c.expert, stacked=True) + y
+        y = ops.experts(x, shared, "mlp.shared_experts.", n_shared, n_shared, c.shared_expert, stored="stacked")
+        return ops.experts(x, routed, "mlp.experts.", n, c.n_active_experts, c.expert, stored="stacked") + y
 
     def expert(c, x: Data) -> Data:
         return parts.packed_mlp(x, "experts", c.d_expert, activation=c.activation)

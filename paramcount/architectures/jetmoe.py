@@ -50,4 +50,4 @@ class JetMoe(parts.Decoder):
         return ops.add_vector(y, "mlp.bias", "experts.down", c.d_model)
 
     def choose(c, logits: Data) -> Data:
-        return ops.route(logits, c.n_active_experts, "softmax over chosen")
+        return ops.softmax_of_top(logits, c.n_active_experts)

@@ -1,6 +1,6 @@
 """Jina Embeddings v3, Nomic BERT, GTE: BERT's post-norm layers with rotary positions instead of learned ones."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
 
@@ -89,8 +89,8 @@ class Gte(JinaEmbeddingsV3):
         return {"segments": 0} if c.has_segments else {}
 
     def mlp(c, x: Data) -> Data:
-        options: Any = {"names": ("up_gate_proj", "down_proj"), "up_first": True, "down_bias": True}
-        return parts.fused_gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation, **options)
+        up, gate = ops.fused(x, "mlp.up_gate_proj", {"mlp.up": c.d_ff, "mlp.gate": c.d_ff})
+        return ops.linear(ops.activate(gate, c.activation) * up, "mlp.down_proj", "mlp.down", c.d_model, bias=True)
 
     def head(c, x: Data) -> Data:
         names = ("lm_head.dense", "lm_head.norm", "lm_head.decoder", "lm_head.decoder.bias")

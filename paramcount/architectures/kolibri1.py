@@ -38,5 +38,7 @@ class Kolibri1(parts.AttentionDecoder):
         return x + c.norm(parts.mixture(c, h, "mlp.", choose=c.choose) + shared, "post_ffn_norm")
 
     def choose(c, logits: Data) -> Data:
-        bias = parts.routing_bias(c, "moe.router.expert_bias")
-        return ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, biased="logits", normalise=c.norm_topk_prob)
+        """The routing bias is added to the logits."""
+        merit = ops.add_routing_bias(logits, parts.routing_bias(c, "moe.router.expert_bias"))  # [n, experts]
+        weights = ops.top_k(ops.activate(logits, "sigmoid"), c.n_active_experts, merit)  # 0 for those not chosen
+        return ops.normalise_weights(weights, c.norm_topk_prob)

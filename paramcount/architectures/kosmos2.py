@@ -140,7 +140,7 @@ class Kosmos2(sizes.Sizes):
             return out if head else sizes.before_lm_head(out)
 
         reads = (c.see(), places, *c.segments())
-        return ops.block(tokens, "text_model.", read, reads=reads, root=True)
+        return ops.as_model(ops.block(tokens, "text_model.", read, reads=reads))
 
     def segments(c) -> tuple[Data, ...]:
         """What tells the tokens of the image from the others."""

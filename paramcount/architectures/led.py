@@ -29,7 +29,7 @@ class LED(parts.Seq2Seq):
             return c.logits(x) if head else x
 
         reads = (ops.given("source tokens", "source"), ops.given("global tokens", "source", default=0))
-        return ops.block(tokens, "", build, reads=reads, moved=("model.", "led."))
+        return ops.rename_weights(ops.block(tokens, "", build, reads=reads), moved=("model.", "led."))
 
     def encode(c, tokens: Data, *reads: Data) -> Data:
         t = c.tables()
@@ -51,7 +51,7 @@ class LED(parts.Seq2Seq):
 
     def positions(c, tokens: Data, prefix: str) -> Data:
         rows = c.n_positions if prefix else c.n_encoder_positions
-        return ops.lookup(tokens, prefix + "embed_positions.weight", "position", rows, c.d_model, index="positions")
+        return ops.lookup_position(tokens, prefix + "embed_positions.weight", rows, c.d_model)
 
     def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         return () if c.tie_word_embeddings else parts.unread_table(c, tokens, "led.shared.weight", c.vocab_size)

@@ -91,16 +91,20 @@ class Llama4Text(parts.AttentionDecoder):
         if c.temperature is None:
             return q, k
         span, beta = (c.temperature, c.temperature) if isinstance(c.temperature, ops.Unknown) else c.temperature
-        return ops.scale_by_position(q, "steps", span, beta, first=1), k
+        return ops.scale_in_steps(q, span, beta, first=1), k
 
     def moe(c, x: Data) -> Data:
         """The router's sigmoid multiplies what an expert reads."""
-        logits = ops.linear(x, "feed_forward.router", "router", c.n_routed_experts)
-        scores = ops.route(logits, c.n_active_experts, "sigmoid", biased="logits")
+        logits = ops.linear(x, "feed_forward.router", "router", c.n_routed_experts)  # [n, experts]
+        weights = ops.top_k(ops.activate(logits, "sigmoid"), c.n_active_experts, by=logits)  # 0 for those not chosen
         shared = parts.gated_mlp(
             x, "feed_forward.shared_expert.", "shared_experts", c.d_expert, activation=c.activation
         )
-        return shared + parts.stacked_experts(c, x, scores, "feed_forward.experts.", transposed=True, weighted="input")
+        name, counts = "feed_forward.experts.", (c.n_routed_experts, c.n_active_experts)
+        return shared + ops.experts_of_scaled(x, weights, name, *counts, c.expert, stored="stacked")
+
+    def expert(c, x: Data) -> Data:
+        return parts.packed_mlp(x, "experts", c.d_expert, activation=c.activation, transposed=True)
 
     def check(c) -> None:
         sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)

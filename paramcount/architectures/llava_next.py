@@ -54,11 +54,14 @@ class LlavaNextVideo(LlavaNext):
 
     def see_more(c: Any) -> Sequence[tuple[Data, int | ops.Unknown]]:
         pixels = ops.given("video", c.vision.n_channels, "height", "width")
-        x = ops.block(pixels, c.encoder_prefix, c.encode, part="vision", tied_to=c.encoder_prefix)
+        x = ops.tie_weights(ops.block(pixels, c.encoder_prefix, c.encode, part="vision"), c.encoder_prefix)
         places = ops.patch_places(pixels, c.vision.patch_size, c.vision.patch_size)
         x = ops.block(x, "vision_resampler.", c.pool, reads=(places,), part="projector")
         return (
-            (ops.block(x, c.projector_prefix, c.widen, part="projector", tied_to=c.projector_prefix), c.video_token),
+            (
+                ops.tie_weights(ops.block(x, c.projector_prefix, c.widen, part="projector"), c.projector_prefix),
+                c.video_token,
+            ),
         )
 
     def pool(c: Any, x: Data, *places: Data) -> Data:
@@ -100,5 +103,8 @@ class VideoLlava(Llava):
         pixels = ops.given("video", c.vision.n_channels, "height", "width")
         x = ops.block(pixels, "video_tower.", c.encode, part="vision")
         return (
-            (ops.block(x, c.projector_prefix, c.widen, part="projector", tied_to=c.projector_prefix), c.video_token),
+            (
+                ops.tie_weights(ops.block(x, c.projector_prefix, c.widen, part="projector"), c.projector_prefix),
+                c.video_token,
+            ),
         )

@@ -100,16 +100,12 @@ class LongcatFlash(parts.RoutedLatentDecoder):
         bias = ops.Weight("mlp.router.e_score_correction_bias", "router", (n,), role="buffer")
         n_chosen = c.n_chosen if ops.is_known(c.n_chosen) else c.n_active_experts
         weights = ops.route(scores, n_chosen, "softmax", bias=bias, factor=c.routed_scale)
-        return ops.experts(
-            x,
-            weights,
-            "mlp.experts.{expert}.",
-            c.n_routed_experts,
-            c.n_active_experts,
-            lambda x: parts.gated_mlp(x, "", "experts", c.d_expert, activation=c.activation),
-            at_least=c.n_least_experts,
-            identities=c.n_identity_experts,
-        )
+        name, counts = "mlp.experts.{expert}.", (c.n_routed_experts, c.n_active_experts)
+        y = ops.experts_and_identities(x, weights, name, *counts, c.expert, c.n_identity_experts)
+        return ops.use_at_least(y, c.n_least_experts)
+
+    def expert(c, x: Data) -> Data:
+        return parts.gated_mlp(x, "", "experts", c.d_expert, activation=c.activation)
 
     def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         """LongcatFlashExperts makes gate_up_proj for all experts and down_proj for those that compute.

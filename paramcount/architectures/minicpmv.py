@@ -48,7 +48,7 @@ class MiniCPMV(sizes.Sizes):
         vision = c.vision
         image = ops.block(vision.image(), "vpm.", vision.forward, part="vision")
         image = ops.block(image, "resampler.", lambda x: resample(c, x), part="projector")
-        return parts.with_language(c, tokens, image, head=True, token=ops.Unknown("image_token"), prefix="llm.")
+        return parts.with_language(c, tokens, [(image, ops.Unknown("image_token"))], head=True, prefix="llm.")
 
     def check(c) -> None:
         d_model = c.language.d_model  # type: ignore[attr-defined]

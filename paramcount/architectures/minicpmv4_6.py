@@ -35,7 +35,7 @@ class MiniCPMV46Vision(parts.VisionEncoder):
         places = ops.patch_places(pixels, c.patch_size, c.patch_size)
         x = parts.embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
         table = "embeddings.position_embedding.weight"
-        x = x + ops.lookup(places, table, "position", c.n_patches, c.d_model, index="places", stretch="nearest")
+        x = x + ops.lookup_in_grid(places, table, c.n_patches, c.d_model, stretch="nearest")
         n = c.n_layers_before
         if n:
             x = c.run_layers(x, n)
@@ -121,11 +121,13 @@ class MiniCPMV47(MiniCPMV46):
         pixels = c.vision.image()
         image = ops.block(pixels, c.encoder_prefix, c.encode, part="vision")
         image = ops.block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
-        x = ops.insert(ops.block(tokens, "", c.language.embed, moved=c.moved), tokens, image, c.image_token)
+        x = ops.insert(
+            ops.rename_weights(ops.block(tokens, "", c.language.embed), moved=c.moved), tokens, image, c.image_token
+        )
         places = ops.text_places(tokens)
         places = Data(ops.Undescribed("places on a canvas", of_prompt=True), (places, pixels), places.shape)
-        x = ops.block(x, "", c.language.transform, reads=(places,), moved=c.moved)
-        return ops.block(x, "", c.language.head, moved=c.moved) if head else x
+        x = ops.rename_weights(ops.block(x, "", c.language.transform, reads=(places,)), moved=c.moved)
+        return ops.rename_weights(ops.block(x, "", c.language.head), moved=c.moved) if head else x
 
 
 class MiniCPMOcr(MiniCPMV46):

@@ -106,7 +106,7 @@ class MiniMaxM3Text(parts.AttentionDecoder):
         bias = parts.routing_bias(c, "mlp.gate.e_score_correction_bias")
         chosen = ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, normalise=True, factor=c.routed_scale)
         n, active = c.n_routed_experts, c.n_active_experts
-        routed = ops.experts(x, chosen, "mlp.experts.", n, active, c.expert, stacked=True)
+        routed = ops.experts(x, chosen, "mlp.experts.", n, active, c.expert, stored="stacked")
         return routed + c.mlp(x, "mlp.shared_experts.", "shared_experts", c.d_shared_expert)
 
     def expert(c, x: Data) -> Data:

@@ -73,7 +73,7 @@ class MiniMaxText01(parts.Decoder):
         return ops.scale(routed, ops.scale_by(share, -1.0, "1 − x", shift=1.0)) + ops.scale(shared, share)
 
     def choose(c, logits: Data) -> Data:
-        return ops.route(logits, c.n_active_experts, "softmax over chosen")
+        return ops.softmax_of_top(logits, c.n_active_experts)
 
     def check(c) -> None:
         sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)

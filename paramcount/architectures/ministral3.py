@@ -73,4 +73,4 @@ class Ministral3(Mistral):
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         """Queries grow with the logarithm of the position, in steps."""
-        return ops.scale_by_position(ops.rope(q, c.rope), "steps", c.original_length, c.beta), ops.rope(k, c.rope)
+        return ops.scale_in_steps(ops.rope(q, c.rope), c.original_length, c.beta), ops.rope(k, c.rope)

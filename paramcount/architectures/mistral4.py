@@ -80,7 +80,7 @@ class Mistral4(parts.LatentMixture):
     def queries(c, x: Data) -> Data:
         """They grow with the logarithm of the position, in steps."""
         q = parts.queries(c, x, "self_attn.", bias=c.attention_bias)
-        return ops.scale_by_position(q, "steps", c.original_length, c.beta)
+        return ops.scale_in_steps(q, c.original_length, c.beta)
 
     def moe(c, x: Data) -> Data:
         weights = c.choose(ops.linear(x, "mlp.gate", "router", c.n_routed_experts))
@@ -88,9 +88,7 @@ class Mistral4(parts.LatentMixture):
 
     def choose(c, logits: Data) -> Data:
         """Source: Mistral4TopkRouter."""
-        groups: Any = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups, "group_score": "top 2"}
-        rules: Any = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-20, **groups}
-        return ops.route(logits, c.n_active_experts, "softmax", **rules)
+        return parts.choose_in_groups(c, logits, scoring="softmax")
 
     def check(c) -> None:
         sizes.check_rotated_in_pairs(c, "d_rope")

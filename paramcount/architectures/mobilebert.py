@@ -70,7 +70,7 @@ class MobileBert(parts.MaskedEncoder):
         if c.trigrams or c.embeddings_projected:
             x = ops.linear(x, names + "embedding_transformation", "other", c.d_model, bias=True)
         name, table = names + "position_embeddings.weight", names + "token_type_embeddings.weight"
-        x = x + ops.lookup(tokens, name, "position", c.n_positions, c.d_model, index="positions")
+        x = x + ops.lookup_position(tokens, name, c.n_positions, c.d_model)
         x = x + ops.lookup(reads[0], table, "other_embedding", c.n_token_types, c.d_model)
         return c.norm(x, names + "LayerNorm", OWN_EPS)
 

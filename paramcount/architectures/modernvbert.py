@@ -42,7 +42,7 @@ class ModernVBert(parts.Multimodal):
             return out
 
         moved = (c.text_prefix, "model.text_model.")
-        return ops.block(tokens, "", read, reads=(c.see(),), moved=moved, part="encoder")
+        return ops.rename_weights(ops.block(tokens, "", read, reads=(c.see(),), part="encoder"), moved=moved)
 
     def predict(c: Any, x: Data) -> Data:
         """Hidden states to logits."""

@@ -177,7 +177,7 @@ class Molmo2(parts.AttentionDecoder):
 
     def embed(c, tokens: Data) -> Data:
         more = (c.prefix + "wte.new_embedding", c.n_additional)
-        return ops.lookup(tokens, c.prefix + "wte.embedding", "embedding", c.vocab_size, c.d_model, more=more)
+        return ops.lookup_continued(tokens, c.prefix + "wte.embedding", "embedding", c.vocab_size, c.d_model, *more)
 
     def kinds(c) -> parts.Kinds | None:
         """Layers whose rotary positions are scaled, and others; None if all are scaled."""

@@ -65,9 +65,7 @@ class MuseGlimmerVision(parts.VisionEncoder):
         patches = ops.cut(pixels, side, side, frames=c.n_frames, axes="fchw")
         x = ops.linear(patches, "patch_embedder.patch_embedding", "embedding", c.d_model)
         shape = (c.n_rows * c.n_columns, c.d_model)
-        x = x + ops.lookup(
-            c.places_in_grid(pixels), name, "position", *shape, index="places", stretch="centres, zeros outside"
-        )
+        x = x + ops.lookup_in_grid(c.places_in_grid(pixels), name, *shape, stretch="centres, zeros outside")
         x = ops.layer_norm(x, "ln_pre", c.norm_eps)
         turned = ops.other_tokens(ops.patch_places(pixels, side, side, class_place="last"), last=True)
         reads = (turned, ops.patch_windows(pixels, side, c.n_rows * side))
@@ -133,9 +131,7 @@ class Muse(parts.SeeingDecoder, parts.AttentionDecoder):
 
     def embed(c, tokens: Data) -> Data:
         name, ids = f"{c.prefix}{c.names[0]}.weight", c.placeholders()
-        x = ops.lookup(
-            tokens, name, "embedding", c.vocab_size, c.d_model, unknown_id=0, placeholders=ids, placeholders_only=True
-        )
+        x = ops.lookup_placeholders(tokens, name, "embedding", c.vocab_size, c.d_model, 0, ids)
         return ops.plain_norm(x, "rms", c.norm_eps)
 
     def placeholders(c) -> tuple[int | ops.Unknown, ...]:

@@ -157,7 +157,7 @@ class WithTextAndCodec(sizes.Sizes):
     def encode_text(c: Any) -> Data:
         """The text in vectors of the decoder's size."""
         text = ops.given("source tokens", "source")
-        x = ops.block(text, "text_encoder.", c.text_encoder.forward, root=True)
+        x = ops.as_model(ops.block(text, "text_encoder.", c.text_encoder.forward))
         return ops.block(x, "", c.project, part="encoder") if c.projected else x
 
     def project(c: Any, x: Data) -> Data:
@@ -192,7 +192,7 @@ class ConditionedMusicGen(WithTextAndCodec):
             return c.decoder.read(tokens, others, (memory,))
 
         memory = ops.bundle(c.encode_text(), c.speak())
-        return ops.block(tokens, "decoder.", write, reads=(memory, *c.decoder.list_inputs(tokens)), root=True)
+        return ops.as_model(ops.block(tokens, "decoder.", write, reads=(memory, *c.decoder.list_inputs(tokens))))
 
     def speak(c) -> Data:
         """A sound to codes, and codes to a sound."""
@@ -221,7 +221,7 @@ class ConditionedMusicGenMelody(WithTextAndCodec):
         if c.melody_projected:
             melody = ops.block(melody, "", c.project_melody, part="encoder")
         inputs = (c.encode_text(), ops.bundle(melody, c.speak()), *c.decoder.list_inputs(tokens))
-        return ops.block(tokens, "decoder.", write, reads=inputs, root=True)
+        return ops.as_model(ops.block(tokens, "decoder.", write, reads=inputs))
 
     def speak(c) -> Data:
         """Codes to a sound."""

@@ -118,9 +118,11 @@ class NemotronH(parts.Decoder):
 
     def choose(c, logits: Data) -> Data:
         bias = parts.routing_bias(c, "mixer.gate.e_score_correction_bias")
-        groups = {"n_groups": c.n_expert_groups, "n_active_groups": c.n_active_groups, "group_score": "top 2"}
-        rules = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-20, **groups}
-        return ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
+        scores = ops.activate(logits, "sigmoid")  # [n, experts]
+        merit = ops.add_routing_bias(scores, bias)
+        merit = ops.limit_to_groups(merit, c.n_expert_groups, c.n_active_groups, "top 2")  # others at -∞
+        weights = ops.top_k(scores, c.n_active_experts, merit)  # [n, experts], 0 for those not chosen
+        return ops.scale_by(ops.normalise_weights(weights, c.norm_topk_prob, least_sum=1e-20), c.routed_scale)
 
     def unused_fields(c) -> tuple[str, ...]:
         return (

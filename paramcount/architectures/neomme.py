@@ -126,7 +126,7 @@ class NeoMME(parts.PositionlessEncoder):
 
     def layer_of(c, kind: Kind, x: Data, *memory: Data) -> Data:
         first, values, places = memory
-        both = ops.multiply_vector(ops.to_heads(ops.join(x, first), 2, c.d_model), "lambdas", "other", 2, per_head=True)
+        both = ops.multiply_per_head(ops.to_heads(ops.join(x, first), 2, c.d_model), "lambdas", "other")
         h = ops.plain_norm(ops.sum_of_streams(both), "rms", c.norm_eps)
         x = x + ops.scale_by(c.attention(kind, h, values, places), c.residual_multiplier)
         h = ops.plain_norm(x, "rms", c.norm_eps)
@@ -148,9 +148,7 @@ class NeoMME(parts.PositionlessEncoder):
             v = v + ops.to_heads(values, c.n_kv_heads, c.d_head)
         a = ops.attend(q, k, v, window=kind.window or None, cached=(), causal=False)
         own = ops.project_onto(a, ops.plain_norm(ops.to_every_head(v, c.n_heads), "l2", 1e-24))
-        own = ops.multiply_vector(
-            own, "self_attn.exclusive_self_attention.alpha", "other", c.n_heads, function="tanh", per_head=True
-        )
+        own = ops.multiply_per_head(own, "self_attn.exclusive_self_attention.alpha", "other", function="tanh")
         a = a + ops.scale_by(own, -1.0)
         prefix = "self_attn.output_projection."
         gate = ops.linear(x, prefix + "gate_proj", "qkv.gate", (c.n_heads, c.d_head))

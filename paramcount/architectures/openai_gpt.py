@@ -35,7 +35,7 @@ class OpenAIGPT(sizes.Sizes):
 
     def forward(c, tokens: Data) -> Data:
         x = ops.lookup(tokens, "tokens_embed.weight", "embedding", c.vocab_size, c.d_model)
-        x = x + ops.lookup(tokens, "positions_embed.weight", "position", c.n_positions, c.d_model, index="positions")
+        x = x + ops.lookup_position(tokens, "positions_embed.weight", c.n_positions, c.d_model)
         x = ops.layers(x, "h.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
         return parts.head(c, x, "tokens_embed.weight")
 

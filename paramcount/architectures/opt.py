@@ -48,7 +48,7 @@ class OPT(parts.Decoder):
         if c.d_token is not None:
             x = ops.linear(x, c.prefix + "project_in", "other", c.d_model)
         name, rows = c.prefix + "embed_positions.weight", c.n_positions + 2
-        return x + ops.lookup(tokens, name, "position", rows, c.d_model, index="positions", offset=2)
+        return x + ops.lookup_position(tokens, name, rows, c.d_model, offset=2)
 
     def norm(c, x: Data, name: str) -> Data:
         return ops.layer_norm(x, name, c.norm_eps) if c.norm_weights else ops.plain_norm(x, "layer", c.norm_eps)

@@ -40,7 +40,7 @@ class PaddleOCRVision(parts.SiglipRotaryVision):
 
     def add_positions(c, x: Data, places: Data) -> Data:
         table = "embeddings.position_embedding.weight"
-        return x + ops.lookup(places, table, "position", c.n_patches, c.d_model, index="places", stretch="centres")
+        return x + ops.lookup_in_grid(places, table, c.n_patches, c.d_model, stretch="centres")
 
 
 class PaddleOCRVL(parts.PlacedImages):

@@ -107,7 +107,7 @@ class Perceiver(sizes.Sizes):
         """Token ids to latents, [n_latents, d_latents]."""
         name = "perceiver.input_preprocessor.position_embeddings.weight"
         x = ops.lookup(tokens, TABLE, "embedding", c.vocab_size, c.d_model)
-        x = x + ops.lookup(tokens, name, "position", c.n_positions, c.d_model, index="positions")
+        x = x + ops.lookup_position(tokens, name, c.n_positions, c.d_model)
         z = ops.learned_rows("perceiver.embeddings.latents", "other_embedding", c.n_latents, c.d_latents)
         heads, names = Heads(c.n_cross_heads, c.d_cross_head, c.d_cross_v), "perceiver.encoder.cross_attention."
         z = ops.block(
@@ -127,7 +127,7 @@ class Perceiver(sizes.Sizes):
         heads, kinds = Heads(c.n_heads, c.d_head, c.d_v), [("layer", c.n_layers)]
 
         def build(z: Data) -> Data:
-            return ops.block(z, "", lambda z: c.layer(z, heads, c.widening), tied_to=tied_to)
+            return ops.tie_weights(ops.block(z, "", lambda z: c.layer(z, heads, c.widening)), tied_to)
 
         return ops.layers(z, LAYERS, kinds, lambda kind, z: build(z))
 
@@ -147,10 +147,9 @@ class Perceiver(sizes.Sizes):
     def decode(c, tokens: Data, z: Data) -> Data:
         """A vector for each position, out of the latents."""
         prefix = "perceiver.decoder."
-        x = ops.lookup(
-            tokens, prefix + "output_position_encodings.position_embeddings", "position", c.n_positions, c.d_model,
-            index="positions",
-        )  # fmt: skip
+        x = ops.lookup_position(
+            tokens, prefix + "output_position_encodings.position_embeddings", c.n_positions, c.d_model
+        )
         heads = Heads(DECODER_HEADS, DECODER_HEAD, c.d_decoder_v)
 
         def answer(x: Data, z: Data) -> Data:

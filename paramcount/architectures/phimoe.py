@@ -74,7 +74,7 @@ class Phimoe(parts.AttentionDecoder):
         return x + parts.mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
 
     def choose(c, logits: Data) -> Data:
-        return ops.route(logits, c.n_active_experts, "sparse mixer", tolerance=c.tolerance)
+        return ops.sparse_mixer(logits, c.n_active_experts, c.tolerance)
 
     def head(c, x: Data) -> Data:
         return parts.head(c, x, "model.embed_tokens.weight", bias=c.lm_head_bias)

@@ -156,7 +156,7 @@ def look_up_positions(c: Any, tokens: Data, name: str, *, ahead: int = 0, tied_t
     """Vectors of the positions behind that of the padding token. `ahead`: of those so much later."""
     offset = c.padding if isinstance(c.padding, ops.Unknown) else c.padding + 1 + ahead
     rows, width = c.n_positions, c.d_model
-    return ops.lookup(tokens, name, "position", rows, width, index="positions", offset=offset, tied_to=tied_to)
+    return ops.lookup_position(tokens, name, rows, width, offset=offset, tied_to=tied_to)
 
 
 def decoder(c: Any, s: parts.Stack, x: Data, tokens: Data, *memory: Data) -> Data:

@@ -48,5 +48,5 @@ class Qwen(parts.Decoder):
     def attend(c, x: Data) -> Data:
         q, k, v = parts.fused_qkv(c, x, "attn.c_attn")
         length = c.logn_length if ops.is_known(c.logn_length) else None
-        q = ops.scale_by_position(ops.rope(q, c.rope), "logarithm", length)
+        q = ops.scale_by_logarithm(ops.rope(q, c.rope), length)
         return ops.linear(ops.attend(q, ops.rope(k, c.rope), v), "attn.c_proj", "output_projection", c.d_model)

@@ -84,7 +84,7 @@ class QwenVision(sizes.Sizes):
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches."""
         places = parts.places_of(c, pixels)
-        positions = ops.lookup(places, "pos_embed.weight", "position", c.n_positions, c.d_model, index="places")
+        positions = ops.lookup_in_grid(places, "pos_embed.weight", c.n_positions, c.d_model)
         return parts.encode(c, parts.embed_image(c, pixels, bias=True) + positions, places)
 
     def layer(c, x: Data, places: Data) -> Data:
@@ -155,13 +155,13 @@ class Qwen3VL(sizes.Sizes):
         image = ops.block(image, c.encoder_prefix, lambda x: side_by_side(*c.vision.merge(x)), part="projector")
         n_deep, d_out = len(c.vision.deep_layers), c.vision.d_out
         first, deep = ops.split(image, d_out, n_deep * d_out) if n_deep else (image, None)
-        x = ops.insert(ops.block(tokens, "", c.language.embed, moved=moved), tokens, first, token)
+        x = ops.insert(ops.rename_weights(ops.block(tokens, "", c.language.embed), moved=moved), tokens, first, token)
         x = c.insert_sound(x, tokens)
         reads: tuple[Data, ...] = (tokens, parts.places_in_text(c, tokens, pixels))
         if deep is not None:
             reads += (ops.reshape(deep, n_deep, d_out),)
-        x = ops.block(x, "", c.transform, reads=reads, moved=moved, renamed=c.renamed)
-        return ops.block(x, "", c.language.head, moved=moved) if head else x
+        x = ops.rename_weights(ops.block(x, "", c.transform, reads=reads), moved=moved, replaced=c.renamed)
+        return ops.rename_weights(ops.block(x, "", c.language.head), moved=moved) if head else x
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)

@@ -96,7 +96,7 @@ class Reformer(sizes.Sizes):
         if not c.axial:
             table = (c.n_positions, c.d_model)
             name = names + "position_embeddings.embedding.weight"
-            return x + ops.lookup(tokens, name, "position", *table, index="positions")
+            return x + ops.lookup_position(tokens, name, *table)
         return x + ops.axial_positions(tokens, names + "position_embeddings.weights", c.axial_shape, c.axial_dims)
 
     def layer(c, kind: str, x: Data) -> Data:

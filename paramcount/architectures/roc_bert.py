@@ -74,7 +74,7 @@ class RoCBert(Bert):
             segments, PREFIX + "token_type_embeddings.weight", "other_embedding", c.n_token_types, c.d_model
         )
         name = PREFIX + "position_embeddings.weight"
-        x = x + ops.lookup(tokens, name, "position", c.n_positions, c.d_model, index="positions")
+        x = x + ops.lookup_position(tokens, name, c.n_positions, c.d_model)
         return c.norm(x, PREFIX + "LayerNorm")
 
     def look_up(c, seen: Sequence[Data]) -> list[Data]:

@@ -40,7 +40,7 @@ class RoFormer(parts.Encoder):
 
     def share(c, tokens: Data, *reads: Data) -> tuple[Data, ...]:
         name = "roformer.encoder.embed_positions.weight"
-        return (ops.lookup(tokens, name, "position", c.n_positions, c.d_head, index="positions"),)
+        return (ops.lookup_position(tokens, name, c.n_positions, c.d_head),)
 
     def layer(c, x: Data, sinusoids: Data, *memory: Data) -> Data:
         def turn(q: Data, k: Data, v: Data) -> tuple[Data, Data, Data]:

@@ -79,7 +79,7 @@ class Step3Text(parts.Decoder):
         def expert(x: Data) -> Data:
             return parts.gated_mlp(x, "", "experts", c.d_expert, activation=c.activation)
 
-        routed = ops.experts(x, weights, "moe.", c.n_routed_experts, c.n_active_experts, expert, stacked=True)
+        routed = ops.experts(x, weights, "moe.", c.n_routed_experts, c.n_active_experts, expert, stored="stacked")
         return routed + parts.gated_mlp(
             x, "share_expert.", "shared_experts", c.d_shared_expert, activation=c.activation
         )

@@ -258,7 +258,7 @@ class Step35(parts.AttentionDecoder):
         def expert(x: Data) -> Data:
             return c.limited_mlp(x, "", "experts", c.d_expert, limit)
 
-        return ops.experts(x, weights, "moe.", c.n_routed_experts, c.n_active_experts, expert, stacked=True)
+        return ops.experts(x, weights, "moe.", c.n_routed_experts, c.n_active_experts, expert, stored="stacked")
 
     def limited_mlp(
         c,

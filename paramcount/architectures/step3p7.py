@@ -25,7 +25,7 @@ class Step37Vision(parts.VisionEncoder):
         """One square image to vectors of squares of 4 × 4 patches."""
         places, table = ops.patch_places(pixels, c.patch_size, c.patch_size), (c.n_patches, c.d_model)
         x = parts.embed_patches(pixels, "conv1", c.d_model, c.patch_size)
-        x = x + ops.lookup(places, "positional_embedding", "position", *table, index="places", stretch="centres")
+        x = x + ops.lookup_in_grid(places, "positional_embedding", *table, stretch="centres")
         turned = ops.other_tokens(ops.patch_places(pixels, c.patch_size, c.patch_size, class_place="first"))
         x = c.encode(c.norm(x, "ln_pre"), turned, name="transformer.resblocks.{layer}.")
         x = ops.convolve_image(x, "vit_downsampler1", "mixer", 2 * c.d_model, 3, stride=2, bias=True)

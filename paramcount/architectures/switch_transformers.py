@@ -66,7 +66,7 @@ class SwitchTransformers(T5):
         if kind.endswith("dense"):
             return c.mlp(x, prefix + "mlp.", "mlp")
         logits = ops.linear(x, prefix + "mlp.router.classifier", "router", c.n_routed_experts, bias=c.router_bias)
-        weights = ops.route(logits, 1, "softmax", capacity=c.capacity)
+        weights = ops.limit_capacity(ops.route(logits, 1, "softmax"), c.capacity)
         name = prefix + "mlp.experts.expert_{expert}."
         return ops.experts(x, weights, name, c.n_routed_experts, 1, lambda x: c.mlp(x, "", "experts"))
 

@@ -32,11 +32,12 @@ class Tapas(parts.Encoder):
     def embed(c, tokens: Data, *types: Data) -> Data:
         names = "tapas.embeddings."
         x = ops.lookup(tokens, names + "word_embeddings.weight", "embedding", c.vocab_size, c.d_model)
-        places = ops.position_in_cell(tokens, types[COLUMN], types[ROW], c.n_positions) if c.by_cell else tokens
-        x = x + ops.lookup(
-            places, names + "position_embeddings.weight", "position", c.n_positions, c.d_model,
-            index="ids" if c.by_cell else "positions",
-        )  # fmt: skip
+        name = names + "position_embeddings.weight"
+        if c.by_cell:
+            places = ops.position_in_cell(tokens, types[COLUMN], types[ROW], c.n_positions)
+            x = x + ops.lookup(places, name, "position", c.n_positions, c.d_model)
+        else:
+            x = x + ops.lookup_position(tokens, name, c.n_positions, c.d_model)
         for i, (ids, rows) in enumerate(zip(types, c.n_token_types, strict=True)):
             x = x + ops.lookup(ids, f"{names}token_type_embeddings_{i}.weight", "other_embedding", rows, c.d_model)
         return c.norm(x, names + "LayerNorm")

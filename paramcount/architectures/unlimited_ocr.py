@@ -143,7 +143,9 @@ class UnlimitedOcr(OcrDecoder):
 
     def see(c) -> Data:
         """An image to vectors of its patches; a learned one ends each row of them, another one the image."""
-        x = ops.block(c.sam.image(), "model.sam_model.", c.sam.forward, part="vision", renamed=SAM_NAMES)
+        x = ops.rename_weights(
+            ops.block(c.sam.image(), "model.sam_model.", c.sam.forward, part="vision"), replaced=SAM_NAMES
+        )
         again = ops.block(x, "model.vision_model.", c.vision.encode_again, part="vision")
         return ops.block(ops.join(again, x), "model.", c.project, part="projector")
 

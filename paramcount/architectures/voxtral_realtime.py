@@ -44,7 +44,9 @@ class VoxtralStreamEars(sizes.Sizes):
             c, h, "self_attn.", bias=True, k_bias=False, cached=False, causal=True, window=c.window
         )
         h = ops.rms_norm(x, "final_layer_norm", c.norm_eps)
-        return x + parts.gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, down_bias=True)
+        gate = ops.activate(ops.linear(h, "mlp.gate_proj", "mlp.gate", c.d_ff), c.activation)
+        up = ops.linear(h, "mlp.up_proj", "mlp.up", c.d_ff)
+        return x + ops.linear(gate * up, "mlp.down_proj", "mlp.down", c.d_model, bias=True)
 
 
 class VoxtralStreamText(parts.AttentionDecoder):
@@ -99,7 +101,7 @@ class VoxtralRealtime(sizes.Sizes):
             out = c.text.head(c.text.transform(x, ops.fixed_sinusoids(x, c.delay)))
             return out if head else sizes.before_lm_head(out)
 
-        return ops.block(tokens, "language_model.", read, reads=(c.hear(),), root=True)
+        return ops.as_model(ops.block(tokens, "language_model.", read, reads=(c.hear(),)))
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)

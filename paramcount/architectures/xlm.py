@@ -55,7 +55,7 @@ class XLM(sizes.Sizes):
     def embed(c, tokens: Data, *languages: Data) -> Data:
         x = ops.lookup(tokens, "transformer.embeddings.weight", "embedding", c.vocab_size, c.d_model)
         name = "transformer.position_embeddings.weight"
-        x = x + ops.lookup(tokens, name, "position", c.n_positions, c.d_model, index="positions")
+        x = x + ops.lookup_position(tokens, name, c.n_positions, c.d_model)
         for ids in languages:
             x = x + ops.lookup(ids, "transformer.lang_embeddings.weight", "other_embedding", c.n_langs, c.d_model)
         return c.norm(x, "transformer.layer_norm_emb")

@@ -124,12 +124,9 @@ class Zamba2(SharedBlockDecoder):
         if kind == "mamba":
             return x + c.mixer(c.norm(x, "input_layernorm"), "mamba.")
         tied_to = None if kind.first else f"model.layers.{kind.owner}.shared_transformer."
-        t = ops.block(
-            x,
-            "shared_transformer.",
-            lambda x, embedded: c.shared(x, embedded, kind),
-            reads=(embedded,),
-            tied_to=tied_to,
+        t = ops.tie_weights(
+            ops.block(x, "shared_transformer.", lambda x, embedded: c.shared(x, embedded, kind), reads=(embedded,)),
+            tied_to,
         )
         t = ops.linear(t, "linear", "other", c.d_model)
         return x + c.mixer(c.norm(x + t, "mamba_decoder.input_layernorm"), "mamba_decoder.mamba.")

@@ -71,7 +71,7 @@ class Zaya(parts.AttentionDecoder):
         x = add_residual(x, a, "post_attention_residual_scale.")
         h = c.norm(x, "post_attention_layernorm")
         chosen, router_state = c.choose(h, "mlp.gate.", None if first else router_state)
-        y = parts.stacked_experts(c, h, chosen, "mlp.experts.", at_least=0)
+        y = ops.use_at_least(parts.stacked_experts(c, h, chosen, "mlp.experts."), 0)
         return add_residual(x, y, "post_mlp_residual_scale."), router_state
 
     def attention(c, x: Data, *, slides: bool) -> Data:
@@ -92,7 +92,7 @@ class Zaya(parts.AttentionDecoder):
             late = ops.add_vector(late, prefix + "v_proj_delayed.bias", "qkv.v", c.d_late)
         v = ops.join(ops.linear(x, prefix + "v_proj_current", "qkv.v", c.d_late, bias=bias), late)
         q, k = ops.plain_norm(q, "rms", LEAST_NORM), ops.plain_norm(k, "rms", LEAST_NORM)
-        k = ops.multiply_vector(k, "self_attn.qk_norm.temp", "other", c.n_kv_heads, per_head=True)
+        k = ops.multiply_per_head(k, "self_attn.qk_norm.temp", "other")
         d_rope, angles = (c.d_rope_sliding, c.sliding_rope) if slides else (c.d_rope, c.rope)
         q, k = parts.partial_rope(q, d_rope, angles), parts.partial_rope(k, d_rope, angles)
         a = ops.attend(q, k, ops.to_heads(v, c.n_kv_heads, c.d_head), window=c.window if slides else None)

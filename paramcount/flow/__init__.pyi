@@ -220,7 +220,6 @@ from paramcount.flow.operations.lookups import interpolate as interpolate
 from paramcount.flow.operations.lookups import stretch_axis as stretch_axis
 from paramcount.flow.operations.lookups import weigh_by_cubic as weigh_by_cubic
 from paramcount.flow.operations.lookups import lookup as lookup
-from paramcount.flow.operations.lookups import lookup_by as lookup_by
 from paramcount.flow.operations.lookups import lookup_position as lookup_position
 from paramcount.flow.operations.lookups import lookup_in_grid as lookup_in_grid
 from paramcount.flow.operations.lookups import lookup_known as lookup_known
@@ -419,7 +418,6 @@ from paramcount.flow.operations.routing import ProductKeys as ProductKeys
 from paramcount.flow.operations.routing import product_keys as product_keys
 from paramcount.flow.operations.routing import add_routing_bias as add_routing_bias
 from paramcount.flow.operations.routing import route as route
-from paramcount.flow.operations.routing import route_by as route_by
 from paramcount.flow.operations.routing import softmax_of_top as softmax_of_top
 from paramcount.flow.operations.scaling import ScalePerToken as ScalePerToken
 from paramcount.flow.operations.scaling import scale as scale
@@ -455,8 +453,10 @@ from paramcount.flow.operations.scaling import ScaleByLogOfRatio as ScaleByLogOf
 from paramcount.flow.operations.scaling import ScaleByPower as ScaleByPower
 from paramcount.flow.operations.scaling import ScaleByLearnedLogarithm as ScaleByLearnedLogarithm
 from paramcount.flow.operations.scaling import multiply_rows as multiply_rows
-from paramcount.flow.operations.scaling import GROWTH as GROWTH
-from paramcount.flow.operations.scaling import scale_by_position as scale_by_position
+from paramcount.flow.operations.scaling import scale_in_steps as scale_in_steps
+from paramcount.flow.operations.scaling import scale_by_logarithm as scale_by_logarithm
+from paramcount.flow.operations.scaling import scale_by_log_of_ratio as scale_by_log_of_ratio
+from paramcount.flow.operations.scaling import scale_by_power as scale_by_power
 from paramcount.flow.operations.scaling import scale_by_log_position as scale_by_log_position
 from paramcount.flow.operations.scores import INVERSE_STEPS as INVERSE_STEPS
 from paramcount.flow.operations.scores import BiasByDistance as BiasByDistance
@@ -578,7 +578,6 @@ from paramcount.flow.operations.streams import mix_streams as mix_streams
 from paramcount.flow.operations.streams import predict_streams as predict_streams
 from paramcount.flow.operations.structure import Block as Block
 from paramcount.flow.operations.structure import block as block
-from paramcount.flow.operations.structure import change_block as change_block
 from paramcount.flow.operations.structure import tie_weights as tie_weights
 from paramcount.flow.operations.structure import as_model as as_model
 from paramcount.flow.operations.structure import rename_weights as rename_weights
@@ -595,7 +594,6 @@ from paramcount.flow.operations.structure import ExpertsApart as ExpertsApart
 from paramcount.flow.operations.structure import ExpertsOnParts as ExpertsOnParts
 from paramcount.flow.operations.structure import Stored as Stored
 from paramcount.flow.operations.structure import experts as experts
-from paramcount.flow.operations.structure import experts_by as experts_by
 from paramcount.flow.operations.structure import experts_and_identities as experts_and_identities
 from paramcount.flow.operations.structure import experts_of_scaled as experts_of_scaled
 from paramcount.flow.operations.structure import use_at_least as use_at_least

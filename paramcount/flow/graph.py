@@ -155,12 +155,11 @@ class Data:
         shape: tuple[Size, ...],
         weights: tuple[Weight, ...] = (),
         *,
-        states: tuple[tuple[Size, ...], ...] = (),
         prefix: str = "",
         bodies: tuple[Body, ...] = (),
         part: str | None = None,
     ) -> None:
-        self.operation = Undescribed(operation, states) if isinstance(operation, str) else operation
+        self.operation = Undescribed(operation) if isinstance(operation, str) else operation
         self.inputs, self.shape, self.weights = inputs, shape, weights
         self.prefix, self.bodies, self.part = prefix, bodies, part
         self.earlier: tuple[Data, ...] = ()  # listed after its inputs, although it does not read them

@@ -20,6 +20,7 @@ from paramcount.flow import (
     scale_by,
     scale_by_root,
     select_part,
+    tie_weights,
     to_every_stream,
     to_streams,
 )
@@ -50,7 +51,7 @@ def predict(c: Any, x: Data) -> Data:
 
 def correct(c: Any, predicted: Data, y: Data) -> Data:
     """To every predicted stream its share of the difference between y and the prediction of the active stream."""
-    weights = block(y, "altup.", lambda x: route_streams(c, x), tied_to=c.prefix + "layers.{layer}.altup.")
+    weights = tie_weights(block(y, "altup.", lambda x: route_streams(c, x)), c.prefix + "layers.{layer}.altup.")
     coefficients = scale_by(linear(weights, "altup.correction_coefs", "other", c.n_streams), 1.0, "add 1", shift=1.0)
     difference = y + scale_by(select_part(predicted, c.active_stream), -1.0, "negate")
     return predicted + to_streams(difference, coefficients)

@@ -22,6 +22,7 @@ from paramcount.flow import (
     layers,
     linear,
     lookup,
+    lookup_position,
     rope,
 )
 from paramcount.parts.attentions import fused_qkv
@@ -170,7 +171,7 @@ class OffsetEncoder(MaskedEncoder):
 
     def positions(c, tokens: Data) -> Data:
         name, rows = c.prefix + "embeddings.position_embeddings.weight", c.n_positions + 2
-        return lookup(tokens, name, "position", rows, c.d_model, index="positions", offset=2)
+        return lookup_position(tokens, name, rows, c.d_model, offset=2)
 
     def layer(c, x: Data, *memory: Data) -> Data:
         x = c.norm(x + c.self_attention(x), "attention.output.LayerNorm")
@@ -213,7 +214,7 @@ def embed_tokens(c: Any, tokens: Data, segments: Data | None, width: Size, *, ha
         x = x + lookup(segments, names + "token_type_embeddings.weight", "other_embedding", c.n_token_types, width)
     if has_positions:
         name, first = names + "position_embeddings.weight", c.first_position
-        x = x + lookup(tokens, name, "position", c.n_positions, width, index="positions", offset=first)
+        x = x + lookup_position(tokens, name, c.n_positions, width, offset=first)
     return x
 
 

@@ -55,13 +55,12 @@ def gated_mlp(
     d_ff: Size,
     *,
     bias: bool = False,
-    down_bias: bool | None = None,
     activation: str | Unknown = ACTIVATION,
     names: tuple[str, str, str] = GATED,
     limit: float | Unknown | None = None,
 ) -> Data:
-    """activation(gate) · up, then down: SwiGLU and its relatives. `names`: of gate, up and down. `down_bias`: as `bias`
-    unless given. `limit`: the largest value of gate, and of up on either side.
+    """activation(gate) · up, then down: SwiGLU and its relatives. `names`: of gate, up and down. `limit`: the largest
+    value of gate, and of up on either side.
 
     Source: Shazeer, arXiv:2002.05202.
     """
@@ -71,8 +70,7 @@ def gated_mlp(
     if limit is not None:
         gated, raised = clip(gated, None, limit), clip(raised, -limit, limit)
     gated = activate(gated, activation)
-    down_bias = bias if down_bias is None else down_bias
-    return linear(gated * raised, prefix + down, component + ".down", x.shape[-1], bias=down_bias)
+    return linear(gated * raised, prefix + down, component + ".down", x.shape[-1], bias=bias)
 
 
 def fused_gated_mlp(
@@ -83,18 +81,14 @@ def fused_gated_mlp(
     *,
     activation: str | Unknown = ACTIVATION,
     bias: bool = False,
-    down_bias: bool | None = None,
     names: tuple[str, str] = ("gate_up_proj", "down_proj"),
     up_first: bool = False,
 ) -> Data:
-    """The same with gate and up out of one stored matrix. `up_first`: it holds them in the other order.
-    `down_bias`: as `bias` unless given.
-    """
+    """The same with gate and up out of one stored matrix. `up_first`: it holds them in the other order."""
     order = (component + ".up", component + ".gate") if up_first else (component + ".gate", component + ".up")
     halves = fused(x, prefix + names[0], dict.fromkeys(order, d_ff), bias=bias)
     gate, up = halves[::-1] if up_first else halves
-    h, with_bias = activate(gate, activation) * up, bias if down_bias is None else down_bias
-    return linear(h, prefix + names[1], component + ".down", x.shape[-1], bias=with_bias)
+    return linear(activate(gate, activation) * up, prefix + names[1], component + ".down", x.shape[-1], bias=bias)
 
 
 Choose = Callable[[Data], Data]  # router logits [n, experts] to the weight of each expert, 0 if it is not chosen
@@ -110,11 +104,10 @@ def mixture(
     bias: bool = False,
     router: str = "gate",
     router_bias: bool = False,
-    n_active: Size | None = None,
 ) -> Data:
     """A router and its gated experts, stored one by one, with n_routed_experts, n_active_experts and d_expert of c.
 
-    `choose`: the routing rule. `n_active`: active experts of this layer, if layers differ in it.
+    `choose`: the routing rule.
     """
     scores = linear(x, prefix + router, "router", c.n_routed_experts, bias=router_bias)
     activation = get_setting(c, "activation")
@@ -123,7 +116,7 @@ def mixture(
         choose(scores) if choose else scores,
         prefix + "experts.{expert}.",
         c.n_routed_experts,
-        c.n_active_experts if n_active is None else n_active,
+        c.n_active_experts,
         lambda x: gated_mlp(x, "", "experts", c.d_expert, names=names, activation=activation, bias=bias),
     )
 

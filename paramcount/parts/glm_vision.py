@@ -14,7 +14,7 @@ from paramcount.flow import (
     activate,
     layer_norm,
     linear,
-    lookup,
+    lookup_in_grid,
     merge_channels,
     rms_norm,
 )
@@ -75,7 +75,7 @@ class Glm4vVision(GlmVision):
         """One image to vectors of its patches."""
         places, table = places_of(c, pixels), "embeddings.position_embedding.weight"
         x = c.norm(embed_image(c, pixels, bias=True), "post_conv_layernorm")
-        x = x + lookup(places, table, "position", c.n_patches, c.d_model, index="places", stretch="centres, cubic")
+        x = x + lookup_in_grid(places, table, c.n_patches, c.d_model, stretch="centres, cubic")
         return c.norm(encode(c, x, places), "post_layernorm")
 
     def layer(c, x: Data, places: Data) -> Data:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Axes, Data, lookup, patch_places
+from paramcount.flow import Axes, Data, lookup_in_grid, patch_places
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.vision import VisionEncoder, attend_by_places, embed_patches, encoder_mlp
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Positive, derived, hf
@@ -53,7 +53,7 @@ class MoonViT(VisionEncoder):
         places = patch_places(pixels, c.patch_size, c.patch_size)
         x = embed_patches(pixels, "patch_embed.proj", c.d_model, c.patch_size, bias=True)
         name, shape = "patch_embed.pos_emb.weight", (c.n_rows, c.n_columns, c.d_model)
-        x = x + lookup(places, name, "position", *shape, index="places", stretch="centres, cubic")
+        x = x + lookup_in_grid(places, name, *shape, stretch="centres, cubic")
         return c.norm(c.encode(x, places, name="encoder.blocks.{layer}."), "encoder.final_layernorm")
 
     def layer(c, x: Data, *reads: Data) -> Data:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow import Data, Unknown, activate, linear, lookup, reshape, scale_by_root, select_part
+from paramcount.flow import Data, Unknown, activate, linear, lookup_known, reshape, scale_by_root, select_part
 
 
 def embed_per_layer(
@@ -22,10 +22,15 @@ def embed_per_layer(
     """Token ids and token embeddings [n, d_model] to [n, n_layers, d_per_layer]. `unknown_id`: what stands for ids
     beyond the table, and for placeholders."""
     shape = (c.n_layers, c.d_per_layer)
-    own = lookup(
-        tokens, prefix + "embed_tokens_per_layer.weight", "other_embedding", c.n_per_layer_rows,
-        c.n_layers * c.d_per_layer, unknown_id=unknown_id, placeholders=placeholders,
-    )  # fmt: skip
+    own = lookup_known(
+        tokens,
+        prefix + "embed_tokens_per_layer.weight",
+        "other_embedding",
+        c.n_per_layer_rows,
+        c.n_layers * c.d_per_layer,
+        unknown_id=unknown_id,
+        placeholders=placeholders,
+    )
     own = reshape(scale_by_root(own, c.d_per_layer, "times √d_per_layer"), *shape)
     projected = linear(x, prefix + "per_layer_model_projection", "other", shape)
     projected = scale_by_root(projected, c.d_model, "times 1/√d_model", inverse=True)

@@ -21,6 +21,7 @@ from paramcount.flow import (
     linear,
     merge_rows,
     patch_places,
+    rename_weights,
     rope_at,
     token_places,
 )
@@ -130,15 +131,17 @@ class PlacedImages(Sizes):
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         pixels, moved, renamed = image_of(c.vision), c.moved, c.renamed
-        image = block(pixels, c.encoder_prefix, c.vision.forward, part="vision", renamed=renamed)
+        image = rename_weights(block(pixels, c.encoder_prefix, c.vision.forward, part="vision"), replaced=renamed)
         image = block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
         if not hasattr(c.language, "axes"):
             return with_language(c, tokens, [(image, c.image_token)], head=head, moved=moved)
-        x = insert(block(tokens, "", c.language.embed, moved=moved), tokens, image, c.image_token)
+        x = insert(rename_weights(block(tokens, "", c.language.embed), moved=moved), tokens, image, c.image_token)
         x = c.insert_sound(x, tokens)
         places = c.place_tokens(tokens, pixels)
-        x = block(x, "", c.language.transform, reads=(places, *c.marks(tokens)), moved=moved, renamed=renamed)
-        return block(x, "", c.language.head, moved=moved) if head else x
+        x = rename_weights(
+            block(x, "", c.language.transform, reads=(places, *c.marks(tokens))), moved=moved, replaced=renamed
+        )
+        return rename_weights(block(x, "", c.language.head), moved=moved) if head else x
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)

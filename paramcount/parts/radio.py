@@ -18,7 +18,7 @@ from paramcount.flow import (
     later_rows,
     learned_rows,
     linear,
-    lookup,
+    lookup_in_grid,
     multiply_vector,
     patch_places,
     reshape,
@@ -81,7 +81,7 @@ class RadioVision(VisionEncoder):
         x = linear(patches, prefix + name, "embedding", c.d_model)
         places = patch_places(pixels, c.patch_size, c.patch_size)
         table = (1, c.n_positions, c.d_model)
-        x = x + lookup(places, prefix + "pos_embed", "position", *table, index="places", stretch="centres of a square")
+        x = x + lookup_in_grid(places, prefix + "pos_embed", *table, stretch="centres of a square")
         tokens = learned_rows(prefix + "cls_token.token", "embedding", c.n_class_tokens + c.n_registers, c.d_model)
         x = c.encode(stack_rows(tokens, x, length="tokens and patches"), name="radio_model.model.blocks.{layer}.")
         return later_rows(x, tokens) if name == VIDEO else c.drop_tokens(x, tokens)

@@ -20,6 +20,7 @@ from paramcount.flow import (
     layers,
     linear,
     lookup,
+    lookup_position,
     scale_by,
     sinusoids,
 )
@@ -93,7 +94,7 @@ class Stacks(Sizes):
     def positions(c, tokens: Data, prefix: str) -> Data:
         rows, name = c.n_positions, prefix + "embed_positions.weight"
         rows = rows + c.position_offset if c.position_offset else rows
-        return lookup(tokens, name, "position", rows, c.d_model, index="positions", offset=c.position_offset)
+        return lookup_position(tokens, name, rows, c.d_model, offset=c.position_offset)
 
     def stack(c, s: Stack, x: Data, prefix: str, *memory: Data) -> Data:
         """The layers of one stack, and the norm behind them."""

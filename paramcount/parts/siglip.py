@@ -22,7 +22,7 @@ from paramcount.flow import (
     first_token,
     fused,
     linear,
-    lookup,
+    lookup_in_grid,
     other_tokens,
     patch_places,
     rope_at,
@@ -136,4 +136,4 @@ class Siglip2Vision(SiglipVision):
         x = linear(patches, "embeddings.patch_embedding", "embedding", c.d_model, bias=True)
         places = patch_places(pixels, c.patch_size, c.patch_size)
         name, table = "embeddings.position_embedding.weight", (c.n_patches, c.d_model)
-        return x + lookup(places, name, "position", *table, index="places", stretch="centres, averaged")
+        return x + lookup_in_grid(places, name, *table, stretch="centres, averaged")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from paramcount.flow import Data, Size, Unknown, activate, experts, fused
 from paramcount.parts.feed_forward import ACTIVATION
@@ -39,8 +39,6 @@ def stacked_experts(
     names: tuple[str, str] = PACKED,
     *,
     transposed: bool = False,
-    at_least: Size | None = None,
-    weighted: Literal["output", "input"] = "output",
 ) -> Data:
     """x through the experts that the scores choose, with n_routed_experts, n_active_experts and d_expert of c."""
     activation = get_setting(c, "activation")
@@ -48,7 +46,4 @@ def stacked_experts(
     def expert(x: Data) -> Data:
         return packed_mlp(x, "experts", c.d_expert, names, activation=activation, transposed=transposed)
 
-    return experts(
-        x, scores, prefix, c.n_routed_experts, c.n_active_experts, expert, stacked=True, at_least=at_least,
-        weighted=weighted,
-    )  # fmt: skip
+    return experts(x, scores, prefix, c.n_routed_experts, c.n_active_experts, expert, stored="stacked")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight, multiply
@@ -264,29 +264,9 @@ def weigh_by_cubic(x: Array, a: float = -0.75) -> Array:
     return shares
 
 
-def lookup(x: Data, name: str, component: str, *table: Size, tied_to: str | None = None, **old: Any) -> Data:
+def lookup(x: Data, name: str, component: str, *table: Size, tied_to: str | None = None) -> Data:
     """One row of a table per token: [n] to [n, width]. `table`: its sizes, [rows, width]."""
-    if old:
-        return lookup_by(x, name, component, table, tied_to, **old)
     return Data(Lookup(), (x,), (*x.shape, table[-1]), (Weight(name, component, table, tied_to=tied_to),))
-
-
-def lookup_by(
-    x: Data, name: str, component: str, table: tuple[Size, ...], tied_to: str | None, *, index: str = "ids",
-    offset: Any = 0, unknown_id: Any = None, placeholders: Any = (), placeholders_only: bool = False,
-    stretch: Stretch = "corners", more: Any = None,
-) -> Data:  # fmt: skip
-    if index == "places":
-        return lookup_in_grid(x, name, *table, stretch=stretch, first=offset)
-    if index == "positions":
-        return lookup_position(x, name, *table, offset=offset, tied_to=tied_to)
-    if more is not None:
-        return lookup_continued(x, name, component, *table, *more)
-    if unknown_id is None:
-        return lookup(x, name, component, *table, tied_to=tied_to)
-    if placeholders_only:
-        return lookup_placeholders(x, name, component, *table, unknown_id, placeholders)
-    return lookup_known(x, name, component, *table, unknown_id=unknown_id, placeholders=placeholders, offset=offset)
 
 
 def lookup_position(
@@ -308,11 +288,13 @@ def lookup_known(
     name: str,
     component: str,
     *table: Size,
-    unknown_id: int | Unknown,
+    unknown_id: int | Unknown | None = None,
     placeholders: tuple[int | Unknown, ...] = (),
     offset: Size | Unknown = 0,
 ) -> Data:
-    """One row of a table per token, that of an unknown id for ids beyond the table and for placeholders."""
+    """One row of a table per token, that of `unknown_id`, if there is one, for ids beyond the table and placeholders."""
+    if unknown_id is None:
+        return lookup(x, name, component, *table)
     operation = LookupKnown(unknown_id, placeholders, offset)
     return Data(operation, (x,), (*x.shape, table[-1]), (Weight(name, component, table),))
 

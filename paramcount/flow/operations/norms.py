@@ -158,11 +158,8 @@ def norm(
     offset: float = 0.0,
     groups: Size = 1,
     wide: bool = False,
-    per_head: bool = False,
 ) -> Data:
     """A norm over the last axis, or over all axes but the first if `wide`."""
-    if per_head:
-        return layer_norm_per_head(x, name, eps, bias=bias)
     width = (last_size(x),) if wide else x.shape[-1:]
     ends = (".weight", ".bias") if bias else (".weight",)
     weights = tuple(Weight(name + end, "norm", width) for end in ends)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is_known, np, require
 from paramcount.flow.operations.elementwise import activate, softmax_rows
 from paramcount.flow.operations.scaling import AddVector, scale_by
-from paramcount.flow.operations.shapes import join, split
 
 
 def choose_largest(x: Array, n: int) -> Array:
@@ -205,41 +204,12 @@ def route(
     normalise: bool | Unknown = False,
     least_sum: float = 0.0,
     factor: float | Unknown = 1.0,
-    **rules: Any,
 ) -> Data:
     """Router logits [n, experts] to the weight of each expert, 0 if it is not chosen: scores, top k of scores plus
     routing bias, weights that sum to `factor`. `least_sum`: added to the sum that weights are divided by."""
-    if rules:
-        return route_by(logits, n, scoring, bias, normalise, least_sum, factor, **rules)
-    if scoring == "softmax over chosen":
-        return softmax_of_top(logits, n)
     scores = activate(logits, scoring)
     chosen = top_k(scores, n, None if bias is None else add_routing_bias(scores, bias))
     return scale_by(normalise_weights(chosen, normalise, least_sum=least_sum), factor)
-
-
-def route_by(
-    logits: Data, n: Size, scoring: Any, bias: Any, normalise: Any, least_sum: Any, factor: Any, *, chosen: Any = None,
-    n_groups: Any = 1, n_active_groups: Any = 1, group_score: Any = "max", excluded: Any = float("-inf"),
-    biased: str = "scores", capacity: Any = None, n_always: Any = 0, grid: Any = None, tolerance: Any = None,
-) -> Data:  # fmt: skip
-    if grid is not None:
-        return softmax_of_top(product_keys(logits, grid), n)
-    if scoring == "sparse mixer":
-        return sparse_mixer(logits, n, tolerance)
-    scores = activate(logits, scoring)
-    if chosen is not None:
-        y = given_experts(scores, chosen)
-    elif n_always:
-        routed, always = split(scores, scores.shape[-1] - n_always, n_always)
-        y = join(top_k(routed, n, add_routing_bias(routed, bias)), always)
-    else:
-        by = add_routing_bias(logits if biased == "logits" else scores, bias)
-        by = limit_to_groups(by, n_groups, n_active_groups, group_score, excluded=excluded)
-        y = top_k(scores, n, None if by is scores else by)
-    if capacity is not None:
-        y = limit_capacity(y, capacity)
-    return scale_by(normalise_weights(y, normalise, least_sum=least_sum), factor)
 
 
 def softmax_of_top(logits: Data, n: Size) -> Data:

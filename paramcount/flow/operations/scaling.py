@@ -259,12 +259,9 @@ def fit_vector(vector: Array, x: Array) -> Array:
 
 
 def add_vector(
-    x: Data, name: str, component: str, *shape: Size, role: str = "parameter", is_negative: bool = False,
-    per_head: bool = False,
-) -> Data:  # fmt: skip
+    x: Data, name: str, component: str, *shape: Size, role: str = "parameter", is_negative: bool = False
+) -> Data:
     """x plus a learned vector, or minus one."""
-    if per_head:
-        return add_per_head(x, name, component)
     operation = SubtractVector() if is_negative else AddVector()
     return Data(operation, (x,), x.shape, (Weight(name, component, shape, role=role),))
 
@@ -280,12 +277,9 @@ def add_positions(x: Data, name: str, *shape: Size) -> Data:
 
 
 def multiply_vector(
-    x: Data, name: str, component: str, *shape: Size, role: str = "parameter", function: str = "linear",
-    per_head: bool = False,
-) -> Data:  # fmt: skip
+    x: Data, name: str, component: str, *shape: Size, role: str = "parameter", function: str = "linear"
+) -> Data:
     """x times a learned vector or scalar, or times a function of it."""
-    if per_head:
-        return multiply_per_head(x, name, component, function=function)
     return Data(MultiplyVector(function), (x,), x.shape, (Weight(name, component, shape, role=role),))
 
 
@@ -375,24 +369,21 @@ def multiply_rows(x: Array, factors: Array) -> Array:
     return x * factors.astype(np.float32).reshape(-1, *(1,) * (x.ndim - 1))
 
 
-GROWTH: dict[str, type[ScaleInSteps | ScaleByLogOfRatio | ScaleByPower]] = {
-    "steps": ScaleInSteps, "log of ratio": ScaleByLogOfRatio, "power": ScaleByPower,
-}  # fmt: skip
+def scale_in_steps(x: Data, span: int | Unknown | None, beta: float | Unknown, *, first: int = 0) -> Data:
+    """A span of None is no step, here and below. `first`: what the first position counts as."""
+    return x if span is None else Data(ScaleInSteps(span, beta, first), (x,), x.shape)
 
 
-def scale_by_position(
-    x: Data,
-    rule: Literal["steps", "logarithm", "log of ratio", "power"],
-    span: int | Unknown | None,
-    beta: float | Unknown = 1.0,
-    *,
-    first: int = 0,
-) -> Data:
-    """x times a factor that grows with the position; a span of None is no step."""
-    if span is None:
-        return x
-    operation = ScaleByLogarithm(span) if rule == "logarithm" else GROWTH[rule](span, beta, first)
-    return Data(operation, (x,), x.shape)
+def scale_by_logarithm(x: Data, span: int | Unknown | None) -> Data:
+    return x if span is None else Data(ScaleByLogarithm(span), (x,), x.shape)
+
+
+def scale_by_log_of_ratio(x: Data, span: int | Unknown | None, beta: float | Unknown, *, first: int = 0) -> Data:
+    return x if span is None else Data(ScaleByLogOfRatio(span, beta, first), (x,), x.shape)
+
+
+def scale_by_power(x: Data, span: int | Unknown | None, beta: float | Unknown, *, first: int = 0) -> Data:
+    return x if span is None else Data(ScaleByPower(span, beta, first), (x,), x.shape)
 
 
 def scale_by_log_position(x: Data, prefix: str, names: tuple[str, str]) -> Data:

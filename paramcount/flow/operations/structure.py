@@ -32,27 +32,18 @@ class Block(Operation):
 
 
 def block(
-    x: Data, prefix: str, body: Callable[..., Data], *, reads: Sequence[Data] = (), part: str | None = None, **old: Any
+    x: Data, prefix: str, body: Callable[..., Data], *, reads: Sequence[Data] = (), part: str | None = None
 ) -> Data:
     """A named block. A prefix that begins with "/" is an absolute one. `part`: part of the model for its weights."""
     inputs = tuple(Data(INPUT, (), r.shape) for r in (x, *reads))
     out = body(*inputs)
     bodies = (Body(ONCE, inputs, out),)
-    made = Data(Block(), (x, *reads), out.shape, prefix=prefix, bodies=bodies, part=part)
-    return change_block(made, **old) if old else made
+    return Data(Block(), (x, *reads), out.shape, prefix=prefix, bodies=bodies, part=part)
 
 
-def change_block(
-    made: Data, *, tied_to: str | None = None, root: bool = False, moved: Any = None, renamed: Any = (), own: Any = ()
-) -> Data:
-    made = tie_weights(made, tied_to, own=own) if tied_to is not None else made
-    made = as_model(made) if root else made
-    return rename_weights(made, moved=moved, replaced=renamed) if moved or renamed else made
-
-
-def tie_weights(x: Data, prefix: str, *, own: tuple[str, ...] = ()) -> Data:
-    """A named block that reuses the weights of the block with this prefix, but those whose names end in `own`."""
-    return change_body(x, tie=Tie(prefix, own))
+def tie_weights(x: Data, prefix: str | None, *, own: tuple[str, ...] = ()) -> Data:
+    """A named block that reuses the weights of the block with this prefix, if any, but those whose names end in `own`."""
+    return x if prefix is None else change_body(x, tie=Tie(prefix, own))
 
 
 def as_model(x: Data) -> Data:
@@ -154,7 +145,6 @@ def experts(
     *,
     stored: Stored = "apart",
     first: Size = 0,
-    **old: Any,
 ) -> Data:
     """`count` experts with the same body, `active` of them per token, and the sum of their outputs times `weights`,
     [n, experts].
@@ -162,24 +152,7 @@ def experts(
     `stored`: as one tensor per expert; or as one for all, with a leading expert axis, or concatenated along the first
     axis. `first`: index of the first expert.
     """
-    if old:
-        return experts_by(x, weights, prefix, count, active, body, stored=stored, first=first, **old)
     return run_experts(Experts(), (x, weights), prefix, make_repeat(count, active, stored, first), body)
-
-
-def experts_by(
-    x: Data, weights: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data], *, stored: Stored,
-    first: Size, stacked: bool = False, merged: bool = False, at_least: Any = None, weighted: str = "output",
-    identities: Any = 0,
-) -> Data:  # fmt: skip
-    stored = "stacked" if stacked else "merged" if merged else stored
-    if weighted == "input":
-        y = experts_of_scaled(x, weights, prefix, count, active, body, stored=stored)
-    elif type(identities) is not int or identities:
-        y = experts_and_identities(x, weights, prefix, count, active, body, identities)
-    else:
-        y = experts(x, weights, prefix, count, active, body, stored=stored, first=first)
-    return y if at_least is None else use_at_least(y, at_least)
 
 
 def experts_and_identities(
@@ -198,7 +171,7 @@ def experts_of_scaled(
 
 
 def use_at_least(x: Data, n: Size) -> Data:
-    """Experts of which a token uses a varying number: n at least."""
+    """Experts of which a token uses a varying number: n at least, and at most the number that is declared."""
     return change_body(x, repeat=x.bodies[0].repeat._replace(least=n))
 
 
