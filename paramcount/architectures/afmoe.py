@@ -68,8 +68,9 @@ class Afmoe(parts.AttentionDecoder):
 
     def choose(c, logits: Data) -> Data:
         bias = parts.routing_bias(c, "mlp.expert_bias", role="parameter")
-        rules = {"normalise": True, "factor": c.routed_scale, "least_sum": 1e-20}
-        return ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
+        return ops.route(
+            logits, c.n_active_experts, "sigmoid", bias=bias, normalise=True, least_sum=1e-20, factor=c.routed_scale
+        )
 
     def check(c) -> None:
         sizes.check_layer_types(c, "layer_types", "n_layers", sizes.SLIDING)

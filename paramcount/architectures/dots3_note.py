@@ -110,8 +110,9 @@ class Dots3NoteVision(parts.VisionEncoder):
     def mixture(c, x: Data, n: int, n_active: int) -> Data:
         (scores,) = ops.fused(x, "mlp.gate", {"router": n}, suffixes=("_weight", "_bias"))
         bias = ops.Weight("mlp.router_bias", "router", (n,), role="buffer")
-        rules: Any = {"normalise": True, "factor": c.routed_scale, "least_sum": 1e-20}
-        weights = ops.route(scores, n_active, "sigmoid", bias=bias, **rules)
+        weights = ops.route(
+            scores, n_active, "sigmoid", bias=bias, normalise=True, least_sum=1e-20, factor=c.routed_scale
+        )
 
         def expert(x: Data) -> Data:
             return parts.gated_mlp(x, "", "experts", c.d_expert, names=RENAMED, activation=c.activation)

@@ -49,5 +49,12 @@ class HYV3(parts.AttentionDecoder):
         return x + (parts.mixture(c, h, "mlp.", router="router.gate", choose=c.choose) + shared)
 
     def choose(c, logits: Data) -> Data:
-        rules = {"normalise": True, "factor": c.routed_scale, "least_sum": 1e-20}
-        return ops.route(logits, c.n_active_experts, "sigmoid", bias=parts.routing_bias(c, "mlp.expert_bias"), **rules)
+        return ops.route(
+            logits,
+            c.n_active_experts,
+            "sigmoid",
+            bias=parts.routing_bias(c, "mlp.expert_bias"),
+            normalise=True,
+            least_sum=1e-20,
+            factor=c.routed_scale,
+        )

@@ -103,8 +103,9 @@ class Inkling2Text(InklingBody):
 
     def choose(c, logits: Data) -> Data:
         bias = parts.routing_bias(c, "mlp.gate.bias")
-        rules = {"normalise": True, "factor": c.route_scale, "least_sum": 1e-20}
-        return ops.route(logits, c.n_active_experts, c.scoring, bias=bias, **rules)
+        return ops.route(
+            logits, c.n_active_experts, c.scoring, bias=bias, normalise=True, least_sum=1e-20, factor=c.route_scale
+        )
 
     def expert(c, x: Data) -> Data:
         """A gated MLP whose gate and up are limited, but not inside of the sigmoid."""

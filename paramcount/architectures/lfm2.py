@@ -108,8 +108,15 @@ class Lfm2MoE(Lfm2):
 
     def choose(c, logits: Data) -> Data:
         bias = parts.routing_bias(c, "feed_forward.expert_bias") if c.expert_bias else None
-        rules = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-6}
-        return ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
+        return ops.route(
+            logits,
+            c.n_active_experts,
+            "sigmoid",
+            bias=bias,
+            normalise=c.norm_topk_prob,
+            least_sum=1e-6,
+            factor=c.routed_scale,
+        )
 
     def unused_fields(c) -> tuple[str, ...]:
         attention = () if set(c.layer_types) - {"conv"} else ("n_kv_heads", "d_head")

@@ -138,8 +138,7 @@ class MuseSpark(Muse):
         n, active = c.n_routed_experts, c.n_active_experts
         logits = ops.scale_by(ops.linear(x, "mlp.gate", "router", n), c.logit_scale, "times output_multiplier")
         bias = parts.routing_bias(c, "mlp.gate.e_score_correction_bias")
-        rules = {"normalise": True, "factor": c.routed_scale, "least_sum": 1e-15}
-        scores = ops.route(logits, active, "sigmoid", bias=bias, **rules)
+        scores = ops.route(logits, active, "sigmoid", bias=bias, normalise=True, least_sum=1e-15, factor=c.routed_scale)
         h = ops.linear(x, "mlp.pre_expert_proj", "other", c.d_expert_latent)
         h = c.centred(h, "mlp.pre_expert_norm", c.norm_eps)
         y = ops.experts(h, scores, "mlp.experts.", n, active, c.expert, stored="stacked")

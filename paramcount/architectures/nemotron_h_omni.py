@@ -101,8 +101,8 @@ class NemotronHOmni(parts.Multimodal):
         vision, side = c.vision, c.vision.patch_size
 
         def run(x: Data, prefix: str, body: Callable[..., Data], part: str, *reads: Data) -> Data:
-            tied: Any = {"tied_to": prefix, "own": (parts.VIDEO + ".weight",)} if name == parts.VIDEO else {}
-            return ops.block(x, prefix, body, reads=reads, part=part, **tied)
+            x = ops.block(x, prefix, body, reads=reads, part=part)
+            return ops.tie_weights(x, prefix, own=(parts.VIDEO + ".weight",)) if name == parts.VIDEO else x
 
         x = run(pixels, c.encoder_prefix, lambda x: vision.forward(x, name), "vision")
         if c.last_norm:

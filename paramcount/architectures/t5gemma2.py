@@ -131,9 +131,9 @@ class T5Gemma2(T5Gemma2Layers):
     def layer(c, x: Data, memory: Data, kind: str) -> Data:
         h = c.norm(x, "pre_self_attn_layernorm")
         k, v = c.find_keys(h, kind), c.find_values(h)
-        again: Any = {"part": "cross_attention", "tied_to": DECODER + "layers.{layer}."}
-        far = ops.block(memory, "", c.find_keys, **again)
-        seen = ops.block(memory, "", c.find_values, **again)
+        part, name = "cross_attention", DECODER + "layers.{layer}."
+        far = ops.tie_weights(ops.block(memory, "", c.find_keys, part=part), name)
+        seen = ops.tie_weights(ops.block(memory, "", c.find_values, part=part), name)
         keys, values = ops.put_in_front(far, k), ops.put_in_front(seen, v)
         window = None if kind == FULL else c.window
         cached: Any = (k, v, far, seen)

@@ -292,7 +292,7 @@ def lookup_known(
     placeholders: tuple[int | Unknown, ...] = (),
     offset: Size | Unknown = 0,
 ) -> Data:
-    """One row of a table per token, that of `unknown_id`, if there is one, for ids beyond the table and placeholders."""
+    """One row of a table per token, that of `unknown_id`, if any, for ids beyond the table and for placeholders."""
     if unknown_id is None:
         return lookup(x, name, component, *table)
     operation = LookupKnown(unknown_id, placeholders, offset)

@@ -42,7 +42,7 @@ def block(
 
 
 def tie_weights(x: Data, prefix: str | None, *, own: tuple[str, ...] = ()) -> Data:
-    """A named block that reuses the weights of the block with this prefix, if any, but those whose names end in `own`."""
+    """A named block that reuses the weights of the one with this prefix, if any, but those whose names end in `own`."""
     return x if prefix is None else change_body(x, tie=Tie(prefix, own))
 
 
