@@ -846,6 +846,14 @@ def test_an_image_token_behind_another_token_may_stay() -> None:
     assert compute(InsertUnlessAfter(9, 8), x, [8, 9, 9, 9], rows).ravel().tolist() == [0, 0, 1, 2]
 
 
+def test_no_rows_are_rotated_to_no_rows() -> None:
+    """Blocks of a text that is shorter than one of them."""
+    run: Any = SimpleNamespace(positions=np.arange(0), layer=0, state={}, watch=None)
+    empty = np.zeros((0, 1, 4), np.float32)
+    for pairing in ("halves", "interleaved"):
+        assert Rotary(Rope(10_000.0), pairing).compute(run, [empty], [], empty.shape).shape == (0, 1, 4)
+
+
 def test_tokens_of_a_page_stand_in_rows_that_end_with_a_marker() -> None:
     """Two rows of one patch, two tokens in front of them and a marker behind each row."""
     page = PagePlaces(2, 2, 2)

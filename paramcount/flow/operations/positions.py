@@ -88,7 +88,7 @@ class Axes(NamedTuple):
 
 def turn_pairs(x: Array, sines: Array, cosines: Array, pairing: Pairing) -> Array:
     """[n, …, d] with each pair of values rotated; sines and cosines [n, d / 2]."""
-    rows = (len(x), *(1,) * (x.ndim - 2), -1)
+    rows = (len(x), *(1,) * (x.ndim - 2), sines.shape[-1])
     sin, cos = (-sines if pairing.startswith("reversed") else sines).reshape(rows), cosines.reshape(rows)
     if pairing.endswith("halves"):
         a, b = np.split(x, 2, axis=-1)
