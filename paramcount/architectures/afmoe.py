@@ -47,16 +47,16 @@ class Afmoe(parts.AttentionDecoder):
     routed_scale = sizes.setting("route_scale", kind=sizes.FACTOR)
     kinds = parts.layers_by_type_and_mlp
 
+    norms_heads = True
+
     def to_first_layer(c, x: Data, tokens: Data) -> Data:
         return ops.scale_by_root(x, c.d_model) if c.scaled_embedding else x
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind
         sliding = word == "sliding_attention"
-        window, gate = c.window if sliding else None, parts.sigmoid_gate("self_attn.gate_proj")
-        a = c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, qk_norm=True, rotate=sliding,
-            window=window, gate=gate,
-        )  # fmt: skip
+        h, window = c.norm(x, "input_layernorm"), c.window if sliding else None
+        a = c.self_attention(h, bias=c.attention_bias, prepare=c.prepare_by(sliding), window=window)
         x = x + c.norm(a, "post_attention_layernorm")
         h = c.norm(x, "pre_mlp_layernorm")
         h = (
@@ -65,6 +65,9 @@ class Afmoe(parts.AttentionDecoder):
             else c.gated_mlp(h)
         )
         return x + c.norm(h, "post_mlp_layernorm")
+
+    def gate_heads(c, x: Data, a: Data) -> Data:
+        return parts.sigmoid_gate("self_attn.gate_proj")(x, a)
 
     def choose(c, logits: Data) -> Data:
         bias = parts.routing_bias(c, "mlp.expert_bias", role="parameter")

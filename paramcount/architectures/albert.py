@@ -75,7 +75,7 @@ class Albert(sizes.Sizes):
         return ops.block(tokens, "", build, reads=(ops.given("segments", "tokens", default=0),), part="encoder")
 
     def layer(c, x: Data) -> Data:
-        x = c.norm(x + parts.multi_head(c, x, "attention.", MATRICES, cached=False), "attention.LayerNorm")
+        x = c.norm(x + parts.multi_head(c, x, "attention.", MATRICES), "attention.LayerNorm")
         mlp = parts.plain_mlp(x, ("ffn", "ffn_output"), "mlp", c.d_ff, activation=c.activation, bias=True)
         return c.norm(x + mlp, "full_layer_layer_norm")
 

@@ -30,10 +30,11 @@ class Apertus(parts.AttentionDecoder):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(12_000_000, positions=65536, absent=SCALED)
+    norms_heads = True
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "attention_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True)
+        x = x + c.self_attention(h, bias=c.attention_bias)
         h = ops.linear(c.norm(x, "feedforward_layernorm"), "mlp.up_proj", "mlp.up", c.d_ff)
         h = xielu(h, "mlp.act_fn.") if c.learned_activation else ops.activate(h, c.activation)
         return x + ops.linear(h, "mlp.down_proj", "mlp.down", c.d_model)

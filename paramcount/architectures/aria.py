@@ -48,7 +48,7 @@ class Aria(parts.Multimodal):
         x = ops.layer_norm(x, "cross_attn.layer_norm_kv", 1e-5)
         k, v = (ops.linear(x, f"cross_attn.{name}_proj", "projector", d) for name in "kv")
         q, k, v = (c.third(y, i) for i, y in enumerate((query, k, v)))
-        a = ops.linear(ops.attend(q, k, v, cached=()), "cross_attn.multihead_attn.out_proj", "projector", d, bias=True)
+        a = ops.linear(ops.attend(q, k, v), "cross_attn.multihead_attn.out_proj", "projector", d, bias=True)
         a = ops.layer_norm(ops.linear(a, "cross_attn.linear", "projector", d, bias=True), "layer_norm", 1e-5)
         h = ops.activate(ops.linear(a, "feed_forward.linear_in", "projector", c.language.d_model), "gelu_new")
         return ops.linear(h, "feed_forward.linear_out", "projector", c.language.d_model)

@@ -76,11 +76,10 @@ class AXK2(DeepseekV32):
         heads = (c.n_heads, c.d_nope + c.d_rope + c.d_v)
         both = ops.linear(ops.join(latent, raw), prefix + "q_b_proj", "qkv.q_up", heads)
         q, gate = ops.split(both, c.d_nope + c.d_rope, c.d_v)
-        chosen, key = parts.index_tokens(c, x, latent, prefix + "indexer.")
+        chosen = parts.index_tokens(c, x, latent, prefix + "indexer.")
         return parts.latent_attention(
-            c, x, prefix, bias=c.attention_bias, scale=c.attention_scale, q=q, chosen=chosen, index=(key,),
-            gate=lambda x, a: a * ops.activate(gate, "sigmoid"),
-        )  # fmt: skip
+            c, x, prefix, bias=c.attention_bias, q=q, chosen=chosen, gate=lambda x, a: a * ops.activate(gate, "sigmoid")
+        )
 
     def choose(c, logits: Data) -> Data:
         """DeepSeek-V3's rule, but an expert of another group is chosen if the biased scores are negative."""

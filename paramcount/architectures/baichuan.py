@@ -31,9 +31,9 @@ class Baichuan(parts.Decoder):
     def attention(c, x: Data, prefix: str) -> Data:
         q, k, v = parts.fused_qkv(c, x, prefix + "W_pack", bias=False)
         a = (
-            ops.attend(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
+            ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
             if c.rotary
-            else ops.attend(q, k, v, ops.alibi(q, c.n_heads))
+            else ops.attend_causally(q, k, v, ops.alibi(q, c.n_heads))
         )
         return ops.linear(a, prefix + "o_proj", "output_projection", c.d_model)
 

@@ -97,16 +97,15 @@ class BailingHybrid(parts.RoutedLatentDecoder):
     def attention(c, x: Data, prefix: str) -> Data:
         """Latent attention with one gate for each head, queries without a latent."""
         widths = parts.Latent(c.n_heads, None, c.d_kv_lora, c.d_nope, c.d_rope, c.d_v)
-        return parts.latent_attention(
-            widths,
-            x,
-            prefix,
-            bias=c.attention_bias,
-            gate=lambda x, a: head_gate(c.n_heads, x, a, prefix + "g_proj"),
-            output="dense",
-            turn=parts.rotate_pairs(c),
-            scale=c.attention_scale,
-        )
+        turn, bias = parts.rotate_pairs(c), c.attention_bias
+        latents = parts.cache_latents(widths, x, prefix, bias=bias, turn=turn)  # [m, d_kv_lora] and [m, d_rope]
+        k, v = parts.expand_latents(widths, latents, prefix)  # [m, n_heads, d_nope + d_rope] and [m, n_heads, d_v]
+        q = parts.turn_queries(
+            widths, parts.queries(widths, x, prefix, bias=bias), turn
+        )  # [n, n_heads, d_nope + d_rope]
+        a = ops.attend(q, k, v, mask=ops.Causal(), scale=c.attention_scale)  # [n, n_heads, d_v]
+        a = head_gate(c.n_heads, x, a, prefix + "g_proj")
+        return parts.project_output(a, prefix + "dense", c.d_model, bias=bias)
 
     def delta_attention(c, x: Data, prefix: str) -> Data:
         """Kimi Delta Attention: one state per head that decays per channel and is corrected towards each new value.

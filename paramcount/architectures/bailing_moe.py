@@ -54,7 +54,7 @@ class BailingMoe(parts.AttentionDecoder):
         shares = {"qkv.q": heads, "qkv.k": few, "qkv.v": few}
         q, k, v = ops.fused(x, "attention.query_key_value", shares, bias=c.qkv_bias)
         q, k = c.prepare(q, k)
-        a = ops.attend(parts.partial_rope(q, c.d_rope, c.rope), parts.partial_rope(k, c.d_rope, c.rope), v)
+        a = ops.attend_causally(parts.partial_rope(q, c.d_rope, c.rope), parts.partial_rope(k, c.d_rope, c.rope), v)
         return ops.linear(a, "attention.dense", "output_projection", c.d_model, bias=c.o_bias)
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:

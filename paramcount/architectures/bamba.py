@@ -45,10 +45,7 @@ class Bamba(parts.Decoder):
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")
-        if kind == "mamba":
-            x = x + parts.mamba2(c, h, "mamba.")
-        else:
-            x = x + c.self_attention(h, bias=c.attention_bias, rotate=c.rotate)
+        x = x + parts.mamba2(c, h, "mamba.") if kind == "mamba" else x + c.self_attention(h, bias=c.attention_bias)
         return x + c.gated_mlp(c.norm(x, "pre_ff_layernorm"), "feed_forward.", bias=c.mlp_bias)
 
     def rotate(c, x: Data) -> Data:

@@ -80,9 +80,9 @@ class Beam(parts.AttentionDecoder):
                 return ops.rope(q, angles), ops.rope(k, angles)
             return ops.scale_by_power(q, 2048, 0.1, first=1), k
 
-        return c.self_attention(x, bias=c.attention_bias, prepare=prepare, gate=c.gate, window=window)
+        return c.self_attention(x, bias=c.attention_bias, prepare=prepare, window=window)
 
-    def gate(c, x: Data, a: Data) -> Data:
+    def gate_heads(c, x: Data, a: Data) -> Data:
         """A gate for each value, with one learned number for each head."""
         g = ops.linear(x, "self_attn.gate_proj", "qkv.gate", a.shape[1:])
         g = ops.add_per_head(g, "self_attn.gate_bias", "qkv.gate")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from paramcount.declare import Data, parts, sizes
+from paramcount.declare import Data, ops, parts, sizes
 
 MATRICES = ("self.query", "self.key", "self.value", "output")  # of the encoder
 ATTENTION = sizes.one_of("attention_type", ("block_sparse", "original_full"), absent="block_sparse")
@@ -34,8 +34,12 @@ class BigBirdPegasusStacks(parts.Stacks):
 
     def self_attention(c, s: parts.Stack, x: Data, *, cached: bool) -> Data:
         if cached:
-            return parts.multi_head(s, x, "self_attn.", bias=c.attention_bias)
-        return parts.multi_head(s, x, "self_attn.", MATRICES, cached=False, bias=c.attention_bias, longest=c.longest)
+            return parts.multi_head(s, x, "self_attn.", bias=c.attention_bias, mix=ops.attend_causally)
+
+        def mix(q: Data, k: Data, v: Data) -> Data:
+            return ops.weighted_sum(ops.softmax(ops.scores(q, k, longest=c.longest)), v)  # [n, n_heads, d_head]
+
+        return parts.multi_head(s, x, "self_attn.", MATRICES, bias=c.attention_bias, mix=mix)
 
     def cross_attention(c, s: parts.Stack, x: Data, memory: Data) -> Data:
         return parts.multi_head(s, x, "encoder_attn.", memory=memory, bias=c.attention_bias)

@@ -37,7 +37,7 @@ class BioGPT(parts.Decoder):
         return x + ops.lookup_position(tokens, name, rows, c.d_model, offset=2)
 
     def layer(c, x: Data) -> Data:
-        x = x + parts.multi_head(c, c.norm(x, "self_attn_layer_norm"), "self_attn.")
+        x = x + parts.multi_head(c, c.norm(x, "self_attn_layer_norm"), "self_attn.", mix=ops.attend_causally)
         h = c.norm(x, "final_layer_norm")
         return x + parts.plain_mlp(h, ("fc1", "fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
 

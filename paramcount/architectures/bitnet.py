@@ -21,13 +21,13 @@ class BitNet(parts.AttentionDecoder):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, gate=c.normalise)
+        x = x + c.self_attention(h, bias=c.attention_bias)
         h = c.norm(x, "post_attention_layernorm")
         gated = ops.activate(ops.linear(h, "mlp.gate_proj", "mlp.gate", c.d_ff), c.activation)
         h = c.norm(gated * ops.linear(h, "mlp.up_proj", "mlp.up", c.d_ff), "mlp.ffn_sub_norm")
         return x + ops.linear(h, "mlp.down_proj", "mlp.down", c.d_model)
 
-    def normalise(c, x: Data, a: Data) -> Data:
+    def gate_heads(c, x: Data, a: Data) -> Data:
         """A norm over all heads of the attended values."""
         return ops.rms_norm(a, "self_attn.attn_sub_norm", c.norm_eps, wide=True)
 

@@ -40,5 +40,5 @@ class Bloom(parts.Decoder):
 
     def attention(c, x: Data, prefix: str) -> Data:
         q, k, v = parts.fused_qkv(c, x, prefix + "query_key_value", groups=c.n_heads)
-        a = ops.attend(q, k, v, ops.alibi(q, c.n_heads))
+        a = ops.attend_causally(q, k, v, ops.alibi(q, c.n_heads))
         return ops.linear(a, prefix + "dense", "output_projection", c.d_model, bias=True)

@@ -224,4 +224,4 @@ def cross_attention(c: Any, x: Data, source: Data) -> Data:
     q = ops.linear(ops.norm(x, "q_norm"), "q_proj", "qkv.q", (c.n_heads, c.d_head))
     source = ops.norm(source, "k_norm")
     k, v = (ops.linear(source, f"{name}_proj", f"qkv.{name}", (c.n_kv_heads, c.d_head)) for name in "kv")
-    return ops.linear(ops.attend(q, k, v, cached=()), "o_proj", "output_projection", c.d_model)
+    return ops.linear(ops.attend(q, k, v), "o_proj", "output_projection", c.d_model)

@@ -122,7 +122,11 @@ class ChatGLM(parts.Decoder):
         few, groups = (c.n_kv_heads, c.d_head), c.n_heads if c.first else 1
         shares = {"qkv.q": (c.n_heads, c.d_head), "qkv.k": few, "qkv.v": few}
         q, k, v = ops.fused(x, prefix + "query_key_value", shares, bias=c.qkv_bias, groups=groups)
-        a = ops.attend(ops.rope(q), ops.rope(k), v) if c.first else ops.attend(c.rotate(q), c.rotate(k), v)
+        a = (
+            ops.attend_causally(ops.rope(q), ops.rope(k), v)
+            if c.first
+            else ops.attend_causally(c.rotate(q), c.rotate(k), v)
+        )
         return ops.linear(a, prefix + "dense", "output_projection", c.d_model, bias=c.bias)
 
     def rotate(c, x: Data) -> Data:

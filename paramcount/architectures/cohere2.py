@@ -1,7 +1,5 @@
 """Command R7B and Command A: Command R, three of four layers looking back over a window; the others rotate nothing."""
 
-from typing import Any
-
 from paramcount.declare import Data, ops, parts, sizes
 
 
@@ -28,8 +26,9 @@ class Cohere2(parts.AttentionDecoder):
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")
-        local: Any = {"window": c.window, "rotate": c.rotate} if kind == "sliding_attention" else {"rotate": False}
-        a = c.self_attention(h, bias=c.attention_bias, **local)
+        local = kind == "sliding_attention"
+        window = c.window if local else None
+        a = c.self_attention(h, bias=c.attention_bias, prepare=c.prepare_by(local), window=window)
         return x + a + c.gated_mlp(h)
 
     def rotate(c, x: Data) -> Data:

@@ -109,7 +109,7 @@ class Cohere2Moe(parts.AttentionDecoder):
         h = c.norm(x, "input_layernorm")
         window = c.window if word == "sliding_attention" else None
         rotate = rotates(c, kind) and c.rotate
-        y = x + c.self_attention(h, bias=c.attention_bias, rotate=rotate, window=window)
+        y = x + c.self_attention(h, bias=c.attention_bias, prepare=c.prepare_by(rotate), window=window)
         return y + (c.moe(h) if mlp == "moe" else c.gated_mlp(h))
 
     def moe(c, x: Data) -> Data:

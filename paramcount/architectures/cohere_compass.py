@@ -80,7 +80,7 @@ class CohereCompassText(Cohere2):
         h = c.norm(x, "input_layernorm")
         window = c.window if kind == "sliding_attention" else None
         rotate = (lambda y: c.turn(y, kind, *places)) if kind in c.rotated_words else False
-        a = c.self_attention(h, bias=c.attention_bias, window=window, rotate=rotate)
+        a = c.self_attention(h, bias=c.attention_bias, window=window, prepare=c.prepare_by(rotate))
         return x + a + c.gated_mlp(h)
 
     def turn(c, x: Data, kind: str, *places: Data) -> Data:

@@ -66,7 +66,7 @@ class ConvBert(parts.MaskedEncoder):
         scores = ops.linear(q * c.look_around(x), "self.conv_kernel_layer", "mixer", (heads[0], c.d_conv), bias=True)
         y = ops.linear(x, "self.conv_out_layer", "mixer", heads, bias=True)
         y = ops.reshape(ops.convolve_by_token(y, scores, c.d_conv), width)
-        a = ops.reshape(ops.attend(ops.reshape(q, *heads), k, v, cached=()), width)
+        a = ops.reshape(ops.attend(ops.reshape(q, *heads), k, v), width)
         o = ops.linear(ops.join(a, y), "output.dense", "output_projection", c.d_model, bias=True)
         return c.norm(x + o, "output.LayerNorm")
 

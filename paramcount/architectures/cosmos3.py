@@ -78,7 +78,7 @@ class Cosmos3EdgeText(parts.AttentionDecoder):
 
     def layer(c, x: Data, *places: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, rotate=parts.rotation(c, *places))
+        x = x + c.self_attention(h, bias=c.attention_bias, prepare=c.prepare_by(parts.rotation(c, *places)))
         h, names = c.norm(x, "post_attention_layernorm"), ("mlp.fc1", "mlp.fc2")
         return x + parts.plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
 

@@ -59,7 +59,11 @@ class CpmAnt(sizes.Sizes):
     def layer(c, x: Data, bias: Data) -> Data:
         """All tokens see each other: those of a prompt, and, when one is added to it, those before it."""
         h = c.norm(x, "self_att.layernorm_before_attention")
-        x = x + parts.multi_head(c, h, "self_att.self_attention.", QKVO, bias=False, biases=(bias,), causal=False)
+
+        def mix(q: Data, k: Data, v: Data) -> Data:
+            return ops.attend(q, ops.cache(k), ops.cache(v), bias)  # [n, n_heads, d_head]
+
+        x = x + parts.multi_head(c, h, "self_att.self_attention.", QKVO, bias=False, mix=mix)
         h, names = c.norm(x, "ffn.layernorm_before_ffn"), ("w_in.w_0", "w_in.w_1", "w_out")
         return x + parts.gated_mlp(h, "ffn.ffn.", "mlp", c.d_ff, activation="gelu", names=names)
 

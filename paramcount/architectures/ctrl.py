@@ -32,7 +32,9 @@ class CTRL(parts.Decoder):
     def layer(c, x: Data) -> Data:
         """Its norms have an epsilon of their own."""
         names = ("Wq", "Wk", "Wv", "dense")
-        x = x + parts.multi_head(c, ops.layer_norm(x, "layernorm1", 1e-6), "multi_head_attention.", names)
+        x = x + parts.multi_head(
+            c, ops.layer_norm(x, "layernorm1", 1e-6), "multi_head_attention.", names, mix=ops.attend_causally
+        )
         h = ops.layer_norm(x, "layernorm2", 1e-6)
         return x + parts.plain_mlp(h, ("ffn.0", "ffn.2"), "mlp", c.d_ff, activation=c.activation, bias=True)
 

@@ -78,7 +78,10 @@ class Dbrx(parts.Decoder):
         shares = ops.fused(x, prefix + "Wqkv", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared})
         q, k, v = (ops.clip(y, -c.limit, c.limit) for y in shares)
         return ops.linear(
-            ops.attend(ops.rope(q, c.rope), ops.rope(k, c.rope), v), prefix + "out_proj", "output_projection", c.d_model
+            ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v),
+            prefix + "out_proj",
+            "output_projection",
+            c.d_model,
         )
 
     def moe(c, x: Data) -> Data:

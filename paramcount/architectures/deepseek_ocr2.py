@@ -53,7 +53,7 @@ class DeepseekOcr2Encoder(parts.VisionEncoder):
         k, v = (
             ops.linear(h, f"{prefix}{name}_proj", f"qkv.{name}", (c.n_kv_heads, c.d_head), bias=True) for name in "kv"
         )
-        a = ops.attend(ops.rope(q, c.rope), ops.rope(k, c.rope), v, cached=(), causal=True, marked=marks)
+        a = ops.attend(ops.rope(q, c.rope), ops.rope(k, c.rope), v, mask=ops.Causal() | ops.GlobalTokens(marks))
         x = x + ops.linear(a, prefix + "o_proj", "output_projection", c.d_model)
         h = c.norm(x, "post_attention_layernorm")
         return x + parts.gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)

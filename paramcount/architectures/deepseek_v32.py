@@ -38,7 +38,7 @@ class DeepseekV32(parts.LatentMixture):
     kinds = parts.layers_by_mlp
 
     def attend(c, x: Data) -> Data:
-        return parts.sparse_attention(c, x, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
+        return parts.sparse_attention(c, x, "self_attn.", bias=c.attention_bias)
 
     def mtp(c, tokens: Data) -> Data | None:
         return parts.next_token_layers(c, tokens, lambda x: c.layer(x, "moe"))

@@ -256,18 +256,21 @@ def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
     q = ops.plain_norm(ops.linear(latent, prefix + "wq_b", "qkv.q_up", (c.n_heads, c.d_head)), "rms", c.norm_eps)
     q = rope_end(q, d_rope, turned)
     kv = rope_end(c.norm(ops.linear(x, prefix + "wkv", "qkv.kv", (1, c.d_head)), prefix + "norm"), d_rope, turned)
-    cached, blocks, chosen = [kv], None, None
-    if word != KINDS[0]:
+    mask, sinks = ops.see_earlier(c.window), ops.Weight(prefix + "attn_sink", "other", (c.n_heads,))
+    kv = ops.cache(kv, mask)  # [m, 1, d_head]
+    s = ops.scores(q, kv)  # [n_heads, n, m]
+    if word == KINDS[0]:
+        a = ops.weighted_sum(ops.softmax(s, mask=mask, sinks=sinks), kv)  # [n, n_heads, d_head]
+    else:
         sparse = word == KINDS[1]
         size = c.sparse_block if sparse else c.heavy_block
-        block = compress(c, x, prefix + "compressor.", "qkv.compressor", c.d_head, size, overlapping=sparse)
-        cached.append(block)
+        blocks = compress(c, x, prefix + "compressor.", "qkv.compressor", c.d_head, size, overlapping=sparse)
+        blocks = ops.cache(blocks, mask)  # [blocks, d_head]
+        of_blocks = ops.scores(q, blocks)  # [n_heads, n, blocks]
         if sparse:
-            chosen, keys = index_blocks(c, x, latent, prefix + "indexer.")
-            cached.append(keys)
-        blocks = (block, size)
-    sinks = ops.Weight(prefix + "attn_sink", "other", (c.n_heads,))
-    a = ops.attend(q, kv, kv, window=c.window, cached=tuple(cached), sinks=sinks, blocks=blocks, chosen=chosen)
+            of_blocks = ops.hide(of_blocks, ops.Chosen(index_blocks(c, x, latent, prefix + "indexer.")))
+        of_blocks = ops.hide(of_blocks, ops.CompressedBlocks(size))
+        a = ops.weighted_sum(ops.softmax(s, of_blocks, mask=mask, sinks=sinks), kv, blocks)  # [n, n_heads, d_head]
     return grouped_output(c, rope_end(a, d_rope, turned, "reversed interleaved"), prefix)
 
 
@@ -298,12 +301,12 @@ def compress(
     return rope_end(c.norm(blocks, prefix + "norm"), c.d_far_rope, c.far_rope, stride=size)
 
 
-def index_blocks(c: Any, x: Data, latent: Data, prefix: str) -> tuple[Data, Data]:
-    """The indexer of sparse attention over blocks, with keys of its own, compressed in the same way."""
-    keys = compress(c, x, prefix + "compressor.", "other", c.d_index, c.sparse_block, overlapping=True)
+def index_blocks(c: Any, x: Data, latent: Data, prefix: str) -> Data:
+    """The indexer of sparse attention over blocks, with keys of its own, compressed in the same way: [n, n_chosen]."""
+    keys = ops.cache(compress(c, x, prefix + "compressor.", "other", c.d_index, c.sparse_block, overlapping=True))
     q = rope_end(ops.linear(latent, prefix + "wq_b", "other", (c.n_index_heads, c.d_index)), c.d_far_rope, c.far_rope)
     of_heads = ops.linear(x, prefix + "weights_proj", "other", c.n_index_heads)
-    return ops.choose_blocks(q, keys, of_heads, c.n_chosen, c.sparse_block), keys
+    return ops.choose_blocks(q, keys, of_heads, c.n_chosen, c.sparse_block)
 
 
 def grouped_output(c: Any, a: Data, prefix: str) -> Data:

@@ -89,9 +89,9 @@ class VL2Language(parts.Decoder):
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")
         if c.latent:
-            x = x + parts.latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
+            x = x + parts.latent_attention(c, h, "self_attn.", bias=c.attention_bias)
         else:
-            x = x + c.self_attention(h, bias=c.attention_bias)
+            x = x + c.self_attention(h, bias=c.attention_bias, mix=ops.attend_causally)
         h = c.norm(x, "post_attention_layernorm")
         if kind == "dense":
             return x + c.gated_mlp(h)
@@ -175,7 +175,7 @@ def vision_layer(c: Any, x: Data) -> Data:
     return parts.pre_norm(
         x,
         lambda h: ops.linear(
-            ops.attend(*parts.fused_qkv(c, h, "attn.qkv"), cached=()),
+            ops.attend(*parts.fused_qkv(c, h, "attn.qkv")),
             "attn.proj",
             "output_projection",
             c.d_model,
@@ -192,7 +192,7 @@ def pooled_patches(c: Any, x: Data) -> Data:
     latent = ops.elementwise(Data("first token", (x,), (1, c.d_model)), "query", "latent", "other", 1, 1, c.d_model)
     q = ops.linear(latent, "q", "qkv.q", (c.n_heads, c.d_head), bias=True)
     k, v = ops.fused(x, "kv", {"qkv.k": (c.n_heads, c.d_head), "qkv.v": (c.n_heads, c.d_head)}, bias=True)
-    h = ops.linear(ops.attend(q, k, v, cached=()), "proj", "output_projection", c.d_model, bias=True)
+    h = ops.linear(ops.attend(q, k, v), "proj", "output_projection", c.d_model, bias=True)
     return h + parts.plain_mlp(ops.norm(h, "norm", bias=True), ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True)
 
 

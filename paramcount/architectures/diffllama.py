@@ -38,8 +38,8 @@ class DiffLlama(parts.AttentionDecoder):
         q = ops.linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=c.attention_bias)
         k = ops.linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
         v = ops.linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
-        k = ops.rope(k, c.rope)
-        a = ops.attend(ops.rope(q, c.rope), k, ops.to_pairs_of_heads(v), cached=(k, v))
+        k, v = ops.cache(ops.rope(k, c.rope)), ops.cache(v)  # [m, n_kv_heads, d_head]
+        a = ops.attend(ops.rope(q, c.rope), k, ops.to_pairs_of_heads(v), mask=ops.Causal())  # [n, n_heads, 2 · d_head]
         a = ops.differential(a, prefix, c.d_head, c.norm_eps)
         return ops.linear(a, prefix + "o_proj", "output_projection", c.d_model, bias=c.attention_bias)
 

@@ -131,11 +131,11 @@ class DiffusionGemma(parts.AttentionDecoder):
             far, seen = ops.last_tokens(far, c.window - 1), ops.last_tokens(seen, c.window - 1)
         k, v = ops.put_in_front(far, k), ops.put_in_front(seen, v)
         q = c.find_queries(h, kind, after=prompt)
-        return c.feed_forward(x, ops.attend(q, k, v, cached=(), causal=False, scale=1.0)), after
+        return c.feed_forward(x, ops.attend(q, k, v, scale=1.0)), after
 
     def read_prompt(c, e: Data, h: Data, k: Data, v: Data, *, kind: str) -> Data:
         window = None if kind == FULL else c.window
-        a = ops.attend(c.find_queries(h, kind), k, v, causal=True, window=window, scale=1.0)
+        a = ops.attend_causally(c.find_queries(h, kind), k, v, window=window, scale=1.0)
         return c.feed_forward(e, a)
 
     def find_queries(c, h: Data, kind: str, after: Data | None = None) -> Data:

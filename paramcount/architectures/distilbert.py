@@ -45,7 +45,7 @@ class DistilBert(sizes.Sizes):
         return ops.block(tokens, "", build, part="encoder")
 
     def layer(c, x: Data) -> Data:
-        x = c.norm(x + parts.multi_head(c, x, "attention.", MATRICES, cached=False), "sa_layer_norm")
+        x = c.norm(x + parts.multi_head(c, x, "attention.", MATRICES), "sa_layer_norm")
         mlp = parts.plain_mlp(x, ("ffn.lin1", "ffn.lin2"), "mlp", c.d_ff, activation=c.activation, bias=True)
         return c.norm(x + mlp, "output_layer_norm")
 

@@ -53,9 +53,12 @@ class Doge(parts.AttentionDecoder):
         k = ops.linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)
         v = ops.linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=bias)
         q, k = ops.rope(c.norm(q, prefix + "q_norm"), c.rope), ops.rope(c.norm(k, prefix + "k_norm"), c.rope)
+        mask = ops.see_earlier(c.window)
+        k, v = ops.cache(k, mask), ops.cache(v, mask)  # [m, n_kv_heads, d_head]
         score = ops.activate(ops.linear(v, prefix + "dt_proj", "other", c.n_kv_heads, bias=bias), "softplus")
         score = ops.activate(ops.multiply_vector(score, prefix + "A", "other", c.n_kv_heads), "exp")
-        a = ops.attend(q, k, v, score, by_key=True, n_kept=c.n_kept, window=c.window)
+        s = ops.add_bias(ops.scores(q, k), score, by_key=True)  # [n_heads, n, m]
+        a = ops.weighted_sum(ops.softmax(s, mask=mask & ops.Largest(score, c.n_kept)), v)  # [n, n_heads, d_head]
         return ops.linear(a, prefix + "o_proj", "output_projection", c.d_model, bias=bias)
 
     def feed_forward(c, x: Data, prefix: str) -> Data:

@@ -42,12 +42,13 @@ class Dots1(parts.AttentionDecoder):
     n_groups = sizes.setting("n_group")
     n_active_groups = sizes.setting("topk_group")
     kinds = parts.layers_by_type_and_mlp
+    norms_heads = True
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind
         window = c.window if word == "sliding_attention" else None
         h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True, window=window)
+        x = x + c.self_attention(h, bias=c.attention_bias, window=window)
         h = c.norm(x, "post_attention_layernorm")
         if mlp == "moe":
             return x + parts.shared_mixture(c, h, "mlp.", choose=c.choose)

@@ -180,9 +180,7 @@ class Dots3NoteEars(parts.Qwen3Ears):
             ops.linear(x, f"self_attn.{name}_proj", f"qkv.{name}", heads, bias=bias and name != "k") for name in "qkv"
         )
         q, k = (parts.partial_rope(y, c.d_rope, c.rope) for y in (q, k))
-        return ops.linear(
-            ops.attend(q, k, v, cached=()), "self_attn.out_proj", "output_projection", c.d_model, bias=bias
-        )
+        return ops.linear(ops.attend(q, k, v), "self_attn.out_proj", "output_projection", c.d_model, bias=bias)
 
     def project(c, x: Data) -> Data:
         h = ops.linear(ops.layer_norm(x, "proj.0", 1e-5), "proj.1", "projector", c.d_out, bias=True)

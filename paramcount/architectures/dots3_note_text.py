@@ -191,22 +191,30 @@ class Dots3NoteText(parts.RoutedLatentDecoder):
     def attention(c, x: Data, prefix: str, word: str) -> Data:
         """Latent attention with a gate for each head, its latents rescaled before they are read."""
         turned = c.ropes[word] if ops.is_known(c.ropes) else ops.Unknown("rope")
-        options: dict[str, Any] = {
-            "bias": c.attention_bias, "eps": c.norm_eps, "rope_norm": True, "rescaled": True,
-            "turn": lambda y: ops.rope(y, turned, "interleaved"),
-        }  # fmt: skip
+        mask, bias, eps = ops.see_earlier(), c.attention_bias, c.norm_eps
+
+        def turn(y: Data) -> Data:
+            return ops.rope(y, turned, "interleaved")
+
         if word == "sliding_attention":
             ranks = (c.d_sliding_q_lora, c.d_sliding_kv_lora)
             widths = parts.Latent(c.n_sliding_heads, *ranks, c.d_sliding_nope, c.d_sliding_rope, c.d_sliding_v)
-            options["window"] = c.window
+            mask = ops.see_earlier(c.window)
         else:
             widths = parts.Latent(c.n_heads, c.d_q_lora, c.d_kv_lora, c.d_nope, c.d_rope, c.d_v)
-        latent = parts.rescale(parts.query_latent(widths, x, prefix, bias=c.attention_bias, eps=c.norm_eps), c.d_model)
+        latent = parts.rescale(parts.query_latent(widths, x, prefix, bias=bias, eps=eps), c.d_model)
+        q = parts.queries(widths, x, prefix, latent, bias=bias, eps=eps)
+        down = ops.linear(x, prefix + parts.DOWN, "qkv.kv_down", widths.d_kv_lora + widths.d_rope, bias=bias)
+        latent_kv, k_rope = ops.split(down, widths.d_kv_lora, widths.d_rope)
+        k_rope = ops.cache(turn(ops.rms_norm(k_rope, prefix + "k_rope_only_layernorm", eps)), mask)  # [m, d_rope]
+        latent_kv = parts.rescale(ops.rms_norm(latent_kv, prefix + "kv_a_layernorm", eps), c.d_model)
+        k, v = parts.expand_latents(widths, (ops.cache(latent_kv, mask), k_rope), prefix)  # [m, n_heads, …]
+        s = ops.scores(parts.turn_queries(widths, q, turn), k)  # [n_heads, n, m]
         if word == "indexed_attention":
-            options["chosen"], key = parts.index_tokens(c, x, latent, prefix + "indexer.", turn=options["turn"])
-            options["index"] = (key,)
-        gate = lambda x, a: head_gate(widths.n_heads, x, a, prefix + "g_proj")  # noqa: E731
-        return parts.latent_attention(widths, x, prefix, q_latent=latent, gate=gate, **options)
+            s = ops.hide(s, ops.Chosen(parts.index_tokens(c, x, latent, prefix + "indexer.", turn=turn)))
+        a = ops.weighted_sum(ops.softmax(s, mask=mask), v)  # [n, n_heads, d_v]
+        a = head_gate(widths.n_heads, x, a, prefix + "g_proj")
+        return parts.project_output(a, prefix + "o_proj", c.d_model, bias=bias)
 
     def check(c) -> None:
         sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)

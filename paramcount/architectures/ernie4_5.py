@@ -21,7 +21,7 @@ class Ernie45(parts.AttentionDecoder):
     rope = sizes.rotary(500_000, positions=131072)
 
     def layer(c, x: Data) -> Data:
-        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.bias, rotate=c.rotate)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.bias)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.bias)
 
     def rotate(c, x: Data) -> Data:

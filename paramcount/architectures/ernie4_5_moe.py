@@ -45,7 +45,7 @@ class Ernie45Moe(parts.AttentionDecoder):
     kinds = parts.layers_by_mlp
 
     def layer(c, x: Data, kind: str) -> Data:
-        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.bias, rotate=c.rotate)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.bias)
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
             y = parts.mixture(c, h, "mlp.", choose=c.choose)

@@ -89,7 +89,7 @@ class Ernie45VLText(Ernie45Moe):
         def rotate(y: Data) -> Data:
             return ops.rope_at(y, places[0], c.rope, c.axes, "interleaved") if places else c.rotate(y)
 
-        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.bias, rotate=rotate)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.bias, prepare=c.prepare_by(rotate))
         h = c.norm(x, "post_attention_layernorm")
         if kind == "dense":
             return x + c.gated_mlp(h, bias=c.bias)

@@ -41,7 +41,7 @@ class Esmc(parts.PositionlessEncoder):
 
     def layer(c, x: Data) -> Data:
         h, bias = c.norm(x, "input_layernorm"), c.attention_bias
-        x = x + c.scale(parts.attentions.attention(c, h, "self_attn.", bias=bias, prepare=c.prepare, cached=False))
+        x = x + c.scale(parts.attentions.attention(c, h, "self_attn.", bias=bias, prepare=c.prepare, mix=ops.attend))
         h = c.norm(x, "post_attention_layernorm")
         return x + c.scale(parts.gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias))
 

@@ -41,7 +41,7 @@ class EuroBert(parts.PositionlessEncoder):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + parts.attentions.attention(c, h, "self_attn.", bias=c.attention_bias, cached=False)
+        x = x + parts.attentions.attention(c, h, "self_attn.", bias=c.attention_bias, mix=ops.attend)
         h = c.norm(x, "post_attention_layernorm")
         return x + parts.gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
 

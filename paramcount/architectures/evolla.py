@@ -106,7 +106,7 @@ class EvollaResampler(sizes.Sizes):
         heads = (c.n_heads, c.d_head)
         q = ops.linear(h, "0.to_q", "qkv.q", heads)
         k, v = ops.fused(memory, "0.to_kv", {"qkv.k": heads, "qkv.v": heads}, bias=False)
-        return ops.linear(ops.attend(q, k, v, cached=()), "0.to_out", "output_projection", x.shape[-1])
+        return ops.linear(ops.attend(q, k, v), "0.to_out", "output_projection", x.shape[-1])
 
 
 def normed_mlp(x: Data, prefix: str, n_multiples: ops.Size) -> Data:
@@ -172,7 +172,7 @@ class Evolla(Llama):
         heads, h = (c.n_heads, c.d_adapter_head), ops.rms_norm(x, "attention_norm", 1e-6)
         q = ops.linear(h, "query", "qkv.q", heads, bias=True)
         k, v = (ops.linear(protein, f"{y}_protein", f"qkv.{y[0]}", heads, bias=True) for y in ("key", "value"))
-        a = ops.attend(q, k, v, cached=(), scale=c.adapter_scale)
+        a = ops.attend(q, k, v, scale=c.adapter_scale)
         a = ops.linear(a, "out_proj", "output_projection", c.d_model, bias=c.adapter_bias)
         x = x + ops.multiply_vector(a, "gate_attention", "other", 1, function="tanh")
         return x + ops.multiply_vector(normed_mlp(x, "ff.", c.n_ff_multiples), "gate_ffw", "other", 1, function="tanh")

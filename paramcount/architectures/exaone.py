@@ -23,6 +23,7 @@ class Exaone(parts.AttentionDecoder):
     reference = "ExaoneForCausalLM of LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct"
     prefix = "transformer."
     names = ("wte", "h", "ln_f")
+    o_name = "out_proj"
     rotated = "d_head"
     conditions = (heads_share_d_model,)
     defaults = {"vocab_size": 102400, "d_model": 2048, "n_heads": 32}
@@ -38,6 +39,6 @@ class Exaone(parts.AttentionDecoder):
     check = sizes.check_heads_fill
 
     def layer(c, x: Data) -> Data:
-        x = x + c.self_attention(c.norm(x, "ln_1"), "attn.attention.", o_name="out_proj")
+        x = x + c.self_attention(c.norm(x, "ln_1"), "attn.attention.")
         h, names = c.norm(x, "ln_2"), ("c_fc_0", "c_fc_1", "c_proj")
         return x + c.gated_mlp(h, names=names)

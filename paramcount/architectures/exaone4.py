@@ -32,11 +32,12 @@ class Exaone4(parts.AttentionDecoder):
 
     kinds = parts.layers_by_type
     check = sizes.check_sliding_or_full
+    norms_heads = True
 
     def layer(c, x: Data, kind: str) -> Data:
         window = c.window if kind == "sliding_attention" else None
         rotate = kind == "sliding_attention" or c.window is None
-        a = c.self_attention(x, qk_norm=True, window=window, rotate=rotate)
+        a = c.self_attention(x, window=window, prepare=c.prepare_by(rotate))
         x = x + c.norm(a, "post_attention_layernorm")
         h = c.gated_mlp(x)
         return x + c.norm(h, "post_feedforward_layernorm")

@@ -34,12 +34,13 @@ class ExaoneMoe(parts.AttentionDecoder):
     n_active_groups = sizes.setting("topk_group")
     kinds = parts.layers_by_type_and_mlp
     check = sizes.check_sliding_or_full
+    norms_heads = True
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind
         sliding = word == "sliding_attention"
         window = c.window if sliding else None
-        x = x + c.self_attention(c.norm(x, "input_layernorm"), qk_norm=True, rotate=sliding, window=window)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), prepare=c.prepare_by(sliding), window=window)
         h = c.norm(x, "post_attention_layernorm")
         if mlp == "moe":
             return x + parts.shared_mixture(c, h, "mlp.", choose=c.choose)

@@ -21,9 +21,10 @@ class FlexOlmo(parts.AttentionDecoder):
 
     rope = sizes.rotary(500_000, positions=4096)
     norm_topk_prob = sizes.setting("norm_topk_prob")
+    norms_heads = "wide"
 
     def layer(c, x: Data) -> Data:
-        a = c.self_attention(x, bias=c.attention_bias, qk_norm="wide")
+        a = c.self_attention(x, bias=c.attention_bias)
         x = x + c.norm(a, "post_attention_layernorm")
         return x + c.norm(parts.mixture(c, x, "mlp.", choose=c.choose), "post_feedforward_layernorm")
 

@@ -3,6 +3,8 @@
 Layers with a sliding window have positions; full-attention layers have none.
 """
 
+from functools import partial
+
 from paramcount.declare import Data, ops, parts, sizes
 
 
@@ -41,13 +43,14 @@ class Flint(parts.AttentionDecoder):
     rope = sizes.rotary(positions=262144)
     norm_topk_prob = sizes.setting("norm_topk_prob")
     kinds = parts.layers_by_type_and_mlp
+    norms_heads = True
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind
         sliding = word == "sliding_attention"
-        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, qk_norm=True, rotate=sliding,
-            sinks="softmax_offset", window=c.window if sliding else None,
-        )  # fmt: skip
+        h, sinks = c.norm(x, "input_layernorm"), parts.add_sinks(c, "self_attn.softmax_offset")
+        mix = partial(ops.attend_causally, window=c.window if sliding else None, sinks=sinks)
+        x = x + c.self_attention(h, bias=c.attention_bias, prepare=c.prepare_by(sliding), mix=mix)
         h = c.norm(x, "post_attention_layernorm")
         if mlp == "dense":
             return x + c.gated_mlp(h)

@@ -90,13 +90,13 @@ class DaViT(sizes.Sizes):
     def look(c, x: Data, stage: int, padded: Data, windows: Data) -> Data:
         """Patches attend to those of their window; zeros fill the last ones."""
         q, k, v = c.find_qkv(ops.pad_rows(x, padded), "spatial_block.window_attn.qkv", c.heads[stage])
-        a = ops.drop_rows(ops.attend(q, k, v, cached=(), within=windows), x)
+        a = ops.drop_rows(ops.attend(q, k, v, mask=ops.Groups(windows)), x)
         return ops.linear(a, "spatial_block.window_attn.proj", "output_projection", x.shape[-1], bias=True)
 
     def mix(c, x: Data, stage: int) -> Data:
         """Channels attend to those of their group."""
         q, k, v = (ops.transpose_heads(y) for y in c.find_qkv(x, "channel_block.channel_attn.qkv", c.groups[stage]))
-        a = ops.transpose_heads(ops.attend(q, k, v, cached=()))
+        a = ops.transpose_heads(ops.attend(q, k, v))
         return ops.linear(a, "channel_block.channel_attn.proj", "output_projection", x.shape[-1], bias=True)
 
     def find_qkv(c, x: Data, name: str, heads: int) -> list[Data]:

@@ -75,7 +75,7 @@ class FunAsrEncoder(FunAsrLayers):
         q = ops.linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=True)
         k = ops.linear(x, "self_attn.k_proj", "qkv.k", (c.n_heads, c.d_head), bias=True)
         v = ops.linear(x, "self_attn.v_proj", "qkv.v", c.d_model, bias=True)
-        a = ops.attend(q, k, ops.to_heads(v, c.n_heads, c.d_head), cached=())
+        a = ops.attend(q, k, ops.to_heads(v, c.n_heads, c.d_head))
         a = ops.linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=True)
         near = ops.convolve_tokens(
             v, "self_attn.fsmn.conv", c.d_model, c.d_conv, group=1, bias=False, padding=ops.FEWER_BEFORE
@@ -109,7 +109,7 @@ class FunAsrAdaptor(FunAsrLayers):
         return ops.layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
 
     def layer(c: Any, x: Data) -> Data:
-        x = x + parts.multi_head(c, c.norm(x, "input_layernorm"), "self_attn.", QKVO, cached=False)
+        x = x + parts.multi_head(c, c.norm(x, "input_layernorm"), "self_attn.", QKVO)
         out: Data = c.feed_forward(x)
         return out
 

@@ -1,6 +1,7 @@
 """Gemma 2: pre-norm and post-norm around attention and MLP, every second layer looks back over a window."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
@@ -59,8 +60,8 @@ class Gemma2(Gemma2Layers):
         return x + c.norm(h, "post_feedforward_layernorm")
 
     def attend(c, x: Data, kind: str) -> Data:
-        caps: Any = {"scale": c.attention_scale, "soft_cap": c.score_cap}
-        return c.self_attention(x, bias=c.attention_bias, window=window(c, kind), **caps)
+        mix = partial(ops.attend_causally, window=window(c, kind), scale=c.attention_scale, cap=c.score_cap)
+        return c.self_attention(x, bias=c.attention_bias, mix=mix)
 
     def head(c, x: Data) -> Data:
         return c.cap(super().head(x))

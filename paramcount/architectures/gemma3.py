@@ -4,6 +4,7 @@ From 4B on with a SigLIP encoder, whose patches are pooled, normalized and proje
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from paramcount.architectures.gemma2 import Gemma2, score_scale
@@ -38,11 +39,16 @@ class Gemma3Text(Gemma2):
     local_rope = sizes.filled_rotary("sliding_attention", 10_000, 131072, key="rope_local_base_freq", scaled=False)
     logit_cap = sizes.setting("final_logit_softcapping", default=None)
 
+    norms_heads = True
+
     def attend(c, x: Data, kind: str) -> Data:
-        options: Any = {"window": c.window, "angles": c.local_rope} if kind == sizes.SLIDING[0] else {}
-        if c.bidirectional:
-            options |= {"causal": False, "cached": False}
-        return c.self_attention(x, bias=c.attention_bias, qk_norm=True, scale=c.attention_scale, **options)
+        angles, window = (c.local_rope, c.window) if kind == sizes.SLIDING[0] else (c.rope, None)
+        prepare = c.prepare_by(partial(ops.rope, settings=angles))
+        if not c.bidirectional:
+            return c.self_attention(x, bias=c.attention_bias, prepare=prepare, window=window)
+        mask = None if window is None else ops.Window(window + 1, window)
+        mix = partial(ops.attend, mask=mask, scale=c.attention_scale)
+        return c.self_attention(x, bias=c.attention_bias, prepare=prepare, mix=mix)
 
     def check(c) -> None:
         super().check()

@@ -128,8 +128,8 @@ class Gemma3nText(parts.AttentionDecoder):
 
     def attend(c, x: Data, word: str, whose: str, kv: tuple[Data, ...]) -> tuple[Data, tuple[Data, ...]]:
         heads, is_full = parts.Heads(c.n_heads, c.n_kv_heads, c.d_head), word == "full_attention"
-        angles, window = (c.rope, None) if is_full else (c.local_rope, c.window)
-        return parts.sharing_attention(c, x, heads, word, whose, kv, angles=angles, window=window)
+        angles, mask = (c.rope, ops.Causal()) if is_full else (c.local_rope, ops.see_earlier(c.window))
+        return parts.sharing_attention(c, x, heads, (word, whose), kv, angles=angles, mask=mask)
 
     def mlp(c, x: Data, d_ff: ops.Size, sparsity: float | ops.Unknown) -> Data:
         gate = ops.activate(ops.linear(x, "mlp.gate_proj", "mlp.gate", d_ff), c.activation, sparsity=sparsity)

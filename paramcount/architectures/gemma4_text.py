@@ -144,9 +144,12 @@ class Gemma4UnifiedText(parts.AttentionDecoder):
     def attend(c, x: Data, word: str, whose: str, kv: tuple[Data, ...]) -> tuple[Data, tuple[Data, ...]]:
         if word == FULL:
             heads = parts.Heads(c.n_heads, c.n_global_kv_heads, c.d_global_head)
-            return parts.sharing_attention(c, x, heads, word, whose, kv, angles=c.rope, window=None, v_is_k=c.v_is_k)
+            return parts.sharing_attention(
+                c, x, heads, (word, whose), kv, angles=c.rope, mask=ops.Causal(), v_is_k=c.v_is_k
+            )
         heads = parts.Heads(c.n_heads, c.n_kv_heads, c.d_head)
-        return parts.sharing_attention(c, x, heads, word, whose, kv, angles=c.local_rope, window=c.window)
+        mask = ops.see_earlier(c.window)
+        return parts.sharing_attention(c, x, heads, (word, whose), kv, angles=c.local_rope, mask=mask)
 
     def feed_forward(c, x: Data, whose: str) -> Data:
         d_ff = 2 * c.d_ff if c.double_wide and whose == parts.SHARED else c.d_ff

@@ -28,7 +28,7 @@ class Glm(parts.AttentionDecoder):
         return x + c.feed_forward(c.norm(x, "post_attention_layernorm"))
 
     def attend(c, x: Data, *places: Data) -> Data:
-        return c.self_attention(x, bias=c.qkv_bias, o_bias=False, rotate=lambda y: c.rotate(y, *places))
+        return c.self_attention(x, bias=c.qkv_bias, o_bias=False, prepare=c.prepare_by(lambda y: c.rotate(y, *places)))
 
     def rotate(c, x: Data, *places: Data) -> Data:
         """`places`: of the tokens, if there may be images."""

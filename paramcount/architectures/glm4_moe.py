@@ -60,7 +60,10 @@ class Glm4Moe(parts.AttentionDecoder):
 
     def attend(c, x: Data, *places: Data) -> Data:
         rotate = lambda y: parts.partial_rope(y, c.d_rope, c.rope, "halves", *places, axes=c.axes)  # noqa: E731
-        return c.self_attention(x, bias=c.attention_bias, o_bias=False, qk_norm=c.qk_norm, rotate=rotate)
+        return c.self_attention(x, bias=c.attention_bias, o_bias=False, prepare=c.prepare_by(rotate))
+
+    def normalise_heads(c, q: Data, k: Data) -> tuple[Data, Data]:
+        return parts.normalise_heads(c, q, k) if c.qk_norm else (q, k)
 
     def choose(c, logits: Data) -> Data:
         return parts.choose_in_groups(c, logits, parts.routing_bias(c, "mlp.gate.e_score_correction_bias"))

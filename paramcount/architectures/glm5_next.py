@@ -127,14 +127,15 @@ class Glm5NextText(parts.RoutedLatentDecoder):
             h = c.norm(x, "input_layernorm")
             if word == LINEAR:
                 return parts.kimi_delta_attention(c, h, "self_attn.", floor=c.decay_floor)
-            index: list[Data] = []
             latent = parts.query_latent(c, h, "self_attn.", bias=c.attention_bias, eps=c.norm_eps)
             if word == INDEXED:
-                chosen[:], *index = c.choose_tokens(h, latent, "self_attn.indexer.")
-            return parts.latent_attention(
-                c, h, "self_attn.", bias=c.attention_bias, q_latent=latent, chosen=chosen[0], index=tuple(index),
-                eps=c.norm_eps,
-            )  # fmt: skip
+                chosen[:] = [c.choose_tokens(h, latent, "self_attn.indexer.")]
+            bias = c.attention_bias
+            q = parts.queries(c, h, "self_attn.", latent, bias=bias, eps=c.norm_eps)
+            latents = parts.cache_latents(c, h, "self_attn.", bias=bias, eps=c.norm_eps)
+            k, v = parts.expand_latents(c, latents, "self_attn.")  # [m, n_heads, d_nope + d_rope] and [m, n_heads, d_v]
+            a = parts.attend_to_chosen(parts.turn_queries(c, q), k, v, chosen[0])  # [n, n_heads, d_v]
+            return parts.project_output(a, "self_attn.o_proj", h.shape[-1], bias=bias)
 
         def feed_forward(x: Data) -> Data:
             h = c.norm(x, "post_attention_layernorm")
@@ -143,18 +144,20 @@ class Glm5NextText(parts.RoutedLatentDecoder):
         x = parts.connect_all(c, parts.connect_all(c, x, ATTENTION, attention), FEED_FORWARD, feed_forward)
         return (x, *chosen) if c.reusing_layers else x
 
-    def choose_tokens(c, x: Data, q_latent: Data, prefix: str) -> tuple[list[Data], Data, Data]:
-        """The tokens of the best blocks, and those of the last one while it is incomplete, and what is cached to choose
-        them. A weighted mean of its keys stands for a block; each channel has weights of its own."""
+    def choose_tokens(c, x: Data, q_latent: Data, prefix: str) -> Data:
+        """The tokens of the best blocks, and those of the last one while it is incomplete: [n, chosen].
+
+        A weighted mean of its keys stands for a block; each channel has weights of its own.
+        """
         keys = ops.layer_norm(ops.linear(x, prefix + "wk", "other", c.d_index), prefix + "k_norm", KEY_EPS)
         gate = ops.Weight(prefix + "index_kpool_compress_gate", "other", (c.d_index, c.d_model))
         scores = Data(ops.Linear(), (x,), keys.shape, (gate,))
+        keys, scores = ops.cache(keys), ops.cache(scores)  # [m, d_index]
         by_position = ops.Weight(prefix + "index_kpool_compress_ape", "other", (c.index_block, c.d_index))
         blocks = ops.weigh_blocks(keys, scores, by_position, c.d_index, ops.CachedWeightedBlocks(c.index_block))
         q = ops.linear(q_latent, prefix + "wq_b", "other", (c.n_index_heads, c.d_index))
         of_heads = ops.linear(x, prefix + "weights_proj", "other", c.n_index_heads)
-        chosen = ops.choose_tokens_of_blocks(q, blocks, of_heads, c.n_chosen, c.index_block, tail=c.index_tail)
-        return [chosen], keys, scores
+        return ops.choose_tokens_of_blocks(q, blocks, of_heads, c.n_chosen, c.index_block, tail=c.index_tail)
 
     def moe(c, x: Data, prefix: str) -> Data:
         """The activation of the routed experts is always SiLU."""

@@ -37,14 +37,11 @@ class GlmMoeDsa(DeepseekV32):
         """A layer and the tokens that it attends to. `chosen`: those of the last layer with an indexer."""
         indexer, mlp = kind
         h = c.norm(x, "input_layernorm")
-        index: list[Data] = []
         latent = parts.query_latent(c, h, "self_attn.", bias=c.attention_bias)
         if indexer == "full":
-            chosen, *index = parts.index_tokens(c, h, latent, "self_attn.indexer.", turn=parts.rotate_pairs(c))
-        x = x + parts.latent_attention(
-            c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale, q_latent=latent, chosen=chosen,
-            index=tuple(index),
-        )  # fmt: skip
+            chosen = parts.index_tokens(c, h, latent, "self_attn.indexer.", turn=parts.rotate_pairs(c))
+        q = parts.queries(c, h, "self_attn.", latent, bias=c.attention_bias)  # [n, n_heads, d_nope + d_rope]
+        x = x + parts.latent_attention(c, h, "self_attn.", bias=c.attention_bias, q=q, chosen=chosen)
         h = c.norm(x, "post_attention_layernorm")
         return x + (c.moe(h) if mlp == "moe" else c.mlp(h)), chosen
 

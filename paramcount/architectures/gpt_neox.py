@@ -56,7 +56,7 @@ class GPTNeoX(parts.Decoder):
     def attention(c, x: Data) -> Data:
         """Each head has its q, k and v side by side in one matrix; its first d_rope dimensions are rotated."""
         q, k, v = parts.fused_qkv(c, x, "attention.query_key_value", bias=c.attention_bias, groups=c.n_heads)
-        a = ops.attend(parts.partial_rope(q, c.d_rope, c.rope), parts.partial_rope(k, c.d_rope, c.rope), v)
+        a = ops.attend_causally(parts.partial_rope(q, c.d_rope, c.rope), parts.partial_rope(k, c.d_rope, c.rope), v)
         return ops.linear(a, "attention.dense", "output_projection", c.d_model, bias=c.attention_bias)
 
     def head(c, x: Data) -> Data:

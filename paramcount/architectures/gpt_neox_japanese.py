@@ -36,7 +36,7 @@ class GPTNeoXJapanese(parts.Decoder):
 
     def attention(c, x: Data, *, bias: bool) -> Data:
         q, k, v = parts.fused_qkv(c, x, "attention.query_key_value", bias=False, groups=c.n_heads)
-        a = ops.attend(parts.partial_rope(q, c.d_rope, c.rope), parts.partial_rope(k, c.d_rope, c.rope), v)
+        a = ops.attend_causally(parts.partial_rope(q, c.d_rope, c.rope), parts.partial_rope(k, c.d_rope, c.rope), v)
         y = ops.linear(a, "attention.dense", "output_projection", c.d_model)
         return ops.add_vector(y, "attention.dense_bias", "output_projection", c.d_model) if bias else y
 

@@ -1,5 +1,7 @@
 """gpt-oss: every second layer looks back over a window, a sink for each head, biased router and experts."""
 
+from functools import partial
+
 from paramcount.declare import Data, ops, parts, sizes
 
 KINDS = ("sliding_attention", "full_attention")
@@ -39,7 +41,8 @@ class GptOss(parts.AttentionDecoder):
     def layer(c, x: Data, kind: str) -> Data:
         window = c.window if kind == "sliding_attention" else None
         h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, sinks=True, window=window)
+        mix = partial(ops.attend_causally, window=window, sinks=parts.add_sinks(c, "self_attn.sinks"))
+        x = x + c.self_attention(h, bias=c.attention_bias, mix=mix)
         return x + c.moe(c.norm(x, "post_attention_layernorm"))
 
     def moe(c, x: Data) -> Data:

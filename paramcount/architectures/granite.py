@@ -3,6 +3,7 @@
 In its later form most layers attend to a sliding window, with attention sinks.
 """
 
+from functools import partial
 from typing import Any
 
 from paramcount.architectures.cwm import full_first
@@ -40,7 +41,9 @@ class Granite(parts.AttentionDecoder):
         return x + c.shrink(c.gated_mlp(h, bias=c.mlp_bias))
 
     def attend(c, x: Data, *kind: Any) -> Data:
-        return c.self_attention(x, bias=c.attention_bias, scale=c.attention_multiplier)
+        return c.self_attention(
+            x, bias=c.attention_bias, mix=partial(ops.attend_causally, scale=c.attention_multiplier)
+        )
 
     def shrink(c, x: Data) -> Data:
         return ops.scale_by(x, c.residual_multiplier, "times residual_multiplier")
@@ -74,10 +77,11 @@ class GraniteSWA(Granite):
 
     def attend(c, x: Data, *kind: Any) -> Data:
         word, rotates, *base = kind
-        options: Any = {"window": c.window if word == "sliding_attention" else None, "rotate": rotates, "sinks": True}
-        if base and ops.is_known(c.rope):
-            options["angles"] = c.rope._replace(base=base[0])
-        return c.self_attention(x, bias=c.attention_bias, scale=c.attention_multiplier, **options)
+        angles = c.rope._replace(base=base[0]) if base and ops.is_known(c.rope) else c.rope
+        window, sinks = c.window if word == "sliding_attention" else None, parts.add_sinks(c, "self_attn.sinks")
+        mix = partial(ops.attend_causally, window=window, scale=c.attention_multiplier, sinks=sinks)
+        prepare = c.prepare_by(rotates and partial(ops.rope, settings=angles))
+        return c.self_attention(x, bias=c.attention_bias, prepare=prepare, mix=mix)
 
     def check(c) -> None:
         sizes.check_layer_types(c, "layer_types", "n_layers", sizes.SLIDING)

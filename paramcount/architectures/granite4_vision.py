@@ -6,7 +6,7 @@ A Q-Former asks the patches of each window by themselves. What it finds is added
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, ClassVar, NamedTuple
 
 from paramcount.architectures.encoders import find_part
@@ -139,16 +139,17 @@ class WindowQFormer(parts.Blip2QFormer):
 
     def layer(c, kind: str, x: Data, memory: Data, *windows: Data) -> Data:
         of_queries, of_patches = windows
-        h = parts.multi_head(c, x, "attention.", parts.qformer.NAMES, cached=False, within=of_queries)
+        h = parts.multi_head(
+            c, x, "attention.", parts.qformer.NAMES, mix=partial(ops.attend, mask=ops.Groups(of_queries))
+        )
         x = c.norm(x + h, "attention.output.LayerNorm")
         if kind == "cross":
             x = ops.block(x, "crossattention.", c.ask, reads=(memory, of_queries, of_patches))
         return c.feed_forward(x, "_query")
 
     def ask(c, x: Data, memory: Data, of_queries: Data, of_patches: Data) -> Data:
-        h = parts.multi_head(
-            c, x, "", parts.qformer.NAMES, memory=memory, cached=False, within=(of_queries, of_patches)
-        )
+        mix = partial(ops.attend, mask=ops.Groups(of_queries, of_patches))
+        h = parts.multi_head(c, x, "", parts.qformer.NAMES, memory=memory, mix=mix)
         return c.norm(x + h, "output.LayerNorm")
 
 

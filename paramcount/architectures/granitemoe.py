@@ -51,7 +51,7 @@ class GraniteMoe(parts.AttentionDecoder):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + ops.scale_by(c.self_attention(h, bias=c.attention_bias, scale=c.attention_scale), c.residual_scale)
+        x = x + ops.scale_by(c.self_attention(h, bias=c.attention_bias), c.residual_scale)
         return x + ops.scale_by(c.feed_forward(c.norm(x, "post_attention_layernorm")), c.residual_scale)
 
     def feed_forward(c, x: Data) -> Data:

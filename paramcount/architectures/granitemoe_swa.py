@@ -3,6 +3,8 @@
 Each head has an attention sink; some layers have no positions.
 """
 
+from functools import partial
+
 from paramcount.architectures.granitemoe import GraniteMoeShared
 from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
@@ -55,10 +57,11 @@ class GraniteMoeSWA(GraniteMoeShared):
 
     def layer(c, x: Data, kind: tuple[str, float | bool]) -> Data:  # type: ignore[override]
         word, base = kind
-        a = c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, sinks=True, scale=c.attention_scale,
-            rotate=bool(base) and (lambda y: ops.rope(y, c.rope if base is True else c.rope._replace(base=base))),
-            window=c.window if word == "sliding_attention" else None,
-        )  # fmt: skip
+        angles = c.rope if isinstance(base, bool) else c.rope._replace(base=base)
+        prepare = c.prepare_by(bool(base) and partial(ops.rope, settings=angles))
+        window, sinks = c.window if word == "sliding_attention" else None, parts.add_sinks(c, "self_attn.sinks")
+        mix = partial(ops.attend_causally, window=window, scale=c.attention_scale, sinks=sinks)
+        a = c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, prepare=prepare, mix=mix)
         x = x + ops.scale_by(a, c.residual_scale)
         return x + ops.scale_by(c.feed_forward(c.norm(x, "post_attention_layernorm")), c.residual_scale)
 

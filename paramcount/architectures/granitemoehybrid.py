@@ -68,7 +68,7 @@ class GraniteMoeHybrid(parts.Decoder):
             h = parts.mamba2(c, h, "mamba.")
         else:
             rotate = c.positions == "rope"
-            h = c.self_attention(h, bias=c.attention_bias, rotate=rotate, scale=c.attention_scale)
+            h = c.self_attention(h, bias=c.attention_bias, prepare=c.prepare_by(rotate))
         x = x + ops.scale_by(h, c.residual_scale)
         return x + ops.scale_by(c.feed_forward(c.norm(x, "post_attention_layernorm")), c.residual_scale)
 

@@ -1,5 +1,7 @@
 """Grok-1: eight experts with GELU gates, pre-norm and post-norm, and a tied LM head."""
 
+from functools import partial
+
 from paramcount.declare import Data, ops, parts, sizes
 
 
@@ -33,7 +35,7 @@ class Grok1(parts.AttentionDecoder):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "pre_attn_norm")
-        a = c.self_attention(h, "attn.", scale=c.attention_scale, soft_cap=c.soft_cap)
+        a = c.self_attention(h, "attn.", mix=partial(ops.attend_causally, scale=c.attention_scale, cap=c.soft_cap))
         x = x + c.norm(a, "post_attn_norm")
         names = ("linear", "linear_v", "linear_1")
         y = parts.mixture(c, c.norm(x, "pre_moe_norm"), "moe_block.", names=names, choose=c.choose)

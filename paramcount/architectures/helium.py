@@ -21,7 +21,7 @@ class Helium(parts.AttentionDecoder):
     rope = sizes.rotary(100_000, positions=4096)
 
     def layer(c, x: Data) -> Data:
-        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.qkv_bias, o_bias=False, rotate=c.rotate)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.qkv_bias, o_bias=False)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.mlp_bias)
 
     def rotate(c, x: Data) -> Data:

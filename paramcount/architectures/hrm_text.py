@@ -82,7 +82,7 @@ class HrmText(parts.Decoder):
             biases = [(f"self_attn.{name}_proj.bias", f"qkv.{name}") for name in heads]
             outputs = tuple(add_bias(y, *names) for y, names in zip(outputs, biases))
         gate, q, k, v = outputs
-        a = ops.attend(ops.rope(q, c.rope), ops.rope(k, c.rope), v) * ops.activate(gate, "sigmoid")
+        a = ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v) * ops.activate(gate, "sigmoid")
         return ops.linear(a, "attn.o_proj", "output_projection", c.d_model, bias=c.attention_bias)
 
     def mlp(c, x: Data) -> Data:

@@ -100,11 +100,13 @@ class HunYuan(parts.Decoder):
         """
         heads, bias = (c.n_kv_heads, c.d_head), c.attention_bias
         q = ops.rope(ops.linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias), c.rope)
-        kv = shared or [ops.linear(x, f"self_attn.{letter}_proj", f"qkv.{letter}", heads, bias=bias) for letter in "kv"]
+        kv = shared or [
+            ops.cache(ops.linear(x, f"self_attn.{letter}_proj", f"qkv.{letter}", heads, bias=bias)) for letter in "kv"
+        ]
         k = ops.rope(kv[0], c.rope)
         if c.qk_norm:
             q, k = c.norm(q, "self_attn.query_layernorm"), c.norm(k, "self_attn.key_layernorm")
-        a = ops.attend(q, k, kv[1], cached=() if shared else tuple(kv), causal=True)
+        a = ops.attend(q, k, kv[1], mask=ops.Causal())  # [n, n_heads, d_head]
         return ops.linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias), kv
 
     def feed_forward(c, x: Data) -> Data:

@@ -114,7 +114,7 @@ class HunYuanVLVision(parts.VisionEncoder):
         return c.encode(x, name="layers.{layer}.")
 
     def layer(c, x: Data, *reads: Data) -> Data:
-        x = x + parts.multi_head(c, c.norm(x, "input_layernorm"), "self_attn.", QKVO, cached=False)
+        x = x + parts.multi_head(c, c.norm(x, "input_layernorm"), "self_attn.", QKVO)
         return x + parts.encoder_mlp(
             c, c.norm(x, "post_attention_layernorm"), ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h")
         )

@@ -38,9 +38,10 @@ class HYV3(parts.AttentionDecoder):
     rope = sizes.rotary(11_158_840, positions=131072)
     routed_scale = sizes.setting("router_scaling_factor")
     kinds = parts.layers_by_mlp
+    norms_heads = True
 
     def layer(c, x: Data, kind: str) -> Data:
-        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, qk_norm=True)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         h = c.norm(x, "post_attention_layernorm")
         options = {"activation": c.activation, "bias": c.mlp_bias}
         if kind == "dense":

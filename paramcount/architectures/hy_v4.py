@@ -88,11 +88,15 @@ class HYV4(parts.RoutedLatentDecoder):
             h = c.norm(x, "input_layernorm")
             latent = parts.query_latent(c, h, "self_attn.", bias=c.attention_bias)
             if indexer == "full":
-                tokens[:] = parts.index_tokens(c, h, latent, "self_attn.indexer.", rotates_end=True, eps=c.norm_eps)
-            return parts.latent_attention(
-                c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale, q_latent=latent, chosen=tokens[0],
-                index=tuple(tokens[1:]), gate=parts.sigmoid_gate("self_attn.linear_gate"), sinks="learnable_sink_param",
-            )  # fmt: skip
+                tokens[:] = [parts.index_tokens(c, h, latent, "self_attn.indexer.", rotates_end=True, eps=c.norm_eps)]
+            bias, sinks = c.attention_bias, parts.add_sinks(c, "self_attn.learnable_sink_param")
+            q = parts.turn_queries(c, parts.queries(c, h, "self_attn.", latent, bias=bias))  # [n, n_heads, …]
+            latents = parts.cache_latents(c, h, "self_attn.", bias=bias)
+            k, v = parts.expand_latents(c, latents, "self_attn.")  # [m, n_heads, d_nope + d_rope] and [m, n_heads, d_v]
+            s = ops.hide(ops.scores(q, k, c.attention_scale), ops.Chosen(tokens[0]))  # [n_heads, n, m]
+            a = ops.weighted_sum(ops.softmax(s, mask=ops.Causal(), sinks=sinks), v)  # [n, n_heads, d_v]
+            a = parts.sigmoid_gate("self_attn.linear_gate")(h, a)
+            return parts.project_output(a, "self_attn.o_proj", h.shape[-1], bias=bias)
 
         def feed_forward(x: Data) -> Data:
             h = c.norm(x, "post_attention_layernorm")

@@ -1,6 +1,7 @@
 """HyperCLOVA X SEED: the Llama layout with fixed multipliers and norms behind attention and MLP too."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from paramcount.architectures.llama import Llama
@@ -29,7 +30,7 @@ class HyperClovaX(Llama):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        h = c.self_attention(h, bias=c.attention_bias, scale=c.attention_multiplier)
+        h = c.self_attention(h, bias=c.attention_bias, mix=partial(ops.attend_causally, scale=c.attention_multiplier))
         x = x + c.shrink(c.norm(h, "post_norm1") if c.post_norm else h)
         h = c.norm(x, "post_attention_layernorm")
         h = c.gated_mlp(h, bias=c.mlp_bias)

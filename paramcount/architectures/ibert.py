@@ -51,7 +51,7 @@ class IBert(parts.MaskedEncoder):
 
     def layer(c, x: Data, *memory: Data) -> Data:
         q, k, v = (c.project(x, name) for name in ("query", "key", "value"))
-        a = c.quantise(ops.attend(q, k, v, cached=()), "attention.self.softmax.act", "attention.self.output_activation")
+        a = c.quantise(ops.attend(q, k, v), "attention.self.softmax.act", "attention.self.output_activation")
         a = c.linear(a, "attention.output.dense", "output_projection", c.d_model)
         x = c.quantise(x + a, "attention.output.ln_input_act")
         x = c.quantise(c.norm(x, "attention.output.LayerNorm"), "attention.output.output_activation")

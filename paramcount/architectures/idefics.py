@@ -66,7 +66,7 @@ class IdeficsPerceiver(sizes.Sizes):
         q, k, v = (ops.linear(y, f"{n}_proj", f"qkv.{n}", heads) for n, y in zip("qkv", (h, memory, memory)))
         if c.qk_norm:
             q, k = ops.layer_norm(q, "q_layer_norm", 1e-5), ops.layer_norm(k, "k_layer_norm", 1e-5)
-        return ops.linear(ops.attend(q, k, v, cached=()), "output_proj", "output_projection", x.shape[-1])
+        return ops.linear(ops.attend(q, k, v), "output_proj", "output_projection", x.shape[-1])
 
 
 class Idefics(parts.AttentionDecoder):
@@ -135,7 +135,7 @@ class Idefics(parts.AttentionDecoder):
         q, k, v = (ops.linear(y, f"{name}{n}_proj", f"qkv.{n}", heads) for n, y in zip("qkv", (x, image, image)))
         if c.qk_norm:
             q, k = (ops.rms_norm(y, f"{name}{n}_layer_norm", c.norm_eps) for n, y in (("q", q), ("k", k)))
-        return ops.linear(ops.attend(q, k, v, cached=()), name + "o_proj", "output_projection", c.d_model)
+        return ops.linear(ops.attend(q, k, v), name + "o_proj", "output_projection", c.d_model)
 
     def gate(c, x: Data, name: str) -> Data:
         """x times tanh of a learned value, or of one for each channel."""

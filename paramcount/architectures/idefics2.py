@@ -82,7 +82,7 @@ class Idefics2(parts.Multimodal):
         h = ops.rms_norm(x, "input_latents_norm", eps)
         memory = ops.stack_rows(ops.rms_norm(patches, "input_context_norm", eps), h, length="patches and latents")
         x = x + parts.attentions.attention(
-            parts.Heads(p.n_heads, p.n_kv_heads, p.d_head), h, "self_attn.", memory=memory, cached=False
+            parts.Heads(p.n_heads, p.n_kv_heads, p.d_head), h, "self_attn.", memory=memory, mix=ops.attend
         )
         h = ops.rms_norm(x, "post_attention_layernorm", eps)
         return x + parts.gated_mlp(h, "mlp.", "mlp", 4 * c.language.d_model, activation=p.activation)

@@ -171,7 +171,9 @@ def attention(c: Any, x: Data, to_k: Data, to_v: Data, *, slides: bool) -> Data:
     of_heads = clipped(ops.linear(x, "attn.wr_du", "qkv.relative", (heads.n_heads, c.d_relative)), "attn.rel_l2_clip")
     bias = mix_profiles(c, of_heads, "attn.", slides=slides)
     q = Data("attention sink", (q, ops.linear(x, "attn.attn_sink_proj", "other", heads.n_heads)), q.shape)
-    a = ops.attend(q, k, v, bias, by_distance="in tokens", window=c.window if slides else None)
+    mask = ops.see_earlier(c.window if slides else None)
+    k, v = ops.cache(k, mask), ops.cache(v, mask)  # [m, n_kv_heads, d_head]
+    a = ops.attend(q, k, v, ops.bias_by_distance(bias, k), mask=mask)  # [n, n_heads, d_head]
     a = parts.sigmoid_gate("attn.gate_attn")(x, a)
     return ops.linear(a, "attn.wo_ud", "output_projection", c.d_model)
 

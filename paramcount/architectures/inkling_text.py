@@ -146,8 +146,10 @@ class InklingText(InklingBody):
         if not slides:
             floor, alpha = c.scaling_floor, c.scaling_alpha
             q, bias = (ops.scale_by_log_of_ratio(y, floor, alpha, first=1) for y in (q, bias))
-        scale, window = 1 / heads.d_head if isinstance(heads.d_head, int) else None, c.window if slides else None
-        a = ops.attend(q, k, v, bias, by_distance="in tokens", scale=scale, window=window)
+        scale = 1 / heads.d_head if isinstance(heads.d_head, int) else None
+        mask = ops.see_earlier(c.window if slides else None)
+        k, v = ops.cache(k, mask), ops.cache(v, mask)  # [m, n_kv_heads, d_head]
+        a = ops.attend(q, k, v, ops.bias_by_distance(bias, k), mask=mask, scale=scale)  # [n, n_heads, d_head]
         return ops.linear(a, o_name, "output_projection", c.d_model)
 
     def dense(c, x: Data) -> Data:

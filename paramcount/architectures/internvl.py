@@ -94,7 +94,7 @@ class InternVision(InternVisionLayers):
         )
         if c.qk_norm:
             q, k = (ops.rms_norm(y, f"attention.{name}_norm", 1e-6, wide=True) for name, y in (("q", q), ("k", k)))
-        a = ops.attend(q, k, v, cached=())
+        a = ops.attend(q, k, v)
         return ops.linear(a, "attention.projection_layer", "output_projection", c.d_model, bias=True)
 
 

@@ -53,7 +53,7 @@ class InternViT(InternVisionLayers):
         q, k, v = parts.fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)
         if c.qk_norm:
             q, k = (ops.rms_norm(y, f"attn.{name}_norm", c.norm_eps, wide=True) for name, y in (("q", q), ("k", k)))
-        return ops.linear(ops.attend(q, k, v, cached=()), "attn.proj", "output_projection", c.d_model, bias=True)
+        return ops.linear(ops.attend(q, k, v), "attn.proj", "output_projection", c.d_model, bias=True)
 
 
 class InternVLChat(InternVL):
@@ -104,7 +104,7 @@ class QianfanOCRVision(InternVision):
         q, k, v = parts.fused_qkv(c, x, "attn.qkv", bias=c.attention_bias)
         if c.qk_norm:
             q, k = (ops.rms_norm(y, f"attention.{name}_norm", 1e-6, wide=True) for name, y in (("q", q), ("k", k)))
-        return ops.linear(ops.attend(q, k, v, cached=()), "attn.proj", "output_projection", c.d_model, bias=True)
+        return ops.linear(ops.attend(q, k, v), "attn.proj", "output_projection", c.d_model, bias=True)
 
 
 class QianfanOCR(InternVL):

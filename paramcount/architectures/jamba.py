@@ -84,7 +84,7 @@ class Jamba(parts.Decoder):
         if word == "mamba":
             x = x + parts.mamba(c, h, "mamba.", inner_norm=lambda y, name: c.norm(y, name + "_layernorm"))
         else:
-            x = x + c.self_attention(h, rotate=False)
+            x = x + c.self_attention(h, prepare=c.normalise_heads)
         h = c.norm(x, "pre_ff_layernorm")
         if density == "dense":
             return x + c.gated_mlp(h, "feed_forward.")

@@ -37,7 +37,7 @@ class JetMoe(parts.Decoder):
         chosen = c.choose(ops.linear(x, prefix + "router.layer", "router", n))
         q = ops.experts_apart(x, chosen, prefix, n, active, lambda x: ops.linear(x, "input_linear", "qkv.q", heads))
         k, v = ops.fused(x, "self_attention.kv_proj", {"qkv.k": heads, "qkv.v": heads})
-        a = ops.attend(ops.rope(ops.to_heads(q, c.n_heads, c.d_head), c.rope), ops.rope(k, c.rope), v)
+        a = ops.attend_causally(ops.rope(ops.to_heads(q, c.n_heads, c.d_head), c.rope), ops.rope(k, c.rope), v)
         y = ops.experts_on_parts(
             ops.reshape(a, c.n_kv_heads, active * c.d_head), c.d_head, chosen, prefix, n, active,
             lambda a: ops.linear(a, "output_linear", "output_projection", c.d_model),

@@ -27,12 +27,13 @@ class Kolibri1(parts.AttentionDecoder):
     norm_topk_prob = sizes.setting("norm_topk_prob")
     kinds = parts.layers_by_type
     check = sizes.check_sliding_or_full
+    norms_heads = True
 
     def layer(c, x: Data, kind: str) -> Data:
         sliding = kind == sizes.SLIDING[0]
         window = c.window if sliding else None
         h = c.norm(x, "input_layernorm")
-        x = x + c.norm(c.self_attention(h, qk_norm=True, rotate=sliding, window=window), "post_attn_norm")
+        x = x + c.norm(c.self_attention(h, prepare=c.prepare_by(sliding), window=window), "post_attn_norm")
         h = c.norm(x, "post_attention_layernorm")
         shared = parts.gated_mlp(h, "mlp.shared_experts.", "shared_experts", c.d_shared_expert, activation=c.activation)
         return x + c.norm(parts.mixture(c, h, "mlp.", choose=c.choose) + shared, "post_ffn_norm")

@@ -60,7 +60,7 @@ class KosmosText(parts.Decoder):
         q = ops.linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=True)
         k = ops.linear(x, "self_attn.k_proj", "qkv.k", (c.n_heads, c.d_head), bias=True)
         v = ops.linear(x, "self_attn.v_proj", "qkv.v", (c.n_heads, c.d_head), bias=True)
-        a = ops.attend(q, k, v)
+        a = ops.attend_causally(q, k, v)
         a = ops.layer_norm(a, "self_attn.inner_attn_ln", c.norm_eps, wide=True) if c.inner_norm else a
         return ops.linear(a, "self_attn.out_proj", "output_projection", c.d_model, bias=True)
 
@@ -158,7 +158,7 @@ class Kosmos2(sizes.Sizes):
         image = ops.linear(ops.plain_norm(image, "l2", 1e-24), "dense", "projector", c.text.d_model, bias=True)
         queries = ops.learned_rows("latent_query", "other", c.n_queries, c.text.d_model)
         both = ops.stack_rows(image, queries, length="image and queries")
-        return parts.multi_head(c.text, queries, "x_attn.", memory=both, cached=False)
+        return parts.multi_head(c.text, queries, "x_attn.", memory=both, mix=ops.attend)
 
     def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         if not getattr(c.text, "cross_attention", False):
@@ -169,7 +169,7 @@ class Kosmos2(sizes.Sizes):
         return (ops.Unreachable(idle, "no encoder's output is given to the decoder"),)
 
     def look(c, x: Data) -> Data:
-        return parts.multi_head(c.text, c.text.norm(x, "encoder_attn_layer_norm"), "encoder_attn.", cached=False)
+        return parts.multi_head(c.text, c.text.norm(x, "encoder_attn_layer_norm"), "encoder_attn.")
 
 
 class Kosmos25(Kosmos2):

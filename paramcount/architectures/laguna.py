@@ -106,10 +106,9 @@ class Laguna(parts.Decoder):
             g = ops.activate(ops.linear(x, "self_attn.g_proj", "qkv.gate", width), "softplus")
             return ops.scale(a, g) if c.gate_per_head else a * g
 
-        window = c.window if sliding else None
-        return parts.attentions.attention(
-            heads, x, "self_attn.", bias=c.attention_bias, prepare=prepare, gate=gate, window=window
-        )
+        q, k, v = parts.project_heads(heads, x, "self_attn.", bias=c.attention_bias)  # [n, n_heads, d_head]
+        a = gate(x, ops.attend_causally(*prepare(q, k), v, window=c.window if sliding else None))
+        return parts.project_output(a, "self_attn.o_proj", c.d_model, bias=c.attention_bias)
 
     def choose(c, logits: Data) -> Data:
         bias = parts.routing_bias(c, "mlp.experts.e_score_correction_bias", role="parameter")

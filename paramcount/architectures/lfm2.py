@@ -40,6 +40,7 @@ class Lfm2(parts.Decoder):
     gguf = "lfm2"
     is_section_type = True
     names = ("embed_tokens", "layers", "embedding_norm")
+    o_name = "out_proj"
     choose: ClassVar[Callable[..., Data]]  # router logits to the weights of the experts, if there are any
     unused_keys = ("block_dim", "conv_dim", "conv_dim_out")
     rotated = "d_head"
@@ -67,7 +68,7 @@ class Lfm2(parts.Decoder):
         if word == "conv":
             x = x + parts.short_convolution(h, "conv.", c.d_conv, bias=c.mixer_bias)
         else:
-            x = x + c.self_attention(h, o_name="out_proj", prepare=c.prepare)
+            x = x + c.self_attention(h)
         h = c.norm(x, "ffn_norm")
         if density == "moe":
             return x + parts.mixture(c, h, "feed_forward.", names=NAMES, choose=c.choose)

@@ -82,8 +82,11 @@ class Lfm3(parts.Decoder):
                 a, ops.activate(ops.linear(x, prefix + "gate_proj", "qkv.gate", (c.n_heads, 1)), "sigmoid")
             )
 
-        window, gated = c.window if is_sliding else None, gate if c.attention_gate else None
-        return c.self_attention(x, prefix, bias=c.attention_bias, prepare=prepare, window=window, gate=gated)
+        def mix(q: Data, k: Data, v: Data) -> Data:
+            a = ops.attend_causally(q, k, v, window=c.window if is_sliding else None)  # [n, n_heads, d_head]
+            return gate(x, a) if c.attention_gate else a
+
+        return c.self_attention(x, prefix, bias=c.attention_bias, prepare=prepare, mix=mix)
 
     def unused_fields(c) -> tuple[str, ...]:
         return () if set(c.layer_types) - {"conv"} else ("n_kv_heads", "d_head")

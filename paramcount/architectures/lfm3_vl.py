@@ -60,7 +60,7 @@ class Lfm3Vision(parts.VisionEncoder):
         k, v = (ops.linear(x, f"self_attn.{name}_proj", f"qkv.{name}", (c.n_kv_heads, c.d_head)) for name in "kv")
         q, k = c.norm(q, "self_attn.q_layernorm"), c.norm(k, "self_attn.k_layernorm")
         q, k = (ops.rope_at(y, places, c.rope, ROWS_AND_COLUMNS) for y in (q, k))
-        return ops.linear(ops.attend(q, k, v, cached=()), "self_attn.out_proj", "output_projection", c.d_model)
+        return ops.linear(ops.attend(q, k, v), "self_attn.out_proj", "output_projection", c.d_model)
 
     def norm(c, x: Data, name: str) -> Data:
         return ops.rms_norm(x, name, c.norm_eps)

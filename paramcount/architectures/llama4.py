@@ -4,6 +4,7 @@ Most layers attend inside chunks, the others have no positions. The released mod
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
@@ -76,13 +77,16 @@ class Llama4Text(parts.AttentionDecoder):
     def layer(c, x: Data, kind: tuple[str, bool, str]) -> Data:
         word, rotated, mlp = kind
         window = c.window if word == KINDS[0] else None
-        prepare = c.rotate if rotated else c.heat
+        prepare = c.turn_heads if rotated else c.heat
         h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, prepare=prepare, window=window, chunk=window)
+        mask = ops.Causal() if window is None else ops.Causal() & ops.Chunk(window)
+        x = x + c.self_attention(
+            h, bias=c.attention_bias, prepare=prepare, mix=partial(ops.attend_and_cache, mask=mask)
+        )
         h = c.norm(x, "post_attention_layernorm")
         return x + (c.moe(h) if mlp == "moe" else c.gated_mlp(h, "feed_forward."))
 
-    def rotate(c, q: Data, k: Data) -> tuple[Data, Data]:
+    def turn_heads(c, q: Data, k: Data) -> tuple[Data, Data]:
         q, k = ops.rope(q, c.rope, "interleaved"), ops.rope(k, c.rope, "interleaved")
         return (ops.plain_norm(q, "rms", c.norm_eps), ops.plain_norm(k, "rms", c.norm_eps)) if c.qk_norm else (q, k)
 
@@ -159,7 +163,9 @@ class Llama4Vision(parts.VisionEncoder):
         def rotate(y: Data) -> Data:
             return ops.rope_at(y, places, c.rope, axes, "interleaved")
 
-        x = x + parts.attentions.attention(c, h, "self_attn.", bias=True, cached=False, rotate=rotate)
+        x = x + parts.attentions.attention(
+            c, h, "self_attn.", bias=True, prepare=parts.turn_with(rotate), mix=ops.attend
+        )
         return x + parts.encoder_mlp(c, c.norm(x, "post_attention_layernorm"))
 
     def check(c) -> None:

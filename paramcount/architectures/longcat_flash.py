@@ -91,8 +91,10 @@ class LongcatFlash(parts.RoutedLatentDecoder):
         """Queries and the KV latent are rescaled by what their ranks lack to d_model."""
         q = parts.queries(c, x, prefix, bias=c.attention_bias)
         q = ops.scale_by_root(q, c.d_model, "times √(d_model / rank)", over=c.d_q_lora)
-        options = {"bias": c.attention_bias, "scale": c.attention_scale}
-        return parts.latent_attention(c, x, prefix, q=q, rescaled=True, **options)
+        latents = parts.cache_latents(c, x, prefix, bias=c.attention_bias, rescaled=True)
+        k, v = parts.expand_latents(c, latents, prefix)  # [m, n_heads, d_nope + d_rope] and [m, n_heads, d_v]
+        a = ops.attend(parts.turn_queries(c, q), k, v, mask=ops.Causal(), scale=c.attention_scale)  # [n, n_heads, d_v]
+        return parts.project_output(a, prefix + "o_proj", c.d_model, bias=c.attention_bias)
 
     def moe(c, x: Data) -> Data:
         n = c.n_routed_experts + c.n_identity_experts

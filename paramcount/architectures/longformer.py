@@ -50,9 +50,9 @@ def attend_nearby(c: Any, x: Data, marks: Data, window: ops.Size, prefix: str) -
     """A global token attends to all tokens; the others attend to those near them and to global ones. [n, heads, d]."""
     heads = (c.n_heads, c.d_head)
     q, k, v = (ops.linear(x, prefix + name, f"qkv.{name[0]}", heads, bias=True) for name in QKV)
-    near = ops.attend(q, k, v, cached=(), causal=False, window=window, marked=marks)
+    near = ops.attend(q, k, v, mask=ops.Window(window + 1, window) | ops.GlobalTokens(marks))
     q, k, v = (ops.linear(x, f"{prefix}{name}_global", f"qkv.{name[0]}", heads, bias=True) for name in QKV)
-    return ops.select(marks, near, ops.attend(q, k, v, cached=(), causal=False))
+    return ops.select(marks, near, ops.attend(q, k, v))
 
 
 class Longformer(parts.MaskedEncoder):

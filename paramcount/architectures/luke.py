@@ -76,12 +76,12 @@ class Luke(parts.MaskedEncoder):
         """All attend to all, with other queries for words than for entities."""
         k, v = (c.project(x, name) for name in ("key", "value"))
         if not c.entity_aware:
-            a = ops.attend(c.project(x, "query"), k, v, cached=())
+            a = ops.attend(c.project(x, "query"), k, v)
         else:
             shares = ops.drop_rows(x, words), ops.later_rows(x, words)
             (q, w2e), (e2w, e2e) = ([c.project(part, name) for name in names] for part, names in zip(shares, QUERIES))
             q, other = (ops.stack_rows(a, b, length="words and entities") for a, b in ((q, e2w), (w2e, e2e)))
-            a = ops.attend(q, k, v, cached=(), others=(other, words))
+            a = ops.weighted_sum(ops.softmax(ops.scores_of_two(q, other, k, words)), v)  # [n, n_heads, d_head]
         return ops.linear(a, "attention.output.dense", "output_projection", c.d_model, bias=True)
 
     def project(c, x: Data, name: str) -> Data:

@@ -1,6 +1,6 @@
 """Mellum 2: Qwen 3's layers with windows and mixtures of experts where layer_types and mlp_layer_types say so."""
 
-from typing import Any
+from functools import partial
 
 from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
@@ -44,13 +44,14 @@ class Mellum(parts.AttentionDecoder):
     rope = sizes.rotary_of(sizes.SLIDING[1], ROPES, 131072, reads_share=True)
     local_rope = sizes.rotary_of(sizes.SLIDING[0], ROPES, 131072, reads_share=True)
     kinds = parts.layers_by_type_and_mlp
+    norms_heads = True
     check = sizes.check_sliding_or_full
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         sliding = kind[0] == sizes.SLIDING[0]
-        local: Any = {"window": c.window, "angles": c.local_rope} if sliding else {}
-        h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True, **local)
+        angles, window = (c.local_rope, c.window) if sliding else (c.rope, None)
+        h, prepare = c.norm(x, "input_layernorm"), c.prepare_by(partial(ops.rope, settings=angles))
+        x = x + c.self_attention(h, bias=c.attention_bias, prepare=prepare, window=window)
         h = c.norm(x, "post_attention_layernorm")
         if kind[1] == "moe":
             return x + parts.mixture(c, h, "mlp.", choose=c.choose)

@@ -6,7 +6,7 @@ Values narrower than keys, a third of each head rotated.
 from collections.abc import Mapping
 from typing import Any
 
-from paramcount.declare import Data, parts, sizes
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
 
 ROPES = {  # the reference's default of rope_parameters
@@ -79,11 +79,14 @@ class MiMoV2Flash(parts.AttentionDecoder):
     def attention(c, x: Data, *, sliding: bool) -> Data:
         heads = parts.Heads(c.n_heads, 2 * c.n_kv_heads if sliding else c.n_kv_heads, c.d_head)
         d_rope, settings = (c.d_rope_sliding, c.rope_sliding) if sliding else (c.d_rope, c.rope)
-        return parts.attentions.attention(
-            heads, x, "self_attn.", bias=c.attention_bias, o_bias=False, d_v=c.d_v, value_scale=c.value_scale,
-            rotate=lambda y: parts.partial_rope(y, d_rope, settings), window=c.window if sliding else None,
-            sinks="attention_sink_bias" if sliding else False,
-        )  # fmt: skip
+        bias = c.attention_bias
+        q = ops.linear(x, "self_attn.q_proj", "qkv.q", (heads.n_heads, heads.d_head), bias=bias)
+        k = ops.linear(x, "self_attn.k_proj", "qkv.k", (heads.n_kv_heads, heads.d_head), bias=bias)
+        v = ops.linear(x, "self_attn.v_proj", "qkv.v", (heads.n_kv_heads, c.d_v), bias=bias)
+        q, k = (parts.partial_rope(y, d_rope, settings) for y in (q, k))
+        window, sinks = (c.window, parts.add_sinks(heads, "self_attn.attention_sink_bias")) if sliding else (None, None)
+        a = ops.attend_causally(q, k, ops.scale_by(v, c.value_scale), window=window, sinks=sinks)  # [n, n_heads, d_v]
+        return parts.project_output(a, "self_attn.o_proj", c.d_model)
 
     def choose(c, logits: Data) -> Data:
         return parts.choose_in_groups(c, logits, parts.routing_bias(c, "mlp.gate.e_score_correction_bias"))

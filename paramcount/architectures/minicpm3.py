@@ -50,7 +50,7 @@ class MiniCPM3(parts.LatentDecoder):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        h = parts.latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
+        h = parts.latent_attention(c, h, "self_attn.", bias=c.attention_bias)
         x = x + ops.scale_by(h, c.residual_scale, "times scale_depth / √n_layers")
         h = c.norm(x, "post_attention_layernorm")
         h = c.gated_mlp(h, bias=c.mlp_bias)

@@ -68,6 +68,6 @@ def resample(c: Any, x: Data) -> Data:
     thirds = {"qkv.q": heads, "qkv.k": heads, "qkv.v": heads}
     q, _, _ = ops.fused(query, "attn.in_proj_", thirds, bias=True, suffixes=("weight", "bias"))
     k, v = (Data("split", (q.inputs[0], memory), (memory.shape[0], *heads)) for _ in "kv")
-    a = ops.linear(ops.attend(q, k, v, cached=()), "attn.out_proj", "output_projection", width, bias=True)
+    a = ops.linear(ops.attend(q, k, v), "attn.out_proj", "output_projection", width, bias=True)
     projection = ops.Weight("proj", "projector", (width, width))
     return Data("linear", (ops.norm(a, "ln_post", bias=True),), a.shape, (projection,))

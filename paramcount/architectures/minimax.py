@@ -52,11 +52,15 @@ class MiniMax(parts.Decoder):
             a = parts.lightning_attention(c, h, "self_attn.", *c.decays("self_attn."))
             x = ops.scale_by(h, c.linear_attention_alpha) + ops.scale_by(a, c.linear_attention_beta)
         else:
-            a = c.self_attention(h, window=c.window, keeps_all=True)
+            a = c.self_attention(h, mix=c.attend_in_window)
             x = ops.scale_by(h, c.attention_alpha) + ops.scale_by(a, c.attention_beta)
         h = c.norm(x, "post_attention_layernorm")
         y = parts.mixture(c, h, "block_sparse_moe.", names=("w1", "w3", "w2"), choose=c.choose)
         return ops.scale_by(h, c.mlp_alpha) + ops.scale_by(y, c.mlp_beta)
+
+    def attend_in_window(c, q: Data, k: Data, v: Data) -> Data:
+        """The cache keeps all tokens."""
+        return ops.attend(q, ops.cache(k), ops.cache(v), mask=ops.see_earlier(c.window))  # [n, n_heads, d_head]
 
     def choose(c, logits: Data) -> Data:
         return ops.route(logits, c.n_active_experts, "softmax", normalise=True)

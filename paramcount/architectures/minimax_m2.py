@@ -45,9 +45,10 @@ class MiniMaxM2(parts.AttentionDecoder):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = rotary_by_width()
+    norms_heads = "wide"
 
     def layer(c, x: Data) -> Data:
-        x = x + c.self_attention(c.norm(x, "input_layernorm"), qk_norm="wide", rotate=c.rotate)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"))
         h = c.norm(x, "post_attention_layernorm")
         return x + parts.mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
 

@@ -40,7 +40,7 @@ class MiniMaxM3Vision(parts.VisionEncoder):
         def turn(q: Data, k: Data, v: Data) -> tuple[Data, Data, Data]:
             return c.rotate(q, places), c.rotate(k, places), v
 
-        x = x + parts.multi_head(c, c.norm(x, "layer_norm1"), "self_attn.", cached=False, turn=turn)
+        x = x + parts.multi_head(c, c.norm(x, "layer_norm1"), "self_attn.", turn=turn)
         return x + parts.encoder_mlp(c, c.norm(x, "layer_norm2"))
 
     def rotate(c, x: Data, places: Data) -> Data:

@@ -91,14 +91,14 @@ class MiniMaxM3Text(parts.AttentionDecoder):
         q = rotated("q", "qkv.q", c.n_heads, c.d_head, c.d_rope)
         k = rotated("k", "qkv.k", c.n_kv_heads, c.d_head, c.d_rope)
         v = ops.linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
-        kept: tuple[Data, ...] = (k, v)
-        chosen = None
+        k, v = ops.cache(k), ops.cache(v)  # [m, n_kv_heads, d_head]
+        s = ops.scores(q, k)  # [n_heads, n, m]
         if sparse:
             index_q = rotated(c.indexer + "q", "other", c.n_index_heads, c.d_index, c.d_index_rope)
-            index_k = rotated(c.indexer + "k", "other", 1, c.d_index, c.d_index_rope)
+            index_k = ops.cache(rotated(c.indexer + "k", "other", 1, c.d_index, c.d_index_rope))
             chosen = ops.choose_blocks_of_keys(index_q, index_k, c.n_chosen_blocks, c.block_size, c.n_local_blocks)
-            kept = (k, v, index_k)
-        a = ops.attend(q, k, v, cached=kept, chosen=chosen, chosen_block=c.block_size)
+            s = ops.hide(s, ops.Chosen(chosen, c.block_size))
+        a = ops.weighted_sum(ops.softmax(s, mask=ops.Causal()), v)  # [n, n_heads, d_head]
         return ops.linear(a, prefix + "o_proj", "output_projection", c.d_model)
 
     def moe(c, x: Data) -> Data:

@@ -54,7 +54,7 @@ class MiniMaxText01(parts.Decoder):
             a = parts.lightning_attention(c, h, "self_attn.")
             x = ops.scale_by(x, c.linear_attention_alpha) + ops.scale_by(a, c.linear_attention_beta)
         else:
-            a = c.self_attention(h, rotate=c.rotate)
+            a = c.self_attention(h)
             x = ops.scale_by(x, c.attention_alpha) + ops.scale_by(a, c.attention_beta)
         h = c.norm(x, "post_attention_layernorm")
         x = h if c.norm_in_residual else x

@@ -73,9 +73,7 @@ class Mistral4(parts.LatentMixture):
     kinds = parts.dense_first
 
     def attend(c, x: Data) -> Data:
-        return parts.latent_attention(
-            c, x, "self_attn.", bias=c.attention_bias, scale=c.attention_scale, q=c.queries(x)
-        )
+        return parts.latent_attention(c, x, "self_attn.", bias=c.attention_bias, q=c.queries(x))
 
     def queries(c, x: Data) -> Data:
         """They grow with the logarithm of the position, in steps."""

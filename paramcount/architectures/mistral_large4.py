@@ -145,16 +145,15 @@ class MistralLarge4Text(parts.RoutedLatentDecoder):
     def layer(c, x: Data, *reads: Any) -> Any:
         angles, chosen, *latents, kind = reads
         h = c.norm(x, "input_layernorm")
-        index: list[Data] = []
         if kind.chooses:
-            chosen, *index = c.index(h, angles if kind.rotates else None)
-        a, after = c.attend(h, angles, kind, chosen, tuple(index), tuple(latents))
+            chosen = c.index(h, angles if kind.rotates else None)
+        a, after = c.attend(h, angles, kind, chosen, tuple(latents))
         x = x + a
         h = c.norm(x, "post_attention_layernorm")
         return x + (c.moe(h) if kind.mlp == "moe" else c.gated_mlp(h)), chosen, *after
 
     def attend(
-        c, x: Data, angles: Data, kind: Kind, chosen: Data, index: tuple[Data, ...], latents: tuple[Data, ...]
+        c, x: Data, angles: Data, kind: Kind, chosen: Data, latents: tuple[Data, ...]
     ) -> tuple[Data, tuple[Data, ...]]:
         """x to attended x and the latents that later layers read."""
         prefix = "self_attn."
@@ -164,17 +163,16 @@ class MistralLarge4Text(parts.RoutedLatentDecoder):
         elif kind.rotates:
             width = c.d_kv_lora + c.d_rope
             latent, k_rope = ops.split(c.down(x, width), c.d_kv_lora, c.d_rope)
-            own = (c.norm(latent, prefix + "kv_a_layernorm"), ops.rope_from(k_rope, angles))
+            own = (ops.cache(c.norm(latent, prefix + "kv_a_layernorm")), ops.cache(ops.rope_from(k_rope, angles)))
         else:
-            own = (c.norm(c.down(x, c.d_kv_lora), prefix + "kv_a_layernorm"),)
+            own = (ops.cache(c.norm(c.down(x, c.d_kv_lora), prefix + "kv_a_layernorm")),)
         d_k = c.d_nope if kind.rotates else c.d_nope + c.d_rope
         k, v = ops.split(ops.linear(own[0], prefix + "kv_b_proj", "qkv.kv_up", (c.n_heads, d_k + c.d_v)), d_k, c.d_v)
         if kind.rotates:
             q_nope, q_rope = ops.split(q, c.d_nope, c.d_rope)
             q, k = ops.join(q_nope, ops.rope_from(q_rope, angles)), ops.join(k, ops.to_every_head(own[1], c.n_heads))
         q = ops.scale_by_log_position(q, prefix + "softmax_scaling.", ("scale", "bias"))
-        cached = (*(() if kind.latent == BORROWED else own), *index)
-        a = ops.attend(q, k, v, cached=cached, causal=True, scale=c.attention_scale, chosen=chosen)
+        a = parts.attend_to_chosen(q, k, v, chosen, scale=c.attention_scale)  # [n, n_heads, d_v]
         if latents and kind.latent == LENT:
             latents = (*own, *latents[2:]) if kind.rotates else (*latents[:2], *own)
         return ops.linear(a, prefix + "o_proj", "output_projection", c.d_model, bias=c.attention_bias), latents
@@ -182,8 +180,8 @@ class MistralLarge4Text(parts.RoutedLatentDecoder):
     def down(c, x: Data, width: Any) -> Data:
         return ops.linear(x, "self_attn.kv_a_proj_with_mqa", "qkv.kv_down", width, bias=c.attention_bias)
 
-    def index(c, x: Data, angles: Data | None) -> tuple[Data, Data]:
-        """The tokens that each token attends to, and the keys by which they are chosen."""
+    def index(c, x: Data, angles: Data | None) -> Data:
+        """The tokens that each token attends to, [n, n_chosen]."""
         prefix = "self_attn.indexer."
 
         def rotate(y: Data) -> Data:
@@ -195,10 +193,9 @@ class MistralLarge4Text(parts.RoutedLatentDecoder):
         q = ops.layer_norm(x, prefix + "q_input_norm", parts.LATENT_EPS)
         q = ops.linear(q, prefix + "wq_b", "other", (c.n_index_heads, c.d_index))
         q = rotate(ops.scale_by_log_position(q, prefix + "softmax_scaling.", ("scale", "bias")))
-        k = rotate(
-            ops.layer_norm(ops.linear(x, prefix + "wk", "other", c.d_index), prefix + "k_norm", parts.LATENT_EPS)
-        )
-        return ops.choose_tokens(q, k, ops.linear(x, prefix + "weights_proj", "other", c.n_index_heads), c.n_chosen), k
+        k = ops.layer_norm(ops.linear(x, prefix + "wk", "other", c.d_index), prefix + "k_norm", parts.LATENT_EPS)
+        of_heads = ops.linear(x, prefix + "weights_proj", "other", c.n_index_heads)
+        return ops.choose_tokens(q, ops.cache(rotate(k)), of_heads, c.n_chosen)
 
     def head(c, x: Data) -> Data:
         return ops.soft_cap(super().head(x), c.logit_cap)

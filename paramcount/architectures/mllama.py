@@ -1,5 +1,6 @@
 """Llama 3.2 Vision: Llama layers, some of which attend to an image through gates instead of to the text."""
 
+from functools import partial
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
@@ -103,7 +104,8 @@ class MllamaText(parts.AttentionDecoder):
 
     def cross_attention(c, x: Data, image: Data) -> Data:
         def attend(x: Data, image: Data) -> Data:
-            return parts.attentions.attention(c, x, "", qk_norm=True, memory=image)
+            prepare = partial(parts.normalise_heads, c, prefix="")
+            return parts.attentions.attention(c, x, "", memory=image, prepare=prepare, mix=ops.attend_to_memory)
 
         return ops.block(x, "cross_attn.", attend, reads=(image,), part="cross_attention")
 
@@ -207,7 +209,7 @@ def vision_layer(c: Any, kind: str, x: Data) -> Data:
     return parts.pre_norm(
         x,
         lambda h: gate_if_global(
-            parts.multi_head(c, h, "self_attn.", ("q_proj", "k_proj", "v_proj", "o_proj"), cached=False, bias=False),
+            parts.multi_head(c, h, "self_attn.", ("q_proj", "k_proj", "v_proj", "o_proj"), bias=False),
             "gate_attn",
         ),
         lambda h: gate_if_global(parts.plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True), "gate_ffn"),

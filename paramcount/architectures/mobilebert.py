@@ -99,9 +99,7 @@ class MobileBert(parts.MaskedEncoder):
         q = ops.linear(compared, name + "query", "qkv.q", heads, bias=True)
         k = ops.linear(compared, name + "key", "qkv.k", heads, bias=True)
         v = ops.linear(values, name + "value", "qkv.v", heads, bias=True)
-        return ops.linear(
-            ops.attend(q, k, v, cached=()), "attention.output.dense", "output_projection", c.d_inner, bias=True
-        )
+        return ops.linear(ops.attend(q, k, v), "attention.output.dense", "output_projection", c.d_inner, bias=True)
 
     def mlp(c, x: Data, prefix: str) -> Data:
         names = (prefix + "intermediate.dense", prefix + "output.dense")

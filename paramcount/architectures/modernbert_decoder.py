@@ -57,6 +57,7 @@ class ModernBertDecoder(parts.Decoder):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "model."
+    o_name = "Wo"
     names = ("embeddings.tok_embeddings", "layers", "final_norm")
     activation = sizes.setting("hidden_activation")
     transform_activation = sizes.setting("classifier_activation")
@@ -73,8 +74,9 @@ class ModernBertDecoder(parts.Decoder):
     def layer(c, x: Data, kind: str) -> Data:
         first, _, word = kind.rpartition(" ")
         h = x if first else c.norm(x, "attn_norm")
-        local: Any = {"window": c.window, "angles": c.local_rope} if word == sizes.SLIDING[0] else {}
-        x = x + c.self_attention(h, "attn.", bias=c.attention_bias, o_name="Wo", **local)
+        angles, window = (c.local_rope, c.window) if word == sizes.SLIDING[0] else (c.rope, None)
+        prepare = parts.turn_by(angles)
+        x = x + c.self_attention(h, "attn.", bias=c.attention_bias, prepare=prepare, window=window)
         h, names = c.norm(x, "mlp_norm"), ("Wi", "Wo")
         return x + parts.fused_gated_mlp(
             h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias, names=names

@@ -84,7 +84,7 @@ class Molmo2Vision(parts.VisionEncoder):
         heads, bias = (c.n_kv_heads, c.d_head), c.attention_bias
         q = ops.linear(x, "attention.wq", "qkv.q", (c.n_heads, c.d_head), bias=bias)
         k, v = (ops.linear(x, f"attention.w{y}", f"qkv.{y}", heads, bias=bias) for y in "kv")
-        return ops.linear(ops.attend(q, k, v, cached=()), "attention.wo", "output_projection", c.d_model, bias=bias)
+        return ops.linear(ops.attend(q, k, v), "attention.wo", "output_projection", c.d_model, bias=bias)
 
     def check(c) -> None:
         """Heads need not fill the hidden size."""
@@ -121,7 +121,7 @@ class Molmo2Adapter(sizes.Sizes):
             ops.mean_of_squares(x, SQUARE, places), name + "wq", "projector", (c.n_heads, c.d_head), bias=bias
         )
         k, v = (ops.linear(x, f"{name}w{y}", "projector", heads, bias=bias) for y in "kv")
-        x = ops.linear(ops.attend(q, k, v, chosen=pooled, cached=()), name + "wo", "projector", c.d_model, bias=bias)
+        x = ops.linear(ops.attend(q, k, v, mask=ops.Chosen(pooled)), name + "wo", "projector", c.d_model, bias=bias)
         gate, up = (ops.linear(x, f"image_projector.{y}", "projector", c.d_ff, bias=c.mlp_bias) for y in ("w1", "w3"))
         return ops.linear(ops.activate(gate, c.activation) * up, "image_projector.w2", "projector", c.d_out)
 
@@ -201,7 +201,7 @@ class Molmo2(parts.AttentionDecoder):
             ops.rope(ops.rms_norm(y, f"self_attn.{name}_norm", c.norm_eps, wide=c.wide_norm), angles)
             for name, y in (("q", q), ("k", k))
         )
-        return ops.linear(ops.attend(q, k, v), "self_attn.attn_out", "output_projection", c.d_model)
+        return ops.linear(ops.attend_causally(q, k, v), "self_attn.attn_out", "output_projection", c.d_model)
 
     def feed_forward(c, x: Data) -> Data:
         up, gate = ops.fused(x, "mlp.ff_proj", {"mlp.up": c.d_ff, "mlp.gate": c.d_ff})

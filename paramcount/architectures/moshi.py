@@ -54,7 +54,9 @@ class Moshi(parts.AttentionDecoder):
         q = ops.linear(x, prefix + "q_proj.linear", "qkv.q", (c.n_heads, c.d_head))
         k = ops.linear(x, prefix + "k_proj.linear", "qkv.k", (c.n_kv_heads, c.d_head))
         v = ops.linear(x, prefix + "v_proj.linear", "qkv.v", (c.n_kv_heads, c.d_head))
-        a = ops.attend(ops.rope(q, c.rope), ops.rope(k, c.rope), v, kept=c.window)
+        kept = ops.Window(c.window)  # a prompt's token sees more
+        k, v = ops.cache(ops.rope(k, c.rope), kept), ops.cache(v, kept)  # [m, n_kv_heads, d_head]
+        a = ops.attend(ops.rope(q, c.rope), k, v, mask=ops.Causal())  # [n, n_heads, d_head]
         return ops.linear(a, prefix + "o_proj.linear", "output_projection", c.d_model)
 
     def check(c) -> None:

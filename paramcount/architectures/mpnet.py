@@ -43,7 +43,9 @@ class MPNet(parts.MaskedEncoder):
         return (ops.lookup(buckets, name, "position", c.n_buckets, c.n_heads),)
 
     def layer(c, x: Data, bias: Data) -> Data:
-        a = parts.multi_head(c, x, "attention.attn.", ("q", "k", "v", "o"), cached=False, biases=(bias,))
+        a = parts.multi_head(
+            c, x, "attention.attn.", ("q", "k", "v", "o"), mix=lambda q, k, v: ops.attend(q, k, v, bias)
+        )
         x = c.norm(x + a, "attention.LayerNorm")
         return c.norm(x + parts.bert_mlp(c, x), "output.LayerNorm")
 

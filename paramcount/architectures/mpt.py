@@ -48,5 +48,5 @@ class MPT(parts.Decoder):
         q, k, v = parts.fused_qkv(c, x, "attn.Wqkv", bias=False)
         if ops.is_known(c.qkv_limit) and c.qkv_limit:
             q, k, v = (ops.clip(y, -c.qkv_limit, c.qkv_limit) for y in (q, k, v))
-        a = ops.attend(q, k, v, ops.alibi(q, c.n_heads), scale=c.attention_scale)
+        a = ops.attend_causally(q, k, v, ops.alibi(q, c.n_heads), scale=c.attention_scale)
         return ops.linear(a, "attn.out_proj", "output_projection", c.d_model)

@@ -82,7 +82,7 @@ class MuseGlimmerVision(parts.VisionEncoder):
         h, heads = ops.layer_norm(x, "norm1", 1e-5), (c.n_heads, c.d_head)
         q, k, v = (ops.linear(h, f"attn.{name}_proj", f"qkv.{name}", heads, bias=True) for name in "qkv")
         q, k = (ops.rope_at(y, places, c.rope, COLUMNS_AND_ROWS) for y in (q, k))
-        a = ops.attend(q, k, v, cached=(), within=windows if kind == "window_attention" else None)
+        a = ops.attend(q, k, v, mask=ops.Groups(windows) if kind == "window_attention" else None)
         x = x + ops.linear(a, "attn.proj", "output_projection", c.d_model, bias=True)
         return x + parts.encoder_mlp(c, ops.layer_norm(x, "norm2", 1e-5))
 
@@ -146,8 +146,11 @@ class Muse(parts.SeeingDecoder, parts.AttentionDecoder):
             q = ops.scale_by(q, c.qk_scale)
             return (ops.rope(q, c.rope), ops.rope(k, c.rope)) if rotated else (q, k)
 
-        window = c.window if word == "sliding_attention" else None
-        return c.self_attention(x, bias=c.attention_bias, prepare=prepare, gate=gate, window=window)
+        def mix(q: Data, k: Data, v: Data) -> Data:
+            window = c.window if word == "sliding_attention" else None
+            return gate(x, ops.attend_causally(q, k, v, window=window))  # [n, n_heads, d_head]
+
+        return c.self_attention(x, bias=c.attention_bias, prepare=prepare, mix=mix)
 
     def centred(c, x: Data, name: str, eps: Any) -> Data:
         return ops.rms_norm(x, name, eps, offset=1.0)

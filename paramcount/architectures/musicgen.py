@@ -67,7 +67,12 @@ class MusicGenMelody(parts.Stacks):
         return ()
 
     def self_attention(c, s: parts.Stack, x: Data, *, cached: bool) -> Data:
-        return parts.multi_head(s, x, "self_attn.", bias=False, front_in_order=True)
+        """What stands in front of the text is seen by later rows alone."""
+
+        def mix(q: Data, k: Data, v: Data) -> Data:
+            return ops.attend(q, ops.cache(k), ops.cache(v), mask=ops.Causal(hides_front=True))
+
+        return parts.multi_head(s, x, "self_attn.", bias=False, mix=mix)
 
     def cross_attention(c, s: parts.Stack, x: Data, memory: Data) -> Data:
         return parts.multi_head(s, x, "encoder_attn.", memory=memory, bias=False)

@@ -37,15 +37,23 @@ class Mvp(Bart):
         """BART's, with its prompts in front of what is looked at."""
         s = parts.decoder_stack(c)
 
-        def of_layer(prompt: Data) -> tuple[Data, Data]:
+        def attend_behind(prompt: Data, mask: ops.Mask | None = None) -> parts.Mix:
+            """Attention also to the keys and values of a prompt, which no cache holds."""
             both = ops.select_part(ops.reshape(prompt, c.n_decoder_layers, 2, s.n_heads, s.d_head), "layer")
-            return ops.select_part(both, 0), ops.select_part(both, 1)
+            far, seen = ops.select_part(both, 0), ops.select_part(both, 1)  # [n_prompt, n_heads, d_head]
+
+            def mix(q: Data, k: Data, v: Data) -> Data:
+                k, v = ops.put_in_front(far, ops.cache(k)), ops.put_in_front(seen, ops.cache(v))
+                return ops.attend(q, k, v, mask=mask)
+
+            return mix
 
         def cross(x: Data, m: Data, p: Data) -> Data:
-            y = parts.multi_head(s, x, "encoder_attn.", memory=m, prompt=of_layer(p))
+            y = parts.multi_head(s, x, "encoder_attn.", memory=m, mix=attend_behind(p))
             return c.norm(x + y, "encoder_attn_layer_norm")
 
-        x = c.norm(x + parts.multi_head(s, x, "self_attn.", prompt=of_layer(keys)), "self_attn_layer_norm")
+        y = parts.multi_head(s, x, "self_attn.", mix=attend_behind(keys, ops.Causal()))
+        x = c.norm(x + y, "self_attn_layer_norm")
         x = parts.crossing(x, "", cross, memory, sources)
         return c.norm(x + c.feed_forward(s, x), "final_layer_norm")
 

@@ -36,7 +36,7 @@ class Nemotron(parts.AttentionDecoder):
     rope = sizes.rotary(positions=4096, share=0.5)
 
     def layer(c, x: Data) -> Data:
-        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, rotate=c.rotate)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         h, names = c.norm(x, "post_attention_layernorm"), ("mlp.up_proj", "mlp.down_proj")
         return x + parts.plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
 

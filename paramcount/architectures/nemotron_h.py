@@ -95,7 +95,7 @@ class NemotronH(parts.Decoder):
         if kind in ("linear_attention", "mamba"):
             return x + parts.mamba2(c, h, "mixer.", activation=c.mixer_activation)
         if kind in ("full_attention", "attention"):
-            return x + c.self_attention(h, "mixer.", rotate=False)
+            return x + c.self_attention(h, "mixer.", prepare=c.normalise_heads)
         return x + (c.mlp(h, "mixer.", "mlp", c.d_ff) if kind == "mlp" else c.experts(h, "mixer."))
 
     def mlp(c, x: Data, prefix: str, component: str, d_ff: ops.Size) -> Data:

@@ -4,6 +4,7 @@ Each may lack its attention or MLP, have a matrix in its place, or be of another
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 from paramcount.declare import Data, ops, parts, sizes
@@ -126,7 +127,12 @@ class NemotronNAS(parts.Decoder):
         elif attends != NO_OP:
             heads, h = parts.Heads(c.n_heads, n_kv_heads, c.d_head), c.norm(x, "input_layernorm")
             x = x + parts.attentions.attention(
-                heads, h, "self_attn.", bias=c.attention_bias, window=window or None, angles=c.rope
+                heads,
+                h,
+                "self_attn.",
+                bias=c.attention_bias,
+                prepare=parts.turn_by(c.rope),
+                mix=partial(ops.attend_causally, window=window or None),
             )
         if feeds == LINEAR:
             x = x + ops.linear(c.norm(x, "post_attention_layernorm"), "mlp.linear_mlp", "mlp", c.d_model)

@@ -146,7 +146,7 @@ class NeoMME(parts.PositionlessEncoder):
         )
         if kind.reads_values:
             v = v + ops.to_heads(values, c.n_kv_heads, c.d_head)
-        a = ops.attend(q, k, v, window=kind.window or None, cached=(), causal=False)
+        a = ops.attend(q, k, v, mask=ops.Window(kind.window + 1, kind.window) if kind.window else None)
         own = ops.project_onto(a, ops.plain_norm(ops.to_every_head(v, c.n_heads), "l2", 1e-24))
         own = ops.multiply_per_head(own, "self_attn.exclusive_self_attention.alpha", "other", function="tanh")
         a = a + ops.scale_by(own, -1.0)

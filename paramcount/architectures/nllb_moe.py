@@ -49,7 +49,9 @@ class NllbMoe(parts.SinusoidalSeq2Seq):
         return c.norm(x, prefix + "layer_norm")
 
     def layer(c, s: parts.Stack, x: Data, kind: str, *memory: Data) -> Data:
-        x = x + parts.multi_head(s, c.norm(x, "self_attn_layer_norm"), "self_attn.", cached=bool(memory))
+        x = x + parts.multi_head(
+            s, c.norm(x, "self_attn_layer_norm"), "self_attn.", mix=parts.causally_if(bool(memory))
+        )
         for m in memory:
             x = parts.crossing(
                 x, "", lambda x, m: x + c.cross_attention(s, c.norm(x, "cross_attention_layer_norm"), m), m

@@ -46,10 +46,10 @@ class Nystromformer(parts.OffsetEncoder):
 
     def attention(c, q: Data, k: Data, v: Data) -> Data:
         if c.is_exact:
-            y = ops.attend(q, k, v, cached=())
+            y = ops.attend(q, k, v)
         else:
             q_mean, k_mean = ops.mean_of_blocks(q, c.d_landmark), ops.mean_of_blocks(k, c.d_landmark)
-            values = ops.attend(q_mean, k, v, cached=())
-            values = ops.attend(q_mean, k_mean, values, cached=(), weighs="inverse")
-            y = ops.attend(q, k_mean, values, cached=())
+            values = ops.attend(q_mean, k, v)
+            values = ops.weighted_sum(ops.pseudoinverse(ops.softmax(ops.scores(q_mean, k_mean))), values)
+            y = ops.attend(q, k_mean, values)
         return y + ops.convolve_heads(v, "attention.self.conv", c.d_conv)

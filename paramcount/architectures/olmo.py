@@ -28,9 +28,16 @@ class Olmo(parts.AttentionDecoder):
     clip_qkv = sizes.setting("clip_qkv", default=None)
 
     def layer(c, x: Data) -> Data:
-        h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, clip_qkv=c.clip_qkv)
+        x = x + c.attention(c.norm(x, "input_layernorm"))
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
+
+    def attention(c, x: Data) -> Data:
+        """Queries, keys and values are clipped if the config sets clip_qkv."""
+        q, k, v = parts.project_heads(c, x, "self_attn.", bias=c.attention_bias)  # [n, n_heads, d_head]
+        if isinstance(c.clip_qkv, (int, float)):
+            q, k, v = (ops.clip(y, -c.clip_qkv, c.clip_qkv) for y in (q, k, v))
+        a = ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
+        return parts.project_output(a, "self_attn.o_proj", c.d_model, bias=c.attention_bias)
 
     def norm(c, x: Data, name: str) -> Data:
         return ops.plain_norm(x, "layer", c.norm_eps)

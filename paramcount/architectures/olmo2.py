@@ -3,7 +3,7 @@
 In OLMo 3 three layers of four look back over a window.
 """
 
-from typing import Any
+from functools import partial
 
 from paramcount.architectures.olmo import Olmo
 from paramcount.declare import Data, ops, parts, sizes
@@ -25,8 +25,10 @@ class Olmo2(Olmo):
         h = c.gated_mlp(x)
         return x + c.norm(h, "post_feedforward_layernorm")
 
+    norms_heads = "wide"
+
     def attend(c, x: Data, kind: str) -> Data:
-        return c.self_attention(x, bias=c.attention_bias, qk_norm="wide")
+        return c.self_attention(x, bias=c.attention_bias)
 
     def norm(c, x: Data, name: str) -> Data:
         return ops.rms_norm(x, name, c.norm_eps)
@@ -50,5 +52,6 @@ class Olmo3(Olmo2):
     check = sizes.check_sliding_or_full
 
     def attend(c, x: Data, kind: str) -> Data:
-        local: Any = {"window": c.window, "angles": c.local_rope} if kind == "sliding_attention" else {}
-        return c.self_attention(x, bias=c.attention_bias, qk_norm="wide", **local)
+        angles, window = (c.local_rope, c.window) if kind == "sliding_attention" else (c.rope, None)
+        prepare = c.prepare_by(partial(ops.rope, settings=angles))
+        return c.self_attention(x, bias=c.attention_bias, prepare=prepare, window=window)

@@ -25,9 +25,17 @@ class Olmoe(parts.AttentionDecoder):
     norm_topk_prob = sizes.setting("norm_topk_prob")
 
     def layer(c, x: Data) -> Data:
-        h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm="wide", clip_qkv=c.clip_qkv)
+        x = x + c.attention(c.norm(x, "input_layernorm"))
         return x + parts.mixture(c, c.norm(x, "post_attention_layernorm"), "mlp.", choose=c.choose)
+
+    def attention(c, x: Data) -> Data:
+        """Queries, keys and values are clipped if the config sets clip_qkv."""
+        q, k, v = parts.project_heads(c, x, "self_attn.", bias=c.attention_bias)  # [n, n_heads, d_head]
+        q, k = parts.normalise_wide(c, q, k)
+        if isinstance(c.clip_qkv, (int, float)):
+            q, k, v = (ops.clip(y, -c.clip_qkv, c.clip_qkv) for y in (q, k, v))
+        a = ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
+        return parts.project_output(a, "self_attn.o_proj", c.d_model, bias=c.attention_bias)
 
     def choose(c, logits: Data) -> Data:
         return ops.route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)

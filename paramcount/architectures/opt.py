@@ -61,7 +61,7 @@ class OPT(parts.Decoder):
         return c.norm(x + c.mlp(x), "final_layer_norm")
 
     def attention(c, x: Data) -> Data:
-        return parts.multi_head(c, x, "self_attn.", bias=c.bias)
+        return parts.multi_head(c, x, "self_attn.", bias=c.bias, mix=ops.attend_causally)
 
     def mlp(c, x: Data) -> Data:
         return parts.plain_mlp(x, ("fc1", "fc2"), "mlp", c.d_ff, activation=c.activation, bias=c.bias)

@@ -36,9 +36,7 @@ class Ovis2Vision(parts.VisionEncoder):
 
     def layer(c, x: Data, *reads: Data) -> Data:
         h = c.norm(x, "rms_norm1")
-        x = x + parts.attentions.attention(
-            c, h, "attention.", bias=c.qkv_bias, cached=False, rotate=False, o_name="out_proj"
-        )
+        x = x + parts.multi_head(c, h, "attention.", bias=c.qkv_bias)
         h = c.norm(x, "rms_norm2")
         return x + parts.gated_mlp(h, "ffn.", "mlp", c.d_ff, bias=c.mlp_bias, activation=c.activation)
 

@@ -26,7 +26,7 @@ class PaddleOCRText(parts.AttentionDecoder):
 
     def layer(c, x: Data, *places: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.bias, rotate=parts.rotation(c, *places))
+        x = x + c.self_attention(h, bias=c.bias, prepare=c.prepare_by(parts.rotation(c, *places)))
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.bias)
 
 

@@ -1,5 +1,6 @@
 """PEGASUS-X: PEGASUS for long texts. Its encoder attends in blocks, and through global tokens from block to block."""
 
+from functools import partial
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
@@ -46,12 +47,12 @@ class PegasusX(parts.Seq2Seq):
         first = c.norm(ops.drop_rows(x, shared), "global_self_attn_layer_norm")
         h = ops.put_in_front(first, c.norm(ops.text_alone(x), "self_attn_layer_norm"))
         offset = c.block_offset if kind == "staggered layer" else 0
-        blocks: dict[str, Any] = {"chunk": c.block_size, "chunk_offset": offset}
-        x = x + parts.multi_head(s, h, "self_attn.", cached=False, bias=False, causal=False, **blocks)
+        mix = partial(ops.attend, mask=ops.Chunk(c.block_size, offset))
+        x = x + parts.multi_head(s, h, "self_attn.", bias=False, mix=mix)
         return x + c.feed_forward(s, c.norm(x, "final_layer_norm"))
 
     def self_attention(c, s: parts.Stack, x: Data, *, cached: bool) -> Data:
-        return parts.multi_head(s, x, "self_attn.", cached=cached, bias=False)
+        return parts.multi_head(s, x, "self_attn.", bias=False, mix=parts.causally_if(cached))
 
     def cross_attention(c, s: parts.Stack, x: Data, memory: Data) -> Data:
         return parts.multi_head(s, x, "encoder_attn.", memory=memory, bias=False)

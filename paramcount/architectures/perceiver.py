@@ -138,7 +138,7 @@ class Perceiver(sizes.Sizes):
         q = ops.linear(h, "attention.self.query", "qkv.q", (heads.n, heads.d_qk), bias=True)
         k = ops.linear(rows, "attention.self.key", "qkv.k", (heads.n, heads.d_qk), bias=True)
         v = ops.linear(rows, "attention.self.value", "qkv.v", (heads.n, heads.d_v), bias=True)
-        a = ops.attend(q, k, v, cached=(), causal=False)
+        a = ops.attend(q, k, v)
         a = ops.linear(a, "attention.output.dense", "output_projection", z.shape[-1], bias=True)
         z = a + z if keeps_query else a
         names, width = ("mlp.dense1", "mlp.dense2"), widening * z.shape[-1]

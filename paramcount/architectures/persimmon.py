@@ -38,7 +38,7 @@ class Persimmon(parts.Decoder):
     def attend(c, x: Data) -> Data:
         q, k, v = parts.fused_qkv(c, x, "self_attn.query_key_value", groups=c.n_heads)
         q, k = prepare(c, q, k)
-        return ops.linear(ops.attend(q, k, v), "self_attn.dense", "output_projection", c.d_model, bias=True)
+        return ops.linear(ops.attend_causally(q, k, v), "self_attn.dense", "output_projection", c.d_model, bias=True)
 
     def check(c) -> None:
         sizes.check_heads_fill(c)

@@ -29,10 +29,11 @@ class Phi(parts.AttentionDecoder):
     norm_eps = sizes.setting("layer_norm_eps")
     rope = sizes.rotary(share=0.5)
     norm = parts.use_layer_norm
+    o_name = "dense"
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        a = c.self_attention(h, bias=True, o_name="dense", prepare=partial(prepare, c))
+        a = c.self_attention(h, bias=True, prepare=partial(prepare, c))
         return x + a + parts.plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
 
     def head(c, x: Data) -> Data:

@@ -71,4 +71,4 @@ def attention(c: Any, x: Data) -> Data:
     key = (c.n_kv_heads, c.d_head)
     q, k, v = ops.fused(x, "self_attn.qkv_proj", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": key, "qkv.v": key})
     q, k = parts.partial_rope(q, c.d_rope, c.rope), parts.partial_rope(k, c.d_rope, c.rope)
-    return ops.linear(ops.attend(q, k, v, window=c.window), "self_attn.o_proj", "output_projection", c.d_model)
+    return ops.linear(ops.attend_causally(q, k, v, window=c.window), "self_attn.o_proj", "output_projection", c.d_model)

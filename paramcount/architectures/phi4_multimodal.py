@@ -160,7 +160,6 @@ def conformer(c: Any, x: Data, bias: Data) -> Data:
         h,
         "self_attn.",
         ("q_proj", "k_proj", "v_proj", "o_proj"),
-        cached=False,
         turn=lambda q, k, v: (parts.relative(q, bias), k, v),
     )
     x = x + convolution(c, x)

@@ -113,7 +113,7 @@ class Pi0(sizes.Sizes):
         language, expert = c.vlm.language, c.expert
         prefix = LANGUAGE + "model.layers.{layer}."
         q, far, seen = project(language, x, prefix)
-        after = finish(language, x, ops.attend(q, far, seen, causal=False), prefix)
+        after = finish(language, x, ops.attend_to_memory(q, far, seen), prefix)
         if kind != "both":
             return after, y
         prefix = ACTIONS + "layers.{layer}."
@@ -157,9 +157,9 @@ def attend_to_both(q: Data, keys: tuple[Data, Data], values: tuple[Data, Data]) 
     (far, k), (seen, v) = keys, values
     before, all_rows = "prompt and state", "prompt and actions"
     own = [ops.stack_rows(x, ops.first_token(y), length=before) for x, y in ((far, k), (seen, v))]
-    first = ops.attend(ops.first_token(q), *own, cached=(), causal=False)
+    first = ops.attend(ops.first_token(q), *own)
     every = [ops.stack_rows(x, y, length=all_rows) for x, y in ((far, k), (seen, v))]
-    return ops.put_in_front(first, ops.attend(ops.other_tokens(q), *every, cached=(), causal=False))
+    return ops.put_in_front(first, ops.attend(ops.other_tokens(q), *every))
 
 
 def finish(c: Any, x: Data, a: Data, prefix: str) -> Data:

@@ -1,5 +1,6 @@
 """Pix2Struct: an encoder of patches of an image of any shape, and T5's decoder, which attends to them."""
 
+from functools import partial
 from typing import Any, ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
@@ -56,7 +57,7 @@ class PatchEncoder(sizes.Sizes):
 
     def layer(c: Any, x: Data) -> Data:
         h = c.norm(x, "pre_attention_layer_norm")
-        x = x + parts.multi_head(c, h, "attention.", QKVO, bias=False, cached=False, scale=c.scale)
+        x = x + parts.multi_head(c, h, "attention.", QKVO, bias=False, mix=partial(ops.attend, scale=c.scale))
         h = c.norm(x, "pre_mlp_layer_norm")
         return x + parts.gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, names=GATED)
 
@@ -101,15 +102,17 @@ class PatchReader(sizes.Sizes):
     def layer(c: Any, kind: str, x: Data, image: Data, bias: Data) -> tuple[Data, Data]:
         bias = c.relative_bias(x) if kind == "first" else bias
         h = c.norm(x, "self_attention.layer_norm")
-        name, reads = "self_attention.attention.", {"biases": (bias,), "scale": 1.0, "cached": c.is_decoder}
-        x = x + parts.multi_head(c, h, name, QKVO, bias=False, **reads)
+        name, attend = "self_attention.attention.", parts.causally_if(c.is_decoder)
+        x = x + parts.multi_head(c, h, name, QKVO, bias=False, mix=lambda q, k, v: attend(q, k, v, bias, scale=1.0))
         x = parts.crossing(x, "encoder_decoder_attention.", c.look, image)
         h = c.norm(x, "mlp.layer_norm")
         return x + parts.gated_mlp(h, "mlp.DenseReluDense.", "mlp", c.d_ff, activation=c.activation, names=GATED), bias
 
     def look(c: Any, x: Data, image: Data) -> Data:
         h = c.norm(x, "layer_norm")
-        return x + parts.multi_head(c, h, "attention.", QKVO, memory=image, bias=False, scale=1.0)
+        return x + parts.multi_head(
+            c, h, "attention.", QKVO, memory=image, bias=False, mix=partial(ops.attend_to_memory, scale=1.0)
+        )
 
     def relative_bias(c, x: Data) -> Data:
         buckets = ops.bucket_distances(x, c.n_buckets, c.farthest, causal=True)

@@ -143,7 +143,7 @@ def residual(x: Data, sublayer: Callable[[Data], Data], name: str) -> Data:
 
 
 def encoder_layer(c: Any, s: parts.Stack, x: Data) -> Data:
-    x = residual(x, lambda h: parts.multi_head(s, h, "self_attn.", MATRICES, cached=False), "self_attn_layer_norm")
+    x = residual(x, lambda h: parts.multi_head(s, h, "self_attn.", MATRICES), "self_attn_layer_norm")
     return residual(x, lambda h: feed_forward(c, s, h), "feed_forward_layer_norm")
 
 
@@ -205,9 +205,11 @@ def two_stream_attention(c: Any, s: parts.Stack, x: Data) -> Data:
         ops.split_rows(y, 2, "tokens") for y in (q, k, v, relative)
     )
     near, ahead = (ops.bucket_distances(q, c.n_buckets, c.farthest, causal=True, ahead=n) for n in (0, 1))
-    a = ops.attend(q, k, v, ops.select_by_pair(near, by_bucket, axis=1))
-    own = (own_k, own_v, ops.select_part(of_stream_by_bucket, 0))
-    biases = ops.select_by_pair(ahead, of_stream_by_bucket, axis=1)
-    b = ops.attend(of_stream, k, v, biases, own=own, cached=(), causal=True)
+    k, v = ops.cache(k), ops.cache(v)  # [m, n_heads, d_head]
+    a = ops.attend(q, k, v, ops.select_by_pair(near, by_bucket, axis=1), mask=ops.Causal())  # [n, n_heads, d_head]
+    own = ops.own_scores(of_stream, own_k, ops.select_part(of_stream_by_bucket, 0))  # [n_heads, n, 1]
+    later = ops.add_bias(ops.scores(of_stream, k), ops.select_by_pair(ahead, of_stream_by_bucket, axis=1))
+    weights = ops.softmax(later, own, mask=ops.Causal())  # [n_heads, n, m + 1]
+    b = ops.add_own(ops.weighted_sum(weights, v), weights, own_v)  # [n, n_heads, d_head]
     y = ops.stack_rows(a, b, length=BOTH)
     return ops.linear(y, "self_attn.out_proj", "output_projection", x.shape[-1], bias=True)

@@ -49,4 +49,5 @@ class Qwen(parts.Decoder):
         q, k, v = parts.fused_qkv(c, x, "attn.c_attn")
         length = c.logn_length if ops.is_known(c.logn_length) else None
         q = ops.scale_by_logarithm(ops.rope(q, c.rope), length)
-        return ops.linear(ops.attend(q, ops.rope(k, c.rope), v), "attn.c_proj", "output_projection", c.d_model)
+        a = ops.attend_causally(q, ops.rope(k, c.rope), v)  # [n, n_heads, d_head]
+        return ops.linear(a, "attn.c_proj", "output_projection", c.d_model)

@@ -111,8 +111,9 @@ class Qwen2_5OmniTalker(parts.AttentionDecoder):
         x = ops.linear(x, "thinker_to_talker_proj", "embedding", c.d_model, bias=True)
         return ops.linear(c.transform(x), "codec_head", "lm_head", c.vocab_size)
 
-    def self_attention(c, x: Data, prefix: str = "self_attn.", **options: Any) -> Data:
-        return super().self_attention(x, prefix, cached=False, causal=True, **options)
+    def mix_heads(c, q: Data, k: Data, v: Data, window: ops.Size | None) -> Data:
+        """The text costs no memory of theirs, so none is cached here."""
+        return ops.attend(q, k, v, mask=ops.see_earlier(window))
 
 
 class Denoiser(parts.SpeechDiT):

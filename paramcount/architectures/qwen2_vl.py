@@ -38,7 +38,7 @@ class Qwen2VLText(Qwen2):
         window = c.window if kind == "sliding_attention" else None
         h = c.norm(x, "input_layernorm")
         rotate = parts.rotation(c, *places)
-        x = x + c.self_attention(h, window=window, bias=True, o_bias=False, rotate=rotate)
+        x = x + c.self_attention(h, window=window, bias=True, o_bias=False, prepare=c.prepare_by(rotate))
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def check(c) -> None:
@@ -119,8 +119,8 @@ class Qwen2_5VLVision(Qwen2VLVision):
 
     def layer(c, x: Data, *reads: Data) -> Data:
         places, windows = reads
-        options = {"within": windows, "except_in": c.full_layers, "is_fused": c.is_fused}
-        x = x + parts.encoder_attention(c, c.norm(x, "norm1"), places, **options)
+        mask = ops.Groups(windows, except_in=c.full_layers)
+        x = x + parts.encoder_attention(c, c.norm(x, "norm1"), places, mask=mask, is_fused=c.is_fused)
         return x + parts.gated_mlp(c.norm(x, "norm2"), "mlp.", "mlp", c.d_ff, activation=c.activation, bias=True)
 
     def norm(c, x: Data, name: str) -> Data:

@@ -38,9 +38,10 @@ class Qwen3(parts.AttentionDecoder):
     layer_types: ClassVar = sizes.setting(default=sizes.sliding_types())
     window = sizes.setting(default=sizes.used_window(4096))
     kinds = parts.layers_by_setting
+    norms_heads = True
 
     def layer(c, x: Data, kind: str = "full_attention") -> Data:
         window = c.window if kind == "sliding_attention" else None
         h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, window=window, bias=c.attention_bias, qk_norm=True)
+        x = x + c.self_attention(h, window=window, bias=c.attention_bias)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))

@@ -28,13 +28,14 @@ class Qwen3MoE(parts.AttentionDecoder):
     rope = sizes.rotary(positions=32768)
     window: ClassVar = sizes.setting(default=sizes.used_window(4096))  # of every layer
     kinds = parts.layers_by_mlp
+    norms_heads = True
 
     def layer(c, x: Data, *reads: Any) -> Data:
         """`reads`: the places of the tokens, if there may be images, and the kind of layer."""
         *places, kind = reads
         h = c.norm(x, "input_layernorm")
         window, rotate = c.window if ops.is_known(c.window) else None, parts.rotation(c, *places)
-        x = x + c.self_attention(h, window=window, bias=c.attention_bias, qk_norm=True, rotate=rotate)
+        x = x + c.self_attention(h, window=window, bias=c.attention_bias, prepare=c.prepare_by(rotate))
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
             return x + c.mixture(h)

@@ -2,7 +2,7 @@
 sound, a small model the others, and a vocoder turns them into samples.
 """
 
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, ClassVar
 
 from paramcount.architectures.qwen2_moe import moe
@@ -65,9 +65,11 @@ class SpeechDecoder(parts.AttentionDecoder):
 
     attention_bias: sizes.Flag = sizes.hf()
 
+    norms_heads = True
+
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True, cached=False, causal=True)
+        x = x + c.self_attention(h, bias=c.attention_bias, mix=partial(ops.attend, mask=ops.Causal()))
         return x + c.feed_forward(c.norm(x, "post_attention_layernorm"))
 
     def feed_forward(c, x: Data) -> Data:

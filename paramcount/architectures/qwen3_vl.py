@@ -27,10 +27,11 @@ class Qwen3VLText(Qwen3):
     rope = sizes.rotary(500_000, 128_000)
     layer_types = ()  # every layer attends to all tokens
     axes = parts.mrope_axes("interleaved", 24, 20, 20)
+    norms_heads = True
 
     def layer(c, x: Data, *places: Any) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True, rotate=parts.rotation(c, *places))
+        x = x + c.self_attention(h, bias=c.attention_bias, prepare=c.prepare_by(parts.rotation(c, *places)))
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
 

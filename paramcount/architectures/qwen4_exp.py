@@ -211,18 +211,17 @@ class Qwen4ExpText(Qwen35MoE):
         return c.mix(x, c.prefix + "hyper_connection_mixer.")[1]
 
     def attend(c, x: Data, q: Data, k: Data, v: Data, prefix: str, *places: Data) -> Data:
-        chosen, keys = c.choose_blocks(x, prefix + "indexer.", *places)
-        return ops.attend(q, k, v, chosen=chosen, cached=(k, v, keys))
+        chosen = c.choose_blocks(x, prefix + "indexer.", *places)
+        return parts.attend_to_chosen(q, ops.cache(k), ops.cache(v), chosen)  # [n, n_heads, d_head]
 
-    def choose_blocks(c, x: Data, prefix: str, *places: Data) -> tuple[Data, Data]:
+    def choose_blocks(c, x: Data, prefix: str, *places: Data) -> Data:
         """The tokens of the best blocks, and of the last one while it is incomplete; the mean of its keys, rotated to
         its first token, stands for a block."""
         d_q = c.n_index_heads * c.d_index
         q, keys = ops.split(ops.linear(x, prefix + "index_qk_proj", "other", d_q + c.d_index), d_q, c.d_index)
         q = c.rotate(c.norm(ops.to_heads(q, c.n_index_heads, c.d_index), prefix + "q_layernorm"), *places)
-        blocks = c.norm(ops.mean_of_blocks(keys, c.index_block), prefix + "k_layernorm")
-        chosen = Data("tokens of the best blocks", (q, blocks), (x.shape[0], c.index_budget + c.index_block - 1))
-        return chosen, keys
+        blocks = c.norm(ops.mean_of_blocks(ops.cache(keys), c.index_block), prefix + "k_layernorm")
+        return Data("tokens of the best blocks", (q, blocks), (x.shape[0], c.index_budget + c.index_block - 1))
 
     def embed_ngrams(c, x: Data, tokens: Data, rows: int) -> Data:
         """What n-grams add to the streams: a value for all, times a gate for each, and a convolution of these."""

@@ -64,9 +64,7 @@ class RecurrentGemma(parts.Decoder):
         if kind == "recurrent":
             x = x + c.recurrence(h, "temporal_block.")
         else:
-            x = x + c.self_attention(
-                h, "temporal_block.", bias=c.attention_bias, o_bias=True, window=c.window, rotate=c.rotate
-            )
+            x = x + c.self_attention(h, "temporal_block.", bias=c.attention_bias, o_bias=True, window=c.window)
         return x + c.gated_mlp(c.norm(x, "channel_pre_norm"), "mlp_block.", bias=True)
 
     def norm(c, x: Data, name: str) -> Data:

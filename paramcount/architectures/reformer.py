@@ -114,7 +114,8 @@ class Reformer(sizes.Sizes):
         only if it sees no other. Source: section 2.
         """
         heads, name = (c.n_heads, c.d_head), "attention.self_attention."
-        kept = ops.reshape(x, c.d_model)  # the vectors of earlier tokens, from which keys and values are computed anew
+        # The vectors of earlier tokens, from which keys and values are computed anew
+        kept = ops.cache(x) if c.is_decoder else x
         if kind == "local":
             q = ops.linear(x, name + "query", "qkv.q", heads)
             k, longest = ops.linear(kept, name + "key", "qkv.k", heads), c.local_chunk
@@ -123,8 +124,9 @@ class Reformer(sizes.Sizes):
             k = ops.linear(kept, name + "query_key", "qkv.q", heads, tied_to=LAYER + name + "query_key.weight")
             k, longest = ops.plain_norm(k, "rms", 1e-6), c.hashed_chunk
         v = ops.linear(kept, name + "value", "qkv.v", heads)
-        cached = (kept,) if c.is_decoder else ()
-        a = ops.attend(q, k, v, cached=cached, causal=c.is_decoder, longest=longest, itself_last=kind == "lsh")
+        s = ops.scores(q, k, longest=longest)  # [n_heads, n, m]
+        s = ops.put_itself_last(s) if kind == "lsh" else s
+        a = ops.weighted_sum(ops.softmax(s, mask=ops.Causal() if c.is_decoder else None), v)  # [n, n_heads, d_head]
         return ops.linear(a, "attention.output.dense", "output_projection", c.d_model)
 
     def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:

@@ -34,7 +34,9 @@ class SeamlessLayers(parts.Sinusoidal):
     first_position = parts.first_after_padding(0)
 
     def layer(c, s: parts.Stack, x: Data, *memory: Data) -> Data:
-        x = x + parts.multi_head(s, c.norm(x, "self_attn_layer_norm"), "self_attn.", cached=bool(memory))
+        x = x + parts.multi_head(
+            s, c.norm(x, "self_attn_layer_norm"), "self_attn.", mix=parts.causally_if(bool(memory))
+        )
         for m in memory:
             x = parts.crossing(
                 x, "", lambda x, m: x + c.cross_attention(s, c.norm(x, "cross_attention_layer_norm"), m), m

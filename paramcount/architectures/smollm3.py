@@ -55,5 +55,5 @@ class SmolLM3(parts.AttentionDecoder):
         word, rotates = kind
         window = c.window if word == "sliding_attention" else None
         h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, window=window, rotate=rotates)
+        x = x + c.self_attention(h, bias=c.attention_bias, window=window, prepare=c.prepare_by(rotates))
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.mlp_bias)

@@ -48,7 +48,7 @@ class SqueezeBert(parts.MaskedEncoder):
 
     def attend(c, x: Data) -> Data:
         q, k, v = (c.project(x, name) for name in ("query", "key", "value"))
-        a = ops.reshape(ops.attend(q, k, v, cached=()), c.d_model)
+        a = ops.reshape(ops.attend(q, k, v), c.d_model)
         name, component = "post_attention.conv1d", "output_projection"
         return ops.convolve_tokens(a, name, c.d_model, 1, group=c.d_o_group, component=component)
 

@@ -27,7 +27,7 @@ class StableLMEpoch(parts.AttentionDecoder):
     norm = parts.use_layer_norm
 
     def layer(c, x: Data) -> Data:
-        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.qkv_bias, o_bias=False, rotate=c.rotate)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.qkv_bias, o_bias=False)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def rotate(c, x: Data) -> Data:

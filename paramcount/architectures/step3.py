@@ -68,7 +68,7 @@ class Step3Text(parts.Decoder):
         latent = c.norm(ops.linear(x, "self_attn.q_proj", "qkv.q_down", c.d_q_lora), "self_attn.inter_norm")
         q = ops.linear(latent, "self_attn.wq", "qkv.q_up", (c.n_heads, c.d_head))
         k, v = (ops.linear(x, f"self_attn.{name}_proj", f"qkv.{name}", (1, c.d_head)) for name in "kv")
-        a = ops.attend(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
+        a = ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
         return ops.linear(a, "self_attn.o_proj", "output_projection", c.d_model)
 
     def mixture(c, x: Data) -> Data:
@@ -141,7 +141,7 @@ def vision_layer(c: Any, x: Data) -> Data:
 
 
 def vision_attention(c: Any, x: Data) -> Data:
-    a = ops.attend(*parts.fused_qkv(c, x, "self_attn.qkv_proj"), cached=())
+    a = ops.attend(*parts.fused_qkv(c, x, "self_attn.qkv_proj"))
     return ops.linear(a, "self_attn.out_proj", "output_projection", c.d_model, bias=True)
 
 

@@ -241,13 +241,19 @@ class Step35(parts.AttentionDecoder):
             q, k = c.norm(q, "self_attn.q_norm"), c.norm(k, "self_attn.k_norm")
             return parts.partial_rope(q, d_rope, turned), parts.partial_rope(k, d_rope, turned)
 
-        options: Any = {"window": c.window} if sliding else {}
+        heads, window, scale = (
+            parts.Heads(n_heads, c.n_kv_heads, c.d_head),
+            c.window if sliding else None,
+            c.attention_scale,
+        )
+        q, k, v = parts.project_heads(heads, x, "self_attn.", bias=c.attention_bias)  # [n, n_heads, d_head]
+        q, k = prepare(q, k)
         if c.bidirectional:  # the window is of tokens on either side, and of the token itself
-            options = {key: n - 1 for key, n in options.items()} | {"causal": False, "cached": False}
-        return parts.attentions.attention(
-            parts.Heads(n_heads, c.n_kv_heads, c.d_head), x, "self_attn.", bias=c.attention_bias, prepare=prepare,
-            gate=lambda x, a: head_gate(n_heads, x, a, "self_attn.g_proj"), scale=c.attention_scale, **options,
-        )  # fmt: skip
+            a = ops.attend(q, k, v, mask=None if window is None else ops.Window(window, window - 1), scale=scale)
+        else:
+            a = ops.attend_causally(q, k, v, window=window, scale=scale)
+        a = head_gate(n_heads, x, a, "self_attn.g_proj")
+        return parts.project_output(a, "self_attn.o_proj", c.d_model, bias=c.attention_bias)
 
     def mixture(c, x: Data, limit: float | ops.Unknown | None) -> Data:
         """Experts stored as one tensor for each projection."""

@@ -4,6 +4,7 @@ The first layer owns the table and all layers read it.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
@@ -140,10 +141,13 @@ class T5(sizes.Sizes):
     def self_attention(c, x: Data, bias: Data, *, causal: bool) -> Data:
         """Scores are not scaled: the initial weights were."""
         name = "layer.0.SelfAttention."
-        return parts.multi_head(c, x, name, QKVO, bias=False, cached=causal, biases=(bias,), scale=1.0)
+        attend = parts.causally_if(causal)
+        return parts.multi_head(c, x, name, QKVO, bias=False, mix=lambda q, k, v: attend(q, k, v, bias, scale=1.0))
 
     def cross_attention(c, x: Data, memory: Data) -> Data:
-        return parts.multi_head(c, x, "EncDecAttention.", QKVO, memory=memory, bias=False, scale=1.0)
+        return parts.multi_head(
+            c, x, "EncDecAttention.", QKVO, memory=memory, bias=False, mix=partial(ops.attend_to_memory, scale=1.0)
+        )
 
     def feed_forward(c, x: Data, prefix: str, kind: str) -> Data:
         prefix += "DenseReluDense."

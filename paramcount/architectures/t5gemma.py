@@ -1,7 +1,5 @@
 """T5Gemma: an encoder and a decoder of Gemma 2's layers, each with sizes and a token embedding of its own."""
 
-from typing import Any
-
 from paramcount.architectures.gemma import enlarge, gelu_mlp
 from paramcount.architectures.gemma2 import Gemma2Layers, window
 from paramcount.declare import Data, ops, parts, sizes
@@ -71,17 +69,24 @@ def decoder_layer(c: Gemma2Layers, x: Data, kind: str, memory: Data) -> Data:
 
 
 def self_attention(c: Gemma2Layers, x: Data, kind: str, *, cached: bool) -> Data:
-    scores: Any = {"scale": c.attention_scale, "soft_cap": c.score_cap}
-    return parts.attentions.attention(
-        c, x, "self_attn.", bias=c.attention_bias, window=window(c, kind), cached=cached, **scores
-    )
+    reach = window(c, kind)
+
+    def mix(q: Data, k: Data, v: Data) -> Data:
+        if cached:
+            return ops.attend_causally(q, k, v, window=reach, scale=c.attention_scale, cap=c.score_cap)
+        mask = None if reach is None else ops.Window(reach + 1, reach)
+        return ops.attend(q, k, v, mask=mask, scale=c.attention_scale, cap=c.score_cap)
+
+    return parts.attentions.attention(c, x, "self_attn.", bias=c.attention_bias, mix=mix)
 
 
 def cross_attention(c: Gemma2Layers, x: Data, memory: Data) -> Data:
     """To the encoder's output, whose size is its own. Nothing is rotated."""
-    options: Any = {"bias": c.attention_bias, "scale": c.attention_scale, "soft_cap": c.score_cap}
+
+    def mix(q: Data, k: Data, v: Data) -> Data:
+        return ops.attend(q, ops.cache(k), ops.cache(v), scale=c.attention_scale, cap=c.score_cap)
 
     def attend(x: Data, memory: Data) -> Data:
-        return parts.attentions.attention(c, x, "", memory=memory, **options)
+        return parts.attentions.attention(c, x, "", bias=c.attention_bias, memory=memory, mix=mix)
 
     return ops.block(x, "cross_attn.", attend, reads=(memory,), part="cross_attention")

@@ -70,9 +70,9 @@ class T5Gemma2Encoder(T5Gemma2Layers):
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "pre_self_attn_layernorm")
-        near: Any = {} if kind == FULL else {"window": c.n_ahead, "behind": c.n_behind}
+        near = None if kind == FULL else ops.Window(c.n_behind + 1, c.n_ahead)
         q, k, v = c.find_queries(h, kind), c.find_keys(h, kind), c.find_values(h)
-        return c.mlp(x, ops.attend(q, k, v, cached=(), causal=False, scale=c.attention_scale, **near))
+        return c.mlp(x, ops.attend(q, k, v, mask=near, scale=c.attention_scale))
 
 
 class T5Gemma2Vision(parts.SiglipVision):
@@ -130,15 +130,16 @@ class T5Gemma2(T5Gemma2Layers):
 
     def layer(c, x: Data, memory: Data, kind: str) -> Data:
         h = c.norm(x, "pre_self_attn_layernorm")
-        k, v = c.find_keys(h, kind), c.find_values(h)
+        mask = ops.see_earlier(None if kind == FULL else c.window)
+        k, v = ops.cache(c.find_keys(h, kind), mask), ops.cache(c.find_values(h), mask)  # [m, n_kv_heads, d_head]
         part, name = "cross_attention", DECODER + "layers.{layer}."
         far = ops.tie_weights(ops.block(memory, "", c.find_keys, part=part), name)
         seen = ops.tie_weights(ops.block(memory, "", c.find_values, part=part), name)
-        keys, values = ops.put_in_front(far, k), ops.put_in_front(seen, v)
-        window = None if kind == FULL else c.window
-        cached: Any = (k, v, far, seen)
-        q = c.find_queries(h, kind)
-        a = ops.attend(q, keys, values, cached=cached, causal=True, window=window, scale=c.attention_scale)
+        far, seen = ops.cache(far), ops.cache(seen)  # [source, n_kv_heads, d_head]
+        q = c.find_queries(h, kind)  # [n, n_heads, d_head]
+        s = ops.hide(ops.scores(q, k, c.attention_scale), mask)  # [n_heads, n, m]
+        weights = ops.softmax(ops.scores(q, far, c.attention_scale), s)  # [n_heads, n, source + m]
+        a = ops.weighted_sum(weights, seen, v)  # [n, n_heads, d_head]
         return c.mlp(x, a)
 
     def check(c) -> None:

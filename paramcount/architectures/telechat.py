@@ -55,7 +55,7 @@ class TeleChat(parts.Decoder):
         q = ops.linear(x, prefix + "query", "qkv.q", (c.n_heads, c.d_head))
         halves = dict.fromkeys(("qkv.k", "qkv.v"), (c.n_kv_heads, c.d_head))
         k, v = ops.fused(x, prefix + "key_value", halves, groups=c.n_kv_heads)
-        a = ops.attend(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
+        a = ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
         return ops.linear(a, prefix + "dense", "output_projection", c.d_model, bias=True)
 
     def mlp(c, x: Data) -> Data:

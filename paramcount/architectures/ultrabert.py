@@ -1,6 +1,7 @@
 """UltraBERT: Llama's layers, in which tokens see those on both sides, in two of three layers only near ones."""
 
 from collections.abc import Hashable
+from functools import partial
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
@@ -108,9 +109,15 @@ class UltraBert(parts.PositionlessEncoder):
         return [(word, 1) for word in c.layer_types]
 
     def layer_of(c, kind: str, x: Data, *memory: Data) -> Data:
-        local: Any = {"window": c.window, "angles": c.local_rope} if kind == sizes.SLIDING[0] else {}
+        local = kind == sizes.SLIDING[0]
+        prepare, mask = (
+            parts.turn_by(c.local_rope if local else c.rope),
+            ops.Window(c.window + 1, c.window) if local else None,
+        )
         h = c.norm(x, "input_layernorm")
-        x = x + parts.attentions.attention(c, h, "self_attn.", bias=c.attention_bias, cached=False, **local)
+        x = x + parts.attentions.attention(
+            c, h, "self_attn.", bias=c.attention_bias, prepare=prepare, mix=partial(ops.attend, mask=mask)
+        )
         h = c.norm(x, "post_attention_layernorm")
         return x + parts.gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
 

@@ -69,9 +69,7 @@ class UnlimitedOcrClip(parts.ClipVision):
 
     def layer(c, x: Data, *reads: Data) -> Data:
         q, k, v = parts.fused_qkv(c, c.norm(x, "layer_norm1"), "self_attn.qkv_proj")
-        x = x + ops.linear(
-            ops.attend(q, k, v, cached=()), "self_attn.out_proj", "output_projection", c.d_model, bias=True
-        )
+        x = x + ops.linear(ops.attend(q, k, v), "self_attn.out_proj", "output_projection", c.d_model, bias=True)
         return x + parts.encoder_mlp(c, c.norm(x, "layer_norm2"))
 
 

@@ -40,9 +40,9 @@ class VoxtralStreamEars(sizes.Sizes):
 
     def layer(c, x: Data) -> Data:
         h = ops.rms_norm(x, "self_attn_layer_norm", c.norm_eps)
-        x = x + parts.attentions.attention(
-            c, h, "self_attn.", bias=True, k_bias=False, cached=False, causal=True, window=c.window
-        )
+        q, k, v = parts.project_heads(c, h, "self_attn.", bias=True, k_bias=False)  # [n, n_heads, d_head]
+        a = ops.attend(ops.rope(q, c.rope), ops.rope(k, c.rope), v, mask=ops.see_earlier(c.window))
+        x = x + parts.project_output(a, "self_attn.o_proj", c.d_model, bias=True)
         h = ops.rms_norm(x, "final_layer_norm", c.norm_eps)
         gate = ops.activate(ops.linear(h, "mlp.gate_proj", "mlp.gate", c.d_ff), c.activation)
         up = ops.linear(h, "mlp.up_proj", "mlp.up", c.d_ff)

@@ -36,7 +36,7 @@ class XGLM(parts.Decoder):
         return c.head(c.transform(c.embed(tokens), *memory))
 
     def layer(c, x: Data, *memory: Data) -> Data:
-        x = x + parts.multi_head(c, c.norm(x, "self_attn_layer_norm"), "self_attn.")
+        x = x + parts.multi_head(c, c.norm(x, "self_attn_layer_norm"), "self_attn.", mix=ops.attend_causally)
         for source in memory:
             x = parts.crossing(x, "", c.look, source)
         h = c.norm(x, "final_layer_norm")

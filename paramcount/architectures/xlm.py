@@ -63,7 +63,8 @@ class XLM(sizes.Sizes):
     def layer(c, x: Data) -> Data:
         """What belongs to a layer is stored in four lists side by side."""
         names = ("q_lin", "k_lin", "v_lin", "out_lin")
-        x = c.norm(x + parts.multi_head(c, x, "attentions.{layer}.", names, cached=c.causal), "layer_norm1.{layer}")
+        a = parts.multi_head(c, x, "attentions.{layer}.", names, mix=parts.causally_if(c.causal))
+        x = c.norm(x + a, "layer_norm1.{layer}")
         matrices = ("ffns.{layer}.lin1", "ffns.{layer}.lin2")
         mlp = parts.plain_mlp(x, matrices, "mlp", c.d_ff, activation=c.activation, bias=True)
         return c.norm(x + mlp, "layer_norm2.{layer}")

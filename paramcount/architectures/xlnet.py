@@ -82,16 +82,17 @@ class XLNet(sizes.Sizes):
 
     def attention(c, x: Data, same: Data) -> Data:
         """The scores are the sum of three terms: content, relative position and relative segment."""
-        seen = ops.to_memory(x)
+        # The newest token is not among those that are kept
+        kept = ops.Mask() if c.memory_length is None else ops.Window(c.memory_length + 1)
+        seen = ops.cache(ops.to_memory(x), kept)  # [m, d_model]
         q, k, v = (c.project(y, name) for name, y in (("q", x), ("k", seen), ("v", seen)))
         r = c.project(ops.distance_sinusoids(seen, causal=c.causal, farthest=c.clamp), "r", "qkv.k")
         at_content, at_distance, at_segment = (c.add_bias(q, name) for name in "wrs")
         segments = ops.Weight("rel_attn.seg_embed", "other_embedding", (2, c.n_heads, c.d_head))
         by_distance = ops.select_by_pair(ops.index_distances(x, seen), ops.score_keys(at_distance, r), axis=2)
         by_segment = ops.select_by_pair(same, ops.score_keys(at_segment, segments), axis=2)
-        kept = None if c.memory_length is None else c.memory_length + 1  # the newest is not among those that are kept
-        biases = (by_distance, by_segment)
-        a = ops.attend(at_content, k, v, *biases, cached=(seen,), causal=c.causal, scale=1.0, kept=kept)
+        mask = ops.Causal() if c.causal else None
+        a = ops.attend(at_content, k, v, by_distance, by_segment, mask=mask, scale=1.0)  # [n, n_heads, d_head]
         o = ops.Weight("rel_attn.o", "output_projection", (c.d_model, c.n_heads, c.d_head))
         return Data(ops.Linear(), (a,), x.shape, (o,))
 

@@ -30,6 +30,6 @@ class Yoso(parts.OffsetEncoder):
 
     def attention(c, q: Data, k: Data, v: Data) -> Data:
         q, k = ops.plain_norm(q, "l2", 1e-24), ops.plain_norm(k, "l2", 1e-24)
-        y = ops.attend(q, k, v, cached=(), scale=1.0, weighs="collisions", exponent=c.exponent)
+        y = ops.weighted_sum(ops.collisions(ops.scores(q, k, 1.0), c.exponent), v)  # [n, n_heads, d_head]
         y = ops.plain_norm(y, "l2", 1e-24)
         return y if c.d_conv is None else y + ops.convolve_heads(v, "attention.self.conv", c.d_conv)

@@ -30,5 +30,5 @@ class Youtu(parts.LatentDecoder):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + parts.latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
+        x = x + parts.latent_attention(c, h, "self_attn.", bias=c.attention_bias)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))

@@ -116,7 +116,9 @@ class Zamba(SharedBlockDecoder):
         q = ops.linear(h, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head))
         k = ops.linear(h, "self_attn.k_proj", "qkv.k", (c.n_kv_heads, c.d_head))
         v = ops.linear(h, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
-        a = ops.linear(ops.attend(q, k, v, scale=c.attention_scale), "self_attn.o_proj", "output_projection", c.d_model)
+        a = ops.linear(
+            ops.attend_causally(q, k, v, scale=c.attention_scale), "self_attn.o_proj", "output_projection", c.d_model
+        )
         return c.gated_mlp(c.norm(a, "pre_ff_layernorm"), "feed_forward.")
 
     def mixer(c, x: Data, prefix: str) -> Data:

@@ -144,7 +144,9 @@ class Zamba2(SharedBlockDecoder):
         q, k, v = (c.project(h, use, name, n_heads) for name, n_heads in heads.items())
         if c.positions:
             q, k = ops.rope(q, c.rope), ops.rope(k, c.rope)
-        a = ops.linear(ops.attend(q, k, v, scale=c.attention_scale), "self_attn.o_proj", "output_projection", c.d_model)
+        a = ops.linear(
+            ops.attend_causally(q, k, v, scale=c.attention_scale), "self_attn.o_proj", "output_projection", c.d_model
+        )
         return c.mlp(c.norm(a, "pre_ff_layernorm"), use)
 
     def project(c, h: Data, use: Use, name: str, n_heads: ops.Size) -> Data:

@@ -95,7 +95,7 @@ class Zaya(parts.AttentionDecoder):
         k = ops.multiply_per_head(k, "self_attn.qk_norm.temp", "other")
         d_rope, angles = (c.d_rope_sliding, c.sliding_rope) if slides else (c.d_rope, c.rope)
         q, k = parts.partial_rope(q, d_rope, angles), parts.partial_rope(k, d_rope, angles)
-        a = ops.attend(q, k, ops.to_heads(v, c.n_kv_heads, c.d_head), window=c.window if slides else None)
+        a = ops.attend_causally(q, k, ops.to_heads(v, c.n_kv_heads, c.d_head), window=c.window if slides else None)
         return ops.linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias)
 
     def choose(c, x: Data, prefix: str, before: Data | None) -> tuple[Data, Data]:

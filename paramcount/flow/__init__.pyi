@@ -63,9 +63,6 @@ from paramcount.flow.operation import Stage as Stage
 from paramcount.flow.operation import Pass as Pass
 from paramcount.flow.operation import Parameters as Parameters
 from paramcount.flow.operation import Operation as Operation
-from paramcount.flow.operations.adapter import attend as attend
-from paramcount.flow.operations.adapter import join_masks as join_masks
-from paramcount.flow.operations.adapter import insert_cache as insert_cache
 from paramcount.flow.operations.attention import HIDDEN as HIDDEN
 from paramcount.flow.operations.attention import Cache as Cache
 from paramcount.flow.operations.attention import cache as cache
@@ -87,6 +84,11 @@ from paramcount.flow.operations.attention import Scored as Scored
 from paramcount.flow.operations.attention import list_scored as list_scored
 from paramcount.flow.operations.attention import find_chosen as find_chosen
 from paramcount.flow.operations.attention import weighted_sum as weighted_sum
+from paramcount.flow.operations.attention import attend as attend
+from paramcount.flow.operations.attention import attend_causally as attend_causally
+from paramcount.flow.operations.attention import attend_and_cache as attend_and_cache
+from paramcount.flow.operations.attention import attend_to_memory as attend_to_memory
+from paramcount.flow.operations.attention import see_earlier as see_earlier
 from paramcount.flow.operations.choosing import ChooseTokens as ChooseTokens
 from paramcount.flow.operations.choosing import choose_tokens as choose_tokens
 from paramcount.flow.operations.choosing import choose_blocks as choose_blocks

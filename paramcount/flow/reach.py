@@ -74,8 +74,9 @@ class Reach(NamedTuple):
 
     def merge(self, other: Reach) -> Reach:
         """What both leave. At most one of them has chunks."""
-        chunks = other[3:] if self.chunk is None else self[3:]
-        return Reach(*map(min, self[:3], other[:3]), *chunks)
+        with_chunks = other if self.chunk is None else self
+        before, after, most = map(min, self[:3], other[:3])
+        return with_chunks._replace(before=before, after=after, most=most)
 
 
 def clip_range(positions: range, start: int, stop: int) -> range:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from paramcount.flow import (
     Axes,
@@ -13,8 +13,7 @@ from paramcount.flow import (
     Unknown,
     Weight,
     activate,
-    attend,
-    clip,
+    attend_causally,
     fused,
     join,
     linear,
@@ -22,10 +21,13 @@ from paramcount.flow import (
     rms_norm,
     rope,
     rope_at,
-    scale_by,
     split,
 )  # fmt: skip
 from paramcount.parts.settings import get_setting, normalise
+
+Heads3: TypeAlias = tuple[Data, Data, Data]
+Prepare: TypeAlias = Callable[[Data, Data], tuple[Data, Data]]  # q and k to what meets
+Mix: TypeAlias = Callable[[Data, Data, Data], Data]  # q, k and v to attended values [n, heads, d_v]
 
 
 class Heads(NamedTuple):
@@ -36,6 +38,30 @@ class Heads(NamedTuple):
     d_head: Size
 
 
+def project_heads(
+    c: Any,
+    x: Data,
+    prefix: str,
+    *,
+    bias: bool = False,
+    k_bias: bool | None = None,
+    memory: Data | None = None,
+) -> Heads3:
+    """q [n, n_heads, d_head], and k and v [m, n_kv_heads, d_head] of x, or of a `memory` (cross-attention).
+
+    `k_bias`: as `bias` unless given. A config without n_kv_heads has as many as heads.
+    """
+    source, n_kv_heads = x if memory is None else memory, getattr(c, "n_kv_heads", c.n_heads)
+    q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)
+    k = linear(source, prefix + "k_proj", "qkv.k", (n_kv_heads, c.d_head), bias=bias if k_bias is None else k_bias)
+    return q, k, linear(source, prefix + "v_proj", "qkv.v", (n_kv_heads, c.d_head), bias=bias)
+
+
+def project_output(a: Data, name: str, d_model: Size, *, bias: bool = False) -> Data:
+    """Attended values [n, heads, d_v] to [n, d_model]."""
+    return linear(a, name, "output_projection", d_model, bias=bias)
+
+
 def attention(
     c: Any,
     x: Data,
@@ -43,67 +69,53 @@ def attention(
     *,
     bias: bool = False,
     o_bias: bool | None = None,
-    k_bias: bool | None = None,
-    qk_norm: bool | Literal["wide"] = False,
-    clip_qkv: float | Unknown | None = None,
-    sinks: bool | str = False,
-    window: Size | None = None,
-    keeps_all: bool = False,
     memory: Data | None = None,
-    prepare: Callable[[Data, Data], tuple[Data, Data]] | None = None,
-    gate: Callable[[Data, Data], Data] | None = None,
-    d_v: Size | None = None,
-    value_scale: float | Unknown = 1.0,
-    o_name: str = "o_proj",
-    cached: bool = True,
-    rotate: Callable[[Data], Data] | bool = True,
-    angles: Rope | Unknown | None = None,
-    scale: float | Unknown | None = None,
-    soft_cap: float | Unknown | None = None,
-    chunk: Size | None = None,
-    causal: bool | None = None,
+    prepare: Prepare | None = None,
+    mix: Mix = attend_causally,
 ) -> Data:
     """x to attended x, with n_heads, n_kv_heads and d_head of c.
 
-    `o_bias`, `k_bias`: as `bias` unless given. `memory`: where keys and values come from instead (cross-attention,
-    which rotates nothing). `prepare`: what q and k go through before they meet, where that is not the usual norms and
-    rotation. `gate`: x and the attended values to the gated ones. `d_v`: width of a value head that is not d_head.
-    `cached`:
-    whether later tokens look back on keys and values. `keeps_all`: also on those out of the `window`, which are masked.
-    `o_name`: of the last matrix. `sinks`: whether there are any, or their name. `qk_norm`: of every head, or one
-    over all heads ("wide"). `clip_qkv`: the limit of the magnitude of q, k and v. `rotate`: whether, or how.
-    `angles`: of the rotation, if they are not those of c. `causal`: as in `attend`.
+    `o_bias`: as `bias` unless given. `memory`: see `project_heads`. `prepare`: what q and k go through before they
+    meet; default: the rotation of c, unless there is a `memory`. `mix`: q, k and v to attended values.
     """
-    source = x if memory is None else memory
-    n_kv_heads = getattr(c, "n_kv_heads", c.n_heads)  # a config without it has as many as heads
-    q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)
-    k = linear(source, prefix + "k_proj", "qkv.k", (n_kv_heads, c.d_head), bias=bias if k_bias is None else k_bias)
-    v = linear(source, prefix + "v_proj", "qkv.v", (n_kv_heads, c.d_head if d_v is None else d_v), bias=bias)
-    v = scale_by(v, value_scale)
-    if prepare:
-        q, k = prepare(q, k)
-    else:
-        if qk_norm == "wide":
-            q, k = wide_norm(q, prefix + "q_norm", c.norm_eps), wide_norm(k, prefix + "k_norm", c.norm_eps)
-        elif qk_norm:
-            q, k = normalise(c, q, prefix + "q_norm"), normalise(c, k, prefix + "k_norm")
-        if isinstance(clip_qkv, (int, float)):
-            q, k, v = (clip(y, -clip_qkv, clip_qkv) for y in (q, k, v))
-        if rotate and memory is None:
-            turn = rotate if callable(rotate) else lambda y: rope(y, angles or get_setting(c, "rope"))
-            q, k = turn(q), turn(k)
-    sink = Weight(prefix + (sinks if isinstance(sinks, str) else "sinks"), "other", (c.n_heads,)) if sinks else None
-    a = attend(
-        q, k, v, window=window, cached=None if cached else (), sinks=sink, keeps_all=keeps_all, scale=scale,
-        soft_cap=soft_cap, chunk=chunk, causal=causal,
-    )  # fmt: skip
-    if gate:
-        a = gate(x, a)
-    return linear(a, prefix + o_name, "output_projection", x.shape[-1], bias=bias if o_bias is None else o_bias)
+    q, k, v = project_heads(c, x, prefix, bias=bias, memory=memory)
+    if prepare is not None or memory is None:
+        q, k = (prepare or turn_by(get_setting(c, "rope")))(q, k)
+    return project_output(mix(q, k, v), prefix + "o_proj", x.shape[-1], bias=bias if o_bias is None else o_bias)
+
+
+def turn_by(angles: Rope | Unknown) -> Prepare:
+    """`prepare` with rotary positions."""
+    return lambda q, k: (rope(q, angles), rope(k, angles))
+
+
+def turn_with(rotate: Callable[[Data], Data]) -> Prepare:
+    """`prepare` with the same function for q and k."""
+    return lambda q, k: (rotate(q), rotate(k))
+
+
+def keep(q: Data, k: Data) -> tuple[Data, Data]:
+    """`prepare` without positions."""
+    return q, k
+
+
+def normalise_heads(c: Any, q: Data, k: Data, prefix: str = "self_attn.") -> tuple[Data, Data]:
+    """A norm of each head of q and k."""
+    return normalise(c, q, prefix + "q_norm"), normalise(c, k, prefix + "k_norm")
+
+
+def normalise_wide(c: Any, q: Data, k: Data, prefix: str = "self_attn.") -> tuple[Data, Data]:
+    """One norm over all heads of q, and one over those of k."""
+    return wide_norm(q, prefix + "q_norm", c.norm_eps), wide_norm(k, prefix + "k_norm", c.norm_eps)
+
+
+def add_sinks(c: Any, name: str) -> Weight:
+    """One more learned score per head, which takes part in the softmax alone."""
+    return Weight(name, "other", (c.n_heads,))
 
 
 def sigmoid_gate(name: str) -> Callable[[Data, Data], Data]:
-    """`gate` of an attention: every attended value times a number between 0 and 1 that x gives.
+    """x and attended values to gated ones: every value times a number between 0 and 1 that x gives.
 
     Source: arXiv:2505.06708.
     """
@@ -154,7 +166,7 @@ def fused_qkv(
 def gpt_attention(c: Any, x: Data) -> Data:
     """GPT-1's and GPT-2's: one [in, out] matrix for q, k and v."""
     q, k, v = fused_qkv(c, x, "attn.c_attn", transposed=True)
-    a = attend(q, k, v, scale=getattr(c, "attention_scale", None))
+    a = attend_causally(q, k, v, scale=getattr(c, "attention_scale", None))
     return linear(a, "attn.c_proj", "output_projection", c.d_model, bias=True, transposed=True)
 
 

@@ -96,9 +96,7 @@ class Beit(ViT):
         q = linear(x, "attention.attention.query", "qkv.q", heads, bias=True)
         k = linear(x, "attention.attention.key", "qkv.k", heads)
         v = linear(x, "attention.attention.value", "qkv.v", heads, bias=True)
-        return linear(
-            attend(q, k, v, *biases, cached=()), "attention.output.dense", "output_projection", c.d_model, bias=True
-        )
+        return linear(attend(q, k, v, *biases), "attention.output.dense", "output_projection", c.d_model, bias=True)
 
     def pool(c, x: Data) -> Data:
         return c.norm(pool_text(other_tokens(x), "mean"), "pooler.layernorm") if c.mean_pooled else first_token(x)

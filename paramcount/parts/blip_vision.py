@@ -8,7 +8,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, add_positions, attend, class_token, fused, linear
+from paramcount.flow import (
+    Data,
+    add_positions,
+    attend,
+    class_token,
+    fused,
+    linear,
+)
 from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Natural, Positive, derived, hf
 from paramcount.sizes.setting_fields import setting
@@ -47,4 +54,4 @@ class BlipVision(VisionEncoder):
     def attention(c: Any, x: Data) -> Data:
         parts = dict.fromkeys(("qkv.q", "qkv.k", "qkv.v"), (c.n_heads, c.d_head))
         q, k, v = fused(x, "self_attn.qkv", parts, bias=getattr(c, "qkv_bias", True))
-        return linear(attend(q, k, v, cached=()), "self_attn.projection", "output_projection", c.d_model, bias=True)
+        return linear(attend(q, k, v), "self_attn.projection", "output_projection", c.d_model, bias=True)

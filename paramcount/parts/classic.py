@@ -11,19 +11,20 @@ from typing import Any, NamedTuple
 from paramcount.flow import (
     Data,
     Size,
-    Unknown,
     Unreachable,
     activate,
     add_vector,
     attend,
+    attend_causally,
+    attend_to_memory,
     block,
     bundle,
     first_token,
     given,
     linear,
     lookup,
-    put_in_front,
 )
+from paramcount.parts.attentions import Heads3, Mix
 
 QKVO = ("q_proj", "k_proj", "v_proj", "out_proj")
 
@@ -51,46 +52,31 @@ def multi_head(
     prefix: str,
     names: Sequence[str] = QKVO,
     *,
+    bias: bool | Sequence[bool] = True,
     memory: Data | None = None,
-    cached: bool = True,
-    bias: bool = True,
-    k_bias: bool | None = None,
-    o_bias: bool | None = None,
-    turn: Callable[[Data, Data, Data], tuple[Data, Data, Data]] | None = None,
-    biases: Sequence[Data] = (),
-    scale: float | None = None,
-    window: Size | None = None,
-    longest: int | Unknown | None = None,
-    prompt: tuple[Data, Data] | None = None,
-    causal: bool | None = None,
-    chunk: Size | None = None,
-    chunk_offset: Size = 0,
-    within: Data | tuple[Data, Data] | None = None,
-    front_in_order: bool = False,
+    turn: Callable[[Data, Data, Data], Heads3] | None = None,
+    mix: Mix | None = None,
 ) -> Data:
     """x to attended x, with n_heads and d_head of c.
 
-    `names`: of the matrices for q, k, v and the output. `memory`: where keys and values come from instead. `cached`:
-    whether later tokens look back on them, which an encoder has none of. `k_bias`, `o_bias`: as `bias` unless given.
-    `turn`: applied to q, k and v before the attention. `biases`: added to the scores. `scale`: default 1 / √d_head.
-    `prompt`: keys and values in front of the others, which no cache holds. `causal`, `chunk`, `chunk_offset`,
-    `within`, `front_in_order`: as in `attend`.
+    `names`: of the matrices for q, k, v and the output. `bias`: of all of them, or of each. `memory`: where keys and
+    values come from instead. `turn`: applied to q, k and v before they meet. `mix`: q, k and v to attended values;
+    default: every token sees all of x, or of the memory, whose keys and values are cached.
     """
     source = x if memory is None else memory
-    heads = (c.n_heads, c.d_head)
-    q = linear(x, prefix + names[0], "qkv.q", heads, bias=bias)
-    k = linear(source, prefix + names[1], "qkv.k", heads, bias=bias if k_bias is None else k_bias)
-    v = linear(source, prefix + names[2], "qkv.v", heads, bias=bias)
+    heads, biases = (c.n_heads, c.d_head), [bias] * 4 if isinstance(bias, bool) else bias
+    q = linear(x, prefix + names[0], "qkv.q", heads, bias=biases[0])
+    k = linear(source, prefix + names[1], "qkv.k", heads, bias=biases[1])
+    v = linear(source, prefix + names[2], "qkv.v", heads, bias=biases[2])
     if turn:
         q, k, v = turn(q, k, v)
-    kept = (k, v) if cached else ()
-    if prompt:
-        k, v = put_in_front(prompt[0], k), put_in_front(prompt[1], v)
-    a = attend(
-        q, k, v, *biases, cached=kept, scale=scale, window=window, longest=longest, causal=causal, chunk=chunk,
-        chunk_offset=chunk_offset, within=within, front_in_order=front_in_order,
-    )  # fmt: skip
-    return linear(a, prefix + names[3], "output_projection", x.shape[-1], bias=bias if o_bias is None else o_bias)
+    a = (mix or (attend if memory is None else attend_to_memory))(q, k, v)  # [n, n_heads, d_head]
+    return linear(a, prefix + names[3], "output_projection", x.shape[-1], bias=biases[3])
+
+
+def causally_if(causal: bool) -> Callable[..., Data]:
+    """`mix` of a text to itself, in a decoder or in an encoder."""
+    return attend_causally if causal else attend
 
 
 def crossing(x: Data, prefix: str, body: Callable[..., Data], *reads: Data) -> Data:

@@ -5,6 +5,7 @@ Source: arXiv:2509.17765, section 2.4; Qwen3OmniMoeCode2Wav of the reference.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from paramcount.errors import FieldName, ParamcountError
@@ -13,6 +14,7 @@ from paramcount.flow import (
     Data,
     Size,
     activate_by_snake,
+    attend,
     block,
     clip,
     convolve_earlier_frames,
@@ -24,6 +26,7 @@ from paramcount.flow import (
     mean_of_blocks,
     multiply_vector,
     rms_norm,
+    see_earlier,
 )
 from paramcount.parts.attentions import attention
 from paramcount.parts.bigvgan import halved_channels
@@ -97,8 +100,8 @@ class Code2Wav(Sizes):
     def layer(c, x: Data) -> Data:
         """Each branch is scaled by a learned vector. Source: arXiv:2103.17239."""
         h = rms_norm(x, "input_layernorm", c.norm_eps)
-        options = {"bias": c.attention_bias, "window": c.window, "cached": False, "causal": True}
-        h = attention(c, h, "self_attn.", **options)
+        mix = partial(attend, mask=see_earlier(c.window))
+        h = attention(c, h, "self_attn.", bias=c.attention_bias, mix=mix)
         x = x + multiply_vector(h, "self_attn_layer_scale.scale", "other", c.d_model)
         h = rms_norm(x, "post_attention_layernorm", c.norm_eps)
         h = gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)

@@ -35,6 +35,7 @@ from paramcount.flow import (
     stored_sinusoids,
     to_every_head,
 )
+from paramcount.flow.masks import Chunk, Mask
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import (
     ConfigJson,
@@ -119,10 +120,10 @@ class SpeechEncoder(Sizes):
     def attend_speech(c, x: Data, *shared: Data) -> Data:
         raise NotImplementedError
 
-    def attend_plainly(c, x: Data, **options: Any) -> Data:
+    def attend_plainly(c, x: Data, mask: Mask | None = None) -> Data:
         """Attention without positions."""
         q, k, v = (c.project_speech(x, name) for name in "qkv")
-        return c.mix_heads(attend(q, k, v, cached=(), **options))
+        return c.mix_heads(attend(q, k, v, mask=mask))
 
     def mix_heads(c, a: Data) -> Data:
         return linear(a, "self_attn.linear_out", "output_projection", c.d_model, bias=True)
@@ -183,7 +184,7 @@ class RelativeSpeechEncoder(SpeechEncoder):
             return c.attend_plainly(x)
         turned = reshape(rope_from(reshape(x, c.n_speech_heads, c.d_speech_head), shared[0], "halves"), c.d_model)
         q, k, v = (c.project_speech(y, name) for y, name in ((turned, "q"), (turned, "k"), (x, "v")))
-        return c.mix_heads(attend(q, k, v, cached=()))
+        return c.mix_heads(attend(q, k, v))
 
     def attend_relatively(c, x: Data, distances: Data, index: Data) -> Data:
         """The scores are the sum of two terms: content and relative position. Source: arXiv:1901.02860."""
@@ -193,7 +194,7 @@ class RelativeSpeechEncoder(SpeechEncoder):
         at_content, at_distance = (add_vector(q, f"self_attn.pos_bias_{name}", "qkv.q", *heads) for name in "uv")
         scores = select_by_pair(index, score_keys(at_distance, r), axis=2)
         scores = scale_by_root(scores, c.d_speech_head, "over √d_head", inverse=True)
-        return c.mix_heads(attend(at_content, k, v, scores, cached=()))
+        return c.mix_heads(attend(at_content, k, v, scores))
 
     def convolve_channels(c, x: Data) -> Data:
         x = convolve_tokens(x, "conv_module.depthwise_conv", c.d_model, c.d_conv, group=1, bias=False)
@@ -220,15 +221,15 @@ class CausalSpeechEncoder(SpeechEncoder):
 
     def attend_speech(c, x: Data, *shared: Data) -> Data:
         """Queries also meet a vector per distance. Source: arXiv:1803.02155."""
-        options: Any = {"chunk": c.speech_chunk, "more_chunks": (c.n_left_chunks, 0)}
+        mask = Chunk(c.speech_chunk, before=c.n_left_chunks)
         if not c.has_distances:
-            return c.attend_plainly(x, **options)
+            return c.attend_plainly(x, mask)
         q, k, v = (c.project_speech(x, name) for name in "qkv")
         rows = c.n_preceding + c.n_following + 1
         table = learned_rows("self_attn.distance_embedding.weight", "position", rows, c.d_speech_head)
-        scores = select_by_pair(shared[0], score_keys(q, to_every_head(table, c.n_speech_heads)), axis=2)
-        scores = scale_by_root(scores, c.d_speech_head, "over √d_head", inverse=True)
-        return c.mix_heads(attend(q, k, v, scores, cached=(), **options))
+        bias = select_by_pair(shared[0], score_keys(q, to_every_head(table, c.n_speech_heads)), axis=2)
+        bias = scale_by_root(bias, c.d_speech_head, "over √d_head", inverse=True)
+        return c.mix_heads(attend(q, k, v, bias, mask=mask))
 
     def convolve_channels(c, x: Data) -> Data:
         x = convolve_earlier_frames(x, "conv_module.depthwise_conv", c.d_conv)

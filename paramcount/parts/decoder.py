@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, ClassVar, TypeAlias
 
-from paramcount.flow import Data, Size, Width, layers, lookup, rms_norm
-from paramcount.parts.attentions import attention
+from paramcount.flow import Data, Size, Width, attend_causally, layers, lookup, rms_norm, rope
+from paramcount.parts.attentions import (
+    Heads3,
+    Mix,
+    Prepare,
+    normalise_heads,
+    normalise_wide,
+    project_heads,
+    project_output,
+    turn_with,
+)
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import GATED, gated_mlp
+from paramcount.parts.settings import get_setting
 from paramcount.sizes import Natural, Positive, Sizes, d_model_per_head, hf, rotary, setting
 from paramcount.sizes.rotary_settings import unchecked
 
@@ -19,6 +29,8 @@ class Decoder(Sizes):
     """A decoder-only language model. A subclass adds its fields and `layer`; the other methods are the usual ones."""
 
     prefix: ClassVar[str] = "model."
+    norms_heads: ClassVar[Any] = False  # whether q and k have norms: of each head, or "wide", of all heads together
+    o_name: ClassVar[str] = "o_proj"  # of the output projection
     names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "norm")  # of the embedding, layers and last norm
     layer: ClassVar[Callable[..., Data]]  # (x) or (x, kind) to x, [n, d_model]: one layer
 
@@ -29,6 +41,7 @@ class Decoder(Sizes):
     activation: ClassVar = setting("hidden_act", usual="silu")
     norm_eps: ClassVar = setting("rms_norm_eps", usual=1e-6)
     rope: ClassVar = unchecked(rotary())
+    attention_scale: ClassVar[Any] = None  # of the scores: 1 / √d_head
 
     def forward(c, tokens: Data) -> Data:
         return c.decode(c.to_first_layer(c.embed(tokens), tokens))
@@ -70,9 +83,62 @@ class Decoder(Sizes):
     def norm(c, x: Data, name: str) -> Data:
         return rms_norm(x, name, c.norm_eps)
 
-    def self_attention(c, x: Data, prefix: str = "self_attn.", **options: Any) -> Data:
-        """Attention with the usual projections. `options`: those of `attention`."""
-        return attention(c, x, prefix, **options)
+    def self_attention(
+        c: Any,
+        x: Data,
+        prefix: str = "self_attn.",
+        *,
+        bias: bool = False,
+        o_bias: bool | None = None,
+        window: Size | None = None,
+        prepare: Prepare | None = None,
+        mix: Mix | None = None,
+    ) -> Data:
+        """Attention with the usual projections.
+
+        `o_bias`: as `bias` unless given. `prepare`: what q and k go through before they meet; default: `c.prepare`.
+        `mix`: q, k and v to attended values; default: `c.mix_heads`, in the `window`.
+        """
+        q, k, v = c.project_heads(x, prefix, bias=bias)  # [n, heads, d_head]
+        q, k = (prepare or c.prepare)(q, k)
+        a = mix(q, k, v) if mix else c.mix_heads(q, k, v, window)
+        a, name = c.gate_heads(x, a), prefix + c.o_name  # [n, n_heads, d_head]
+        return project_output(a, name, x.shape[-1], bias=bias if o_bias is None else o_bias)
+
+    def project_heads(c, x: Data, prefix: str, *, bias: bool) -> Heads3:
+        """q [n, n_heads, d_head], k and v [n, n_kv_heads, d_head]."""
+        return project_heads(c, x, prefix, bias=bias)
+
+    def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
+        """What q and k go through before they meet: norms, if there are any, and the rotation."""
+        return c.turn_heads(*c.normalise_heads(q, k))
+
+    def prepare_by(c, rotate: Callable[[Data], Data] | bool) -> Prepare:
+        """`prepare` with another rotation, or none."""
+        if isinstance(rotate, bool):
+            return c.prepare if rotate else c.normalise_heads
+        return lambda q, k: turn_with(rotate)(*c.normalise_heads(q, k))
+
+    def normalise_heads(c, q: Data, k: Data) -> tuple[Data, Data]:
+        """The norms of q and k, if there are any."""
+        if c.norms_heads == "wide":
+            return normalise_wide(c, q, k)
+        return normalise_heads(c, q, k) if c.norms_heads else (q, k)
+
+    def turn_heads(c, q: Data, k: Data) -> tuple[Data, Data]:
+        """The rotation of q and k."""
+        return c.rotate(q), c.rotate(k)
+
+    def rotate(c, x: Data) -> Data:
+        return rope(x, get_setting(c, "rope"))
+
+    def mix_heads(c, q: Data, k: Data, v: Data, window: Size | None) -> Data:
+        """Causal attention: [n, n_heads, d_head]."""
+        return attend_causally(q, k, v, window=window, scale=c.attention_scale)
+
+    def gate_heads(c, x: Data, a: Data) -> Data:
+        """Attended values [n, n_heads, d_head], gated by x."""
+        return a
 
     def gated_mlp(
         c: Any, x: Data, prefix: str = "mlp.", *, bias: bool = False, names: tuple[str, str, str] = GATED

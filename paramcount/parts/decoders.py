@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Size, is_known, layer_norm, linear, norm
+from paramcount.flow import (
+    Data,
+    Size,
+    attend_causally,
+    is_known,
+    layer_norm,
+    linear,
+    norm,
+)
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.symbolic.arrays import is_array
@@ -48,11 +57,11 @@ def post_norm(
     return x + norm(feed_forward(x), names[1], bias=bias)
 
 
-def usual_layer(c: Any, x: Data, **options: Any) -> Data:
-    """The layer of most decoders since Llama: attention, then a gated MLP of size d_ff. `options`: of `attention`."""
+def usual_layer(c: Any, x: Data, window: Size | None = None) -> Data:
+    """The layer of most decoders since Llama: attention, then a gated MLP of size d_ff."""
     return pre_norm(
         x,
-        lambda h: attention(c, h, "self_attn.", **options),
+        lambda h: attention(c, h, "self_attn.", mix=partial(attend_causally, window=window)),
         lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff),
     )
 

@@ -153,7 +153,7 @@ class EmuVqVae(VqVae):
         def read(x: Data, *quanta: Data) -> Data:
             h, heads = c.norm(x, norm_name, *quanta), (c.n_heads, c.d_head)
             q, k, v = (c.matrix(h, f"{name}{y}_proj", f"qkv.{y}", *heads) for y in "qkv")
-            return x + c.matrix(attend(q, k, v, cached=()), name + "out_proj", "output_projection", x.shape[-1])
+            return x + c.matrix(attend(q, k, v), name + "out_proj", "output_projection", x.shape[-1])
 
         return named_block(x, prefix, read, reads=quanta)
 

@@ -25,8 +25,17 @@ from paramcount.flow import (
     lookup_position,
     rope,
 )
+from paramcount.flow.masks import Window
 from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.classic import biased_head, crossing, first_pooled, multi_head, second_bias, source_states
+from paramcount.parts.classic import (
+    biased_head,
+    causally_if,
+    crossing,
+    first_pooled,
+    multi_head,
+    second_bias,
+    source_states,
+)
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
@@ -231,8 +240,8 @@ def bert_attention(
 
     `bias`: of q, k and v. `turn`: what they go through before they meet.
     """
-    cached = getattr(c, "causal", True) or memory is not None
-    return multi_head(c, x, prefix, BERT, memory=memory, cached=cached, bias=bias, o_bias=True, turn=turn)
+    mix = None if memory is not None else causally_if(getattr(c, "causal", True))
+    return multi_head(c, x, prefix, BERT, memory=memory, bias=(bias, bias, bias, True), turn=turn, mix=mix)
 
 
 def rotary_attention(
@@ -250,7 +259,7 @@ def rotary_attention(
     """
     q, k, v = fused_qkv(c, x, names[0], bias=bias)
     q, k = rope(q, angles or c.rope), rope(k, angles or c.rope)
-    a = attend(q, k, v, window=window, cached=())
+    a = attend(q, k, v, mask=None if window is None else Window(window + 1, window))  # [n, n_heads, d_head]
     return linear(a, names[1], "output_projection", x.shape[-1], bias=bias)
 
 

@@ -214,7 +214,7 @@ def attention(x: Data) -> Data:
     d = x.shape[-1]
     heads = (d // D_HEAD, D_HEAD)
     q, k, v = fused(x, "token_mixer.qkv", dict.fromkeys(("qkv.q", "qkv.k", "qkv.v"), heads))
-    return linear(attend(q, k, v, cached=()), "token_mixer.proj", "output_projection", d, bias=True)
+    return linear(attend(q, k, v), "token_mixer.proj", "output_projection", d, bias=True)
 
 
 def mlp(x: Data, d_ff: Size) -> Data:

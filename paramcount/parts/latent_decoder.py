@@ -47,7 +47,7 @@ class LatentMixture(RoutedLatentDecoder):
         return x + (c.moe(h) if kind == "moe" else c.mlp(h))
 
     def attend(c: Any, x: Data) -> Data:
-        return latent_attention(c, x, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
+        return latent_attention(c, x, "self_attn.", bias=c.attention_bias)
 
     def moe(c, x: Data) -> Data:
         """Routed experts and shared ones."""

@@ -7,6 +7,7 @@ Source: arXiv:2410.00037, section 3.3; MimiModel of the reference.
 
 from __future__ import annotations
 
+from functools import partial
 from math import ceil, prod
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
     Data,
     Padding,
+    attend,
     block,
     convolve_frames,
     enlarge_groups,
@@ -24,6 +26,7 @@ from paramcount.flow import (
     multiply_vector,
     nearest_mean,
     scale_by,
+    see_earlier,
 )
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import plain_mlp
@@ -160,8 +163,8 @@ class Mimi(SeaNet):
 
     def layer(c, x: Data) -> Data:
         """Each branch is scaled by a learned vector. Source: arXiv:2103.17239."""
-        options = {"bias": c.attention_bias, "window": c.window, "cached": False, "causal": True}
-        h = attention(c, layer_norm(x, "input_layernorm", c.norm_eps), "self_attn.", **options)
+        mix = partial(attend, mask=see_earlier(c.window))
+        h = attention(c, layer_norm(x, "input_layernorm", c.norm_eps), "self_attn.", bias=c.attention_bias, mix=mix)
         x = x + multiply_vector(h, "self_attn_layer_scale.scale", "other", c.d_model)
         h = layer_norm(x, "post_attention_layernorm", c.norm_eps)
         h = plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation)

@@ -12,21 +12,28 @@ from paramcount.flow import (
     Data,
     Size,
     Unknown,
-    Weight,
-    attend,
+    cache,
     choose_tokens,
+    hide,
     join,
     layer_norm,
     linear,
     rms_norm,
     rope,
     scale_by_root,
+    scores,
+    softmax,
     split,
     to_every_head,
+    weighted_sum,
 )
+from paramcount.flow.masks import Causal, Chosen, Mask
+from paramcount.parts.attentions import project_output
 from paramcount.parts.settings import get_setting
 
 LATENT_EPS = 1e-6  # of norms of latents in DeepSeek's code, whatever rms_norm_eps is
+DOWN = "kv_a_proj_with_mqa"
+NO_MASK = Mask()
 Rotate = Callable[[Data], Data]
 
 
@@ -48,60 +55,70 @@ def latent_attention(
     *,
     bias: bool = False,
     q: Data | None = None,
-    q_latent: Data | None = None,
-    rope_norm: bool = False,
-    rescaled: bool = False,
-    chosen: Data | None = None,
-    index: tuple[Data, ...] = (),
-    window: Size | None = None,
-    gate: Callable[[Data, Data], Data] | None = None,
-    sinks: str = "",
-    output: str = "o_proj",
     turn: Rotate | None = None,
-    scale: float | Unknown | None = None,
-    eps: float | Unknown = LATENT_EPS,
+    chosen: Data | None = None,
+    gate: Callable[[Data, Data], Data] | None = None,
 ) -> Data:
-    """x to attended x, with n_heads, d_q_lora, d_kv_lora, d_nope, d_rope and d_v of c.
+    """x to attended x, with n_heads, d_q_lora, d_kv_lora, d_nope, d_rope and d_v of c, and its attention_scale.
 
-    d_q_lora is None if queries have no latent. Only d_rope of each head is rotated (`turn`: another function for that
-    part); without d_rope nothing is. `q`, `q_latent`: queries or their latent, if the caller has computed them.
-    `rope_norm`: a norm on the rotated key. `rescaled`: the KV latent is multiplied by √(d_model / d_kv_lora).
-    `chosen`: the tokens that a query attends to; `index`: what is cached to choose them. `gate`: x and the attended
-    values to the gated values. `sinks`: name of the additional logits, one per head. `output`: name of the last matrix.
-    `eps`: of the norms of latents.
+    `q`: queries, if the caller has computed them. `turn`: another rotation. `chosen`: the tokens that a query attends
+    to. `gate`: x and the attended values to the gated values.
     """
-    turn = turn or rotate_pairs(c)
+    q = queries(c, x, prefix, bias=bias) if q is None else q
+    latents = cache_latents(c, x, prefix, bias=bias, turn=turn)
+    k, v = expand_latents(c, latents, prefix)  # [m, n_heads, d_nope + d_rope] and [m, n_heads, d_v]
+    q = turn_queries(c, q, turn)  # [n, n_heads, d_nope + d_rope]
+    a = attend_to_chosen(q, k, v, chosen, scale=getattr(c, "attention_scale", None))  # [n, n_heads, d_v]
+    return project_output(gate(x, a) if gate else a, prefix + "o_proj", x.shape[-1], bias=bias)
+
+
+def cache_latents(
+    c: Any,
+    x: Data,
+    prefix: str,
+    *,
+    bias: bool = False,
+    eps: float | Unknown = LATENT_EPS,
+    turn: Rotate | None = None,
+    mask: Mask = NO_MASK,
+    rescaled: bool = False,
+) -> tuple[Data, ...]:
+    """The KV latent [m, d_kv_lora] and, if d_rope is not None, the rotated key [m, d_rope] of earlier tokens, too.
+
+    `eps`: of the norm of the latent. `mask`: through which later tokens see them. `rescaled`: the latent is multiplied
+    by √(d_model / d_kv_lora).
+    """
     d_rope = getattr(c, "d_rope", None)
-    d_down = c.d_kv_lora if d_rope is None else c.d_kv_lora + d_rope
-    if q is None:
-        q = queries(c, x, prefix, q_latent, bias=bias, eps=eps)
-    latent = linear(x, prefix + "kv_a_proj_with_mqa", "qkv.kv_down", d_down, bias=bias)
-    rotated: list[Data] = []
-    if d_rope is not None:
-        latent, k_rope = split(latent, c.d_kv_lora, d_rope)
-        if rope_norm:
-            k_rope = rms_norm(k_rope, prefix + "k_rope_only_layernorm", eps)
-        rotated = [turn(k_rope)]
+    down = linear(x, prefix + DOWN, "qkv.kv_down", c.d_kv_lora if d_rope is None else c.d_kv_lora + d_rope, bias=bias)
+    latent, *k_rope = (down,) if d_rope is None else split(down, c.d_kv_lora, d_rope)
     latent = rms_norm(latent, prefix + "kv_a_layernorm", eps)
-    if rescaled:
-        latent = rescale(latent, x.shape[-1])
+    latent = rescale(latent, x.shape[-1]) if rescaled else latent
+    return cache(latent, mask), *(cache((turn or rotate_pairs(c))(y), mask) for y in k_rope)
+
+
+def expand_latents(c: Any, latents: tuple[Data, ...], prefix: str) -> tuple[Data, Data]:
+    """Keys [m, n_heads, d_nope + d_rope] and values [m, n_heads, d_v] of the KV latent and of the rotated key, if there
+    is one."""
+    latent, *rotated = latents
     k, v = split(linear(latent, prefix + "kv_b_proj", "qkv.kv_up", (c.n_heads, c.d_nope + c.d_v)), c.d_nope, c.d_v)
-    if d_rope is not None:
-        q_nope, q_rope = split(q, c.d_nope, d_rope)
-        q, k = join(q_nope, turn(q_rope)), join(k, to_every_head(rotated[0], c.n_heads))
-    a = attend(
-        q,
-        k,
-        v,
-        window=window,
-        cached=(latent, *rotated, *index),
-        sinks=Weight(prefix + sinks, "other", (c.n_heads,)) if sinks else None,
-        scale=scale,
-        chosen=chosen,
-    )
-    if gate:
-        a = gate(x, a)
-    return linear(a, prefix + output, "output_projection", x.shape[-1], bias=bias)
+    return (join(k, to_every_head(rotated[0], c.n_heads)) if rotated else k), v
+
+
+def turn_queries(c: Any, q: Data, turn: Rotate | None = None) -> Data:
+    """Queries whose last d_rope are rotated."""
+    if getattr(c, "d_rope", None) is None:
+        return q
+    q_nope, q_rope = split(q, c.d_nope, c.d_rope)
+    return join(q_nope, (turn or rotate_pairs(c))(q_rope))
+
+
+def attend_to_chosen(
+    q: Data, k: Data, v: Data, chosen: Data | None = None, *, scale: float | Unknown | None = None
+) -> Data:
+    """Causal attention, without a cache of its own, to the tokens that were chosen for each query."""
+    s = scores(q, k, scale)  # [n_heads, n, m]
+    s = s if chosen is None else hide(s, Chosen(chosen))
+    return weighted_sum(softmax(s, mask=Causal()), v)
 
 
 def rotate_pairs(c: Any, pairing: Literal["halves", "interleaved"] | None = None) -> Rotate:
@@ -148,10 +165,10 @@ def index_tokens(
     turn: Rotate | None = None,
     rotates_end: bool = False,
     eps: float | Unknown = LATENT_EPS,
-) -> tuple[Data, Data]:
-    """The lightning indexer of sparse attention, with n_index_heads, d_index, d_rope and n_chosen of c.
+) -> Data:
+    """The lightning indexer of sparse attention, with n_index_heads, d_index, d_rope and n_chosen of c: [n, n_chosen].
 
-    Returns the n_chosen tokens that each token attends to and the index keys, which are cached. `turn`: the rotation
+    Its keys are cached. `turn`: the rotation
     (default: in halves, whatever that of the attention is). `rotates_end`: of the last d_rope of a head, not the first.
 
     Source: DeepSeek-V3.2, arXiv:2512.02556, section 2.1.
@@ -166,13 +183,13 @@ def index_tokens(
         return join(turn(turned), kept)
 
     q = rotate(linear(q_latent, prefix + "wq_b", "other", (c.n_index_heads, c.d_index)))
-    k = rotate(layer_norm(linear(x, prefix + "wk", "other", c.d_index), prefix + "k_norm", eps))
+    k = cache(rotate(layer_norm(linear(x, prefix + "wk", "other", c.d_index), prefix + "k_norm", eps)))
     of_heads = linear(x, prefix + "weights_proj", "other", c.n_index_heads)
-    return choose_tokens(q, k, of_heads, c.n_chosen), k
+    return choose_tokens(q, k, of_heads, c.n_chosen)
 
 
-def sparse_attention(c: Any, x: Data, prefix: str, *, bias: bool = False, **options: Any) -> Data:
+def sparse_attention(c: Any, x: Data, prefix: str, *, bias: bool = False) -> Data:
     """Latent attention to the tokens that an indexer of its own chooses."""
     latent = query_latent(c, x, prefix, bias=bias)
-    chosen, key = index_tokens(c, x, latent, prefix + "indexer.")
-    return latent_attention(c, x, prefix, bias=bias, q_latent=latent, chosen=chosen, index=(key,), **options)
+    chosen = index_tokens(c, x, latent, prefix + "indexer.")
+    return latent_attention(c, x, prefix, bias=bias, q=queries(c, x, prefix, latent, bias=bias), chosen=chosen)

@@ -153,7 +153,7 @@ def attention(x: Data, kind: Attentive) -> Data:
     x = norm(x, "norm")
     q = to_heads(pointwise(x, "attn.query.proj", "qkv.q", kind.n_heads * kind.d_head), kind.n_heads, kind.d_head)
     k, v = (to_heads(read_shared(x, name, kind), 1, kind.d_head) for name in ("key", "value"))
-    a = reshape(attend(q, k, v, cached=()), kind.n_heads * kind.d_head)
+    a = reshape(attend(q, k, v), kind.n_heads * kind.d_head)
     return multiply_vector(
         pointwise(a, "attn.output.proj", "output_projection", width), "layer_scale.gamma", "other", width
     )

@@ -8,8 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from paramcount.flow import Axes, Data, patch_places, rms_norm, rope_at
-from paramcount.parts.attentions import attention
+from paramcount.flow import (
+    Axes,
+    Data,
+    attend,
+    patch_places,
+    rms_norm,
+    rope_at,
+)
+from paramcount.parts.attentions import attention, turn_with
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.vision import States, VisionEncoder, embed_patches, select_states
 from paramcount.sizes import Natural, Positive, hf
@@ -49,7 +56,9 @@ class PixtralVision(VisionEncoder):
 
     def layer(c, x: Data, *reads: Data) -> Data:
         (places,) = reads
-        x = x + attention(c, c.norm(x, "attention_norm"), "attention.", cached=False, rotate=c.rotation(places))
+        x = x + attention(
+            c, c.norm(x, "attention_norm"), "attention.", prepare=turn_with(c.rotation(places)), mix=attend
+        )
         return x + gated_mlp(c.norm(x, "ffn_norm"), "feed_forward.", "mlp", c.d_ff, activation=c.activation)
 
     def rotation(c, places: Data) -> Callable[[Data], Data]:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from paramcount.flow import (
     Data,
+    attend,
     block,
     drop_rows,
     later_rows,
@@ -77,7 +78,7 @@ class QFormer(Sizes):
 
     def attention(c, x: Data, prefix: str, memory: Data | None = None) -> Data:
         names = tuple(prefix + name for name in NAMES)
-        return multi_head(c, x, "", names, memory=memory, cached=False)
+        return multi_head(c, x, "", names, memory=memory, mix=attend)
 
     def feed_forward(c, x: Data, of: str) -> Data:
         names = (f"intermediate{of}.dense", f"output{of}.dense")

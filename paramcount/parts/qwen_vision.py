@@ -25,6 +25,7 @@ from paramcount.flow import (
     rope_at,
     token_places,
 )
+from paramcount.flow.masks import Mask
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.composite import with_language
 from paramcount.parts.vision import embed_patches
@@ -64,9 +65,9 @@ def encoder_attention(
     o_bias: bool = True,
     qk_norm: bool = False,
     is_fused: bool = True,
-    **options: Any,
+    mask: Mask | None = None,
 ) -> Data:
-    """`is_fused`: q, k and v are one stored matrix. `options`: of `attend`."""
+    """`is_fused`: q, k and v are one stored matrix. `mask`: see `attend`."""
     if is_fused:
         q, k, v = fused_qkv(c, x, "attn.qkv", bias=bias)
     else:
@@ -74,7 +75,7 @@ def encoder_attention(
     if qk_norm:
         q, k = c.norm(q, "attn.q_norm"), c.norm(k, "attn.k_norm")
     q, k = (rope_at(y, places, c.rope, ROWS_AND_COLUMNS) for y in (q, k))
-    return linear(attend(q, k, v, cached=(), **options), "attn.proj", "output_projection", c.d_model, bias=o_bias)
+    return linear(attend(q, k, v, mask=mask), "attn.proj", "output_projection", c.d_model, bias=o_bias)
 
 
 def merge(c: Any, x: Data) -> Data:

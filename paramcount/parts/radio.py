@@ -92,7 +92,7 @@ class RadioVision(VisionEncoder):
 
     def attend(c, x: Data) -> Data:
         q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)
-        return linear(attend(q, k, v, cached=()), "attn.proj", "output_projection", c.d_model, bias=True)
+        return linear(attend(q, k, v), "attn.proj", "output_projection", c.d_model, bias=True)
 
     def mlp(c, x: Data) -> Data:
         if c.is_gated:

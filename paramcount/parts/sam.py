@@ -18,6 +18,7 @@ from paramcount.flow import (
     Weight,
     add_positions,
     attend,
+    bias_by_place,
     convolve_image,
     drop_rows,
     layer_norm,
@@ -28,6 +29,7 @@ from paramcount.flow import (
     padded_places,
     patch_places,
 )
+from paramcount.flow.masks import Groups
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
 from paramcount.sizes import Derivation, Flag, Natural, Positive, Words, derived, hf, per_layer
@@ -99,12 +101,12 @@ class SamVision(VisionEncoder):
         """Inside squares of `reach` × `reach` patches. The scores gain what the query says of the distance in rows,
         and of that in columns. Patches outside the image are attended to."""
         q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)
+        biases: tuple[Data, ...] = ()
         if c.relative_positions:
             tables = [Weight(f"attn.rel_pos_{axis}", "position", (2 * reach - 1, c.d_head)) for axis in "hw"]
-            biases = [linear_by_head(q, 2 * reach - 1, table, of="all heads") for table in tables]
-            a = attend(q, k, v, *biases, cached=(), within=within, by_distance="in rows and columns", places=places)
-        else:
-            a = attend(q, k, v, cached=(), within=within)
+            of_rows, of_columns = (linear_by_head(q, 2 * reach - 1, table, of="all heads") for table in tables)
+            biases = bias_by_place(of_rows, places, "rows"), bias_by_place(of_columns, places, "columns")
+        a = attend(q, k, v, *biases, mask=None if within is None else Groups(within))  # [n, n_heads, d_head]
         return linear(a, "attn.proj", "output_projection", c.d_model, bias=True)
 
     def neck(c, x: Data, prefix: str) -> Data:

@@ -26,6 +26,7 @@ from paramcount.flow import (
 )
 from paramcount.parts.classic import (
     Stack,
+    causally_if,
     crossing,
     decoder_stack,
     encoder_stack,
@@ -103,10 +104,10 @@ class Stacks(Sizes):
         return c.norm(x, prefix + c.last_norm) if c.last_norm else x
 
     def self_attention(c, s: Stack, x: Data, *, cached: bool) -> Data:
-        return multi_head(s, x, "self_attn.", cached=cached, k_bias=c.k_bias)
+        return multi_head(s, x, "self_attn.", bias=(True, c.k_bias, True, True), mix=causally_if(cached))
 
     def cross_attention(c, s: Stack, x: Data, memory: Data) -> Data:
-        return multi_head(s, x, "encoder_attn.", memory=memory, k_bias=c.k_bias)
+        return multi_head(s, x, "encoder_attn.", bias=(True, c.k_bias, True, True), memory=memory)
 
     def feed_forward(c, s: Stack, x: Data) -> Data:
         return plain_mlp(x, ("fc1", "fc2"), "mlp", s.d_ff, activation=c.activation, bias=True)

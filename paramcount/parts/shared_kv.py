@@ -4,39 +4,53 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow import Data, Rope, Size, Unknown, attend, linear, plain_norm, rope
+from paramcount.flow import Data, Rope, Unknown, attend, cache, linear, plain_norm, rope
+from paramcount.flow.masks import Mask
 from paramcount.parts.attentions import Heads
 
 OWN, SHARED = "own", "shared"
+
+
+def find_shared(kv: tuple[Data, ...], word: str) -> tuple[Data, Data]:
+    """The last keys and values of layers of a type: `kv` has those of full layers, then of sliding ones."""
+    at = 0 if word == "full_attention" else 2
+    return kv[at], kv[at + 1]
+
+
+def replace_shared(kv: tuple[Data, ...], word: str, k: Data, v: Data) -> tuple[Data, ...]:
+    """What is passed on behind a layer of a type with keys and values of its own."""
+    if not kv:
+        return ()
+    return (k, v, *kv[2:]) if word == "full_attention" else (*kv[:2], k, v)
 
 
 def sharing_attention(
     c: Any,
     x: Data,
     heads: Heads,
-    word: str,
-    whose: str,
+    kinds: tuple[str, str],
     kv: tuple[Data, ...],
     *,
     angles: Rope | Unknown,
-    window: Size | None,
+    mask: Mask,
     v_is_k: bool = False,
 ) -> tuple[Data, tuple[Data, ...]]:
     """x to attended x, and what is passed on: keys and values of the last full and of the last sliding layer.
 
-    A layer whose keys and values are "shared" has none and takes the last ones of its type. `v_is_k`: values are the
-    keys before their norm and rotation. Scores are not scaled.
+    `kinds`: the type of the layer, and whether its keys and values are "shared": then it has none and takes the last
+    ones of its type. `v_is_k`: values are the keys before their norm and rotation. Scores are not scaled.
     """
-    at = 0 if word == "full_attention" else 2
+    word, whose = kinds
     q = linear(x, "self_attn.q_proj", "qkv.q", (heads.n_heads, heads.d_head), bias=c.attention_bias)
-    q = rope(c.norm(q, "self_attn.q_norm"), angles)
+    q = rope(c.norm(q, "self_attn.q_norm"), angles)  # [n, n_heads, d_head]
     if whose == SHARED:
-        a = attend(q, kv[at], kv[at + 1], window=window, cached=(), causal=True, scale=c.attention_scale)
+        k, v = find_shared(kv, word)
     else:
         shape = (heads.n_kv_heads, heads.d_head)
         k = linear(x, "self_attn.k_proj", "qkv.k", shape, bias=c.attention_bias)
         v = k if v_is_k else linear(x, "self_attn.v_proj", "qkv.v", shape, bias=c.attention_bias)
-        k, v = rope(c.norm(k, "self_attn.k_norm"), angles), plain_norm(v, "rms", c.norm_eps)
-        a = attend(q, k, v, window=window, scale=c.attention_scale)
-        kv = (*kv[:at], k, v, *kv[at + 2 :]) if kv else ()
+        k = cache(rope(c.norm(k, "self_attn.k_norm"), angles), mask)  # [m, n_kv_heads, d_head]
+        v = cache(plain_norm(v, "rms", c.norm_eps), mask)
+        kv = replace_shared(kv, word, k, v)
+    a = attend(q, k, v, mask=mask, scale=c.attention_scale)  # [n, n_heads, d_head]
     return linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=c.attention_bias), kv

@@ -28,7 +28,7 @@ from paramcount.flow import (
     rope_at,
     to_heads,
 )
-from paramcount.parts.attentions import attention
+from paramcount.parts.classic import multi_head
 from paramcount.parts.qwen_vision import ROWS_AND_COLUMNS
 from paramcount.parts.vision import States, VisionEncoder, embed_patches, encoder_mlp, select_states
 from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf, rotary
@@ -86,7 +86,7 @@ class SiglipVision(VisionEncoder):
         parts = dict.fromkeys(("qkv.q", "qkv.k", "qkv.v"), c.d_model)
         whole = fused(x, "head.attention.", parts, bias=True, suffixes=suffixes)
         q, k, v = (to_heads(y, c.n_heads, c.d_head) for y in whole)
-        a = attend(first_token(q), other_tokens(k), other_tokens(v), cached=())
+        a = attend(first_token(q), other_tokens(k), other_tokens(v))
         a = linear(a, "head.attention.out_proj", "output_projection", c.d_model, bias=True)
         return a + encoder_mlp(c, c.norm(a, "head.layernorm"), ("head.mlp.fc1", "head.mlp.fc2"))
 
@@ -117,7 +117,7 @@ class SiglipRotaryVision(VisionEncoder):
         (places,) = reads
         h = c.norm(x, "layer_norm1")
         rotate = partial(rope_at, places=places, settings=c.rope, axes=ROWS_AND_COLUMNS)
-        x = x + attention(c, h, "self_attn.", bias=True, o_name="out_proj", cached=False, rotate=rotate)
+        x = x + multi_head(c, h, "self_attn.", turn=lambda q, k, v: (rotate(q), rotate(k), v))
         return x + encoder_mlp(c, c.norm(x, "layer_norm2"))
 
 

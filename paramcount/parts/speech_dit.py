@@ -27,6 +27,7 @@ from paramcount.flow import (
     scale_by,
     split,
 )
+from paramcount.flow.masks import Chunk
 from paramcount.parts.ecapa import SpeakerEncoder
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Natural, Positive, hf, rotary, setting
@@ -102,7 +103,7 @@ class SpeechDiT(SpeakerEncoder):
     def attention(c, x: Data, reach: tuple[int, int]) -> Data:
         q, k, v = (linear(x, f"attn.to_{y}", f"qkv.{y}", (c.n_heads, c.d_head), bias=True) for y in "qkv")
         q, k = (rope_first_head(y, c.rope, "interleaved") for y in (q, k))
-        a = attend(q, k, v, cached=(), chunk=c.chunk, more_chunks=reach)
+        a = attend(q, k, v, mask=Chunk(c.chunk, 0, *reach))
         return linear(a, "attn.to_out.0", "output_projection", c.d_model, bias=True)
 
 

@@ -27,6 +27,7 @@ from paramcount.flow import (
     padded_windows,
     patch_places,
 )
+from paramcount.flow.masks import Groups
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.vision import States, embed_patches
 from paramcount.parts.vit import count_patches
@@ -160,7 +161,7 @@ class Swin(Tower):
         if c.has_index:
             weights.append(Weight("attention.self.relative_position_index", "position", (area, area), role="buffer"))
         bias = Data(Lookup(), (distances,), (*distances.shape, n), tuple(weights))
-        a = attend(q, k, v, bias, cached=(), within=windows)
+        a = attend(q, k, v, bias, mask=None if windows is None else Groups(windows))
         return linear(a, ATTENTION[3], "output_projection", d, bias=True)
 
 

@@ -15,7 +15,7 @@ from paramcount.flow import (
     Size,
     Width,
     activate,
-    attend,
+    add_bias,
     block_starts,
     clip,
     clip_to_stored,
@@ -35,9 +35,14 @@ from paramcount.flow import (
     scale_by,
     scale_by_root,
     score_keys,
+    scores,
     select_by_pair,
+    soft_cap,
+    softmax,
     split,
+    weighted_sum,
 )
+from paramcount.flow.masks import Window
 from paramcount.sizes import (
     ConfigJson,
     FieldValues,
@@ -130,10 +135,8 @@ class SpeechConformer(Sizes):
         distances = distance_sinusoids(x, causal=c.n_later_frames == 0, slowest="base")
         distances = linear(distances, prefix + "relative_position_embedding.pos_proj", "position", heads)
         by_distance = select_by_pair(index_distances(x), score_keys(q, distances), axis=2)
-        return attend(
-            q, k, v, by_distance, window=c.n_later_frames, behind=c.n_earlier_frames, cached=(), causal=False,
-            scale=1.0, soft_cap=c.score_cap, caps_biases=True,
-        )  # fmt: skip
+        s = soft_cap(add_bias(scores(q, k, 1.0), by_distance), c.score_cap)  # [n_heads, n, m]
+        return weighted_sum(softmax(s, mask=Window(c.n_earlier_frames + 1, c.n_later_frames)), v)
 
     def convolution(c: Any, x: Data, prefix: str) -> Data:
         h = rms_norm(x, prefix + "pre_layer_norm", c.norm_eps)

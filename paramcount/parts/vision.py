@@ -56,7 +56,7 @@ class VisionEncoder(Tower):
 
     def layer(c, x: Data, *reads: Data) -> Data:
         """The layer of CLIP and SigLIP: LayerNorms, attention over all patches, a plain MLP, biases everywhere."""
-        x = x + multi_head(c, c.norm(x, "layer_norm1"), "self_attn.", cached=False)
+        x = x + multi_head(c, c.norm(x, "layer_norm1"), "self_attn.")
         return x + encoder_mlp(c, c.norm(x, "layer_norm2"))
 
     def encode(c, x: Data, *reads: Data, name: str = "encoder.layers.{layer}.", n_layers: Size | None = None) -> Data:
@@ -101,7 +101,7 @@ def attend_by_places(c: Any, qkv: tuple[Data, ...], places: Data, axes: Axes, ou
     """
     q, k, v = qkv
     q, k = (rope_at(y, places, c.rope, axes, "interleaved") for y in (q, k))
-    return linear(attend(q, k, v, cached=()), output, "output_projection", c.d_model, bias=True)
+    return linear(attend(q, k, v), output, "output_projection", c.d_model, bias=True)
 
 
 def places_of_patches(c: Any, pixels: Data) -> tuple[Data, ...]:

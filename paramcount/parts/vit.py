@@ -79,7 +79,7 @@ class ViT(VisionEncoder):
 
     def layer(c, x: Data, *reads: Data) -> Data:
         h = c.norm(x, "layernorm_before")
-        x = x + multi_head(c, h, "attention.", ATTENTION, cached=False, bias=c.qkv_bias, o_bias=True)
+        x = x + multi_head(c, h, "attention.", ATTENTION, bias=(*[c.qkv_bias] * 3, True))
         return x + bert_mlp(c, c.norm(x, "layernorm_after"))
 
     def pool(c, x: Data) -> Data:

@@ -171,4 +171,4 @@ def attention(x: Data) -> Data:
     d = x.shape[-1]
     h = group_norm(x, "norm", GROUPS, 1e-6)
     q, k, v = (convolve_one(h, name, f"qkv.{name}", (1, d)) for name in "qkv")
-    return x + convolve_one(attend(q, k, v, cached=()), "proj_out", "output_projection", d)
+    return x + convolve_one(attend(q, k, v), "proj_out", "output_projection", d)

@@ -11,10 +11,10 @@ from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Weight, multiply
-from paramcount.flow.masks import Chosen, Groups, Mask, Pairs
+from paramcount.flow.graph import Data, Size, Weight, multiply
+from paramcount.flow.masks import Causal, Chosen, Groups, Mask, Pairs, Window
 from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, Value, np, require
-from paramcount.flow.operations.elementwise import LEAST_FLOAT32
+from paramcount.flow.operations.elementwise import LEAST_FLOAT32, soft_cap
 
 HIDDEN = float("-inf")  # the score of a key that is not seen
 
@@ -29,10 +29,10 @@ class Cache(Operation):
     grows: bool = True  # False: all rows are there from the first token on, such as those of an encoder's output
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        (new,), trim = inputs, self.mask.trim
+        new, trim = inputs[0], self.mask.trim
         if not self.grows:
             return new
-        rows: Array = np.concatenate((run.state["rows"], new)) if "rows" in run.state else new
+        rows = np.concatenate((run.state["rows"], new)) if "rows" in run.state else new
         run.state["rows"] = rows if trim is None else rows[max(0, len(rows) - (trim - 1)) :]
         return rows
 
@@ -71,8 +71,8 @@ class Scores(Operation):
         if self.longest is not None and len(k) > require(self.longest):
             found = f"{len(k):,} tokens need block attention, which is not supported"
             raise ParamcountError(found, expected=f"at most {self.longest:,} tokens")
-        found = multiply_heads(q, k, find_scale(self.scale, q))
-        return found[0] if q.ndim == 2 else found
+        products = multiply_heads(q, k, find_scale(self.scale, q))
+        return products[0] if q.ndim == 2 else products
 
 
 def scores(q: Data, k: Data, scale: float | Unknown | None = None, *, longest: int | Unknown | None = None) -> Data:
@@ -81,7 +81,7 @@ def scores(q: Data, k: Data, scale: float | Unknown | None = None, *, longest: i
     return Data(Scores(scale, longest), (q, k), (*q.shape[1:-1], q.shape[0], k.shape[0]))
 
 
-def multiply_heads(q: Array, k: Array, scale: Array) -> Array:
+def multiply_heads(q: Array, k: Array, scale: Any) -> Array:
     """QKᵀ of every head, where neighbouring queries share a key: [heads, n, m]."""
     q, k = (x[:, None] if x.ndim == 2 else x for x in (q, k))
     n, heads, d = q.shape
@@ -90,7 +90,7 @@ def multiply_heads(q: Array, k: Array, scale: Array) -> Array:
     return found
 
 
-def find_scale(scale: float | Unknown | None, q: Array) -> Array:
+def find_scale(scale: float | Unknown | None, q: Array) -> Any:
     return np.float32(1 / sqrt(q.shape[-1]) if scale is None else require(scale))
 
 
@@ -139,7 +139,8 @@ class Hide(OnScores):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         scores, *data = inputs
-        pairs = Pairs(*scores.shape[-2:], int(run.positions[-1]) + 1, run.layer)
+        n, m = scores.shape[-2:]
+        pairs = Pairs(n, m, int(run.positions[-1]) + 1, run.layer)
         shown = self.mask.show(pairs, iter(data))
         if shown is True:
             return scores
@@ -249,6 +250,66 @@ def weighted_sum(weights: Data, *values: Data) -> Data:
     """The values that each query sees, weighted."""
     shape = (weights.shape[-2], *weights.shape[:-2], values[0].shape[-1])
     y = Data(WeightedSum(), (weights, *values), shape)
-    for part in list_scored(weights):
-        part.scores.earlier = values
+    for part, v in zip(list_scored(weights), values):
+        part.scores.earlier = (v,)
     return y
+
+
+def attend(
+    q: Data,
+    k: Data,
+    v: Data,
+    *biases: Data,
+    mask: Mask | None = None,
+    scale: float | Unknown | None = None,
+    cap: float | Unknown | None = None,
+    sinks: Weight | None = None,
+) -> Data:
+    """softmax(QKᵀ · scale + biases) · V: [n, heads, d_v].
+
+    `biases`: see `AddBias`. `mask`: which keys each query sees; default all. `cap`: a smooth limit of the scores before
+    biases. `sinks`: one more learned score per head.
+    """
+    s = soft_cap(scores(q, k, scale), cap)
+    for bias in biases:
+        s = add_bias(s, bias)
+    return weighted_sum(softmax(s, mask=mask, sinks=sinks), v)
+
+
+def attend_causally(
+    q: Data,
+    k: Data,
+    v: Data,
+    *biases: Data,
+    window: Size | None = None,
+    scale: float | Unknown | None = None,
+    cap: float | Unknown | None = None,
+    sinks: Weight | None = None,
+) -> Data:
+    """The same of a text to itself: keys and values are cached, and no token sees later ones. `window`: tokens that it
+    sees, itself included."""
+    return attend_and_cache(q, k, v, *biases, mask=see_earlier(window), scale=scale, cap=cap, sinks=sinks)
+
+
+def attend_and_cache(
+    q: Data,
+    k: Data,
+    v: Data,
+    *biases: Data,
+    mask: Mask,
+    scale: float | Unknown | None = None,
+    cap: float | Unknown | None = None,
+    sinks: Weight | None = None,
+) -> Data:
+    """Attention whose keys and values are cached, as far as the mask shows them to later tokens."""
+    return attend(q, cache(k, mask), cache(v, mask), *biases, mask=mask, scale=scale, cap=cap, sinks=sinks)
+
+
+def attend_to_memory(q: Data, k: Data, v: Data, *biases: Data, scale: float | Unknown | None = None) -> Data:
+    """Attention to an encoder's output, whose keys and values are computed once and cached."""
+    return attend(q, cache(k), cache(v), *biases, scale=scale)
+
+
+def see_earlier(window: Size | None = None) -> Mask:
+    """The mask of a decoder: no later tokens, and of the earlier ones those in a window."""
+    return Causal() if window is None else Causal() & Window(window)
