@@ -425,9 +425,9 @@ def run(
 ) -> Run:
     """The forward pass of a model on token ids, computed in NumPy, float32. Needs no PyTorch.
 
-    `weights` is the path of safetensors files (F32, F16, BF16, FP8 with scales, MXFP4; a file, an index or a directory
-    of shards), whose tensors are read one at a time, or a mapping of their names to arrays. `watch` keeps every
-    intermediate value. `append` of the result reads more tokens with its KV cache. `inputs` are what a model
+    `weights` is the path of safetensors files (F32, F16, BF16 or a packed format that can be run; a file, an index or a
+    directory of shards), whose tensors are read one at a time, or a mapping of their names to arrays. `watch` keeps
+    every intermediate value. `append` of the result reads more tokens with its KV cache. `inputs` are what a model
     reads besides its tokens: `source_tokens`, the ids that an encoder reads, or `encoder_output` [m, d_model]; for a
     multimodal model `pixels`, one image as its processor normalizes it (GIT's shows it in every frame), `image_patches`
     (Fuyu), `log_mel_frames`, or `samples` of a sound (Gemma 4 12B). The tokens hold one placeholder per vector that the

@@ -21,7 +21,7 @@ SIZES = GPT2(**FROZEN["sizes"], d_head=4, tie_word_embeddings=True)
 WORDS = [f"w{i}" for i in range(23)]
 TEXT = " ".join(WORDS[id] for id in FROZEN["token_ids"])
 CORPUS = ["the capital of France is Paris, the capital of Italy is Rome", "a naïve café on the Rue de la Paix\n"] * 3
-TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8"}
+TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4"}
 
 
 def make_frozen_weights() -> dict[str, Array]:

@@ -7,8 +7,8 @@ you commit it. tests/test_readme.py fails when a document shows something else. 
   N lines);
 - a ```python block that begins with >>>: a doctest;
 - what follows `<!-- shows: SOURCE -->`, up to the next empty line or the end of the code block. SOURCE is a command, a
-  file of the repository (`from TEXT` starts at that text), "model types" for the summary of the six mappings, or
-"gpus" for a table of paramcount/costs/gpus.yaml.
+  file of the repository (`from TEXT` starts at that text), "model types" for the summary of the six mappings,
+  "gpus" for a table of paramcount/costs/gpus.yaml, or "weight formats" for what can be done with each.
 
 Commands run in a directory with the first JSON block of the README as config.json, the first CSV block of the guide on
 commands as claims.csv, and a model.safetensors with GPT-2's tensors.
@@ -32,6 +32,7 @@ from paramcount.costs.gpus import list_gpus
 from paramcount.costs.render_flops import format_amount
 from paramcount.costs.roofline import RATE_LABELS
 from paramcount.database.dictionary import render_columns
+from paramcount.formats.weights import list_abilities
 from tests.headers import write_file
 from tests.mapping_states import load_mappings, summarise_mappings
 from tests.test_checkpoint_alone import MASKS, reference_tensors
@@ -111,6 +112,8 @@ def show(source: str, text: str) -> str:
         return summarise_mappings(load_mappings())
     if source == "gpus":
         return make_gpu_table()
+    if source == "weight formats":
+        return make_format_table()
     if source.startswith("columns of "):
         return render_columns(source.removeprefix("columns of "))
     path, _, start = source.partition(" from ")
@@ -125,6 +128,14 @@ def make_gpu_table() -> str:
         rates = ", ".join(f"{RATE_LABELS[name]} {format_amount(rate / 10**12)}" for name, rate in gpu.flops.items())
         sizes = f"{format_amount(gpu.memory_bytes / 10**9)} | {format_amount(gpu.bandwidth / 10**12)}"
         lines.append(f"| {gpu.name} | {sizes} | {rates or '—'} |")
+    return "\n".join(lines)
+
+
+def make_format_table() -> str:
+    """What can be done with each weight format, in Markdown."""
+    lines = ["| format | plan | verify | run |", "|---|---|---|---|"]
+    for name, *flags in list_abilities():
+        lines.append(f"| {name} | {' | '.join('yes' if flag else '—' for flag in flags)} |")
     return "\n".join(lines)
 
 

@@ -131,6 +131,47 @@ def test_the_experts_of_gpt_oss_are_stored_in_four_bits_as_rows_of_outputs(tmp_p
     assert np.allclose(pc.run(str(tmp_path), tmp_path, TOKENS).logits, expected, atol=CLOSE)
 
 
+@pytest.mark.parametrize("writer", ["ModelOpt", "compressed-tensors"])
+def test_values_of_nvfp4_are_multiplied_by_two_scales(writer: str, tmp_path: Path) -> None:
+    """As above; in E4M3, 0x38 is 1 and 0x30 is 1/2. The scale of the tensor is a factor or, inverted, a divisor."""
+    arrays, types, plain = make_arrays(LLAMA), {}, {}
+    for name in [name for name in arrays if name.endswith("_proj.weight")]:
+        rows, columns = arrays[name].shape
+        is_first = np.indices((rows, -(-columns // 16))).sum(0) % 3 == 0
+        blocks = np.where(is_first[..., None], np.tile([1, 6], 8), np.tile([-3, -0.5], 8) / 2) / 4
+        plain[name] = blocks.reshape(rows, -1)[:, :columns]
+        bits = np.where(np.repeat(is_first, 8, axis=1), 0x72, 0x9D - 256)[:, : columns // 2]
+        stem = name.removesuffix("weight")
+        del arrays[name]
+        scales = {f"{stem}weight_scale": np.where(is_first, 0x38, 0x30)}
+        if writer == "ModelOpt":
+            added = {name: bits, f"{stem}weight_scale_2": np.array(0.25), f"{stem}input_scale": np.array(1)}
+            types[name] = "U8"
+        else:
+            added = {f"{stem}weight_packed": bits, f"{stem}weight_global_scale": np.array([4])}
+            types[f"{stem}weight_packed"] = "U8"
+        arrays |= added | scales
+        types |= dict.fromkeys(scales, "F8_E4M3")
+    write_weights(tmp_path / "model.safetensors", arrays, types=types)
+    expected = pc.run(LLAMA, make_arrays(LLAMA) | plain, TOKENS).logits
+    assert np.allclose(pc.run(LLAMA, tmp_path, TOKENS).logits, expected, atol=CLOSE)
+
+
+def test_a_format_that_cannot_be_run_is_named(tmp_path: Path) -> None:
+    arrays, name = make_arrays(LLAMA), "model.layers.0.self_attn.q_proj."
+    del arrays[f"{name}weight"]
+    arrays |= {
+        f"{name}qweight": np.zeros((2, 16)),
+        f"{name}scales": np.zeros((1, 16)),
+        f"{name}qzeros": np.zeros((1, 2)),
+    }
+    write_weights(tmp_path / "model.safetensors", arrays, types={f"{name}qweight": "I32", f"{name}qzeros": "I32"})
+    with pytest.raises(pc.ParamcountError) as caught:
+        pc.run(LLAMA, tmp_path, TOKENS)
+    assert caught.value.found == "is stored as GPTQ 4-bit; GPTQ weights can be planned and verified, but not run"
+    assert caught.value.expected == "F64, F32, F16, BF16, I64, FP8, MXFP4 or NVFP4"
+
+
 def test_a_table_of_ids_is_stored_as_integers(tmp_path: Path) -> None:
     """DeepSeek V4: layers that choose experts by token id have a table of them, I64 in the files of the reference."""
     config = {

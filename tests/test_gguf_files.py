@@ -22,7 +22,7 @@ from paramcount.errors import ParamcountError
 from paramcount.formats import gguf as gguf_files
 from paramcount.formats.gguf import KINDS, REMOVED, Array, Split, compute_values_size, read_gguf
 from paramcount.formats.tensor_entries import LARGEST_HEADER, TensorEntry
-from paramcount.formats.value_types import BLOCKS
+from paramcount.formats.weights.gguf import BLOCKS
 from tests.gguf_writing import finish_file
 from tests.refusing import error_of
 

@@ -18,9 +18,9 @@ import pytest
 
 import paramcount as pc
 from paramcount.checkpoints.writers.gguf_names import find_layout, list_gguf_tensors
-from paramcount.costs.dtypes import MIXES
 from paramcount.costs.gguf_mixes import choose_types, find_facts, is_quantised, list_layers
 from paramcount.counting.components import TOWERS
+from paramcount.formats.weights.gguf import MIXES
 from tests.running import Runner
 from tests.test_real_gguf import DUMPS, parse_dump
 

@@ -105,6 +105,15 @@ def test_the_formulas_load_nothing_heavy() -> None:
     )
 
 
+def test_a_weight_format_is_loaded_when_it_is_used() -> None:
+    formats = "paramcount.formats.weights."
+    loaded = list_loaded_modules(command_code(["gpt2-small"]))  # shows weights in BF16, FP8 and INT4
+    assert {name for name in loaded if name.startswith(formats)} == {
+        formats + name for name in ("plain", "fp8", "int4")
+    }
+    assert not [name for name in list_loaded_modules("import paramcount.formulas") if "quantization" in name]
+
+
 def test_importing_the_package_loads_nothing_of_it() -> None:
     assert (
         list_loaded_packages("import paramcount") & {"numpy", "pandas", "pydantic", "yaml", "click", "tabulate"}

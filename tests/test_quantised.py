@@ -22,12 +22,12 @@ from paramcount.api import count
 from paramcount.checkpoints.checkpoint import Checkpoint, FileTensor
 from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.packed.quantised import Unpacked, unpack
-from paramcount.checkpoints.packed.unsupported import SIGNATURES
-from paramcount.counting.quantisation.packing import compute_bytes
-from paramcount.counting.quantisation.scales import SCHEMES, make_scales
+from paramcount.counting.quantisation.scales import get_scales, make_scales
 from paramcount.errors import ParamcountError
 from paramcount.flow import TensorRow
-from paramcount.formats.value_types import BITS, BLOCKS
+from paramcount.formats.value_types import BITS
+from paramcount.formats.weights import compute_bytes, load_formats
+from paramcount.formats.weights.gguf import BLOCKS
 from paramcount.zoo import list_ids
 from tests.batches import in_batches
 from tests.refusing import assert_one_line
@@ -143,6 +143,37 @@ def fp8_layer(
     return {"weight": ("F8_E4M3", (outputs, inputs)), scale: ("F32", scales)}
 
 
+def nvfp4_layer(outputs: int, inputs: int) -> Layer:
+    """github NVIDIA/TensorRT-Model-Optimizer, modelopt/torch/export/quant_utils.py: names of ModelOpt."""
+    return {
+        "weight": ("U8", (outputs, inputs // 2)),
+        "weight_scale": ("F8_E4M3", (outputs, inputs // 16)),
+        "weight_scale_2": ("F32", ()),
+        "input_scale": ("F32", ()),
+    }
+
+
+def nvfp4_packed_layer(outputs: int, inputs: int) -> Layer:
+    """compressed-tensors 0.20, compressors/nvfp4/base.py, compression_param_names."""
+    return {
+        "weight_packed": ("U8", (outputs, inputs // 2)),
+        "weight_scale": ("F8_E4M3", (outputs, inputs // 16)),
+        "weight_global_scale": ("F32", (1,)),
+        "input_global_scale": ("F32", (1,)),
+    }
+
+
+def mxfp4_packed_layer(outputs: int, inputs: int) -> Layer:
+    """compressed-tensors 0.20, compressors/mxfp4/base.py."""
+    return {"weight_packed": ("U8", (outputs, inputs // 2)), "weight_scale": ("U8", (outputs, inputs // 32))}
+
+
+def make_compressed(form: str, group: int) -> dict[str, Any]:
+    weights = {"num_bits": 4, "type": "float", "group_size": group, "symmetric": True}
+    groups = {"group_0": {"targets": ["Linear"], "weights": weights}}
+    return {"quant_method": "compressed-tensors", "format": form, "config_groups": groups}
+
+
 def make_model(make: Any, n: int = 2, linears: dict[str, tuple[int, int]] = LINEARS, **options: Any) -> Layer:
     """A small model: an unpacked embedding and norms, and packed linear layers."""
     tensors: Layer = {"model.embed_tokens.weight": ("F16", (320, 256)), "model.norm.weight": ("F16", (256,))}
@@ -254,6 +285,11 @@ WRITERS: list[tuple[Any, dict[str, Any], dict[str, Any] | None, str]] = [
         {"quant_method": "fbgemm_fp8"},
         "FP8, one scale per output",
     ),
+    (nvfp4_layer, {}, {"quant_method": "modelopt", "quant_algo": "NVFP4"}, "NVFP4"),
+    (nvfp4_layer, {}, None, "NVFP4"),
+    (nvfp4_packed_layer, {}, make_compressed("nvfp4-pack-quantized", 16), "NVFP4"),
+    (nvfp4_packed_layer, {}, None, "NVFP4"),
+    (mxfp4_packed_layer, {}, make_compressed("mxfp4-pack-quantized", 32), "FP4 in groups of 32"),
 ]
 
 
@@ -352,8 +388,10 @@ def iterate_names(tensor: TensorRow) -> list[str]:
 def make_release(id: str, method: str, values: str, scale: str, ends: tuple[str, str] = ("", "_scale_inv")) -> Layer:
     """A released model: quantised tensors with their scales, everything else in BF16."""
     tensors: Layer = {}
+    group = get_scales(method, {})
+    assert group is not None
     for tensor in count(id).tensors:
-        scales = make_scales(tensor, SCHEMES[method])
+        scales = make_scales(tensor, group)
         for name in iterate_names(tensor):
             if scales is None:
                 tensors.setdefault(name, ("BF16", tensor.shape))
@@ -583,6 +621,9 @@ NAMED = [
     (awq_layer, {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm"}, "AWQ, 4 bits, groups of 128"),
     (awq_fast_layer, {"quant_method": "awq", "bits": 4, "group_size": -1, "version": "gemv_fast"}, "AWQ, 4 bits"),
     (fp8_layer, None, "FP8"),
+    (nvfp4_layer, None, "NVFP4"),
+    (nvfp4_packed_layer, None, "NVFP4"),
+    (mxfp4_packed_layer, make_compressed("mxfp4-pack-quantized", 32), "MXFP4"),
 ]
 
 
@@ -629,6 +670,8 @@ GPTQ, FP8 = (
 AT = f"model.layers.1.{DOWN}."
 FOR_GPTQ = "for a [256, 512] tensor in GPTQ 4-bit with groups of 128"
 FOR_AWQ = "for a [256, 512] tensor in AWQ 4-bit with groups of 128"
+NVFP4 = {"quant_method": "modelopt", "quant_algo": "NVFP4"}
+FOR_NVFP4 = "for a [256, 512] tensor in NVFP4 with blocks of 1 × 16"
 FOR_FP8 = "for a [256, 512] tensor in F8_E4M3 with blocks of 128 × 128"
 DAMAGES: list[tuple[Any, dict[str, Any], dict[str, tuple[str, tuple[int, ...]] | None], tuple[str, ...]]] = [
     (gptq_layer, GPTQ, {"scales": None}, (f"{AT}qweight: scales are missing",)),
@@ -678,6 +721,30 @@ DAMAGES: list[tuple[Any, dict[str, Any], dict[str, tuple[str, tuple[int, ...]] |
         FP8,
         {"weight_scale_inv": ("I64", (2, 4))},
         (f"{AT}weight: scales are missing", f"{AT}weight_scale_inv: packed weights are missing"),
+    ),
+    (
+        nvfp4_layer,
+        NVFP4,
+        {"weight_scale": ("F8_E4M3", (256, 16))},
+        (f"{AT}weight_scale: shape [256, 16], expected [256, 32] {FOR_NVFP4}",),
+    ),
+    (
+        nvfp4_layer,
+        NVFP4,
+        {"weight_scale_2": ("F32", (256,))},
+        (f"{AT}weight_scale_2: shape [256], expected [] or [1]",),
+    ),
+    (
+        nvfp4_layer,
+        NVFP4,
+        {"weight": None},
+        tuple(f"{AT}{end}: packed weights are missing" for end in ("weight_scale", "weight_scale_2")),
+    ),
+    (
+        nvfp4_packed_layer,
+        NVFP4,
+        {"weight_global_scale": None},
+        (f"{AT}weight_packed: the scale of the tensor is missing",),
     ),
 ]
 
@@ -792,7 +859,10 @@ def test_a_packing_that_contradicts_the_config_is_a_fault(tensors: Layer, config
     assert list_shapes(found) == PLAIN
 
 
-@pytest.mark.parametrize(("config", "name"), [(GPTQ, "GPTQ"), (FP8, "FP8"), ({"quant_method": "mxfp4"}, "MXFP4")])
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [(GPTQ, "GPTQ"), (FP8, "FP8"), ({"quant_method": "mxfp4"}, "MXFP4"), (NVFP4, "NVFP4 by ModelOpt")],
+)
 def test_a_file_without_the_packing_in_its_config_is_a_fault(config: dict[str, Any], name: str) -> None:
     assert unpack_tensors({"w.weight": ("BF16", (8, 8))}, config).faults == (
         f"the config says {name}, but no tensor is packed that way",
@@ -800,6 +870,14 @@ def test_a_file_without_the_packing_in_its_config_is_a_fault(config: dict[str, A
 
 
 # ---- schemes that are not read
+
+EXPECTED = "expected AWQ, FP8, GGUF, GPTQ, MXFP4, NVFP4, or not quantised"
+
+
+def describe(scheme: str) -> str:
+    """What the error says about a scheme of which only the bytes are known."""
+    return "; bitsandbytes weights can be planned, but not verified or run " if scheme == "bitsandbytes" else " "
+
 
 CONFIGS = [
     ({"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}, "bitsandbytes"),
@@ -816,14 +894,14 @@ CONFIGS = [
         {
             "quant_method": "compressed-tensors",
             "format": "nvfp4-pack-quantized",
-            "config_groups": {"g": {"weights": {"type": "float", "num_bits": 4}}},
+            "config_groups": {"g": {"weights": {"type": "float", "num_bits": 4, "group_size": 64}}},
         },
         "compressed-tensors",
     ),
     ({"quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin"}, "GPTQ in the 'marlin' layout"),
     ({"quant_method": "gptq", "bits": 4, "is_marlin_format": True}, "GPTQ in the Marlin layout"),
     ({"quant_method": "awq", "version": "marlin"}, "AWQ in the 'marlin' layout"),
-    ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "ModelOpt"),
+    ({"quant_method": "modelopt", "quant_algo": "W4A8_AWQ"}, "ModelOpt"),
     ({"quant_method": "modelopt_fp4"}, "ModelOpt"),
     ({"quant_method": "auto-round", "packing_format": "auto_round:fp8"}, "AutoRound"),
     *(
@@ -840,7 +918,7 @@ CONFIGS = [
             ("spqr", "SpQR"),
             ("quark", "Quark"),
             ("fp_quant", "FP-Quant"),
-            ("nvfp4", "NVFP4"),
+            ("nvfp4", "NVFP4 of transformers"),
             ("metal", "MLX"),
             ("fouroversix", "Four Over Six"),
             ("sinq", "SINQ"),
@@ -860,8 +938,8 @@ def test_an_unsupported_scheme_in_the_config_is_rejected_by_name(config: dict[st
     with pytest.raises(ParamcountError) as caught:
         unpack_tensors({"w.weight": ("BF16", (8, 8))}, config)
     assert_one_line(str(caught.value))
-    message = f"model.safetensors uses an unsupported quantisation scheme: {name}"
-    assert str(caught.value) == f"{message} (expected GPTQ, AWQ, FP8, MXFP4, GGUF, or not quantised)"
+    message = f"model.safetensors uses an unsupported quantisation scheme: {name}{describe(name)[:-1]}"
+    assert str(caught.value) == f"{message} ({EXPECTED})"
 
 
 def test_every_quantisation_method_is_read_or_rejected_by_name() -> None:
@@ -923,15 +1001,6 @@ MARKED: list[tuple[str, Layer]] = [
         {"q.weight_packed": ("I32", (256, 32)), "q.weight_scale": ("BF16", (256, 2)), "q.weight_shape": ("I64", (2,))},
     ),
     (
-        "NVFP4",
-        {
-            "q.weight": ("U8", (256, 128)),
-            "q.weight_scale": ("F8_E4M3", (256, 16)),
-            "q.weight_scale_2": ("F32", ()),
-            "q.input_scale": ("F32", ()),
-        },
-    ),
-    (
         "AQLM",
         {
             "q.codes": ("I16", (256, 32, 1)),
@@ -990,7 +1059,7 @@ def test_an_unsupported_scheme_is_recognised_by_its_tensors(scheme: str, tensors
             if "e." not in next(iter(tensors))
             else f"model.safetensors: tensor {prefix}e."
         )
-        assert f" uses an unsupported quantisation scheme: {scheme} (expected GPTQ" in str(caught.value)
+        assert f" uses an unsupported quantisation scheme: {scheme}{describe(scheme)}({EXPECTED})" in str(caught.value)
 
 
 @pytest.mark.parametrize(("scheme", "tensors"), MARKED)
@@ -1005,7 +1074,8 @@ def test_some_unsupported_schemes_are_recognised_by_names_alone(scheme: str, ten
 
 
 def test_every_signature_of_an_unsupported_scheme_is_tested() -> None:
-    assert {scheme for scheme, _ in SIGNATURES} == {scheme for scheme, _ in MARKED}
+    signatures = (signature for format in load_formats() for signature in format.signatures)
+    assert {scheme for scheme, _ in signatures} == {scheme for scheme, _ in MARKED}
 
 
 @pytest.mark.parametrize(("scheme", "tensors"), MARKED)

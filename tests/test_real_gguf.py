@@ -19,7 +19,7 @@ import pytest
 
 from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.verify import verify_checkpoint
-from paramcount.formats.value_types import BLOCKS
+from paramcount.formats.weights.gguf import BLOCKS
 from paramcount.loading import load
 from tests.patterns import expand_pattern
 

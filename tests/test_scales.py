@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.counting.quantisation.scales import SCHEMES, Scheme, count_scales, get_scheme, make_scales
+from paramcount.counting.quantisation.scales import count_scales, get_scales, make_scales
 from paramcount.flow import TensorRow
+from paramcount.formats.quantization_config import PackedGroup, Selection
 from tests.running import Runner
 
 DATA = Path(__file__).parent / "data"
@@ -24,9 +25,15 @@ def load_config(name: str) -> dict[str, Any]:
     return config
 
 
-def group_scales(count: pc.Count, scheme: Scheme) -> dict[str, TensorRow]:
+def get_group(method: str, excluded: tuple[str, ...] = ()) -> PackedGroup:
+    group = get_scales(method, {})
+    assert group is not None
+    return group._replace(selection=group.selection._replace(excluded=excluded))
+
+
+def group_scales(count: pc.Count, group: PackedGroup) -> dict[str, TensorRow]:
     """{name of a tensor: its scales}"""
-    return {tensor.name: found for tensor in count.tensors if (found := make_scales(tensor, scheme))}
+    return {tensor.name: found for tensor in count.tensors if (found := make_scales(tensor, group))}
 
 
 # ---- whole releases
@@ -68,7 +75,7 @@ def test_a_config_json_with_fp8_has_the_scales_of_its_release(name: str, publish
     model = pc.load(load_config(name))
     count, scheme = (
         pc.count(model),
-        get_scheme(model.release.quantisation if model.release else None, model.reading.unread),
+        get_scales(model.release.quantisation if model.release else None, model.reading.unread),
     )
     assert scheme is not None
     assert (
@@ -104,7 +111,7 @@ def test_the_overview_names_the_scales(run: Runner) -> None:
 
 
 def test_an_incomplete_block_at_the_edge_has_a_scale() -> None:
-    rows = [found for tensor in pc.count("deepseek-v3").tensors if (found := make_scales(tensor, SCHEMES["fp8"]))]
+    rows = [found for tensor in pc.count("deepseek-v3").tensors if (found := make_scales(tensor, get_group("fp8")))]
     narrow = [found for found in rows if "kv_a_proj" in found.name]  # 576 × 7,168
     assert {found.name for found in narrow} == {"model.layers.{layer}.self_attn.kv_a_proj_with_mqa.weight_scale_inv"}
     assert [(found.shape, found.copies, found.elements) for found in narrow] == [
@@ -117,7 +124,7 @@ def test_an_incomplete_block_at_the_edge_has_a_scale() -> None:
 def test_embeddings_lm_head_router_norms_and_the_mtp_projection_are_not_quantised() -> None:
     count = pc.count("deepseek-v3")
     kept = {tensor.name.rpartition("}.")[2] for tensor in count.tensors} - {
-        name.rpartition("}.")[2] for name in group_scales(count, SCHEMES["fp8"])
+        name.rpartition("}.")[2] for name in group_scales(count, get_group("fp8"))
     }
     assert kept == {
         "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight", "input_layernorm.weight",
@@ -133,14 +140,14 @@ def test_embeddings_lm_head_router_norms_and_the_mtp_projection_are_not_quantise
 def test_two_matrices_of_an_indexer_are_quantised_and_its_head_weights_are_not() -> None:
     names = [
         name.rpartition("indexer.")[2]
-        for name in group_scales(pc.count(load_config("DeepSeek-V3.2")), SCHEMES["fp8"])
+        for name in group_scales(pc.count(load_config("DeepSeek-V3.2")), get_group("fp8"))
         if "indexer" in name
     ]
     assert sorted(set(names)) == ["wk.weight", "wq_b.weight"]
 
 
 def test_mxfp4_quantises_only_experts_along_their_inputs() -> None:
-    scales = group_scales(pc.count("gpt-oss-20b"), SCHEMES["mxfp4"])
+    scales = group_scales(pc.count("gpt-oss-20b"), get_group("mxfp4"))
     assert {(found.name.rpartition(".")[2], found.shape, found.copies) for found in scales.values()} == {
         ("gate_up_proj_scales", (32, 5760, 90), 12),
         ("down_proj_scales", (32, 2880, 90), 12),
@@ -149,7 +156,7 @@ def test_mxfp4_quantises_only_experts_along_their_inputs() -> None:
 
 def test_encoders_and_vectors_have_no_scales() -> None:
     for document in ({"model_type": "qwen3_vl"}, {"model_type": "mamba"}, {"model_type": "qwen3_next"}):
-        for name in group_scales(pc.count(document), SCHEMES["fp8"]):
+        for name in group_scales(pc.count(document), get_group("fp8")):
             assert not any(word in name for word in ("visual", "bias", "conv1d", "A_log", "norm", "embed"))
             assert name.endswith(".weight")
 
@@ -160,11 +167,14 @@ def test_encoders_and_vectors_have_no_scales() -> None:
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        (FP8, Scheme("fp8", (128, 128))),
-        (FP8 | {"weight_block_size": [64, 256]}, Scheme("fp8", (64, 256))),
-        (FP8 | {"modules_to_not_convert": ["lm_head", 7, None, ""]}, Scheme("fp8", (128, 128), ("lm_head",))),
-        (FP8 | {"modules_to_not_convert": "lm_head"}, Scheme("fp8", (128, 128))),
-        ({"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn"]}, SCHEMES["mxfp4"]),
+        (FP8, ((128, 128), Selection())),
+        (FP8 | {"weight_block_size": [64, 256]}, ((64, 256), Selection())),
+        (FP8 | {"modules_to_not_convert": ["lm_head", 7, None, ""]}, ((128, 128), Selection(("lm_head",)))),
+        (FP8 | {"modules_to_not_convert": "lm_head"}, ((128, 128), Selection())),
+        (
+            {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn"]},
+            ((1, 32), Selection(experts="stacked")),
+        ),
         *[(FP8 | {"weight_block_size": block}, None) for block in NO_BLOCKS],
         ({"quant_method": "gptq", "bits": 4, "group_size": 128}, None),
         ({"quant_method": ["fp8"]}, None),
@@ -173,9 +183,10 @@ def test_encoders_and_vectors_have_no_scales() -> None:
         (None, None),
     ],
 )
-def test_a_scheme_is_read_from_a_config_json_only_if_it_is_complete(said: Any, expected: Scheme | None) -> None:
+def test_a_scheme_is_read_from_a_config_json_only_if_it_is_complete(said: Any, expected: Any) -> None:
     document = QWEN | {"quantization_config": said}
-    assert get_scheme(None, document) == expected
+    group = get_scales(None, document)
+    assert (group and (group.packing.block, group.selection)) == expected
     assert pc.count(document).total == pc.count(QWEN).total
     assert pc.count(document).warnings == pc.count(QWEN).warnings
     assert pc.count(document).release == {}  # only a zoo entry states the contents of the files
@@ -199,15 +210,13 @@ def test_a_scheme_is_read_from_a_config_json_only_if_it_is_complete(said: Any, e
 )
 def test_modules_that_are_not_converted_have_no_scales(kept: list[str], layers: int) -> None:
     count = pc.count(QWEN)
-    found = group_scales(count, Scheme("fp8", (128, 128), tuple(kept))).get(
-        "model.layers.{layer}.self_attn.q_proj.weight"
-    )
+    found = group_scales(count, get_group("fp8", tuple(kept))).get("model.layers.{layer}.self_attn.q_proj.weight")
     assert (found.copies if found else 0) == layers
 
 
 def test_scales_list_the_converted_layers() -> None:
-    scheme = Scheme("fp8", (128, 128), ("model.layers.1.mlp", "model.layers.3"))
-    found = group_scales(pc.count(QWEN), scheme)
+    group = get_group("fp8", ("model.layers.1.mlp", "model.layers.3"))
+    found = group_scales(pc.count(QWEN), group)
     assert found["model.layers.{layer}.self_attn.q_proj.weight"].repeats[0].indices == (0, 1, 2)
     experts = found["model.layers.{layer}.mlp.experts.{expert}.up_proj.weight"]
     assert (experts.repeats[0].indices, experts.copies) == ((0, 2), 2 * 128)

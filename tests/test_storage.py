@@ -11,14 +11,22 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.counting.quantisation.patterns import compile_pattern
 from paramcount.errors import ParamcountError
+from paramcount.formats.patterns import compile_pattern
 from tests.model_types import MODEL_TYPES
 from tests.running import Runner
 
 DATA = Path(__file__).parent / "data"
 WRITTEN: dict[str, dict[str, Any]] = json.loads((DATA / "quantised.json").read_text(encoding="utf-8"))
-HEADERS = ("deepseek_v3-FP8", "gpt2-GPTQ", "gpt_oss-MXFP4", "llama-AWQ", "llama-GPTQ", "qwen3_moe-FP8_together")
+HEADERS = (
+    "deepseek_v3-FP8",
+    "gpt2-GPTQ",
+    "gpt_oss-MXFP4",
+    "llama-AWQ",
+    "llama-GPTQ",
+    "llama-NVFP4",
+    "qwen3_moe-FP8_together",
+)
 LLAMA = {
     "model_type": "llama",
     "hidden_size": 128,

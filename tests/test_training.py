@@ -12,9 +12,9 @@ from paramcount.costs.activations import Activations
 from paramcount.costs.sharding import Shape
 from paramcount.costs.training import share_training
 from paramcount.costs.training_setup import Setup
-from paramcount.counting.quantisation.packing import Packing
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.flow import TensorRow
+from paramcount.formats.packing import Packing
 from tests.running import Runner
 
 # arXiv:2205.05198, table 3: heads, hidden size, layers; sequences of 2,048, vocabulary of 51,200

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import paramcount as pc
-from paramcount.costs.dtypes import CONFIGS, PLAIN, find_weight_format
+from paramcount.checkpoints.packed import groups
+from paramcount.costs.dtypes import PLAIN, find_weight_format
 from paramcount.errors import ParamcountError
+from paramcount.formats import weights
+from paramcount.formats.weights import load_formats
+from tests.gpt2_files import write_weights
 from tests.running import Runner
+from tests.small_models import LLAMA, TOKENS, make_arrays
 
 DATA = Path(__file__).parent / "data"
 WRITTEN: dict[str, dict[str, Any]] = json.loads((DATA / "quantised.json").read_text(encoding="utf-8"))
@@ -56,6 +64,7 @@ OTHERS = {
     "llama-nvfp4a16": "without a scale of the inputs",
     "llama-mixed": "two formats",
 }
+PACKED = {name for format in load_formats() if format.name not in ("", "GGUF") for name in format.dtypes}
 
 
 def strip_config(config: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +99,7 @@ def test_every_file_and_every_format_is_compared() -> None:
     assert {*FILES, *OTHERS} == set(WRITTEN)
     formats = {name.partition("-g")[0].partition("-4bit")[0] for name in FILES.values()}
     by_hand = {"nf4-double"}  # see OTHERS
-    assert {*CONFIGS, "gptq", "awq", "int4"} - by_hand <= formats
+    assert PACKED - by_hand - {"mxfp4"} <= formats
 
 
 def test_mxfp4_is_as_large_as_in_the_library_s_file() -> None:
@@ -126,7 +135,7 @@ def test_the_guide_names_the_formats() -> None:
     table = guide.partition("| `--dtype` | format |")[2].partition("\n\n")[0]
     named = {name for row in table.splitlines() for name in re.findall("`(.*?)`", "|".join(row.split("|")[:2]))}
     assert all(find_weight_format(name) for name in named)
-    assert {*CONFIGS, "mxfp4", "bf16", "f16", "f32"} <= named
+    assert {*(name for name in PACKED if find_weight_format(f"{name}-g128") is None), "bf16", "f16", "f32"} <= named
 
 
 # ---- what the output says
@@ -219,3 +228,73 @@ def test_a_stored_format_of_unknown_size_asks_for_a_dtype(config: dict[str, Any]
     with pytest.raises(ParamcountError, match=f"quantization_config .*{reason}.*; choose a dtype"):
         pc.memory(config)
     assert pc.memory(config, dtype="bf16").weights_bytes == 2 * pc.count(config).total
+
+
+# ---- a format is one file
+
+GUIDE = Path(pc.__file__).parent / "docs" / "add-a-weight-format.md"
+CACHES: tuple[Any, ...] = (
+    weights.get_format,
+    weights.list_files, weights.load_formats, find_weight_format, groups.list_patterns,
+    groups.list_telling_endings, groups.list_signatures,
+)  # fmt: skip
+
+
+@pytest.fixture
+def own_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The format of the guide, in a file of its own."""
+    (block,) = re.findall('```python\n(""".*?)```', GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "tern2.py").write_text(block, encoding="utf-8")
+    monkeypatch.setattr(weights, "__path__", [*weights.__path__, str(tmp_path)])
+    for cached in CACHES:
+        cached.cache_clear()
+    yield
+    sys.modules.pop("paramcount.formats.weights.tern2", None)
+    for cached in CACHES:
+        cached.cache_clear()
+
+
+@pytest.mark.usefixtures("own_format")
+def test_a_format_of_one_file_is_planned_verified_and_run(tmp_path: Path) -> None:
+    config = {**LLAMA, "dtype": "float32"}
+    config["quantization_config"] = {"quant_method": "tern2", "modules_to_not_convert": ["lm_head", "model.layers.0"]}
+    arrays, plain, size = make_arrays(LLAMA), make_arrays(LLAMA), 0
+    types: dict[str, str] = {}
+    for name, array in plain.items():
+        if not re.search(r"layers\.[12]\..*_proj\.weight", name):
+            size += 4 * array.size
+            continue
+        outputs, inputs = array.shape
+        stem = name.removesuffix("weight")
+        # Two bits each, the lowest first: 2, 0, 1, 2 are 1, −1, 0, 1.
+        arrays[f"{stem}tern_weight"] = np.full((outputs, inputs // 4), 0b10_01_00_10 - 256)
+        arrays[f"{stem}tern_scale"] = np.arange(outputs, dtype=np.float32) / 64
+        types |= {f"{stem}tern_weight": "U8", f"{stem}tern_scale": "F16"}
+        plain[name] = np.tile([1, -1, 0, 1], (outputs, inputs // 4)) * (np.arange(outputs)[:, None] / 64)
+        size += outputs * inputs // 4 + 2 * outputs
+        del arrays[name]
+    write_weights(tmp_path / "model.safetensors", arrays, types=types)
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert pc.memory(config).weights_bytes == size
+    assert pc.memory(LLAMA, dtype="tern2").weights_bytes < size
+    verification = pc.verify(str(tmp_path), str(tmp_path))
+    assert (verification.ok, verification.scheme, verification.totals.bytes) == (True, "TERN2", size)
+    found = pc.run(str(tmp_path), str(tmp_path), TOKENS).logits
+    assert np.allclose(found, pc.run(LLAMA, plain, TOKENS).logits, atol=2e-5)
+    assert weights.Abilities("TERN2", True, True, True) in weights.list_abilities()
+
+
+@pytest.mark.usefixtures("own_format")
+def test_a_scale_of_a_format_of_one_file_without_values_is_a_fault(tmp_path: Path) -> None:
+    name = "model.layers.1.self_attn.q_proj.tern_scale"
+    write_weights(tmp_path / "model.safetensors", make_arrays(LLAMA) | {name: np.ones(16)}, types={name: "F16"})
+    assert pc.verify(LLAMA, str(tmp_path)).faults == (f"{name}: packed weights are missing",)
+
+
+def test_an_error_says_what_can_be_done_with_a_format(tmp_path: Path) -> None:
+    assert [weights.describe_abilities(weights.get_format(name)) for name in ("fp8", "gguf", "int8", "others")] == [
+        "FP8 weights can be planned, verified and run",
+        "GGUF weights can be planned and verified, but not run",
+        "INT8 weights can be planned, but not verified or run",
+        " weights cannot be planned, verified or run",
+    ]

@@ -13,7 +13,7 @@ import pytest
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.architectures import split_name
-from paramcount.counting.quantisation.scales import SCHEMES
+from paramcount.counting.quantisation.scales import get_scales
 from paramcount.explaining.causes import are_compatible, find_candidates
 from paramcount.explaining.why import Account, Why, format_causes
 from paramcount.output.numbers import match_figure, parse_figure
@@ -367,7 +367,7 @@ def test_buffers_do_not_explain_a_count_of_parameters() -> None:
 
 @pytest.mark.parametrize("id", ["gpt2-small", "deepseek-v3", "gpt-oss-20b", "llama-3.2-11b-vision", "qwen3-0.6b"])
 def test_mutually_exclusive_causes_are_incompatible(id: str) -> None:
-    found = find_candidates(pc.count(id).tensors, SCHEMES["fp8"])
+    found = find_candidates(pc.count(id).tensors, get_scales("fp8", {}))
     groups = (
         {
             "LM head",

@@ -40,7 +40,7 @@ TRUTH = {
     for path in sorted((DATA / "truth").glob("*.json"))
     if (truth := json.loads(path.read_text(encoding="utf-8")))
 }
-PACKED = [name for name in NAMES if name.endswith(("GPTQ", "AWQ", "MXFP4")) or "-FP8" in name]
+PACKED = [name for name in NAMES if name.endswith(("GPTQ", "AWQ", "FP4")) or "-FP8" in name]
 PLAIN = [name for name in NAMES if name not in PACKED]
 LEGACY = {"gpt2-small": "masks", "llama-2-7b": "frequencies"}  # buffers in the release
 RELEASED = {
@@ -162,9 +162,18 @@ def test_every_header_that_the_reference_saved_is_explained_to_the_last_value() 
         ("llama-GPTQ", {"GPTQ scales": ".scales", "zero points": ".qzeros", "group indices": ".g_idx"}),
         ("gpt2-GPTQ", {"GPTQ scales": ".scales", "zero points": ".qzeros", "group indices": ".g_idx"}),
         ("llama-AWQ", {"AWQ scales": ".scales", "zero points": ".qzeros"}),
+        (
+            "llama-NVFP4",
+            {
+                "NVFP4 scales": ("weight_scale", "weight_global_scale"),
+                "activation scales": "input_global_scale",
+            },
+        ),
     ],
 )
-def test_each_kind_of_tensor_next_to_packed_weights_is_a_cause(name: str, causes: dict[str, str]) -> None:
+def test_each_kind_of_tensor_next_to_packed_weights_is_a_cause(
+    name: str, causes: dict[str, str | tuple[str, ...]]
+) -> None:
     tensors = load_saved(name).tensors
     found = explain_checkpoint(pc.load(load_saved(name).config), make_checkpoint(tensors))
     assert cause_units(found) == {
@@ -173,7 +182,7 @@ def test_each_kind_of_tensor_next_to_packed_weights_is_a_cause(name: str, causes
     }
     extra = sum(cause_units(found).values())
     packed = {
-        key: prod(shape) * (8 if key.endswith("qweight") else 2 if key.endswith("_blocks") else 1)
+        key: prod(shape) * (8 if key.endswith("qweight") else 2 if key.endswith(("_blocks", "weight_packed")) else 1)
         for key, (_, shape) in tensors.items()
     }
     assert (

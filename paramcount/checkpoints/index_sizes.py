@@ -18,10 +18,10 @@ from paramcount.checkpoints.folding import strip_indices
 from paramcount.checkpoints.matching import Matches
 from paramcount.checkpoints.packed.configs import read_quantization
 from paramcount.checkpoints.packed.quantised import Unpacked
-from paramcount.counting.quantisation.configs import QuantizationScheme
-from paramcount.counting.quantisation.packing import FP8_BLOCK, Packing, compute_bytes
 from paramcount.errors import ParamcountError
 from paramcount.flow import TensorRow
+from paramcount.formats.quantization_config import Stated
+from paramcount.formats.weights import load_formats
 
 Shape: TypeAlias = tuple[int, ...]
 PackedKind: TypeAlias = tuple[Shape, tuple[str, ...]]  # shape, and last words of the names in the file
@@ -152,7 +152,7 @@ def format_width(width: int | Fraction) -> str:
 # ---- packed tensors, from their names
 
 
-def enumerate_packed_sizes(packed_kinds: Mapping[PackedKind, int], scheme: QuantizationScheme) -> Iterator[int | None]:
+def enumerate_packed_sizes(packed_kinds: Mapping[PackedKind, int], stated: Stated) -> Iterator[int | None]:
     """Possible bytes of packed tensors including scales; None if the packing is unknown.
 
     `packed_kinds`: {kind: number of tensors}.
@@ -161,38 +161,21 @@ def enumerate_packed_sizes(packed_kinds: Mapping[PackedKind, int], scheme: Quant
         for is_transposed in (False, True):
             sizes = []
             for (shape, names), n in packed_kinds.items():
-                size = compute_packed_size(shape, names, scheme, scale, is_transposed=is_transposed)
+                size = compute_packed_size(shape, names, stated, scale, is_transposed=is_transposed)
                 sizes.append(None if size is None else size * n)
             yield None if None in sizes else sum(size or 0 for size in sizes)
 
 
 def compute_packed_size(
-    shape: Shape, names: tuple[str, ...], scheme: QuantizationScheme, scale: str, *, is_transposed: bool
+    shape: Shape, names: tuple[str, ...], stated: Stated, scale: str, *, is_transposed: bool
 ) -> int | None:
     """Bytes of a packed tensor. `is_transposed`: whether the model stores its matrices transposed, as GPT-2 does."""
-    packing = infer_packing(names, scheme, scale)
-    if packing is None or len(shape) < 2:
+    if len(shape) < 2:
         return None
-    *before, outputs, inputs = shape
-    if names[0].endswith("_blocks") or (is_transposed and packing.layout in ("gptq", "awq")):
-        shape = (*before, inputs, outputs)
-    return compute_bytes(shape, packing)
-
-
-def infer_packing(names: tuple[str, ...], scheme: QuantizationScheme, scale: str) -> Packing | None:
-    """The packing of a tensor stored under these names; None if neither they nor the config say.
-
-    >>> infer_packing(("weight", "weight_scale_inv"), QuantizationScheme(), "F32").block
-    (128, 128)
-    """
-    if names[0] == "qweight":
-        has_zeros, has_index = "qzeros" in names, "g_idx" in names
-        layout, bits, group = scheme.layout or ("gptq" if has_index else None), scheme.bits, scheme.group
-        if layout not in ("gptq", "awq") or bits is None or group is None or scheme.various:
-            return None
-        return Packing(layout, "I32", bits, (1, group), "F16", zeros=has_zeros, indexed=has_index)
-    if names[0].endswith("blocks"):
-        return Packing("mxfp4", "U8", scale="U8")
-    if len(names) == 2 and names[1].endswith("_scale_inv"):
-        return Packing("fp8", "F8_E4M3", 8, scheme.block or FP8_BLOCK, scale)
+    for format in load_formats():
+        if packing := format.guess(names, stated, scale):
+            turns = next((each.transposed for each in format.patterns if names[0].endswith(each.values)), False)
+            *before, outputs, inputs = shape
+            is_turned = turns or (turns is None and is_transposed)
+            return format.count_bytes((*before, inputs, outputs) if is_turned else shape, packing)
     return None

@@ -33,7 +33,8 @@ from paramcount.explaining.causes import (
 from paramcount.explaining.explanation import to_plain
 from paramcount.explaining.why import Account
 from paramcount.flow import Repeat, TensorRow
-from paramcount.formats.value_types import BLOCKS
+from paramcount.formats.weights import get_format
+from paramcount.formats.weights.gguf import BLOCKS
 from paramcount.zoo import Model
 
 Shape: TypeAlias = tuple[int, ...]
@@ -50,6 +51,7 @@ ORDER = (
 )  # fmt: skip
 CAUSES_BY_CLASS = {
     "scale": SCALES,
+    "tensor scale": SCALES,
     "zero point": ZEROS,
     "group index": INDICES,
     "activation scale": ACTIVATIONS,
@@ -69,8 +71,6 @@ CAUSES_BY_KIND = {  # {kind of a tensor that the total does not include: (cause,
 ITEMS = ("", "as stored", "as expected", OWN_TENSORS, BUFFERS, DUPLICATES, MAIN_LAYERS, MTP_LAYERS)
 CAUSES_WITH_NOTE = (MTP_LAYER, OMITTED, PARTS, UNEXPECTED)  # the note lists their items
 MOST_SHAPES = 40  # in one sum
-AWQ_SCALES = "AWQ scales"
-SCALES_BY_LAYOUT = {"fp8": "FP8 scales", "fp4": "FP4 scales", "mxfp4": "MXFP4 scales", "gptq": "GPTQ scales"}
 
 
 class Part(NamedTuple):
@@ -297,12 +297,12 @@ def name_cause(verification: Verification, cause: str) -> str:
 
 def name_scales(content: Unpacked) -> str:
     """The display name of scales: by the packing of the tensors, or by the scheme if only names are known."""
-    layouts = set()
-    for logical in content.tensors.values():
-        if logical.packing and len(logical.file_names) > 1:
-            layouts.add(logical.packing.layout)
-    if layouts:
-        return " and ".join(sorted({SCALES_BY_LAYOUT.get(layout, AWQ_SCALES) for layout in layouts}))
+    packings = {
+        logical.packing for logical in content.tensors.values() if logical.packing and len(logical.file_names) > 1
+    }
+    if packings:
+        names = {get_format(packing.layout).get_short_name(packing) for packing in packings}
+        return " and ".join(sorted(f"{name} {SCALES}" for name in names))
     scheme = re.match(r"\w+", content.scheme or "")
     return f"{scheme[0]} {SCALES}" if scheme else SCALES
 

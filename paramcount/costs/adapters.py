@@ -16,10 +16,11 @@ from paramcount.costs.adapter_targets import ALL_LINEAR, Request, choose_sites, 
 from paramcount.costs.devices import check_size
 from paramcount.costs.dtypes import PLAIN, PLAIN_LABELS
 from paramcount.counting import SCHEMA_VERSION
-from paramcount.counting.quantisation.packing import Packing, compute_bytes
 from paramcount.counting.tensors import iterate_names
 from paramcount.errors import ParamcountError, describe_value, find_nearest, quote
 from paramcount.flow import TensorRow
+from paramcount.formats.packing import Packing
+from paramcount.formats.weights import compute_bytes
 from paramcount.zoo import Model, count_model
 
 Method = Literal["lora", "rslora", "dora", "ia3", "vera"]

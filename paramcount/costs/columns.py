@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from paramcount.costs.caches import count_growth, count_states, list_cache_groups
-from paramcount.costs.dtypes import WeightFormat, find_weight_format, parse_kv_dtype
+from paramcount.costs.dtypes import find_weight_format, parse_kv_dtype
 from paramcount.costs.flops import measure_flops
 from paramcount.costs.memory import DEFAULT_CONTEXT
 from paramcount.costs.render_flops import format_flops
 from paramcount.costs.weights import store_weights, sum_weights
 from paramcount.counting import Count
 from paramcount.errors import ParamcountError
+from paramcount.formats.quantization_config import WeightDtype
 from paramcount.zoo import Model
 from paramcount.zoo.columns import Field, format_bytes_or_dash
 
@@ -31,7 +32,7 @@ def count_flops(model: Model, count: Count | None) -> int | None:
     return None if count is None else measure_flops(model).flops_per_token
 
 
-def count_weight_bytes(count: Count, format: WeightFormat) -> int:
+def count_weight_bytes(count: Count, format: WeightDtype) -> int:
     """Bytes of the weights in a format, scales included."""
     return sum_weights(store_weights(count, format), format)
 

@@ -12,9 +12,9 @@ FITS, DOES_NOT_FIT, TOO_CLOSE = VERDICTS = ("fits", "does not fit", "too close t
 # What a runtime takes is assumed to be the same for every engine, model and batch. Logged runs differ from the
 # assumption by up to a tenth of the device (tests/data/fits.csv), so a smaller margin decides nothing.
 MARGIN_DIVISOR = 10
-# Engines pad MXFP4 matrices for their kernels: vLLM takes 65.97 GiB for gpt-oss-120b, 9% of the experts more than the
-# files (https://github.com/vllm-project/vllm/issues/23278).
-PADDING_DIVISOR, PADDED_FORMATS = 10, ("MXFP4",)
+# Engines pad the matrices of some formats for their kernels: vLLM takes 65.97 GiB for gpt-oss-120b, 9% of the experts
+# more than the files (https://github.com/vllm-project/vllm/issues/23278).
+PADDING_DIVISOR = 10
 
 
 class Device(NamedTuple):

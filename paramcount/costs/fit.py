@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from paramcount.costs.allocation import Engine, Request
 from paramcount.costs.caches import CacheGroup, LayerCaches, merge_groups
-from paramcount.costs.devices import FITS, PADDED_FORMATS, PADDING_DIVISOR, Device
+from paramcount.costs.devices import FITS, PADDING_DIVISOR, Device
 from paramcount.costs.sharding import (
     Parallelism,
     Shape,
@@ -19,6 +19,7 @@ from paramcount.costs.sharding import (
 )
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError
+from paramcount.formats.weights import get_label, list_padded_labels
 
 LONGEST_CONTEXT, LARGEST_BATCH = 10**9, 10**6  # that are tried
 WITHIN_NODE = 8  # GPUs over which tensor parallelism is tried first
@@ -44,7 +45,8 @@ class Deployment(NamedTuple):
     def measure(self, parallel: Parallelism) -> tuple[Share, ...]:
         """The share of one device of each pipeline stage."""
         weights = share_weights(self.rows, self.shape, parallel)
-        padded = share_weights([row for row in self.rows if row.packing.format in PADDED_FORMATS], self.shape, parallel)
+        labels = list_padded_labels()
+        padded = share_weights([row for row in self.rows if get_label(row.packing) in labels], self.shape, parallel)
         request, layers = self.request._replace(tp=parallel.tp), split_layers(self.shape.n_layers, parallel.pp)
         shares = []
         for i, groups in enumerate(self.list_stages(parallel)):

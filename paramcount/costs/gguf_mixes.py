@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from paramcount.checkpoints.writers.gguf_names import find_layout, list_gguf_tensors
-from paramcount.costs.dtypes import MIXES
 from paramcount.counting import Count
-from paramcount.counting.quantisation.packing import Packing, compute_bytes
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError
 from paramcount.flow import LongRopeScaling, Rope, TensorRow
-from paramcount.formats.value_types import BLOCKS
+from paramcount.formats.packing import Packing
+from paramcount.formats.weights import compute_bytes
+from paramcount.formats.weights.gguf import BLOCKS, EXPERT_MIXES, MIXES
 
 # Mixes of fewer than 3 bits, whose rules differ from all others
 SMALLEST = ("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M")
@@ -92,7 +92,7 @@ def list_mix(count: Count, mix: str, *, imatrix: bool = False) -> Iterator[Store
     for tensor, type in choose_types(tensors, facts):
         rows[tensor, type] = rows.get((tensor, type), 0) + tensor.copies // count_layers(tensor)
     for (tensor, type), copies in rows.items():
-        packing = Packing("ggml", type)
+        packing = Packing("gguf", type)
         yield StoredTensor(tensor, copies, packing, copies * compute_bytes(tensor.shape, packing))
 
 
@@ -107,7 +107,7 @@ def list_rope_tables(sizes: Any, architecture: str) -> Iterator[StoredTensor]:
     else:
         d: int = sizes.d_global_head if rope.kind == "proportional" else sizes.d_head
         tables = {"rope_freqs": d // 2}
-    packing = Packing("ggml", "F32")
+    packing = Packing("gguf", "F32")
     for name, n in tables.items():
         tensor = TensorRow(f"{name}.weight", (n,), "other", "decoder", "buffer")
         yield StoredTensor(tensor, 1, packing, compute_bytes(tensor.shape, packing))
@@ -202,8 +202,8 @@ def choose_type(name: str, tensor: TensorRow, facts: Facts, index: int, layer: i
     mix, default = facts.mix, MIXES[facts.mix]
     if name == "output.weight" or (name == "token_embd.weight" and facts.is_tied):
         return choose_lm_head_type(facts, tensor.shape[-1])
-    if mix == "MXFP4_MOE":
-        return "MXFP4" if len(tensor.shape) > 2 else "Q8_0"
+    if mix in EXPERT_MIXES:
+        return default if len(tensor.shape) > 2 else EXPERT_MIXES[mix]
     if name in ("token_embd.weight", "per_layer_token_embd.weight"):
         return choose_embedding_type(mix)
     if mix in SMALLEST:
@@ -226,7 +226,7 @@ def choose_type(name: str, tensor: TensorRow, facts: Facts, index: int, layer: i
 
 def choose_lm_head_type(facts: Facts, row: int) -> str:
     default = MIXES[facts.mix]
-    if facts.mix == "MXFP4_MOE" or facts.layout == "falcon" or row % BLOCKS[default].values:
+    if facts.mix in EXPERT_MIXES or facts.layout == "falcon" or row % BLOCKS[default].values:
         return "Q8_0"
     if facts.mix in (*SMALLEST, "IQ3_XXS"):
         return "Q5_K"

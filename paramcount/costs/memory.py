@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from paramcount.costs.allocation import Option, Request, check_options
 from paramcount.costs.caches import CacheGroup, count_growth, count_windows, list_cache_groups, list_layer_caches
-from paramcount.costs.devices import PADDED_FORMATS, PADDING_DIVISOR, Device, check_size
-from paramcount.costs.dtypes import KVDtype, WeightFormat, parse_kv_dtype, parse_weight_format
+from paramcount.costs.devices import PADDING_DIVISOR, Device, check_size
+from paramcount.costs.dtypes import KVDtype, parse_kv_dtype, parse_weight_format
 from paramcount.costs.engines import ENGINES
 from paramcount.costs.fit import Deployment, Fit, measure_fit
 from paramcount.costs.sharding import Parallelism, find_shape
@@ -28,6 +28,8 @@ from paramcount.counting.quantisation.storage import StoredTensor, find_plan, re
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError, count_noun, make_choice_error, make_printable
 from paramcount.flow.positions import count_positions
+from paramcount.formats.quantization_config import WeightDtype
+from paramcount.formats.weights import list_padded_labels
 from paramcount.sizes.setting_fields import list_settings
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.model import is_quantised
@@ -104,7 +106,8 @@ class Memory:
     @property
     def padding_bytes(self) -> int:
         """Bytes that the kernels of an engine may add to the weights, not in the total."""
-        return sum(group.bytes for group in self.weights if group.format in PADDED_FORMATS) // PADDING_DIVISOR
+        labels = list_padded_labels()
+        return sum(group.bytes for group in self.weights if group.format in labels) // PADDING_DIVISOR
 
     def at(self, context: int) -> ContextCost:
         """The memory at another context length.
@@ -273,7 +276,7 @@ def warn_ignored_window(model: Model, groups: tuple[CacheGroup, ...]) -> list[st
     ]
 
 
-def store_model(model: Model, format: WeightFormat, overrides: Mapping[str, WeightFormat]) -> list[StoredTensor]:
+def store_model(model: Model, format: WeightDtype, overrides: Mapping[str, WeightDtype]) -> list[StoredTensor]:
     """How a model's tensors are stored, those that llama.cpp's converter adds included."""
     count = count_model(model)
     stored = store_weights(count, format, overrides)
@@ -284,7 +287,7 @@ def store_model(model: Model, format: WeightFormat, overrides: Mapping[str, Weig
     return stored
 
 
-def choose_format(model: Model, dtype: object) -> WeightFormat:
+def choose_format(model: Model, dtype: object) -> WeightDtype:
     """The format that the user names; otherwise the one that the config states; otherwise BF16."""
     if dtype is not None:
         return parse_weight_format(dtype)
@@ -295,7 +298,7 @@ def choose_format(model: Model, dtype: object) -> WeightFormat:
         read_storage(model.sizes, model.release, model.storage_keys, count_model(model).tensors)
     except ParamcountError as error:
         raise ParamcountError(f"{error}; choose a dtype", where=f"{model.id}: quantization_config") from None
-    return parse_weight_format("bf16") if plan is None else WeightFormat("stored", label_plan(plan.text), plan)
+    return parse_weight_format("bf16") if plan is None else WeightDtype("stored", label_plan(plan.text), plan)
 
 
 def label_plan(text: str) -> str:
@@ -313,7 +316,7 @@ def list_mtp_notes(count: Count) -> list[str]:
     return [f"the MTP layers ({count.mtp:,} parameters) are not loaded"] if count.mtp else []
 
 
-def list_formats(count: Count, chosen: WeightFormat, weights: tuple[WeightGroup, ...]) -> tuple[WeightCost, ...]:
+def list_formats(count: Count, chosen: WeightDtype, weights: tuple[WeightGroup, ...]) -> tuple[WeightCost, ...]:
     """The weights in the usual formats, and in the chosen one: in place of an equal one, otherwise first."""
     costs, is_listed = [], False
     for name in ALTERNATIVES:
@@ -328,7 +331,7 @@ def list_formats(count: Count, chosen: WeightFormat, weights: tuple[WeightGroup,
     return tuple(costs) if is_listed else (make_weight_cost(chosen, weights), *costs)
 
 
-def make_weight_cost(format: WeightFormat, groups: tuple[WeightGroup, ...]) -> WeightCost:
+def make_weight_cost(format: WeightDtype, groups: tuple[WeightGroup, ...]) -> WeightCost:
     inside, mmproj_bytes = split_files(groups, format)
     return WeightCost(
         format.label, sum(group.bytes for group in inside), mmproj_bytes, describe_weights(groups, format)

@@ -8,6 +8,7 @@ from paramcount.costs.devices import DOES_NOT_FIT, FITS, MARGIN_DIVISOR, PADDING
 from paramcount.costs.fit import Fit, Suggestion
 from paramcount.costs.training_fit import TrainingFit
 from paramcount.errors import join_words
+from paramcount.formats.weights import list_padded_labels
 from paramcount.output.numbers import format_bytes
 
 
@@ -29,7 +30,7 @@ def describe_margin(fit: Fit | TrainingFit) -> str:
     """What must be free or short for an answer: "8.55 GB (10% of the memory)"."""
     parts = [f"{100 // MARGIN_DIVISOR}% of the memory"]
     if fit.margin_bytes > -(-fit.memory_bytes // MARGIN_DIVISOR):
-        parts.append(f"{100 // PADDING_DIVISOR}% of the MXFP4 weights")
+        parts.append(f"{100 // PADDING_DIVISOR}% of the {join_words(list_padded_labels(), 'and')} weights")
     return f"{format_bytes(fit.margin_bytes)} ({' + '.join(parts)})"
 
 

@@ -100,8 +100,8 @@ def describe_cache(memory: Memory) -> str:
 def inline_label(label: str) -> str:
     """The label of a format without its own parentheses, to stand in others.
 
-    >>> inline_label("MXFP4 (as stored)")
-    'MXFP4, as stored'
+    >>> inline_label("FP8 (as stored)")
+    'FP8, as stored'
     """
     return label.replace(" (", ", ").replace(")", "")
 

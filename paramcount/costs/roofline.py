@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from paramcount.costs.dtypes import WeightFormat
 from paramcount.costs.gpus import Gpu
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError, join_words
 from paramcount.flow.operation import Form
+from paramcount.formats.quantization_config import WeightDtype
+from paramcount.formats.weights import get_format
 from paramcount.tracing.trace import Trace
 
 # {dtype of stored values: the rates at which they may be multiplied, fastest first}. A GPU without the first
@@ -77,7 +78,7 @@ class TrainingTime(NamedTuple):
     days: float
 
 
-def find_rate(gpu: Gpu, format: WeightFormat) -> str:
+def find_rate(gpu: Gpu, format: WeightDtype) -> str:
     """The name of the dense peak rate at which a GPU multiplies weights of a format.
 
     Raises: ParamcountError if the data sheet of the GPU does not state it.
@@ -92,14 +93,15 @@ def find_rate(gpu: Gpu, format: WeightFormat) -> str:
     raise ParamcountError(has, where="gpu", expected=f"a GPU with a rate for {needed}; see `paramcount docs gpus`")
 
 
-def list_rates(format: WeightFormat) -> tuple[str, ...]:
+def list_rates(format: WeightDtype) -> tuple[str, ...]:
     """The rates at which weights of a format may be multiplied, fastest first."""
     if format.mix:
         return UNPACKED
     if not format.plan.groups:
         return RATES.get(format.plan.dtype, UNPACKED)
     packing = format.plan.groups[0].packing
-    return ("fp4", *UNPACKED) if packing.layout == "nvfp4" else RATES.get(packing.dtype, UNPACKED)
+    rate = get_format(packing.layout).rate
+    return (rate, *UNPACKED) if rate else RATES.get(packing.dtype, UNPACKED)
 
 
 def sum_read(rows: Iterable[StoredTensor], trace: Trace) -> int:
@@ -113,7 +115,7 @@ def sum_read(rows: Iterable[StoredTensor], trace: Trace) -> int:
     total = 0
     for row in rows:
         tensor = row.tensor
-        if tensor.component in components if row.packing.layout == "ggml" else tensor.name in names:
+        if tensor.component in components if row.packing.layout == "gguf" else tensor.name in names:
             total += row.bytes * tensor.active // tensor.parameters if tensor.parameters else row.bytes
     return total
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from paramcount.costs.dtypes import PLAIN_LABELS, WeightFormat
+from paramcount.costs.dtypes import PLAIN_LABELS
 from paramcount.counting import Count
 from paramcount.counting.components import TOWERS, locate_component
 from paramcount.counting.quantisation.storage import StoredTensor, list_stored
 from paramcount.errors import ParamcountError, join_words
 from paramcount.flow import TensorRow
-
-STACKING = ("", "fp8", "mxfp8")  # methods that pack experts in one tensor; "": a format that no config names
+from paramcount.formats.quantization_config import WeightDtype
+from paramcount.formats.weights import get_label
 
 
 class WeightGroup(NamedTuple):
@@ -30,7 +30,7 @@ def list_loaded(count: Count) -> list[TensorRow]:
 
 
 def store_weights(
-    count: Count, format: WeightFormat, overrides: Mapping[str, WeightFormat] | None = None
+    count: Count, format: WeightDtype, overrides: Mapping[str, WeightDtype] | None = None
 ) -> list[StoredTensor]:
     """How a model's tensors are stored in a format, or in that of their component.
 
@@ -49,7 +49,7 @@ def store_weights(
     return stored
 
 
-def list_rows(count: Count, tensors: list[TensorRow], format: WeightFormat) -> Iterator[StoredTensor]:
+def list_rows(count: Count, tensors: list[TensorRow], format: WeightDtype) -> Iterator[StoredTensor]:
     """How the tensors are stored in one format."""
     if format.mix:
         from paramcount.costs.gguf_mixes import list_mix
@@ -73,13 +73,13 @@ def group_weights(stored: Iterable[StoredTensor]) -> tuple[WeightGroup, ...]:
     sums: dict[tuple[str, str], list[int]] = {}
     for row in stored:
         if row.tensor.is_counted:
-            sums_of_group = sums.setdefault((find_component(row.tensor), row.packing.format), [0, 0])
+            sums_of_group = sums.setdefault((find_component(row.tensor), get_label(row.packing)), [0, 0])
             sums_of_group[0] += row.values
             sums_of_group[1] += row.bytes
     return tuple(WeightGroup(*key, *values) for key, values in sums.items())
 
 
-def split_files(groups: Sequence[WeightGroup], format: WeightFormat) -> tuple[tuple[WeightGroup, ...], int]:
+def split_files(groups: Sequence[WeightGroup], format: WeightDtype) -> tuple[tuple[WeightGroup, ...], int]:
     """(weights in the model's file, bytes of the rest): encoders beside a GGUF file have their own, called mmproj."""
     if not format.mix:
         return tuple(groups), 0
@@ -87,7 +87,7 @@ def split_files(groups: Sequence[WeightGroup], format: WeightFormat) -> tuple[tu
     return inside, sum(group.bytes for group in groups) - sum(group.bytes for group in inside)
 
 
-def sum_weights(stored: Iterable[StoredTensor], format: WeightFormat) -> int:
+def sum_weights(stored: Iterable[StoredTensor], format: WeightDtype) -> int:
     """Bytes of the weights in the model's file, scales included."""
     return sum(group.bytes for group in split_files(group_weights(stored), format)[0])
 
@@ -97,18 +97,18 @@ def sum_buffers(stored: Iterable[StoredTensor]) -> int:
     return sum(row.bytes for row in stored if not row.tensor.is_counted)
 
 
-def list_storage_notes(stored: Sequence[StoredTensor], format: WeightFormat) -> list[str]:
+def list_storage_notes(stored: Sequence[StoredTensor], format: WeightDtype) -> list[str]:
     """What the sizes in a format assume, and which matrices the format cannot pack."""
     if format.name == "stored" or format.mix:
         return []
     notes = []
     is_stacked = any(row.tensor.stacked and row.packing.layout != "plain" for row in stored)
-    if is_stacked and format.plan.method not in STACKING:
+    if is_stacked and format.plan.scope not in ("stacks", "release"):
         notes.append(f"assumes that {format.label} packs the matrices of each expert separately")
     unfit = [row for row in stored if row.is_unfit]
     if unfit:
         names = join_words(list(dict.fromkeys(row.tensor.name.removesuffix(".weight") for row in unfit))[:3], "and")
-        dtypes = join_words(list(dict.fromkeys(row.packing.format for row in unfit)), "and")
+        dtypes = join_words(list(dict.fromkeys(get_label(row.packing) for row in unfit)), "and")
         number = sum(row.copies for row in unfit)
         verb = "stays" if number == 1 else "stay"
         noun = "matrix" if number == 1 else "matrices"
@@ -117,13 +117,13 @@ def list_storage_notes(stored: Sequence[StoredTensor], format: WeightFormat) -> 
     return notes
 
 
-def describe_weights(groups: Sequence[WeightGroup], format: WeightFormat) -> str:
+def describe_weights(groups: Sequence[WeightGroup], format: WeightDtype) -> str:
     """What a packed format leaves in a higher precision: "embedding, norm and lm_head in BF16"; of a mix, its bits."""
     if format.mix:
         inside, _ = split_files(groups, format)
         bits = round(800 * sum(group.bytes for group in inside) / sum(group.parameters for group in inside))
         return f"{bits // 100}.{bits % 100:02} bits per weight"
-    packed = {group.packing.format for group in format.plan.groups}
+    packed = {get_label(group.packing) for group in format.plan.groups}
     parameters: dict[str, int] = {}
     for group in groups:
         parameters[group.component] = parameters.get(group.component, 0) + group.parameters

@@ -19,10 +19,10 @@ from paramcount.execution.sources import Place, Shape, find_sources, list_places
 from paramcount.flow import TensorRow
 from paramcount.flow.operation import Array
 from paramcount.formats.files import check_unchanged, open_regular
-from paramcount.formats.float4 import widen_mxfp4
 from paramcount.formats.float8 import DTYPES as FLOAT8
 from paramcount.formats.float8 import widen_float8
 from paramcount.formats.safetensors import NUMPY, widen_bf16
+from paramcount.formats.weights import describe_abilities, get_abilities, get_format, list_abilities
 
 FLOATS = ("F64", "F32", "F16", "BF16")
 IDS = "I64"  # of tables of ids, such as the experts of each token; no quantised weight is that wide
@@ -145,19 +145,21 @@ class CheckpointWeights(StoredWeights):
     def load(self, place: Place, shape: Shape) -> Array:
         logical = self.content.tensors[place.name]
         values, *others = (self.checkpoint.tensors[name] for name in logical.list_file_names(place.name))
-        packing = logical.packing
-        if packing is not None and packing.layout == "fp8":
-            return self.load_float8(place, packing.block, values, others[0])
-        if packing is not None and packing.layout == "mxfp4":
-            bits, scales = (self.map_values(tensor) for tensor in (values, others[0]))
-            array = widen_mxfp4(
-                *((bits, scales) if place.expert is None else (bits[place.expert], scales[place.expert]))
-            )
+        bits = self.map_values(values)
+        if logical.packing is not None and others:
+            format = get_format(logical.packing.layout)
+            if not get_abilities(format).run or values.dtype not in (*NUMPY, *FLOAT8):
+                problem = f"is stored as {logical.format}; {describe_abilities(format)}"
+                raise self.make_error(place.name, problem, describe_supported())
+            roles = [self.content.auxiliary[name] for name in logical.file_names[1:]]
+            parts = {role: self.widen_part(part, role) for role, part in zip(roles, others)}
+            if place.expert is not None:  # one scale may be of all experts
+                parts = {role: part[place.expert] if part.size > 1 else part for role, part in parts.items()}
+                bits = bits[place.expert]
+            array = format.widen(logical.packing, bits, parts)
             return array.swapaxes(-1, -2) if logical.transposed else array
         if values.dtype not in (*FLOATS, *FLOAT8, IDS):
-            supported = join_words((*FLOATS, IDS, "FP8 with scales", "MXFP4"))
-            raise self.make_error(place.name, f"is stored as {logical.format or values.dtype}", supported)
-        bits = self.map_values(values)
+            raise self.make_error(place.name, f"is stored as {logical.format or values.dtype}", describe_supported())
         return widen(bits if place.expert is None else select_expert(bits, place.expert, shape), str(values.dtype))
 
     def read_matrix(self, name: str, shape: Shape, index: int | None) -> Array | NarrowMatrix:
@@ -174,21 +176,10 @@ class CheckpointWeights(StoredWeights):
             self.finite.add(places[0])
         return matrix
 
-    def load_float8(self, place: Place, block: tuple[int, int], values: FileTensor, scales: FileTensor) -> Array:
-        """Values of eight bits times the scale of their block, of their row or of the tensor."""
-        bits, factors = self.map_values(values), widen(self.map_values(scales), str(scales.dtype))
-        if place.expert is not None:
-            bits = bits[place.expert]
-            factors = factors[place.expert] if factors.size > 1 else factors
-        array = widen_float8(bits, str(values.dtype))
-        rows, columns = (size or axis for size, axis in zip(block, bits.shape[-2:]))
-        factors = factors.reshape(*bits.shape[:-2], -(-bits.shape[-2] // rows), -(-bits.shape[-1] // columns))
-        if rows > 1:
-            factors = np.repeat(factors, rows, axis=-2)[..., : bits.shape[-2], :]
-        if columns > 1 and factors.shape[-1] > 1:
-            factors = np.repeat(factors, columns, axis=-1)[..., : bits.shape[-1]]
-        array *= factors
-        return array
+    def widen_part(self, tensor: FileTensor, role: str) -> Array:
+        """Scales and other tensors of a packed matrix, as floats. Scales of bytes are powers of two."""
+        is_power = role == "scale" and tensor.dtype == "U8"
+        return widen(self.map_values(tensor), "F8_E8M0" if is_power else str(tensor.dtype))
 
     def map_values(self, tensor: FileTensor) -> Array:
         """The stored values of a tensor as a read-only memory map."""
@@ -201,6 +192,10 @@ class CheckpointWeights(StoredWeights):
         with open_regular(file.path, "a safetensors file") as opened:
             check_unchanged(file.path, opened, file.state)
             return np.memmap(opened, dtype, "r", tensor.start, tensor.shape).view(np.ndarray)
+
+
+def describe_supported() -> str:
+    return join_words((*FLOATS, IDS, *(abilities.name for abilities in list_abilities() if abilities.run)))
 
 
 def widen(bits: Array, dtype: str) -> Array:

@@ -10,10 +10,13 @@ from typing import NamedTuple
 from paramcount.architectures.classes import get_base_class, get_reference_class, has_lm_head
 from paramcount.counting.arithmetic import format_sum
 from paramcount.counting.components import TOWERS, qualify_component
-from paramcount.counting.quantisation.scales import Scheme, count_blocks, make_scales
+from paramcount.counting.quantisation.scales import make_scales
 from paramcount.counting.tensors import list_tensors
 from paramcount.errors import join_words
 from paramcount.flow import TensorRow
+from paramcount.formats.packing import count_blocks
+from paramcount.formats.quantization_config import PackedGroup
+from paramcount.formats.weights import get_format
 from paramcount.sizes import Sizes
 from paramcount.sizes.derivations import change_class
 
@@ -93,7 +96,7 @@ def count_elements(tensors: Iterable[TensorRow]) -> int:
 
 
 def find_candidates(
-    tensors: Sequence[TensorRow], scheme: Scheme | None = None, *, files: bool = True
+    tensors: Sequence[TensorRow], scheme: PackedGroup | None = None, *, files: bool = True
 ) -> list[Candidate]:
     """Every possible cause for a model with these tensors.
 
@@ -269,14 +272,14 @@ def find_buffers(tensors: Sequence[TensorRow]) -> Iterator[Candidate]:
         yield Candidate(name, 1, (("", select_kind(tensors, kind)),), make_claims((), name))
 
 
-def find_scales(tensors: Sequence[TensorRow], scheme: Scheme | None) -> Iterator[Candidate]:
+def find_scales(tensors: Sequence[TensorRow], scheme: PackedGroup | None) -> Iterator[Candidate]:
     """The scales of quantised weights; if the MTP layers count, theirs too."""
     if scheme is None:
         return
     scales = [scale for tensor in tensors if (scale := make_scales(tensor, scheme))]
     main = tuple(tensor for tensor in scales if tensor.part != "mtp")
     mtp = tuple(tensor for tensor in scales if tensor.part == "mtp")
-    name = f"{scheme.method.upper()} scales"
+    name = f"{get_format(scheme.packing.layout).get_short_name(scheme.packing)} scales"
     yield Candidate(name, 1, (("", main),), make_claims((), "scales", *(["mtp"] if mtp else [])))
     if mtp:
         items = ((MAIN_LAYERS, main), (MTP_LAYERS, mtp))

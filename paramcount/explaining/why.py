@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from paramcount.counting.count import Count
-from paramcount.counting.quantisation.scales import get_scheme
+from paramcount.counting.quantisation.scales import get_scales
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.explaining.causes import (
     Candidate,
@@ -190,7 +190,7 @@ def find_causes(model: Model, count: Count, base: str, *, files: bool) -> list[C
         return find_candidates([select_active(tensor) for tensor in count.tensors], files=False)
     is_whole = model.reading.head and model.reading.scope == "model"
     classes = find_base_class(count.tensors, model.sizes) if is_whole else ()
-    scheme = get_scheme(model.release.quantisation if model.release else None, model.reading.unread)
+    scheme = get_scales(model.release.quantisation if model.release else None, model.reading.unread)
     try:
         return [*find_candidates(count.tensors, scheme, files=files), *classes]
     except ParamcountError as error:  # of modules that it selects by name

@@ -31,7 +31,7 @@ from paramcount.formats.tensor_entries import (
     check_layout,
     name_tensor,
 )
-from paramcount.formats.value_types import BLOCKS, TYPES
+from paramcount.formats.weights.gguf import BLOCKS, TYPES
 
 WHAT = "a GGUF file"
 MOST_METADATA = 65_536  # entries; models have about fifty

@@ -180,8 +180,9 @@ def list_release_items(count: Count, release: Release) -> dict[str, int]:
     if "lm_head" in release.copies:
         items["copy_of_lm_head"] = count.embedding if count.tied else 0
     if release.quantisation:
-        from paramcount.counting.quantisation.scales import SCHEMES, count_scales
+        from paramcount.counting.quantisation.scales import count_scales, get_scales
 
-        scales = count_scales(count.tensors, SCHEMES[release.quantisation])
+        group = get_scales(release.quantisation, {})
+        scales = count_scales(count.tensors, group) if group else {"scales": 0}
         items |= scales if release.mtp else {"scales": scales["scales"]}
     return items

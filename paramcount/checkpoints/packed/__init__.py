@@ -1,4 +1,4 @@
 """Packed weights: which tensors of a quantised checkpoint represent which matrix, and how many bytes each takes.
 
-Supported are GPTQ, AWQ, FP8, MXFP4 and the types of GGUF; the error for any other method names it.
+Which formats can be read follows from their files in `formats.weights`; the error for any other names it.
 """

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from paramcount.checkpoints.checkpoint import Checkpoint
-from paramcount.counting.quantisation.configs import QuantizationScheme, read_scheme
 from paramcount.errors import ParamcountError, describe_value, make_printable
 from paramcount.formats.files import read_text
+from paramcount.formats.quantization_config import Stated, read_stated
 from paramcount.formats.strict_json import parse_json
 
 LARGEST_CONFIG = 4 << 20  # bytes
@@ -53,12 +53,12 @@ def _get_mapping(document: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[
     return value
 
 
-def read_quantization(checkpoint: Checkpoint) -> QuantizationScheme:
-    """The scheme in the checkpoint's quantisation config.
+def read_quantization(checkpoint: Checkpoint) -> Stated:
+    """What is stated in the checkpoint's quantisation config.
 
     Raises: ParamcountError if the scheme is not supported.
     """
     config = checkpoint.quantization_config
     if config is None or checkpoint.format == "gguf":
-        return QuantizationScheme()
-    return read_scheme(config)
+        return Stated()
+    return read_stated(config)

@@ -7,10 +7,11 @@ from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from paramcount.counting.quantisation.packing import WORD, WORDS, Packing, compute_bytes
-from paramcount.counting.quantisation.plans import RELEASED_PLANS, Plan, find_quantization_config, make_plan
 from paramcount.counting.quantisation.scales import select_packed, transpose_shape
 from paramcount.errors import ParamcountError
+from paramcount.formats.packing import Packing
+from paramcount.formats.quantization_config import Plan, find_quantization_config, make_plan
+from paramcount.formats.weights import compute_bytes, get_format
 from paramcount.sizes import inner_configs
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from paramcount.sizes import Sizes
 
 TOWERS = ("vision", "audio", "projector")
-# Methods of publishers who release the MTP layers; tools built on transformers leave them out.
-METHODS_WITH_MTP = ("fp8", "mxfp8")
-WHOLE_MODEL = ("bitsandbytes", "compressed-tensors")  # methods that also quantise the linear layers of encoders
 
 
 class Storage(NamedTuple):
@@ -89,7 +87,8 @@ def find_plan(release: Release | None, document: Mapping[str, Any]) -> Plan | No
     Raises: ParamcountError if the plan is not supported.
     """
     if release and (released := release.quantisation):
-        return Plan(released, *RELEASED_PLANS[released], "BF16")
+        format = get_format(released)
+        return format.plan_own(format.released or {})
     config = find_quantization_config(document)
     return None if config is None else make_plan(config, document)
 
@@ -123,30 +122,31 @@ class StoredTensor(NamedTuple):
 def list_stored(
     sizes: Sizes, tensors: Iterable[TensorRow], plan: Plan, *, hypothetical: bool = False
 ) -> Iterator[StoredTensor]:
-    """How a plan stores each tensor. MTP layers are left out if the plan's method leaves them out.
+    """How a plan stores each tensor. MTP layers are left out if the plan's method leaves them out: publishers release
+    them, tools built on transformers do not.
 
     `hypothetical`: nobody states that the model is stored like this. Experts that share a tensor are then packed one by
     one, and matrices that the format cannot pack stay as they are, as do those of vision and audio encoders.
 
     Raises: ParamcountError if the plan does not determine how a tensor is stored, unless `hypothetical`.
     """
-    facts, linear = merge_facts(sizes), plan.method in WHOLE_MODEL
+    facts, linear = merge_facts(sizes), plan.scope == "linear"
     if linear and not facts.linear_by_component and not hypothetical:
         raise ParamcountError(
             f"quantises linear layers, but which matrices of {sizes.reference} are linear layers is unknown"
         )
     for tensor in tensors:
-        if tensor.part == "mtp" and plan.method not in METHODS_WITH_MTP:
+        if tensor.part == "mtp" and plan.scope != "release":
             continue
         n_plain, is_unfit = tensor.copies, False
         for group in () if tensor.float32 else plan.groups:
-            scheme = group.scheme._replace(routers=facts.linear_routers) if linear else group.scheme
-            packed = select_packed(tensor, scheme)
+            packed = select_packed(tensor, group.selection, facts.linear_routers if linear else ())
             if packed is None or not n_plain:
                 continue
             try:
                 check_plan(tensor, plan, hypothetical=hypothetical)
-                size = compute_packed_bytes(tensor, group.packing, tensor.name.endswith(facts.transposable))
+                is_transposed = group.selection.experts == "stacked" or tensor.name.endswith(facts.transposable)
+                size = compute_packed_bytes(tensor, group.packing, is_transposed)
             except ParamcountError:
                 if not hypothetical:
                     raise
@@ -206,27 +206,25 @@ def is_stored(tensor: TensorRow, release: Release | None) -> bool:
 def may_be_packed(tensor: TensorRow, plan: Plan) -> bool:
     """Whether a vision or audio tensor may be a linear layer that the plan quantises."""
     name = tensor.name.removesuffix(".weight").replace("{layer}", "0")
-    return len(tensor.shape) == 2 and name != tensor.name and any(group.scheme.quantises(name) for group in plan.groups)
+    return (
+        len(tensor.shape) == 2 and name != tensor.name and any(group.selection.quantises(name) for group in plan.groups)
+    )
 
 
 def check_plan(tensor: TensorRow, plan: Plan, *, hypothetical: bool) -> None:
     """Raises: ParamcountError if the config does not determine how a tensor is stored."""
-    if plan.method in ("fp8", "mxfp8", "mxfp4") or hypothetical:
-        return
-    if tensor.stacked is not None:
+    if tensor.stacked is not None and plan.scope not in ("stacks", "release") and not hypothetical:
         raise ParamcountError(f"uses {plan.text}, whose layout for experts that share one tensor is unknown")
 
 
-def compute_packed_bytes(tensor: TensorRow, packing: Packing, inputs_first: bool) -> int:
+def compute_packed_bytes(tensor: TensorRow, packing: Packing, is_transposed: bool) -> int:
     """Bytes of one packed tensor, scales included."""
-    is_transposed = packing.layout == "mxfp4" or inputs_first
     shape = transpose_shape(tensor.shape) if is_transposed else tensor.shape
-    outputs, inputs = shape[-2:]
-    group = packing.block[1]
-    fills_words = inputs * packing.bits % WORD == 0 and outputs * packing.bits % WORD == 0
-    if packing.layout in WORDS and (not fills_words or (group and inputs % group)):
+    format = get_format(packing.layout)
+    if not format.can_store(shape, packing):
+        outputs, inputs = shape[-2:]
         raise ParamcountError(
-            f"uses {packing.format}, which cannot store {tensor.name}: "
-            f"{outputs:,} × {inputs:,} in groups of {group or inputs:,}"
+            f"uses {format.get_label(packing)}, which cannot store {tensor.name}: "
+            f"{outputs:,} × {inputs:,} in groups of {packing.block[1] or inputs:,}"
         )
-    return compute_bytes(shape, packing)
+    return format.count_bytes(shape, packing)

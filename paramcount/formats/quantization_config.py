@@ -1,0 +1,381 @@
+"""Which modules are quantised with what, according to a `quantization_config`: for planning and for files alike.
+
+Sources: transformers 5.23, quantizers/auto.py (the methods) and utils/quantization_config.py (their keys);
+compressed_tensors 0.20, quantization/quant_config.py, utils/match.py and compressors/.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from paramcount.errors import ParamcountError, describe_value, quote
+from paramcount.formats.packing import Block, Packing, StoredPiece
+from paramcount.formats.weights import describe_abilities, get_abilities, guess_format, list_abilities, load_formats
+
+DTYPES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32", "float64": "F64"}
+PLACES = (("quantization_config",), ("text_config", "quantization_config"), ("compression_config",))
+COMPRESSED = "compressed-tensors"  # a method whose groups are in one format each
+UNQUANTISED = ("embedding", "other_embedding", "position", "router", "norm", "lm_head")
+LARGEST_BLOCK = 2**20
+
+
+class Stated(NamedTuple):
+    """What a `quantization_config` states of the packing; fields are None if it does not say."""
+
+    family: str = ""  # see Pattern; "" if nothing is quantised, or in an unsupported way
+    name: str = ""  # display name of the method
+    layout: str | None = None
+    bits: int | None = None
+    group: int | None = None  # inputs per scale; 0 for all
+    block: Block | None = None
+    various: bool = False  # some modules are packed differently
+
+
+class Selection(NamedTuple):
+    """Which weights a method quantises."""
+
+    excluded: tuple[str, ...] = ()  # modules that the config.json excludes
+    # For compressed-tensors: modules to quantise; "re:" marks a regular expression, empty means all.
+    targets: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()  # for compressed-tensors: modules that no scheme quantises
+    unquantised: tuple[str, ...] = UNQUANTISED  # components
+    experts: str = ""  # "only": experts alone; "stacked": experts alone, [experts, inputs, outputs] in one tensor
+    needs_layer: bool = False  # whether only modules of layers are quantised
+
+    @property
+    def selects_by_name(self) -> bool:
+        """Whether the config.json selects modules by name."""
+        return bool(self.excluded or self.targets or self.ignored)
+
+    def quantises(self, module: str) -> bool:
+        """Whether the module of this name is quantised."""
+        if self.targets and not is_matched(module, self.targets):
+            return False
+        return not is_matched(module, self.ignored) and not is_excluded(module, self.excluded, frozenset(self.excluded))
+
+
+class PackedGroup(NamedTuple):
+    """Weights with the same packing."""
+
+    selection: Selection
+    packing: Packing
+
+
+class Plan(NamedTuple):
+    """How a model is stored, according to its config.json."""
+
+    method: str
+    text: str
+    groups: tuple[PackedGroup, ...]
+    dtype: str  # of everything else
+    exact: bool = True
+    language_only: bool = False  # whether vision and audio encoders are not quantised
+    # "linear": linear layers wherever they are; "stacks": experts in one tensor are packed together, too; "release": so
+    # are those of the MTP layers, which publishers who use the method release
+    scope: str = ""
+
+
+class WeightDtype(NamedTuple):
+    """How weights may be stored, as --dtype names it."""
+
+    name: str  # as typed: "int4-g64"
+    label: str  # for people: "INT4 (group 64)"
+    plan: Plan
+    only: tuple[str, ...] = ()  # components that are packed; those of a model that has none of them are packed all
+    mix: str = ""  # of llama.cpp; the plan then says nothing
+    imatrix: bool = False  # whether llama-quantize had an importance matrix
+
+
+class CompressedGroup(NamedTuple):
+    """A group of compressed-tensors."""
+
+    form: str  # its format: "pack-quantized"
+    kind: str  # int | float
+    bits: int
+    size: int | None  # inputs per scale
+    has_inputs: bool  # whether activations are quantised
+    packing: Packing  # without layout, types and bits
+
+
+# ---- module names
+
+
+def is_excluded(module: str, excluded: tuple[str, ...], names: frozenset[str]) -> bool:
+    """Whether a module is excluded from quantisation, by its name, its ending or an enclosing module.
+
+    `names`: `excluded` as a set. Source: should_convert_module of the reference; its regular expressions are read as
+    plain names with `*`.
+    """
+    if not excluded:
+        return False
+    from fnmatch import fnmatchcase
+
+    words = module.split(".")
+    if module.endswith(excluded) or any(".".join(words[:i]) in names for i in range(1, len(words))):
+        return True
+    return any(fnmatchcase(module, name) or fnmatchcase(module, f"{name}.*") for name in excluded if "*" in name)
+
+
+def is_matched(module: str, patterns: tuple[str, ...]) -> bool:
+    """Whether compressed-tensors matches a linear layer by its name, its class or a regular expression.
+
+    Source: compressed_tensors 0.20, utils/match.py, is_match.
+    """
+    from paramcount.formats.patterns import compile_pattern
+
+    return any(
+        bool(compile_pattern(text[3:]).match(module)) if text.startswith("re:") else text in (module, "Linear")
+        for text in patterns
+    )
+
+
+def select_linear(targets: tuple[str, ...] = ("Linear",), ignored: tuple[str, ...] = ("lm_head",)) -> Selection:
+    """The linear layers that compressed-tensors selects; without targets all but the LM head."""
+    unquantised = tuple(name for name in UNQUANTISED if name != "lm_head") if targets else UNQUANTISED
+    return Selection((), targets, ignored, unquantised)
+
+
+# ---- reading
+
+
+def read_stated(config: Mapping[str, Any]) -> Stated:
+    """What the `quantization_config` of a config.json states.
+
+    >>> read_stated({"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": True})
+    Stated(family='words', name='GPTQ', layout='gptq', bits=4, group=128, block=None, various=False)
+
+    Raises: ParamcountError if files of the method cannot be verified.
+    """
+    method = find_method(config)
+    if method is None:
+        return Stated()
+    name = method.lower() if isinstance(method, str) else ""
+    for format in load_formats():
+        stated = format.read(name, config)
+        if stated is not None and stated.family and format.patterns:
+            return stated
+        if stated is not None:
+            raise make_unsupported_error(stated.name)
+    raise make_unsupported_error(name if name == COMPRESSED else quote(str(method)))
+
+
+def find_method(config: Mapping[str, Any]) -> Any:
+    """The quantisation method that a `quantization_config` states; None if it states none."""
+    is_bitsandbytes = config.get("load_in_4bit") is True or config.get("load_in_8bit") is True
+    return "bitsandbytes" if is_bitsandbytes else config.get("quant_method")
+
+
+def make_unsupported_error(name: str) -> ParamcountError:
+    """The error for a scheme whose files cannot be verified."""
+    format = next((format for format in load_formats() if format.name == name), None)
+    what = f"{name}; {describe_abilities(format)}" if format and get_abilities(format).planned else name
+    verified = [abilities.name for abilities in list_abilities() if abilities.verified]
+    expected = f"{', '.join(verified)}, or not quantised"
+    return ParamcountError(f"uses an unsupported quantisation scheme: {what}", expected=expected)
+
+
+def find_quantization_config(document: Mapping[str, Any]) -> Any:
+    """The quantisation block of a config.json; None if it has none."""
+    for keys in PLACES:
+        block: Any = document
+        for key in keys:
+            block = block.get(key) if isinstance(block, Mapping) else None
+        if isinstance(block, Mapping) and document.get("expert_dtype") is not None:
+            # DeepSeek-V4 states it beside the block. Source: DeepseekV4Config of the reference.
+            return {"expert_dtype": document["expert_dtype"], **block}
+        if block is not None:
+            return block
+    return None
+
+
+def make_plan(config: object, document: Mapping[str, Any]) -> Plan:
+    """The storage plan for this `quantization_config`.
+
+    Raises: ParamcountError if it is not supported or the size is unknown.
+    """
+    if not isinstance(config, Mapping):
+        raise ParamcountError(f"= {describe_value(config)}", expected="a JSON object")
+    is_bitsandbytes = config.get("load_in_4bit") or config.get("load_in_8bit")
+    method = "bitsandbytes" if is_bitsandbytes else config.get("quant_method")
+    if method is None:
+        raise ParamcountError("has no quant_method, so transformers cannot load it")
+    methods = {COMPRESSED, *(name for format in load_formats() for name in format.methods)}
+    if not isinstance(method, str) or method not in methods:
+        raise ParamcountError(f"has the quant_method {quote(str(method))}, which transformers does not support")
+    dtype = find_dtype(document)
+    if dtype is None:
+        plan = make_method_plan(method, config, "BF16")
+        plan = plan._replace(text=f"{plan.text}, BF16 assumed for the rest", exact=False)
+    else:
+        plan = make_method_plan(method, config, dtype)
+    is_of_section = document.get("quantization_config") is None and "text_config" in document
+    return limit_to_language(plan) if is_of_section else plan
+
+
+def limit_to_language(plan: Plan) -> Plan:
+    """The plan of a block in `text_config`, whose names of modules begin inside the language model."""
+    groups = []
+    for group in plan.groups:
+        ignored = group.selection.ignored
+        inner = [rf"re:.*\.{re.escape(name)}" for name in ignored if not name.startswith("re:")]
+        groups.append(group._replace(selection=group.selection._replace(ignored=(*ignored, *inner))))
+    return plan._replace(groups=tuple(groups), language_only=True)
+
+
+def make_method_plan(method: str, config: Mapping[str, Any], dtype: str) -> Plan:
+    """The plan of a known method. `dtype`: dtype of weights that are not quantised."""
+    if method == COMPRESSED:
+        return plan_compressed(config, dtype)
+    for format in load_formats():
+        stated = format.read(method, config)
+        is_known = stated is not None and stated.family and not stated.various
+        plan = format.plan(stated, config, dtype) if stated is not None and is_known else None
+        if plan is not None:
+            return plan
+    raise make_unknown_size_error(method)
+
+
+def make_unknown_size_error(method: str) -> ParamcountError:
+    """The error for a known method whose size is unknown."""
+    return ParamcountError(f"uses {method} with options whose stored size paramcount cannot compute")
+
+
+def find_dtype(document: Mapping[str, Any]) -> str | None:
+    """The dtype of weights that are not quantised; None if unknown.
+
+    Source: PreTrainedConfig.dtype, formerly `torch_dtype`.
+    """
+    text_config = document.get("text_config")
+    for section in (document, text_config if isinstance(text_config, Mapping) else {}):
+        value = section.get("dtype", section.get("torch_dtype"))
+        if value is not None:
+            name = value.removeprefix("torch.") if isinstance(value, str) else ""
+            if name not in DTYPES:
+                raise ParamcountError(f"dtype = {describe_value(value)}", choices=DTYPES)
+            return DTYPES[name]
+    return None
+
+
+def read_names(config: Mapping[str, Any], *keys: str) -> tuple[str, ...]:
+    """The module names in the first of these keys that has any."""
+    for key in keys:
+        value = config.get(key)
+        if value is None:
+            continue
+        if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
+            raise ParamcountError(f"{key} = {describe_value(value)}", expected="a list of names")
+        return tuple(name for name in value if name)
+    return ()
+
+
+def read_excluded(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The modules that transformers' own methods exclude."""
+    return read_names(config, "modules_to_not_convert", "ignored_layers")
+
+
+def read_block(value: object) -> Block | None:
+    """Outputs and inputs per scale from a config.json; None if missing or invalid."""
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        return None
+    if any(type(n) is not int or not 1 <= n <= LARGEST_BLOCK for n in value):
+        return None
+    return value[0], value[1]
+
+
+# ---- compressed-tensors
+
+
+def list_weights(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The weights of each group of compressed-tensors; empty if a group has none."""
+    groups = config.get("config_groups")
+    blocks = groups.values() if isinstance(groups, Mapping) else ()
+    weights = [block.get("weights") if isinstance(block, Mapping) else None for block in blocks]
+    found = [block for block in weights if isinstance(block, Mapping)]
+    return found if len(found) == len(weights) else []
+
+
+def plan_compressed(config: Mapping[str, Any], dtype: str) -> Plan:
+    """Groups of modules, each in its format."""
+    blocks = config.get("config_groups")
+    if (
+        not isinstance(blocks, Mapping)
+        or not blocks
+        or not all(isinstance(block, Mapping) for block in blocks.values())
+    ):
+        raise ParamcountError("config_groups has no groups")
+    ignored = read_names(config, "ignore")
+    groups, texts = [], []
+    for block in blocks.values():
+        text, packing = read_compressed(block, str(block.get("format") or config.get("format")), dtype)
+        groups.append(PackedGroup(select_linear(read_names(block, "targets"), ignored), packing))
+        texts.append(f"{text} by {COMPRESSED}")
+    # Versions that do not state themselves may store the shape of packed weights in another type.
+    has_shapes = any(piece.what == "description" for group in groups for piece in group.packing.others)
+    exact = not config.get("kv_cache_scheme") and (not has_shapes or config.get("version") is not None)
+    return Plan(COMPRESSED, " and ".join(dict.fromkeys(texts)), tuple(groups), dtype, exact, scope="linear")
+
+
+def read_compressed(block: Mapping[str, Any], form: str, dtype: str) -> tuple[str, Packing]:
+    """(name, packing) of one group."""
+    weights, inputs = block.get("weights"), block.get("input_activations")
+    if not isinstance(weights, Mapping):
+        raise ParamcountError("has a group without weights")
+    bits, kind, strategy, size = (weights.get(key) for key in ("num_bits", "type", "strategy", "group_size"))
+    has_static_scale = isinstance(inputs, Mapping) and not inputs.get("dynamic")
+    others = (StoredPiece("activation scale", dtype, (1,)),) if has_static_scale else ()
+    zeros, indices = weights.get("symmetric") is False, weights.get("actorder") == "group"
+    extras = ("zero point",) * zeros + ("group index",) * indices
+    packing = Packing(
+        "",
+        "",
+        0,
+        find_block(strategy, size, weights.get("block_structure")),
+        dtype,
+        1 if strategy == "tensor" else 2,
+        extras,
+        others,
+    )
+    group = CompressedGroup(
+        form, str(kind), bits if type(bits) is int else 0, size if type(size) is int else None, bool(inputs), packing
+    )
+    for format in load_formats():
+        if found := format.read_compressed(group, dtype):
+            return found
+    raise ParamcountError(
+        f"has a group in the format {quote(form)} with {quote(str(bits))}-bit {quote(str(kind))} weights"
+    )
+
+
+def find_block(strategy: object, size: object, structure: object) -> Block:
+    """Outputs and inputs per scale; 0 for all."""
+    match strategy:
+        case "tensor":
+            return (0, 0)
+        case "channel":
+            return (1, 0)
+        case "group" | "tensor_group" if type(size) is int and 0 < size <= LARGEST_BLOCK:
+            return (1, size)
+        case "block":
+            if block := read_block(structure):
+                return block
+    raise ParamcountError(
+        f"has weights with the strategy {quote(str(strategy))}",
+        expected="tensor, channel, group or block, with its size",
+    )
+
+
+# ---- names of formats for --dtype
+
+
+def find_weight_dtype(name: str) -> WeightDtype | None:
+    """The format with this name; None if there is none."""
+    if found := guess_format(name).find_dtype(name):
+        return found
+    return next((found for format in load_formats() if (found := format.find_dtype(name))), None)
+
+
+def list_weight_dtypes() -> tuple[str, ...]:
+    """The names of all formats, without group sizes and numbers of bits."""
+    return tuple(name for format in load_formats() for name in format.dtypes)
