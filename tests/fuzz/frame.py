@@ -19,7 +19,7 @@ from paramcount.counting import COMPONENTS
 from tests.refusing import assert_one_line
 
 Input = TypeVar("Input")
-EXAMPLES = int(os.environ.get("EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("EXAMPLES", "50"))
 often = settings(
     max_examples=EXAMPLES,
     deadline=None,

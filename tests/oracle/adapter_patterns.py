@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import torch
 
 import paramcount as pc
 from tests.model_types import MODEL_TYPES, default_document
 from tests.oracle.differential import build_model, can_be_built, find_table, silence
 
-torch = pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
 peft: Any = pytest.importorskip("peft", reason="the oracle tests need peft: pip install peft==0.21.2")
 # {argument of paramcount: that of peft}, where they have different names
 NAMES = {"targets": "target_modules", "target_pattern": "target_modules", "exclude_pattern": "exclude_modules"}

@@ -6,6 +6,7 @@ share what the reference has built.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+FOLDER = Path(__file__).parent
+HAS_REFERENCE = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))
+collect_ignore_glob = [] if HAS_REFERENCE else ["*.py"]
+
+
+def pytest_report_header() -> str:
+    return "" if HAS_REFERENCE else "the oracle tests need pip install torch==2.13.0 transformers==5.23.0"
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    item.add_marker(pytest.mark.oracle)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,17 +55,16 @@ def find_proofs(item: pytest.Item) -> list[tuple[str, str]]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not any(item.get_closest_marker("oracle") for item in items):
-        return
-    wanted = config.getoption("--proofs")
+    here = [item for item in items if item.path.is_relative_to(FOLDER)]
+    wanted = config.getoption("--proofs", None)
     pairs = {tuple(pair) for pair in json.loads(Path(wanted).read_text(encoding="utf-8"))} if wanted else None
     kept: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
-    for item in items:
+    for item in here:
         proofs = find_proofs(item)
         item.user_properties.append(("proofs", proofs))
         item.add_marker(pytest.mark.xdist_group(proofs[0][0] if proofs else item.path.stem))
-        is_wanted = pairs is None or (pairs & {*proofs} if proofs else not config.getoption("--only-types"))
+        is_wanted = pairs is None or (pairs & {*proofs} if proofs else not config.getoption("--only-types", None))
         (kept if is_wanted else left_out).append(item)
     numbers = Counter(proof for item in kept for proof in find_proofs(item))
     for item in kept:
@@ -60,4 +72,4 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # The tests of a type stand together, so that each process is done with one before it takes another.
     kept.sort(key=lambda item: next(item.iter_markers("xdist_group")).args[0])
     config.hook.pytest_deselected(items=left_out)
-    items[:] = kept
+    items[:] = [*(item for item in items if not item.path.is_relative_to(FOLDER)), *kept]

@@ -12,12 +12,9 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-import pytest
-
-torch = pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-
-from torch import Tensor, nn  # noqa: E402
-from torch.nn import functional as F  # noqa: E402
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 
 class RMSNorm(nn.Module):

@@ -7,10 +7,6 @@ import pytest
 from tests.oracle.aliases import Alias, count_reference, find_default, list_aliases
 from tests.test_aliases import VALUED, Row, load_rows
 
-pytestmark = pytest.mark.oracle
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 
 def test_every_alias_of_every_supported_model_type_has_a_row() -> None:
     assert [row[:3] for row in load_rows()] == list(list_aliases())

@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 from paramcount.api import load
 from paramcount.costs.allocation import Request
 from paramcount.costs.caches import list_cache_groups
@@ -22,7 +19,6 @@ from tests.model_types import list_running
 from tests.oracle import differential, images, logits, passes, remote
 from tests.oracle.renamed import STAND_INS
 
-pytestmark = pytest.mark.oracle
 RUNNING = list_running()
 SHORT, LONG, LARGEST = 3, 12, 60  # tokens; windows beyond the last are not crossed
 # {model type, or another name of list_running: why the reference's cache is another one}

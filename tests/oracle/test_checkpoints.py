@@ -28,10 +28,6 @@ from tests.oracle.checkpoints import (
     write_model,
 )
 
-pytestmark = pytest.mark.oracle
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 NAMES = sorted(
     {*CONFIGS, *passes.EVERY_WAY} - {"mllama.MllamaForCausalLM"}
 )  # whose config.json is the section of another's

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
+import transformers
 
 from paramcount.architectures.classes import model_types
-
-pytestmark = pytest.mark.oracle
-transformers = pytest.importorskip(
-    "transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0"
-)
 
 
 def test_the_reference_maps_every_class_to_the_same_model_type() -> None:

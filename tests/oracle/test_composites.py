@@ -21,10 +21,6 @@ from paramcount.huggingface.multimodal import find_sections
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential, flaws
 
-pytestmark = pytest.mark.oracle
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 Shapes = Counter[tuple[int, ...]]
 SECTIONS = {name: find_sections({"model_type": name}) for name in INDEX["multimodal"]}
 # Those that the library has; tests/test_remote_models.py has the others.

@@ -4,13 +4,8 @@ absent key means.
 
 from __future__ import annotations
 
-import pytest
-
 import paramcount as pc
 from tests.refusing import read_or_none
-
-pytestmark = pytest.mark.oracle
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
 
 def test_every_config_object_counts_as_its_model_type_alone() -> None:

@@ -6,14 +6,10 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 from paramcount.api import load
 from paramcount.execution import run_model
 from tests.oracle import logits, passes
 
-pytestmark = pytest.mark.oracle
 GROUPED = {
     **{key: size for key, size in passes.VARIED.items() if key != "head_dim"}, "attention_bias": False,
     "topk_method": "group_limited_greedy", "rope_parameters": {**passes.YARN, "type": "yarn"},

@@ -15,10 +15,6 @@ from hypothesis import strategies as st
 from tests.model_types import MODEL_TYPES, default_document
 from tests.oracle.differential import EXAMPLES, can_be_built, disturb, find_differences, make_document
 
-pytestmark = pytest.mark.oracle
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 slowly = settings(
     max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )

@@ -10,16 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
-torch = pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
+import paramcount as pc
+from tests.oracle import passes
 
-from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
-
-import paramcount as pc  # noqa: E402
-from tests.oracle import passes  # noqa: E402
-
-pytestmark = pytest.mark.oracle
 TOKENS, PAST = 7, 5
 TYPES = [
     "bloom", "cohere", "deepseek_v3", "falcon", "gemma", "gemma2", "glm4_moe", "gpt2", "gpt_neox", "gpt_oss",

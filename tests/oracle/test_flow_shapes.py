@@ -19,10 +19,6 @@ from tests.model_types import MODEL_TYPES
 from tests.oracle import differential
 from tests.oracle.modules import watch_modules
 
-pytestmark = pytest.mark.oracle
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 TOKENS = 6
 Shapes = dict[str, tuple[int, int]]  # {module: (numbers that go in, numbers that come out)}
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+import torch
 
 from paramcount.formats.float8 import widen_float8
 from paramcount.formats.packing import Packing
 from paramcount.formats.weights import get_format
 
-torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
 RNG = np.random.default_rng(0)
 

@@ -12,13 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import transformers
 
 from paramcount.gpt2.forward_pass import Array, forward, make_weights
-
-torch = pytest.importorskip("torch", reason="the reference needs torch and transformers")
-transformers = pytest.importorskip("transformers", reason="the reference needs torch and transformers")
-
-pytestmark = pytest.mark.oracle
 
 FROZEN = Path(__file__).parent.parent / "data" / "gpt2_logits.json"
 FORMULA = (

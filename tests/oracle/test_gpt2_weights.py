@@ -11,17 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+import transformers
 
 from paramcount.architectures.gpt2 import GPT2
 from paramcount.errors import ParamcountError
 from paramcount.gpt2.generation import Run, predict_next
 from paramcount.loading import load_path
 from tests.gpt2_files import train_tokenizer
-
-torch = pytest.importorskip("torch", reason="the reference needs torch and transformers")
-transformers = pytest.importorskip("transformers", reason="the reference needs torch and transformers")
-
-pytestmark = pytest.mark.oracle
 
 TEXT = "the capital of France is\n the café 🍕"
 TINY = {"vocab_size": 300, "n_positions": 64, "n_embd": 48, "n_layer": 3, "n_head": 4, "n_inner": None}

@@ -11,10 +11,6 @@ import pytest
 from tests.oracle.differential import build_model, run_tokens
 from tests.test_limits import BUILT, REFUSED, name_case
 
-pytestmark = pytest.mark.oracle
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 TOKENS = 64
 
 

@@ -17,10 +17,6 @@ from paramcount.flow import TensorRow
 from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import build_model
 
-pytestmark = pytest.mark.oracle
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 EIGHT_BIT = {"quantization_config": {"load_in_8bit": True}, "dtype": "bfloat16", "transformers_version": "5.23.0"}
 
 

@@ -6,21 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
+from paramcount.api import load
+from paramcount.architectures.emu3 import Emu3
+from paramcount.counting.tensors import list_tensors
+from paramcount.execution import run_model
+from paramcount.execution.evaluate import Evaluation
+from paramcount.execution.weights import open_weights
+from tests.cases import load_cases
+from tests.model_types import list_running
+from tests.oracle import images, logits, passes
 
-from paramcount.api import load  # noqa: E402
-from paramcount.architectures.emu3 import Emu3  # noqa: E402
-from paramcount.counting.tensors import list_tensors  # noqa: E402
-from paramcount.execution import run_model  # noqa: E402
-from paramcount.execution.evaluate import Evaluation  # noqa: E402
-from paramcount.execution.weights import open_weights  # noqa: E402
-from tests.cases import load_cases  # noqa: E402
-from tests.model_types import list_running  # noqa: E402
-from tests.oracle import images, logits, passes  # noqa: E402
-
-pytestmark = pytest.mark.oracle
 RUNNING = list_running()
 
 

@@ -8,10 +8,6 @@ from tests.mapping_states import REFUSED, load_mappings
 from tests.oracle.differential import build_model
 from tests.oracle.mappings import find_own_error, list_classes
 
-pytestmark = pytest.mark.oracle
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 
 def test_the_table_has_every_class_of_the_six_mappings() -> None:
     assert [(row.mapping, row.model_type, row.cls) for row in load_mappings()] == list_classes()

@@ -10,9 +10,6 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Step
 from tests.model_types import list_running
@@ -21,7 +18,6 @@ from tests.oracle.passes import TOKENS, ComparedRun, load_model, run_both
 from tests.oracle.renamed import STAND_INS
 from tests.oracle.test_trace import list_copies, shape_fits
 
-pytestmark = pytest.mark.oracle
 # {config: why its modules cannot be compared}
 DIFFERENT = {
     "hyperclovax_vision_v2": "its modules have other names than the tensors of a checkpoint",

@@ -6,12 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 from tests.oracle.random_logits import draw_configs, list_types
 
-pytestmark = pytest.mark.oracle
 SEED = 3
 # {model type: why its config of this seed differs}
 KNOWN = {

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.batches import in_batches
 from tests.comparison import load_configs, load_reference
 from tests.oracle import reference
-
-pytestmark = pytest.mark.oracle
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
 IDS = [id for id in load_configs() if reference.is_built(id)]
 

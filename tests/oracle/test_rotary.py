@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 from tests.oracle import rotary
 from tests.oracle.differential import silence
 
-pytestmark = pytest.mark.oracle
 # One type for each way in which the reference reads them.
 TYPES = (
     "apertus", "cwm", "beam", "olmo3", "ultrabert", "gpt_neox", "minimax_m2", "nemotron", "llama", "modernbert",

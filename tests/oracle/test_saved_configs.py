@@ -15,10 +15,6 @@ from tests.cases import load_cases
 from tests.model_types import MODEL_TYPES, default_document
 from tests.oracle import differential
 
-pytestmark = pytest.mark.oracle
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 CASES = load_cases()
 EACH = int(os.environ.get("EXAMPLES", "1"))  # cases of a model type
 # Whose saved config has a key that overrides, or runs beyond, what the others say.

@@ -19,10 +19,6 @@ from tests.oracle.settings import (
     needs_probability,
 )
 
-pytestmark = pytest.mark.oracle
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 
 def test_the_activations_are_those_of_the_reference_without_weights() -> None:
     from transformers.activations import ACT2CLS, ACT2FN

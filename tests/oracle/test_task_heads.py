@@ -19,10 +19,6 @@ from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import EXAMPLES, add_labels, build_model, find_differences, make_config, make_document
 from tests.test_task_heads import LABELS, REFUSED_LABELS
 
-pytestmark = pytest.mark.oracle
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 TASKS = (
     "FOR_SEQUENCE_CLASSIFICATION", "FOR_TOKEN_CLASSIFICATION", "FOR_QUESTION_ANSWERING", "FOR_MULTIPLE_CHOICE",
     "FOR_NEXT_SENTENCE_PREDICTION",

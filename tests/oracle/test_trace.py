@@ -36,10 +36,6 @@ from tests.oracle.passes import (
     run_both,
 )
 
-pytestmark = pytest.mark.oracle
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 ASKED = [
     TraceOptions(TOKENS),
     TraceOptions(TOKENS, batch=TEXTS),

@@ -6,16 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
+from torch.nn import functional as F
 
-torch = pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
+import paramcount as pc
+from tests.oracle import passes
 
-from torch.nn import functional as F  # noqa: E402
-
-import paramcount as pc  # noqa: E402
-from tests.oracle import passes  # noqa: E402
-
-pytestmark = pytest.mark.oracle
 TYPES = ["gpt2", "llama", "gemma2", "opt", "starcoder2", "mamba"]
 HEADS, SIZE, TOKENS, BATCH = 4, 32, 24, 2
 

@@ -10,10 +10,6 @@ from tests.oracle.differential import find_differences
 from tests.oracle.freeze import find_unreachable
 from tests.test_unreachable import CASES, class_name
 
-pytestmark = pytest.mark.oracle
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 
 @pytest.mark.parametrize("case", CASES, ids=class_name)
 def test_no_forward_pass_reads_unreachable_parameters(case: dict[str, Any]) -> None:

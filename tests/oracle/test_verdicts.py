@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from paramcount.sizes.settings import DTYPES
 from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import build_model, find_differences, run_tokens, silence
 from tests.test_verdicts import COUNTED, REFUSED, vibe_voice
 from tests.test_zero_sizes import BUILT
-
-pytestmark = pytest.mark.oracle
-torch = pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
 
 def find_failure(document: dict[str, Any], cls: str) -> Exception | None:

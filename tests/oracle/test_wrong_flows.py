@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
-pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
-
 from paramcount.architectures.llama import Llama
 from paramcount.flow import Activation, Data, Rotary, Scores, is_known
 from paramcount.parts.attentions import attention
@@ -17,7 +14,6 @@ from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes.setting_fields import Setting
 from tests.oracle import logits, passes
 
-pytestmark = pytest.mark.oracle
 Patch = pytest.MonkeyPatch
 MISTAKE = 10 * logits.TOLERANCE
 LLAMA = {
