@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from paramcount.formats.float8 import widen_float8
 from paramcount.formats.packing import Packing
 from paramcount.formats.weights import get_format
 
-pytestmark = pytest.mark.oracle
 RNG = np.random.default_rng(0)
 
 
