@@ -23,7 +23,7 @@ from paramcount.flow import (
     ClassPatchDistances,
     ClassToken,
     ClassTokenPlaces,
-    Clip,
+    ClipToStored,
     Data,
     EarlierTokens,
     EndRowsOfIds,
@@ -40,6 +40,7 @@ from paramcount.flow import (
     Lookup,
     LookupContinued,
     LookupKnown,
+    MaskTokens,
     MeanOfSquares,
     MergeRowsByChannel,
     MergeSquares,
@@ -330,7 +331,7 @@ def test_an_image_may_be_padded_with_more_zeros() -> None:
 
 def test_masked_tokens_have_the_smallest_logit() -> None:
     logits = np.array([[1.0, 2.0, 3.0, 4.0]], np.float32)
-    found = compute(Clip(None, -3.4028234663852886e38, only=(0, -2)), logits)
+    found = compute(MaskTokens((0, -2)), logits)
     assert found.tolist() == [[-3.4028234663852886e38, 2, -3.4028234663852886e38, 4]]
 
 
@@ -377,7 +378,7 @@ def test_pixels_with_channels_last() -> None:
 
 
 def test_stored_bounds_and_a_vector_that_is_subtracted() -> None:
-    assert compute(Clip(None, None), [[-9.0, 0.5, 9.0]], weights=(-1, 2)).tolist() == [[-1, 0.5, 2]]
+    assert compute(ClipToStored(), [[-9.0, 0.5, 9.0]], weights=(-1, 2)).tolist() == [[-1, 0.5, 2]]
     assert compute(SubtractVector(), [[5.0, 6.0]], weights=([1.0, 2.0],)).tolist() == [[4, 4]]
 
 

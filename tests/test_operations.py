@@ -76,6 +76,7 @@ from paramcount.flow import (
     RotaryAt,
     RotaryBySquare,
     RowConvolution,
+    RowSoftmax,
     SameSegment,
     ScaleByDepth,
     ScaleByLogarithm,
@@ -88,6 +89,7 @@ from paramcount.flow import (
     SelectLayer,
     SelectPart,
     SidewaysPlaces,
+    SparseActivation,
     Split,
     StateSpaceDual,
     StepScaling,
@@ -492,7 +494,7 @@ def test_batch_norm_takes_the_mean_and_the_variance_that_are_stored() -> None:
 
 
 def test_softmax_is_of_each_vector() -> None:
-    found = compute(Activation("softmax"), np.log([[1.0, 3.0], [4.0, 1.0]]))
+    found = compute(RowSoftmax(), np.log([[1.0, 3.0], [4.0, 1.0]]))
     assert found.tolist() == [pytest.approx([0.25, 0.75]), pytest.approx([0.8, 0.2])]
 
 
@@ -742,9 +744,9 @@ def test_a_memory_of_heads_forgets_and_divides_by_at_least_one() -> None:
 
 def test_sparse_gates_are_what_exceeds_a_quantile_of_a_normal_distribution() -> None:
     gates = [[-3.0, 3.0, -3.0, 3.0]]  # mean 0, deviation 3
-    found = compute(Activation("linear", sparsity=0.5), gates)
+    found = compute(SparseActivation("linear", sparsity=0.5), gates)
     assert found.tolist() == [[0, 3, 0, 3]]
-    found = compute(Activation("linear", sparsity=0.8), gates)
+    found = compute(SparseActivation("linear", sparsity=0.8), gates)
     assert found.ravel() == pytest.approx([0, 3 - 3 * 0.8416212, 0, 3 - 3 * 0.8416212])  # Φ(0.8416212) = 0.8
 
 

@@ -47,4 +47,4 @@ def xielu(x: Data, prefix: str) -> Data:
         ops.Weight(prefix + "beta", "other", (), role="buffer"),
         ops.Weight(prefix + "eps", "other", (), role="buffer"),
     )
-    return Data(ops.Activation("xielu"), (x,), x.shape, learned + fixed)
+    return Data(ops.XIELU(), (x,), x.shape, learned + fixed)

@@ -19,6 +19,7 @@ from paramcount.flow import graph as graph
 from paramcount.flow.graph import Size as Size
 from paramcount.flow.graph import Width as Width
 from paramcount.flow.graph import Weight as Weight
+from paramcount.flow.graph import Stored as Stored
 from paramcount.flow.graph import Repeat as Repeat
 from paramcount.flow.graph import Tie as Tie
 from paramcount.flow.graph import Renaming as Renaming
@@ -136,9 +137,12 @@ from paramcount.flow.operations.convolutions import neighbour as neighbour
 from paramcount.flow.operations.elementwise import Rescaling as Rescaling
 from paramcount.flow.operations.elementwise import Clip as Clip
 from paramcount.flow.operations.elementwise import clip as clip
-from paramcount.flow.operations.elementwise import LEAST_FLOAT32 as LEAST_FLOAT32
-from paramcount.flow.operations.elementwise import mask_tokens as mask_tokens
+from paramcount.flow.operations.elementwise import ClipToStored as ClipToStored
 from paramcount.flow.operations.elementwise import clip_to_stored as clip_to_stored
+from paramcount.flow.operations.elementwise import LEAST_FLOAT32 as LEAST_FLOAT32
+from paramcount.flow.operations.elementwise import MaskTokens as MaskTokens
+from paramcount.flow.operations.elementwise import mask_tokens as mask_tokens
+from paramcount.flow.operations.elementwise import SoftCap as SoftCap
 from paramcount.flow.operations.elementwise import soft_cap as soft_cap
 from paramcount.flow.operations.elementwise import softmax_rows as softmax_rows
 from paramcount.flow.operations.elementwise import sigmoid as sigmoid
@@ -153,6 +157,10 @@ from paramcount.flow.operations.elementwise import snake as snake
 from paramcount.flow.operations.elementwise import make_low_pass as make_low_pass
 from paramcount.flow.operations.elementwise import snake_at_twice_the_rate as snake_at_twice_the_rate
 from paramcount.flow.operations.elementwise import Activation as Activation
+from paramcount.flow.operations.elementwise import SparseActivation as SparseActivation
+from paramcount.flow.operations.elementwise import RowSoftmax as RowSoftmax
+from paramcount.flow.operations.elementwise import XIELU as XIELU
+from paramcount.flow.operations.elementwise import Snake as Snake
 from paramcount.flow.operations.elementwise import activate as activate
 from paramcount.flow.operations.elementwise import activate_by_snake as activate_by_snake
 from paramcount.flow.operations.images import count_patches as count_patches
@@ -195,7 +203,10 @@ from paramcount.flow.operations.linear import Linear as Linear
 from paramcount.flow.operations.linear import linear as linear
 from paramcount.flow.operations.linear import fused as fused
 from paramcount.flow.operations.linear import HeadLinear as HeadLinear
+from paramcount.flow.operations.linear import GroupLinear as GroupLinear
+from paramcount.flow.operations.linear import SharedLinear as SharedLinear
 from paramcount.flow.operations.linear import linear_by_head as linear_by_head
+from paramcount.flow.operations.linear import ScoreKeys as ScoreKeys
 from paramcount.flow.operations.linear import score_keys as score_keys
 from paramcount.flow.operations.lookups import Stretch as Stretch
 from paramcount.flow.operations.lookups import TableLookup as TableLookup
@@ -594,7 +605,6 @@ from paramcount.flow.operations.structure import ExpertsAndIdentities as Experts
 from paramcount.flow.operations.structure import ExpertsOfScaled as ExpertsOfScaled
 from paramcount.flow.operations.structure import ExpertsApart as ExpertsApart
 from paramcount.flow.operations.structure import ExpertsOnParts as ExpertsOnParts
-from paramcount.flow.operations.structure import Stored as Stored
 from paramcount.flow.operations.structure import experts as experts
 from paramcount.flow.operations.structure import experts_and_identities as experts_and_identities
 from paramcount.flow.operations.structure import experts_of_scaled as experts_of_scaled

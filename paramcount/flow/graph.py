@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.operation import NOT_DESCRIBED, Array, Form, Operation, Pass, Shape
@@ -26,6 +26,10 @@ class Weight(NamedTuple):
     is_shared: bool = False  # all experts read it: there is one
 
 
+# One tensor for each copy; or one for all, with an axis of the copies in front, or concatenated along the first axis.
+Stored: TypeAlias = Literal["apart", "stacked", "merged"]
+
+
 class Repeat(NamedTuple):
     """How many copies of a body there are, and how many of them are active."""
 
@@ -34,10 +38,14 @@ class Repeat(NamedTuple):
     active: Size
     kind: Hashable = ""
     runs: tuple[tuple[Size, Size], ...] = ()  # (first index, length), in order
-    stacked: bool = False  # stored as one tensor with this axis first
-    merged: bool = False  # stacked by concatenation along the first axis
+    stored: Stored = "apart"
     least: Size | None = None  # minimum of `active`, if it varies
     stack: str = ""  # of layers: the prefix of their names, such as "model.layers."
+
+    @property
+    def merged(self) -> bool:
+        """Whether all copies are stored as one tensor, concatenated along its first axis."""
+        return self.stored == "merged"
 
     @property
     def label(self) -> str:

@@ -256,7 +256,7 @@ def fold_weight(weight: Weight, names: Names, repeats: tuple[Repeat, ...], part:
     for repeat in repeats:
         if is_shared and repeat.axis == "expert":
             continue
-        if repeat.stacked:
+        if repeat.stored != "apart":
             stacked = repeat
         else:
             copies.append(repeat)

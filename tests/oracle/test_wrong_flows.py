@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from paramcount.architectures.llama import Llama
-from paramcount.flow import Activation, Data, Rotary, Scores, is_known
+from paramcount.flow import Activation, Data, Rotary, RowSoftmax, Scores, is_known
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes.setting_fields import Setting
@@ -66,12 +66,7 @@ def take_the_residual_after_the_norm(patch: Patch) -> None:
 
 
 def take_the_sigmoid_for_the_softmax(patch: Patch) -> None:
-    original = Activation.compute
-
-    def compute(self: Activation, *args: Any) -> Any:
-        return original(Activation("sigmoid") if self.function == "softmax" else self, *args)
-
-    patch.setattr(Activation, "compute", compute)
+    patch.setattr(RowSoftmax, "compute", lambda self, *args: Activation("sigmoid").compute(*args))
 
 
 MISTAKES: dict[str, tuple[dict[str, Any], Callable[[Patch], None]]] = {

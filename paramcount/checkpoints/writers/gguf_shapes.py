@@ -63,7 +63,7 @@ def stack_axes(tensor: TensorRow) -> TensorRow:
     if tensor.stacked and tensor.splits:
         outputs = sum(width for _, width in tensor.splits)
         others = () if tensor.name.endswith(".bias") else (prod(tensor.matrix) // outputs,)
-        return tensor._replace(matrix=(outputs, *others), axis=0, stacked=tensor.stacked._replace(merged=False))
+        return tensor._replace(matrix=(outputs, *others), axis=0, stacked=tensor.stacked._replace(stored="stacked"))
     layers = tuple(repeat for repeat in tensor.repeats if repeat.axis == "layer")
     leading = [repeat.count for repeat in tensor.repeats if repeat not in layers]
     return tensor._replace(matrix=(*leading, *tensor.matrix), axis=tensor.axis + len(leading), repeats=layers)

@@ -52,7 +52,7 @@ def stack(tensor: TensorRow, name: str) -> TensorRow:
     """
     experts = next(repeat for repeat in tensor.repeats if repeat.axis == "expert")
     others = tuple(repeat for repeat in tensor.repeats if repeat is not experts)
-    return tensor._replace(name=name, repeats=others, stacked=experts._replace(stacked=True))
+    return tensor._replace(name=name, repeats=others, stacked=experts._replace(stored="stacked"))
 
 
 def unstack(tensor: TensorRow, name: str) -> TensorRow:
@@ -66,7 +66,7 @@ def unstack(tensor: TensorRow, name: str) -> TensorRow:
     experts = tensor.stacked
     if experts is None or experts.merged:
         raise ParamcountError("has no leading expert dimension", where=tensor.name)
-    repeat = experts._replace(stacked=False, runs=((0, experts.count),))
+    repeat = experts._replace(stored="apart", runs=((0, experts.count),))
     return tensor._replace(name=name, repeats=(*tensor.repeats, repeat), stacked=None)
 
 

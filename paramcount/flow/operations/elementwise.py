@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import pi, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Weight
@@ -16,38 +16,18 @@ class Rescaling(Operation):
 
 
 class Clip(Operation):
-    """x limited to an interval; None has no limit. If smooth: most · tanh(x / most). Stored bounds are two weights."""
+    """x limited to an interval; None has no limit."""
 
+    name: ClassVar[str] = "clip"
     least: float | Unknown | None
     most: float | Unknown | None
-    smooth: bool = False
-    only: tuple[int, ...] | Unknown | None = None  # indices of the last axis: the other values have no limit
-
-    @property
-    def label(self) -> str:
-        return "soft cap" if self.smooth else "clip" if self.only is None else "mask tokens"
 
     def describe(self) -> str:
-        if isinstance(self.only, tuple):
-            return f"{len(self.only):,} tokens that are never written"
-        if self.least is self.most is None:
-            return "to stored bounds"
         if not is_known(self.least, self.most):
-            return "smooth limit on the magnitude" if self.smooth else ""
-        if self.smooth:
-            return f"at {self.most:g}"
+            return ""
         return f"at most {self.most:g}" if self.least is None else f"from {self.least:g} to {self.most:g}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        if self.smooth:
-            cap = np.float32(require(self.most))
-            return np.tanh(inputs[0] / cap) * cap
-        if weights:
-            return np.clip(inputs[0], *weights)
-        if self.only is not None:
-            y, ids = inputs[0].copy(), list(require(self.only))
-            y[:, ids] = np.clip(y[:, ids], require(self.least), require(self.most))
-            return y
         return np.clip(inputs[0], require(self.least), require(self.most))
 
 
@@ -55,23 +35,60 @@ def clip(x: Data, least: Any, most: Any) -> Data:
     return Data(Clip(least, most), (x,), x.shape)
 
 
-LEAST_FLOAT32 = -(2 - 2**-23) * 2.0**127  # without NumPy, which counting does not load
+class ClipToStored(Operation):
+    """x between two stored values."""
 
+    name: ClassVar[str] = "clip"
+    phrase: ClassVar[str] = "to stored bounds"
 
-def mask_tokens(logits: Data, ids: tuple[int, ...] | Unknown) -> Data:
-    """Logits [n, vocabulary], of which those of some tokens are as small as possible."""
-    return Data(Clip(None, LEAST_FLOAT32, only=ids), (logits,), logits.shape)
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return np.clip(inputs[0], *weights)
 
 
 def clip_to_stored(x: Data, name: str) -> Data:
-    """x between two stored values."""
     bounds = tuple(Weight(name + end, "other", (), role="buffer") for end in ("min", "max"))
-    return Data(Clip(None, None), (x,), x.shape, bounds)
+    return Data(ClipToStored(), (x,), x.shape, bounds)
+
+
+LEAST_FLOAT32 = -(2 - 2**-23) * 2.0**127  # without NumPy, which counting does not load
+
+
+class MaskTokens(Operation):
+    """Logits [n, vocabulary], of which those of some tokens are as small as possible."""
+
+    name: ClassVar[str] = "mask tokens"
+    ids: tuple[int, ...] | Unknown
+
+    def describe(self) -> str:
+        return f"{len(self.ids):,} tokens that are never written" if isinstance(self.ids, tuple) else ""
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        y = inputs[0].copy()
+        y[:, list(require(self.ids))] = LEAST_FLOAT32
+        return y
+
+
+def mask_tokens(logits: Data, ids: tuple[int, ...] | Unknown) -> Data:
+    return Data(MaskTokens(ids), (logits,), logits.shape)
+
+
+class SoftCap(Operation):
+    """cap · tanh(x / cap)."""
+
+    name: ClassVar[str] = "soft cap"
+    cap: float | Unknown
+
+    def describe(self) -> str:
+        return f"at {self.cap:g}" if is_known(self.cap) else "smooth limit on the magnitude"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        cap = np.float32(require(self.cap))
+        return np.tanh(inputs[0] / cap) * cap
 
 
 def soft_cap(x: Data, cap: float | Unknown | None) -> Data:
     """A smooth limit; None is no step."""
-    return x if cap is None else Data(Clip(None, cap, smooth=True), (x,), x.shape)
+    return x if cap is None else Data(SoftCap(cap), (x,), x.shape)
 
 
 # ---- activations
@@ -170,15 +187,10 @@ def snake_at_twice_the_rate(x: Array, alpha: Array, beta: Array) -> Array:
 
 
 class Activation(Operation):
-    """A function of each element, by its name in config.json; or the softmax of each vector; or "snake", with learned
-    values for each channel."""
+    """A function of each element, by its name in config.json."""
 
     function: str | Unknown
     alpha: float | Unknown = 1.0  # x · sigmoid(alpha · x), if the function is "silu"
-    # Share of the values of a token that are below the threshold, if they have a normal distribution. The threshold is
-    # subtracted and what is below 0 becomes 0, before the function.
-    sparsity: float | Unknown = 0.0
-    doubles_rate: bool = False  # while it is computed, between two low-pass filters
 
     @property
     def label(self) -> str:
@@ -187,48 +199,85 @@ class Activation(Operation):
         return str(self.function) if self.alpha == 1 else "quick_gelu" if self.alpha == QUICK_GELU else "swish"
 
     def describe(self) -> str:
-        if not is_known(self.function, self.alpha, self.sparsity):
+        if not is_known(self.function, self.alpha):
             return ""
-        if isinstance(self.sparsity, float) and self.sparsity:
-            return f"{FUNCTIONS[self.label][0]} of the largest {1 - self.sparsity:.0%} of the values"
         if self.alpha not in (1, QUICK_GELU):
             return f"x · sigmoid({self.alpha:g} x)"
-        if self.function == "snake":
-            return "x + sin²(αx) / β" + (", at twice the rate" if self.doubles_rate else "")
-        if self.function in ("xielu", "softmax"):
-            return "xIELU" if self.function == "xielu" else "softmax"
         return FUNCTIONS[self.label][0] if self.label in FUNCTIONS else NOT_DESCRIBED
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
-        name = require(self.function)
-        if name == "xielu":
-            return xielu(x, *weights)
-        if name == "snake":
-            return (snake_at_twice_the_rate if self.doubles_rate else snake)(x, *weights)
-        if name == "softmax":
-            return softmax_rows(x)
+        name, alpha = require(self.function), require(self.alpha)
         if name not in FUNCTIONS:
             raise ParamcountError(f"activation {name} is not supported")
-        if require(self.sparsity):
-            from statistics import NormalDist  # counting does not need it
-
-            sigmas = np.float32(NormalDist().inv_cdf(require(self.sparsity)))
-            x = np.maximum(x - x.mean(-1, keepdims=True) - sigmas * x.std(-1, keepdims=True), 0)
         with np.errstate(over="ignore"):
-            alpha = require(self.alpha)
-            if alpha != 1:
-                return (x * sigmoid(np.float32(alpha) * x)).astype(np.float32)
-            return FUNCTIONS[name][1](x).astype(np.float32)
+            return (FUNCTIONS[name][1](x) if alpha == 1 else x * sigmoid(np.float32(alpha) * x)).astype(np.float32)
+
+
+class SparseActivation(Activation):
+    """The same of the largest values of each token: a threshold is subtracted and what is below 0 becomes 0, before the
+    function."""
+
+    sparsity: float | Unknown = 0.0  # share of values below the threshold, if they have a normal distribution
+
+    def describe(self) -> str:
+        if not isinstance(self.sparsity, float) or not is_known(self.function):
+            return ""
+        return f"{FUNCTIONS[self.label][0]} of the largest {1 - self.sparsity:.0%} of the values"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        from statistics import NormalDist  # counting does not need it
+
+        (x,) = inputs
+        sigmas = np.float32(NormalDist().inv_cdf(require(self.sparsity)))
+        x = np.maximum(x - x.mean(-1, keepdims=True) - sigmas * x.std(-1, keepdims=True), 0)
+        return super().compute(run, [x], weights, shape)
+
+
+class RowSoftmax(Operation):
+    """The softmax of each vector."""
+
+    name: ClassVar[str] = "softmax"
+    phrase: ClassVar[str] = "softmax"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return softmax_rows(inputs[0])
+
+
+class XIELU(Operation):
+    """An activation with learned slopes. Source: arXiv:2411.13010."""
+
+    name: ClassVar[str] = "xielu"
+    phrase: ClassVar[str] = "xIELU"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return xielu(inputs[0], *weights)
+
+
+class Snake(Operation):
+    """x + sin²(αx) / β, with learned values for each channel. Source: arXiv:2006.08195."""
+
+    name: ClassVar[str] = "snake"
+    doubles_rate: bool = False  # while it is computed, between two low-pass filters
+
+    def describe(self) -> str:
+        return "x + sin²(αx) / β" + (", at twice the rate" if self.doubles_rate else "")
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return (snake_at_twice_the_rate if self.doubles_rate else snake)(inputs[0], *weights)
 
 
 def activate(
     x: Data, function: str | Unknown, *, alpha: float | Unknown = 1.0, sparsity: float | Unknown = 0.0
 ) -> Data:
-    return Data(Activation(function, alpha, sparsity), (x,), x.shape)
+    """A function of each element; "softmax": of each vector. `sparsity`: share of the values that become 0 before."""
+    operation = RowSoftmax() if function == "softmax" else Activation(function, alpha)
+    if not isinstance(sparsity, float) or sparsity:
+        operation = SparseActivation(function, alpha, sparsity)
+    return Data(operation, (x,), x.shape)
 
 
 def activate_by_snake(x: Data, prefix: str, *, doubles_rate: bool = False) -> Data:
     """Snake with its two learned values for each channel of [n, d]."""
     weights = tuple(Weight(prefix + name, "other", x.shape[-1:]) for name in ("alpha", "beta"))
-    return Data(Activation("snake", doubles_rate=doubles_rate), (x,), x.shape, weights)
+    return Data(Snake(doubles_rate), (x,), x.shape, weights)

@@ -84,43 +84,45 @@ def fused(
 
 
 class HeadLinear(Operation):
-    """One matrix per head or group of heads, or for all heads: [n, heads, d_in] to [n, heads, d_out].
+    """One matrix per head: [n, heads, d_in] to [n, heads, d_out].
 
-    Stored [heads, out, in] or [heads · out, in], or [heads, in, out] if `transposed`; without heads if for all. Of
-    "keys", it is [out, heads, in], and its rows are learned or the second input.
+    Stored [heads, out, in] or [heads · out, in], or [heads, in, out] if `transposed`.
     """
 
+    name: ClassVar[str] = "linear per head"
+    phrase: ClassVar[str] = "one matrix per head"
     form: ClassVar[Form] = Form.LINEAR_PER_HEAD
     named_by_weights: ClassVar[bool] = True
     transposed: bool = False
-    of: Literal["head", "group", "all heads", "keys"] = "head"
-
-    @property
-    def label(self) -> str:
-        if self.of == "keys":
-            return "q · k"
-        return "linear per head" if self.of == "head" else "grouped linear"
-
-    def describe(self) -> str:
-        if self.of == "keys":
-            return "product of each query with position or segment vectors"
-        return "one matrix for all heads" if self.of == "all heads" else f"one matrix per {self.of}"
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
-        if self.of == "keys":
-            return multiply(out) * inputs[0][-1]
-        return out[0] * multiply(weights[0]) * (out[1] if self.of == "all heads" else 1)
+        return out[0] * multiply(weights[0])
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         heads, d_in = inputs[0].shape[1:]
-        if self.of == "keys":
-            keys = (*inputs[1:], *weights)[0]
-            return (inputs[0].transpose(1, 0, 2) @ keys.transpose(1, 2, 0)).transpose(1, 0, 2)
-        if self.of == "all heads":
-            return inputs[0] @ (weights[0] if self.transposed else weights[0].T)
         matrices = weights[0] if self.transposed else weights[0].reshape(heads, -1, d_in).transpose(0, 2, 1)
         y = (inputs[0].transpose(1, 0, 2) @ matrices).transpose(1, 0, 2)
         return y + weights[1] if len(weights) > 1 else y
+
+
+class GroupLinear(HeadLinear):
+    """The same with one matrix per group of channels."""
+
+    name: ClassVar[str] = "grouped linear"
+    phrase: ClassVar[str] = "one matrix per group"
+
+
+class SharedLinear(HeadLinear):
+    """One matrix for all heads, stored [out, in], or [in, out] if `transposed`."""
+
+    name: ClassVar[str] = "grouped linear"
+    phrase: ClassVar[str] = "one matrix for all heads"
+
+    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        return out[0] * multiply(weights[0]) * out[1]
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0] @ (weights[0] if self.transposed else weights[0].T)
 
 
 def linear_by_head(
@@ -131,10 +133,27 @@ def linear_by_head(
     transposed: bool = False,
     of: Literal["head", "group", "all heads"] = "head",
 ) -> Data:
-    return Data(HeadLinear(transposed, of), (x,), (*x.shape[:2], d_out), (weight, *bias))
+    kind = {"head": HeadLinear, "group": GroupLinear, "all heads": SharedLinear}[of]
+    return Data(kind(transposed), (x,), (*x.shape[:2], d_out), (weight, *bias))
+
+
+class ScoreKeys(Operation):
+    """Products of queries [n, heads, d] with keys that are no tokens, [m, heads, d], learned or the second input."""
+
+    name: ClassVar[str] = "q · k"
+    phrase: ClassVar[str] = "product of each query with position or segment vectors"
+    form: ClassVar[Form] = Form.LINEAR_PER_HEAD
+    named_by_weights: ClassVar[bool] = True
+
+    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        return multiply(out) * inputs[0][-1]
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        keys = (*inputs[1:], *weights)[0]
+        return (inputs[0].transpose(1, 0, 2) @ keys.transpose(1, 2, 0)).transpose(1, 0, 2)
 
 
 def score_keys(q: Data, keys: Data | Weight) -> Data:
     """Products of queries [n, heads, d] with keys that are no tokens, [m, heads, d]: [n, heads, m]."""
     inputs, weights = ((q, keys), ()) if isinstance(keys, Data) else ((q,), (keys,))
-    return Data(HeadLinear(of="keys"), inputs, (*q.shape[:2], keys.shape[0]), weights)
+    return Data(ScoreKeys(), inputs, (*q.shape[:2], keys.shape[0]), weights)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal
 
 from paramcount.flow.graph import (
     ONCE,
@@ -12,6 +12,7 @@ from paramcount.flow.graph import (
     Renaming,
     Repeat,
     Size,
+    Stored,
     Tie,
     Weight,
     Width,
@@ -132,9 +133,6 @@ class ExpertsOnParts(Experts):
     phrase: ClassVar[str] = "each reads its own part; weighted sum"
 
 
-Stored: TypeAlias = Literal["apart", "stacked", "merged"]
-
-
 def experts(
     x: Data,
     weights: Data,
@@ -182,8 +180,7 @@ def share(x: Data) -> Data:
 
 
 def make_repeat(count: Size, active: Size, stored: Stored = "apart", first: Size = 0) -> Repeat:
-    is_one = stored != "apart"
-    return Repeat("expert", count, active, runs=((first, count),), stacked=is_one, merged=stored == "merged")
+    return Repeat("expert", count, active, runs=((first, count),), stored=stored)
 
 
 def run_experts(
