@@ -64,6 +64,7 @@ from paramcount.flow.operation import Stage as Stage
 from paramcount.flow.operation import Pass as Pass
 from paramcount.flow.operation import Parameters as Parameters
 from paramcount.flow.operation import Operation as Operation
+from paramcount.flow.operation import Move as Move
 from paramcount.flow.operations.attention import HIDDEN as HIDDEN
 from paramcount.flow.operations.attention import Cache as Cache
 from paramcount.flow.operations.attention import cache as cache
@@ -496,6 +497,7 @@ from paramcount.flow.operations.shapes import Split as Split
 from paramcount.flow.operations.shapes import split as split
 from paramcount.flow.operations.shapes import SplitRows as SplitRows
 from paramcount.flow.operations.shapes import split_rows as split_rows
+from paramcount.flow.operations.shapes import Concatenation as Concatenation
 from paramcount.flow.operations.shapes import Join as Join
 from paramcount.flow.operations.shapes import JoinPrompt as JoinPrompt
 from paramcount.flow.operations.shapes import join as join
@@ -514,6 +516,7 @@ from paramcount.flow.operations.shapes import PadRows as PadRows
 from paramcount.flow.operations.shapes import pad_rows as pad_rows
 from paramcount.flow.operations.shapes import Tuple as Tuple
 from paramcount.flow.operations.shapes import bundle as bundle
+from paramcount.flow.operations.shapes import Reshaping as Reshaping
 from paramcount.flow.operations.shapes import Reshape as Reshape
 from paramcount.flow.operations.shapes import to_heads as to_heads
 from paramcount.flow.operations.shapes import to_groups as to_groups

@@ -30,8 +30,8 @@ Shape: TypeAlias = tuple[int, ...]
 Value = TypeVar("Value")
 
 __all__ = [
-    "NOT_DESCRIBED", "Array", "Form", "Operation", "Pass", "Shape", "Stage", "Unknown", "Value", "is_known", "np",
-    "require",
+    "NOT_DESCRIBED", "Array", "Form", "Move", "Operation", "Pass", "Shape", "Stage", "Unknown", "Value", "is_known",
+    "np", "require",
 ]  # fmt: skip
 
 NOT_DESCRIBED = "not described"
@@ -195,3 +195,9 @@ class Operation(Parameters):
         Raises: ParamcountError for a setting that is unknown.
         """
         raise NotImplementedError(self.label)
+
+
+class Move(Operation):
+    """A step whose output holds values of its inputs or weights: it computes none."""
+
+    only_moves: ClassVar[bool] = True

@@ -506,7 +506,7 @@ def run_tokens(
                 out = model(**inputs)
         # Idefics returns the images' states too, which no text depends on if there are no layers.
         values = [value for name, value in out.items() if name != "image_hidden_states"]
-        read = [value for value in values if isinstance(value, torch.TensorRow) and value.is_floating_point()]
+        read = [value for value in values if isinstance(value, torch.Tensor) and value.is_floating_point()]
         assert read, "nothing comes out"
         assert not (dead or flaws.has_flaw(model)) or all(value.isfinite().all() for value in read), (
             f"{', '.join(dead)} is read"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from paramcount.flow.graph import Data, Size, Weight, multiply
-from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, np, require
+from paramcount.flow.operation import Array, Form, Move, Operation, Pass, Shape, Unknown, np, require
 from paramcount.flow.operations.padding import AROUND, BEFORE, LATER, SAME, Padding, Zeros
 
 
@@ -207,7 +207,6 @@ class DynamicConvolution(Convolution):
 
 
 def convolve_by_token(x: Data, scores: Data, width: Size) -> Data:
-    """Each head of [n, heads, d] over `width` adjacent tokens, an odd number, with the softmax of scores per token."""
     return Data(DynamicConvolution(width), (x, scores), x.shape)
 
 
@@ -291,10 +290,9 @@ def normalise_kernel(x: Data) -> Data:
     return Data(WeightNorm(x.operation), x.inputs, x.shape, (kernel._replace(name=name + "1"), *others, length))
 
 
-class Crop(Operation):
+class Crop(Move):
     """All frames but some first and some last ones."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "crop"
     crops: tuple[int, int] | Unknown
 
@@ -498,10 +496,9 @@ def convolve_patches(x: Data, places: Data, name: str, component: str, width: Si
 # ---- shifts
 
 
-class PreviousToken(Operation):
+class PreviousToken(Move):
     """The value of the token before; 0 for the first token."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "previous token"
     channels: Size
 
@@ -516,20 +513,18 @@ class PreviousToken(Operation):
         return padded[:-1]
 
 
-class PreviousRow(Operation):
+class PreviousRow(Move):
     """The row before, in a text that is read at once; 0 for the first one."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "previous token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return np.concatenate((np.zeros_like(inputs[0][:1]), inputs[0][:-1]))
 
 
-class NextRow(Operation):
+class NextRow(Move):
     """The row behind, in a text that is read at once; 0 for the last one."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "next token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight
-from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
+from paramcount.flow.operation import Array, Move, Pass, Shape, Unknown, np, require
 
 # ---- patches
 
@@ -36,10 +36,9 @@ def order_patches(rows: int, columns: int, square: int) -> Array:
     return order.transpose(0, 2, 1, 3).reshape(-1)
 
 
-class PatchOperation(Operation):
+class PatchOperation(Move):
     """What is read of the patches of an image [channels, height, width], row by row."""
 
-    only_moves: ClassVar[bool] = True
     height: Size  # of a patch
     width: Size
     square: Size = 1  # patches that are merged later stand together, in squares of so many rows and columns
@@ -168,12 +167,10 @@ class PlacesInWindows(PatchWindows):
 
 
 def patch_windows(image: Data, size: Size, window: int | Unknown, *, square: Size = 1, rows: str = "patches") -> Data:
-    """The number of the window of each patch, [rows]."""
     return Data(PatchWindows(size, size, square, window), (image,), (rows,))
 
 
 def places_in_windows(image: Data, size: Size, window: int | Unknown, *, rows: str = "patches") -> Data:
-    """The place of each patch in its window, [rows]."""
     return Data(PlacesInWindows(size, size, window=window), (image,), (rows,))
 
 
@@ -222,10 +219,9 @@ def padded_windows(image: Data, size: Size, window: Size, shift: Size = 0) -> Da
 # ---- where tokens stand
 
 
-class TextPlaces(Operation):
+class TextPlaces(Move):
     """The position of each token in time, row and column, which are equal in a text: [n, 3]."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "position ids"
     phrase: ClassVar[str] = "time, row and column of each token"
     n_axes: Size
@@ -312,7 +308,6 @@ class TokensInRows(ImageTokenPlaces):
 
 
 def text_places(tokens: Data) -> Data:
-    """The position of each token of a text, as time, row and column, [n, 3]."""
     return Data(TextPlaces(3), (tokens,), (tokens.shape[0], 3))
 
 
@@ -334,13 +329,12 @@ def page_places(tokens: Data, image: Data, height: Size, width: Size) -> Data:
 # ---- what takes the place of tokens
 
 
-class Insert(Operation):
+class Insert(Move):
     """The embeddings of tokens, of which those of image tokens are replaced in order.
 
     Inputs: embeddings [n, d], token ids [n], and what takes their place [rows, d]; or token ids for token ids.
     """
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "insert"
     phrase: ClassVar[str] = "replaces the placeholder tokens"
     of_prompt: ClassVar[bool] = True
@@ -404,10 +398,9 @@ def insert_unless_after(x: Data, tokens: Data, rows: Data, token: int | Unknown,
     return Data(InsertUnlessAfter(token, other), (x, tokens, rows), x.shape)
 
 
-class InsertLearned(Operation):
+class InsertLearned(Move):
     """The embeddings of tokens, in which a learned vector takes the place of all with an id."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "insert"
     phrase: ClassVar[str] = "replaces the placeholder tokens"
     of_prompt: ClassVar[bool] = True

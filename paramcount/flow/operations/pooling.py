@@ -77,7 +77,6 @@ class BestPosition(Pooling):
 
 
 def best_position(x: Data, scores: Data) -> Data:
-    """The vector of the token with the largest score, for every token of x."""
     return Data(BestPosition(), (x, scores), x.shape)
 
 
@@ -109,12 +108,10 @@ class Deviation(Pooling):
 
 
 def weighted_mean(x: Data, scores: Data) -> Data:
-    """The mean of all tokens, weighted by the softmax of their scores [n, 1]."""
     return Data(WeightedMean(), (x, scores), ("text", *x.shape[1:]))
 
 
 def deviation(x: Data, *scores: Data) -> Data:
-    """The standard deviation of each channel over all rows, weighted by the softmax of scores, if there are any."""
     return Data(Deviation(), (x, *scores), ("text", *x.shape[1:]))
 
 
@@ -169,7 +166,6 @@ class LastTokens(Pooling):
 
 
 def last_tokens(x: Data, n: Size) -> Data:
-    """The last rows of x, n at most."""
     return Data(LastTokens(n), (x,), x.shape)
 
 
@@ -184,7 +180,6 @@ class WithoutPrompt(Pooling):
 
 
 def text_alone(x: Data) -> Data:
-    """x without the rows in front of the first token."""
     return Data(WithoutPrompt(), (x,), x.shape)
 
 
@@ -388,7 +383,6 @@ def mean_of_squares(x: Data, n: Size | Unknown, *places: Data) -> Data:
 
 
 def largest_of_squares(x: Data, n: Size, *places: Data) -> Data:
-    """The largest value of each channel in squares of n patches: [patches, d] to [patches / n, d]."""
     return Data(LargestOfSquares(n), (x, *places), ("image", x.shape[-1]))
 
 
@@ -424,7 +418,6 @@ class SumOfStreams(Pooling):
 
 
 def means_of_heads(x: Data, n_kv_heads: Size) -> Data:
-    """The mean of the heads that share keys and values: [n, heads, d] to [n, kv_heads, d]."""
     return Data(MeansOfHeads(), (x,), (x.shape[0], n_kv_heads, x.shape[2]))
 
 

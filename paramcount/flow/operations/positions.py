@@ -206,7 +206,6 @@ def rope(
 
 
 def rope_by_square(x: Data, settings: Rope | Unknown, pairing: Pairing) -> Data:
-    """Rotary positions on the last axis, by the square of the position."""
     return Data(RotaryBySquare(settings, pairing), (x,), x.shape)
 
 
@@ -266,7 +265,6 @@ class RotaryAcrossHalves(RotaryAt):
 def rope_at(
     x: Data, places: Data, settings: Rope | Unknown, axes: Axes | Unknown, pairing: Pairing | Unknown = "halves"
 ) -> Data:
-    """Rotary positions on the last axis; `places`: several positions for each row, [n, axes]."""
     return Data(RotaryAt(settings, pairing, axes), (x, places), x.shape)
 
 

@@ -7,13 +7,12 @@ from math import isqrt, prod
 from typing import ClassVar, Literal
 
 from paramcount.flow.graph import Data, Size, Weight
-from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, np, require
+from paramcount.flow.operation import Array, Form, Move, Pass, Shape, Unknown, np, require
 
 
-class Input(Operation):
+class Input(Move):
     """An input of the model or of a repeated block: token ids, hidden states, pixels."""
 
-    only_moves: ClassVar[bool] = True
     what: str = ""  # "" for that of a block
     default: int | Unknown | None = None  # of every token, if it is not given
 
@@ -31,10 +30,9 @@ def given(name: str, *shape: Size, default: int | Unknown | None = None) -> Data
 # ---- parts
 
 
-class Split(Operation):
+class Split(Move):
     """One part of the last axis. The sequence of parts recurs `groups` times along it."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "split"
     form: ClassVar[Form] = Form.SPLIT
     named_by_weights: ClassVar[bool] = True
@@ -62,10 +60,9 @@ def split(x: Data, *widths: Size) -> tuple[Data, ...]:
     return tuple(Data(Split(widths, i), (x,), (*x.shape[:-1], width)) for i, width in enumerate(widths))
 
 
-class SplitRows(Operation):
+class SplitRows(Move):
     """One of equal parts of the rows."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "split"
     form: ClassVar[Form] = Form.SPLIT
     named_by_weights: ClassVar[bool] = True
@@ -87,12 +84,16 @@ def split_rows(x: Data, n: int, length: str) -> tuple[Data, ...]:
 # ---- several values in one
 
 
-class Join(Operation):
+class Concatenation(Move):
+    """Several values become one."""
+
+    form: ClassVar[Form] = Form.CONCATENATION
+
+
+class Join(Concatenation):
     """Concatenation along the last axis, or another one."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "concat"
-    form: ClassVar[Form] = Form.CONCATENATION
     axis: int = -1
 
     def describe(self) -> str:
@@ -127,12 +128,10 @@ def put_in_front(a: Data, b: Data, axis: int = 0, *, once: bool = False) -> Data
     return Data(JoinPrompt() if once else Join(axis), (a, b), b.shape)
 
 
-class JoinColumns(Operation):
+class JoinColumns(Concatenation):
     """Vectors [n] become the columns of a matrix."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "concat"
-    form: ClassVar[Form] = Form.CONCATENATION
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return np.stack(inputs, axis=-1)
@@ -143,13 +142,11 @@ def join_columns(*columns: Data) -> Data:
     return Data(JoinColumns(), columns, (*columns[0].shape, len(columns)))
 
 
-class ClassToken(Operation):
+class ClassToken(Concatenation):
     """Learned rows before those of the input. Source: arXiv:2010.11929 §3.1."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "class token"
     phrase: ClassVar[str] = "prepended to the sequence"
-    form: ClassVar[Form] = Form.CONCATENATION
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return self.add(inputs, weights[0].reshape(-1, inputs[0].shape[-1]))
@@ -195,13 +192,11 @@ def end_rows(x: Data, name: str, component: str, *places: Data) -> Data:
     return Data(EndRows(), (x, *places), ("image", x.shape[-1]), (Weight(name, component, x.shape[-1:]),))
 
 
-class EndRowsOfIds(Operation):
+class EndRowsOfIds(Concatenation):
     """The ids of the patches of a square image, with one more after each row of them."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "end rows"
     phrase: ClassVar[str] = "appended to each row of patches"
-    form: ClassVar[Form] = Form.CONCATENATION
     id: int | Unknown
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -210,17 +205,14 @@ class EndRowsOfIds(Operation):
 
 
 def end_rows_of_ids(ids: Data, id: int | Unknown) -> Data:
-    """The ids of the patches of a square image, with one more after each row of them."""
     return Data(EndRowsOfIds(id), (ids,), ("image",))
 
 
-class PadRows(Operation):
+class PadRows(Concatenation):
     """Rows of zeros after those of the input: as many as a second input has rows."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "pad"
     phrase: ClassVar[str] = "padded with zeros"
-    form: ClassVar[Form] = Form.CONCATENATION
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x, other = inputs
@@ -232,10 +224,9 @@ def pad_rows(x: Data, other: Data) -> Data:
     return Data(PadRows(), (x, other), (*other.shape[:1], *x.shape[1:]))
 
 
-class Tuple(Operation):
+class Tuple(Move):
     """Several values at once, which a layer passes to the next."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "tuple"
 
 
@@ -247,11 +238,15 @@ def bundle(x: Data, *more: Data) -> Data:
 # ---- other axes
 
 
-class Reshape(Operation):
+class Reshaping(Move):
+    """The same values in other axes."""
+
+    form: ClassVar[Form] = Form.RESHAPE
+
+
+class Reshape(Reshaping):
     """The same values in other axes; the first axis stays."""
 
-    only_moves: ClassVar[bool] = True
-    form: ClassVar[Form] = Form.RESHAPE
     to: Literal["heads", "groups", "other axes"] = "other axes"  # what the axes are
 
     @property
@@ -273,16 +268,13 @@ def to_groups(x: Data, n_groups: Size, d_group: Size) -> Data:
 
 
 def reshape(x: Data, *shape: Size) -> Data:
-    """The same values of each token in other axes."""
     return Data(Reshape(), (x,), (*x.shape[:1], *shape))
 
 
-class MergeRows(Operation):
+class MergeRows(Reshaping):
     """Adjacent rows become one."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "merge rows"
-    form: ClassVar[Form] = Form.RESHAPE
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0].reshape(-1, *shape[1:])
@@ -311,12 +303,10 @@ def channels_first(x: Data) -> Data:
     return Data(MergeRowsByChannel(), (x,), (x.shape[0], x.shape[2], x.shape[1]))
 
 
-class TransposeHeads(Operation):
+class TransposeHeads(Reshaping):
     """[n, heads, d] to [d, heads, n], so that channels attend to one another; and back."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "transpose"
-    form: ClassVar[Form] = Form.RESHAPE
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0].transpose(2, 1, 0)
@@ -327,13 +317,11 @@ def transpose_heads(x: Data) -> Data:
     return Data(TransposeHeads(), (x,), x.shape[::-1])
 
 
-class CachedValues(Operation):
+class CachedValues(Reshaping):
     """Values that are cached for later tokens, as they are."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "memory"
     phrase: ClassVar[str] = "cached for later tokens"
-    form: ClassVar[Form] = Form.RESHAPE
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0]
@@ -346,12 +334,11 @@ def to_memory(x: Data) -> Data:
 # ---- the same values several times
 
 
-class Expand(Operation):
+class Expand(Move):
     """The same vector for each head or stream: [n, d] to [n, heads, d]; or the KV heads for all heads that share them:
     [n, kv_heads, d] to [n, heads, d].
     """
 
-    only_moves: ClassVar[bool] = True
     to: Literal["heads", "streams"]  # what the new axis is
 
     @property
@@ -376,10 +363,9 @@ def to_every_stream(x: Data, streams: Size) -> Data:
     return Data(Expand("streams"), (x,), (*x.shape[:1], streams, x.shape[-1]))
 
 
-class ExpandToLaterStreams(Operation):
+class ExpandToLaterStreams(Move):
     """[n, d] to every stream but the first, which gets zeros."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "expand to later streams"
     phrase: ClassVar[str] = "shared by all later streams"
 
@@ -388,14 +374,12 @@ class ExpandToLaterStreams(Operation):
 
 
 def to_later_streams(x: Data, streams: Size) -> Data:
-    """[n, d] to every stream but the first, which gets zeros."""
     return Data(ExpandToLaterStreams(), (x,), (*x.shape[:1], streams, x.shape[-1]))
 
 
-class ExpandToTokens(Operation):
+class ExpandToTokens(Move):
     """One vector for every row of the first input: a learned one, or the last row of the second input."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "expand to tokens"
     phrase: ClassVar[str] = "shared by all tokens"
 
@@ -414,10 +398,9 @@ def expand_to_tokens(x: Data, vector: Data) -> Data:
     return Data(ExpandToTokens(), (x, vector), (x.shape[0], *vector.shape[1:]))
 
 
-class PairHeads(Operation):
+class PairHeads(Move):
     """A head of the first half beside one of the second, twice: [n, heads, d] to [n, heads, 2 · d]."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "expand to pairs of heads"
     phrase: ClassVar[str] = "pairs each head of the first half with one of the second half"
 
@@ -430,10 +413,9 @@ def to_pairs_of_heads(x: Data) -> Data:
     return Data(PairHeads(), (x,), (*x.shape[:2], x.shape[2] + x.shape[2]))
 
 
-class Upsample(Operation):
+class Upsample(Move):
     """Each patch of a square image as four, [n, d] to [4 · n, d]."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "expand to larger image"
     phrase: ClassVar[str] = "each patch becomes four"
 
@@ -443,17 +425,15 @@ class Upsample(Operation):
 
 
 def enlarge(x: Data) -> Data:
-    """Each patch of a square image as four, [n, d] to [4 · n, d]."""
     return Data(Upsample(), (x,), ("image", x.shape[-1]))
 
 
 # ---- one of several values
 
 
-class ValueChoice(Operation):
+class ValueChoice(Move):
     """Some of the values of its inputs."""
 
-    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "select"
 
 
@@ -485,7 +465,6 @@ class SelectById(ValueChoice):
 
 
 def select_by_id(tokens: Data, bounds: tuple[int | Unknown, ...], *values: Data) -> Data:
-    """One of the values for each token: the second from the first bound of its id on, and so on."""
     return Data(SelectById(bounds), (tokens, *values), values[0].shape)
 
 

@@ -109,12 +109,10 @@ def sinusoids(x: Data, waves: Waves = "halves", *, slowest: Slowest = "below bas
 
 
 def sinusoids_from_front(x: Data, waves: Waves, slowest: Slowest) -> Data:
-    """The same, where rows in front of the text have the first positions."""
     return Data(SinusoidsFromFront(waves, slowest), (x,), x.shape)
 
 
 def fixed_sinusoids(x: Data, position: int | Unknown) -> Data:
-    """The vector of one position, [1, d], whatever the tokens of x are."""
     return Data(ConstantSinusoids("cosines first", offset=position), (x,), (1, x.shape[-1]))
 
 

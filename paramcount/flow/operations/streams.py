@@ -117,12 +117,10 @@ class ExpandToStreams(MixStreams):
 
 
 def collapse(x: Data, weights: Data) -> Data:
-    """The weighted sum of the streams."""
     return Data(Collapse(), (x, weights), (*x.shape[:1], *x.shape[2:]))
 
 
 def to_streams(x: Data, weights: Data) -> Data:
-    """[n, d] to every stream, times its weight."""
     return Data(ExpandToStreams(), (x, weights), (*x.shape[:1], weights.shape[-1], *x.shape[1:]))
 
 
