@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from paramcount.errors import format_shape
@@ -178,7 +179,7 @@ class WeightFormat:
 
     name = ""  # "NVFP4"
     methods: tuple[str, ...] = ()  # values of quant_method that transformers supports
-    dtypes: tuple[str, ...] = ()  # names for --dtype, without group sizes
+    dtypes: Mapping[str, tuple[str, Mapping[str, Any]]] = MappingProxyType({})  # {name for --dtype: (label, config)}
     patterns: tuple[Pattern, ...] = ()
     signatures: tuple[Signature, ...] = ()  # of schemes that cannot be verified: their tensors by endings and types
     rate = ""  # of a GPU that multiplies the values as they are, if their dtype does not say
@@ -279,7 +280,10 @@ class WeightFormat:
         """The format that --dtype names; None if it is another one."""
         from paramcount.formats.quantization_config import WeightDtype
 
-        return WeightDtype(name, self.name, self.plan_own({})) if name in self.dtypes else None
+        if name not in self.dtypes:
+            return None
+        label, config = self.dtypes[name]
+        return WeightDtype(name, label, self.plan_own(config))
 
     def guess(self, names: tuple[str, ...], stated: Stated, scale: str) -> Packing | None:
         """The packing of tensors of which only the ends of their names are known."""

@@ -88,6 +88,12 @@ class WeightDtype(NamedTuple):
     imatrix: bool = False  # whether llama-quantize had an importance matrix
 
 
+def make_linear_dtype(name: str, label: str, packing: Packing) -> WeightDtype:
+    """A format in which the linear layers are packed, except for the LM head."""
+    group = PackedGroup(select_linear(), packing)
+    return WeightDtype(name, label, Plan("", label, (group,), "BF16", scope="linear"))
+
+
 class CompressedGroup(NamedTuple):
     """A group of compressed-tensors."""
 

@@ -6,6 +6,7 @@ Source: github casper-hansen/AutoAWQ, awq/modules/linear/gemm.py, gemv.py and ge
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from types import MappingProxyType
 
 from paramcount.formats.packing import (
     INPUTS,
@@ -28,7 +29,7 @@ INTERLEAVED = 4  # rows that the fast layout interleaves
 class Awq(Words):
     name = "AWQ"
     methods = ("awq",)
-    dtypes = ("awq",)
+    dtypes = MappingProxyType({"awq": ("AWQ", {})})
     layouts = ("awq", "awq gemv", "awq fast")
 
     def lay_out(self, packing: Packing) -> Iterable[Stored]:

@@ -7,6 +7,7 @@ transformers 5.23, BitsAndBytesConfig.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
@@ -18,25 +19,23 @@ from paramcount.formats.quantization_config import (
     Plan,
     Selection,
     Stated,
-    WeightDtype,
     read_names,
 )
 
 GROUP = 64  # values per scale
-LABELS: dict[str, tuple[str, Mapping[str, Any]]] = {
-    "bnb-int8": ("bitsandbytes INT8", {"load_in_8bit": True}),
-    "nf4": ("NF4", {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}),
-    "nf4-double": (
-        "NF4 (double quantisation)",
-        {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True},
-    ),
-}
+NF4 = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
 
 
 class BitsAndBytes(WeightFormat):
     name = "bitsandbytes"
     methods = ("bitsandbytes",)
-    dtypes = tuple(LABELS)
+    dtypes = MappingProxyType(
+        {
+            "bnb-int8": ("bitsandbytes INT8", {"load_in_8bit": True}),
+            "nf4": ("NF4", NF4),
+            "nf4-double": ("NF4 (double quantisation)", {**NF4, "bnb_4bit_use_double_quant": True}),
+        }
+    )
     signatures = (
         ("bitsandbytes", (("absmax", ()), ("quant_map", ()))),
         ("bitsandbytes", (("SCB", ()), ("weight", ()))),
@@ -97,12 +96,6 @@ class BitsAndBytes(WeightFormat):
         text = f"bitsandbytes {kind.upper()}{' with double quantisation' if nested else ''}"
         group = PackedGroup(selection, packing)
         return Plan(self.name, text, (group,), dtype, exact=not nested, scope="linear")
-
-    def find_dtype(self, name: str) -> WeightDtype | None:
-        if name not in LABELS:
-            return None
-        label, config = LABELS[name]
-        return WeightDtype(name, label, self.plan_own(config))
 
 
 FORMAT = BitsAndBytes()

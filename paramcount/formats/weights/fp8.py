@@ -38,9 +38,9 @@ from paramcount.formats.quantization_config import (
     Stated,
     WeightDtype,
     list_weights,
+    make_linear_dtype,
     read_block,
     read_excluded,
-    select_linear,
 )
 from paramcount.formats.weights import get_label, load_formats
 
@@ -79,8 +79,14 @@ def list_patterns(layout: str, dtypes: tuple[str, ...], scales: tuple[str, ...])
 class Fp8(ScaledFormat):
     name = "FP8"
     methods = ("fp8", "fbgemm_fp8", "mxfp8")
-    dtypes = ("fp8", "fp8-tensor", "fp8-row")
     released = MappingProxyType({"weight_block_size": list(BLOCK)})
+    dtypes = MappingProxyType(
+        {
+            "fp8": ("FP8 (128 × 128 blocks)", released),
+            "fp8-tensor": ("FP8 (per tensor)", {"weight_block_size": None}),
+            "fp8-row": ("FP8 (per row)", {}),
+        }
+    )
     patterns = list_patterns("fp8", DTYPES, SCALES)
 
     def name_group(self, dtype: str | None, roles: Sequence[str], stated: Stated) -> str:
@@ -147,18 +153,9 @@ class Fp8(ScaledFormat):
         return PackedGroup(selection, Packing("fp8", "F8_E4M3", 8, block, "F32"))
 
     def find_dtype(self, name: str) -> WeightDtype | None:
-        config: Mapping[str, Any]
-        match name:
-            case "fp8":
-                label, config = "FP8 (128 × 128 blocks)", self.released
-            case "fp8-tensor":
-                label, config = "FP8 (per tensor)", {"weight_block_size": None}
-            case "fp8-row":
-                group = PackedGroup(select_linear(), Packing("fp8", "F8_E4M3", 8, (1, 0), "BF16"))
-                return WeightDtype(name, "FP8 (per row)", Plan("", "FP8", (group,), "BF16", scope="linear"))
-            case _:
-                return None
-        return WeightDtype(name, label, self.plan_own(config))
+        if name == "fp8-row":  # as compressed-tensors stores it
+            return make_linear_dtype(name, self.dtypes[name][0], Packing("fp8", "F8_E4M3", 8, (1, 0), "BF16"))
+        return super().find_dtype(name)
 
     def guess(self, names: tuple[str, ...], stated: Stated, scale: str) -> Packing | None:
         if len(names) != 2 or not names[1].endswith("_scale_inv"):

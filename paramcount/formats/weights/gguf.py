@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from types import MappingProxyType
 from typing import NamedTuple
 
 from paramcount.formats.packing import Packing, Pieces, Shape, StoredPiece, WeightFormat, count_blocks
@@ -57,7 +58,7 @@ class Gguf(WeightFormat):
     name = "GGUF"
     methods = ("gguf",)
     has_own_files = True
-    dtypes = tuple(map(str.lower, (*MIXES, *MIX_ALIASES)))
+    dtypes = MappingProxyType({name.lower(): (name, {}) for name in (*MIXES, *MIX_ALIASES)})
 
     def list_pieces(self, shape: Shape, packing: Packing) -> Pieces:
         return (StoredPiece("values", packing.dtype, shape),)

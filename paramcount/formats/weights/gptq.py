@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from paramcount.errors import ParamcountError, join_words, quote
@@ -200,7 +201,7 @@ class Words(WeightFormat):
 class Gptq(Words):
     name = "GPTQ"
     methods = ("gptq",)
-    dtypes = ("gptq",)
+    dtypes = MappingProxyType({"gptq": ("GPTQ", {})})
     layouts = ("gptq",)
     needs_layer = True
 

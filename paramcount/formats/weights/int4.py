@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from types import MappingProxyType
 
 from paramcount.formats.packing import INPUTS, OUTPUTS, WORD, Axis, Packing, Stored, StoredPiece, WeightFormat
-from paramcount.formats.quantization_config import CompressedGroup, PackedGroup, Plan, WeightDtype, select_linear
+from paramcount.formats.quantization_config import CompressedGroup, WeightDtype, make_linear_dtype
 
 NAME = re.compile(r"int4(?:-4bit)?(?:-g([1-9][0-9]{0,5}))?")
 DEFAULT_GROUP = 128  # inputs per scale
@@ -18,7 +19,7 @@ SHAPE = StoredPiece("description", "I64", (2,))
 
 class Int4(WeightFormat):
     name = "INT4"
-    dtypes = ("int4",)
+    dtypes = MappingProxyType({"int4": ("INT4", {})})
 
     def lay_out(self, packing: Packing) -> Iterable[Stored]:
         per_word = WORD // packing.bits
@@ -42,8 +43,7 @@ class Int4(WeightFormat):
             return None
         size = int(match[1] or DEFAULT_GROUP)
         packing = Packing("int4", "I32", 4, (1, size), "BF16", others=(SHAPE,))
-        plan = Plan("", self.name, (PackedGroup(select_linear(), packing),), "BF16", scope="linear")
-        return WeightDtype(name, f"INT4 (group {size})", plan)
+        return make_linear_dtype(name, f"INT4 (group {size})", packing)
 
 
 FORMAT = Int4()

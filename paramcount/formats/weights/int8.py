@@ -5,13 +5,15 @@ Source: compressed-tensors 0.20, compressors/naive_quantized.
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from paramcount.formats.packing import Packing, ScaledFormat
-from paramcount.formats.quantization_config import CompressedGroup, PackedGroup, Plan, WeightDtype, select_linear
+from paramcount.formats.quantization_config import CompressedGroup, WeightDtype, make_linear_dtype
 
 
 class Int8(ScaledFormat):
     name = "INT8"
-    dtypes = ("int8",)
+    dtypes = MappingProxyType({"int8": ("INT8 (per row)", {})})
 
     def read_compressed(self, group: CompressedGroup, dtype: str) -> tuple[str, Packing] | None:
         if group.form not in ("int-quantized", "float-quantized", "naive-quantized"):
@@ -21,10 +23,8 @@ class Int8(ScaledFormat):
         return self.name, group.packing._replace(layout="int8", dtype="I8", bits=8)
 
     def find_dtype(self, name: str) -> WeightDtype | None:
-        if name != "int8":
-            return None
-        group = PackedGroup(select_linear(), Packing("int8", "I8", 8, (1, 0), "BF16"))
-        return WeightDtype(name, "INT8 (per row)", Plan("", self.name, (group,), "BF16", scope="linear"))
+        packing = Packing("int8", "I8", 8, (1, 0), "BF16")
+        return make_linear_dtype(name, self.dtypes[name][0], packing) if name in self.dtypes else None
 
 
 FORMAT = Int8()

@@ -49,7 +49,7 @@ STACKED = PackedGroup(Selection(experts="stacked"), Packing("mxfp4", "U8", 4, (1
 class Mxfp4(WeightFormat):
     name = "MXFP4"
     methods = ("mxfp4",)
-    dtypes = ("mxfp4",)
+    dtypes = MappingProxyType({"mxfp4": ("MXFP4", {})})
     released = MappingProxyType({})
     is_padded = True
     unfit = f"does not contain blocks of {BYTES} bytes"

@@ -10,6 +10,7 @@ NVIDIA/TensorRT-Model-Optimizer, modelopt/torch/quantization/qtensor/nvfp4_tenso
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from paramcount.errors import format_shape
@@ -34,12 +35,10 @@ from paramcount.formats.packing import (
 )
 from paramcount.formats.quantization_config import (
     CompressedGroup,
-    PackedGroup,
-    Plan,
     Stated,
     WeightDtype,
     list_weights,
-    select_linear,
+    make_linear_dtype,
 )
 
 GROUP = 16
@@ -51,7 +50,7 @@ TENSOR_SCALE = StoredPiece("tensor scale", "F32", (1,))
 
 class Nvfp4(WeightFormat):
     name = "NVFP4"
-    dtypes = ("nvfp4",)
+    dtypes = MappingProxyType({"nvfp4": ("NVFP4", {})})
     rate = "fp4"
     patterns = (
         Pattern(
@@ -97,12 +96,9 @@ class Nvfp4(WeightFormat):
         return self.name, Packing("nvfp4 packed", "U8", 4, group.packing.block, "F8_E4M3", others=others)
 
     def find_dtype(self, name: str) -> WeightDtype | None:
-        if name != "nvfp4":
-            return None
-        group = CompressedGroup("nvfp4-pack-quantized", "float", 4, GROUP, True, Packing("", "", block=(1, GROUP)))
-        text, packing = self.read_compressed(group, "BF16") or ("", group.packing)
-        plan = Plan("", text, (PackedGroup(select_linear(), packing),), "BF16", scope="linear")
-        return WeightDtype(name, text, plan)
+        others = (TENSOR_SCALE, TENSOR_SCALE._replace(what=INPUT_SCALE))
+        packing = Packing("nvfp4 packed", "U8", 4, (1, GROUP), "F8_E4M3", others=others)
+        return make_linear_dtype(name, self.name, packing) if name in self.dtypes else None
 
     # ---- files
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from types import MappingProxyType
 
 from paramcount.formats.packing import Packing, Pieces, Shape, StoredPiece, WeightFormat, count_blocks
 from paramcount.formats.quantization_config import Plan, WeightDtype
@@ -18,7 +19,7 @@ LABELS = {"F32": "FP32", "BF16": "BF16", "F16": "FP16"}
 class Plain(WeightFormat):
     """One tensor, as the model has it. Its values are read without a format."""
 
-    dtypes = tuple(DTYPES)
+    dtypes = MappingProxyType({name: (LABELS[dtype], {}) for name, dtype in DTYPES.items()})
 
     def list_pieces(self, shape: Shape, packing: Packing) -> Pieces:
         return (StoredPiece("values", packing.dtype, shape),)
@@ -29,7 +30,7 @@ class Plain(WeightFormat):
     def find_dtype(self, name: str) -> WeightDtype | None:
         if name not in DTYPES:
             return None
-        return WeightDtype(name, LABELS[DTYPES[name]], Plan("", DTYPES[name], (), DTYPES[name]))
+        return WeightDtype(name, self.dtypes[name][0], Plan("", DTYPES[name], (), DTYPES[name]))
 
 
 FORMAT = Plain()
