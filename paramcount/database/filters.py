@@ -55,12 +55,12 @@ def parse_filter(text: str, models: Sequence[Model]) -> Filter:
         tree = check_flag(checker.check(parse(text, FILTER))).tree
     except ParamcountError as error:
         raise error if error.where else error.replace(where="where") from None
-    fields = tuple(checker.fields.values())
+    texts = [field.name for field in checker.fields.values() if field.type == "text"]
 
     def matches(row: Row) -> bool:
-        return evaluate(tree, {field.name: fold(row[field.name]) for field in fields}) is True
+        return evaluate(tree, {**row, **{name: fold(row[name]) for name in texts}} if texts else row) is True
 
-    return Filter(fields, matches)
+    return Filter(tuple(checker.fields.values()), matches)
 
 
 def fold(value: object) -> object:

@@ -13,10 +13,10 @@ from paramcount.counting.count import build_count
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, Sums, list_numbers, sum_weights
 from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, make_printable
 from paramcount.explaining.architecture import check_structure, make_open_sizes, sum_architecture
-from paramcount.explaining.pieces import to_polynomial, walk_model
+from paramcount.explaining.pieces import walk_model
 from paramcount.sizes import Sizes
 from paramcount.sizes.values import flatten
-from paramcount.symbolic.polynomials import Condition, Polynomial, decide_by
+from paramcount.symbolic.polynomials import Condition, Polynomial, decide_by, to_polynomial
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.names import find_id
 from paramcount.zoo.what_if import change_sizes

@@ -11,10 +11,10 @@ from paramcount.explaining.build import list_sizes, make_size
 from paramcount.explaining.explanation import Component, Explanation, Line
 from paramcount.explaining.layers import Stack, find_layer, format_runs, list_stacks
 from paramcount.explaining.lines import Share, make_line, sum_component
-from paramcount.explaining.pieces import Walk, to_polynomial
+from paramcount.explaining.pieces import Walk
 from paramcount.flow import Add, Data, Linear, Repeat, Size, Split, Weight, last_size, list_steps, multiply
 from paramcount.flow.caches import find_attentions
-from paramcount.symbolic.polynomials import decide_by
+from paramcount.symbolic.polynomials import decide_by, to_polynomial
 from paramcount.zoo import Model
 from paramcount.zoo.what_if import describe_changes
 

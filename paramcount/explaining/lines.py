@@ -16,12 +16,11 @@ from paramcount.explaining.pieces import (
     evaluate,
     is_bias,
     name_module,
-    to_polynomial,
 )
 from paramcount.flow import Repeat, Size, TensorRow
 from paramcount.output.layer_kinds import FLAGS, name_words
 from paramcount.symbolic.factoring import LATEX, TEXT, factor, format_formula, group_digits, substitute_values
-from paramcount.symbolic.polynomials import Polynomial
+from paramcount.symbolic.polynomials import Polynomial, to_polynomial
 
 DEEPEST = 1  # nested brackets in a formula; deeper ones are split by detail, or at one level more by tensor
 LONGEST = 110  # characters in a formula; longer ones are split too

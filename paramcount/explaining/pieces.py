@@ -34,10 +34,6 @@ def evaluate(size: Size, values: Mapping[str, int]) -> int:
     return n
 
 
-def to_polynomial(size: Size) -> Polynomial:
-    return size if isinstance(size, Polynomial) else Polynomial({(): size})
-
-
 def walk_model(sizes: Sizes, head: bool = True, numeric: frozenset[str] = frozenset()) -> Walk:
     """All weights, with as many symbolic sizes as the structure allows. `numeric`: sizes to keep as numbers."""
     values = list_numbers(sizes)

@@ -86,13 +86,14 @@ def evaluate_polynomial(formula: Polynomial | int, values: Mapping[str, Any]) ->
     """
     import numpy as np
 
-    if isinstance(formula, int) or not formula.names:
+    names = () if isinstance(formula, int) else formula.names
+    if not names:
         constant = formula if isinstance(formula, int) else formula.substitute({})
         return np.asarray(constant, dtype=object if constant > LARGEST_INT64 else "int64")
-    by_width = tuple(sorted(formula.names, key=lambda name: (-values[name].size, name)))
-    widths = tuple(values[name].size for name in by_width)
-    ranks = tuple(widths.index(width) for width in widths)
-    tree, compute = _compile_terms(tuple(formula.terms.items()), by_width, ranks)
+    by_width = tuple(sorted(names, key=lambda name: (-values[name].size, name)))
+    widths = [values[name].size for name in by_width]
+    ranks = tuple(map(widths.index, widths))
+    tree, compute = _compile_terms(tuple(formula.terms.items()), by_width, ranks)  # type: ignore[union-attr]
     return compute(*_widen(tree, by_width, values))[0]
 
 

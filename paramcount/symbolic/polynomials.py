@@ -146,6 +146,8 @@ class Polynomial:
         self.conditions = conditions  # for sizes that do not fulfil them, the count is another polynomial
 
     def __add__(self, other: object) -> Polynomial:
+        if type(other) is int and other == 0:  # where a sum begins
+            return self
         if (other := _convert(other)) is NotImplemented:
             return NotImplemented
         terms = dict(self.terms)
@@ -154,11 +156,11 @@ class Polynomial:
         return Polynomial(terms, self.conditions + other.conditions)
 
     def __mul__(self, number: object) -> Any:
+        if type(number) is int:
+            return Polynomial({monomial: c * number for monomial, c in self.terms.items()}, self.conditions)
         if (other := _convert(number)) is NotImplemented:
             return _decisions.get().operate("share", self, self, number) if isinstance(number, float) else other
         terms: dict[Monomial, int] = {}
-        if isinstance(number, int):
-            return Polynomial({monomial: c * number for monomial, c in self.terms.items()}, self.conditions)
         for a, c in self.terms.items():
             for b, d in other.terms.items():
                 powers = dict(a)

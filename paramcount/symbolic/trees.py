@@ -60,15 +60,29 @@ def evaluate(tree: Tree, values: Mapping[str, Any]) -> Any:
     if sign == "if":
         condition, yes, no = operands
         return evaluate(yes if evaluate(condition, values) else no, values)
+    if sign in ("and", "or"):
+        return _join_conditions(operands, values, decides=sign == "or")
     found = [evaluate(operand, values) for operand in operands]
     if sign == "null":
         return found[0] is None
-    if sign in ("and", "or"):
-        decides = sign == "or"
-        return decides if decides in found else None if None in found else not decides
-    if any(value is None for value in found) or (sign in DIVISIONS and found[1] == 0):
+    for value in found:
+        if value is None:
+            return None
+    if sign in DIVISIONS and found[1] == 0:
         return None
     return OPERATORS[sign](*found)
+
+
+def _join_conditions(operands: tuple[Tree, ...], values: Mapping[str, Any], *, decides: bool) -> bool | None:
+    """Whether all or any conditions hold: what decides it, or else unknown if one is."""
+    result: bool | None = not decides
+    for operand in operands:
+        value = evaluate(operand, values)
+        if value is decides:
+            return decides
+        if value is None:
+            result = None
+    return result
 
 
 def list_names(tree: Tree) -> Iterator[str]:
@@ -113,12 +127,13 @@ def raise_power(base: Tree, power: int) -> Tree:
 
 
 def _join(sign: str, neutral: int, operands: tuple[Tree, ...]) -> Tree:
-    first, *others = [operand for operand in operands if operand != neutral] or [neutral]
-    if not others:
-        return first
+    rest = [operand for operand in operands if operand != neutral]
+    if len(rest) < 2:
+        return rest[0] if rest else neutral
+    first = rest[0]
     if isinstance(first, Operation) and first.sign == sign:  # from left to right, as before
-        return Operation(sign, (*first.operands, *others))
-    return Operation(sign, (first, *others))
+        return Operation(sign, (*first.operands, *rest[1:]))
+    return Operation(sign, tuple(rest))
 
 
 def to_json(tree: Tree) -> Any:
