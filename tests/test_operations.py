@@ -7,6 +7,7 @@ operations together (tests/oracle/test_logits.py).
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
@@ -20,6 +21,8 @@ import numpy as np
 import pytest
 
 import paramcount
+import paramcount.flow
+import paramcount.parts
 from paramcount.errors import ParamcountError
 from paramcount.flow import (
     BEFORE,
@@ -132,7 +135,7 @@ from paramcount.flow.masks import (
     Pairs,
     Window,
 )  # fmt: skip
-from paramcount.flow.operation import Array, Form, Operation, Unknown
+from paramcount.flow.operation import Array, Form, Operation, Parameters, Unknown
 from tests.steps import Leaf, attend, run_steps
 
 # The evaluation itself computes them.
@@ -178,6 +181,28 @@ def make_value(annotation: str) -> Any:
     if annotation == "Operation":
         return RowConvolution(2)
     return 2 if re.match("Size|int", annotation) else 0.5 if annotation.startswith("float") else "silu"
+
+
+def list_parameters() -> Iterator[tuple[str, int]]:
+    """(name, number of parameters) of every operation, mask, and function or method that builds a part of a flow."""
+    for package in (paramcount.flow, paramcount.parts):
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            module = importlib.import_module(info.name)
+            own = [value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__]
+            classes = [value for value in own if isinstance(value, type)]
+            methods = [value for cls in classes for name, value in vars(cls).items() if name[0] != "_"]
+            yield from ((cls.__name__, len(cls.fields)) for cls in classes if issubclass(cls, Parameters))
+            yield from (
+                (value.__qualname__, len(inspect.signature(value).parameters))
+                for value in (*own, *methods)
+                if inspect.isfunction(value)
+            )
+
+
+def test_nothing_in_a_declaration_takes_more_than_eight_parameters() -> None:
+    found = dict(list_parameters())
+    assert (found["attend"], found["Decoder.self_attention"], found["Chunk"]) == (8, 8, 4)
+    assert {name: n for name, n in found.items() if n > 8} == {}
 
 
 def test_all_operations_are_in_flow() -> None:
