@@ -29,7 +29,7 @@ class Baichuan(parts.Decoder):
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def attention(c, x: Data, prefix: str) -> Data:
-        q, k, v = parts.fused_qkv(c, x, prefix + "W_pack", bias=False)
+        q, k, v = parts.fused_qkv(c, x, prefix + "W_pack", bias=False)  # [n, n_heads, d_head]
         a = (
             ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
             if c.rotary

@@ -39,6 +39,6 @@ class Bloom(parts.Decoder):
         return (h if c.residual_after_norm else x) + mlp
 
     def attention(c, x: Data, prefix: str) -> Data:
-        q, k, v = parts.fused_qkv(c, x, prefix + "query_key_value", groups=c.n_heads)
-        a = ops.attend_causally(q, k, v, ops.alibi(q, c.n_heads))
+        q, k, v = parts.fused_qkv(c, x, prefix + "query_key_value", groups=c.n_heads)  # [n, n_heads, d_head]
+        a = ops.attend_causally(q, k, v, ops.alibi(q, c.n_heads))  # [n, n_heads, d_head]
         return ops.linear(a, prefix + "dense", "output_projection", c.d_model, bias=True)

@@ -113,7 +113,7 @@ class Deberta(parts.MaskedEncoder):
 
     def project(c, x: Data) -> tuple[Data, Data, Data]:
         """Queries, keys and values, of which keys have no bias."""
-        q, k, v = parts.fused_qkv(c, x, "attention.self.in_proj", bias=False, groups=c.n_heads)
+        q, k, v = parts.fused_qkv(c, x, "attention.self.in_proj", bias=False, groups=c.n_heads)  # [n, n_heads, d_head]
         q, v = (
             ops.add_vector(y, f"attention.self.{name}_bias", f"qkv.{name}", c.n_heads * c.d_head)
             for y, name in ((q, "q"), (v, "v"))

@@ -49,7 +49,7 @@ class DeepseekOcr2Encoder(parts.VisionEncoder):
     def layer(c, x: Data, *reads: Data) -> Data:
         (marks,) = reads
         h, prefix = c.norm(x, "input_layernorm"), "self_attn."
-        q = ops.linear(h, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=True)
+        q = ops.linear(h, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=True)  # [n, n_heads, d_head]
         k, v = (
             ops.linear(h, f"{prefix}{name}_proj", f"qkv.{name}", (c.n_kv_heads, c.d_head), bias=True) for name in "kv"
         )

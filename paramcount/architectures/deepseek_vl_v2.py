@@ -190,7 +190,7 @@ def vision_layer(c: Any, x: Data) -> Data:
 def pooled_patches(c: Any, x: Data) -> Data:
     """timm's AttentionPoolLatent: one learned vector looks at all patches."""
     latent = ops.elementwise(Data("first token", (x,), (1, c.d_model)), "query", "latent", "other", 1, 1, c.d_model)
-    q = ops.linear(latent, "q", "qkv.q", (c.n_heads, c.d_head), bias=True)
+    q = ops.linear(latent, "q", "qkv.q", (c.n_heads, c.d_head), bias=True)  # [n, n_heads, d_head]
     k, v = ops.fused(x, "kv", {"qkv.k": (c.n_heads, c.d_head), "qkv.v": (c.n_heads, c.d_head)}, bias=True)
     h = ops.linear(ops.attend(q, k, v), "proj", "output_projection", c.d_model, bias=True)
     return h + parts.plain_mlp(ops.norm(h, "norm", bias=True), ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True)

@@ -35,7 +35,7 @@ class Exaone45Vision(Qwen2_5VLVision):
         shares = {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared}
         q, k, v = ops.fused(x, "attn.qkv", shares, bias=True)
         q, k = (ops.rope_at(y, places, c.rope, parts.qwen_vision.ROWS_AND_COLUMNS) for y in (q, k))
-        a = ops.attend(q, k, v, mask=ops.Groups(windows, except_in=c.full_layers))
+        a = ops.attend(q, k, v, mask=ops.Groups(windows, except_in=c.full_layers))  # [n, n_heads, d_head]
         return ops.linear(a, "attn.proj", "output_projection", c.d_model, bias=True)
 
 

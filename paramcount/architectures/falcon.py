@@ -71,9 +71,9 @@ class FalconLayers(parts.Decoder):
         widths = {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared}
         q, k, v = ops.fused(x, "self_attention.query_key_value", widths, bias=c.bias, groups=c.n_kv_heads)
         if c.alibi:
-            a = ops.attend_causally(q, k, v, ops.alibi(q, c.n_heads, over_root=c.d_head))
+            a = ops.attend_causally(q, k, v, ops.alibi(q, c.n_heads, over_root=c.d_head))  # [n, n_heads, d_head]
         else:
-            a = ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
+            a = ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)  # [n, n_heads, d_head]
         return ops.linear(a, "self_attention.dense", "output_projection", c.d_model, bias=c.bias)
 
     def feed_forward(c: Any, x: Data) -> Data:

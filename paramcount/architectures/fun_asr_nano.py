@@ -72,10 +72,10 @@ class FunAsrEncoder(FunAsrLayers):
         return c.norm(x, "final_layernorm") if kind == "normed" else x
 
     def attention(c: Any, x: Data) -> Data:
-        q = ops.linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=True)
-        k = ops.linear(x, "self_attn.k_proj", "qkv.k", (c.n_heads, c.d_head), bias=True)
+        q = ops.linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=True)  # [n, n_heads, d_head]
+        k = ops.linear(x, "self_attn.k_proj", "qkv.k", (c.n_heads, c.d_head), bias=True)  # [n, n_heads, d_head]
         v = ops.linear(x, "self_attn.v_proj", "qkv.v", c.d_model, bias=True)
-        a = ops.attend(q, k, ops.to_heads(v, c.n_heads, c.d_head))
+        a = ops.attend(q, k, ops.to_heads(v, c.n_heads, c.d_head))  # [n, n_heads, d_head]
         a = ops.linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=True)
         near = ops.convolve_tokens(
             v, "self_attn.fsmn.conv", c.d_model, c.d_conv, group=1, bias=False, padding=ops.FEWER_BEFORE

@@ -173,7 +173,7 @@ class Funnel(sizes.Sizes):
         biases = [
             Data("not of the first token", (y,), y.shape) if c.first_apart else y for y in (by_distance, by_segment)
         ]
-        a = ops.attend(at_content, k, v, *biases, scale=1.0)
+        a = ops.attend(at_content, k, v, *biases, scale=1.0)  # [n, n_heads, d_head]
         return ops.linear(a, "attention.post_proj", "output_projection", c.d_model, bias=True)
 
     def distances(c, x: Data, memory: Data) -> tuple[Data, Data]:

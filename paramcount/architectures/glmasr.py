@@ -44,7 +44,7 @@ class GlmAsrEars(sizes.Sizes):
     def layer(c, x: Data) -> Data:
         h = ops.layer_norm(x, "input_layernorm", 1e-5)
         q, k, v = parts.project_heads(c, h, "self_attn.", bias=True, k_bias=False)  # [n, n_heads, d_head]
-        a = ops.attend(c.rotate(q), c.rotate(k), v)
+        a = ops.attend(c.rotate(q), c.rotate(k), v)  # [n, n_heads, d_head]
         x = x + parts.project_output(a, "self_attn.o_proj", c.d_model, bias=True)
         return x + parts.encoder_mlp(c, ops.layer_norm(x, "post_attention_layernorm", 1e-5))
 

@@ -63,7 +63,7 @@ class GPT2(sizes.Sizes):
         q = ops.linear(h, "crossattention.q_attn", "qkv.q", heads, bias=True, transposed=True)
         shares = {"qkv.k": heads, "qkv.v": heads}
         k, v = ops.fused(memory, "crossattention.c_attn", shares, bias=True, transposed=True)
-        a = ops.attend_to_memory(q, k, v, scale=c.attention_scale)
+        a = ops.attend_to_memory(q, k, v, scale=c.attention_scale)  # [n, n_heads, d_head]
         return x + ops.linear(a, "crossattention.c_proj", "output_projection", c.d_model, bias=True, transposed=True)
 
     def legacy_buffers(c) -> sizes.Buffers:

@@ -52,5 +52,5 @@ class GPTBigCode(parts.Decoder):
         """With several KV heads, the q, k and v of each head are contiguous."""
         shares = {"qkv.q": (c.n_heads, c.d_head), "qkv.k": (c.n_kv_heads, c.d_head), "qkv.v": (c.n_kv_heads, c.d_head)}
         q, k, v = ops.fused(x, "attn.c_attn", shares, bias=True, groups=c.n_kv_heads)
-        a = ops.attend_causally(q, k, v, scale=c.attention_scale)
+        a = ops.attend_causally(q, k, v, scale=c.attention_scale)  # [n, n_heads, d_head]
         return ops.linear(a, "attn.c_proj", "output_projection", c.d_model, bias=True)

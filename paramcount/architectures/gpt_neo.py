@@ -62,7 +62,7 @@ class GPTNeo(parts.Decoder):
     def attention(c, x: Data, prefix: str, window: ops.Size | None) -> Data:
         """Attention without a scale, over all earlier tokens or those in a window; the cache keeps all of them."""
         q, k, v = (ops.linear(x, f"{prefix}{name}_proj", f"qkv.{name}", (c.n_heads, c.d_head)) for name in "qkv")
-        a = ops.attend(q, ops.cache(k), ops.cache(v), mask=ops.see_earlier(window), scale=1.0)
+        a = ops.attend(q, ops.cache(k), ops.cache(v), mask=ops.see_earlier(window), scale=1.0)  # [n, n_heads, d_head]
         return ops.linear(a, prefix + "out_proj", "output_projection", c.d_model, bias=True)
 
     def legacy_buffers(c) -> sizes.Buffers:

@@ -34,7 +34,7 @@ class GPTJ(parts.Decoder):
 
     def attention(c, x: Data) -> Data:
         q, k, v = (ops.linear(x, f"attn.{name}_proj", f"qkv.{name}", (c.n_heads, c.d_head)) for name in "qkv")
-        a = ops.attend_causally(c.rotate(q), c.rotate(k), v)
+        a = ops.attend_causally(c.rotate(q), c.rotate(k), v)  # [n, n_heads, d_head]
         return ops.linear(a, "attn.out_proj", "output_projection", c.d_model)
 
     def rotate(c, x: Data) -> Data:
@@ -66,7 +66,7 @@ class CodeGen(GPTJ):
         """The matrix is laid out for four devices: each has the q, then the v, then the k of its heads."""
         heads = (c.n_heads, c.d_head)
         q, v, k = ops.fused(x, "attn.qkv_proj", {"qkv.q": heads, "qkv.v": heads, "qkv.k": heads}, groups=4)
-        a = ops.attend_causally(c.rotate(q), c.rotate(k), v)
+        a = ops.attend_causally(c.rotate(q), c.rotate(k), v)  # [n, n_heads, d_head]
         return ops.linear(a, "attn.out_proj", "output_projection", c.d_model)
 
     def legacy_buffers(c) -> sizes.Buffers:

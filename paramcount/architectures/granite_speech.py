@@ -86,7 +86,7 @@ class GraniteEars(sizes.Sizes):
         table = ops.learned_rows("attn.rel_pos_emb.weight", "position", 2 * c.farthest + 1, c.d_head)
         scores = ops.select_by_pair(distances, ops.score_keys(q, ops.to_every_head(table, c.n_heads)), axis=2)
         scores = ops.scale_by_root(scores, c.d_head, "over √d_head", inverse=True)
-        a = ops.attend(q, k, v, scores, mask=ops.Chunk(c.chunk))
+        a = ops.attend(q, k, v, scores, mask=ops.Chunk(c.chunk))  # [n, n_heads, d_head]
         return ops.linear(a, "attn.to_out", "output_projection", c.d_model, bias=True)
 
     def convolution(c, x: Data) -> Data:

@@ -141,7 +141,7 @@ class InklingText(InklingBody):
 
         q = c.norm(ops.linear(x, q_name, "qkv.q", (heads.n_heads, heads.d_head)), prefix + "q_norm")
         k, v = c.norm(kept(k_name, "k"), prefix + "k_norm"), kept(v_name, "v")
-        of_heads = ops.linear(x, r_name, "qkv.relative", (heads.n_heads, c.d_relative))
+        of_heads = ops.linear(x, r_name, "qkv.relative", (heads.n_heads, c.d_relative))  # [n, n_heads, d_relative]
         bias = mix_profiles(c, of_heads, prefix, slides=slides)
         if not slides:
             floor, alpha = c.scaling_floor, c.scaling_alpha

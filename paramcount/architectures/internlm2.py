@@ -32,7 +32,7 @@ class InternLM2(parts.AttentionDecoder):
         few = (c.n_kv_heads, c.d_head)
         shares = {"qkv.q": (c.n_heads, c.d_head), "qkv.k": few, "qkv.v": few}
         q, k, v = ops.fused(x, "attention.wqkv", shares, bias=c.attention_bias, groups=c.n_kv_heads)
-        a = ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
+        a = ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)  # [n, n_heads, d_head]
         return ops.linear(a, "attention.wo", "output_projection", c.d_model, bias=c.attention_bias)
 
     def head(c, x: Data) -> Data:

@@ -94,7 +94,7 @@ class InternVision(InternVisionLayers):
         )
         if c.qk_norm:
             q, k = (ops.rms_norm(y, f"attention.{name}_norm", 1e-6, wide=True) for name, y in (("q", q), ("k", k)))
-        a = ops.attend(q, k, v)
+        a = ops.attend(q, k, v)  # [n, n_heads, d_head]
         return ops.linear(a, "attention.projection_layer", "output_projection", c.d_model, bias=True)
 
 

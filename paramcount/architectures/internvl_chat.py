@@ -50,7 +50,7 @@ class InternViT(InternVisionLayers):
         return c.encode(ops.add_positions(x, "embeddings.position_embedding", 1, c.n_patches + 1, c.d_model))
 
     def attend(c, x: Data) -> Data:
-        q, k, v = parts.fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)
+        q, k, v = parts.fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)  # [n, n_heads, d_head]
         if c.qk_norm:
             q, k = (ops.rms_norm(y, f"attn.{name}_norm", c.norm_eps, wide=True) for name, y in (("q", q), ("k", k)))
         return ops.linear(ops.attend(q, k, v), "attn.proj", "output_projection", c.d_model, bias=True)
@@ -101,7 +101,7 @@ class QianfanOCRVision(InternVision):
     table_names = ("embeddings.patch_embedding", "embeddings.class_embedding", "embeddings.position_embedding")
 
     def attend(c, x: Data) -> Data:
-        q, k, v = parts.fused_qkv(c, x, "attn.qkv", bias=c.attention_bias)
+        q, k, v = parts.fused_qkv(c, x, "attn.qkv", bias=c.attention_bias)  # [n, n_heads, d_head]
         if c.qk_norm:
             q, k = (ops.rms_norm(y, f"attention.{name}_norm", 1e-6, wide=True) for name, y in (("q", q), ("k", k)))
         return ops.linear(ops.attend(q, k, v), "attn.proj", "output_projection", c.d_model, bias=True)

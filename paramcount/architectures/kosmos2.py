@@ -57,10 +57,10 @@ class KosmosText(parts.Decoder):
         return x + ops.linear(c.norm(h, "ffn.ffn_layernorm"), "ffn.fc2", "mlp.down", c.d_model, bias=True)
 
     def attention(c: Any, x: Data) -> Data:
-        q = ops.linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=True)
-        k = ops.linear(x, "self_attn.k_proj", "qkv.k", (c.n_heads, c.d_head), bias=True)
-        v = ops.linear(x, "self_attn.v_proj", "qkv.v", (c.n_heads, c.d_head), bias=True)
-        a = ops.attend_causally(q, k, v)
+        q = ops.linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=True)  # [n, n_heads, d_head]
+        k = ops.linear(x, "self_attn.k_proj", "qkv.k", (c.n_heads, c.d_head), bias=True)  # [n, n_heads, d_head]
+        v = ops.linear(x, "self_attn.v_proj", "qkv.v", (c.n_heads, c.d_head), bias=True)  # [n, n_heads, d_head]
+        a = ops.attend_causally(q, k, v)  # [n, n_heads, d_head]
         a = ops.layer_norm(a, "self_attn.inner_attn_ln", c.norm_eps, wide=True) if c.inner_norm else a
         return ops.linear(a, "self_attn.out_proj", "output_projection", c.d_model, bias=True)
 

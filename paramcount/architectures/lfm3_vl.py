@@ -56,7 +56,7 @@ class Lfm3Vision(parts.VisionEncoder):
         return ops.linear(second * y, "conv.out_proj", "mixer.out", c.d_model)
 
     def attend(c, x: Data, places: Data) -> Data:
-        q = ops.linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head))
+        q = ops.linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head))  # [n, n_heads, d_head]
         k, v = (ops.linear(x, f"self_attn.{name}_proj", f"qkv.{name}", (c.n_kv_heads, c.d_head)) for name in "kv")
         q, k = c.norm(q, "self_attn.q_layernorm"), c.norm(k, "self_attn.k_layernorm")
         q, k = (ops.rope_at(y, places, c.rope, ROWS_AND_COLUMNS) for y in (q, k))

@@ -63,5 +63,5 @@ def attend_nearby(c: Any, x: Data, source: Data, bias: Data, prefix: str) -> Dat
     heads = (c.n_heads, c.d_head)
     q = ops.linear(x, prefix + QKVO[0], "qkv.q", heads)
     k, v = (ops.linear(source, prefix + name, f"qkv.{name}", heads) for name in QKVO[1:3])
-    a = ops.attend(q, k, v, bias, mask=ops.Window(c.radius + 1, c.radius), scale=1.0)
+    a = ops.attend(q, k, v, bias, mask=ops.Window(c.radius + 1, c.radius), scale=1.0)  # [n, n_heads, d_head]
     return ops.linear(a, prefix + QKVO[3], "output_projection", c.d_model)

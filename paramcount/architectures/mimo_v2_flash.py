@@ -80,9 +80,9 @@ class MiMoV2Flash(parts.AttentionDecoder):
         heads = parts.Heads(c.n_heads, 2 * c.n_kv_heads if sliding else c.n_kv_heads, c.d_head)
         d_rope, settings = (c.d_rope_sliding, c.rope_sliding) if sliding else (c.d_rope, c.rope)
         bias = c.attention_bias
-        q = ops.linear(x, "self_attn.q_proj", "qkv.q", (heads.n_heads, heads.d_head), bias=bias)
+        q = ops.linear(x, "self_attn.q_proj", "qkv.q", (heads.n_heads, heads.d_head), bias=bias)  # [n, n_heads, d_head]
         k = ops.linear(x, "self_attn.k_proj", "qkv.k", (heads.n_kv_heads, heads.d_head), bias=bias)
-        v = ops.linear(x, "self_attn.v_proj", "qkv.v", (heads.n_kv_heads, c.d_v), bias=bias)
+        v = ops.linear(x, "self_attn.v_proj", "qkv.v", (heads.n_kv_heads, c.d_v), bias=bias)  # [n, n_kv_heads, d_v]
         q, k = (parts.partial_rope(y, d_rope, settings) for y in (q, k))
         window, sinks = (c.window, parts.add_sinks(heads, "self_attn.attention_sink_bias")) if sliding else (None, None)
         a = ops.attend_causally(q, k, ops.scale_by(v, c.value_scale), window=window, sinks=sinks)  # [n, n_heads, d_v]

@@ -52,7 +52,7 @@ class MiniCPMV46Vision(parts.VisionEncoder):
         heads = (c.n_heads, c.d_head)
         h = c.norm(x, "layer_norm1")
         q, k, v = (ops.linear(h, f"self_attn.{name}_proj", f"qkv.{name}", heads, bias=True) for name in "qkv")
-        a = ops.attend(q, k, v, mask=ops.Groups(windows))
+        a = ops.attend(q, k, v, mask=ops.Groups(windows))  # [n, n_heads, d_head]
         x = x + ops.linear(a, "self_attn.out_proj", "output_projection", c.d_model, bias=True)
         h = c.norm(ops.merge_squares(x, n, places), "pre_norm")
         h = ops.activate(ops.linear(h, "linear_1", "mlp.up", n * c.d_ff, bias=True), "gelu_pytorch_tanh")

@@ -90,7 +90,7 @@ class MiniMaxM3Text(parts.AttentionDecoder):
 
         q = rotated("q", "qkv.q", c.n_heads, c.d_head, c.d_rope)
         k = rotated("k", "qkv.k", c.n_kv_heads, c.d_head, c.d_rope)
-        v = ops.linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
+        v = ops.linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head))  # [n, n_kv_heads, d_head]
         k, v = ops.cache(k), ops.cache(v)  # [m, n_kv_heads, d_head]
         s = ops.scores(q, k)  # [n_heads, n, m]
         if sparse:

@@ -82,7 +82,7 @@ class Molmo2Vision(parts.VisionEncoder):
 
     def attend(c, x: Data) -> Data:
         heads, bias = (c.n_kv_heads, c.d_head), c.attention_bias
-        q = ops.linear(x, "attention.wq", "qkv.q", (c.n_heads, c.d_head), bias=bias)
+        q = ops.linear(x, "attention.wq", "qkv.q", (c.n_heads, c.d_head), bias=bias)  # [n, n_heads, d_head]
         k, v = (ops.linear(x, f"attention.w{y}", f"qkv.{y}", heads, bias=bias) for y in "kv")
         return ops.linear(ops.attend(q, k, v), "attention.wo", "output_projection", c.d_model, bias=bias)
 

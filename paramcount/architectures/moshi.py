@@ -51,9 +51,9 @@ class Moshi(parts.AttentionDecoder):
         return x + parts.fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, names=("fc1", "fc2"))
 
     def attention(c, x: Data, prefix: str) -> Data:
-        q = ops.linear(x, prefix + "q_proj.linear", "qkv.q", (c.n_heads, c.d_head))
-        k = ops.linear(x, prefix + "k_proj.linear", "qkv.k", (c.n_kv_heads, c.d_head))
-        v = ops.linear(x, prefix + "v_proj.linear", "qkv.v", (c.n_kv_heads, c.d_head))
+        q = ops.linear(x, prefix + "q_proj.linear", "qkv.q", (c.n_heads, c.d_head))  # [n, n_heads, d_head]
+        k = ops.linear(x, prefix + "k_proj.linear", "qkv.k", (c.n_kv_heads, c.d_head))  # [n, n_kv_heads, d_head]
+        v = ops.linear(x, prefix + "v_proj.linear", "qkv.v", (c.n_kv_heads, c.d_head))  # [n, n_kv_heads, d_head]
         kept = ops.Window(c.window)  # a prompt's token sees more
         k, v = ops.cache(ops.rope(k, c.rope), kept), ops.cache(v, kept)  # [m, n_kv_heads, d_head]
         a = ops.attend(ops.rope(q, c.rope), k, v, mask=ops.Causal())  # [n, n_heads, d_head]

@@ -45,8 +45,8 @@ class MPT(parts.Decoder):
         return x + parts.plain_mlp(h, ("ffn.up_proj", "ffn.down_proj"), "mlp", c.d_ff, activation=c.activation)
 
     def attention(c, x: Data) -> Data:
-        q, k, v = parts.fused_qkv(c, x, "attn.Wqkv", bias=False)
+        q, k, v = parts.fused_qkv(c, x, "attn.Wqkv", bias=False)  # [n, n_heads, d_head]
         if ops.is_known(c.qkv_limit) and c.qkv_limit:
             q, k, v = (ops.clip(y, -c.qkv_limit, c.qkv_limit) for y in (q, k, v))
-        a = ops.attend_causally(q, k, v, ops.alibi(q, c.n_heads), scale=c.attention_scale)
+        a = ops.attend_causally(q, k, v, ops.alibi(q, c.n_heads), scale=c.attention_scale)  # [n, n_heads, d_head]
         return ops.linear(a, "attn.out_proj", "output_projection", c.d_model)

@@ -151,7 +151,7 @@ class NeoMME(parts.PositionlessEncoder):
         own = ops.multiply_per_head(own, "self_attn.exclusive_self_attention.alpha", "other", function="tanh")
         a = a + ops.scale_by(own, -1.0)
         prefix = "self_attn.output_projection."
-        gate = ops.linear(x, prefix + "gate_proj", "qkv.gate", (c.n_heads, c.d_head))
+        gate = ops.linear(x, prefix + "gate_proj", "qkv.gate", (c.n_heads, c.d_head))  # [n, n_heads, d_head]
         return ops.linear(
             a * ops.activate(gate, "sigmoid"), prefix + "o_proj", "output_projection", c.d_model, bias=c.attention_bias
         )

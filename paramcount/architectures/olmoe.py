@@ -34,7 +34,7 @@ class Olmoe(parts.AttentionDecoder):
         q, k = parts.normalise_wide(c, q, k)
         if isinstance(c.clip_qkv, (int, float)):
             q, k, v = (ops.clip(y, -c.clip_qkv, c.clip_qkv) for y in (q, k, v))
-        a = ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
+        a = ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)  # [n, n_heads, d_head]
         return parts.project_output(a, "self_attn.o_proj", c.d_model, bias=c.attention_bias)
 
     def choose(c, logits: Data) -> Data:

@@ -135,9 +135,9 @@ class Perceiver(sizes.Sizes):
         """Attention to the source, or of z to itself, and an MLP, with norms before both."""
         h = c.norm(z, "attention.self.layernorm1")
         rows = c.norm(source[0], "attention.self.layernorm2") if source else h
-        q = ops.linear(h, "attention.self.query", "qkv.q", (heads.n, heads.d_qk), bias=True)
-        k = ops.linear(rows, "attention.self.key", "qkv.k", (heads.n, heads.d_qk), bias=True)
-        v = ops.linear(rows, "attention.self.value", "qkv.v", (heads.n, heads.d_v), bias=True)
+        q = ops.linear(h, "attention.self.query", "qkv.q", (heads.n, heads.d_qk), bias=True)  # [n, n, d_qk]
+        k = ops.linear(rows, "attention.self.key", "qkv.k", (heads.n, heads.d_qk), bias=True)  # [n, n, d_qk]
+        v = ops.linear(rows, "attention.self.value", "qkv.v", (heads.n, heads.d_v), bias=True)  # [n, n, d_v]
         a = ops.attend(q, k, v)
         a = ops.linear(a, "attention.output.dense", "output_projection", z.shape[-1], bias=True)
         z = a + z if keeps_query else a

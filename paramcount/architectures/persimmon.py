@@ -36,7 +36,7 @@ class Persimmon(parts.Decoder):
         return x + parts.plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=True)
 
     def attend(c, x: Data) -> Data:
-        q, k, v = parts.fused_qkv(c, x, "self_attn.query_key_value", groups=c.n_heads)
+        q, k, v = parts.fused_qkv(c, x, "self_attn.query_key_value", groups=c.n_heads)  # [n, n_heads, d_head]
         q, k = prepare(c, q, k)
         return ops.linear(ops.attend_causally(q, k, v), "self_attn.dense", "output_projection", c.d_model, bias=True)
 

@@ -146,7 +146,7 @@ class Pi0(sizes.Sizes):
 def project(c: Any, x: Data, prefix: str, after: Data | None = None) -> tuple[Data, Data, Data]:
     """Queries, keys and values of one of Gemma's layers. `after`: what stands before x."""
     h, name = c.norm(x, prefix + "input_layernorm"), prefix + "self_attn."
-    q = ops.linear(h, name + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=c.attention_bias)
+    q = ops.linear(h, name + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=c.attention_bias)  # [n, n_heads, d_head]
     k = ops.linear(h, name + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
     v = ops.linear(h, name + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
     return ops.rope(q, c.rope, after=after), ops.rope(k, c.rope, after=after), v

@@ -46,7 +46,7 @@ class Qwen(parts.Decoder):
         return x + c.gated_mlp(h, names=names)
 
     def attend(c, x: Data) -> Data:
-        q, k, v = parts.fused_qkv(c, x, "attn.c_attn")
+        q, k, v = parts.fused_qkv(c, x, "attn.c_attn")  # [n, n_heads, d_head]
         length = c.logn_length if ops.is_known(c.logn_length) else None
         q = ops.scale_by_logarithm(ops.rope(q, c.rope), length)
         a = ops.attend_causally(q, ops.rope(k, c.rope), v)  # [n, n_heads, d_head]

@@ -61,8 +61,8 @@ class GatedDeltaHybrid(parts.Decoder):
         """Each head of q_proj is twice as wide: the query, and the gate of what that head attends to."""
         heads, bias = (c.n_heads, c.d_head), c.attention_bias
         q, gate = ops.fused(x, prefix + "q_proj", {"qkv.q": heads, "qkv.gate": heads}, bias=bias, groups=c.n_heads)
-        k = ops.linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)
-        v = ops.linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=bias)
+        k = ops.linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)  # [n, n_kv_heads, d_head]
+        v = ops.linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=bias)  # [n, n_kv_heads, d_head]
         q, k = (c.rotate(c.norm(y, f"{prefix}{name}_norm"), *places) for y, name in ((q, "q"), (k, "k")))
         a = c.attend(x, q, k, v, prefix, *places) * ops.activate(gate, "sigmoid")
         return ops.linear(a, prefix + "o_proj", "output_projection", x.shape[-1], bias=bias)

@@ -66,9 +66,9 @@ class Step3Text(parts.Decoder):
 
     def attention(c, x: Data) -> Data:
         latent = c.norm(ops.linear(x, "self_attn.q_proj", "qkv.q_down", c.d_q_lora), "self_attn.inter_norm")
-        q = ops.linear(latent, "self_attn.wq", "qkv.q_up", (c.n_heads, c.d_head))
+        q = ops.linear(latent, "self_attn.wq", "qkv.q_up", (c.n_heads, c.d_head))  # [n, n_heads, d_head]
         k, v = (ops.linear(x, f"self_attn.{name}_proj", f"qkv.{name}", (1, c.d_head)) for name in "kv")
-        a = ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
+        a = ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)  # [n, n_heads, d_head]
         return ops.linear(a, "self_attn.o_proj", "output_projection", c.d_model)
 
     def mixture(c, x: Data) -> Data:

@@ -251,7 +251,7 @@ class Step35(parts.AttentionDecoder):
         if c.bidirectional:  # the window is of tokens on either side, and of the token itself
             a = ops.attend(q, k, v, mask=None if window is None else ops.Window(window, window - 1), scale=scale)
         else:
-            a = ops.attend_causally(q, k, v, window=window, scale=scale)
+            a = ops.attend_causally(q, k, v, window=window, scale=scale)  # [n, n_heads, d_head]
         a = head_gate(n_heads, x, a, "self_attn.g_proj")
         return parts.project_output(a, "self_attn.o_proj", c.d_model, bias=c.attention_bias)
 

@@ -52,10 +52,10 @@ class TeleChat(parts.Decoder):
 
     def attention(c, x: Data, prefix: str) -> Data:
         """Keys and values are stored head by head."""
-        q = ops.linear(x, prefix + "query", "qkv.q", (c.n_heads, c.d_head))
+        q = ops.linear(x, prefix + "query", "qkv.q", (c.n_heads, c.d_head))  # [n, n_heads, d_head]
         halves = dict.fromkeys(("qkv.k", "qkv.v"), (c.n_kv_heads, c.d_head))
         k, v = ops.fused(x, prefix + "key_value", halves, groups=c.n_kv_heads)
-        a = ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)
+        a = ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)  # [n, n_heads, d_head]
         return ops.linear(a, prefix + "dense", "output_projection", c.d_model, bias=True)
 
     def mlp(c, x: Data) -> Data:

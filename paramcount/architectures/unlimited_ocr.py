@@ -68,7 +68,7 @@ class UnlimitedOcrClip(parts.ClipVision):
         return ops.other_tokens(x)
 
     def layer(c, x: Data, *reads: Data) -> Data:
-        q, k, v = parts.fused_qkv(c, c.norm(x, "layer_norm1"), "self_attn.qkv_proj")
+        q, k, v = parts.fused_qkv(c, c.norm(x, "layer_norm1"), "self_attn.qkv_proj")  # [n, n_heads, d_head]
         x = x + ops.linear(ops.attend(q, k, v), "self_attn.out_proj", "output_projection", c.d_model, bias=True)
         return x + parts.encoder_mlp(c, c.norm(x, "layer_norm2"))
 

@@ -113,9 +113,9 @@ class Zamba(SharedBlockDecoder):
     def shared(c, x: Data, embedded: Data) -> Data:
         """Attention without positions and an MLP, one after the other, without residuals."""
         h = c.norm(ops.join(x, embedded), "input_layernorm")
-        q = ops.linear(h, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head))
-        k = ops.linear(h, "self_attn.k_proj", "qkv.k", (c.n_kv_heads, c.d_head))
-        v = ops.linear(h, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
+        q = ops.linear(h, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head))  # [n, n_heads, d_head]
+        k = ops.linear(h, "self_attn.k_proj", "qkv.k", (c.n_kv_heads, c.d_head))  # [n, n_kv_heads, d_head]
+        v = ops.linear(h, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head))  # [n, n_kv_heads, d_head]
         a = ops.linear(
             ops.attend_causally(q, k, v, scale=c.attention_scale), "self_attn.o_proj", "output_projection", c.d_model
         )

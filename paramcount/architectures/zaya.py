@@ -77,8 +77,8 @@ class Zaya(parts.AttentionDecoder):
     def attention(c, x: Data, *, slides: bool) -> Data:
         """Compressed convolutional attention. Source: arXiv:2510.04476; ZayaCCAProjection of the reference."""
         prefix, bias = "self_attn.qkv_proj.", c.attention_bias
-        q = ops.linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)
-        k = ops.linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)
+        q = ops.linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)  # [n, n_heads, d_head]
+        k = ops.linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)  # [n, n_kv_heads, d_head]
         d_q, d_k = c.n_heads * c.d_head, c.n_kv_heads * c.d_head
         both = ops.join(ops.reshape(q, d_q), ops.reshape(k, d_k))
         both = ops.convolve(both, prefix + "conv_qk_depthwise", c.n_before, n_zeros=c.n_before + c.n_before_in_head - 2)

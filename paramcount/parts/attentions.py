@@ -52,7 +52,7 @@ def project_heads(
     `k_bias`: as `bias` unless given. A config without n_kv_heads has as many as heads.
     """
     source, n_kv_heads = x if memory is None else memory, getattr(c, "n_kv_heads", c.n_heads)
-    q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)
+    q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)  # [n, n_heads, d_head]
     k = linear(source, prefix + "k_proj", "qkv.k", (n_kv_heads, c.d_head), bias=bias if k_bias is None else k_bias)
     return q, k, linear(source, prefix + "v_proj", "qkv.v", (n_kv_heads, c.d_head), bias=bias)
 
@@ -165,8 +165,8 @@ def fused_qkv(
 
 def gpt_attention(c: Any, x: Data) -> Data:
     """GPT-1's and GPT-2's: one [in, out] matrix for q, k and v."""
-    q, k, v = fused_qkv(c, x, "attn.c_attn", transposed=True)
-    a = attend_causally(q, k, v, scale=getattr(c, "attention_scale", None))
+    q, k, v = fused_qkv(c, x, "attn.c_attn", transposed=True)  # [n, n_heads, d_head]
+    a = attend_causally(q, k, v, scale=getattr(c, "attention_scale", None))  # [n, n_heads, d_head]
     return linear(a, "attn.c_proj", "output_projection", c.d_model, bias=True, transposed=True)
 
 

@@ -257,7 +257,7 @@ def rotary_attention(
 
     `names`: of that matrix and of the output's. `angles`: if they are not those of c.
     """
-    q, k, v = fused_qkv(c, x, names[0], bias=bias)
+    q, k, v = fused_qkv(c, x, names[0], bias=bias)  # [n, n_heads, d_head]
     q, k = rope(q, angles or c.rope), rope(k, angles or c.rope)
     a = attend(q, k, v, mask=None if window is None else Window(window + 1, window))  # [n, n_heads, d_head]
     return linear(a, names[1], "output_projection", x.shape[-1], bias=bias)

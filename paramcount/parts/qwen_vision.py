@@ -69,7 +69,7 @@ def encoder_attention(
 ) -> Data:
     """`is_fused`: q, k and v are one stored matrix. `mask`: see `attend`."""
     if is_fused:
-        q, k, v = fused_qkv(c, x, "attn.qkv", bias=bias)
+        q, k, v = fused_qkv(c, x, "attn.qkv", bias=bias)  # [n, n_heads, d_head]
     else:
         q, k, v = (linear(x, f"attn.{name}", f"qkv.{name}", (c.n_heads, c.d_head), bias=bias) for name in "qkv")
     if qk_norm:

@@ -91,7 +91,7 @@ class RadioVision(VisionEncoder):
         return x + multiply_vector(c.mlp(c.norm(x, "norm2")), "layer_scale2.lambda1", "other", c.d_model)
 
     def attend(c, x: Data) -> Data:
-        q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)
+        q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)  # [n, n_heads, d_head]
         return linear(attend(q, k, v), "attn.proj", "output_projection", c.d_model, bias=True)
 
     def mlp(c, x: Data) -> Data:

@@ -100,7 +100,7 @@ class SamVision(VisionEncoder):
     def attend(c, x: Data, reach: Size, places: Data, within: Data | None = None) -> Data:
         """Inside squares of `reach` × `reach` patches. The scores gain what the query says of the distance in rows,
         and of that in columns. Patches outside the image are attended to."""
-        q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)
+        q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)  # [n, n_heads, d_head]
         biases: tuple[Data, ...] = ()
         if c.relative_positions:
             tables = [Weight(f"attn.rel_pos_{axis}", "position", (2 * reach - 1, c.d_head)) for axis in "hw"]

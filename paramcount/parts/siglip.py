@@ -86,7 +86,7 @@ class SiglipVision(VisionEncoder):
         parts = dict.fromkeys(("qkv.q", "qkv.k", "qkv.v"), c.d_model)
         whole = fused(x, "head.attention.", parts, bias=True, suffixes=suffixes)
         q, k, v = (to_heads(y, c.n_heads, c.d_head) for y in whole)
-        a = attend(first_token(q), other_tokens(k), other_tokens(v))
+        a = attend(first_token(q), other_tokens(k), other_tokens(v))  # [n, n_heads, d_head]
         a = linear(a, "head.attention.out_proj", "output_projection", c.d_model, bias=True)
         return a + encoder_mlp(c, c.norm(a, "head.layernorm"), ("head.mlp.fc1", "head.mlp.fc2"))
 

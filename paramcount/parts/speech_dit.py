@@ -103,7 +103,7 @@ class SpeechDiT(SpeakerEncoder):
     def attention(c, x: Data, reach: tuple[int, int]) -> Data:
         q, k, v = (linear(x, f"attn.to_{y}", f"qkv.{y}", (c.n_heads, c.d_head), bias=True) for y in "qkv")
         q, k = (rope_first_head(y, c.rope, "interleaved") for y in (q, k))
-        a = attend(q, k, v, mask=Chunk(c.chunk, 0, *reach))
+        a = attend(q, k, v, mask=Chunk(c.chunk, 0, *reach))  # [n, n_heads, d_head]
         return linear(a, "attn.to_out.0", "output_projection", c.d_model, bias=True)
 
 
