@@ -11,19 +11,6 @@ from paramcount.flow.reach import Reach, count_ended
 if TYPE_CHECKING:
     from paramcount.flow.graph import Data, Size
 
-__all__ = [
-    "Causal",
-    "Chosen",
-    "Chunk",
-    "CompressedBlocks",
-    "GlobalTokens",
-    "Groups",
-    "Largest",
-    "Mask",
-    "Pairs",
-    "Window",
-]
-
 Kind = TypeVar("Kind", bound="Mask")
 
 
@@ -172,13 +159,11 @@ class Both(Mask):
         return first & self.right.show(pairs, data, first)
 
     def describe(self) -> str:
-        window, *others = (part for part in self.parts if isinstance(part, Window)), *self.parts
-        limit = next(window, None)
-        if limit is not None and isinstance(others[0], Causal):
-            n = limit.n - 1
-            text = f"itself and at most {format_size(n)} earlier tokens"
-            return text + "".join(part.describe_limit() for part in others[1:] if part is not limit)
-        return self.left.describe() + self.right.describe_limit()
+        window, others = self.find(Window), self.parts[1:]
+        if window is None or not isinstance(self.parts[0], Causal):
+            return self.left.describe() + self.right.describe_limit()
+        limits = (part.describe_limit() for part in others if part is not window)
+        return f"itself and at most {format_size(window.n - 1)} earlier tokens{''.join(limits)}"
 
     def describe_limit(self) -> str:
         return self.left.describe_limit() + self.right.describe_limit()

@@ -8,7 +8,7 @@ from paramcount.parts.altup import predict as predict
 from paramcount.parts.altup import correct as correct
 from paramcount.parts.altup import route_streams as route_streams
 from paramcount.parts import attentions as attentions
-from paramcount.parts.attentions import Heads3 as Heads3
+from paramcount.parts.attentions import Projections as Projections
 from paramcount.parts.attentions import Prepare as Prepare
 from paramcount.parts.attentions import Mix as Mix
 from paramcount.parts.attentions import Heads as Heads

@@ -25,7 +25,7 @@ from paramcount.flow import (
 )  # fmt: skip
 from paramcount.parts.settings import get_setting, normalise
 
-Heads3: TypeAlias = tuple[Data, Data, Data]
+Projections: TypeAlias = tuple[Data, Data, Data]
 Prepare: TypeAlias = Callable[[Data, Data], tuple[Data, Data]]  # q and k to what meets
 Mix: TypeAlias = Callable[[Data, Data, Data], Data]  # q, k and v to attended values [n, heads, d_v]
 
@@ -46,7 +46,7 @@ def project_heads(
     bias: bool = False,
     k_bias: bool | None = None,
     memory: Data | None = None,
-) -> Heads3:
+) -> Projections:
     """q [n, n_heads, d_head], and k and v [m, n_kv_heads, d_head] of x, or of a `memory` (cross-attention).
 
     `k_bias`: as `bias` unless given. A config without n_kv_heads has as many as heads.

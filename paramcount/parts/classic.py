@@ -24,7 +24,7 @@ from paramcount.flow import (
     linear,
     lookup,
 )
-from paramcount.parts.attentions import Heads3, Mix
+from paramcount.parts.attentions import Mix, Projections
 
 QKVO = ("q_proj", "k_proj", "v_proj", "out_proj")
 
@@ -54,7 +54,7 @@ def multi_head(
     *,
     bias: bool | Sequence[bool] = True,
     memory: Data | None = None,
-    turn: Callable[[Data, Data, Data], Heads3] | None = None,
+    turn: Callable[[Data, Data, Data], Projections] | None = None,
     mix: Mix | None = None,
 ) -> Data:
     """x to attended x, with n_heads and d_head of c.

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, TypeAlias
 
 from paramcount.flow import Data, Size, Width, attend_causally, layers, lookup, rms_norm, rope
 from paramcount.parts.attentions import (
-    Heads3,
     Mix,
     Prepare,
+    Projections,
     normalise_heads,
     normalise_wide,
     project_heads,
@@ -105,7 +105,7 @@ class Decoder(Sizes):
         a, name = c.gate_heads(x, a), prefix + c.o_name  # [n, n_heads, d_head]
         return project_output(a, name, x.shape[-1], bias=bias if o_bias is None else o_bias)
 
-    def project_heads(c, x: Data, prefix: str, *, bias: bool) -> Heads3:
+    def project_heads(c, x: Data, prefix: str, *, bias: bool) -> Projections:
         """q [n, n_heads, d_head], k and v [n, n_kv_heads, d_head]."""
         return project_heads(c, x, prefix, bias=bias)
 
