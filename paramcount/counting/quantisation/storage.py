@@ -58,7 +58,6 @@ class MatrixFacts(NamedTuple):
     rebuilt_blocks: tuple[str, ...]
     modules: Mapping[str, tuple[str, ...]]
     table_copies: Mapping[str, str]
-    linear_by_component: bool
     has_other_linear_layers: bool
 
 
@@ -74,7 +73,8 @@ def read_storage(
         return None
     listed = list(tensors)
     has_experts = any(tensor.component.startswith("experts") for tensor in listed)
-    if plan.method == "bitsandbytes" and has_experts and not str(document.get("transformers_version")).startswith("5."):
+    keeps_experts = any("experts" in group.selection.unquantised for group in plan.groups)
+    if keeps_experts and has_experts and not str(document.get("transformers_version")).startswith("5."):
         raise ParamcountError(
             "was written by transformers before version 5, or by an unknown version, which may quantise experts"
         )
@@ -131,7 +131,7 @@ def list_stored(
     Raises: ParamcountError if the plan does not determine how a tensor is stored, unless `hypothetical`.
     """
     facts, linear = merge_facts(sizes), plan.scope == "linear"
-    if linear and not facts.linear_by_component and not hypothetical:
+    if linear and not hypothetical and not all(part.linear_by_component for part in list_classes(sizes)):
         raise ParamcountError(
             f"quantises linear layers, but which matrices of {sizes.reference} are linear layers is unknown"
         )
@@ -167,21 +167,25 @@ def list_stored(
 
 def merge_facts(sizes: Sizes) -> MatrixFacts:
     """The combined facts of a model, its language model and its encoders."""
+    return _merge_facts(list_classes(sizes))
+
+
+def list_classes(sizes: Sizes) -> tuple[type[Sizes], ...]:
+    """The classes of a model, its language model and its encoders."""
     inner = (getattr(sizes, name) for name in inner_configs(type(sizes)))
-    return _merge_facts((type(sizes), *(type(part) for part in inner if part is not None)))
+    return (type(sizes), *(type(part) for part in inner if part is not None))
 
 
 @cache
 def _merge_facts(parts: tuple[type[Sizes], ...]) -> MatrixFacts:
     names = {
         fact: tuple(dict.fromkeys(name for part in parts for name in getattr(part, fact)))
-        for fact in MatrixFacts._fields[:-4]
+        for fact in MatrixFacts._fields[:-3]
     }
     return MatrixFacts(
         **names,
         modules={stored: names for part in parts for stored, names in part.modules.items()},
         table_copies={table: copy for part in parts for table, copy in part.table_copies.items()},
-        linear_by_component=all(part.linear_by_component for part in parts),
         has_other_linear_layers=any(part.has_other_linear_layers for part in parts),
     )
 
