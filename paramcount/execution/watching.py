@@ -8,18 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paramcount.execution.evaluate import Evaluation, Observer, Scope, Value
-from paramcount.flow import (
-    Block,
-    Body,
-    Data,
-    Experts,
-    Layers,
-    Rescaling,
-    Tuple,
-    WeightedSum,
-    list_scored,
-    softmax_rows,
-)
+from paramcount.flow import Block, Body, Data, Experts, Layers, Rescaling, Tuple, WeightedSum, list_scored, softmax_rows
 from paramcount.flow.operation import Array, Form
 from paramcount.flow.walk import list_steps
 

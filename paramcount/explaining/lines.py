@@ -9,14 +9,7 @@ from typing import NamedTuple
 from paramcount.counting.components import COMPONENTS, PARTS, TOWERS, locate_component
 from paramcount.errors import make_printable
 from paramcount.explaining.explanation import Component, Line
-from paramcount.explaining.pieces import (
-    Walk,
-    count_active,
-    count_each,
-    evaluate,
-    is_bias,
-    name_module,
-)
+from paramcount.explaining.pieces import Walk, count_active, count_each, evaluate, is_bias, name_module
 from paramcount.flow import Repeat, Size, TensorRow
 from paramcount.output.layer_kinds import FLAGS, name_words
 from paramcount.symbolic.factoring import LATEX, TEXT, factor, format_formula, group_digits, substitute_values

@@ -15,27 +15,13 @@ from paramcount.costs.caches import CacheGroup, count_states, list_flow_groups, 
 from paramcount.costs.sharding import Shape
 from paramcount.counting.components import locate_component
 from paramcount.counting.count import build_count
-from paramcount.counting.sum_weights import (
-    STRUCTURE_ERRORS,
-    Sums,
-    list_numbers,
-    make_symbolic,
-    sum_weights,
-)
+from paramcount.counting.sum_weights import STRUCTURE_ERRORS, Sums, list_numbers, make_symbolic, sum_weights
 from paramcount.counting.tensors import list_weight_rows
 from paramcount.explaining.pieces import walk_model
 from paramcount.explore.conditions import PASSES, NoConditionsError, derive_conditions
 from paramcount.explore.flow import CONTEXT, SymbolicFlow, derive_flow
 from paramcount.explore.packings import Packings
-from paramcount.explore.sharing import (
-    BF16,
-    GPUS,
-    derive_cache,
-    derive_check,
-    derive_growth,
-    find_shape,
-    share_tensor,
-)
+from paramcount.explore.sharing import BF16, GPUS, derive_cache, derive_check, derive_growth, find_shape, share_tensor
 from paramcount.flow import Size, TensorRow
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.sizes import Sizes, inner_configs

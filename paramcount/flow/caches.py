@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from paramcount.flow import (
-    Cache,
-    CausalConvolution,
-    DeltaRule,
-    JoinPrompt,
-    Scored,
-    WeightedSum,
-    list_scored,
-)
+from paramcount.flow import Cache, CausalConvolution, DeltaRule, JoinPrompt, Scored, WeightedSum, list_scored
 from paramcount.flow.graph import Data, Repeat, Size, multiply
 from paramcount.flow.masks import Chunk, CompressedBlocks, Mask
 from paramcount.flow.walk import Step, list_steps

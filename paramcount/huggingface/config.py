@@ -35,12 +35,7 @@ from paramcount.huggingface.key_warnings import (
     warn_missing_sections,
     warn_missing_sizes,
 )
-from paramcount.huggingface.multimodal import (
-    get_encoder_type,
-    get_language_config,
-    rename_old_type,
-    rename_sections,
-)
+from paramcount.huggingface.multimodal import get_encoder_type, get_language_config, rename_old_type, rename_sections
 from paramcount.sizes import LARGEST, Origin, Sizes, get_key, inner_configs
 from paramcount.sizes.key_names import describe_defaults, find_main_key
 from paramcount.sizes.reading import Reading, check_setting_values, get_language_section, keep_documents

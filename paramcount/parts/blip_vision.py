@@ -8,14 +8,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    add_positions,
-    attend,
-    class_token,
-    fused,
-    linear,
-)
+from paramcount.flow import Data, add_positions, attend, class_token, fused, linear
 from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Natural, Positive, derived, hf
 from paramcount.sizes.setting_fields import setting

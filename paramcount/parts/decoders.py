@@ -7,15 +7,7 @@ from functools import partial
 from typing import Any
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import (
-    Data,
-    Size,
-    attend_causally,
-    is_known,
-    layer_norm,
-    linear,
-    norm,
-)
+from paramcount.flow import Data, Size, attend_causally, is_known, layer_norm, linear, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.symbolic.arrays import is_array

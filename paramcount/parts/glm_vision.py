@@ -7,17 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import (
-    Data,
-    Linear,
-    Weight,
-    activate,
-    layer_norm,
-    linear,
-    lookup_in_grid,
-    merge_channels,
-    rms_norm,
-)
+from paramcount.flow import Data, Linear, Weight, activate, layer_norm, linear, lookup_in_grid, merge_channels, rms_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.qwen_vision import embed_image, encode, encoder_attention, places_of
 from paramcount.sizes import Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, rotary, setting

@@ -8,14 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from paramcount.flow import (
-    Axes,
-    Data,
-    attend,
-    patch_places,
-    rms_norm,
-    rope_at,
-)
+from paramcount.flow import Axes, Data, attend, patch_places, rms_norm, rope_at
 from paramcount.parts.attentions import attention, turn_with
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.vision import States, VisionEncoder, embed_patches, select_states

@@ -37,14 +37,7 @@ from paramcount.flow.operation import Form, Operation, Stage
 from paramcount.flow.walk import fold_weight
 from paramcount.tracing.phrases import describe_data, name_data
 from paramcount.tracing.shapes import Place, Shapes, TraceOptions, end_indices
-from paramcount.tracing.trace import (
-    Band,
-    CacheEntry,
-    Product,
-    Shape,
-    Step,
-    WeightUse,
-)
+from paramcount.tracing.trace import Band, CacheEntry, Product, Shape, Step, WeightUse
 
 # Steps that no operation declares: they follow from what a trace is asked for
 KV_CACHE = Stage("KV cache", "appended", Form.KV_CACHE)

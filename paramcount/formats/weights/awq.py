@@ -8,17 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from types import MappingProxyType
 
-from paramcount.formats.packing import (
-    INPUTS,
-    OUTPUTS,
-    WORD,
-    Axis,
-    HiddenAxis,
-    Packing,
-    Shape,
-    Stored,
-    count_blocks,
-)
+from paramcount.formats.packing import INPUTS, OUTPUTS, WORD, Axis, HiddenAxis, Packing, Shape, Stored, count_blocks
 from paramcount.formats.quantization_config import Stated
 from paramcount.formats.weights.gptq import ZEROS, Words
 

@@ -12,15 +12,7 @@ from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.formats.packing import Packing, Pieces, Shape, StoredPiece, WeightFormat, count_blocks
-from paramcount.formats.quantization_config import (
-    DTYPES,
-    UNQUANTISED,
-    PackedGroup,
-    Plan,
-    Selection,
-    Stated,
-    read_names,
-)
+from paramcount.formats.quantization_config import DTYPES, UNQUANTISED, PackedGroup, Plan, Selection, Stated, read_names
 
 GROUP = 64  # values per scale
 NF4 = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}

@@ -33,13 +33,7 @@ from paramcount.formats.packing import (
     list_unshaped,
     spread,
 )
-from paramcount.formats.quantization_config import (
-    CompressedGroup,
-    Stated,
-    WeightDtype,
-    list_weights,
-    make_linear_dtype,
-)
+from paramcount.formats.quantization_config import CompressedGroup, Stated, WeightDtype, list_weights, make_linear_dtype
 
 GROUP = 16
 SCALE = Companion("weight_scale", "scale", ("F8_E4M3",), "used")
