@@ -17,7 +17,7 @@ import paramcount.zoo as zoo
 from paramcount.api import what_if
 from paramcount.architectures import split_name
 from paramcount.cli.diff import add_brackets, render_arithmetic
-from paramcount.counting.components import qualify_component
+from paramcount.counting.components import locate_component
 from paramcount.views.diff import diff_models
 from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
@@ -57,7 +57,7 @@ def sum_components(id: str) -> dict[str, tuple[int, int]]:
             pieces = tensor.splits or ((tensor.component, tensor.shape[0]),)
             whole = sum(width for _, width in pieces)
             for name, width in pieces:
-                overview = qualify_component(tensor.part, name).partition(".")[0]
+                overview = locate_component(tensor.part, name)[0]
                 n, active = found.get(overview, (0, 0))
                 found[overview] = n + tensor.parameters * width // whole, active + tensor.active * width // whole
     return found

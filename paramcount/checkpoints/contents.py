@@ -18,7 +18,7 @@ from paramcount.checkpoints.name_meanings import Meanings, read_meanings
 from paramcount.checkpoints.opening.sampling import have_same_samples
 from paramcount.checkpoints.packed.quantised import Unpacked, as_decimal, unpack
 from paramcount.checkpoints.verify import Verification
-from paramcount.counting.components import COMPONENTS, locate_component
+from paramcount.counting.components import COMPONENTS
 from paramcount.counting.count import SCHEMA_VERSION
 
 MOST_TABLES = 16  # embeddings and heads that are compared with the token embedding
@@ -145,7 +145,7 @@ def label_by_declaration(verification: Verification) -> dict[str, str]:
     """{tensor: its component in the model (the first one of a fused tensor), or its class if it is not a parameter}"""
     matches, labels = verification.matches, {}
     declared = dict(matches.matching) | dict(matches.by_shape)
-    components = {tensor: locate_component(tensor.part, tensor.shares[0][0])[0] for tensor in declared.values()}
+    components = {tensor: tensor.split()[0].main_component for tensor in declared.values()}
     for name in verification.content.tensors:
         finding = verification.findings.get(name)
         labels[name] = finding.what if finding else components[declared[name]]

@@ -16,7 +16,7 @@ from paramcount.checkpoints.index_sizes import explain_total_size
 from paramcount.checkpoints.matching import Matches, expand_names, match_tensors
 from paramcount.checkpoints.packed.quantised import Totals, Unpacked, unpack
 from paramcount.checkpoints.writers.layouts import apply_layout
-from paramcount.counting.components import COMPONENTS, locate_component
+from paramcount.counting.components import COMPONENTS
 from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.flow import TensorRow
@@ -72,7 +72,7 @@ class Verification:
         )
         for name, row in matches.wrong_shape.items():
             if row.is_counted:
-                sums[locate_component(row.part, row.component)[0]] += prod(tensors[name].shape or ())
+                sums[row.main_component] += prod(tensors[name].shape or ())
         return sums
 
     @cached_property
@@ -213,9 +213,8 @@ def sum_rows(copies: Iterable[tuple[TensorRow, int]]) -> dict[str, int]:
     sums = dict.fromkeys(COMPONENTS, 0)
     for row, n in copies:
         if row.is_counted:
-            matrices = n * (row.stacked.count if row.stacked else 1)
-            for component, elements in row.shares:
-                sums[locate_component(row.part, component)[0]] += elements * matrices
+            for share in row.split():
+                sums[share.main_component] += n * prod(share.shape)
     return sums
 
 

@@ -16,7 +16,6 @@ from paramcount.checkpoints.folding import split_name
 from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.counting.arithmetic import format_arithmetic, format_sum
-from paramcount.counting.components import locate_component
 from paramcount.explaining.causes import (
     BUFFERS,
     DUPLICATES,
@@ -223,7 +222,7 @@ def iterate_parts(verification: Verification) -> Iterator[Part]:
     matches, file_tensors = verification.matches, verification.content.tensors
     for name, tensor in matches.missing.items():
         if tensor.is_counted:
-            yield Part(MISSING, locate_component(tensor.part, tensor.component)[0], -1, name, tensor.shape)
+            yield Part(MISSING, tensor.main_component, -1, name, tensor.shape)
     owners = {other: name for name, logical in file_tensors.items() for other in logical.file_names[1:]}
     declared = {**matches.matching, **matches.wrong_shape, **matches.by_shape}
     for name, tensor in declared.items():

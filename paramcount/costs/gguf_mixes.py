@@ -138,14 +138,12 @@ def find_facts(count: Count, tensors: Sequence[TensorRow], mix: str, layout: str
 
 def count_layers(tensor: TensorRow) -> int:
     """In how many layers a tensor is; 1 if it is outside of any."""
-    layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
-    return sum(length for _, length in layer.runs) if layer else 1
+    return sum(length for _, length in tensor.layer.runs) if tensor.layer else 1
 
 
 def list_layers(tensor: TensorRow) -> tuple[int, ...]:
     """The layers that have a tensor; -1 if it is outside of any."""
-    layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
-    return layer.indices if layer else (-1,)
+    return tensor.layer.indices if tensor.layer else (-1,)
 
 
 def choose_types(tensors: Iterable[TensorRow], facts: Facts) -> Iterator[tuple[TensorRow, str]]:

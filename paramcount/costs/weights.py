@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from paramcount.costs.dtypes import PLAIN_LABELS
 from paramcount.counting import Count
-from paramcount.counting.components import TOWERS, locate_component
+from paramcount.counting.components import TOWERS
 from paramcount.counting.quantisation.storage import StoredTensor, list_stored
 from paramcount.errors import ParamcountError, join_words
 from paramcount.flow import TensorRow
@@ -38,14 +38,14 @@ def store_weights(
     """
     tensors = list_loaded(count)
     overrides = dict(overrides or {})
-    present = dict.fromkeys(map(find_component, tensors))
+    present = dict.fromkeys(tensor.main_component for tensor in tensors)
     for name in overrides:
         if name not in present:
             raise ParamcountError(f"has no component {name}", where=count.id, choices=tuple(present))
-    stored = [row for row in list_rows(count, tensors, format) if find_component(row.tensor) not in overrides]
+    stored = [row for row in list_rows(count, tensors, format) if row.tensor.main_component not in overrides]
     for component, chosen in overrides.items():
         rows = list_rows(count, tensors, chosen._replace(only=()))
-        stored += [row for row in rows if find_component(row.tensor) == component]
+        stored += [row for row in rows if row.tensor.main_component == component]
     return stored
 
 
@@ -56,16 +56,11 @@ def list_rows(count: Count, tensors: list[TensorRow], format: WeightDtype) -> It
 
         yield from list_mix(count, format.mix, imatrix=format.imatrix)
         tensors = [tensor for tensor in tensors if tensor.part in TOWERS]  # in a file of their own, not quantised
-    is_packed = {name for name in format.only if any(find_component(tensor) == name for tensor in tensors)}
+    is_packed = {name for name in format.only if any(tensor.main_component == name for tensor in tensors)}
     plain = format.plan._replace(groups=())
     for tensor in tensors:
-        plan = plain if is_packed and find_component(tensor) not in is_packed else format.plan
+        plan = plain if is_packed and tensor.main_component not in is_packed else format.plan
         yield from list_stored(count.sizes, [tensor], plan, hypothetical=True)
-
-
-def find_component(tensor: TensorRow) -> str:
-    """The component of the overview that a tensor belongs to; of a fused matrix the first."""
-    return locate_component(tensor.part, tensor.component)[0]
 
 
 def group_weights(stored: Iterable[StoredTensor]) -> tuple[WeightGroup, ...]:
@@ -73,7 +68,7 @@ def group_weights(stored: Iterable[StoredTensor]) -> tuple[WeightGroup, ...]:
     sums: dict[tuple[str, str], list[int]] = {}
     for row in stored:
         if row.tensor.is_counted:
-            sums_of_group = sums.setdefault((find_component(row.tensor), get_label(row.packing)), [0, 0])
+            sums_of_group = sums.setdefault((row.tensor.main_component, get_label(row.packing)), [0, 0])
             sums_of_group[0] += row.values
             sums_of_group[1] += row.bytes
     return tuple(WeightGroup(*key, *values) for key, values in sums.items())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from paramcount.counting.components import qualify_component
 from paramcount.counting.count import Count
 from paramcount.flow import TensorRow, multiply
 
@@ -22,8 +21,7 @@ def format_arithmetic(count: Count) -> dict[str, str]:
     rows: dict[str, list[TensorRow]] = {}
     for tensor in count.tensors:
         if tensor.kind in ("total", "tied"):
-            name = qualify_component(tensor.part, tensor.component).partition(".")[0]
-            rows.setdefault(name, []).append(tensor)
+            rows.setdefault(tensor.main_component, []).append(tensor)
     texts = {}
     for name, tensors in rows.items():
         if not any(tensor.is_counted for tensor in tensors):

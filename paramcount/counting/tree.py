@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paramcount.counting.components import locate_component
 from paramcount.flow import Repeat, TensorRow
 from paramcount.flow.walk import count_copies
 from paramcount.output.layer_kinds import describe_kind
@@ -78,7 +77,7 @@ def list_levels(row: TensorRow) -> tuple[Level, ...]:
 
 def find_component(row: TensorRow) -> tuple[str, str]:
     """(component, detail) of a tensor; the component twice if a fused one has several details."""
-    details = {locate_component(row.part, name) for name, _ in row.shares}
+    details = {(share.main_component, share.detail) for share in row.split()}
     component, detail = min(details)
     return component, detail if len(details) == 1 else component
 

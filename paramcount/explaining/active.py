@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from paramcount.counting.components import locate_component
 from paramcount.explaining.explanation import ExpertGroup
 from paramcount.explaining.lines import Kinds, find_common_words
 from paramcount.explaining.pieces import Walk, count_one, evaluate, is_bias
@@ -27,7 +26,7 @@ def list_expert_groups(rows: Sequence[TensorRow], walk: Walk, kinds: Kinds) -> I
         if experts == active:
             continue
         least = active if row.expert.least is None else walk.evaluate(row.expert.least)
-        component = locate_component(row.part, row.component)[0]
+        component = row.main_component
         by_layer = groups.setdefault((component, row.stack, experts, active, least), {})
         layer = row.layer or ONCE
         weights, biases = by_layer.get(layer, (Polynomial({}), Polynomial({})))

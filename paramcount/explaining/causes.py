@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from paramcount.architectures.classes import get_base_class, get_reference_class, has_lm_head
 from paramcount.counting.arithmetic import format_sum
-from paramcount.counting.components import TOWERS, qualify_component
+from paramcount.counting.components import TOWERS
 from paramcount.counting.quantisation.scales import make_scales
 from paramcount.counting.tensors import list_tensors
 from paramcount.errors import join_words
@@ -127,11 +127,7 @@ def select_kind(tensors: Iterable[TensorRow], kind: str) -> tuple[TensorRow, ...
 
 def select_components(tensors: Iterable[TensorRow], *names: str) -> tuple[TensorRow, ...]:
     """The tensors of these components that the total includes."""
-    return tuple(tensor for tensor in tensors if tensor.is_counted and name_component(tensor) in names)
-
-
-def name_component(tensor: TensorRow) -> str:
-    return qualify_component(tensor.part, tensor.component).partition(".")[0]
+    return tuple(tensor for tensor in tensors if tensor.is_counted and tensor.main_component in names)
 
 
 def make_claims(tensors: Iterable[TensorRow], *more: str) -> frozenset[str]:

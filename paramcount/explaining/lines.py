@@ -6,7 +6,7 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from paramcount.counting.components import COMPONENTS, PARTS, TOWERS, locate_component
+from paramcount.counting.components import COMPONENTS, PARTS, TOWERS
 from paramcount.errors import make_printable
 from paramcount.explaining.explanation import Component, Line
 from paramcount.explaining.pieces import Walk, count_active, count_each, evaluate, is_bias, name_module
@@ -47,11 +47,11 @@ def list_components(rows: Sequence[TensorRow], walk: Walk) -> tuple[Component, .
     kinds = find_kinds(rows, walk)
     by_name: dict[str, list[TensorRow]] = {}
     for row in rows:
-        by_name.setdefault(locate_component(row.part, row.component)[0], []).append(row)
+        by_name.setdefault(row.main_component, []).append(row)
     components = []
     for name in sorted(by_name, key=COMPONENTS.index):
         group = by_name[name]
-        paths = [locate_component(row.part, row.component)[1] for row in group]
+        paths = [row.detail for row in group]
         depth = 2 if name in TOWERS and any("." in path for path in paths) else 1
         lines = tuple(make_lines(name, [row for row in group if row.tied_to is None], walk, kinds, depth))
         tied_to = next((row.tied_to for row in group if row.tied_to), None)
@@ -96,7 +96,7 @@ def make_lines(name: str, rows: Sequence[TensorRow], walk: Walk, kinds: Kinds, d
 
 def name_detail(row: TensorRow, depth: int) -> str:
     """The first `depth` names of a path such as "vision.qkv.q"; the name of the tensor if the path is shorter."""
-    names = locate_component(row.part, row.component)[1].split(".")
+    names = row.detail.split(".")
     return row.name if depth > len(names) else ".".join(names[:depth])
 
 

@@ -81,12 +81,7 @@ def list_facts(row: TensorRow, values: Mapping[str, int]) -> list[object]:
 
 def list_shares(c: Sizes, head: bool) -> list[TensorRow]:
     """The weights in the order of the forward pass; a fused one is several, one of each component."""
-    return [
-        row._replace(component=component, matrix=shape, splits=())
-        for out, part in list_weight_flows(c, head)
-        for row in list_rows(out, part)
-        for component, shape in row.share_shapes
-    ]
+    return [share for out, part in list_weight_flows(c, head) for row in list_rows(out, part) for share in row.split()]
 
 
 def count_one(row: TensorRow) -> Size:

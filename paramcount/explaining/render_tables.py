@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from paramcount.counting.components import qualify_component
 from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.errors import format_shape
 from paramcount.explaining.explanation import Explanation
@@ -83,7 +82,7 @@ def build_tensor_table(name: str, count: Count) -> Table:
     rows = []
     for tensor in tensors:
         numbers = [tensor.copies, tensor.elements, tensor.parameters]
-        component = qualify_component(tensor.part, tensor.component)
+        component = tensor.detail
         place = [component, tensor.part, tensor.role, tensor.tied_to]
         rows.append([tensor.name, format_shape(tensor.shape), format_repeats(tensor), *numbers, tensor.note, *place])
     copies = sum(tensor.copies for tensor in count.tensors if tensor.parameters and tensor.part != "mtp")

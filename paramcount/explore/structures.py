@@ -13,7 +13,6 @@ from typing import Any
 from paramcount.costs.absorption import absorb_up_projections
 from paramcount.costs.caches import CacheGroup, count_states, list_flow_groups, merge_groups
 from paramcount.costs.sharding import Shape
-from paramcount.counting.components import locate_component
 from paramcount.counting.count import build_count
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, Sums, list_numbers, make_symbolic, sum_weights
 from paramcount.counting.tensors import list_weight_rows
@@ -116,7 +115,7 @@ def export_tensor(row: TensorRow) -> Data:
         "elements": encode(row.elements),
     }
     if row.is_counted:
-        tensor["part"], tensor["component"] = row.part, locate_component(row.part, row.shares[0][0])[0]
+        tensor["part"], tensor["component"] = row.part, row.split()[0].main_component
     if row.layer is not None:
         kind = describe_kind(row.layer.label)
         tensor["layers"] = [encode(row.layer.count), kind, f"{row.name.partition('{layer}')[0]}|{kind}"]

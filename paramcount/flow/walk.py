@@ -29,6 +29,9 @@ Step: TypeAlias = tuple[Data, Names, tuple[Repeat, ...], str]  # an operation, i
 INPUT, OUTPUT, READY = range(3)
 
 
+ENCODERS = ("vision", "audio", "projector")  # parts that are one component each in an overview
+
+
 class TensorRow(NamedTuple):
     """One tensor of a model, or equal ones that differ only in layer or expert, as its checkpoint stores it.
 
@@ -47,6 +50,17 @@ class TensorRow(NamedTuple):
     stacked: Repeat | None = None  # the experts that share this one tensor
     # When the reference keeps it in float32 and never quantises it: always | with float16 (if the others are) | "".
     float32: str = ""
+
+    @property
+    def detail(self) -> str:
+        """Its component with details: "qkv.q"; vision, audio and projector are one component each: "vision.qkv.q"."""
+        is_inside = self.part in ENCODERS and self.part != self.component
+        return f"{self.part}.{self.component}" if is_inside else self.component
+
+    @property
+    def main_component(self) -> str:
+        """Its component without details: "qkv", "vision"."""
+        return self.detail.partition(".")[0]
 
     @property
     def kind(self) -> str:
@@ -87,6 +101,12 @@ class TensorRow(NamedTuple):
         if not self.splits:
             return ((self.component, multiply(self.matrix)),)
         return tuple([(component, multiply(shape)) for component, shape in self.share_shapes])
+
+    def split(self) -> list[TensorRow]:
+        """A row for each component, as if its part were a tensor of its own."""
+        if not self.splits:
+            return [self]
+        return [self._replace(component=name, matrix=shape, splits=()) for name, shape in self.share_shapes]
 
     @property
     def multiplicity(self) -> tuple[Size, Size, Size]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any
 
-from paramcount.counting.components import qualify_component
 from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.errors import ParamcountError, format_shape, make_printable
 from paramcount.flow import Rope
@@ -34,8 +33,7 @@ def build_layer_table(count: Count) -> Table:
             continue
         layer = tensor.layer
         if layer is None:
-            component = qualify_component(tensor.part, tensor.component).partition(".")[0]
-            add_to_sums(sums, (component, "", 0, 1), tensor.parameters, tensor.active)
+            add_to_sums(sums, (tensor.main_component, "", 0, 1), tensor.parameters, tensor.active)
             continue
         stack = tensor.name.partition("{layer}")[0].rstrip(".")
         for first, length in layer.runs:
@@ -110,7 +108,7 @@ def build_tensor_table(count: Count) -> Table:
     rows = []
     for tensor in count.tensors:
         shape = format_shape(tensor.shape)
-        component = qualify_component(tensor.part, tensor.component)
+        component = tensor.detail
         label = component.rpartition(".")[0] if tensor.splits else component  # "qkv" for fused q, k and v
         numbers = [tensor.copies, tensor.parameters]
         rows.append([tensor.name, shape, *numbers, tensor.note, component, label, tensor.part])
