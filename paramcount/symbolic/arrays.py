@@ -62,15 +62,16 @@ def is_array(value: object) -> bool:
     return hasattr(value, "dtype")
 
 
+def find_magnitude(value: Any) -> int:
+    """The largest absolute value of an int or an array."""
+    return max(abs(int(value.max())), abs(int(value.min()))) if is_array(value) else abs(value)
+
+
 def check_overflow(count: Callable[[Mapping[str, Any]], Any], sizes: Mapping[str, Any]) -> None:
     """Raises: ParamcountError if a count of arrays can exceed int64. `count` must be monotonic in every size."""
     if not any(is_array(value) for value in sizes.values()):
         return
-    extremes = {
-        name: max(int(value.max()), -int(value.min())) if is_array(value) else abs(value)
-        for name, value in sizes.items()
-    }
-    largest = count(extremes)
+    largest = count({name: find_magnitude(value) for name, value in sizes.items()})
     if largest > LARGEST_INT64:
         raise ParamcountError(
             f"the largest of these counts is {largest:,}",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from paramcount.symbolic.arrays import LARGEST_INT64, is_array
+from paramcount.symbolic.arrays import LARGEST_INT64, find_magnitude, is_array
 from paramcount.symbolic.factoring import Monomial, Terms
 from paramcount.symbolic.polynomials import Polynomial
 from paramcount.symbolic.trees import Operation, Tree, add, find_bound, list_names, multiply
@@ -68,15 +68,10 @@ def _list_divisors(tree: Tree) -> list[Tree]:
 
 def _widen(tree: Tree, names: Sequence[str], values: Mapping[str, Any]) -> list[Any]:
     """The values of these names, with arrays of Python ints if a value of the expression may exceed int64."""
-    limits = {name: _find_magnitude(values[name]) for name in names}
+    limits = {name: find_magnitude(values[name]) for name in names}
     if find_bound(tree, limits) <= LARGEST_INT64:
         return [values[name] for name in names]
     return [values[name].astype(object) if is_array(values[name]) else values[name] for name in names]
-
-
-def _find_magnitude(value: Any) -> int:
-    """The largest absolute value of an int or an array."""
-    return max(abs(int(value.max())), abs(int(value.min()))) if is_array(value) else abs(value)
 
 
 def evaluate_polynomial(formula: Polynomial | int, values: Mapping[str, Any]) -> Any:
@@ -105,21 +100,24 @@ def _compile_terms(
     return tree, compile_trees([tree], names)
 
 
-def arrange(terms: Terms, ranks: Mapping[str, Hashable] = {}) -> Tree:
+def arrange(terms: Terms, ranks: Mapping[str, int] = {}) -> Tree:
     """The terms by Horner's rule: the size with the widest array is multiplied last and least often.
 
     `ranks`: of the sizes by the width of their array, the widest first.
     """
-    names = {name for monomial in terms for name, _ in monomial}
+    powers = [dict(monomial) for monomial in terms]
+    names = set().union(*powers)
     if not names:
         return terms.get((), 0)
-    name = min(
-        names, key=lambda name: (_find_degree(terms, name), ranks.get(name, 0), -_count_terms(terms, name), name)
-    )
+
+    def rank(name: str) -> tuple[int, int, int, str]:
+        degrees = [own[name] for own in powers if name in own]
+        return max(degrees), ranks.get(name, 0), -len(degrees), name
+
+    name = min(names, key=rank)
     by_power: dict[int, dict[Monomial, int]] = {}
-    for monomial, c in terms.items():
-        rest = tuple(factor for factor in monomial if factor[0] != name)
-        by_power.setdefault(dict(monomial).get(name, 0), {})[rest] = c
+    for own, (monomial, c) in zip(powers, terms.items()):
+        by_power.setdefault(own.get(name, 0), {})[tuple(pair for pair in monomial if pair[0] != name)] = c
     tree: Tree = 0
     for power in range(max(by_power), -1, -1):
         if power in by_power:
@@ -127,13 +125,3 @@ def arrange(terms: Terms, ranks: Mapping[str, Hashable] = {}) -> Tree:
         if power:
             tree = multiply(tree, name)
     return tree
-
-
-def _find_degree(terms: Terms, name: str) -> int:
-    """The highest power of a size."""
-    return max(dict(monomial).get(name, 0) for monomial in terms)
-
-
-def _count_terms(terms: Terms, name: str) -> int:
-    """How many terms a size is in."""
-    return sum(name in dict(monomial) for monomial in terms)

@@ -77,7 +77,7 @@ def _join_conditions(operands: tuple[Tree, ...], values: Mapping[str, Any], *, d
     """Whether all or any conditions hold: what decides it, or else unknown if one is."""
     result: bool | None = not decides
     for operand in operands:
-        value = evaluate(operand, values)
+        value: bool | None = evaluate(operand, values)
         if value is decides:
             return decides
         if value is None:
