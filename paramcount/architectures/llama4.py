@@ -4,7 +4,6 @@ Most layers attend inside chunks, the others have no positions. The released mod
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
@@ -76,13 +75,13 @@ class Llama4Text(parts.AttentionDecoder):
 
     def layer(c, x: Data, kind: tuple[str, bool, str]) -> Data:
         word, rotated, mlp = kind
-        window = c.window if word == KINDS[0] else None
-        prepare = c.turn_heads if rotated else c.heat
-        h = c.norm(x, "input_layernorm")
-        mask = ops.Causal() if window is None else ops.Causal() & ops.Chunk(window)
-        x = x + c.self_attention(
-            h, bias=c.attention_bias, prepare=prepare, mix=partial(ops.attend_and_cache, mask=mask)
-        )
+        mask = ops.Causal() & ops.Chunk(c.window) if word == KINDS[0] else ops.Causal()
+
+        def mix(q: Data, k: Data, v: Data) -> Data:
+            return ops.attend(q, ops.cache(k, mask), ops.cache(v, mask), mask=mask)  # [n, n_heads, d_head]
+
+        h, prepare = c.norm(x, "input_layernorm"), c.turn_heads if rotated else c.heat
+        x = x + c.self_attention(h, bias=c.attention_bias, prepare=prepare, mix=mix)
         h = c.norm(x, "post_attention_layernorm")
         return x + (c.moe(h) if mlp == "moe" else c.gated_mlp(h, "feed_forward."))
 

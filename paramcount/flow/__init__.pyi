@@ -88,7 +88,6 @@ from paramcount.flow.operations.attention import find_chosen as find_chosen
 from paramcount.flow.operations.attention import weighted_sum as weighted_sum
 from paramcount.flow.operations.attention import attend as attend
 from paramcount.flow.operations.attention import attend_causally as attend_causally
-from paramcount.flow.operations.attention import attend_and_cache as attend_and_cache
 from paramcount.flow.operations.attention import attend_to_memory as attend_to_memory
 from paramcount.flow.operations.attention import see_earlier as see_earlier
 from paramcount.flow.operations.choosing import ChooseTokens as ChooseTokens

@@ -16,7 +16,6 @@ from paramcount.parts.attentions import project_heads as project_heads
 from paramcount.parts.attentions import project_output as project_output
 from paramcount.parts.attentions import turn_by as turn_by
 from paramcount.parts.attentions import turn_with as turn_with
-from paramcount.parts.attentions import keep as keep
 from paramcount.parts.attentions import normalise_heads as normalise_heads
 from paramcount.parts.attentions import normalise_wide as normalise_wide
 from paramcount.parts.attentions import add_sinks as add_sinks

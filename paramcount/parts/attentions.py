@@ -94,11 +94,6 @@ def turn_with(rotate: Callable[[Data], Data]) -> Prepare:
     return lambda q, k: (rotate(q), rotate(k))
 
 
-def keep(q: Data, k: Data) -> tuple[Data, Data]:
-    """`prepare` without positions."""
-    return q, k
-
-
 def normalise_heads(c: Any, q: Data, k: Data, prefix: str = "self_attn.") -> tuple[Data, Data]:
     """A norm of each head of q and k."""
     return normalise(c, q, prefix + "q_norm"), normalise(c, k, prefix + "k_norm")

@@ -288,20 +288,7 @@ def attend_causally(
 ) -> Data:
     """The same of a text to itself: keys and values are cached, and no token sees later ones. `window`: tokens that it
     sees, itself included."""
-    return attend_and_cache(q, k, v, *biases, mask=see_earlier(window), scale=scale, cap=cap, sinks=sinks)
-
-
-def attend_and_cache(
-    q: Data,
-    k: Data,
-    v: Data,
-    *biases: Data,
-    mask: Mask,
-    scale: float | Unknown | None = None,
-    cap: float | Unknown | None = None,
-    sinks: Weight | None = None,
-) -> Data:
-    """Attention whose keys and values are cached, as far as the mask shows them to later tokens."""
+    mask = see_earlier(window)
     return attend(q, cache(k, mask), cache(v, mask), *biases, mask=mask, scale=scale, cap=cap, sinks=sinks)
 
 
