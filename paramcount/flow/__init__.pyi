@@ -635,6 +635,7 @@ from paramcount.flow.walk import OUTSIDE as OUTSIDE
 from paramcount.flow.walk import Step as Step
 from paramcount.flow.walk import OUTPUT as OUTPUT
 from paramcount.flow.walk import READY as READY
+from paramcount.flow.walk import ENCODERS as ENCODERS
 from paramcount.flow.walk import TensorRow as TensorRow
 from paramcount.flow.walk import count_copies as count_copies
 from paramcount.flow.walk import list_steps as list_steps
