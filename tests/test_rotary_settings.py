@@ -11,6 +11,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.api import load
+from paramcount.errors import ParamcountError
 from paramcount.flow import Rope, YarnScaling
 
 SMALL = {
@@ -241,3 +242,11 @@ def test_an_odd_part_of_a_head_is_rounded_up_by_what_rotates_and_not_in_the_angl
         [100.0 ** (-i / 7) for i in (0, 2, 4, 6)]
     )
     assert ropes["sliding_attention"].frequencies(4, 1).tolist() == pytest.approx([1, 100.0 ** (-2 / 3)])
+
+
+@pytest.mark.parametrize("model_type", ["glm", "glm4_moe", "minimax_m2", "qwen3_next", "bamba"])
+def test_a_null_share_in_the_parameters_is_refused(model_type: str) -> None:
+    """Source: the reference multiplies the head size by it."""
+    rope = {"rope_theta": 10_000.0, "partial_rotary_factor": None}
+    with pytest.raises(ParamcountError, match="partial_rotary_factor = null"):
+        pc.count({"model_type": model_type, "rope_parameters": rope})
