@@ -248,7 +248,14 @@ def _attention(
     sizes = {"d_model": d_model, "n_heads": n_heads, "d_head": d_head}
     if n_kv_heads is not None:
         sizes["n_kv_heads"] = n_kv_heads
-    return _count(lambda c, x: attentions.attention(c, x, "", **flags), *components, flags=flags, **sizes)
+
+    def attend(c: Any, x: Data) -> Data:
+        def prepare(q: Data, k: Data) -> tuple[Data, Data]:
+            return attentions.normalise_heads(c, q, k, "") if flags.get("qk_norm") else (q, k)
+
+        return attentions.attention(c, x, "", bias=bool(flags.get("bias")), o_bias=flags.get("o_bias"), prepare=prepare)
+
+    return _count(attend, *components, flags=flags, **sizes)
 
 
 def _feed_forward(c: Any, x: Data, gated: bool, bias: bool) -> Data:

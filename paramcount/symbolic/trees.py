@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from fractions import Fraction
 from functools import reduce
 from itertools import repeat
 from math import prod, trunc
@@ -34,9 +33,15 @@ class Literal(NamedTuple):
 Tree: TypeAlias = "int | str | float | Literal | Operation"  # a string is the name of a size or column
 
 
+def _divide(a: Any, b: Any) -> Any:
+    from fractions import Fraction  # formulas are imported without it
+
+    return Fraction(a) / Fraction(b)
+
+
 OPERATORS: Mapping[str, Callable[..., Any]] = {
     "+": lambda *operands: reduce(operator.add, operands), "*": lambda *operands: reduce(operator.mul, operands),
-    "-": operator.neg, "/": lambda a, b: Fraction(a) / Fraction(b), "//": operator.floordiv, "%": operator.mod,
+    "-": operator.neg, "/": _divide, "//": operator.floordiv, "%": operator.mod,
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
     "not": operator.not_, "min": min, "share": lambda size, share: trunc(size * share),
     "power": lambda base, power: reduce(operator.mul, repeat(base, power)),
