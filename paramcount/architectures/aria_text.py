@@ -31,8 +31,8 @@ class AriaText(parts.AttentionDecoder):
 
     def moe(c, x: Data) -> Data:
         """All experts of a layer are stored as one tensor for each projection, [experts, in, out]."""
-        logits = ops.linear(x, "mlp.router", "router", c.n_routed_experts)
-        scores = ops.softmax_of_top(logits, c.n_active_experts)
+        logits = ops.linear(x, "mlp.router", "router", c.n_routed_experts)  # [n, experts]
+        scores = ops.softmax_of_top(logits, c.n_active_experts)  # [n, experts], 0 if not chosen
         return ops.experts(
             x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, c.expert, stored="stacked"
         )

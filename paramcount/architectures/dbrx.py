@@ -85,7 +85,7 @@ class Dbrx(parts.Decoder):
         )
 
     def moe(c, x: Data) -> Data:
-        logits = ops.linear(x, "ffn.router.layer", "router", c.n_routed_experts)
+        logits = ops.linear(x, "ffn.router.layer", "router", c.n_routed_experts)  # [n, experts]
         scores = ops.route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
         return ops.experts(
             x, scores, "ffn.experts.mlp.", c.n_routed_experts, c.n_active_experts, c.expert, stored="merged"
@@ -96,7 +96,7 @@ class Dbrx(parts.Decoder):
         (gate,) = ops.fused(x, "w1", {"experts.gate": c.d_expert}, suffixes=("", ""))
         (up,) = ops.fused(x, "v1", {"experts.up": c.d_expert}, suffixes=("", ""))
         h, out = ops.activate(gate, c.activation) * up, {"experts.down": c.d_model}
-        return ops.fused(h, "w2", out, transposed=True, suffixes=("", ""))[0]
+        return ops.fused(h, "w2", out, transposed=True, suffixes=("", ""))[0]  # [n, d_model]
 
     def norm(c, x: Data, name: str) -> Data:
         return ops.layer_norm(x, name, c.norm_eps, bias=False)

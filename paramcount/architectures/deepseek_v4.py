@@ -320,7 +320,7 @@ def grouped_output(c: Any, a: Data, prefix: str) -> Data:
 
 def moe(c: Any, x: Data, prefix: str, tokens: Data | None) -> Data:
     """Experts beside one shared one. `tokens`: where a table of token ids, which is not learned, chooses them."""
-    logits = ops.linear(x, prefix + "gate", "router", c.n_routed_experts)
+    logits = ops.linear(x, prefix + "gate", "router", c.n_routed_experts)  # [n, experts]
     scores = ops.activate(logits, c.scoring)  # [n, experts]
     if tokens is None:
         merit = ops.add_routing_bias(scores, parts.routing_bias(c, prefix + "gate.bias"))

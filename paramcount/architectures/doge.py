@@ -65,14 +65,14 @@ class Doge(parts.AttentionDecoder):
         """A gated MLP; in a mixture also experts that are one row of each of two tables."""
         if not c.moe:
             return c.gated_mlp(x, prefix, bias=c.mlp_bias)
-        logits = ops.linear(x, prefix + "router_gate", "router", c.n_keys + c.n_keys)
+        logits = ops.linear(x, prefix + "router_gate", "router", c.n_keys + c.n_keys)  # [n, 2 · n_keys]
         chosen = ops.softmax_of_top(ops.product_keys(logits, c.n_keys), c.n_active_experts)
         y = ops.experts(x, chosen, prefix, c.n_routed_experts, c.n_active_experts, c.expert, stored="stacked")
         return parts.gated_mlp(x, prefix, "shared_experts", c.d_ff, activation=c.activation, bias=c.mlp_bias) + y
 
     def expert(c, x: Data) -> Data:
         h = Data(ops.Linear(), (x,), (*x.shape[:-1], 1), (ops.Weight("down_embed.weight", "experts.up", x.shape[-1:]),))
-        up = ops.Weight("up_embed.weight", "experts.down", x.shape[-1:])
+        up = ops.Weight("up_embed.weight", "experts.down", x.shape[-1:])  # [d_model]
         return Data(ops.MultiplyVector(), (ops.activate(h, c.activation),), x.shape, (up,))
 
     def unused_fields(c) -> tuple[str, ...]:

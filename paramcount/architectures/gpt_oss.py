@@ -47,8 +47,8 @@ class GptOss(parts.AttentionDecoder):
 
     def moe(c, x: Data) -> Data:
         """All experts of a layer are stored as one tensor for each projection, [experts, in, out]."""
-        logits = ops.linear(x, "mlp.router", "router", c.n_routed_experts, bias=True)
-        scores = ops.softmax_of_top(logits, c.n_active_experts)
+        logits = ops.linear(x, "mlp.router", "router", c.n_routed_experts, bias=True)  # [n, experts]
+        scores = ops.softmax_of_top(logits, c.n_active_experts)  # [n, experts], 0 if not chosen
         return ops.experts(
             x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, c.expert, stored="stacked"
         )
@@ -57,10 +57,10 @@ class GptOss(parts.AttentionDecoder):
         """gate · sigmoid(α · gate) · (up + 1), both limited; their columns alternate."""
         halves, out = {"experts.gate": c.d_expert, "experts.up": c.d_expert}, {"experts.down": c.d_model}
         names, stored = ("", "_bias"), {"bias": True, "transposed": True}
-        gate, up = ops.fused(x, "gate_up_proj", halves, suffixes=names, groups=c.d_expert, **stored)
-        gate = ops.activate(ops.clip(gate, None, c.limit), "silu", alpha=c.alpha)
-        up = ops.scale_by(ops.clip(up, -c.limit, c.limit), 1.0, "add 1", shift=1.0)
-        return ops.fused(gate * up, "down_proj", out, suffixes=names, **stored)[0]
+        gate, up = ops.fused(x, "gate_up_proj", halves, suffixes=names, groups=c.d_expert, **stored)  # [n, d_expert]
+        gate = ops.activate(ops.clip(gate, None, c.limit), "silu", alpha=c.alpha)  # [n, d_expert]
+        up = ops.scale_by(ops.clip(up, -c.limit, c.limit), 1.0, "add 1", shift=1.0)  # [n, d_expert]
+        return ops.fused(gate * up, "down_proj", out, suffixes=names, **stored)[0]  # [n, d_model]
 
     def check(c) -> None:
         sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)

@@ -109,9 +109,9 @@ class HYV4(parts.RoutedLatentDecoder):
 
     def moe(c, x: Data) -> Data:
         """The routed experts limit gate and up; their activation is always SiLU."""
-        weights = c.choose(ops.linear(x, "mlp.gate", "router", c.n_routed_experts))
+        weights = c.choose(ops.linear(x, "mlp.gate", "router", c.n_routed_experts))  # [n, experts], 0 if not chosen
         n, n_active = c.n_routed_experts, c.n_active_experts
-        routed = ops.experts(x, weights, "mlp.experts.", n, n_active, c.expert, stored="stacked")
+        routed = ops.experts(x, weights, "mlp.experts.", n, n_active, c.expert, stored="stacked")  # [n, d_model]
         d_shared = c.n_shared_experts * c.d_expert
         return routed + parts.gated_mlp(
             x, "mlp.shared_experts.", "shared_experts", d_shared, names=GATED, activation=c.activation
@@ -119,9 +119,9 @@ class HYV4(parts.RoutedLatentDecoder):
 
     def expert(c, x: Data) -> Data:
         halves = {"experts.gate": c.d_expert, "experts.up": c.d_expert}
-        gate, up = ops.fused(x, "gate_up_proj", halves, suffixes=("", ""))
-        h = ops.activate(ops.clip(gate, None, c.limit), "silu") * ops.clip(up, -c.limit, c.limit)
-        return ops.fused(h, "down_proj", {"experts.down": c.d_model}, suffixes=("", ""))[0]
+        gate, up = ops.fused(x, "gate_up_proj", halves, suffixes=("", ""))  # [n, d_expert]
+        h = ops.activate(ops.clip(gate, None, c.limit), "silu") * ops.clip(up, -c.limit, c.limit)  # [n, d_expert]
+        return ops.fused(h, "down_proj", {"experts.down": c.d_model}, suffixes=("", ""))[0]  # [n, d_model]
 
     def check(c) -> None:
         sizes.check_at_most(c, "d_rope", "d_index")

@@ -110,9 +110,9 @@ class Inkling2Text(InklingBody):
     def expert(c, x: Data) -> Data:
         """A gated MLP whose gate and up are limited, but not inside of the sigmoid."""
         halves, names = {"experts.gate": c.d_expert, "experts.up": c.d_expert}, ("", "")
-        gate, up = ops.fused(x, "w13_weight", halves, suffixes=names)
+        gate, up = ops.fused(x, "w13_weight", halves, suffixes=names)  # [n, d_expert]
         y = ops.soft_cap(gate, c.gate_cap) * ops.activate(gate, "sigmoid") * ops.soft_cap(up, c.up_cap)
-        return ops.fused(y, "w2_weight", {"experts.down": c.d_model}, suffixes=names)[0]
+        return ops.fused(y, "w2_weight", {"experts.down": c.d_model}, suffixes=names)[0]  # [n, d_model]
 
     def check(c) -> None:
         super().check()
@@ -192,6 +192,6 @@ def convolved_by(c: Any, x: Data, by: Data, name: str, n_heads: Any) -> Data:
 
 
 def moe(c: Any, x: Data) -> Data:
-    chosen = c.choose(ops.linear(x, "mlp.gate", "router", c.n_routed_experts))
+    chosen = c.choose(ops.linear(x, "mlp.gate", "router", c.n_routed_experts))  # [n, experts], 0 if not chosen
     n, active = c.n_routed_experts, c.n_active_experts
-    return ops.experts(x, chosen, "mlp.experts.", n, active, c.expert, stored="stacked")
+    return ops.experts(x, chosen, "mlp.experts.", n, active, c.expert, stored="stacked")  # [n, d_model]

@@ -158,7 +158,7 @@ class InklingText(InklingBody):
     def moe(c, x: Data) -> Data:
         """The weights of the chosen experts and of the shared ones, which the router scores too, sum to one."""
         n, n_shared = c.n_routed_experts, c.n_shared_experts
-        logits = ops.linear(x, "mlp.gate", "router", n + n_shared)
+        logits = ops.linear(x, "mlp.gate", "router", n + n_shared)  # [n, experts + shared]
         routed, shared = ops.split(ops.activate(logits, "sigmoid"), n, n_shared)  # [n, experts], [n, shared]
         merit = ops.add_routing_bias(routed, parts.routing_bias(c, c.names.routing_bias))
         weights = ops.join(ops.top_k(routed, c.n_active_experts, merit), shared)  # [n, experts + shared]

@@ -34,7 +34,7 @@ class JetMoe(parts.Decoder):
         """Every chosen expert has n_kv_heads queries, one for each key."""
         prefix, n, active = "self_attention.experts.", c.n_routed_experts, c.n_active_experts
         heads = (c.n_kv_heads, c.d_head)
-        chosen = c.choose(ops.linear(x, prefix + "router.layer", "router", n))
+        chosen = c.choose(ops.linear(x, prefix + "router.layer", "router", n))  # [n, experts], 0 if not chosen
         q = ops.experts_apart(x, chosen, prefix, n, active, lambda x: ops.linear(x, "input_linear", "qkv.q", heads))
         k, v = ops.fused(x, "self_attention.kv_proj", {"qkv.k": heads, "qkv.v": heads})
         a = ops.attend_causally(ops.rope(ops.to_heads(q, c.n_heads, c.d_head), c.rope), ops.rope(k, c.rope), v)

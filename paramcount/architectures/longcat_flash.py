@@ -98,12 +98,12 @@ class LongcatFlash(parts.RoutedLatentDecoder):
 
     def moe(c, x: Data) -> Data:
         n = c.n_routed_experts + c.n_identity_experts
-        scores = ops.linear(x, "mlp.router.classifier", "router", n)
+        scores = ops.linear(x, "mlp.router.classifier", "router", n)  # [n, experts + identities]
         bias = ops.Weight("mlp.router.e_score_correction_bias", "router", (n,), role="buffer")
         n_chosen = c.n_chosen if ops.is_known(c.n_chosen) else c.n_active_experts
         weights = ops.route(scores, n_chosen, "softmax", bias=bias, factor=c.routed_scale)
         name, counts = "mlp.experts.{expert}.", (c.n_routed_experts, c.n_active_experts)
-        y = ops.experts_and_identities(x, weights, name, *counts, c.expert, c.n_identity_experts)
+        y = ops.experts_and_identities(x, weights, name, *counts, c.expert, c.n_identity_experts)  # [n, d_model]
         return ops.use_at_least(y, c.n_least_experts)
 
     def expert(c, x: Data) -> Data:

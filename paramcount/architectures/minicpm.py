@@ -64,8 +64,8 @@ class MiniCPM(parts.AttentionDecoder):
         if c.n_routed_experts is None:
             return c.gated_mlp(x)
         names, activation = ("w1", "w3", "w2"), c.activation
-        logits = ops.linear(x, "mlp.gate", "router", c.n_routed_experts)
-        scores = ops.route(logits, c.n_active_experts, "softmax", normalise=True)
+        logits = ops.linear(x, "mlp.gate", "router", c.n_routed_experts)  # [n, experts]
+        scores = ops.route(logits, c.n_active_experts, "softmax", normalise=True)  # [n, experts], 0 if not chosen
         prefix, counts = "mlp.experts.{expert}.", (c.n_routed_experts, c.n_active_experts)
         return ops.experts(
             x,

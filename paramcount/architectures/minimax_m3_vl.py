@@ -102,7 +102,7 @@ class MiniMaxM3(parts.SeeingDecoder, MiniMaxM3Text):
 
     def moe(c, x: Data) -> Data:
         prefix = "block_sparse_moe."
-        logits = ops.linear(x, prefix + "gate", "router", c.n_routed_experts)
+        logits = ops.linear(x, prefix + "gate", "router", c.n_routed_experts)  # [n, experts]
         bias = parts.routing_bias(c, prefix + "e_score_correction_bias")
         chosen = ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, normalise=True, factor=c.routed_scale)
         routed = ops.experts(x, chosen, prefix + "experts.{expert}.", c.n_routed_experts, c.n_active_experts, c.expert)
@@ -112,7 +112,7 @@ class MiniMaxM3(parts.SeeingDecoder, MiniMaxM3Text):
         gate, up = (
             ops.linear(x, name, part, c.d_expert) for name, part in (("w1", "experts.gate"), ("w3", "experts.up"))
         )
-        return ops.linear(c.gated(gate, up), "w2", "experts.down", c.d_model)
+        return ops.linear(c.gated(gate, up), "w2", "experts.down", c.d_model)  # [n, d_model]
 
     def mlp(c, x: Data, prefix: str, component: str, d_ff: ops.Size) -> Data:
         gate, up = (ops.linear(x, f"{prefix}{name}_proj", f"{component}.{name}", d_ff) for name in ("gate", "up"))

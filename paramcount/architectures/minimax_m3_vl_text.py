@@ -102,17 +102,17 @@ class MiniMaxM3Text(parts.AttentionDecoder):
         return ops.linear(a, prefix + "o_proj", "output_projection", c.d_model)
 
     def moe(c, x: Data) -> Data:
-        logits = ops.linear(x, "mlp.gate", "router", c.n_routed_experts)
+        logits = ops.linear(x, "mlp.gate", "router", c.n_routed_experts)  # [n, experts]
         bias = parts.routing_bias(c, "mlp.gate.e_score_correction_bias")
         chosen = ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, normalise=True, factor=c.routed_scale)
         n, active = c.n_routed_experts, c.n_active_experts
-        routed = ops.experts(x, chosen, "mlp.experts.", n, active, c.expert, stored="stacked")
+        routed = ops.experts(x, chosen, "mlp.experts.", n, active, c.expert, stored="stacked")  # [n, d_model]
         return routed + c.mlp(x, "mlp.shared_experts.", "shared_experts", c.d_shared_expert)
 
     def expert(c, x: Data) -> Data:
         halves, names = {"experts.gate": c.d_expert, "experts.up": c.d_expert}, ("", "")
-        gate, up = ops.fused(x, "gate_up_proj", halves, suffixes=names)
-        return ops.fused(c.gated(gate, up), "down_proj", {"experts.down": c.d_model}, suffixes=names)[0]
+        gate, up = ops.fused(x, "gate_up_proj", halves, suffixes=names)  # [n, d_expert]
+        return ops.fused(c.gated(gate, up), "down_proj", {"experts.down": c.d_model}, suffixes=names)[0]  # [n, d_model]
 
     def mlp(c, x: Data, prefix: str, component: str, d_ff: ops.Size) -> Data:
         gate, up = ops.fused(x, prefix + "gate_up_proj", {component + ".gate": d_ff, component + ".up": d_ff})

@@ -141,7 +141,7 @@ class MuseSpark(Muse):
         scores = ops.route(logits, active, "sigmoid", bias=bias, normalise=True, least_sum=1e-15, factor=c.routed_scale)
         h = ops.linear(x, "mlp.pre_expert_proj", "other", c.d_expert_latent)
         h = c.centred(h, "mlp.pre_expert_norm", c.norm_eps)
-        y = ops.experts(h, scores, "mlp.experts.", n, active, c.expert, stored="stacked")
+        y = ops.experts(h, scores, "mlp.experts.", n, active, c.expert, stored="stacked")  # [n, d_latent]
         return ops.linear(y, "mlp.post_expert_proj", "other", c.d_model)
 
     def expert(c, x: Data) -> Data:

@@ -104,7 +104,7 @@ class NemotronH(parts.Decoder):
 
     def experts(c, x: Data, prefix: str) -> Data:
         """Experts without gates, which may work in a latent that all of them share, plus one for every token."""
-        scores = c.choose(ops.linear(x, prefix + "gate", "router", c.n_routed_experts))
+        scores = c.choose(ops.linear(x, prefix + "gate", "router", c.n_routed_experts))  # [n, experts], 0 if not chosen
         h, latent = x, c.d_expert_latent
         if latent is not None:
             h = ops.linear(x, prefix + "fc1_latent_proj", "other", latent, bias=c.mlp_bias)

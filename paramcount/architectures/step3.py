@@ -73,7 +73,7 @@ class Step3Text(parts.Decoder):
 
     def mixture(c, x: Data) -> Data:
         """Experts stored as one tensor for each projection, and a shared expert."""
-        logits = ops.linear(x, "moe.gate", "router", c.n_routed_experts)
+        logits = ops.linear(x, "moe.gate", "router", c.n_routed_experts)  # [n, experts]
         weights = ops.route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
 
         def expert(x: Data) -> Data:

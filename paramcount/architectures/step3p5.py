@@ -257,7 +257,7 @@ class Step35(parts.AttentionDecoder):
 
     def mixture(c, x: Data, limit: float | ops.Unknown | None) -> Data:
         """Experts stored as one tensor for each projection."""
-        logits = ops.linear(x, "moe.gate", "router", c.n_routed_experts)
+        logits = ops.linear(x, "moe.gate", "router", c.n_routed_experts)  # [n, experts]
         bias = parts.routing_bias(c, "moe.router_bias")
         weights = ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, normalise=True, factor=c.routed_scale)
 

@@ -68,7 +68,7 @@ class SwitchTransformers(T5):
         logits = ops.linear(x, prefix + "mlp.router.classifier", "router", c.n_routed_experts, bias=c.router_bias)
         weights = ops.limit_capacity(ops.route(logits, 1, "softmax"), c.capacity)
         name = prefix + "mlp.experts.expert_{expert}."
-        return ops.experts(x, weights, name, c.n_routed_experts, 1, lambda x: c.mlp(x, "", "experts"))
+        return ops.experts(x, weights, name, c.n_routed_experts, 1, lambda x: c.mlp(x, "", "experts"))  # [n, d_model]
 
     def mlp(c, x: Data, prefix: str, component: str) -> Data:
         return parts.plain_mlp(x, (prefix + "wi", prefix + "wo"), component, c.d_ff, activation=c.activation)

@@ -109,7 +109,7 @@ def mixture(
 
     `choose`: the routing rule.
     """
-    scores = linear(x, prefix + router, "router", c.n_routed_experts, bias=router_bias)
+    scores = linear(x, prefix + router, "router", c.n_routed_experts, bias=router_bias)  # [n, experts]
     activation = get_setting(c, "activation")
     return experts(
         x,
