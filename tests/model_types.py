@@ -28,7 +28,6 @@ def load_model_types() -> dict[str, ModelType]:
 
 
 MODEL_TYPES = load_model_types()
-UNREACHED = {"longcat_flash": 180_388_626_432}  # tests/oracle/flaws.py has the proof
 
 
 def default_document(name: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -85,7 +86,21 @@ def resolve(symbol: Symbol) -> Symbol | None:
         return resolve(module.imports[symbol.name])
     if find_file(f"{symbol.module}.{symbol.name}"):
         return Symbol(f"{symbol.module}.{symbol.name}", "")
-    return next((found for star in module.stars if (found := resolve(Symbol(star, symbol.name)))), None)
+    homes = [*module.stars, *(f"{symbol.module}.{home}" for home in list_homes(symbol.module).get(symbol.name, ()))]
+    return next((found for home in homes if (found := resolve(Symbol(home, symbol.name)))), None)
+
+
+@cache
+def list_homes(package: str) -> dict[str, list[str]]:
+    """{name: modules that define it} of a package whose names are looked up when they are first used."""
+    file = find_file(package)
+    names = file.with_name("names.json") if file else None
+    found: dict[str, list[str]] = {}
+    if file and names and names.exists() and file.name == "__init__.py":
+        for module, own in json.loads(names.read_text(encoding="utf-8")).items():
+            for name in own:
+                found.setdefault(name, []).append(module)
+    return found
 
 
 def list_references(node: ast.AST, module: str) -> Iterator[Symbol]:

@@ -464,7 +464,7 @@ NAMES = st.sampled_from(
 ) | st.text(max_size=12)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(["gpt2-small", "gpt-oss-20b", "llama-3.2-11b-vision", "qwen3-30b-a3b"]),
     st.lists(st.tuples(NAMES, SETTINGS), max_size=3),

@@ -28,7 +28,6 @@ from paramcount.zoo.forward_pass_checks import OPERATIONS, WITHOUT_RESULT, Recor
 from tests.comparison import load_reference
 from tests.gpt2_files import FROZEN, make_frozen_weights
 
-DATA = Path(__file__).parent / "data"
 ZOO = [id for id in zoo.list_ids() if zoo.load_entry(id).architecture == "gpt2"]
 
 TINY = GPT2(

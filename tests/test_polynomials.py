@@ -203,7 +203,7 @@ ANY = st.one_of(
 
 
 @given(p=ANY, values=st.fixed_dictionaries({name: st.integers(-50, 50) for name in FACTORS}))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_printed_factored_form_equals_the_polynomial(p: Polynomial, values: dict[str, int]) -> None:
     expected = p.evaluate(**{name: values[name] for name in p.names})
     assert evaluate_text(str(p), values) == evaluate_latex(p.latex(), values) == expected

@@ -199,7 +199,6 @@ KEYS = "(expected dtype, shape and data_offsets)"
 DTYPES = "(expected F32, F4, F6_E2M3, F6_E3M2, F8_E4M3 or 17 others)"
 SHAPE = "(expected a list of at most 32 non-negative integers)"
 OFFSETS = "(expected two non-negative integers in ascending order)"
-GAP = "no gap, nothing twice)"
 WRONG: list[tuple[object, int, str]] = [
     ("[]", 0, "header: invalid JSON at character 0 (expected {)"),
     (" {}", 0, "header: invalid JSON at character 0 (expected {)"),

@@ -29,6 +29,7 @@ def _root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sources, "ROOT", tmp_path)
     (tmp_path / "paramcount").mkdir()
     (tmp_path / "paramcount" / "__init__.py").write_text("from paramcount.own import scale as widen\n")
+    (tmp_path / "paramcount" / "names.json").write_text('{"own": ["TABLE", "TYPES"], "other": ["factor"]}')
     (tmp_path / "paramcount" / "other.py").write_text("factor = 2\n")
     write(tmp_path, SOURCE)
     yield
@@ -43,6 +44,7 @@ def write(folder: Path, text: str) -> None:
 def forget() -> None:
     sources.parse_module.cache_clear()
     sources.find_file.cache_clear()
+    sources.list_homes.cache_clear()
 
 
 def hash_source(name: str) -> str:
@@ -68,6 +70,7 @@ def test_what_a_function_does_changes_its_digest(tmp_path: Path, old: str, new: 
 def test_a_name_is_found_where_it_is_defined() -> None:
     assert resolve(Symbol("paramcount", "widen")) == ("paramcount.own", "scale")
     assert resolve(Symbol("paramcount", "other")) == ("paramcount.other", "")
+    assert resolve(Symbol("paramcount", "TYPES")) == ("paramcount.own", "TYPES")
     assert resolve(Symbol("paramcount.own", "print")) is None
     (node,) = sources.parse_module("paramcount.own").definitions["scale"]  # type: ignore[union-attr]
     assert set(list_references(node, "paramcount.own")) == {("paramcount.other", "factor")}

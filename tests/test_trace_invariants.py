@@ -69,10 +69,6 @@ def list_traces(model: zoo.Model) -> list[Trace]:
     return found
 
 
-def count_elements(shape: Shape) -> int | None:
-    return None if any(isinstance(n, str) for n in shape) else prod(n for n in shape if isinstance(n, int))
-
-
 @in_batches("id", MODELS, size=20, grouped=True)
 def test_the_inner_dimensions_of_every_product_are_equal(id: str) -> None:
     model = load_model(id)

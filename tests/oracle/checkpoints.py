@@ -19,15 +19,6 @@ from tests.oracle import differential, passes
 
 BLOCK = 16  # outputs and inputs of an FP8 matrix that share a scale
 GROUP = 16  # inputs of a GPTQ or AWQ matrix that do
-EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 2}
-EYES = {
-    "hidden_size": 24,
-    "intermediate_size": 36,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "patch_size": 8,
-    "num_channels": 3,
-}
 # Besides those of tests.oracle.passes
 CONFIGS = load_configs("checkpoint_configs")
 

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cache, partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from paramcount.api import load
@@ -32,7 +31,6 @@ from tests.oracle import checkpoints, passes, remote
 from tests.oracle.renamed import STAND_INS
 from tests.sources import Function, Piece, Symbol, digest, parse_module, read_piece
 
-FOLDER = Path(__file__).parent
 FOLLOWED = ("paramcount.architectures", "paramcount.parts", "paramcount.flow", "paramcount.sizes")
 PACKAGES = ("torch", "transformers", "peft")
 
@@ -198,9 +196,7 @@ def list_shared() -> frozenset[Symbol]:
 
 
 def follows_declaration(module: str) -> bool:
-    return module.startswith(
-        ("paramcount.architectures.", "paramcount.parts.", "paramcount.flow.", "paramcount.sizes.")
-    )
+    return module.startswith(FOLLOWED)
 
 
 @cache

@@ -206,17 +206,6 @@ def make_conditions(sizes: Any, codes: Any, named: dict[str, Any]) -> tuple[dict
     return {**given, "input_features": chroma}, {**found, **books, "chroma": chroma[0].numpy()}
 
 
-def make_boxes(size: int, segments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Segments and the box of each token on a page of this size."""
-    import torch
-
-    edges = torch.randint(0, size, (2, 2, TOKENS)).sort(dim=0).values.reshape(4, TOKENS)  # left, upper, right, lower
-    left, upper, right, lower = edges.numpy()
-    named = {"left": left, "upper": upper, "right": right, "lower": lower}
-    given = {"bbox": edges.T[None], "token_type_ids": segments}
-    return given, {**named, "height": lower - upper, "width": right - left, "segments": segments[0].numpy()}
-
-
 def compare_logits(
     document: dict[str, Any], cls_name: str, stand_in: StandIn | None = None, model: Any = None
 ) -> Difference:

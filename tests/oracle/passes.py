@@ -23,9 +23,7 @@ USUAL = {
     "head_dim": 10,
     "intermediate_size": 44, "max_position_embeddings": 64,
 }  # fmt: skip
-SLIDING = {**USUAL, "sliding_window": 5}
 NO_WIDTH = {key: size for key, size in USUAL.items() if key != "head_dim"}
-MOE = {**USUAL, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 3}
 LATENT = {
     **USUAL, "num_key_value_heads": 4, "q_lora_rank": 20, "kv_lora_rank": 16, "qk_nope_head_dim": 12,
     "qk_rope_head_dim": 6, "v_head_dim": 8, "head_dim": 6,
