@@ -104,7 +104,7 @@ class Deberta(parts.MaskedEncoder):
             queries = c.project_distances(reads[0], "query")
             queries = ops.scale_by_root(queries, c.d_head * n_terms, f"divided by √({n_terms} · d_head)", inverse=True)
             scores.append(ops.select_by_pair(reads[1], ops.score_keys(k, queries), axis=2, of_keys=True))
-        a = ops.attend(q, k, v, *scores, scale=1.0)
+        a = ops.attend(q, k, v, *scores, scale=1.0)  # [n, n_heads, d_head]
         return ops.linear(a, "attention.output.dense", "output_projection", c.d_model, bias=True)
 
     def n_terms(c) -> int:

@@ -172,7 +172,7 @@ class Evolla(Llama):
         heads, h = (c.n_heads, c.d_adapter_head), ops.rms_norm(x, "attention_norm", 1e-6)
         q = ops.linear(h, "query", "qkv.q", heads, bias=True)
         k, v = (ops.linear(protein, f"{y}_protein", f"qkv.{y[0]}", heads, bias=True) for y in ("key", "value"))
-        a = ops.attend(q, k, v, scale=c.adapter_scale)
+        a = ops.attend(q, k, v, scale=c.adapter_scale)  # [n, n_heads, d_adapter_head]
         a = ops.linear(a, "out_proj", "output_projection", c.d_model, bias=c.adapter_bias)
         x = x + ops.multiply_vector(a, "gate_attention", "other", 1, function="tanh")
         return x + ops.multiply_vector(normed_mlp(x, "ff.", c.n_ff_multiples), "gate_ffw", "other", 1, function="tanh")

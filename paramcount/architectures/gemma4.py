@@ -56,7 +56,7 @@ class Gemma4Vision(parts.VisionEncoder):
         v = parts.clipped_linear(x, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head), clipped=c.clipped)
         q = ops.rope_apart(c.norm(q, "self_attn.q_norm"), places, c.rope)
         k = ops.rope_apart(c.norm(k, "self_attn.k_norm"), places, c.rope)
-        a = ops.attend(q, k, ops.plain_norm(v, "rms", c.norm_eps), scale=1.0)
+        a = ops.attend(q, k, ops.plain_norm(v, "rms", c.norm_eps), scale=1.0)  # [n, n_heads, d_head]
         return parts.clipped_linear(a, "self_attn.o_proj", "output_projection", c.d_model, clipped=c.clipped)
 
     def feed_forward(c, x: Data) -> Data:

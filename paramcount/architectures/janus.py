@@ -46,7 +46,7 @@ class JanusVision(parts.VisionEncoder):
         q, k, v = (ops.linear(x, f"self_attn.{y}_proj", f"qkv.{y}", c.d_model, bias=c.attention_bias) for y in "qkv")
         if c.qk_norm:
             q, k = ops.layer_norm(q, "self_attn.q_norm", 1e-5), ops.layer_norm(k, "self_attn.k_norm", 1e-5)
-        a = ops.attend(*(ops.to_heads(y, c.n_heads, c.d_head) for y in (q, k, v)))
+        a = ops.attend(*(ops.to_heads(y, c.n_heads, c.d_head) for y in (q, k, v)))  # [n, n_heads, d_head]
         return ops.linear(a, "self_attn.projection_layer", "output_projection", c.d_model, bias=True)
 
 

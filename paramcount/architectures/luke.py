@@ -76,7 +76,7 @@ class Luke(parts.MaskedEncoder):
         """All attend to all, with other queries for words than for entities."""
         k, v = (c.project(x, name) for name in ("key", "value"))
         if not c.entity_aware:
-            a = ops.attend(c.project(x, "query"), k, v)
+            a = ops.attend(c.project(x, "query"), k, v)  # [n, n_heads, d_head]
         else:
             shares = ops.drop_rows(x, words), ops.later_rows(x, words)
             (q, w2e), (e2w, e2e) = ([c.project(part, name) for name in names] for part, names in zip(shares, QUERIES))

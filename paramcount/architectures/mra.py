@@ -24,7 +24,7 @@ class Mra(parts.OffsetEncoder):
         return Data(rows.operation, rows.inputs, rows.shape, (*rows.weights, numbers))
 
     def attention(c, q: Data, k: Data, v: Data) -> Data:
-        return ops.weighted_sum(ops.softmax(ops.scores(q, k, c.scale, longest=c.longest)), v)
+        return ops.weighted_sum(ops.softmax(ops.scores(q, k, c.scale, longest=c.longest)), v)  # [n, n_heads, d_head]
 
 
 def find_longest(n_blocks: int, per_row: int) -> int:

@@ -70,7 +70,7 @@ class MusicGenMelody(parts.Stacks):
         """What stands in front of the text is seen by later rows alone."""
 
         def mix(q: Data, k: Data, v: Data) -> Data:
-            return ops.attend(q, ops.cache(k), ops.cache(v), mask=ops.Causal(hides_front=True))
+            return ops.attend(q, ops.cache(k), ops.cache(v), mask=ops.Causal(hides_front=True))  # [n, n_heads, d_head]
 
         return parts.multi_head(s, x, "self_attn.", bias=False, mix=mix)
 

@@ -46,10 +46,10 @@ class Nystromformer(parts.OffsetEncoder):
 
     def attention(c, q: Data, k: Data, v: Data) -> Data:
         if c.is_exact:
-            y = ops.attend(q, k, v)
+            y = ops.attend(q, k, v)  # [n, n_heads, d_head]
         else:
             q_mean, k_mean = ops.mean_of_blocks(q, c.d_landmark), ops.mean_of_blocks(k, c.d_landmark)
-            values = ops.attend(q_mean, k, v)
+            values = ops.attend(q_mean, k, v)  # [n_landmarks, n_heads, d_head]
             values = ops.weighted_sum(ops.pseudoinverse(ops.softmax(ops.scores(q_mean, k_mean))), values)
-            y = ops.attend(q, k_mean, values)
+            y = ops.attend(q, k_mean, values)  # [n, n_heads, d_head]
         return y + ops.convolve_heads(v, "attention.self.conv", c.d_conv)

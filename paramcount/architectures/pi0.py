@@ -157,7 +157,7 @@ def attend_to_both(q: Data, keys: tuple[Data, Data], values: tuple[Data, Data]) 
     (far, k), (seen, v) = keys, values
     before, all_rows = "prompt and state", "prompt and actions"
     own = [ops.stack_rows(x, ops.first_token(y), length=before) for x, y in ((far, k), (seen, v))]
-    first = ops.attend(ops.first_token(q), *own)
+    first = ops.attend(ops.first_token(q), *own)  # [n, n_heads, d_head]
     every = [ops.stack_rows(x, y, length=all_rows) for x, y in ((far, k), (seen, v))]
     return ops.put_in_front(first, ops.attend(ops.other_tokens(q), *every))
 

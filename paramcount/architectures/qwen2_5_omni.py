@@ -113,7 +113,7 @@ class Qwen2_5OmniTalker(parts.AttentionDecoder):
 
     def mix_heads(c, q: Data, k: Data, v: Data, window: ops.Size | None) -> Data:
         """The text costs no memory of theirs, so none is cached here."""
-        return ops.attend(q, k, v, mask=ops.see_earlier(window))
+        return ops.attend(q, k, v, mask=ops.see_earlier(window))  # [n, n_heads, d_head]
 
 
 class Denoiser(parts.SpeechDiT):

@@ -69,7 +69,7 @@ class GatedDeltaHybrid(parts.Decoder):
 
     def attend(c, x: Data, q: Data, k: Data, v: Data, prefix: str, *places: Data) -> Data:
         """Values attended to. `x`, `prefix`, `places`: for layers that choose tokens by them."""
-        return ops.attend_causally(q, k, v)
+        return ops.attend_causally(q, k, v)  # [n, n_heads, d_head]
 
     def rotate(c: Any, x: Data, *places: Data) -> Data:
         """The first d_rope of every head; `places`: of tokens in time, row and column, in a text with an image."""

@@ -75,7 +75,7 @@ def self_attention(c: Gemma2Layers, x: Data, kind: str, *, cached: bool) -> Data
         if cached:
             return ops.attend_causally(q, k, v, window=reach, scale=c.attention_scale, cap=c.score_cap)
         mask = None if reach is None else ops.Window(reach + 1, reach)
-        return ops.attend(q, k, v, mask=mask, scale=c.attention_scale, cap=c.score_cap)
+        return ops.attend(q, k, v, mask=mask, scale=c.attention_scale, cap=c.score_cap)  # [n, n_heads, d_head]
 
     return parts.attentions.attention(c, x, "self_attn.", bias=c.attention_bias, mix=mix)
 

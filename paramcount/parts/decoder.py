@@ -134,7 +134,7 @@ class Decoder(Sizes):
 
     def mix_heads(c, q: Data, k: Data, v: Data, window: Size | None) -> Data:
         """Causal attention: [n, n_heads, d_head]."""
-        return attend_causally(q, k, v, window=window, scale=c.attention_scale)
+        return attend_causally(q, k, v, window=window, scale=c.attention_scale)  # [n, n_heads, d_head]
 
     def gate_heads(c, x: Data, a: Data) -> Data:
         """Attended values [n, n_heads, d_head], gated by x."""

@@ -116,7 +116,7 @@ class ParakeetEars(Sizes):
         at_content, at_distance = (add_vector(q, f"self_attn.bias_{name}", "qkv.q", *heads) for name in "uv")
         scores = select_by_pair(index_distances(x), score_keys(at_distance, r), axis=2)
         scores = scale_by_root(scores, c.d_head, "over √d_head", inverse=True)
-        a = attend(at_content, k, v, scores)
+        a = attend(at_content, k, v, scores)  # [n, n_heads, d_head]
         return linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias)
 
     def convolve(c, x: Data) -> Data:
