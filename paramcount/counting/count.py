@@ -178,10 +178,8 @@ class Count:
 
     @cached_property
     def _unreachable(self) -> dict[str, tuple[int, str]]:
-        if self.sizes is None:
-            return {}
-        unreachable = list_unreachable(self.sizes, self.head)
         found: dict[str, tuple[int, str]] = {}
+        unreachable = () if self.sizes is None else list_unreachable(self.sizes, self.head)
         for tensor, reason in unreachable:  # layers of several kinds may have tensors of the same name
             n, _ = found.get(tensor.name, (0, ""))
             found[tensor.name] = (n + tensor.elements, reason)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from paramcount.errors import LONGEST, ParamcountError, find_nearest, make_printable
 from paramcount.explaining.build import build_explanation
 from paramcount.explaining.explanation import Explanation
+from paramcount.explaining.lines import find_kinds
 from paramcount.explaining.pieces import Walk
 from paramcount.flow import Repeat
 from paramcount.output.layer_kinds import describe_kind
@@ -72,17 +73,12 @@ def explain_layer(model: Model, walk: Walk, layer: int | str) -> Explanation:
 
 def list_stacks(walk: Walk) -> list[Stack]:
     """The stacks of a model, decoder first, without those that reuse the weights of another."""
-    kinds: dict[str, dict[Repeat, None]] = {}
-    parts: dict[str, list[str]] = {}
-    for row in walk.rows:
-        if row.layer and row.tied_to is None and walk.has_layers(row):
-            kinds.setdefault(row.stack, {})[row.layer] = None
-            parts.setdefault(row.stack, []).append(row.part)
+    rows = [row for row in walk.rows if row.tied_to is None and walk.has_layers(row)]
     stacks = []
-    for name, repeats in kinds.items():
+    for name, repeats in find_kinds(rows, walk).items():
         runs = tuple(tuple((walk.evaluate(first), walk.evaluate(n)) for first, n in repeat.runs) for repeat in repeats)
-        part = "decoder" if "decoder" in parts[name] else parts[name][0]
-        stacks.append(Stack(name, part, tuple(repeats), runs))
+        parts = [row.part for row in rows if row.stack == name]
+        stacks.append(Stack(name, "decoder" if "decoder" in parts else parts[0], repeats, runs))
     return sorted(stacks, key=lambda stack: stack.part != "decoder")
 
 
