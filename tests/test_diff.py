@@ -28,7 +28,7 @@ IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 NEIGHBOURS = list(pairwise(IDS))
 FAR = [(a, IDS[-1 - i]) for i, a in enumerate(IDS[: len(IDS) // 2 : 5])]  # mostly of different architectures
 PAIRS = [
-    pytest.param(*pair, marks=() if i % 4 == 0 else (pytest.mark.exhaustive,))
+    pytest.param(*pair, marks=() if i % 12 == 0 else (pytest.mark.exhaustive,))
     for i, pair in enumerate(NEIGHBOURS + FAR)
 ]
 LIST = "[sliding_attention]"
