@@ -198,6 +198,11 @@ def test_expressions_mean_what_they_mean_in_python(text: str, value: int) -> Non
     assert np.broadcast_to(found, 2).tolist() == [value, value]
 
 
+def test_an_expression_has_the_numbers_and_names_of_a_filter() -> None:
+    rows = list_rows("llama-3.1-8b", {"d_ff": "8k + 0*n_layers", "n_layers": "2*`KV heads`"}, "n_layers", "d_ff")
+    assert rows == [(16, 8000)]  # in the order of evaluation
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
