@@ -7,7 +7,6 @@ import math
 import struct
 from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -87,8 +86,3 @@ def train_tokenizer(size: int = 300) -> Tokenizer:
     )
     tokenizer.train_from_iterator(CORPUS, trainer)
     return tokenizer
-
-
-def tiny_sizes(**changes: int) -> SimpleNamespace:
-    """The tiny sizes with some of them changed."""
-    return SimpleNamespace(**(SIZES.to_dict() | changes))

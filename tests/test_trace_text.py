@@ -66,7 +66,7 @@ def test_each_layer_is_described_by_the_intermediate_values(
         last = weights[0][:, -1]
         assert [head["attended"][0]["weight"] for head in view["heads"]] == pytest.approx(last.max(-1), rel=1e-4)
         assert all(len(head["attended"]) == 3 for head in view["heads"])
-    chosen = [step.array for step in steps if step.operation == "experts"]
+    chosen = [step.array for step in steps if step.operation == "normalise"]  # routing weights
     assert [len(view["experts"]) for view in views] == [2 if chosen else 0] * len(views)
     for view, array in zip(views, chosen):
         assert view["tokens_per_expert"] == (array > 0).sum(0).tolist()

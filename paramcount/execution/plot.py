@@ -9,8 +9,7 @@ import numpy as np
 
 from paramcount.drawing.figures import choose_format, escape_missing_letters, save_figure
 from paramcount.execution.render import HEADINGS, KINDS, format_layer, shorten
-from paramcount.execution.text import TextRun
-from paramcount.gpt2.generation import format_token
+from paramcount.execution.text import TextRun, format_token
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paramcount.execution.text import TextRun
+from paramcount.execution.text import TextRun, format_next_token, format_probability, format_token, format_tokens
 from paramcount.execution.watching import LayerView
-from paramcount.gpt2.generation import format_next_word, format_probability, format_token, format_tokens
 from paramcount.output.tables import Column, Table
 
 KINDS = ("attention", "mixer", "mlp")  # what a layer adds to the residual stream
@@ -16,12 +15,12 @@ WIDEST_TOKEN = 13  # columns
 
 def format_text(run: TextRun) -> str:
     """The tokens and their ids on one line."""
-    return format_tokens(run)  # type: ignore[arg-type]
+    return format_tokens(run)
 
 
 def list_next_words(run: TextRun) -> list[str]:
     """The most likely next tokens and the notes, a line each."""
-    words = map(format_next_word, run.next_words)  # type: ignore[arg-type]
+    words = map(format_next_token, run.next_words)
     return ["most likely next tokens:", *words, *run.notes]
 
 

@@ -22,6 +22,7 @@ from paramcount.formats.tokenizer import Tokenized, tokenize_text
 from paramcount.zoo import Model
 
 MOST_TOKENS = 1_000_000
+MOST_SHOWN = 40  # printed on one line
 MOST_NAMES = 3  # tensors in a note
 
 
@@ -96,6 +97,9 @@ def run_text(
     Raises: ParamcountError as `paramcount.run` does, and for a text or a tokenizer.json that is invalid.
     """
     sizes, where = settle_sizes(model, weights), make_printable(model.id)
+    if not model.reading.head:
+        found = f"{make_printable(model.reading.reference)} has no LM head, so that it predicts no token"
+        raise ParamcountError(found, where=where, expected="the config.json of a class with an LM head")
     out, _ = next(iter(list_flows(sizes, model.reading.head)))
     limits = Limits(out, sizes, where)
     most_words = limits.vocab_size or 1
@@ -158,7 +162,7 @@ def find_tokenizer(weights: str) -> Path:
 def check_vocabulary(tokens: Tokenized, vocab_size: int | None) -> None:
     for i, (id, token) in enumerate(zip(tokens.ids, tokens.tokens)):
         if vocab_size is not None and id >= vocab_size:
-            found = f"token {i}, {make_printable(token, 60)!r}, has id {id}"
+            found = f"token {i}, '{make_printable(token, 60)}', has id {id}"
             raise ParamcountError(found, where="tokenizer", expected=f"an id from 0 to {vocab_size - 1}")
 
 
@@ -173,3 +177,34 @@ def describe_storage(weights: CheckpointWeights) -> tuple[str, ...]:
         more = f" and {len(unused) - MOST_NAMES:,} more" if len(unused) > MOST_NAMES else ""
         notes.append(f"unused tensors in the file: {', '.join(unused[:MOST_NAMES])}{more}")
     return tuple(notes)
+
+
+def format_token(text: str | None) -> str:
+    """A token in printable form: spaces as ␣, control characters escaped.
+
+    >>> format_token(" capital"), format_token("\\n")
+    ('␣capital', '\\\\n')
+    """
+    return "–" if text is None else make_printable(text.replace(" ", "␣"), 60) or "''"
+
+
+def format_tokens(run: TextRun) -> str:
+    """The tokens and their ids on one line; a long list is shortened in the middle."""
+    pieces = [f"{format_token(token)} {id}" for token, id in zip(run.tokens, run.ids)]
+    if len(pieces) > MOST_SHOWN:
+        pieces[MOST_SHOWN // 2 : -MOST_SHOWN // 2] = ["…"]
+    return f"{len(run.ids):,} token{'s'[: len(run.ids) != 1]}: {' · '.join(pieces)}"
+
+
+def format_probability(probability: float) -> str:
+    """A probability in percent.
+
+    >>> format_probability(0.12345), format_probability(0.00001)
+    ('12.35%', '< 0.01%')
+    """
+    return f"{100 * probability:.2f}%" if probability >= 0.00005 else "< 0.01%"
+
+
+def format_next_token(word: NextToken) -> str:
+    """A candidate on one line: probability, token, id."""
+    return f"{format_probability(word.probability)}  {format_token(word.text)}  {word.id}"

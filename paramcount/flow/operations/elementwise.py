@@ -95,7 +95,8 @@ def soft_cap(x: Data, cap: float | Unknown | None) -> Data:
 
 
 def softmax_rows(x: Array) -> Array:
-    y = np.exp(x - x.max(-1, keepdims=True))
+    with np.errstate(under="ignore"):  # whatever the caller of the package does about it
+        y = np.exp(x - x.max(-1, keepdims=True))
     return np.asarray(y / y.sum(-1, keepdims=True))
 
 
