@@ -85,7 +85,7 @@ def build_tensor_table(name: str, count: Count) -> Table:
         component = tensor.detail
         place = [component, tensor.part, tensor.role, tensor.tied_to]
         rows.append([tensor.name, format_shape(tensor.shape), format_repeats(tensor), *numbers, tensor.note, *place])
-    copies = sum(tensor.copies for tensor in count.tensors if tensor.parameters and tensor.part != "mtp")
+    copies = sum(tensor.copies for tensor in count.tensors if tensor.is_counted)
     above = [f"{name}   {count.total:,} parameters ({format_count(count.total)}) in {copies:,} tensors"]
     extras = (("MTP", count.mtp), ("buffers", count.buffers), ("legacy buffers", count.legacy_buffers))
     below = [f"total {count.total:,}", *(f"{what} {n:,} ({NOT_INCLUDED})" for what, n in extras if n)]

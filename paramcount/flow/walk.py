@@ -136,11 +136,8 @@ class TensorRow(NamedTuple):
     @property
     def note(self) -> str:
         """Why the tensor is not included in the total: tied, MTP, buffer or legacy buffer; empty if it is included."""
-        if self.tied_to is not None:
-            return "tied"
-        if self.part == "mtp":
-            return "MTP"
-        return "" if self.role == "parameter" else self.role.replace("_", " ")
+        names = {"total": "", "mtp": "MTP", "mtp_buffer": "MTP", "mtp_copy": "tied"}
+        return names.get(self.kind, self.kind.replace("_", " "))
 
     @property
     def layer(self) -> Repeat | None:
