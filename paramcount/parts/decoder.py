@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from paramcount.flow import Data, Size, Width, attend_causally, layers, lookup, rms_norm, rope
 from paramcount.parts.attentions import (
@@ -18,7 +18,6 @@ from paramcount.parts.attentions import (
 )
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import GATED, gated_mlp
-from paramcount.parts.settings import get_setting
 from paramcount.sizes import Natural, Positive, Sizes, d_model_per_head, hf, rotary, setting
 from paramcount.sizes.rotary_settings import unchecked
 
@@ -29,7 +28,7 @@ class Decoder(Sizes):
     """A decoder-only language model. A subclass adds its fields and `layer`; the other methods are the usual ones."""
 
     prefix: ClassVar[str] = "model."
-    norms_heads: ClassVar[Any] = False  # whether q and k have norms: of each head, or "wide", of all heads together
+    norms_heads: ClassVar[bool | Literal["wide"]] = False  # whether q and k have norms: of each head, or of all
     o_name: ClassVar[str] = "o_proj"  # of the output projection
     names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "norm")  # of the embedding, layers and last norm
     layer: ClassVar[Callable[..., Data]]  # (x) or (x, kind) to x, [n, d_model]: one layer
@@ -130,7 +129,7 @@ class Decoder(Sizes):
         return c.rotate(q), c.rotate(k)
 
     def rotate(c, x: Data) -> Data:
-        return rope(x, get_setting(c, "rope"))
+        return rope(x, c.rope)
 
     def mix_heads(c, q: Data, k: Data, v: Data, window: Size | None) -> Data:
         """Causal attention: [n, n_heads, d_head]."""
