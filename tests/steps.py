@@ -17,7 +17,6 @@ class Run(NamedTuple):
     positions: Any
     layer: int = 0
     state: Any = None
-    watch: dict[str, Any] | None = None
 
 
 class Leaf(Data):

@@ -98,9 +98,7 @@ def compute(
     shape: tuple[int, ...] = (),
 ) -> Any:
     arrays = [np.asarray(x) for x in inputs]
-    run: Any = SimpleNamespace(
-        positions=np.arange(len(arrays[0])), state={} if state is None else state, layer=0, watch=None
-    )
+    run: Any = SimpleNamespace(positions=np.arange(len(arrays[0])), state={} if state is None else state, layer=0)
     return operation.compute(run, arrays, [np.asarray(w, np.float32) for w in weights], shape or arrays[0].shape)
 
 

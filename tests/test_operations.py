@@ -272,7 +272,7 @@ def test_only_steps_without_a_description_cannot_run() -> None:
 def compute(operation: Operation, *inputs: Any, weights: tuple[Any, ...] = (), past: int = 0, **state: Array) -> Array:
     arrays = [np.asarray(x, np.int64 if np.asarray(x).dtype.kind == "i" else np.float32) for x in inputs]
     n = len(arrays[0]) if arrays else 1
-    run: Any = SimpleNamespace(positions=np.arange(past, past + n), layer=0, state=state, watch=None)
+    run: Any = SimpleNamespace(positions=np.arange(past, past + n), layer=0, state=state)
     return operation.compute(run, arrays, [np.asarray(w, np.float32) for w in weights], arrays[0].shape)
 
 
@@ -444,14 +444,14 @@ def test_a_bias_by_place_is_that_of_the_distance_of_two_patches() -> None:
 
 
 def test_alibi_grows_with_the_distance() -> None:
-    run: Any = SimpleNamespace(positions=np.array([2]), state={}, watch=None)
+    run: Any = SimpleNamespace(positions=np.array([2]), state={})
     found = Alibi().compute(run, [], [], (1, 3, 2))
     assert found[0].T.ravel() == pytest.approx([-2 / 16, -1 / 16, 0, -2 / 256, -1 / 256, 0])
 
 
 def test_splits_are_contiguous_or_per_group() -> None:
     x = [[1.0, 2, 3, 4, 5, 6]]
-    run: Any = SimpleNamespace(positions=np.arange(1), state={}, watch=None)
+    run: Any = SimpleNamespace(positions=np.arange(1), state={})
     for groups, expected in ((1, [[5, 6]]), (2, [[3, 6]])):
         split = Split((2, 2, 2), 2, groups)
         assert split.compute(run, [np.asarray(x, np.float32)], [], (1, 2)).tolist() == expected
@@ -490,7 +490,7 @@ def test_a_convolution_sees_the_last_tokens_of_the_text_so_far() -> None:
     weights = ([[[1.0, 10.0]]], [0.5])
     operation = CausalConvolution(2, channels=1)
     state: dict[str, Array] = {}
-    run: Any = SimpleNamespace(positions=np.arange(2), state=state, watch=None)
+    run: Any = SimpleNamespace(positions=np.arange(2), state=state)
     arrays = [np.asarray(w, np.float32) for w in weights]
     first = operation.compute(run, [np.array([[1.0], [2.0]], np.float32)], arrays, (2, 1))
     assert first.ravel().tolist() == [10.5, 21.5]
@@ -890,7 +890,7 @@ def test_an_image_token_behind_another_token_may_stay() -> None:
 
 def test_no_rows_are_rotated_to_no_rows() -> None:
     """Blocks of a text that is shorter than one of them."""
-    run: Any = SimpleNamespace(positions=np.arange(0), layer=0, state={}, watch=None)
+    run: Any = SimpleNamespace(positions=np.arange(0), layer=0, state={})
     empty = np.zeros((0, 1, 4), np.float32)
     for pairing in ("halves", "interleaved"):
         assert Rotary(Rope(10_000.0), pairing).compute(run, [empty], [], empty.shape).shape == (0, 1, 4)

@@ -75,7 +75,6 @@ class Step:
     positions: Array
     layer: int
     state: dict[str, Array]
-    watch: dict[str, Array] | None
 
 
 @dataclass(frozen=True)
@@ -189,7 +188,6 @@ class Evaluation:
                 raise ParamcountError(f"the input {name} is missing", expected=f"{name}=…")
             return self.slice_tokens(data, operation, self.inputs[name])
         weights: list[Any] = [self.read_weight(weight, scope, operation) for weight in data.weights]
-        watch: dict[str, Array] | None = None if self.observer is None else {}
         axis = operation.row_axis
         stream = data.shape[axis] if data.shape else None
         of_tokens = stream == "tokens" or not inputs
@@ -198,13 +196,11 @@ class Evaluation:
             is_source = stream == "source" and "source_tokens" in self.inputs
             n_tokens = len(self.inputs["source_tokens"]) if is_source else n_rows
         positions = np.arange(n_tokens - n_rows, n_tokens)  # less than 0: in front of the text
-        step = Step(positions, scope.layer, self.states.setdefault((*scope.path, id(data)), {}), watch)
+        step = Step(positions, scope.layer, self.states.setdefault((*scope.path, id(data)), {}))
         shape = (len(inputs[0]) if inputs else 0, *(n if isinstance(n, int) else -1 for n in data.shape[1:]))
         result = operation.compute(step, inputs, weights, shape)
         if self.observer is not None:
             name = locate(data.weights[0], scope)[0] if data.weights else ""
-            for what, value in (watch or {}).items():
-                self.observer.see_step(Value(name, what, scope.indices, value), data)
             label = "attention weights" if operation.form is Form.ATTENTION_WEIGHTS else operation.label
             self.observer.see_step(Value(name, label, scope.indices, result), data)
         return result

@@ -114,7 +114,6 @@ class Pass(Protocol):
     positions: Array  # of the new tokens, int64 [n]
     layer: int  # index of the innermost layer; 0 outside of layers
     state: dict[str, Array]  # what this operation keeps for later tokens; empty before the first
-    watch: dict[str, Array] | None  # intermediate values by name, if somebody watches
 
 
 @dataclass_transform(frozen_default=True)
