@@ -44,8 +44,8 @@ CASES = {
     name: [case["config"] for case in cases if not case.get("refused")][:2] for name, cases in load_cases().items()
 }
 LAST = [f"{name}-{len(configs) - 1}" for name, configs in CASES.items()]
-EVERY = [*pick_structures(every=4), *MODELS, *keep_every(8, LAST)]
-MORE = [*EVERY, *keep_every(8, [f"{name}-0" for name, configs in CASES.items() if len(configs) > 1])]
+EVERY = [*pick_structures(every=6), *MODELS, *keep_every(12, LAST)]
+MORE = [*EVERY, *keep_every(12, [f"{name}-0" for name, configs in CASES.items() if len(configs) > 1])]
 
 
 @cache

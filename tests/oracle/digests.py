@@ -26,10 +26,12 @@ from paramcount.flow.operation import Operation
 from paramcount.sizes import Sizes
 from paramcount.sizes.fields import DEFAULTS, find_config_class
 from tests.cases import load_cases, load_task_heads
+from tests.comparison import load_configs
 from tests.model_types import MODEL_TYPES, default_document
 from tests.oracle import checkpoints, passes, remote
 from tests.oracle.renamed import STAND_INS
 from tests.sources import Function, Piece, Symbol, digest, parse_module, read_piece
+from tests.type_files import load_all, load_facts
 
 FOLLOWED = ("paramcount.architectures", "paramcount.parts", "paramcount.flow", "paramcount.sizes")
 PACKAGES = ("torch", "transformers", "peft")
@@ -42,9 +44,17 @@ def list_types() -> tuple[str, ...]:
 
 
 @cache
+def list_zoo_types() -> dict[str, str]:
+    """{zoo id: its model type} of the entries with a reference."""
+    return {id: name for name, facts in load_all("reference").items() for id in facts}
+
+
+@cache
 def find_type(word: str) -> str | None:
-    """The model type that a parameter of a test belongs to, such as "bart, scaled"; None if it is another word."""
-    name = word.partition(",")[0]
+    """The model type that a parameter of a test belongs to, such as "bart, scaled" or a zoo id; None if it is another
+    word.
+    """
+    name = list_zoo_types().get(word, word.partition(",")[0])
     known = set(list_types())
     return name if name in known else base if (base := split_name(name)[0]) in known and base != name else None
 
@@ -212,6 +222,12 @@ def list_own(cls: type) -> Iterator[str]:
         yield f"{name} {read_whole(Symbol(cls.__module__, name)).digest}"
 
 
+def list_frozen(name: str) -> str:
+    """What is frozen about a model type, and the published configs of its zoo entries."""
+    facts = {kind: fact for kind, fact in load_facts(name).items() if kind != "proofs"}
+    return json.dumps([facts, [load_configs().get(id) for id in facts.get("reference", ())]])
+
+
 def list_defaults(readers: Iterable[type]) -> Iterator[Any]:
     table = json.loads(DEFAULTS.read_text(encoding="utf-8"))
     for cls in sorted(readers, key=lambda cls: cls.__name__):
@@ -234,7 +250,7 @@ def describe_type(name: str) -> tuple[str, frozenset[str]]:
     own = list_own(architecture(name)) if name in ARCHITECTURES else ()
     versions = [version(package).partition("+")[0] for package in PACKAGES]
     parts = [
-        str(MODEL_TYPES.get(name)), *flows, digest_source(frozenset(uses.found)), digest_source(frozenset(symbols)),
+        list_frozen(name), *flows, digest_source(frozenset(uses.found)), digest_source(frozenset(symbols)),
         *own, json.dumps(list(list_defaults(readers))), *versions,
     ]  # fmt: skip
     return digest("\n".join(parts)), frozenset(uses.operations)

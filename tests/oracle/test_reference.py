@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tests.batches import in_batches
+import pytest
+
 from tests.comparison import load_configs, load_reference
 from tests.oracle import reference
 
 IDS = [id for id in load_configs() if reference.is_built(id)]
 
 
-@in_batches("id", IDS, size=20)
+@pytest.mark.parametrize("id", IDS)
 def test_the_frozen_reference_is_what_the_implementation_builds(id: str) -> None:
     assert reference.count_reference(reference.build_model(id)) == load_reference()[id]
