@@ -18,6 +18,7 @@ from paramcount.api import load
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
 from paramcount.execution.run import sees_later_tokens
+from paramcount.flow.operation import Form
 from paramcount.tracing.run import trace_model
 from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Shape, Step, Trace
@@ -260,17 +261,9 @@ def test_modules_read_and_give_what_the_trace_says(name: str, asked: TraceOption
 
 
 def list_attention(trace: Trace, *parts: str) -> list[tuple[Step, Step]]:
-    """(softmax, what it reads) of every attention in the order of the layers.
-
-    The softmax of a router reads a matrix's output.
-    """
-    soft = [step for step in trace.steps if step.op == "softmax" and step.part in parts and step.heads]
-    found = [
-        (indices, step)
-        for step in soft
-        if trace.steps[step.reads[0]].op != "linear"
-        for indices, _ in list_copies(step)
-    ]
+    """(softmax, what it reads) of every attention in the order of the layers."""
+    soft = [step for step in trace.steps if step.form is Form.ATTENTION_WEIGHTS and step.part in parts]
+    found = [(indices, step) for step in soft for indices, _ in list_copies(step)]
     return [(step, trace.steps[step.reads[0]]) for _, step in sorted(found, key=lambda pair: pair[0])]
 
 
