@@ -191,7 +191,7 @@ def test_flops_of_inputs_of_any_length_are_unknown() -> None:
             {"model_type": "deepseek_v3"},
             "limit to groups [5, 256]; 4 of 8 groups, by the sum of their two best scores",
         ),
-        ({"model_type": "deepseek_v3"}, "top 8 [5, 256]; experts per token"),
+        ({"model_type": "deepseek_v3"}, "top k [5, 256]; 8 experts per token"),
     ],
     ids=lambda value: value["model_type"] if isinstance(value, dict) else "",
 )

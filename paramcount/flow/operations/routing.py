@@ -24,15 +24,12 @@ class TopK(Operation):
     plus routing bias; those of other experts are replaced."""
 
     only_moves: ClassVar[bool] = True
+    name: ClassVar[str] = "top k"
     n: Size
     others: float = 0.0
 
-    @property
-    def label(self) -> str:
-        return f"top {self.n}"
-
     def describe(self) -> str:
-        return "experts per token"
+        return f"{self.n} experts per token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return np.where(choose_largest(inputs[-1], int(self.n)), inputs[0], np.float32(self.others))
