@@ -429,16 +429,14 @@ def test_an_explanation_names_the_sizes_that_the_forward_pass_compares(monkeypat
     from paramcount import flow
     from paramcount.parts import attentions
 
-    original = attentions.attention
+    original = attentions.project_heads
 
-    def attention(c: Any, x: flow.Data, prefix: str, **options: Any) -> flow.Data:
-        return (
-            original(c, x, prefix, **options)
-            if c.n_heads * c.d_head == c.d_model
-            else flow.linear(x, "odd", "other", 7)
-        )
+    def project_heads(c: Any, x: flow.Data, prefix: str, **options: Any) -> tuple[flow.Data, ...]:
+        if c.n_heads * c.d_head == c.d_model:
+            return original(c, x, prefix, **options)
+        return (flow.linear(x, "odd", "other", 7),) * 3
 
-    test_mutants.replace_everywhere(monkeypatch, original, attention)
+    test_mutants.replace_everywhere(monkeypatch, original, project_heads)
     explanation = pc.explain("llama-3.1-8b")
     assert explanation.total == count_sizes(zoo.load_entry("llama-3.1-8b").sizes).total
     assert explanation.notes == ("the formulas hold if n_heads · d_head = d_model",)

@@ -19,7 +19,7 @@ from paramcount import flow
 from paramcount.architectures import architecture, gemma2, mllama, phi3, qwen3_next, t5
 from paramcount.counting.count import Count
 from paramcount.flow import Data, Weight
-from paramcount.parts import attentions, decoders, feed_forward, state_space
+from paramcount.parts import attentions, decoder, decoders, feed_forward, state_space
 from paramcount.parts.decoder import Decoder
 from paramcount.sizes import build_as_reference
 from tests.comparison import (
@@ -160,7 +160,7 @@ def change_attention(patch: Patch, wrong: Callable[[Any], dict[str, Any]]) -> No
     def make_mutant(original: Operation) -> Operation:
         return lambda c, *a, **k: original(SizesView(c, **wrong(c)), *a, **k)
 
-    for original in (attentions.attention, phi3.attention):
+    for original in (attentions.project_heads, phi3.attention):
         replace_everywhere(patch, original, make_mutant(original))
     hybrid = qwen3_next.GatedDeltaHybrid
     patch.setattr(hybrid, "attention", make_mutant(hybrid.attention))
@@ -196,8 +196,8 @@ def attention_without_its_gate(patch: Patch) -> None:
 
 
 def output_projection_biased_as_qkv(patch: Patch) -> None:
-    original = attentions.attention
-    replace_everywhere(patch, original, lambda *a, o_bias=None, **k: original(*a, **k))
+    original = decoder.Decoder.self_attention
+    patch.setattr(decoder.Decoder, "self_attention", lambda *a, o_bias=None, **k: original(*a, **k))
 
 
 def mlp_without_gate(patch: Patch) -> None:
@@ -349,7 +349,7 @@ def norms_behind_left_out(patch: Patch) -> None:
 def queries_without_latent(patch: Patch) -> None:
     from paramcount.parts import mla as latent
 
-    original = latent.latent_attention
+    original = latent.queries
     replace_everywhere(patch, original, lambda c, *a, **k: original(SizesView(c, d_q_lora=None), *a, **k))
 
 
