@@ -254,10 +254,10 @@ def size(
     >>> result.rules[2]
     'n_heads is proportional to d_model, exactly; the head size stays'
     """
-    from paramcount.sweeping.size import Budget, size_model
+    from paramcount.sweeping.size import ParameterBudget, size_model
 
     loaded = load(like, download=download, strict=strict, set=set)
-    budget = Budget(total, active, within, memory, dtype, context, overhead)
+    budget = ParameterBudget(total, active, within, memory, dtype, context, overhead)
     return size_model(loaded, budget, vary, multiple_of, limit)
 
 

@@ -265,7 +265,7 @@ def test_a_query_can_only_read(sql: str, tmp_path: Path, monkeypatch: pytest.Mon
 def test_only_declared_tables_are_readable() -> None:
     connection = store.open_empty()
     connection.execute("CREATE TABLE secret (word)")
-    with query.restrict(connection, query.Budget(1)) as (restricted, _):
+    with query.restrict(connection, query.QueryBudget(1)) as (restricted, _):
         assert restricted.execute("SELECT id FROM models").fetchall() == []
         with pytest.raises(sqlite3.DatabaseError, match=r"access to secret\.word is prohibited"):
             restricted.execute("SELECT word FROM secret")

@@ -25,7 +25,7 @@ from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
 from paramcount.costs.llama_cpp import DEFAULTS, count_cell_bytes, count_cells
 from paramcount.costs.memory import find_state_dtype
-from paramcount.costs.vllm import PACKED_LATENT, Pool, count_token_bytes, plan_pool
+from paramcount.costs.vllm import PACKED_LATENT, CachePool, count_token_bytes, plan_pool
 
 DATA = Path(__file__).parent / "data"
 GIB, MIB = 2**30, 2**20
@@ -100,7 +100,7 @@ def list_groups(row: Mapping[str, str]) -> list[CacheGroup]:
     return list(groups)
 
 
-def plan(row: Mapping[str, str]) -> tuple[Pool, Request]:
+def plan(row: Mapping[str, str]) -> tuple[CachePool, Request]:
     request = make_request(row)
     if int(row["block_size"] or 16) in (16, 64, 128):  # those of hybrid models follow from their states
         request = request._replace(options={**request.options, "block_size": int(row["block_size"] or 16)})

@@ -22,7 +22,7 @@ from paramcount.database import export, store, tables
 from paramcount.database.export import export_zoo
 from paramcount.database.store import read_rows
 from paramcount.database.tables import TABLES, find_table
-from paramcount.zoo.columns import Field
+from paramcount.zoo.columns import TableField
 from tests.few_models import use_models
 from tests.refusing import command_error
 from tests.running import Runner
@@ -41,7 +41,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     assert models[0].entry is not None
     hostile = models[0].entry.model_copy(update={"name": "=1+1", "publisher": "@SUM(A1)"})
     models[0] = zoo.make_model(hostile)
-    large = Field("large", "integer", "", "Larger than 2^53.", lambda model, count: LARGE)
+    large = TableField("large", "integer", "", "Larger than 2^53.", lambda model, count: LARGE)
     specs = tuple(t._replace(fields=(*t.fields, large)) if t.name == "models" else t for t in TABLES)
     monkeypatch.setenv("PARAMCOUNT_CACHE", "")
     use_models(monkeypatch, models)

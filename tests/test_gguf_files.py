@@ -20,7 +20,7 @@ import pytest
 
 from paramcount.errors import ParamcountError
 from paramcount.formats import gguf as gguf_files
-from paramcount.formats.gguf import KINDS, REMOVED, Array, Split, compute_values_size, read_gguf
+from paramcount.formats.gguf import KINDS, REMOVED, Array, GgufSplit, compute_values_size, read_gguf
 from paramcount.formats.tensor_entries import LARGEST_HEADER, TensorEntry
 from paramcount.formats.weights.gguf import BLOCKS
 from tests.gguf_writing import finish_file
@@ -224,7 +224,7 @@ def test_a_split_file_states_its_position(file: Path) -> None:
     assert [part.name for part in parts] == [f"model-0000{n}-of-00004.gguf" for n in (1, 2, 3, 4)]
     for part in parts:
         assert_read_alike(part)
-    assert [read_gguf(part).split for part in parts] == [Split(n, 4, 5) for n in range(4)]
+    assert [read_gguf(part).split for part in parts] == [GgufSplit(n, 4, 5) for n in range(4)]
     assert [list(read_gguf(part).tensors) for part in parts] == [[], ["t0", "t1"], ["t2", "t3"], ["t4"]]
     assert [read_gguf(part).metadata.get("general.architecture") for part in parts] == ["llama", None, None, None]
 

@@ -48,7 +48,7 @@ def weights(tmp_path: Path) -> Path:
 
 
 def predict(weights: Path, text: str = TEXT, tokenizer: Path | None = None, **options: Any) -> TextRun:
-    return run_text(load(CONFIG), str(weights), text, tokenizer and str(tokenizer), **options)
+    return run_text(load(CONFIG), str(weights), text, None if tokenizer is None else str(tokenizer), **options)
 
 
 def running_error(weights: Path, text: str = TEXT, **options: Any) -> str:
@@ -150,7 +150,8 @@ def test_incomplete_characters_are_shown_as_bytes_and_spaces_are_preserved(tmp_p
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     config = {**CONFIG, "vocab_size": 300, "n_positions": 40}
     text = "the capital of\n France🍕"
-    path = write_weights(tmp_path / "w.safetensors", make_weights(load(config).sizes))
+    sizes: Any = load(config).sizes
+    path = write_weights(tmp_path / "w.safetensors", make_weights(sizes))
     found = run_text(load(config), str(path), text)
     assert list(found.ids) == tokenizer.encode(text).ids
     assert found.tokens[:3] == ("the", " capital", " of") and found.tokens[-4:] == (r"\xf0", r"\x9f", r"\x8d", r"\x95")

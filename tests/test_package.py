@@ -226,3 +226,12 @@ def test_every_directory_listing_is_closed() -> None:
     """pyproject.toml ignores the warning about open ones, because pytest does not close all of its own."""
     lines = [line.strip() for path in ROOT.rglob("*.py") for line in path.read_text(encoding="utf-8").splitlines()]
     assert [line for line in lines if "scandir(" in line and not line.startswith("with ")] == []
+
+
+def test_a_class_name_means_one_thing_in_the_package() -> None:
+    places: dict[str, list[str]] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -9,7 +9,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.costs.activations import Activations
-from paramcount.costs.sharding import Shape
+from paramcount.costs.sharding import ShardShape
 from paramcount.costs.training import share_training
 from paramcount.costs.training_setup import Setup
 from paramcount.counting.quantisation.storage import StoredTensor
@@ -95,7 +95,7 @@ def test_weights_gradients_and_state_are_those_of_zero(billions: float, stage: i
     n = int(billions * 10**9)
     tensor = TensorRow("w", (n,), "mlp.up", "decoder")
     row = StoredTensor(tensor, 1, Packing("plain", "BF16"), 2 * n)
-    shape = Shape(n_layers=1, n_heads=1, n_kv_heads=1, n_experts=0)
+    shape = ShardShape(n_layers=1, n_heads=1, n_kv_heads=1, n_experts=0)
     for gpus, printed in zip((1, 4, 16, 64, 256, 1024), ZERO[billions, stage], strict=True):
         (share,) = share_training([row], shape, Setup(zero=stage, dp=gpus), Activations((), 0, 0, 0))
         digits = len(f"{printed:g}".partition(".")[2])

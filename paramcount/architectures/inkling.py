@@ -4,7 +4,7 @@ one for the level of each mel band.
 
 from typing import Any
 
-from paramcount.architectures.inkling_text import InklingText, Names
+from paramcount.architectures.inkling_text import InklingNames, InklingText
 from paramcount.declare import Data, ops, parts, sizes
 
 
@@ -36,12 +36,12 @@ class Inkling(InklingText):
     }
     base_model = "InklingModel"
     prefix = "model.llm."
-    names = Names(
+    names = InklingNames(
         "embed", "embed_norm", "model.llm.unembed", "attn.", ("wq_du", "wk_dv", "wv_dv", "wr_du", "wo_ud"), "sconv",
         ("attn_norm", "mlp_norm"), "mlp.gate.bias",
     )  # fmt: skip
     modules = {
-        **{f".attn.{name}": (f".self_attn.{new}",) for name, new in zip(names.qkvro, Names().qkvro)},
+        **{f".attn.{name}": (f".self_attn.{new}",) for name, new in zip(names.qkvro, InklingNames().qkvro)},
         ".experts.w13": (".experts.gate_up_proj",), ".experts.w2": (".experts.down_proj",),
         ".llm.embed": (".llm.embed_tokens",), ".unembed": (".lm_head",),
         ".mlp.w13_dn": (".mlp.gate_proj", ".mlp.up_proj"), ".mlp.w2_md": (".mlp.down_proj",),

@@ -15,7 +15,7 @@ def opening(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     return tuple(sizes.per_layer(c))[::n]
 
 
-class Kind(NamedTuple):
+class InklingLayer(NamedTuple):
     """Of a layer. Its input is mixed at the end of the layer before, where the file counts the weights for it."""
 
     word: str
@@ -86,7 +86,7 @@ class Inkling2Text(InklingBody):
         """Embedded tokens to logits."""
         opening, following = set(c.opening_layers), (*c.layer_types[1:], None)
         kinds = [
-            (Kind(word, after, i == 0, i in opening), 1)
+            (InklingLayer(word, after, i == 0, i in opening), 1)
             for i, (word, after) in enumerate(zip(c.layer_types, following))
         ]
         carry = (("blocks", c.d_model), ("inputs", c.d_model))
@@ -119,7 +119,7 @@ class Inkling2Text(InklingBody):
         sizes.check_layer_indices(c, "opening_layers", "n_layers")
 
 
-def layer(c: Any, kind: Kind, x: Data, blocks: Data, inputs: Data) -> tuple[Data, Data, Data]:
+def layer(c: Any, kind: InklingLayer, x: Data, blocks: Data, inputs: Data) -> tuple[Data, Data, Data]:
     """`blocks`: what earlier blocks came to.
 
     `inputs`: what this layer's attention reads, one vector a token, or one each for q, k and v.

@@ -59,7 +59,7 @@ class InklingBody(sizes.Sizes):
         return () if KINDS[0] in c.layer_types else ("n_kv_heads",)
 
 
-class Names(NamedTuple):
+class InklingNames(NamedTuple):
     """Of modules in a checkpoint."""
 
     embedding: str = "embed_tokens"
@@ -78,7 +78,7 @@ class InklingText(InklingBody):
     reference = "InklingForCausalLM"
     base_model = "InklingTextModel"
     prefix: ClassVar[str] = "model."
-    names: ClassVar[Names] = Names()
+    names: ClassVar[InklingNames] = InklingNames()
     float32 = ("attn_sconv", "mlp_sconv", "k_sconv", "v_sconv", "e_score_correction_bias", "gate.global_scale")
 
     d_ff: sizes.Natural = sizes.derived(lambda js, c: widths(js, c)[0])

@@ -71,7 +71,7 @@ def frequencies(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return n_pairs
 
 
-class Kind(NamedTuple):
+class MistralLayer(NamedTuple):
     """Of a layer. `chooses`: whether it has an indexer; `latent`: its own, one that later layers read, or theirs."""
 
     rotates: bool
@@ -130,11 +130,11 @@ class MistralLarge4Text(parts.RoutedLatentDecoder):
     def kinds(c) -> parts.Kinds:
         return [(kind, 1) for kind in c.list_kinds()]
 
-    def list_kinds(c) -> list[Kind]:
+    def list_kinds(c) -> list[MistralLayer]:
         unrotated, reusing, dense = set(c.unrotated_layers), set(c.reusing_layers), set(c.dense_layers)
         latents = {**dict.fromkeys(c.lending_layers, LENT), **dict.fromkeys(c.borrowing_layers, BORROWED)}
         return [
-            Kind(i not in unrotated, i not in reusing, latents.get(i, OWN), "dense" if i in dense else "moe")
+            MistralLayer(i not in unrotated, i not in reusing, latents.get(i, OWN), "dense" if i in dense else "moe")
             for i in range(c.n_layers)
         ]
 
@@ -153,7 +153,7 @@ class MistralLarge4Text(parts.RoutedLatentDecoder):
         return x + (c.moe(h) if kind.mlp == "moe" else c.gated_mlp(h)), chosen, *after
 
     def attend(
-        c, x: Data, angles: Data, kind: Kind, chosen: Data, latents: tuple[Data, ...]
+        c, x: Data, angles: Data, kind: MistralLayer, chosen: Data, latents: tuple[Data, ...]
     ) -> tuple[Data, tuple[Data, ...]]:
         """x to attended x and the latents that later layers read."""
         prefix = "self_attn."

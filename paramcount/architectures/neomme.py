@@ -17,7 +17,7 @@ SHARES = {"full_attention": 0.25, "sliding_attention": 1.0}  # of a head that is
 EMBEDDINGS = "model.embed_tokens."
 
 
-class Kind(NamedTuple):
+class NeoMMELayer(NamedTuple):
     word: str
     window: int  # 0 for none
     reads_values: bool
@@ -122,9 +122,9 @@ class NeoMME(parts.PositionlessEncoder):
     def kinds(c) -> list[tuple[Hashable, ops.Size]]:
         full = [i for i, word in enumerate(c.layer_types) if word == sizes.SLIDING[1]]
         ends = (full[0], full[-1])
-        return [(Kind(word, c.windows[i], i in ends), 1) for i, word in enumerate(c.layer_types)]
+        return [(NeoMMELayer(word, c.windows[i], i in ends), 1) for i, word in enumerate(c.layer_types)]
 
-    def layer_of(c, kind: Kind, x: Data, *memory: Data) -> Data:
+    def layer_of(c, kind: NeoMMELayer, x: Data, *memory: Data) -> Data:
         first, values, places = memory
         both = ops.multiply_per_head(ops.to_heads(ops.join(x, first), 2, c.d_model), "lambdas", "other")
         h = ops.plain_norm(ops.sum_of_streams(both), "rms", c.norm_eps)
@@ -133,7 +133,7 @@ class NeoMME(parts.PositionlessEncoder):
         y = parts.plain_mlp(h, ("mlp.up_proj", "mlp.down_proj"), "mlp", c.d_ff, activation="relu2", bias=c.mlp_bias)
         return x + ops.scale_by(y, c.residual_multiplier)
 
-    def attention(c, kind: Kind, x: Data, values: Data, places: Data) -> Data:
+    def attention(c, kind: NeoMMELayer, x: Data, values: Data, places: Data) -> Data:
         """What is attended to, without its part along the value of the token itself, and gated."""
         widths = {"q": c.n_heads, "k": c.n_kv_heads, "v": c.n_kv_heads}
         q, k, v = (
@@ -156,7 +156,7 @@ class NeoMME(parts.PositionlessEncoder):
             a * ops.activate(gate, "sigmoid"), prefix + "o_proj", "output_projection", c.d_model, bias=c.attention_bias
         )
 
-    def turn(c, kind: Kind, x: Data, places: Data) -> Data:
+    def turn(c, kind: NeoMMELayer, x: Data, places: Data) -> Data:
         """Pairs of values rotate with the row and with the column in turns."""
         is_full = kind.word == sizes.SLIDING[1]
         n, angles = (c.d_rope, c.rope) if is_full else (c.d_local_rope, c.local_rope)

@@ -12,7 +12,7 @@ MOST_BLOCKS = 256  # each is walked
 DECODER_HEADS, DECODER_HEAD = 8, 32  # of the masked language model, fixed by its class
 
 
-class Heads(NamedTuple):
+class PerceiverHeads(NamedTuple):
     n: ops.Size
     d_qk: ops.Size
     d_v: ops.Size
@@ -109,7 +109,10 @@ class Perceiver(sizes.Sizes):
         x = ops.lookup(tokens, TABLE, "embedding", c.vocab_size, c.d_model)
         x = x + ops.lookup_position(tokens, name, c.n_positions, c.d_model)
         z = ops.learned_rows("perceiver.embeddings.latents", "other_embedding", c.n_latents, c.d_latents)
-        heads, names = Heads(c.n_cross_heads, c.d_cross_head, c.d_cross_v), "perceiver.encoder.cross_attention."
+        heads, names = (
+            PerceiverHeads(c.n_cross_heads, c.d_cross_head, c.d_cross_v),
+            "perceiver.encoder.cross_attention.",
+        )
         z = ops.block(
             z,
             names,
@@ -124,14 +127,14 @@ class Perceiver(sizes.Sizes):
 
     def process(c, z: Data, tied_to: str | None = None) -> Data:
         """One block of layers. `tied_to`: the prefix of their weights, if they have been used before."""
-        heads, kinds = Heads(c.n_heads, c.d_head, c.d_v), [("layer", c.n_layers)]
+        heads, kinds = PerceiverHeads(c.n_heads, c.d_head, c.d_v), [("layer", c.n_layers)]
 
         def build(z: Data) -> Data:
             return ops.tie_weights(ops.block(z, "", lambda z: c.layer(z, heads, c.widening)), tied_to)
 
         return ops.layers(z, LAYERS, kinds, lambda kind, z: build(z))
 
-    def layer(c, z: Data, heads: Heads, widening: ops.Size, *source: Data, keeps_query: bool = True) -> Data:
+    def layer(c, z: Data, heads: PerceiverHeads, widening: ops.Size, *source: Data, keeps_query: bool = True) -> Data:
         """Attention to the source, or of z to itself, and an MLP, with norms before both."""
         h = c.norm(z, "attention.self.layernorm1")
         rows = c.norm(source[0], "attention.self.layernorm2") if source else h
@@ -150,7 +153,7 @@ class Perceiver(sizes.Sizes):
         x = ops.lookup_position(
             tokens, prefix + "output_position_encodings.position_embeddings", c.n_positions, c.d_model
         )
-        heads = Heads(DECODER_HEADS, DECODER_HEAD, c.d_decoder_v)
+        heads = PerceiverHeads(DECODER_HEADS, DECODER_HEAD, c.d_decoder_v)
 
         def answer(x: Data, z: Data) -> Data:
             return c.layer(x, heads, 1, z, keeps_query=False)
@@ -165,7 +168,7 @@ class Perceiver(sizes.Sizes):
         prefix = "perceiver.decoder.decoder."
         name = prefix + "output_position_encodings.position_embeddings"
         query = ops.learned_rows(name, "other", 1, c.d_latents)
-        heads = Heads(1, c.d_latents, c.d_latents)
+        heads = PerceiverHeads(1, c.d_latents, c.d_latents)
         x = ops.block(query, prefix + "decoding_cross_attention.", lambda x, z: c.layer(x, heads, 1, z), reads=(z,))
         return ops.linear(x, prefix + "final_layer", "other", c.n_labels, bias=True)
 

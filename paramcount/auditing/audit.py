@@ -12,8 +12,8 @@ from typing import Any
 
 import paramcount.zoo as zoo
 from paramcount.auditing import claim_tables
-from paramcount.auditing.cells import LONGEST, NO_CLAIM, Claim, UnreadableClaim, clean_text, parse_claims
-from paramcount.auditing.claim_tables import Line, Table, Tables
+from paramcount.auditing.cells import LONGEST, NO_CLAIM, CellClaim, UnreadableClaim, clean_text, parse_claims
+from paramcount.auditing.claim_tables import ClaimLine, ClaimTable, ClaimTables
 from paramcount.auditing.consistency import Doubt, find_doubts
 from paramcount.auditing.facts import list_truths
 from paramcount.auditing.headings import COUNTS, Heading
@@ -78,7 +78,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class AuditRow:
     """The claims about one model."""
 
     source: str  # the file
@@ -100,7 +100,7 @@ class Row:
 class Audit:
     """The result of an audit."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[AuditRow, ...]
     left_out: tuple[str, ...]  # unrecognised columns
     skipped: tuple[str, ...]  # tables without claims, each with the reason
 
@@ -145,7 +145,7 @@ class Audit:
         }
 
 
-def audit_tables(files: Sequence[Tables]) -> Audit:
+def audit_tables(files: Sequence[ClaimTables]) -> Audit:
     """The audit of the tables in several files."""
     tables = [table for file in files for table in file.claims]
     budget = iter(range(MOST_EXPLAINED))
@@ -154,7 +154,7 @@ def audit_tables(files: Sequence[Tables]) -> Audit:
     return Audit(rows, tuple(left_out), tuple(text for file in files for text in file.skipped))
 
 
-def read_tables(source: object) -> Tables:
+def read_tables(source: object) -> ClaimTables:
     """The tables in any source that `audit` accepts."""
     if isinstance(source, str) and source == "-":
         if sys.stdin is None or sys.stdin.isatty():
@@ -169,7 +169,7 @@ def read_tables(source: object) -> Tables:
     raise ParamcountError(f"{type(source).__name__} is not a table of claims", expected=EXPECTED)
 
 
-def judge_row(table: Table, line: Line, budget: Iterator[int]) -> Row:
+def judge_row(table: ClaimTable, line: ClaimLine, budget: Iterator[int]) -> AuditRow:
     """The verdicts on one line of a table. `budget`: one item per explanation that may still be searched."""
     name = make_printable(clean_text(line.cells[table.model]), LONGEST)
     columns = [
@@ -182,7 +182,7 @@ def judge_row(table: Table, line: Line, budget: Iterator[int]) -> Row:
         note = describe_unknown(name)
 
     cells: list[Cell] = []
-    claims_of_row: list[tuple[Claim, Heading]] = []
+    claims_of_row: list[tuple[CellClaim, Heading]] = []
     for text, heading in columns:
         claim_text = make_printable(text.strip(), LONGEST)
         claims = read_cell(text, heading)
@@ -199,11 +199,11 @@ def judge_row(table: Table, line: Line, budget: Iterator[int]) -> Row:
             label = heading._replace(kind=claim.kind).label
             cells.append(Cell(claim.kind, heading.text, label, claim_text, *judgement))
     doubts = find_doubts(claims_of_row, has_experts(id), id)
-    return Row(table.place, line.number, name, id, note, tuple(cells), doubts)
+    return AuditRow(table.place, line.number, name, id, note, tuple(cells), doubts)
 
 
 def judge_with_explanation(
-    claim: Claim, heading: Heading, model: zoo.Model, is_own: bool, budget: Iterator[int]
+    claim: CellClaim, heading: Heading, model: zoo.Model, is_own: bool, budget: Iterator[int]
 ) -> Judgement:
     """The verdict on a claim; for a wrong number of parameters, with an explanation as long as the budget lasts."""
     judgement = judge(claim, heading, model, is_own)
@@ -225,7 +225,7 @@ def has_experts(id: str | None) -> bool | None:
     return None if id is None or load_cached_entry(id).estimate else bool(list_truths(id)["n_routed_experts"].value)
 
 
-def read_cell(text: str, heading: Heading) -> tuple[Claim, ...] | str:
+def read_cell(text: str, heading: Heading) -> tuple[CellClaim, ...] | str:
     """The claims in a cell, or the reason why it cannot be read."""
     try:
         return parse_claims(text, heading)

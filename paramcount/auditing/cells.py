@@ -85,7 +85,7 @@ class Amount(NamedTuple):
         return Fraction(0) if self.unit == 1 else Fraction(self.unit, 10**self.decimals)
 
 
-class Claim(NamedTuple):
+class CellClaim(NamedTuple):
     """One claim in a cell."""
 
     kind: str
@@ -108,7 +108,7 @@ class UnreadableClaim(Exception):
     """The reason why a cell cannot be read as a claim."""
 
 
-def parse_claims(text: str, heading: Heading) -> tuple[Claim, ...]:
+def parse_claims(text: str, heading: Heading) -> tuple[CellClaim, ...]:
     """The claims in a cell of a column.
 
     >>> from paramcount.auditing.headings import parse_heading
@@ -132,9 +132,9 @@ def parse_claims(text: str, heading: Heading) -> tuple[Claim, ...]:
     if kind == "tied":
         return (parse_boolean(words),)
     if of_experts and words in ABSENT:
-        return (Claim(kind, None, "none"),)
+        return (CellClaim(kind, None, "none"),)
     if kind == "n_routed_experts" and words in MIXTURE:
-        return (Claim(kind, None, "some"),)
+        return (CellClaim(kind, None, "some"),)
     if not any(character.isdigit() for character in plain):
         raise UnreadableClaim("not a number")
     if kind == "bytes" and not heading.dtype and heading.unit == 1 and not has_unit_of_bytes(plain):
@@ -163,9 +163,9 @@ def clean_text(text: str) -> str:
     return " ".join(MARKUP.sub(" ", plain).split())
 
 
-def parse_boolean(words: str) -> Claim:
+def parse_boolean(words: str) -> CellClaim:
     if words in YES or words in NO:
-        return Claim("tied", None, "yes" if words in YES else "no")
+        return CellClaim("tied", None, "yes" if words in YES else "no")
     raise UnreadableClaim(f"{quote(words)} is not yes or no")
 
 
@@ -341,13 +341,13 @@ def parse_digits(number: str) -> tuple[int, int]:
 
 
 Numbers = Sequence[LabelledNumber]
-Rule = Callable[[str, Numbers], Iterator[Claim]]  # from the quantity of a column and the numbers in a cell
+Rule = Callable[[str, Numbers], Iterator[CellClaim]]  # from the quantity of a column and the numbers in a cell
 
 
-def make_claim(kind: str, numbers: Numbers) -> Iterator[Claim]:
+def make_claim(kind: str, numbers: Numbers) -> Iterator[CellClaim]:
     """The claim of one number, or of two that form a range."""
     if len(numbers) == 1:
-        yield Claim(kind, numbers[0].amount, numbers[0].relation)
+        yield CellClaim(kind, numbers[0].amount, numbers[0].relation)
         return
     if not is_range(numbers):
         raise UnreadableClaim(f"{len(numbers)} unlabelled numbers")
@@ -357,7 +357,7 @@ def make_claim(kind: str, numbers: Numbers) -> Iterator[Claim]:
         least = Amount(low.amount.digits, 0, high.amount.unit, high.amount.loose)
     if least.value > high.amount.value:
         raise UnreadableClaim("the range ends below its start")
-    yield Claim(kind, least, "to", high.amount)
+    yield CellClaim(kind, least, "to", high.amount)
 
 
 def is_range(numbers: Numbers) -> bool:
@@ -381,7 +381,7 @@ def build_rule(kinds: Mapping[str, str], label_pair: Callable[[Numbers], Numbers
         label_pair: adds labels to two unlabelled numbers if their meaning is clear
     """
 
-    def make_claims(kind: str, numbers: Numbers) -> Iterator[Claim]:
+    def make_claims(kind: str, numbers: Numbers) -> Iterator[CellClaim]:
         if label_pair and is_unlabelled_pair(numbers):
             numbers = label_pair(numbers)
         if is_unlabelled_pair(numbers):
@@ -394,7 +394,7 @@ def build_rule(kinds: Mapping[str, str], label_pair: Callable[[Numbers], Numbers
             raise UnreadableClaim(
                 f"a label that does not fit {kind}" if is_single else f"{len(numbers)} unlabelled numbers"
             )
-        yield from (Claim(name, number.amount, number.relation) for name, number in zip(quantities, numbers))
+        yield from (CellClaim(name, number.amount, number.relation) for name, number in zip(quantities, numbers))
 
     return make_claims
 
@@ -422,7 +422,7 @@ def label_active_experts(numbers: Numbers) -> Numbers:
     return (routed, active._replace(label="active")) if has_active else numbers
 
 
-def claim_bytes(kind: str, numbers: Numbers) -> Iterator[Claim]:
+def claim_bytes(kind: str, numbers: Numbers) -> Iterator[CellClaim]:
     """A number of bytes: M and G mean MB and GB, but B is not a unit of bytes."""
     for number in numbers:
         if number.unit in UNITS and number.unit not in ("k", "m", "g", "t"):

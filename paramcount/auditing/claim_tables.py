@@ -26,19 +26,19 @@ MOST_NAMED = 5
 LONGEST = 300
 
 
-class Line(NamedTuple):
+class ClaimLine(NamedTuple):
     """A line of a table."""
 
     number: int  # in the file, starting at 1
     cells: tuple[str, ...]
 
 
-class Table(NamedTuple):
+class ClaimTable(NamedTuple):
     """A table with a model column and at least one column of claims."""
 
     place: str  # the file
     headings: tuple[Heading, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ClaimLine, ...]
 
     @property
     def model(self) -> int:
@@ -53,14 +53,14 @@ class Table(NamedTuple):
         return tuple(heading.text for heading in unrecognised if heading.text or heading.kind)
 
 
-class Tables(NamedTuple):
+class ClaimTables(NamedTuple):
     """The tables of claims in a file, and the tables that were skipped."""
 
-    claims: tuple[Table, ...]
+    claims: tuple[ClaimTable, ...]
     skipped: tuple[str, ...] = ()  # one line per table
 
 
-def from_path(path: Path) -> Tables:
+def from_path(path: Path) -> ClaimTables:
     """The tables of claims in a file.
 
     Raises: ParamcountError with the file and line if the file cannot be read or contains no table of claims.
@@ -72,7 +72,7 @@ def from_path(path: Path) -> Tables:
         raise ParamcountError(f"invalid CSV: {error}", where=place) from None
 
 
-def from_bytes(data: bytes, place: str) -> Tables:
+def from_bytes(data: bytes, place: str) -> ClaimTables:
     """The tables of claims in standard input."""
     try:
         text = decode_text(data, KIND_OF_FILE, MOST_BYTES)
@@ -81,7 +81,7 @@ def from_bytes(data: bytes, place: str) -> Tables:
     return from_text(text, place)
 
 
-def from_text(text: str, place: str) -> Tables:
+def from_text(text: str, place: str) -> ClaimTables:
     """The tables of claims in a text."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if bad := CONTROL.search(text):
@@ -94,7 +94,7 @@ def from_text(text: str, place: str) -> Tables:
     return select_tables([grid for grid in grids if grid], place)
 
 
-def from_rows(rows: Iterable[Mapping[Any, Any]]) -> Tables:
+def from_rows(rows: Iterable[Mapping[Any, Any]]) -> ClaimTables:
     """The table of claims in rows that map columns to values."""
     mappings: list[Mapping[Any, Any]] = []
     columns: dict[str, None] = {}
@@ -126,7 +126,7 @@ def format_cell(value: object) -> str:
     return make_printable(value, LONGEST)
 
 
-def select_tables(grids: Sequence[Grid], place: str) -> Tables:
+def select_tables(grids: Sequence[Grid], place: str) -> ClaimTables:
     """The tables of claims, with a line for each other table.
 
     Raises: ParamcountError if there is no table of claims.
@@ -145,15 +145,15 @@ def select_tables(grids: Sequence[Grid], place: str) -> Tables:
             skipped.append(f"{where}: skipped a table without rows")
             has_empty_table = True
         else:
-            table_lines = tuple(Line(number, tuple(cells)) for number, cells in lines)
-            claims.append(Table(place, set_decimal_commas(headings, lines), table_lines))
+            table_lines = tuple(ClaimLine(number, tuple(cells)) for number, cells in lines)
+            claims.append(ClaimTable(place, set_decimal_commas(headings, lines), table_lines))
     if not claims:
         if has_empty_table:
             raise ParamcountError("contains no rows", where=place, expected="at least one row below the header")
         problem = "contains no table of claims" if grids else "contains no table"
         columns = f": its columns are {list_headings(grids[0][0][1])}" if len(grids) == 1 else ""
         raise ParamcountError(problem + columns, where=place, expected=describe_expected())
-    return Tables(tuple(claims), tuple(skipped))
+    return ClaimTables(tuple(claims), tuple(skipped))
 
 
 def set_decimal_commas(headings: tuple[Heading, ...], lines: Grid) -> tuple[Heading, ...]:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import paramcount.zoo as zoo
-from paramcount.auditing.cells import Claim
+from paramcount.auditing.cells import CellClaim
 from paramcount.auditing.headings import Heading
 from paramcount.auditing.verdicts import find_bounds
 from paramcount.output.numbers import format_count
@@ -26,7 +26,7 @@ class Doubt(NamedTuple):
     text: str
 
 
-class Row(NamedTuple):
+class ConsistencyRow(NamedTuple):
     """The claims of a row as ranges, or the facts of a zoo model."""
 
     ranges: Mapping[str, Range]
@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 
 def find_doubts(
-    claims: Sequence[tuple[Claim, Heading]], has_experts: bool | None = None, id: str | None = None
+    claims: Sequence[tuple[CellClaim, Heading]], has_experts: bool | None = None, id: str | None = None
 ) -> tuple[Doubt, ...]:
     """Contradictions between the claims in a row, and combinations that are rare in the zoo.
 
@@ -51,13 +51,13 @@ def find_doubts(
         id: the zoo model that the row is about, if it is in the zoo
     """
     claimed = claims_experts(claims)
-    row = Row(dict(list_ranges(claims)), has_experts if claimed is None else claimed)
+    row = ConsistencyRow(dict(list_ranges(claims)), has_experts if claimed is None else claimed)
     odd_totals = [] if has_odd_total(id) else find_odd_totals(row)
     doubts = [*find_contradictions(row), *find_odd_sizes(row), *odd_totals, *find_odd_files(row, claims)]
     return tuple(doubts)
 
 
-def list_ranges(claims: Sequence[tuple[Claim, Heading]]) -> Iterator[tuple[str, Range]]:
+def list_ranges(claims: Sequence[tuple[CellClaim, Heading]]) -> Iterator[tuple[str, Range]]:
     """The range of each numeric claim, except for quantities that are claimed twice."""
     kinds = [claim.kind for claim, _ in claims if claim.kind != "bytes"]
     for claim, _ in claims:
@@ -66,7 +66,7 @@ def list_ranges(claims: Sequence[tuple[Claim, Heading]]) -> Iterator[tuple[str, 
             yield claim.kind, find_bounds(claim.amount)
 
 
-def claims_experts(claims: Sequence[tuple[Claim, Heading]]) -> bool | None:
+def claims_experts(claims: Sequence[tuple[CellClaim, Heading]]) -> bool | None:
     """Whether the model has experts according to the claims; None if they do not say.
 
     Tables with a column for active parameters repeat the total in the rows of dense models.
@@ -85,7 +85,7 @@ def claims_experts(claims: Sequence[tuple[Claim, Heading]]) -> bool | None:
 # ---- impossible claims
 
 
-def find_contradictions(row: Row) -> Iterator[Doubt]:
+def find_contradictions(row: ConsistencyRow) -> Iterator[Doubt]:
     """Pairs of claims that cannot both be true."""
     total, active = row.ranges.get("total"), row.ranges.get("active")
     if total and active and active[0] >= total[1]:
@@ -108,7 +108,7 @@ def find_contradictions(row: Row) -> Iterator[Doubt]:
 # ---- claims that are rare or absent in the zoo
 
 
-def find_odd_sizes(row: Row) -> Iterator[Doubt]:
+def find_odd_sizes(row: ConsistencyRow) -> Iterator[Doubt]:
     """Combinations of sizes that few zoo models have."""
     for describe in (describe_uneven_heads, describe_unequal_heads, describe_narrow_mlp):
         if text := describe(row):
@@ -117,12 +117,12 @@ def find_odd_sizes(row: Row) -> Iterator[Doubt]:
 
 
 @lru_cache(maxsize=8)
-def list_similar_models(describe: Callable[[Row], str]) -> tuple[str, ...]:
+def list_similar_models(describe: Callable[[ConsistencyRow], str]) -> tuple[str, ...]:
     """The ids of the zoo models that a description applies to."""
     return tuple(row.id for row in list_zoo_rows() if describe(row))
 
 
-def describe_uneven_heads(row: Row) -> str:
+def describe_uneven_heads(row: ConsistencyRow) -> str:
     """A text if the number of heads does not divide d_model and no head dimension is claimed."""
     model, heads = row.get_exact("d_model"), row.get_exact("n_heads")
     if not (model and heads and model % heads) or (row.get_exact("d_head") and not row.id):
@@ -130,7 +130,7 @@ def describe_uneven_heads(row: Row) -> str:
     return f"d_model = {model:,} is not divisible by heads = {heads:,}"
 
 
-def describe_unequal_heads(row: Row) -> str:
+def describe_unequal_heads(row: ConsistencyRow) -> str:
     """A text if the heads together are larger or smaller than d_model."""
     model, heads, each = row.get_exact("d_model"), row.get_exact("n_heads"), row.get_exact("d_head")
     if not (model and heads and each) or heads * each == model:
@@ -138,7 +138,7 @@ def describe_unequal_heads(row: Row) -> str:
     return f"{heads:,} heads × {each:,} = {heads * each:,} differs from d_model = {model:,}"
 
 
-def describe_narrow_mlp(row: Row) -> str:
+def describe_narrow_mlp(row: ConsistencyRow) -> str:
     """A text if the MLP of a dense model is narrower than d_model."""
     model, inner = row.get_exact("d_model"), row.get_exact("d_ff")
     if not (model and inner and inner < model) or row.has_experts:
@@ -161,7 +161,7 @@ def has_odd_total(id: str | None) -> bool:
     return any(any(find_odd_totals(row)) for row in list_zoo_rows() if row.id == id)
 
 
-def find_odd_totals(row: Row) -> Iterator[Doubt]:
+def find_odd_totals(row: ConsistencyRow) -> Iterator[Doubt]:
     """Totals that are inconsistent with the number of layers and d_model, in units of layers × d_model²."""
     total, layers, model = row.ranges.get("total"), row.get_exact("n_layers"), row.get_exact("d_model")
     if not (total and layers and model):
@@ -182,7 +182,7 @@ def find_odd_totals(row: Row) -> Iterator[Doubt]:
         yield Doubt("unlikely", f"{embedding} alone exceeds the total, unless it is factorised")
 
 
-def compare_ratio(row: Row, total: Range, square: int, product: str) -> Iterator[Doubt]:
+def compare_ratio(row: ConsistencyRow, total: Range, square: int, product: str) -> Iterator[Doubt]:
     """A total per layer × d_model² that no zoo model of a similar d_model has; of a small one, the embedding is most
     of the total.
     """
@@ -228,7 +228,7 @@ def format_tenths(number: Fraction) -> str:
     return f"{float(number):,.1f}"
 
 
-def find_odd_files(row: Row, claims: Sequence[tuple[Claim, Heading]]) -> Iterator[Doubt]:
+def find_odd_files(row: ConsistencyRow, claims: Sequence[tuple[CellClaim, Heading]]) -> Iterator[Doubt]:
     """File sizes that differ from the claimed total by a quarter or more; less may be due to other tensors or GiB."""
     total = row.ranges.get("total")
     for claim, heading in claims:
@@ -240,16 +240,16 @@ def find_odd_files(row: Row, claims: Sequence[tuple[Claim, Heading]]) -> Iterato
 
 
 @lru_cache(maxsize=1)
-def list_zoo_rows() -> tuple[Row, ...]:
+def list_zoo_rows() -> tuple[ConsistencyRow, ...]:
     """All zoo models with published sizes as rows of exact values."""
     models = [model for model in map(zoo.load_entry, zoo.list_ids()) if not model.estimate]
     return tuple(build_row(row) for row in make_rows(models))
 
 
-def build_row(row: Mapping[str, object]) -> Row:
+def build_row(row: Mapping[str, object]) -> ConsistencyRow:
     """A zoo model from its row in a comparison table."""
     sizes = {name: value for name, value in row.items() if type(value) is int and value}
-    return Row(
+    return ConsistencyRow(
         {name: (Fraction(value), Fraction(value + 1)) for name, value in sizes.items()},
         bool(sizes.get("n_routed_experts")),
         str(row["id"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from paramcount.auditing.audit import Audit, Cell, Row
+from paramcount.auditing.audit import Audit, AuditRow, Cell
 from paramcount.auditing.consistency import Doubt
 from paramcount.auditing.verdicts import VERDICTS, count_verdict, count_verdicts
 from paramcount.errors import join_words, make_printable
@@ -58,7 +58,7 @@ def build_text_table(audit: Audit) -> Table:
     return Table(columns, rows, None, wraps=True)
 
 
-def list_findings(row: Row) -> list[str]:
+def list_findings(row: AuditRow) -> list[str]:
     """The findings in a row: wrong claims, claims that cannot be checked, the number of right claims, and doubts."""
     claims = [cell for cell in row.cells if not cell.empty]
     lines = [row.note] if row.note else []
@@ -114,7 +114,7 @@ def build_document_table(audit: Audit) -> Table:
     return Table(columns, rows, None)
 
 
-def group_by_column(row: Row) -> dict[str, list[str]]:
+def group_by_column(row: AuditRow) -> dict[str, list[str]]:
     """{column: claims with verdicts}. A claim in the cell of another column is moved to its own column."""
     columns: dict[str, list[str]] = {}
     for cell in row.cells:
@@ -124,7 +124,7 @@ def group_by_column(row: Row) -> dict[str, list[str]]:
     return columns
 
 
-def list_notes(row: Row) -> list[str]:
+def list_notes(row: AuditRow) -> list[str]:
     """The note on the name of a model, and the notes on its cells without repetition."""
     claims = [cell for cell in row.cells if not cell.empty]
     notes = group_by_note(cell for cell in claims if cell.note not in ("", row.note) and cell.verdict != "rounded")

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import gcd
 from typing import NamedTuple
 
-from paramcount.auditing.cells import Amount, Claim
+from paramcount.auditing.cells import Amount, CellClaim
 from paramcount.auditing.facts import Truth, count_bytes, list_noted_contexts, list_truths
 from paramcount.auditing.headings import Heading
 from paramcount.errors import ParamcountError
@@ -30,7 +30,7 @@ class Judgement(NamedTuple):
     note: str = ""
 
 
-def judge(claim: Claim, heading: Heading, model: Model, is_own: bool = True) -> Judgement:
+def judge(claim: CellClaim, heading: Heading, model: Model, is_own: bool = True) -> Judgement:
     """The verdict on a claim about a zoo model.
 
     Args:
@@ -54,7 +54,7 @@ def judge(claim: Claim, heading: Heading, model: Model, is_own: bool = True) -> 
     return RULES[claim.kind](claim, judgement, model, is_own) if claim.kind in RULES else judgement
 
 
-def compare_claim(claim: Claim, truth: Truth) -> Judgement:
+def compare_claim(claim: CellClaim, truth: Truth) -> Judgement:
     """The verdict on a claim with a known correct value."""
     true = truth.value
     assert true is not None  # noqa: S101 - checked by the caller
@@ -75,7 +75,7 @@ def compare_claim(claim: Claim, truth: Truth) -> Judgement:
     return Judgement("wrong", true)
 
 
-def compare_word(claim: Claim, true: int) -> Judgement:
+def compare_word(claim: CellClaim, true: int) -> Judgement:
     """The verdict on a claim without a number: none, some, yes or no."""
     if claim.relation in ("yes", "no"):
         return Judgement("right" if (claim.relation == "yes") == bool(true) else "wrong", true)
@@ -86,7 +86,7 @@ def compare_word(claim: Claim, true: int) -> Judgement:
     return Judgement("right", true)
 
 
-def is_satisfied(claim: Claim, true: int) -> bool:
+def is_satisfied(claim: CellClaim, true: int) -> bool:
     """Whether a value satisfies a claimed bound or range, including values that round to its ends."""
     assert claim.amount is not None  # noqa: S101 - checked by the caller
     (least, _), (_, most) = find_bounds(claim.amount), find_bounds(claim.most or claim.amount)
@@ -122,7 +122,7 @@ def match_unit(true: int, amount: Amount, unit: int) -> str | None:
     return match_figure(true * scale, Figure(amount.digits * step, step))
 
 
-def judge_context(claim: Claim, judgement: Judgement, model: Model, is_own: bool) -> Judgement:
+def judge_context(claim: CellClaim, judgement: Judgement, model: Model, is_own: bool) -> Judgement:
     """The verdict on a different context length: wrong unless the entry is another release or the sources differ."""
     amount, true = claim.amount, judgement.true
     if amount is None or true is None:
@@ -135,7 +135,7 @@ def judge_context(claim: Claim, judgement: Judgement, model: Model, is_own: bool
     return judgement._replace(note=f"= {true // 1024} × 1,024") if amount.value * 1024 == true * 1000 else judgement
 
 
-def judge_vocabulary(claim: Claim, judgement: Judgement, model: Model, is_own: bool) -> Judgement:
+def judge_vocabulary(claim: CellClaim, judgement: Judgement, model: Model, is_own: bool) -> Judgement:
     """The verdict on a different vocabulary size: not checkable if the tokenizer, without padding, may have it."""
     true = judgement.true
     if claim.amount and true and 0 < true - claim.amount.value < PADDING:

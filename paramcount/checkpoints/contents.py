@@ -27,7 +27,7 @@ Shape: TypeAlias = tuple[int, ...]
 Shapes: TypeAlias = Mapping[str, Mapping[Shape, int]]  # {component or class: {shape: number of tensors}}
 
 
-class Pattern(NamedTuple):
+class NamePattern(NamedTuple):
     """Tensors that differ in their indices only and have the same type and shape."""
 
     pattern: str  # h.{0-11}.attn.c_attn.weight
@@ -73,7 +73,7 @@ class StoredCount:
     copies: tuple[Copy, ...]
     faults: tuple[str, ...]  # contradictions between files, or with an index or the packing
     notes: tuple[str, ...]  # values that were not counted or checked; harmless
-    patterns: tuple[Pattern, ...] = field(repr=False)
+    patterns: tuple[NamePattern, ...] = field(repr=False)
     shapes: Shapes = field(repr=False)  # by component, after unpacking
 
     @property
@@ -213,7 +213,7 @@ def count_shapes(labels: Mapping[str, str], content: Unpacked) -> dict[str, Coun
 
 def build_patterns(
     checkpoint: Checkpoint, content: Unpacked, labels: Mapping[str, str], values: Mapping[str, int]
-) -> tuple[Pattern, ...]:
+) -> tuple[NamePattern, ...]:
     """All tensors of the files, grouped by label, type, shape and pattern of names."""
     logical_names = {logical.list_file_names(name)[0]: name for name, logical in content.tensors.items()}
     groups: dict[tuple[str, str | None, Shape | None], list[str]] = {}
@@ -225,7 +225,7 @@ def build_patterns(
         for pattern, names in fold_names(all_names):
             logical = (logical_names[name] for name in names if name in logical_names)
             parameters = count_parameters(logical, label, values)
-            patterns.append(Pattern(pattern, label, dtype, shape, len(names), parameters))
+            patterns.append(NamePattern(pattern, label, dtype, shape, len(names), parameters))
     return tuple(patterns)
 
 
@@ -237,7 +237,9 @@ def count_parameters(names: Iterable[str], label: str, values: Mapping[str, int]
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def collect_notes(with_shapes: int, content: Unpacked, ids: Sequence[str], patterns: Iterable[Pattern]) -> list[str]:
+def collect_notes(
+    with_shapes: int, content: Unpacked, ids: Sequence[str], patterns: Iterable[NamePattern]
+) -> list[str]:
     """Notes on tensors that were not counted and on adapters.
 
     Args:

@@ -51,7 +51,7 @@ class Finding(NamedTuple):
         }
 
 
-class Line(NamedTuple):
+class FindingLine(NamedTuple):
     """Tensors of one pattern with the same finding."""
 
     finding: Finding
@@ -71,7 +71,7 @@ def collect_findings(matches: Matches, checkpoint: Checkpoint, content: Unpacked
     return dict((*problems, *_find_extras(matches, checkpoint, content)))
 
 
-def fold_findings(findings: Mapping[str, Finding]) -> tuple[Line, ...]:
+def fold_findings(findings: Mapping[str, Finding]) -> tuple[FindingLine, ...]:
     """Findings folded by pattern of names, problems first."""
     names_by_finding: dict[Finding, list[str]] = {}
     for name, finding in findings.items():
@@ -80,7 +80,7 @@ def fold_findings(findings: Mapping[str, Finding]) -> tuple[Line, ...]:
     for finding, all_names in names_by_finding.items():
         shape = finding.declared_shape if finding.file_shape is None else finding.file_shape
         for pattern, names in fold_names(all_names):
-            lines.append(Line(finding, pattern, len(names), None if shape is None else prod(shape) * len(names)))
+            lines.append(FindingLine(finding, pattern, len(names), None if shape is None else prod(shape) * len(names)))
     return tuple(sorted(lines, key=lambda line: line.finding.ok))
 
 
@@ -175,7 +175,7 @@ def describe_role(tensor: TensorRow) -> str:
     return ", ".join(dict.fromkeys(component for component, _ in tensor.shares))
 
 
-def sum_values(lines: Iterable[Line]) -> dict[str, int | None]:
+def sum_values(lines: Iterable[FindingLine]) -> dict[str, int | None]:
     """{component or class: number of values}; None if only names are known."""
     sums: dict[str, int | None] = {}
     for line in lines:

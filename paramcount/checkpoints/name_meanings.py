@@ -214,7 +214,7 @@ class Meanings(NamedTuple):
     experts: int  # largest number in a layer
 
 
-class Kind(NamedTuple):
+class NameKind(NamedTuple):
     """The meaning shared by names that differ in their indices."""
 
     stack: str  # name up to the first index
@@ -224,10 +224,12 @@ class Kind(NamedTuple):
     has_experts: bool  # whether the second index is that of an expert
 
 
-def read_kind(words: tuple[str, ...]) -> Kind:
+def read_kind(words: tuple[str, ...]) -> NameKind:
     """The meaning of names that consist of these words with an index between them."""
     text = "#".join(words)
-    return Kind(words[0], find_meaning(text), *find_mtp_marks(text), len(words) > 1 and words[1].endswith("experts."))
+    return NameKind(
+        words[0], find_meaning(text), *find_mtp_marks(text), len(words) > 1 and words[1].endswith("experts.")
+    )
 
 
 def read_meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
@@ -238,8 +240,8 @@ def read_meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
     >>> list(meanings.components.values()), meanings.tables, meanings.stacks
     (['embedding', 'legacy buffer', 'mlp'], ('wte.weight',), {'h': 1})
     """
-    kinds: dict[tuple[str, ...], Kind] = {}  # one object per pattern of names, however many layers and experts
-    names: list[tuple[Kind, Indices]] = []
+    kinds: dict[tuple[str, ...], NameKind] = {}  # one object per pattern of names, however many layers and experts
+    names: list[tuple[NameKind, Indices]] = []
     for name in shapes:
         words, indices = split_name(name)
         kind = kinds.get(words) or kinds.setdefault(words, read_kind(words))

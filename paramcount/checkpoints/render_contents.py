@@ -8,7 +8,7 @@ from math import prod
 from pathlib import Path
 
 from paramcount.checkpoints.classify import get_display_name
-from paramcount.checkpoints.contents import Copy, Pattern, StoredCount
+from paramcount.checkpoints.contents import Copy, NamePattern, StoredCount
 from paramcount.checkpoints.render_verification import format_bits, format_not_included
 from paramcount.counting.components import COMPONENTS
 from paramcount.errors import format_shape, make_printable
@@ -67,7 +67,7 @@ def format_component(name: str) -> str:
     return make_printable(get_display_name(name))
 
 
-def build_row(pattern: Pattern) -> list[object]:
+def build_row(pattern: NamePattern) -> list[object]:
     shape = None if pattern.shape is None else format_shape(pattern.shape)
     return [pattern.pattern, pattern.dtype, shape, pattern.tensors, pattern.parameters, pattern.what]
 

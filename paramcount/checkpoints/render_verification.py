@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from paramcount.checkpoints.classify import UNKNOWN, get_display_name, get_plural
-from paramcount.checkpoints.findings import Line
+from paramcount.checkpoints.findings import FindingLine
 from paramcount.checkpoints.verify import Verification
 from paramcount.errors import format_shape, make_printable
 from paramcount.output.numbers import format_bytes
@@ -83,7 +83,7 @@ def list_problems(verification: Verification, most: int = MOST_LINES, where: str
     return texts if listed == n else [*texts, f"… and {n - listed:,} more; {where} to list all"]
 
 
-def describe_problem(line: Line) -> str:
+def describe_problem(line: FindingLine) -> str:
     """A problem as text."""
     finding, pattern = line.finding, make_printable(line.pattern)
     times = f"{line.tensors:,} × " if line.tensors > 1 else ""

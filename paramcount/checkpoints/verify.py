@@ -10,7 +10,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from paramcount.checkpoints.checkpoint import Checkpoint
-from paramcount.checkpoints.findings import Finding, Line, collect_findings, fold_findings, sum_values
+from paramcount.checkpoints.findings import Finding, FindingLine, collect_findings, fold_findings, sum_values
 from paramcount.checkpoints.folding import strip_indices
 from paramcount.checkpoints.index_sizes import explain_total_size
 from paramcount.checkpoints.matching import Matches, expand_names, match_tensors
@@ -76,7 +76,7 @@ class Verification:
         return sums
 
     @cached_property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[FindingLine, ...]:
         """The tensors that do not simply match."""
         return fold_findings(self.findings)
 

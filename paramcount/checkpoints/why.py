@@ -26,7 +26,7 @@ from paramcount.explaining.causes import (
     OWN_TENSORS,
     TIED_HEAD,
     Cause,
-    Item,
+    CauseItem,
     name_mtp_layers,
 )
 from paramcount.explaining.explanation import to_plain
@@ -212,7 +212,7 @@ def find_omitted(verification: Verification) -> Iterator[Cause]:
     for name, n in declared.items():
         if written[name] != n:
             arithmetic = f"{written[name]:,} − {n:,}" if written[name] else format_arithmetic(verification.count)[name]
-            items.append(Item(name, written[name] - n, arithmetic))
+            items.append(CauseItem(name, written[name] - n, arithmetic))
     if items:
         yield build_cause(OMITTED, OMITTED, items)
 
@@ -267,7 +267,7 @@ def build_causes(verification: Verification, parts: Sequence[Part]) -> Iterator[
         items = []
         for name, sign in sorted(causes[cause], key=lambda key: rank_item(key[0])):
             group = causes[cause][name, sign]
-            items.append(Item(name, sign * sum(prod(part.shape or ()) for part in group), format_parts(group)))
+            items.append(CauseItem(name, sign * sum(prod(part.shape or ()) for part in group), format_parts(group)))
         if sum(item.units for item in items):
             yield build_cause(cause, name_cause(verification, cause), items)
 
@@ -277,7 +277,7 @@ def rank_item(name: str) -> int:
     return ITEMS.index(name) if name in ITEMS else len(ITEMS)
 
 
-def build_cause(cause: str, name: str, items: Sequence[Item]) -> Cause:
+def build_cause(cause: str, name: str, items: Sequence[CauseItem]) -> Cause:
     """A cause with its items. `name`: its display name."""
     note = ", ".join(item.name for item in items if item.name != UNKNOWN) if cause in CAUSES_WITH_NOTE else ""
     units = sum(item.units for item in items)

@@ -63,14 +63,14 @@ def command(
     exactly. The rules for its shape are printed below the table."""
     from paramcount.sweeping.render_size import build_size_table
     from paramcount.sweeping.saving import check_path, save_candidate
-    from paramcount.sweeping.size import OVERHEAD, Budget, size_model
+    from paramcount.sweeping.size import OVERHEAD, ParameterBudget, size_model
 
     for option, value in {"--dtype": dtype, "--context": context, "--overhead": overhead}.items():
         if value is not None and memory is None:
             raise ParamcountError(f"{option} requires --memory")
     if save:
         check_path(save)  # report a wrong name before the search
-    budget = Budget(
+    budget = ParameterBudget(
         total=None if total is None else parse_parameters(total, where="--total"),
         active=None if active is None else parse_parameters(active, where="--active"),
         within=within,

@@ -77,10 +77,10 @@ class Activations(NamedTuple):
 
 def measure_activations(out: Data, part: str, options: ActivationOptions) -> Activations:
     """The activations of a flow, which ends with `out`."""
-    return Walk(list_steps(out, part), options).collect()
+    return ActivationWalk(list_steps(out, part), options).collect()
 
 
-class Walk:
+class ActivationWalk:
     """One pass over a flow, which finds what is kept and where."""
 
     def __init__(self, steps: list[Step], options: ActivationOptions) -> None:

@@ -87,7 +87,7 @@ def ends_in(name: str, target: str) -> bool:
     return f".{name}".endswith(f".{target}")
 
 
-class Layers(NamedTuple):
+class LayerRange(NamedTuple):
     """What adapters of a model can be added to, in the order of the forward pass."""
 
     sites: tuple[Site, ...]  # experts come last
@@ -95,7 +95,7 @@ class Layers(NamedTuple):
     refused: tuple[str, ...] = ()  # last names of modules that peft refuses
 
 
-def list_layers(count: Count) -> Layers:
+def list_layers(count: Count) -> LayerRange:
     """The layers and the parameters of a model that can take an adapter.
 
     Raises: ParamcountError if the reference has other linear layers than its checkpoints show.
@@ -126,10 +126,10 @@ def list_layers(count: Count) -> Layers:
             is_head = tensor.component == "lm_head" and not tensor.name.endswith(facts.linear_heads)
             sites.append(Site(tensor, kind, tensor.copies, transposed, is_head=is_head))
     stacks = [stack_experts(stacked, facts.modules) for stacked in experts.values()]
-    return Layers((*sites, *stacks), (*parameters, *stacks), count.sizes.not_adapted)
+    return LayerRange((*sites, *stacks), (*parameters, *stacks), count.sizes.not_adapted)
 
 
-def list_modules(layers: Layers) -> dict[str, Site | None]:
+def list_modules(layers: LayerRange) -> dict[str, Site | None]:
     """{full name: its site} of all modules with parameters, inside or themselves; None of those without an adapter."""
     modules: dict[str, Site | None] = {}
     for site in layers.sites:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
-from paramcount.costs.adapter_sites import FORMER, MODULES, Layers, Site, ends_in, list_modules
+from paramcount.costs.adapter_sites import FORMER, MODULES, LayerRange, Site, ends_in, list_modules
 from paramcount.counting import Count
 from paramcount.errors import ParamcountError, find_nearest, join_words, quote
 
@@ -24,7 +24,7 @@ STACKED_GROUPS = ("experts", "router")  # of parameters, not of modules
 Modules = Mapping[str, Site | None]  # as of list_modules
 
 
-class Request(NamedTuple):
+class AdapterRequest(NamedTuple):
     """What an adapter is asked to apply to. Source: check_target_module_exists of peft."""
 
     names: tuple[str, ...] = ()  # of modules, or their ends, groups, all-linear
@@ -66,7 +66,7 @@ class Request(NamedTuple):
         return next((rank for pattern, rank in self.ranks if matches_end(name, pattern)), factor * self.rank)
 
 
-class Choice(NamedTuple):
+class TargetChoice(NamedTuple):
     """The layers and parameters that targets name."""
 
     ranks: tuple[tuple[Site, int], ...]  # (layers, of which `copies` are chosen; rank)
@@ -94,7 +94,7 @@ def matches_end(name: str, pattern: str) -> bool:
     return re.match(rf"(.*\.)?({pattern})$", name) is not None
 
 
-def choose_sites(count: Count, layers: Layers, request: Request, *, is_lora: bool) -> Choice:
+def choose_sites(count: Count, layers: LayerRange, request: AdapterRequest, *, is_lora: bool) -> TargetChoice:
     """The layers and the parameters that the targets name. As in peft, a name that there is not has no effect.
 
     Raises: ParamcountError if no target names anything, and for modules that peft refuses.
@@ -166,11 +166,11 @@ def choose_sites(count: Count, layers: Layers, request: Request, *, is_lora: boo
     names_of_modules = (
         name if site.kind in MODULES else name.rpartition(".")[0] for site, names in chosen.items() for name in names
     )
-    return Choice(tuple(ranks), frozenset(names_of_modules), tuple(warnings), tuple(notes))
+    return TargetChoice(tuple(ranks), frozenset(names_of_modules), tuple(warnings), tuple(notes))
 
 
 def divide_by_rank(
-    site: Site, names: Iterable[str], request: Request, factors: Mapping[Site, int]
+    site: Site, names: Iterable[str], request: AdapterRequest, factors: Mapping[Site, int]
 ) -> Iterator[tuple[Site, int]]:
     """The chosen copies of a site with their rank."""
     copies: dict[int, int] = {}
@@ -191,7 +191,7 @@ def find_site(modules: Modules, name: str, where: str) -> Site:
     return site
 
 
-def choose_group(sites: Iterable[Site], group: str, request: Request) -> list[Site]:
+def choose_group(sites: Iterable[Site], group: str, request: AdapterRequest) -> list[Site]:
     """The sites of a group's components.
 
     Raises: ParamcountError if there are none, and for layers of experts and routers.
@@ -209,7 +209,7 @@ def choose_group(sites: Iterable[Site], group: str, request: Request) -> list[Si
 
 
 def find_parameters(
-    layers: Layers, target: str, adapted: Container[str], saved: Sequence[str]
+    layers: LayerRange, target: str, adapted: Container[str], saved: Sequence[str]
 ) -> dict[Site, dict[str, None]]:
     """The parameters that a name belongs to. `adapted`: modules with an adapter; `saved`: as in `Request`.
 
@@ -238,7 +238,7 @@ def find_parameters(
     return found
 
 
-def check_refused(layers: Layers, name: str, where: str, *, is_lora: bool) -> None:
+def check_refused(layers: LayerRange, name: str, where: str, *, is_lora: bool) -> None:
     """Raises: ParamcountError for modules that peft refuses."""
     if is_lora and name.rpartition(".")[2] in layers.refused:
         raise ParamcountError(
@@ -266,7 +266,7 @@ def find_by_leaf(modules: Modules, linear: Iterable[str], left_out: Container[st
     return found
 
 
-def list_leaves_of_pattern(layers: Layers, modules: Modules, request: Request) -> list[str]:
+def list_leaves_of_pattern(layers: LayerRange, modules: Modules, request: AdapterRequest) -> list[str]:
     """The last names that peft makes of a pattern if it adapts experts by their names before transformers 5.
 
     Source: _resolve_string_target_modules of peft.
@@ -324,7 +324,7 @@ def describe_former(
         yield f"{join_words(dict.fromkeys(dense), 'and')} of dense and shared MLPs get no adapter"
 
 
-def describe_experts(layers: Layers, chosen: Container[Site], targets: Iterable[str]) -> Iterator[str]:
+def describe_experts(layers: LayerRange, chosen: Container[Site], targets: Iterable[str]) -> Iterator[str]:
     """A note if targets have names of the experts' matrices, which are no modules of the reference."""
     experts = [site for site in layers.sites if site.kind == "experts" and site not in chosen]
     last = {target.rpartition(".")[2] for target in targets}
@@ -334,7 +334,7 @@ def describe_experts(layers: Layers, chosen: Container[Site], targets: Iterable[
         yield f"the routed experts get no adapter: {reason}: {join_words(names, 'and')}"
 
 
-def warn_unknown(layers: Layers, targets: Sequence[str]) -> Iterator[str]:
+def warn_unknown(layers: LayerRange, targets: Sequence[str]) -> Iterator[str]:
     """A warning for each target that names no module."""
     names = list_leaves(layers)
     of_experts = {name for site in layers.sites for name in (*site.former, site.leaf) if site.kind == "experts"}
@@ -345,7 +345,7 @@ def warn_unknown(layers: Layers, targets: Sequence[str]) -> Iterator[str]:
 
 
 def warn_patterns(
-    every: Modules, chosen: Mapping[Site, Iterable[str]], left_out: Iterable[str], request: Request
+    every: Modules, chosen: Mapping[Site, Iterable[str]], left_out: Iterable[str], request: AdapterRequest
 ) -> Iterator[str]:
     """Warnings for options without effect, and for a pattern that may match modules without parameters."""
     for target in left_out:
@@ -368,12 +368,12 @@ def warn_missing(parameter: str) -> str:
     return f"no parameter is named {quote(parameter)}, so it has no effect, as in peft"
 
 
-def list_leaves(layers: Layers) -> tuple[str, ...]:
+def list_leaves(layers: LayerRange) -> tuple[str, ...]:
     """The last parts of the names of all layers that names of modules can choose."""
     return tuple(dict.fromkeys(site.leaf for site in layers.sites if site.kind in ("linear", "embedding")))
 
 
-def check_saved(every: Modules, left_out: Iterable[str], request: Request) -> None:
+def check_saved(every: Modules, left_out: Iterable[str], request: AdapterRequest) -> None:
     """Raises: ParamcountError for a target that is trained as a whole."""
     for target in left_out:
         names = [name for name in every if ends_in(name, target)]
@@ -381,7 +381,7 @@ def check_saved(every: Modules, left_out: Iterable[str], request: Request) -> No
             raise ParamcountError(f"{target} is one of modules_to_save", where="targets")
 
 
-def check_limits(every: Modules, left_out: Sequence[str], request: Request) -> None:
+def check_limits(every: Modules, left_out: Sequence[str], request: AdapterRequest) -> None:
     """Raises: ParamcountError if other options leave no module of the targets, or a pattern matches none."""
     excluding = "exclude_modules" if request.excluded else "exclude_pattern"
     for target in left_out:
@@ -399,7 +399,7 @@ def check_limits(every: Modules, left_out: Sequence[str], request: Request) -> N
         )
 
 
-def raise_unknown(layers: Layers, targets: Sequence[str], parameters: Sequence[str]) -> NoReturn:
+def raise_unknown(layers: LayerRange, targets: Sequence[str], parameters: Sequence[str]) -> NoReturn:
     """Raises: ParamcountError, with the names that exist."""
     if targets:
         names, target = list_leaves(layers), targets[0]

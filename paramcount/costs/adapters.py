@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 from paramcount.costs.adapter_sites import Site, list_all_tensors, list_layers, list_module_names
-from paramcount.costs.adapter_targets import ALL_LINEAR, Request, choose_sites, is_inside
+from paramcount.costs.adapter_targets import ALL_LINEAR, AdapterRequest, choose_sites, is_inside
 from paramcount.costs.devices import check_size
 from paramcount.costs.dtypes import PLAIN, PLAIN_LABELS
 from paramcount.counting import SCHEMA_VERSION
@@ -140,7 +140,7 @@ def measure_adapter(
     pattern = read_pattern("target_pattern", target_pattern)
     words = read_words("targets", (() if parameters or pattern else ALL_LINEAR) if targets is None else targets)
     layers = read_layers(layers_to_transform)
-    request = Request(
+    request = AdapterRequest(
         names=words,
         pattern=pattern,
         parameters=parameters,
@@ -285,7 +285,7 @@ def read_ranks(value: object) -> tuple[tuple[str, int], ...]:
     return tuple((read_pattern(where, name), check_size(where, rank)) for name, rank in pairs)
 
 
-def check_request(request: Request, method: str) -> None:
+def check_request(request: AdapterRequest, method: str) -> None:
     """Raises: ParamcountError for options that exclude each other, as in peft, and for those that a method lacks."""
     name = NAMES[method]
     if request.names and request.pattern:

@@ -12,7 +12,7 @@ from paramcount.counting import Count
 from paramcount.errors import ParamcountError
 from paramcount.formats.quantization_config import WeightDtype
 from paramcount.zoo import Model
-from paramcount.zoo.columns import Field, format_bytes_or_dash
+from paramcount.zoo.columns import TableField, format_bytes_or_dash
 
 BF16 = parse_kv_dtype("bf16")
 
@@ -38,15 +38,15 @@ def count_weight_bytes(count: Count, format: WeightDtype) -> int:
 
 
 RESOURCES = (
-    Field(
+    TableField(
         "kv_per_token", "integer", "bytes", "KV cache that each further token adds, in BF16.",
         count_kv_per_token, "KV cache/token", format_bytes_or_dash,
     ),
-    Field(
+    TableField(
         "state", "integer", "bytes", "Recurrent state of one sequence, in BF16.",
         count_state, "state", format_bytes_or_dash,
     ),
-    Field(
+    TableField(
         "flops_per_token", "integer", "FLOPs",
         f"Matrix products of one decoded token at a context of {DEFAULT_CONTEXT:,} or the model's longest; none if the "
         "model decodes no tokens.",
@@ -55,7 +55,7 @@ RESOURCES = (
 )  # fmt: skip
 
 
-def find_resource(name: str) -> Field | None:
+def find_resource(name: str) -> TableField | None:
     """The column with this name, or the bytes of the weights in a format with this name; None if there is neither."""
     name = name.strip().lower()
     for field in RESOURCES:
@@ -72,4 +72,4 @@ def find_resource(name: str) -> Field | None:
             return None
 
     meaning = f"Weights in {format.label}, scales included; empty if the format does not store the architecture."
-    return Field(name, "integer", "bytes", meaning, compute, format.label, format_bytes_or_dash)
+    return TableField(name, "integer", "bytes", meaning, compute, format.label, format_bytes_or_dash)

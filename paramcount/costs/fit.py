@@ -10,7 +10,7 @@ from paramcount.costs.caches import CacheGroup, LayerCaches, merge_groups
 from paramcount.costs.devices import FITS, PADDING_DIVISOR, Device
 from paramcount.costs.sharding import (
     Parallelism,
-    Shape,
+    ShardShape,
     check_parallelism,
     list_uneven,
     select_layers,
@@ -31,7 +31,7 @@ class Deployment(NamedTuple):
 
     rows: Sequence[StoredTensor]
     caches: Sequence[LayerCaches]
-    shape: Shape
+    shape: ShardShape
     engine: Engine
     request: Request
     device: Device
@@ -231,7 +231,7 @@ def find_fewest(deployment: Deployment) -> Parallelism | None:
     return next((parallel for parallel in possible if deployment.holds(parallel)), None)
 
 
-def is_divisible(shape: Shape, parallel: Parallelism) -> bool:
+def is_divisible(shape: ShardShape, parallel: Parallelism) -> bool:
     try:
         check_parallelism(shape, parallel)
     except ParamcountError:

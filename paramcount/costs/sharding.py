@@ -47,7 +47,7 @@ class Parallelism(NamedTuple):
         return ", ".join(names)
 
 
-class Shape(NamedTuple):
+class ShardShape(NamedTuple):
     """The sizes of a model that must divide."""
 
     n_layers: int
@@ -57,7 +57,7 @@ class Shape(NamedTuple):
     tied: bool = False  # whether the LM head is the token embedding; the last pipeline stage then has a copy
 
 
-def check_parallelism(shape: Shape, parallel: Parallelism) -> None:
+def check_parallelism(shape: ShardShape, parallel: Parallelism) -> None:
     """Raises: ParamcountError if the heads, layers or experts cannot be divided like this."""
     if shape.n_heads and shape.n_heads % parallel.tp:
         found = f"= {parallel.tp} does not divide {shape.n_heads} heads"
@@ -72,12 +72,12 @@ def check_parallelism(shape: Shape, parallel: Parallelism) -> None:
         raise ParamcountError(f"= {parallel.ep}, but there are {shape.n_experts} experts", where="ep")
 
 
-def find_shape(sizes: Sizes) -> Shape:
+def find_shape(sizes: Sizes) -> ShardShape:
     """The sizes of a model that must divide."""
     _, language = find_decoder(sizes)
     numbers = {what: getattr(language, name) if name else 0 for what, name in find_size_names(language).items()}
     is_tied = getattr(language, "tie_word_embeddings", False) is True
-    return Shape(n_layers=count_layers(language), **numbers, tied=is_tied)
+    return ShardShape(n_layers=count_layers(language), **numbers, tied=is_tied)
 
 
 def find_decoder(sizes: Sizes) -> tuple[str, Sizes]:
@@ -97,7 +97,7 @@ def find_size_names(language: Sizes) -> dict[str, str | None]:
     }
 
 
-def list_uneven(shape: Shape, parallel: Parallelism) -> list[str]:
+def list_uneven(shape: ShardShape, parallel: Parallelism) -> list[str]:
     """What does not divide evenly: repeated KV heads, stages with different numbers of layers, spare experts.
 
     >>> list_uneven(Shape(n_layers=61, n_heads=64, n_kv_heads=8, n_experts=0), Parallelism(tp=16, pp=4))
@@ -129,7 +129,7 @@ def split_layers(n_layers: int, stages: int) -> tuple[range, ...]:
     return tuple(range(start, start + n) for start, n in zip(starts, sizes))
 
 
-def share_weights(rows: Iterable[StoredTensor], shape: Shape, parallel: Parallelism) -> tuple[int, ...]:
+def share_weights(rows: Iterable[StoredTensor], shape: ShardShape, parallel: Parallelism) -> tuple[int, ...]:
     """Bytes of the weights on one GPU of each pipeline stage."""
     stages = split_layers(shape.n_layers, parallel.pp)
     sums = [0] * parallel.pp
@@ -146,7 +146,7 @@ def share_weights(rows: Iterable[StoredTensor], shape: Shape, parallel: Parallel
     return tuple(sums)
 
 
-def find_stages(row: StoredTensor, shape: Shape, pp: int) -> set[int]:
+def find_stages(row: StoredTensor, shape: ShardShape, pp: int) -> set[int]:
     """The stages that hold a tensor outside of the decoder's layers."""
     if shape.tied and row.tensor.component == "embedding":
         return {0, pp - 1}
@@ -157,7 +157,7 @@ def find_stages(row: StoredTensor, shape: Shape, pp: int) -> set[int]:
     return {0}
 
 
-def divide(row: StoredTensor, shape: Shape, parallel: Parallelism) -> int:
+def divide(row: StoredTensor, shape: ShardShape, parallel: Parallelism) -> int:
     """Bytes of a tensor's copies on one GPU of its stage."""
     component, tp = row.tensor.component, parallel.tp
     if component.partition(".")[0] == "experts" and parallel.ep > 1:
@@ -175,7 +175,7 @@ def is_replicated(component: str, part: str) -> bool:
     return part in REPLICATED or component.partition(".")[0] in REPLICATED
 
 
-def divide_heads(component: str, shape: Shape, tp: int) -> tuple[int, int]:
+def divide_heads(component: str, shape: ShardShape, tp: int) -> tuple[int, int]:
     """(numerator, denominator) of the share of a matrix on one of `tp` GPUs."""
     if component in REPLICATED_DETAILS:
         return 1, 1

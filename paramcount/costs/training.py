@@ -15,7 +15,14 @@ from paramcount.costs.devices import Device
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.memory import find_longest_context
 from paramcount.costs.optimizers import OPTIMIZERS
-from paramcount.costs.sharding import Parallelism, Shape, check_parallelism, find_shape, share_weights, split_layers
+from paramcount.costs.sharding import (
+    Parallelism,
+    ShardShape,
+    check_parallelism,
+    find_shape,
+    share_weights,
+    split_layers,
+)
 from paramcount.costs.training_fit import TrainingFit, fit_training
 from paramcount.costs.training_setup import DTYPE_LABELS, PRECISIONS, Setup
 from paramcount.costs.weights import store_weights
@@ -183,7 +190,7 @@ def make_activation_options(setup: Setup) -> ActivationOptions:
 
 
 def share_training(
-    rows: Sequence[StoredTensor], shape: Shape, setup: Setup, activations: Activations
+    rows: Sequence[StoredTensor], shape: ShardShape, setup: Setup, activations: Activations
 ) -> tuple[TrainingShare, ...]:
     """What one GPU of each pipeline stage holds."""
     precision, optimizer = PRECISIONS[setup.precision], OPTIMIZERS[setup.optimizer]
@@ -204,7 +211,7 @@ def share_training(
     )
 
 
-def share_values(rows: Sequence[StoredTensor], shape: Shape, setup: Setup, divided: bool) -> list[int]:
+def share_values(rows: Sequence[StoredTensor], shape: ShardShape, setup: Setup, divided: bool) -> list[int]:
     """The sum of the rows' bytes on one GPU of each stage. `divided`: among the data-parallel GPUs, too.
 
     Expert parallelism divides the experts among data-parallel GPUs, so that fewer of these hold the same ones.

@@ -35,7 +35,7 @@ class Bucket(NamedTuple):
     is_state: bool
 
 
-class Pool(NamedTuple):
+class CachePool(NamedTuple):
     """The blocks that all layers share. Groups of layers, each as large as the others, draw from them."""
 
     block_bytes: int  # of one block in all layers of a group
@@ -65,7 +65,7 @@ def allocate_vllm(groups: Sequence[CacheGroup], request: Request) -> Allocation:
     return Allocation(kv_bytes, state_bytes, describe(groups, pool, request), pool.block_bytes, reserved)
 
 
-def plan_pool(groups: Sequence[CacheGroup], request: Request) -> Pool | None:
+def plan_pool(groups: Sequence[CacheGroup], request: Request) -> CachePool | None:
     """The blocks of all layers; None if nothing is cached."""
     options = {**DEFAULTS, **request.options}
     states = [group for group in groups if group.is_state]
@@ -82,7 +82,7 @@ def plan_pool(groups: Sequence[CacheGroup], request: Request) -> Pool | None:
     if not states and len({(group.longest, group.kind, group.stream) for group in attention}) == 1:
         # Layers that need as many tokens are one group, whatever the size of a token.
         size = sum(group.layers * n for group, n in zip(attention, per_token))
-        return Pool(block * size, (buckets[0]._replace(layers=1),), 1)
+        return CachePool(block * size, (buckets[0]._replace(layers=1),), 1)
     page = block * max(per_token) if attention else state_page
     buckets = []
     for group, size in zip(attention, per_token):
@@ -97,7 +97,7 @@ def plan_pool(groups: Sequence[CacheGroup], request: Request) -> Pool | None:
     numbers = [bucket.layers for bucket in buckets]
     # Padding the last group with empty layers wastes less than smaller groups would.
     size = max(numbers) if max(numbers) < 1.5 * min(numbers) else min(numbers)
-    return Pool(page * size, tuple(buckets), size)
+    return CachePool(page * size, tuple(buckets), size)
 
 
 def count_token_bytes(group: CacheGroup, request: Request) -> int:
@@ -141,7 +141,7 @@ def count_recurrent_layers(states: Sequence[CacheGroup]) -> int:
     return recurrent or sum(group.layers for group in states)
 
 
-def describe(groups: Sequence[CacheGroup], pool: Pool, request: Request) -> tuple[str, ...]:
+def describe(groups: Sequence[CacheGroup], pool: CachePool, request: Request) -> tuple[str, ...]:
     options = {**DEFAULTS, **request.options}
     sizes = sorted({bucket.block_size for bucket in pool.buckets if not bucket.is_state})
     notes = [f"vLLM allocates blocks of {' and '.join(f'{n:,}' for n in sizes)} tokens"] if sizes else []

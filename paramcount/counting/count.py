@@ -16,7 +16,7 @@ from paramcount.flow import TensorRow
 from paramcount.sizes import build_as_reference
 
 if TYPE_CHECKING:
-    from paramcount.counting.quantisation.storage import Release, Storage
+    from paramcount.counting.quantisation.storage import ReleasedWeights, Storage
     from paramcount.sizes import Sizes
 
 SCHEMA_VERSION = 2
@@ -58,7 +58,9 @@ class Count:
     sizes: Any = field(default=None, repr=False, compare=False)  # Sizes; its fields depend on the architecture
     head: bool = field(default=True, repr=False, compare=False)
     # How the released weights are quantised: the zoo entry's statement, and the config.json.
-    quantised_by: tuple[Release | None, Mapping[str, Any]] | None = field(default=None, repr=False, compare=False)
+    quantised_by: tuple[ReleasedWeights | None, Mapping[str, Any]] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     def __hash__(self) -> int:
         """A hash that agrees with equality, which compares every count."""

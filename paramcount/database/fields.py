@@ -13,21 +13,21 @@ from paramcount.sizes import Sizes
 from paramcount.views.compare import CHANGE_COLUMNS, COLUMNS, KNOWN
 from paramcount.zoo import Model
 from paramcount.zoo.aliases import find_column, fold_heading
-from paramcount.zoo.columns import FURTHER_FIELDS, LANGUAGE_PARTS, Field, FieldType
+from paramcount.zoo.columns import FURTHER_FIELDS, LANGUAGE_PARTS, FieldType, TableField
 from paramcount.zoo.what_if import get_size
 
 
-class Selection(NamedTuple):
+class FieldSelection(NamedTuple):
     """The columns that a user named, for a table of models."""
 
     columns: str | None  # their names, separated by commas
     sort: str | None  # the name of one, with - in front for descending
-    further: dict[str, Field]  # {name: column} of those that not every table has
+    further: dict[str, TableField]  # {name: column} of those that not every table has
 
 
 def select_fields(
-    models: Sequence[Model], columns: str | None, sort: str | None, others: Iterable[Field] = ()
-) -> Selection:
+    models: Sequence[Model], columns: str | None, sort: str | None, others: Iterable[TableField] = ()
+) -> FieldSelection:
     """The columns that a user named; `others` are named elsewhere.
 
     Raises: ParamcountError for an unknown name.
@@ -37,14 +37,14 @@ def select_fields(
         raise ParamcountError(f"= {quote(columns)}", where="--columns", expected="names such as total,active")
     key = find_field(sort.removeprefix("-"), models) if sort is not None else None
     fields = [*chosen, *([key] if key else []), *others]
-    return Selection(
+    return FieldSelection(
         ",".join(field.name for field in chosen) or None,
         f"{'-' if sort and sort.startswith('-') else ''}{key.name}" if key else None,
         {field.name: field for field in fields if field.name not in KNOWN},
     )
 
 
-def find_field(name: str, models: Sequence[Model]) -> Field:
+def find_field(name: str, models: Sequence[Model]) -> TableField:
     """The column that a name refers to: a column or its heading, a size of one of the models or its config.json key, a
     resource, or a weight format, whose column is the bytes of the weights.
 
@@ -69,7 +69,7 @@ def find_field(name: str, models: Sequence[Model]) -> Field:
         return found
 
 
-def make_size_field(name: str, models: Sequence[Model]) -> Field | None:
+def make_size_field(name: str, models: Sequence[Model]) -> TableField | None:
     """The column of a size that some of the models have; None if none has it. Names and keys differ per architecture:
     each model is asked for its own."""
     paths: dict[tuple[type, ...], str] = {}
@@ -97,7 +97,7 @@ def make_size_field(name: str, models: Sequence[Model]) -> Field | None:
     show = format_value if type_ == "flag" else (lambda value: format_value(value or None))
     (path, *others) = sorted(named)
     label = name if others else path  # architectures that use the name for different sizes
-    return Field(label, type_, "", "A size of the architecture; 0 if it has none.", compute, show=show)
+    return TableField(label, type_, "", "A size of the architecture; 0 if it has none.", compute, show=show)
 
 
 def find_path(name: str, sizes: Sizes) -> str:

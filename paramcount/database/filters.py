@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from paramcount.database.fields import find_field
 from paramcount.errors import ParamcountError, quote
 from paramcount.symbolic.parsing import COMPARISONS, Grammar, parse, parse_date
-from paramcount.symbolic.trees import Literal, Operation, Tree, evaluate
+from paramcount.symbolic.trees import Literal, Tree, TreeOperation, evaluate
 from paramcount.zoo import Model
-from paramcount.zoo.columns import Field
+from paramcount.zoo.columns import TableField
 
 Row = Mapping[str, Any]
 TYPES = {"integer": "number", "number": "number", "flag": "flag", "text": "string", "date": "date"}
@@ -35,7 +35,7 @@ class Term(NamedTuple):
 class Filter(NamedTuple):
     """A filter over rows of models."""
 
-    fields: tuple[Field, ...]  # the columns that it names
+    fields: tuple[TableField, ...]  # the columns that it names
     matches: Callable[[Row], bool]
 
 
@@ -73,7 +73,7 @@ class TypeChecker:
 
     def __init__(self, models: Sequence[Model]) -> None:
         self.models = models
-        self.fields: dict[str, Field] = {}
+        self.fields: dict[str, TableField] = {}
 
     def check(self, tree: Tree) -> Term:
         """An expression with its type.
@@ -86,7 +86,7 @@ class TypeChecker:
             is_string = tree.text[:1] in ("'", '"')
             type_ = "string" if is_string else "date" if isinstance(tree.value, str) else "number"
             return Term(type_, tree._replace(value=fold(tree.value)), tree.text)
-        if not isinstance(tree, Operation):
+        if not isinstance(tree, TreeOperation):
             return Term("number", tree, str(tree))
         terms = [self.check(operand) for operand in tree.operands]
         if tree.sign in COMPARISONS:
@@ -95,7 +95,7 @@ class TypeChecker:
             terms = list(map(check_flag, terms))
         elif tree.sign != "null":
             return calculate(tree.sign, terms)
-        return Term("flag", Operation(tree.sign, tuple(term.tree for term in terms)), tree.sign)
+        return Term("flag", TreeOperation(tree.sign, tuple(term.tree for term in terms)), tree.sign)
 
     def find_name(self, name: str) -> Term:
         """A column, or one of the constants true and false."""
@@ -156,4 +156,4 @@ def calculate(sign: str, terms: Sequence[Term]) -> Term:
             raise ParamcountError(f"{quote(term.text)} is a {term.type}", expected=f"a number for {sign}")
     texts = [term.text for term in terms]
     text = f" {sign} ".join(texts) if len(texts) > 1 else f"{sign} {texts[0]}"
-    return Term("number", Operation(sign, tuple(term.tree for term in terms)), text.replace("+ - ", "- ")[:40])
+    return Term("number", TreeOperation(sign, tuple(term.tree for term in terms)), text.replace("+ - ", "- ")[:40])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import paramcount.zoo as zoo
-from paramcount.database.fields import Selection, select_fields
+from paramcount.database.fields import FieldSelection, select_fields
 from paramcount.database.filters import Filter, parse_filter
 from paramcount.database.store import read_rows
 from paramcount.database.tables import find_table
@@ -72,6 +72,6 @@ def select_rows(rows: list[Row], where: str | None, columns: str | None, sort: s
 
 def read_options(
     models: Sequence[Model], where: str | None, columns: str | None, sort: str | None
-) -> tuple[Filter | None, Selection]:
+) -> tuple[Filter | None, FieldSelection]:
     filter = parse_filter(where, models) if where is not None else None
     return filter, select_fields(models, columns, sort, filter.fields if filter else ())

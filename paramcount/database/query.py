@@ -68,7 +68,7 @@ class Result(NamedTuple):
     rows: list[tuple[Any, ...]]
 
 
-class Budget:
+class QueryBudget:
     """The time and memory that a query may take."""
 
     def __init__(self, seconds: float) -> None:
@@ -119,12 +119,12 @@ def run_query(sql: str, *, seconds: float = MOST_SECONDS, watch: Watch | None = 
     """
     if len(sql) > LONGEST_QUERY:
         raise ParamcountError(f"the query has {len(sql):,} characters", expected=f"at most {LONGEST_QUERY:,}")
-    budget = Budget(seconds)
+    budget = QueryBudget(seconds)
     with restrict(open_empty(), budget) as (connection, names), translate_errors(budget, sql):
         # compiles the query, which tells its tables, without running it
         connection.execute(f"EXPLAIN {quote_names(sql)}")
     filled = open_database(names & BY_NAME.keys(), watch=watch)
-    budget = Budget(seconds)
+    budget = QueryBudget(seconds)
     with restrict(filled, budget) as (connection, _), translate_errors(budget, sql):
         cursor = connection.execute(sql)
         rows = []
@@ -147,7 +147,7 @@ def quote_names(sql: str) -> str:
 
 
 @contextmanager
-def restrict(connection: sqlite3.Connection, budget: Budget) -> Iterator[tuple[sqlite3.Connection, set[str]]]:
+def restrict(connection: sqlite3.Connection, budget: QueryBudget) -> Iterator[tuple[sqlite3.Connection, set[str]]]:
     """The connection with all limits, and the set of tables that its queries read; closed afterwards."""
     names: set[str] = set()
 
@@ -179,7 +179,7 @@ def restrict(connection: sqlite3.Connection, budget: Budget) -> Iterator[tuple[s
 
 
 @contextmanager
-def translate_errors(budget: Budget, sql: str) -> Iterator[None]:
+def translate_errors(budget: QueryBudget, sql: str) -> Iterator[None]:
     """Errors of SQLite as ParamcountErrors of one line, and Ctrl-C as KeyboardInterrupt."""
     try:
         yield

@@ -13,7 +13,7 @@ from paramcount.counting import Count
 from paramcount.errors import ParamcountError, find_nearest, join_words, quote
 from paramcount.sizes.values import flatten
 from paramcount.zoo import Model, count_model
-from paramcount.zoo.columns import FIELDS, FURTHER_FIELDS, Field, FieldType
+from paramcount.zoo.columns import FIELDS, FURTHER_FIELDS, FieldType, TableField
 from paramcount.zoo.what_if import get_size, list_paths
 
 Record = tuple[Any, ...]
@@ -27,7 +27,7 @@ class TableSpec(NamedTuple):
 
     name: str
     meaning: str
-    fields: tuple[Field, ...]
+    fields: tuple[TableField, ...]
     list_records: Callable[[Model, Count | None], Iterable[Record]]
 
     @property
@@ -137,18 +137,18 @@ def list_memory_records(model: Model, count: Count | None) -> Iterator[Record]:
 # ---- columns
 
 
-def declare(name: str, type: FieldType, unit: str, meaning: str, compute: Callable[..., Any]) -> Field:
-    return Field(name, type, unit, meaning, compute)
+def declare(name: str, type: FieldType, unit: str, meaning: str, compute: Callable[..., Any]) -> TableField:
+    return TableField(name, type, unit, meaning, compute)
 
 
-def declare_item(name: str, index: int, meaning: str, type: FieldType = "text", unit: str = "") -> Field:
+def declare_item(name: str, index: int, meaning: str, type: FieldType = "text", unit: str = "") -> TableField:
     """A column that is one item of the record; an empty string is unknown."""
-    return Field(name, type, unit, meaning, lambda *record: None if record[index] == "" else record[index])
+    return TableField(name, type, unit, meaning, lambda *record: None if record[index] == "" else record[index])
 
 
 def declare_attribute(
     name: str, index: int, meaning: str, type: FieldType = "text", unit: str = "", attribute: str = ""
-) -> Field:
+) -> TableField:
     """A column that is an attribute of one item of the record; an empty string is unknown."""
     path = attribute or name
 
@@ -156,7 +156,7 @@ def declare_attribute(
         value = getattr(record[index], path)
         return None if value == "" else value
 
-    return Field(name, type, unit, meaning, compute)
+    return TableField(name, type, unit, meaning, compute)
 
 
 MODEL = declare("model", "text", "", "Id of the model: models.id.", lambda model, *_: model.id)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from paramcount.drawing.items import Item
 from paramcount.drawing.layout import lay_out, shift_point, split_rows, spread_items
 from paramcount.drawing.route import Lines
-from paramcount.drawing.sections import Band, Section, is_linked, make_heading
+from paramcount.drawing.sections import DrawnSection, SectionBand, is_linked, make_heading
 from paramcount.drawing.shapes import Arrow, Frame, Group, Point, Text, text_width
 from paramcount.tracing.trace import Step
 
@@ -28,7 +28,7 @@ class PlacedSection(NamedTuple):
     right: float  # right edge of its last row
 
 
-def make_row(band: Band, scale: float) -> tuple[Group, Point, Point]:
+def make_row(band: SectionBand, scale: float) -> tuple[Group, Point, Point]:
     """A row with its upper left corner at (0, 0), and the points where data enter and leave."""
     layout = lay_out(band.items, scale)
     left, top, _, _ = layout.group.box
@@ -39,11 +39,16 @@ def make_row(band: Band, scale: float) -> tuple[Group, Point, Point]:
 
 
 def make_section(
-    section: Section, bands: Sequence[Band], steps: Sequence[Step], scale: float, parts: int, layer: int | None
+    section: DrawnSection,
+    bands: Sequence[SectionBand],
+    steps: Sequence[Step],
+    scale: float,
+    parts: int,
+    layer: int | None,
 ) -> PlacedSection:
     """A section: heading, rows, and a frame around layers."""
     rows = [
-        Band("" if i else band.name, items)
+        SectionBand("" if i else band.name, items)
         for band in bands
         for i, items in enumerate(split_rows(band.items, steps, scale))
     ]
@@ -91,7 +96,7 @@ def make_return_arrow(
 
 
 def assemble_sections(
-    sections: Sequence[tuple[Section, Sequence[Band]]],
+    sections: Sequence[tuple[DrawnSection, Sequence[SectionBand]]],
     steps: Sequence[Step],
     scale: float,
     parts: int,
@@ -121,7 +126,7 @@ def assemble_sections(
     return group._replace(frames=tuple(frames))
 
 
-def measure_width(sections: Sequence[tuple[Section, Sequence[Band]]], scale: float) -> float:
+def measure_width(sections: Sequence[tuple[DrawnSection, Sequence[SectionBand]]], scale: float) -> float:
     """The width of the widest band in one row."""
     return max(max(spread_items(band.items, scale).rights) for _, bands in sections for band in bands)
 

@@ -56,7 +56,7 @@ class Bar(NamedTuple):
         return sum(self.components.values())
 
 
-class Line(NamedTuple):
+class BarLine(NamedTuple):
     """The row of a model: name, middle in inches from the top, and the text that replaces the bar of an estimate."""
 
     name: str
@@ -79,7 +79,7 @@ def plot_rows(rows: Sequence[Row], *, format: Format = "svg", scale: Scale = "li
     )
 
 
-def place_bars(rows: Sequence[Row]) -> tuple[list[Line], list[Bar], float]:
+def place_bars(rows: Sequence[Row]) -> tuple[list[BarLine], list[Bar], float]:
     """(rows, bars, height) of the plot, from top to bottom.
 
     >>> from paramcount.views.compare import make_rows
@@ -102,12 +102,12 @@ def place_bars(rows: Sequence[Row]) -> tuple[list[Line], list[Bar], float]:
             top += BAR_GAP
             bars.append(Bar(row["active_components"], f"active {format_count(row['active'])}", top, ACTIVE_HEIGHT))
             top += ACTIVE_HEIGHT
-        lines.append(Line(name, (start + top) / 2, replacement))
+        lines.append(BarLine(name, (start + top) / 2, replacement))
         top += MODEL_GAP
     return lines, bars, top
 
 
-class Axis(NamedTuple):
+class BarAxis(NamedTuple):
     """The horizontal axis, from 0 to 1, with its ticks and label."""
 
     label: str
@@ -127,7 +127,7 @@ class Axis(NamedTuple):
 UNITS = (("", 0), ("K", 3), ("M", 6), ("B", 9), ("T", 12))
 
 
-def make_linear_axis(sums: Sequence[int]) -> Axis:
+def make_linear_axis(sums: Sequence[int]) -> BarAxis:
     """A linear axis from 0, with round ticks.
 
     >>> [text for _, text in make_linear_axis([46_702_792_704]).ticks]
@@ -137,11 +137,11 @@ def make_linear_axis(sums: Sequence[int]) -> Axis:
     step = 10 ** (len(str(end)) - 1)
     step = next(s for s in (step * 2, step, step // 2, step // 5, 1) if s and (end // s >= 4 or s == 1))
     last = end * 100 // int(100 * LONGEST["linear"])
-    axis = Axis("parameters", (), 0, end, "linear")
+    axis = BarAxis("parameters", (), 0, end, "linear")
     return axis._replace(ticks=tuple((axis.at(n), format_tick(n)) for n in range(0, last + 1, step)))
 
 
-def make_log_axis(sums: Sequence[int]) -> Axis:
+def make_log_axis(sums: Sequence[int]) -> BarAxis:
     """A logarithmic axis that starts below the smallest sum.
 
     >>> [text for _, text in make_log_axis([124_439_808, 46_702_792_704]).ticks]
@@ -152,7 +152,7 @@ def make_log_axis(sums: Sequence[int]) -> Axis:
     if min(positive) < 2 * 10**first:
         first -= 1
     first, end = max(first, 0), max((*positive, 10))
-    axis = Axis("parameters (log scale)", (), 10**first, max(end, 10 ** (first + 1)), "log")
+    axis = BarAxis("parameters (log scale)", (), 10**first, max(end, 10 ** (first + 1)), "log")
     decades = range(first, len(str(axis.end)) + 1)
     ticks = [(axis.at(10**k), format_tick(10**k)) for k in decades[:: max(1, math.ceil(len(decades) / 6))]]
     return axis._replace(ticks=tuple((x, text) for x, text in ticks if x <= 1))
@@ -266,7 +266,7 @@ def _draw_bar(axes: Axes, bar: Bar, length: float) -> None:
             sum_before += n
 
 
-def escape_line(line: Line) -> Line:
+def escape_line(line: BarLine) -> BarLine:
     """A row whose texts contain only letters of the font."""
     name = make_printable(escape_missing_letters(line.name), 46)
     return line._replace(name=name, replacement=escape_missing_letters(line.replacement))

@@ -45,7 +45,7 @@ class Label(NamedTuple):
     bold: bool = False
 
 
-class Line(NamedTuple):
+class MapLine(NamedTuple):
     """A line of text with its place on the baseline."""
 
     x: float
@@ -61,7 +61,7 @@ class Tile(NamedTuple):
     area: Area
     tensor: TensorGroup
     copies: tuple[Copies, ...]  # from the outermost: layers, experts
-    lines: tuple[Line, ...]
+    lines: tuple[MapLine, ...]
 
 
 class Border(NamedTuple):
@@ -71,7 +71,7 @@ class Border(NamedTuple):
     kind: str  # part | layers | component
 
 
-class Entry(NamedTuple):
+class MapEntry(NamedTuple):
     """A line of the legend."""
 
     component: str
@@ -91,7 +91,7 @@ class ParameterMap(NamedTuple):
     total: int
     tiles: tuple[Tile, ...]
     borders: tuple[Border, ...]
-    entries: tuple[Entry, ...]  # in the order of COMPONENTS
+    entries: tuple[MapEntry, ...]  # in the order of COMPONENTS
 
     @property
     def has_inactive(self) -> bool:
@@ -144,7 +144,7 @@ def make_map(model: Model, *, social: bool = False) -> ParameterMap:
         total=count.total,
         tiles=tuple(tiles),
         borders=tuple(borders),
-        entries=tuple(Entry(name, count.components[name]) for name in COMPONENTS if count.components[name]),
+        entries=tuple(MapEntry(name, count.components[name]) for name in COMPONENTS if count.components[name]),
     )
 
 
@@ -231,15 +231,15 @@ def format_share(parameters: int, total: int) -> str:
     return f"{tenths // 10}.{tenths % 10} %" if tenths else "< 0.1 %"
 
 
-def place_labels(labels: Sequence[Label], area: Area, zoom: float) -> Iterator[Line]:
+def place_labels(labels: Sequence[Label], area: Area, zoom: float) -> Iterator[MapLine]:
     """The lines of text that fit in a rectangle, from its upper left corner down."""
     room_x, room_y = area.width - 2 * PADDING, area.height - 2 * PADDING
-    fitting: list[tuple[int, Line]] = []
+    fitting: list[tuple[int, MapLine]] = []
     for label in labels:
         size = label.size * zoom
         text = next((text for text in label.variants if text_width(text, size, bold=label.bold) <= room_x), None)
         if text is not None:
-            fitting.append((label.rank, Line(area.x + PADDING, 0.0, text, size, label.bold)))
+            fitting.append((label.rank, MapLine(area.x + PADDING, 0.0, text, size, label.bold)))
     while fitting and (sum(line.size for _, line in fitting) * LEADING > room_y or not is_named(fitting)):
         fitting.remove(max(fitting, key=lambda line: line[0]))
     y = area.y + PADDING
@@ -248,7 +248,7 @@ def place_labels(labels: Sequence[Label], area: Area, zoom: float) -> Iterator[L
         y += line.size * LEADING
 
 
-def is_named(lines: Sequence[tuple[int, Line]]) -> bool:
+def is_named(lines: Sequence[tuple[int, MapLine]]) -> bool:
     """Whether a number of copies follows the name of its tensor."""
     ranks = {rank for rank, _ in lines}
     return RANKS["tensor"] in ranks or RANKS["copies"] not in ranks

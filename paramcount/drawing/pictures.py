@@ -10,8 +10,8 @@ from paramcount.drawing.assemble import assemble_sections, list_all_items, measu
 from paramcount.drawing.items import Item
 from paramcount.drawing.pieces import CARDS, LONGEST, THINNEST
 from paramcount.drawing.sections import (
-    Band,
-    Section,
+    DrawnSection,
+    SectionBand,
     count_parts,
     describe_origins,
     end_with_data,
@@ -43,7 +43,7 @@ MAX_COLOURS = 12  # of edges; no model has more inner dimensions
 SWATCHES = 130.0  # width of the legend's symbols
 
 
-Rows: TypeAlias = list[tuple[Section, list[Band]]]
+Rows: TypeAlias = list[tuple[DrawnSection, list[SectionBand]]]
 
 
 def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = None) -> Drawing:
@@ -101,7 +101,9 @@ def trace_drawn(model: Model, tokens: int | None) -> Trace:
     return trace_model(model, TraceOptions(n, source=n if has_encoder_input(model) else None))
 
 
-def list_rows(trace: Trace, sections: Sequence[Section], selected: Sequence[Section], layer: int | None) -> Rows:
+def list_rows(
+    trace: Trace, sections: Sequence[DrawnSection], selected: Sequence[DrawnSection], layer: int | None
+) -> Rows:
     """The selected, nonempty sections with their bands. A section without an outgoing arrow ends with data."""
     rows: Rows = []
     states = find_states(trace)

@@ -131,7 +131,7 @@ def make_cell(
     return Group(rectangles=(front, *strips), texts=tuple(texts))
 
 
-class Row:
+class PieceRow:
     """Groups next to each other on the axis."""
 
     def __init__(self) -> None:
@@ -172,7 +172,7 @@ def make_shapes(item: Item, scale: float) -> Piece:
             return make_operation(item, scale)
 
 
-def finish_row(item: Item, row: Row, operand: Point | None = None) -> Piece:
+def finish_row(item: Item, row: PieceRow, operand: Point | None = None) -> Piece:
     """A row as a piece. Data enter at the left edge and leave at the right edge of the last rectangle."""
     last = max((r.box for r in row.group.rectangles), key=lambda box: box[2], default=(0, 0, row.x, 0))
     return Piece(item, row.group, row.x, (0, 0), (last[2], 0), operand)
@@ -180,7 +180,7 @@ def finish_row(item: Item, row: Row, operand: Point | None = None) -> Piece:
 
 def make_product(item: Item, matrix: Matrix, out: Matrix, scale: float) -> Piece:
     """The input times a matrix: · weight = data."""
-    row = Row()
+    row = PieceRow()
     has_data_operand = item.operand is not None
     if item.kind == "product":
         row.add_sign("·")
@@ -198,7 +198,7 @@ def make_product(item: Item, matrix: Matrix, out: Matrix, scale: float) -> Piece
 
 def make_box(item: Item, out: Matrix, scale: float) -> Piece:
     """Data, after a joint if there are several inputs."""
-    row = Row()
+    row = PieceRow()
     if len(item.reads) > 1:
         joint = Sign(JOINT, 0, item.words[0] if item.words else "", item.step)
         line = Arrow(((2 * JOINT, 0), (2 * JOINT + 8, 0)), item.step, item.step, head=False)
@@ -218,7 +218,7 @@ def make_words(item: Item) -> Piece:
     texts = tuple(Text(0, -5 - (n - 1 - i) * LINE, word, SMALL, role="note") for i, word in enumerate(item.words))
     width = max(text_width(word, SMALL) for word in item.words)
     line = Arrow(((-width / 2, 0), (width / 2, 0)), item.step, item.step, head=False)
-    row = Row()
+    row = PieceRow()
     row.put(Group(texts=texts, arrows=(line,)))
     return Piece(item, row.group, row.x, (0, 0), (row.x, 0), joint=row.x / 2)
 
@@ -228,7 +228,7 @@ def add_result(piece: Piece, scale: float) -> Piece:
     out = piece.item.out
     if out is None:
         return piece
-    row = Row()
+    row = PieceRow()
     row.put(piece.group)
     x = row.put(make_cell(out, scale), RESULT_GAP)
     front = make_rectangle(out, scale)
@@ -244,7 +244,7 @@ def make_sign(item: Item) -> Piece:
 
 def make_operation(item: Item, scale: float) -> Piece:
     """The weights of an operation below its name, then its state and its output, if they are drawn."""
-    row = Row()
+    row = PieceRow()
     for matrix in item.weights:
         row.put(make_cell(matrix, scale), 4 if row.x else 0)
     if item.state:
@@ -255,7 +255,7 @@ def make_operation(item: Item, scale: float) -> Piece:
     baseline, last = box[1] - TEXT_GAP - 1, len(lines) - 1
     texts = tuple(Text(middle, baseline - (last - i) * LINE, line, NAME, role="name") for i, line in enumerate(lines))
     group = row.group.combine(Group(texts=texts))
-    row = Row()
+    row = PieceRow()
     row.put(group)
     if item.out:
         row.add_sign("→")

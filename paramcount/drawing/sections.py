@@ -20,7 +20,7 @@ RECURRENCES = {Form.STATE_SPACE: "state space model", Form.LINEAR_ATTENTION: "li
 PARTS = {"vision": "vision encoder", "audio": "audio encoder", "cross_attention": "cross-attention"}
 
 
-class Section(NamedTuple):
+class DrawnSection(NamedTuple):
     """The steps of one kind of layer, or between two stacks of layers."""
 
     part: str
@@ -37,16 +37,16 @@ class Section(NamedTuple):
         return tuple(covered[-1] for covered in self.covers)
 
 
-def list_sections(trace: Trace) -> list[Section]:
+def list_sections(trace: Trace) -> list[DrawnSection]:
     """The sections of a trace in order. Kinds of layers with equal steps share a section."""
-    sections: list[Section] = []
+    sections: list[DrawnSection] = []
     section_of: dict[Hashable, int] = {}  # {signature: index of the section}
     for _, group in groupby(range(len(trace.steps)), key=lambda i: find_place(trace.steps[i])):
         indices = tuple(group)
         layers, part = trace.steps[indices[0]].layers, trace.steps[indices[0]].part
         covers = (range(indices[0], indices[-1] + 1),)
         if not layers:
-            sections.append(Section(part, (), indices, covers, 1, (), ()))
+            sections.append(DrawnSection(part, (), indices, covers, 1, (), ()))
             continue
         last = layers[-1]
         times = prod(scope.copies for scope in layers)
@@ -61,7 +61,7 @@ def list_sections(trace: Trace) -> list[Section]:
             )
         else:
             section_of[key] = len(sections)
-            sections.append(Section(part, layers, indices, covers, times, (last.kind,), join_ranges(last.runs)))
+            sections.append(DrawnSection(part, layers, indices, covers, times, (last.kind,), join_ranges(last.runs)))
     return sections
 
 
@@ -81,7 +81,7 @@ def make_signature(steps: Sequence[Step], indices: Sequence[int]) -> Iterator[Ha
         yield step.op, step.text, step.inputs, step.out, step.heads, note, reads, scopes, weights
 
 
-def select_layer(sections: Sequence[Section], layer: int, where: str) -> list[Section]:
+def select_layer(sections: Sequence[DrawnSection], layer: int, where: str) -> list[DrawnSection]:
     """The sections that contain the layer, in the decoder if there are several stacks.
 
     Raises: ParamcountError if there is no such layer.
@@ -96,7 +96,7 @@ def select_layer(sections: Sequence[Section], layer: int, where: str) -> list[Se
     return selected
 
 
-def choose_layer(sections: Sequence[Section], where: str) -> int:
+def choose_layer(sections: Sequence[DrawnSection], where: str) -> int:
     """The first layer of the commonest kind.
 
     Raises: ParamcountError if there are no layers.
@@ -105,7 +105,7 @@ def choose_layer(sections: Sequence[Section], where: str) -> int:
     return commonest.runs[0][0]
 
 
-def list_layer_kinds(sections: Sequence[Section], where: str) -> list[Section]:
+def list_layer_kinds(sections: Sequence[DrawnSection], where: str) -> list[DrawnSection]:
     """The sections that are layers, of the decoder if there are several stacks.
 
     Raises: ParamcountError if there are none.
@@ -117,7 +117,7 @@ def list_layer_kinds(sections: Sequence[Section], where: str) -> list[Section]:
     return candidates
 
 
-def make_heading(section: Section, steps: Sequence[Step], parts: int, layer: int | None) -> str:
+def make_heading(section: DrawnSection, steps: Sequence[Step], parts: int, layer: int | None) -> str:
     """The heading of a section. `parts`: number of stacks in the model. `layer`: the selected layer, if any."""
     phrases = [name_section(section, steps, parts)] if not section.layers or parts > 1 else []
     kinds = dict.fromkeys(map(describe_kind, section.kinds))
@@ -129,7 +129,7 @@ def make_heading(section: Section, steps: Sequence[Step], parts: int, layer: int
     return " · ".join(filter(None, phrases))
 
 
-def name_section(section: Section, steps: Sequence[Step], parts: int = 1) -> str:
+def name_section(section: DrawnSection, steps: Sequence[Step], parts: int = 1) -> str:
     """The part of the model that a section belongs to; between stacks, its purpose."""
     name = PARTS.get(section.part, section.part.replace("_", " "))
     if section.layers or section.part not in ("decoder", "encoder"):
@@ -166,7 +166,9 @@ def find_states(trace: Trace) -> dict[int, Shape]:
 # ---- bands
 
 
-def is_linked(previous: tuple[Section, Sequence[Band]], bands: Sequence[Band], steps: Sequence[Step]) -> bool:
+def is_linked(
+    previous: tuple[DrawnSection, Sequence[SectionBand]], bands: Sequence[SectionBand], steps: Sequence[Step]
+) -> bool:
     """Whether a section begins with the data at the end of the previous section."""
     previous_section, previous_bands = previous
     first = bands[0].items[0]
@@ -176,7 +178,7 @@ def is_linked(previous: tuple[Section, Sequence[Band]], bands: Sequence[Band], s
     return first.step in (previous_bands[-1].items[-1].step, *previous_section.ends)
 
 
-def end_with_data(bands: Sequence[Band], steps: Sequence[Step]) -> list[Band]:
+def end_with_data(bands: Sequence[SectionBand], steps: Sequence[Step]) -> list[SectionBand]:
     """The bands, with the data at the end of the last one drawn."""
     *others, last = bands
     *items, item = last.items
@@ -185,7 +187,7 @@ def end_with_data(bands: Sequence[Band], steps: Sequence[Step]) -> list[Band]:
     return [*others, last._replace(items=(*items, item))]
 
 
-class Band(NamedTuple):
+class SectionBand(NamedTuple):
     """The items of one row of the drawing."""
 
     name: str
@@ -193,8 +195,8 @@ class Band(NamedTuple):
 
 
 def list_bands(
-    trace: Trace, section: Section, states: Mapping[int, Shape], origins: Mapping[int, str], *, layers: int = 1
-) -> list[Band]:
+    trace: Trace, section: DrawnSection, states: Mapping[int, Shape], origins: Mapping[int, str], *, layers: int = 1
+) -> list[SectionBand]:
     """The bands of a section. Each residual sum ends a band.
 
     `origins`: labels of data from other sections. `layers`: number of layers that the section represents.
@@ -210,7 +212,7 @@ def list_bands(
         has_both_sides = has_matrices(bands[-1]) and has_matrices(items[i + 1 :])
         if is_sum and has_both_sides and is_bottleneck(items, i):
             bands.append([Item("source", item.step, (), make_output(trace.steps[item.step], item.step))])
-    return [Band(name_band(band, trace.steps), tuple(band)) for band in bands if band]
+    return [SectionBand(name_band(band, trace.steps), tuple(band)) for band in bands if band]
 
 
 def label_source(item: Item, steps: Sequence[Step], origins: Mapping[int, str]) -> Item:
@@ -223,7 +225,7 @@ def label_source(item: Item, steps: Sequence[Step], origins: Mapping[int, str]) 
 
 
 def describe_origins(
-    sections: Sequence[Section], steps: Sequence[Step], section: Section, previous: Section | None
+    sections: Sequence[DrawnSection], steps: Sequence[Step], section: DrawnSection, previous: DrawnSection | None
 ) -> dict[int, str]:
     """{step: label} of data from other sections, except from the previous one if an arrow comes from it."""
     first = steps[section.indices[0]].reads[:1]
@@ -238,12 +240,12 @@ def describe_origins(
     return {step: label for step, label in labels.items() if step not in arrow_starts}
 
 
-def count_parts(sections: Sequence[Section]) -> int:
+def count_parts(sections: Sequence[DrawnSection]) -> int:
     """The number of separate stacks in a model, such as an encoder and a decoder."""
     return len({section.part for section in sections if section.layers and section.part != "cross_attention"})
 
 
-def name_origin(other: Section, steps: Sequence[Step], section: Section, parts: int) -> str:
+def name_origin(other: DrawnSection, steps: Sequence[Step], section: DrawnSection, parts: int) -> str:
     """The name of a section in the labels of `section`, which reads from it."""
     if other.layers and other.part == section.part:
         return "other layers" if section.layers else f"layer {sum(other.runs[-1]) - 1:,}"

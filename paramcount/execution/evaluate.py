@@ -64,12 +64,12 @@ class Observer:
     def see_step(self, value: Value, data: Data) -> None:
         """An operation has been computed, or something on the way to its output."""
 
-    def see_layer(self, data: Data, body: Body, scope: Scope, x: Array) -> None:
+    def see_layer(self, data: Data, body: Body, scope: EvaluationScope, x: Array) -> None:
         """A layer of the stack `data` has been computed: `x` is its output, `scope.values` are those inside."""
 
 
 @dataclass
-class Step:
+class EvaluationStep:
     """What an operation may know of the pass: `flow.operation.Pass`."""
 
     positions: Array
@@ -78,7 +78,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Scope:
+class EvaluationScope:
     """One execution of a body: one layer, one expert or a named block."""
 
     names: Names = OUTSIDE
@@ -93,8 +93,8 @@ class Scope:
         """The index of the innermost layer."""
         return next((i for repeat, i in zip(self.repeats[::-1], self.indices[::-1]) if repeat.axis == "layer"), 0)
 
-    def enter(self, data: Data, body: Body, index: int | None) -> Scope:
-        return Scope(
+    def enter(self, data: Data, body: Body, index: int | None) -> EvaluationScope:
+        return EvaluationScope(
             *enter_body(data, body, self.names, self.repeats),
             self.indices if index is None else (*self.indices, index),
             data.part or self.part,
@@ -107,7 +107,7 @@ class Evaluation:
 
     def __init__(self, out: Data, weights: Weights, part: str = "decoder") -> None:
         self.out, self.weights = out, weights
-        self.scope = Scope(part=part)
+        self.scope = EvaluationScope(part=part)
         self.states: dict[tuple[Any, ...], dict[str, Array]] = {}
         self.kept: set[int] = find_kept(out)
         self.states_of_layers: dict[int, list[Array]] = {}  # {id of a stack whose inner states are read: all of them}
@@ -133,7 +133,7 @@ class Evaluation:
         self.n_past += n
         return result
 
-    def compute(self, data: Data, scope: Scope) -> Array:
+    def compute(self, data: Data, scope: EvaluationScope) -> Array:
         """The value of data inside one execution of its body."""
         values = scope.values
         if id(data) not in values:
@@ -151,7 +151,7 @@ class Evaluation:
             values[id(data)] = result
         return values[id(data)]
 
-    def apply(self, data: Data, scope: Scope) -> Array:
+    def apply(self, data: Data, scope: EvaluationScope) -> Array:
         operation, inputs = data.operation, [scope.values[id(before)] for before in data.inputs]
         if isinstance(operation, Layers):
             return self.run_layers(data, operation, scope, inputs)
@@ -196,7 +196,7 @@ class Evaluation:
             is_source = stream == "source" and "source_tokens" in self.inputs
             n_tokens = len(self.inputs["source_tokens"]) if is_source else n_rows
         positions = np.arange(n_tokens - n_rows, n_tokens)  # less than 0: in front of the text
-        step = Step(positions, scope.layer, self.states.setdefault((*scope.path, id(data)), {}))
+        step = EvaluationStep(positions, scope.layer, self.states.setdefault((*scope.path, id(data)), {}))
         shape = (len(inputs[0]) if inputs else 0, *(n if isinstance(n, int) else -1 for n in data.shape[1:]))
         result = operation.compute(step, inputs, weights, shape)
         if self.observer is not None:
@@ -221,11 +221,11 @@ class Evaluation:
             if id(source) in self.second_values:
                 self.second_values[id(data)] = self.second_values[id(source)]
 
-    def run_body(self, body: Body, scope: Scope, inputs: list[Array]) -> Array:
+    def run_body(self, body: Body, scope: EvaluationScope, inputs: list[Array]) -> Array:
         scope.values.update((id(inner), value) for inner, value in zip(body.inputs, inputs))
         return self.compute(body.out, scope)
 
-    def run_layers(self, data: Data, operation: Layers, scope: Scope, inputs: list[Array]) -> Array:
+    def run_layers(self, data: Data, operation: Layers, scope: EvaluationScope, inputs: list[Array]) -> Array:
         x, *reads = inputs
         n_reads = len(reads) - operation.n_others
         reads, carried = reads[:n_reads], reads[n_reads:]
@@ -248,7 +248,7 @@ class Evaluation:
             self.second_values[id(data)] = carried[0]
         return x
 
-    def run_experts(self, data: Data, operation: Experts, scope: Scope, inputs: list[Array]) -> Array:
+    def run_experts(self, data: Data, operation: Experts, scope: EvaluationScope, inputs: list[Array]) -> Array:
         x, weights = inputs
         (body,) = data.bodies
         if isinstance(operation, (ExpertsApart, ExpertsOnParts)):
@@ -265,7 +265,7 @@ class Evaluation:
             result[rows] += y if scales_input else y * share
         return result
 
-    def run_experts_on_parts(self, data: Data, scope: Scope, x: Array, weights: Array) -> Array:
+    def run_experts_on_parts(self, data: Data, scope: EvaluationScope, x: Array, weights: Array) -> Array:
         """Chosen experts of which each has its own part of the last axis of the output, or of the input."""
         (body,) = data.bodies
         order = (weights != 0).cumsum(-1) - 1  # of each expert among those that are chosen
@@ -285,7 +285,7 @@ class Evaluation:
                 result[rows] += y * weights[rows, expert].reshape(-1, *(1,) * (y.ndim - 1))
         return result
 
-    def read_weight(self, weight: Weight, scope: Scope, operation: Operation) -> Array | NarrowMatrix:
+    def read_weight(self, weight: Weight, scope: EvaluationScope, operation: Operation) -> Array | NarrowMatrix:
         """A weight as stored; of one expert, if all experts are stored as one tensor."""
         name, expert = locate(weight, scope)
         read = self.weights.read_matrix if isinstance(operation, (Linear, TableLookup)) else self.weights.read
@@ -330,7 +330,7 @@ def find_read_once(out: Data) -> set[int]:
     return {data for data, n in reads.items() if n == 1}
 
 
-def locate(weight: Weight, scope: Scope) -> tuple[str, int | None]:
+def locate(weight: Weight, scope: EvaluationScope) -> tuple[str, int | None]:
     """(tensor name in the checkpoint, index of the expert in it if all experts are stored as one tensor)."""
     row = fold_weight(weight, scope.names, scope.repeats, scope.part)
     expert, places = None, []

@@ -21,7 +21,7 @@ Shape: TypeAlias = tuple[int, ...]
 Layout: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]  # (fused module, the modules that it consists of)
 
 
-class Source(NamedTuple):
+class TensorSource(NamedTuple):
     """Where a declared tensor is. Names have {} for each index."""
 
     names: tuple[str, ...]  # several are concatenated along the first axis
@@ -29,7 +29,7 @@ class Source(NamedTuple):
     is_stacked: bool = False  # whether the last index of the declared name is one of the experts in the tensor
 
 
-def find_sources(tensors: Sequence[TensorRow], file_names: Collection[str]) -> dict[str, Source]:
+def find_sources(tensors: Sequence[TensorRow], file_names: Collection[str]) -> dict[str, TensorSource]:
     """{name of a declared tensor, with {} for each index: where it is}. Those that are nowhere are left out."""
     stored = {strip_indices(name) for name in file_names}
     bare = {strip_wrappers(name): name for name in stored}  # a wrapper around a module adds words
@@ -38,7 +38,7 @@ def find_sources(tensors: Sequence[TensorRow], file_names: Collection[str]) -> d
     renamed = rename_tensors(tensors, names)
     by_name = {tensor.name: new.name for tensor, new in zip(tensors, renamed)}
     renamed = [new._replace(tied_to=by_name.get(str(new.tied_to), new.tied_to)) for new in renamed]
-    sources: dict[str, Source] = {}
+    sources: dict[str, TensorSource] = {}
     for declared, tensor in zip(tensors, use_copies(renamed, names)[0]):
         source = find_source(tensor, renamed, names)
         if source:
@@ -47,11 +47,11 @@ def find_sources(tensors: Sequence[TensorRow], file_names: Collection[str]) -> d
     return sources
 
 
-def find_source(tensor: TensorRow, tensors: Sequence[TensorRow], names: Collection[str]) -> Source | None:
+def find_source(tensor: TensorRow, tensors: Sequence[TensorRow], names: Collection[str]) -> TensorSource | None:
     """Where a tensor is, whose name is already the file's if the file has it alone."""
     name = strip_indices(tensor.name)
     if name in names:
-        return Source((name,))
+        return TensorSource((name,))
     fused: Layout = FUSED
     for whole, parts in fused:
         if source := find_fused(tensor, tensors, whole, parts, names, lambda path: path):
@@ -83,7 +83,7 @@ def find_fused(
     parts: Sequence[str],
     names: Collection[str],
     rewrite: Callable[[str], str],
-) -> Source | None:
+) -> TensorSource | None:
     """The rows of a tensor with the leaf `whole` that are this tensor, whose leaf is among `parts`."""
     module, leaf, ending = split_module(tensor.name)
     if leaf not in parts:
@@ -99,10 +99,10 @@ def find_fused(
     if not widths.keys() >= set(parts):
         return None
     first = sum(widths[part] for part in parts[: parts.index(leaf)])
-    return Source((name,), None if len(parts) == 1 else (first, first + widths[leaf]))
+    return TensorSource((name,), None if len(parts) == 1 else (first, first + widths[leaf]))
 
 
-def find_parts(tensor: TensorRow, names: Collection[str]) -> Source | None:
+def find_parts(tensor: TensorRow, names: Collection[str]) -> TensorSource | None:
     """The tensors that a fused one consists of; those of each expert, if experts are declared as one tensor."""
     _, leaf, _ = split_module(tensor.name)
     for whole, parts in (*FUSED, *STACKED_EXPERTS):
@@ -115,7 +115,7 @@ def find_parts(tensor: TensorRow, names: Collection[str]) -> Source | None:
             continue
         found = tuple(strip_indices(find_alias(path, names)) for path in paths)
         if all(name in names for name in found):
-            return Source(found)
+            return TensorSource(found)
     return None
 
 
@@ -139,19 +139,21 @@ def list_indices(name: str) -> tuple[int, ...]:
     return tuple(int(word) for word in VARYING.findall(name))
 
 
-class Place(NamedTuple):
+class TensorPlace(NamedTuple):
     """One stored tensor that contains a declared one."""
 
     name: str
     expert: int | None  # its index, if the tensor has all experts of a layer
 
 
-def list_places(sources: Mapping[str, Source], name: str, index: int | None) -> tuple[list[Place], Source]:
+def list_places(
+    sources: Mapping[str, TensorSource], name: str, index: int | None
+) -> tuple[list[TensorPlace], TensorSource]:
     """The stored tensors of a declared one, whose own name has all indices. `index`: as in `Weights.read`."""
     indices = list_indices(name)
-    source = sources.get(strip_indices(name), Source((strip_indices(name),)))
+    source = sources.get(strip_indices(name), TensorSource((strip_indices(name),)))
     if source.is_stacked:
         indices, index = indices[:-1], indices[-1]
     elif index is not None and source.names[0].count("{}") > len(indices):
         indices, index = (*indices, index), None
-    return [Place(fill_indices(pattern, indices), index) for pattern in source.names], source
+    return [TensorPlace(fill_indices(pattern, indices), index) for pattern in source.names], source

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paramcount.execution.evaluate import Evaluation, Observer, Scope, Value
+from paramcount.execution.evaluate import Evaluation, EvaluationScope, Observer, Value
 from paramcount.flow import Block, Body, Data, Experts, Layers, Rescaling, Tuple, WeightedSum, list_scored, softmax_rows
 from paramcount.flow.operation import Array, Form
 from paramcount.flow.walk import list_steps
@@ -59,13 +59,13 @@ class Watcher(Observer):
         elif id(data) in self.routed:
             self.experts = value.array
 
-    def see_layer(self, data: Data, body: Body, scope: Scope, x: Array) -> None:
+    def see_layer(self, data: Data, body: Body, scope: EvaluationScope, x: Array) -> None:
         if id(data) in self.stacks:
             self.layers.append(self.summarise(body, scope, x))
             self.outputs.append(x[-1])
         self.clear()
 
-    def summarise(self, body: Body, scope: Scope, x: Array) -> LayerView:
+    def summarise(self, body: Body, scope: EvaluationScope, x: Array) -> LayerView:
         """The view of a layer, without the logit lens."""
         if id(body.out) not in self.branches:
             self.branches[id(body.out)] = find_branches(body)
@@ -93,7 +93,7 @@ class Watcher(Observer):
             return self.layers
         evaluation.observer = None
         values = dict.fromkeys(self.stacks, np.stack(self.outputs))
-        logits = evaluation.compute(evaluation.out, Scope(part=evaluation.scope.part, values=values))
+        logits = evaluation.compute(evaluation.out, EvaluationScope(part=evaluation.scope.part, values=values))
         shares = softmax_rows(logits.astype(np.float64))
         best = shares.argmax(-1)
         return [
@@ -102,7 +102,7 @@ class Watcher(Observer):
         ]
 
 
-def get_added(branch: Branch, scope: Scope) -> Array:
+def get_added(branch: Branch, scope: EvaluationScope) -> Array:
     """What a branch adds to the last position."""
     after: Array = scope.values[branch.term][-1]
     return after if branch.before is None else after - scope.values[branch.before][-1]

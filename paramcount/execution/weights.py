@@ -15,7 +15,7 @@ from paramcount.checkpoints.packed.quantised import unpack
 from paramcount.errors import ParamcountError, format_shape, join_words, make_printable
 from paramcount.execution.narrow import DTYPES as NARROW
 from paramcount.execution.narrow import NarrowMatrix
-from paramcount.execution.sources import Place, Shape, find_sources, list_places
+from paramcount.execution.sources import Shape, TensorPlace, find_sources, list_places
 from paramcount.flow import TensorRow
 from paramcount.flow.operation import Array
 from paramcount.formats.files import check_unchanged, open_regular
@@ -35,13 +35,13 @@ class StoredWeights:
     def __init__(self, tensors: Sequence[TensorRow], names: Iterable[str], where: str) -> None:
         self.sources = find_sources(tensors, list(names))
         self.where = where
-        self.finite: set[Place] = set()  # tensors whose values have been checked
+        self.finite: set[TensorPlace] = set()  # tensors whose values have been checked
 
     def get_shape(self, name: str) -> Shape | None:
         """The shape of a stored tensor; None if there is none of this name."""
         raise NotImplementedError
 
-    def load(self, place: Place, shape: Shape) -> Array:
+    def load(self, place: TensorPlace, shape: Shape) -> Array:
         """A stored tensor as floats, or the part of one expert. `shape`: of a part, except for its first axis."""
         raise NotImplementedError
 
@@ -90,7 +90,7 @@ class StoredWeights:
                 found = f"has no tensor {make_printable(declared, 80)}"
                 raise ParamcountError(found, where=self.where, expected=f"shape {format_shape(shape)}")
 
-    def check_finite(self, array: Array, place: Place) -> None:
+    def check_finite(self, array: Array, place: TensorPlace) -> None:
         if not np.isfinite(array).all():
             kind = "NaN" if np.isnan(array).any() else "infinite"
             raise self.make_error(place.name, f"has {kind} values", "finite weights")
@@ -116,7 +116,7 @@ class MappedWeights(StoredWeights):
     def get_shape(self, name: str) -> Shape | None:
         return tuple(self.arrays[name].shape) if name in self.arrays else None
 
-    def load(self, place: Place, shape: Shape) -> Array:
+    def load(self, place: TensorPlace, shape: Shape) -> Array:
         array = np.asarray(self.arrays[place.name])
         if array.dtype.kind not in "fiub":
             raise self.make_error(place.name, f"has the dtype {array.dtype}", "numbers")
@@ -142,7 +142,7 @@ class CheckpointWeights(StoredWeights):
         tensor = self.content.tensors.get(name)
         return None if tensor is None else tensor.shape
 
-    def load(self, place: Place, shape: Shape) -> Array:
+    def load(self, place: TensorPlace, shape: Shape) -> Array:
         logical = self.content.tensors[place.name]
         values, *others = (self.checkpoint.tensors[name] for name in logical.list_file_names(place.name))
         bits = self.map_values(values)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from paramcount.explaining.explanation import ExpertGroup
 from paramcount.explaining.lines import Kinds, find_common_words
-from paramcount.explaining.pieces import Walk, count_one, evaluate, is_bias
+from paramcount.explaining.pieces import PieceWalk, count_one, evaluate, is_bias
 from paramcount.flow import Repeat, TensorRow
 from paramcount.output.layer_kinds import name_words
 from paramcount.symbolic.factoring import TEXT, factor, format_formula, substitute_values
@@ -16,7 +16,7 @@ PRODUCTS = TEXT._replace(times=" × ", tight="×")
 ONCE = Repeat("layer", 1, 1)
 
 
-def list_expert_groups(rows: Sequence[TensorRow], walk: Walk, kinds: Kinds) -> Iterator[ExpertGroup]:
+def list_expert_groups(rows: Sequence[TensorRow], walk: PieceWalk, kinds: Kinds) -> Iterator[ExpertGroup]:
     """Groups of equal experts: same component, same number per layer, same size."""
     groups: dict[tuple[str, str, int, int, int], dict[Repeat, tuple[Polynomial, Polynomial]]] = {}
     for row in rows:

@@ -33,7 +33,7 @@ WALK_ERRORS = (ParamcountError, TypeError, AttributeError, LookupError, ValueErr
 Values = Mapping[str, object]  # {path of a field: its value}
 
 
-class Kind(NamedTuple):
+class FieldKind(NamedTuple):
     """The values that a field other than a plain size can have."""
 
     name: str  # flag | words | indices | word | size | language | tower | part | number
@@ -41,18 +41,20 @@ class Kind(NamedTuple):
     trials: tuple[object, ...]  # values to try; the first is the default
 
 
-FLAG = Kind("flag", "True or False", (False, True))
-WORDS = Kind("words", "a string per layer", (("?",), ()))
-INDICES = Kind("indices", "a list of integers", ((0,), (1,), ()))
-WORD = Kind("word", "a string", ("?", "!"))
-LANGUAGE = Kind("language", "the name of an architecture", ("llama",))  # any one shows which other fields are needed
-TOWER = Kind("tower", join_words(ENCODERS), (next(iter(ENCODERS)),))
-PART = Kind("part", "None, or True if it exists", (None, True))
-SIZE = Kind("size", "None, True if it exists, or an integer", (None, True))
-NUMBER = Kind("number", "an integer, because the structure depends on it", ())
+FLAG = FieldKind("flag", "True or False", (False, True))
+WORDS = FieldKind("words", "a string per layer", (("?",), ()))
+INDICES = FieldKind("indices", "a list of integers", ((0,), (1,), ()))
+WORD = FieldKind("word", "a string", ("?", "!"))
+LANGUAGE = FieldKind(
+    "language", "the name of an architecture", ("llama",)
+)  # any one shows which other fields are needed
+TOWER = FieldKind("tower", join_words(ENCODERS), (next(iter(ENCODERS)),))
+PART = FieldKind("part", "None, or True if it exists", (None, True))
+SIZE = FieldKind("size", "None, True if it exists, or an integer", (None, True))
+NUMBER = FieldKind("number", "an integer, because the structure depends on it", ())
 
 
-def make_open_sizes(cls: type[Sizes], values: Values, kinds: dict[str, Kind], prefix: str = "") -> Sizes:
+def make_open_sizes(cls: type[Sizes], values: Values, kinds: dict[str, FieldKind], prefix: str = "") -> Sizes:
     """The sizes of an architecture: given values, symbols for other sizes, and the first trial of any other field,
     which is recorded in `kinds`."""
 
@@ -88,7 +90,7 @@ def find_inner_class(cls: type[Sizes], name: str, path: str, value: object) -> t
 
 
 @cache
-def find_kind(cls: type[Sizes], name: str) -> Kind | None:
+def find_kind(cls: type[Sizes], name: str) -> FieldKind | None:
     """The kind of a field; None for a size or a required inner config, which the caller does not have to specify."""
     annotation = get_info(cls, name).annotation
     is_list = getattr(annotation, "__origin__", None) is tuple
@@ -109,7 +111,7 @@ def find_kind(cls: type[Sizes], name: str) -> Kind | None:
     return SIZE if type(None) in kinds else None
 
 
-def add_usual_values(cls: type[Sizes], name: str, kind: Kind) -> Kind:
+def add_usual_values(cls: type[Sizes], name: str, kind: FieldKind) -> FieldKind:
     """The kind with more trials: the default of a field and the values that its architecture supports."""
     default, choices = read_defaults(cls).get(name), list_strings(cls, name)
     trials = [default] if default is not None else []
@@ -118,7 +120,7 @@ def add_usual_values(cls: type[Sizes], name: str, kind: Kind) -> Kind:
     if kind is not WORD or not choices:
         trials += kind.trials
     expected = f"{kind.expected}: {join_words(choices)}" if choices else kind.expected
-    return Kind(kind.name, expected, tuple(dict.fromkeys(trials)))
+    return FieldKind(kind.name, expected, tuple(dict.fromkeys(trials)))
 
 
 @cache
@@ -157,7 +159,7 @@ class Trial(NamedTuple):
 
     sums: Sums | None
     signature: Hashable  # equal for equal weights; the text of the error if the trial failed
-    fields: Mapping[str, Kind]
+    fields: Mapping[str, FieldKind]
     numbers: tuple[str, ...]  # sizes that cannot be symbols
     conditions: tuple[Condition, ...] = ()  # sizes that were compared, and are not equal
 
@@ -167,7 +169,7 @@ def sum_architecture(cls: type[Sizes], values: Values) -> tuple[Sums, tuple[Cond
 
     Raises: ParamcountError if a flag that the weights depend on is missing; it names all of them.
     """
-    needed: dict[str, Kind] = {}
+    needed: dict[str, FieldKind] = {}
     trials: dict[frozenset[tuple[str, object]], Trial] = {}
 
     def try_cached(values: Values) -> Trial:
@@ -212,7 +214,7 @@ def try_values(cls: type[Sizes], values: Values) -> Trial:
     """The trial of these values; every other field has its first trial."""
     numbers: dict[str, int] = {}
     while True:
-        kinds: dict[str, Kind] = {}
+        kinds: dict[str, FieldKind] = {}
         c = make_open_sizes(cls, {**values, **numbers}, kinds)
         try:
             with decide_by(None) as decisions:

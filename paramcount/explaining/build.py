@@ -8,7 +8,7 @@ from paramcount.explaining.active import list_expert_groups
 from paramcount.explaining.explanation import Component, Explanation, Size
 from paramcount.explaining.glossary import describe_size
 from paramcount.explaining.lines import find_kinds, list_components
-from paramcount.explaining.pieces import Walk, count_one
+from paramcount.explaining.pieces import PieceWalk, count_one
 from paramcount.flow import TensorRow
 from paramcount.sizes import DEFAULT
 from paramcount.zoo import Model
@@ -17,7 +17,7 @@ from paramcount.zoo.what_if import describe_changes
 
 def build_explanation(
     model: Model,
-    walk: Walk,
+    walk: PieceWalk,
     rows: Sequence[TensorRow],
     not_included: Mapping[str, Sequence[TensorRow]],
     *,
@@ -61,7 +61,7 @@ def list_numbers(rows: Iterable[TensorRow]) -> Iterator[object]:
         yield from (row.layer.count,) if row.layer else ()
 
 
-def list_sizes(model: Model, walk: Walk, numbers: Iterable[object]) -> tuple[Size, ...]:
+def list_sizes(model: Model, walk: PieceWalk, numbers: Iterable[object]) -> tuple[Size, ...]:
     """The sizes in the formulas, in the order in which the architecture declares them."""
     used = {name for number in numbers for name in getattr(number, "names", ())}
     return tuple(make_size(model, name, value) for name, value in walk.values.items() if name in used)

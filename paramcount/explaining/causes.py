@@ -36,7 +36,7 @@ MTP_PROJECTIONS = ("eh_proj.weight", "input_proj.weight")  # from the hidden sta
 MULTIPLES = (8, 16, 32, 64, 128, 256, 512, 1024)  # usual paddings of a vocabulary
 
 
-class Item(NamedTuple):
+class CauseItem(NamedTuple):
     """One part of a cause."""
 
     name: str  # "" if the cause has one part
@@ -50,10 +50,10 @@ class Cause(NamedTuple):
     name: str
     units: int  # sum of the items
     note: str
-    items: tuple[Item, ...]
+    items: tuple[CauseItem, ...]
 
 
-class Candidate(NamedTuple):
+class CauseCandidate(NamedTuple):
     """A possible cause with its tensors."""
 
     name: str
@@ -71,7 +71,8 @@ class Candidate(NamedTuple):
     @property
     def cause(self) -> Cause:
         items = tuple(
-            Item(name, sign * count_elements(tensors), format_sum(tensors)) for name, tensors, sign in self.list_items()
+            CauseItem(name, sign * count_elements(tensors), format_sum(tensors))
+            for name, tensors, sign in self.list_items()
         )
         return Cause(self.name, self.units, self.note, items)
 
@@ -81,7 +82,7 @@ class Candidate(NamedTuple):
         yield from ((name, tensors, -self.sign) for name, tensors in self.replaced_by)
 
 
-def are_compatible(candidates: Sequence[Candidate]) -> bool:
+def are_compatible(candidates: Sequence[CauseCandidate]) -> bool:
     """Whether candidates can apply together: no claim is made twice, and every required claim is made."""
     claims: set[str] = set()
     for candidate in candidates:
@@ -97,7 +98,7 @@ def count_elements(tensors: Iterable[TensorRow]) -> int:
 
 def find_candidates(
     tensors: Sequence[TensorRow], scheme: PackedGroup | None = None, *, files: bool = True
-) -> list[Candidate]:
+) -> list[CauseCandidate]:
     """Every possible cause for a model with these tensors.
 
     Args:
@@ -134,27 +135,27 @@ def make_claims(tensors: Iterable[TensorRow], *more: str) -> frozenset[str]:
     return frozenset({*more, *(tensor.name for tensor in tensors)})
 
 
-def find_embeddings(tensors: Sequence[TensorRow]) -> Iterator[Candidate]:
+def find_embeddings(tensors: Sequence[TensorRow]) -> Iterator[CauseCandidate]:
     """Omitted embeddings, or a tied LM head counted twice; at most one of these candidates can apply."""
     embedding, head = select_components(tensors, "embedding"), select_components(tensors, "lm_head")
     tied = tuple(t for t in tensors if t.component == "lm_head" and t.kind == "tied")
     note = "also the LM head" if tied else ""
-    inputs = Candidate(TOKEN_EMBEDDING, -1, (("", embedding),), make_claims(embedding, "embeddings"), note)
-    outputs = Candidate(LM_HEAD, -1, (("", head),), make_claims(head, "embeddings"))
+    inputs = CauseCandidate(TOKEN_EMBEDDING, -1, (("", embedding),), make_claims(embedding, "embeddings"), note)
+    outputs = CauseCandidate(LM_HEAD, -1, (("", head),), make_claims(head, "embeddings"))
     claims = inputs.claims | outputs.claims
     if count_elements(embedding) == count_elements(head):
         yield outputs._replace(name=ONE_EMBEDDING, claims=claims, note="same size")
     else:
         yield from (inputs, outputs)
     if embedding and head:
-        yield Candidate(BOTH_EMBEDDINGS, -1, ((TOKEN_EMBEDDING, embedding), (LM_HEAD, head)), claims)
-    yield Candidate(TIED_HEAD, 1, (("", tied),), make_claims((), "embeddings"))
+        yield CauseCandidate(BOTH_EMBEDDINGS, -1, ((TOKEN_EMBEDDING, embedding), (LM_HEAD, head)), claims)
+    yield CauseCandidate(TIED_HEAD, 1, (("", tied),), make_claims((), "embeddings"))
     for name, label in (("position", POSITION_EMBEDDING), ("other_embedding", OTHER_EMBEDDINGS)):
         others = select_components(tensors, name)
-        yield Candidate(label, -1, (("", others),), make_claims(others))
+        yield CauseCandidate(label, -1, (("", others),), make_claims(others))
 
 
-def find_base_class(tensors: Sequence[TensorRow], sizes: Sizes) -> Iterator[Candidate]:
+def find_base_class(tensors: Sequence[TensorRow], sizes: Sizes) -> Iterator[CauseCandidate]:
     """The reference's class without an LM head, if its other layers differ: BERT's has a pooler, and no layers in front
     of the head.
 
@@ -178,7 +179,7 @@ def find_base_class(tensors: Sequence[TensorRow], sizes: Sizes) -> Iterator[Cand
     head = tuple(tensor for tensor in missing if tensor.component == "lm_head")
     items = tuple((name, tensors) for name, tensors in ((LM_HEAD, head), (HEAD_LAYERS, layers)) if tensors)
     own = ", ".join(dict.fromkeys(name_module(tensor.name, whole) for tensor in added))
-    yield Candidate(
+    yield CauseCandidate(
         f"{base} instead of {get_reference_class(architecture)}",
         -1,
         items,
@@ -199,29 +200,29 @@ def name_module(name: str, others: Iterable[str]) -> str:
     return parts[depth]
 
 
-def find_vectors(tensors: Sequence[TensorRow]) -> Iterator[Candidate]:
+def find_vectors(tensors: Sequence[TensorRow]) -> Iterator[CauseCandidate]:
     """Omitted biases, norms, or both."""
     counted = select_kind(tensors, "total")
     norms = tuple(t for t in counted if t.component.partition(".")[0] == "norm")
     biases = tuple(t for t in counted if t.name.endswith("bias") and t not in norms)
-    yield Candidate(BIASES, -1, (("", biases),), make_claims(biases, "vectors"))
-    yield Candidate(NORMS, -1, (("", norms),), make_claims(norms, "vectors"))
+    yield CauseCandidate(BIASES, -1, (("", biases),), make_claims(biases, "vectors"))
+    yield CauseCandidate(NORMS, -1, (("", norms),), make_claims(norms, "vectors"))
     if biases and norms:
         items = ((BIASES, biases), (NORMS, norms))
-        yield Candidate(BIASES_AND_NORMS, -1, items, make_claims(biases + norms, "vectors"))
+        yield CauseCandidate(BIASES_AND_NORMS, -1, items, make_claims(biases + norms, "vectors"))
 
 
-def find_encoders(tensors: Sequence[TensorRow]) -> Iterator[Candidate]:
+def find_encoders(tensors: Sequence[TensorRow]) -> Iterator[CauseCandidate]:
     """Omitted vision and audio encoders, with and without the projector."""
     by_name = {name: select_components(tensors, name) for name in TOWERS}
     for names in (("vision",), ("audio",), ("projector",), ("vision", "projector"), ("audio", "projector"), TOWERS):
         if all(by_name[name] for name in names):
             items = tuple((ENCODERS[name] if len(names) > 1 else "", by_name[name]) for name in names)
             claims = make_claims((tensor for name in names for tensor in by_name[name]), "encoders")
-            yield Candidate(join_words((ENCODERS[name] for name in names), "and"), -1, items, claims)
+            yield CauseCandidate(join_words((ENCODERS[name] for name in names), "and"), -1, items, claims)
 
 
-def find_padding(tensors: Sequence[TensorRow]) -> Iterator[Candidate]:
+def find_padding(tensors: Sequence[TensorRow]) -> Iterator[CauseCandidate]:
     """Padding rows of the token embedding and the LM head: the vocabulary is padded to a multiple of a power of two."""
     embeddings = select_components(tensors, "embedding", "lm_head")
     if not embeddings:
@@ -236,10 +237,10 @@ def find_padding(tensors: Sequence[TensorRow]) -> Iterator[Candidate]:
         sizes = join_words((f"{n:,}" for n in dict.fromkeys(rows)), "and")
         note = f"next multiple of {' or '.join(map(str, multiples))}"
         name = f"vocabulary padded to {sizes}"
-        yield Candidate(name, 1, (("", padding),), make_claims(embeddings, "embeddings"), note)
+        yield CauseCandidate(name, 1, (("", padding),), make_claims(embeddings, "embeddings"), note)
 
 
-def find_mtp_layers(tensors: Sequence[TensorRow], files: bool) -> Iterator[Candidate]:
+def find_mtp_layers(tensors: Sequence[TensorRow], files: bool) -> Iterator[CauseCandidate]:
     """MTP layers, with and without their input projection, buffers and duplicates."""
     own, unlearned, duplicates = (select_kind(tensors, kind) for kind in ("mtp", "mtp_buffer", "mtp_copy"))
     projections = tuple(tensor for tensor in own if tensor.name.endswith(MTP_PROJECTIONS))
@@ -253,7 +254,7 @@ def find_mtp_layers(tensors: Sequence[TensorRow], files: bool) -> Iterator[Candi
     for first, n in product(first_items, range(len(in_files) + 1)):
         for more in combinations(in_files, n):
             note = ", ".join(item for item, _ in (first, *more))
-            yield Candidate(name, 1, (first, *more), make_claims((), "mtp"), note)
+            yield CauseCandidate(name, 1, (first, *more), make_claims((), "mtp"), note)
 
 
 def name_mtp_layers(own: Iterable[TensorRow]) -> str:
@@ -262,13 +263,13 @@ def name_mtp_layers(own: Iterable[TensorRow]) -> str:
     return MTP_LAYER if layers == 1 else MTP_LAYERS
 
 
-def find_buffers(tensors: Sequence[TensorRow]) -> Iterator[Candidate]:
+def find_buffers(tensors: Sequence[TensorRow]) -> Iterator[CauseCandidate]:
     """Buffers in the files, and legacy buffers in older files."""
     for name, kind in ((BUFFERS, "buffer"), (LEGACY_BUFFERS, "legacy_buffer")):
-        yield Candidate(name, 1, (("", select_kind(tensors, kind)),), make_claims((), name))
+        yield CauseCandidate(name, 1, (("", select_kind(tensors, kind)),), make_claims((), name))
 
 
-def find_scales(tensors: Sequence[TensorRow], scheme: PackedGroup | None) -> Iterator[Candidate]:
+def find_scales(tensors: Sequence[TensorRow], scheme: PackedGroup | None) -> Iterator[CauseCandidate]:
     """The scales of quantised weights; if the MTP layers count, theirs too."""
     if scheme is None:
         return
@@ -276,7 +277,7 @@ def find_scales(tensors: Sequence[TensorRow], scheme: PackedGroup | None) -> Ite
     main = tuple(tensor for tensor in scales if tensor.part != "mtp")
     mtp = tuple(tensor for tensor in scales if tensor.part == "mtp")
     name = f"{get_format(scheme.packing.layout).get_short_name(scheme.packing)} scales"
-    yield Candidate(name, 1, (("", main),), make_claims((), "scales", *(["mtp"] if mtp else [])))
+    yield CauseCandidate(name, 1, (("", main),), make_claims((), "scales", *(["mtp"] if mtp else [])))
     if mtp:
         items = ((MAIN_LAYERS, main), (MTP_LAYERS, mtp))
-        yield Candidate(name, 1, items, make_claims((), "scales"), needs="mtp")
+        yield CauseCandidate(name, 1, items, make_claims((), "scales"), needs="mtp")

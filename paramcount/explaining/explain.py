@@ -6,7 +6,7 @@ from paramcount.counting.tensors import sum_unreachable
 from paramcount.errors import join_words
 from paramcount.explaining.build import build_explanation
 from paramcount.explaining.explanation import Explanation
-from paramcount.explaining.pieces import Walk, walk_model
+from paramcount.explaining.pieces import PieceWalk, walk_model
 from paramcount.symbolic.polynomials import decide_by
 from paramcount.zoo import Model
 
@@ -20,7 +20,7 @@ def explain_model(model: Model, *, layer: int | str | None = None, head: bool = 
         return explain_walk(model, walk, layer, head)
 
 
-def explain_walk(model: Model, walk: Walk, layer: int | str | None, head: bool) -> Explanation:
+def explain_walk(model: Model, walk: PieceWalk, layer: int | str | None, head: bool) -> Explanation:
     """The explanation of the weights of a model, of one of its layers, or of one attention head."""
     if head:
         from paramcount.explaining.heads import explain_head  # most explanations do not need it

@@ -9,9 +9,9 @@ from paramcount.counting.sum_weights import list_flows, list_numbers
 from paramcount.errors import ParamcountError, join_words
 from paramcount.explaining.build import list_sizes, make_size
 from paramcount.explaining.explanation import Component, Explanation, Line
-from paramcount.explaining.layers import Stack, find_layer, format_runs, list_stacks
-from paramcount.explaining.lines import Share, make_line, sum_component
-from paramcount.explaining.pieces import Walk
+from paramcount.explaining.layers import LayerStack, find_layer, format_runs, list_stacks
+from paramcount.explaining.lines import ComponentShare, make_line, sum_component
+from paramcount.explaining.pieces import PieceWalk
 from paramcount.flow import Add, Data, Linear, Repeat, Size, Split, Weight, last_size, list_steps, multiply
 from paramcount.flow.caches import find_attentions
 from paramcount.symbolic.polynomials import decide_by, to_polynomial
@@ -31,7 +31,7 @@ class LayerAttention(NamedTuple):
     part: str
 
 
-class Matrix(NamedTuple):
+class HeadMatrix(NamedTuple):
     """The share of one head in a weight."""
 
     weight: Weight
@@ -40,7 +40,7 @@ class Matrix(NamedTuple):
     heads: Size | None  # number of heads with their own parameters; None if all heads share the weight
 
 
-def explain_head(model: Model, walk: Walk, layer: int | str | None) -> Explanation:
+def explain_head(model: Model, walk: PieceWalk, layer: int | str | None) -> Explanation:
     """The explanation of one head of a layer; by default, of the first layer with attention."""
     stacks, attentions = list_stacks(walk), list(list_attentions(model, walk))
     if not attentions:
@@ -59,7 +59,7 @@ def explain_head(model: Model, walk: Walk, layer: int | str | None) -> Explanati
         name = "W" + matrix.component.removeprefix("qkv.").replace(OUTPUT, "o")
         n = to_polynomial(matrix.per_head)
         of = "biases" if is_bias else "weights"
-        line = make_line(Share("", n, n, walk.values), name, "", attention.part, of)
+        line = make_line(ComponentShare("", n, n, walk.values), name, "", attention.part, of)
         (shared if matrix.heads is None else biases if is_bias else own).append(line)
         if matrix.heads is not None and walk.evaluate(matrix.heads) != heads and not is_bias:
             groups.setdefault(walk.evaluate(matrix.heads), []).append(name)
@@ -97,7 +97,7 @@ def describe_sharing(names: Sequence[str], heads: int, n: int) -> str:
     return f"{sharing} query heads share {join_words(dict.fromkeys(names), 'and')}"
 
 
-def check_not_routed(model: Model, walk: Walk, attention: LayerAttention) -> None:
+def check_not_routed(model: Model, walk: PieceWalk, attention: LayerAttention) -> None:
     """Raises: ParamcountError if the heads are experts, so that no head is used by every token."""
     for row in walk.rows:
         if row.layer == attention.layer and row.expert and row.component.partition(".")[0] in ("qkv", OUTPUT):
@@ -105,7 +105,7 @@ def check_not_routed(model: Model, walk: Walk, attention: LayerAttention) -> Non
             raise ParamcountError(problem, where=model.id, expected="a model whose heads are not experts")
 
 
-def list_attentions(model: Model, walk: Walk) -> Iterator[LayerAttention]:
+def list_attentions(model: Model, walk: PieceWalk) -> Iterator[LayerAttention]:
     """Every attention of every kind of layer."""
     with decide_by(list_numbers(model.sizes)):
         flows = list(list_flows(walk.c, model.reading.head))
@@ -121,10 +121,10 @@ def list_attentions(model: Model, walk: Walk) -> Iterator[LayerAttention]:
 
 def find_attention(
     model: Model,
-    stacks: Sequence[Stack],
+    stacks: Sequence[LayerStack],
     attentions: Sequence[LayerAttention],
     layer: int | str | None,
-) -> tuple[LayerAttention, Stack, int, int]:
+) -> tuple[LayerAttention, LayerStack, int, int]:
     """The attention of a layer, with its stack, its index and its kind.
 
     Raises: ParamcountError if the layer has none, or if no layer has its own.
@@ -156,7 +156,7 @@ def find_attention(
 # ---- the shares of one head
 
 
-def list_matrices(attention: LayerAttention) -> Iterator[Matrix]:
+def list_matrices(attention: LayerAttention) -> Iterator[HeadMatrix]:
     """The share of one head in the query, key and value weights and in the output projection."""
     out = attention.out
     outputs = [
@@ -178,7 +178,7 @@ def list_matrices(attention: LayerAttention) -> Iterator[Matrix]:
                 yield make_matrix(weight, OUTPUT, multiply(weight.shape), per_head, heads)
 
 
-def list_shares(data: Data, splits: list[Data], n_heads: Size) -> Iterator[Matrix]:
+def list_shares(data: Data, splits: list[Data], n_heads: Size) -> Iterator[HeadMatrix]:
     """The share of a head in the weights of one operation. `splits`: the parts of a fused weight. An output of n_heads
     elements has one element per head."""
     d_in = last_size(data.inputs[0]) if isinstance(data.operation, Linear) else 1
@@ -199,11 +199,11 @@ def list_shares(data: Data, splits: list[Data], n_heads: Size) -> Iterator[Matri
             yield make_matrix(weight, name, others * size, columns * d_head, heads)
 
 
-def make_matrix(weight: Weight, component: str, total: Size, per_head: Size, heads: Size) -> Matrix:
+def make_matrix(weight: Weight, component: str, total: Size, per_head: Size, heads: Size) -> HeadMatrix:
     """A weight that is split between the heads, has one element per head, or is shared by all heads."""
     if to_polynomial(per_head) * heads == total:
-        return Matrix(weight, component, per_head, heads)
-    return Matrix(weight, component, 1, heads) if total == heads else Matrix(weight, component, total, None)
+        return HeadMatrix(weight, component, per_head, heads)
+    return HeadMatrix(weight, component, 1, heads) if total == heads else HeadMatrix(weight, component, total, None)
 
 
 def find_sources(inputs: Sequence[Data]) -> dict[int, Data]:

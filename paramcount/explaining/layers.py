@@ -9,7 +9,7 @@ from paramcount.errors import LONGEST, ParamcountError, find_nearest, make_print
 from paramcount.explaining.build import build_explanation
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.lines import find_kinds
-from paramcount.explaining.pieces import Walk
+from paramcount.explaining.pieces import PieceWalk
 from paramcount.flow import Repeat
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.output.ranges import format_ranges, join_ranges
@@ -19,7 +19,7 @@ Run = tuple[int, int]  # first layer, number of layers
 MOST_RANGES = 12
 
 
-class Stack(NamedTuple):
+class LayerStack(NamedTuple):
     """The layers with one prefix in the checkpoint."""
 
     name: str  # "model.layers."
@@ -52,7 +52,7 @@ class Stack(NamedTuple):
         return make_printable(f"{name}; {identical}" if name else identical, 100)
 
 
-def explain_layer(model: Model, walk: Walk, layer: int | str) -> Explanation:
+def explain_layer(model: Model, walk: PieceWalk, layer: int | str) -> Explanation:
     """The explanation of one layer."""
     stacks = list_stacks(walk)
     stack, index, i = find_layer(model, stacks, layer)
@@ -71,18 +71,18 @@ def explain_layer(model: Model, walk: Walk, layer: int | str) -> Explanation:
     return build_explanation(model, walk, rows, {}, of="layer", subject=subject, notes=notes)
 
 
-def list_stacks(walk: Walk) -> list[Stack]:
+def list_stacks(walk: PieceWalk) -> list[LayerStack]:
     """The stacks of a model, decoder first, without those that reuse the weights of another."""
     rows = [row for row in walk.rows if row.tied_to is None and walk.has_layers(row)]
     stacks = []
     for name, repeats in find_kinds(rows, walk).items():
         runs = tuple(tuple((walk.evaluate(first), walk.evaluate(n)) for first, n in repeat.runs) for repeat in repeats)
         parts = [row.part for row in rows if row.stack == name]
-        stacks.append(Stack(name, "decoder" if "decoder" in parts else parts[0], repeats, runs))
+        stacks.append(LayerStack(name, "decoder" if "decoder" in parts else parts[0], repeats, runs))
     return sorted(stacks, key=lambda stack: stack.part != "decoder")
 
 
-def find_layer(model: Model, stacks: Sequence[Stack], layer: int | str) -> tuple[Stack, int, int]:
+def find_layer(model: Model, stacks: Sequence[LayerStack], layer: int | str) -> tuple[LayerStack, int, int]:
     """The stack, the index and the kind of a layer such as "3" or "model.encoder.layers.3".
 
     Raises: ParamcountError if there is no such stack or no layer with this index.

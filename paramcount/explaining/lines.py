@@ -9,7 +9,7 @@ from typing import NamedTuple
 from paramcount.counting.components import COMPONENTS, PARTS, TOWERS
 from paramcount.errors import make_printable
 from paramcount.explaining.explanation import Component, Line
-from paramcount.explaining.pieces import Walk, count_active, count_each, evaluate, is_bias, name_module
+from paramcount.explaining.pieces import PieceWalk, count_active, count_each, evaluate, is_bias, name_module
 from paramcount.flow import Repeat, Size, TensorRow
 from paramcount.output.layer_kinds import FLAGS, name_words
 from paramcount.symbolic.factoring import LATEX, TEXT, factor, format_formula, group_digits, substitute_values
@@ -24,7 +24,7 @@ MOST_NAMED = 3  # kinds of layers to list if they have no common name
 Kinds = Mapping[str, tuple[Repeat, ...]]  # {stack: the kinds of its layers}
 
 
-class Share(NamedTuple):
+class ComponentShare(NamedTuple):
     """The parameters of layers with equal shapes, or outside all layers."""
 
     layers: str  # "58 MoE layers"
@@ -33,7 +33,7 @@ class Share(NamedTuple):
     values: Mapping[str, int]
 
 
-def find_kinds(rows: Sequence[TensorRow], walk: Walk) -> Kinds:
+def find_kinds(rows: Sequence[TensorRow], walk: PieceWalk) -> Kinds:
     """The kinds of layers in each stack."""
     kinds: dict[str, dict[Repeat, None]] = {}
     for row in rows:
@@ -42,7 +42,7 @@ def find_kinds(rows: Sequence[TensorRow], walk: Walk) -> Kinds:
     return {stack: tuple(repeats) for stack, repeats in kinds.items()}
 
 
-def list_components(rows: Sequence[TensorRow], walk: Walk) -> tuple[Component, ...]:
+def list_components(rows: Sequence[TensorRow], walk: PieceWalk) -> tuple[Component, ...]:
     """The components of these weights, in the order of `COMPONENTS`."""
     kinds = find_kinds(rows, walk)
     by_name: dict[str, list[TensorRow]] = {}
@@ -65,12 +65,12 @@ def sum_component(name: str, lines: tuple[Line, ...]) -> Component:
     return Component(name, sum(line.value for line in lines), sum(line.active for line in lines), lines)
 
 
-def make_tied_line(name: str, part: str, tied_to: str | None, walk: Walk) -> Line:
+def make_tied_line(name: str, part: str, tied_to: str | None, walk: PieceWalk) -> Line:
     targets = (row.component for row in walk.rows if row.name == tied_to and row.component != name)
     return Line(name, "", part, "", "weights", "", "", 0, 0, f"tied to {next(targets, str(tied_to))}", "", "")
 
 
-def make_lines(name: str, rows: Sequence[TensorRow], walk: Walk, kinds: Kinds, depth: int) -> Iterator[Line]:
+def make_lines(name: str, rows: Sequence[TensorRow], walk: PieceWalk, kinds: Kinds, depth: int) -> Iterator[Line]:
     """One line for the weights and one for the biases of each part and kind of layer; more if a formula gets long."""
     modules = {name_module(row) for row in rows if row.component in BY_MODULE}
     by_module = name == "other" or len(modules) > 1
@@ -109,7 +109,7 @@ def is_long(formula: str, allowed: int) -> bool:
     return deepest > allowed or len(formula) > LONGEST
 
 
-def make_line(share: Share, component: str, detail: str, part: str, of: str) -> Line:
+def make_line(share: ComponentShare, component: str, detail: str, part: str, of: str) -> Line:
     tree, values = factor(share.formula.terms), share.values
     return Line(
         component, detail, part, share.layers, of,
@@ -122,7 +122,7 @@ def make_line(share: Share, component: str, detail: str, part: str, of: str) -> 
 # ---- layers
 
 
-def make_shares(rows: Sequence[TensorRow], walk: Walk, kinds: Kinds) -> list[Share]:
+def make_shares(rows: Sequence[TensorRow], walk: PieceWalk, kinds: Kinds) -> list[ComponentShare]:
     """One share per distinct layer size. Parameters outside all layers are added to a single share, or are another."""
     outside, active = Polynomial({}), Polynomial({})
     by_layer: dict[Repeat, tuple[Size, Size]] = {}
@@ -141,16 +141,16 @@ def make_shares(rows: Sequence[TensorRow], walk: Walk, kinds: Kinds) -> list[Sha
         words = name_kinds([layers.kind for layers in equal], [layers.kind for layers in all_layers])
         times, values = name_number(to_polynomial(sum(layers.count for layers in equal)), words, walk)
         label = format_layers(evaluate(times, values), words) if len(equal) < len(all_layers) else ""
-        shares.append(Share(label, times * each, times * active_each, values))
+        shares.append(ComponentShare(label, times * each, times * active_each, values))
     if len(shares) == 1 and outside == 0:
         return shares
     if len(shares) < 2:
-        one = shares[0] if shares else Share("", Polynomial({}), Polynomial({}), walk.values)
-        return [Share("", one.formula + outside, one.active + active, one.values)]
-    return [*shares, Share("outside layers", outside, active, walk.values)]
+        one = shares[0] if shares else ComponentShare("", Polynomial({}), Polynomial({}), walk.values)
+        return [ComponentShare("", one.formula + outside, one.active + active, one.values)]
+    return [*shares, ComponentShare("outside layers", outside, active, walk.values)]
 
 
-def name_number(number: Polynomial, words: str, walk: Walk) -> tuple[Polynomial, Mapping[str, int]]:
+def name_number(number: Polynomial, words: str, walk: PieceWalk) -> tuple[Polynomial, Mapping[str, int]]:
     """A number of layers as a factor; a plain number gets a name such as "28 Mamba layers"."""
     if number.names:
         return number, walk.values

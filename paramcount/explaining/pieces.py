@@ -11,7 +11,7 @@ from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import Condition, Polynomial, decide_by
 
 
-class Walk(NamedTuple):
+class PieceWalk(NamedTuple):
     """The weights of a model, the values of its symbols, and the sizes that stay numbers."""
 
     rows: tuple[TensorRow, ...]  # a fused tensor is several, one of each component
@@ -34,7 +34,7 @@ def evaluate(size: Size, values: Mapping[str, int]) -> int:
     return n
 
 
-def walk_model(sizes: Sizes, head: bool = True, numeric: frozenset[str] = frozenset()) -> Walk:
+def walk_model(sizes: Sizes, head: bool = True, numeric: frozenset[str] = frozenset()) -> PieceWalk:
     """All weights, with as many symbolic sizes as the structure allows. `numeric`: sizes to keep as numbers."""
     values = list_numbers(sizes)
     expected = list_shares(sizes, head)
@@ -48,7 +48,7 @@ def walk_model(sizes: Sizes, head: bool = True, numeric: frozenset[str] = frozen
         free = {name: value for name, value in values.items() if name not in fixed}
         if are_equal(rows, expected, free):
             numbers = {name: value for name, value in values.items() if name in fixed}
-            return Walk(tuple(rows), free, numbers, c, decisions.conditions)
+            return PieceWalk(tuple(rows), free, numbers, c, decisions.conditions)
     raise AssertionError("with numbers only, the weights equal the expected ones")
 
 

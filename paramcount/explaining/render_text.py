@@ -96,7 +96,7 @@ def explain_size(size: Size) -> str:
 
 def render_text(e: Explanation, width: int, colour: bool = False) -> str:
     """Sizes, formulas with their values, the total, the active parameters, and components outside the total."""
-    layout = Layout(max(width, NARROWEST), colour)
+    layout = TextLayout(max(width, NARROWEST), colour)
     blocks = [[row for line in (format_title(e), *e.changes) for row in wrap_line(line, layout.width)]]
     if colour:
         blocks[0] = paint_title(blocks[0], len(wrap_line(format_title(e), layout.width)))
@@ -153,7 +153,7 @@ def break_keys(text: str, room: int) -> str:
     return " ".join(word.replace(".", ". ") if len(word) > room else word for word in text.split(" "))
 
 
-class Layout(NamedTuple):
+class TextLayout(NamedTuple):
     """Formats the rows of an explanation for a terminal of `width` columns."""
 
     width: int

@@ -11,8 +11,8 @@ from paramcount.counting.count import Count
 from paramcount.counting.quantisation.scales import get_scales
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.explaining.causes import (
-    Candidate,
     Cause,
+    CauseCandidate,
     are_compatible,
     find_base_class,
     find_candidates,
@@ -182,7 +182,7 @@ def rank_fit(value: int | None, figure: Figure) -> int:
     return FITS.index(fit) if fit else len(FITS)
 
 
-def find_causes(model: Model, count: Count, base: str, *, files: bool) -> list[Candidate]:
+def find_causes(model: Model, count: Count, base: str, *, files: bool) -> list[CauseCandidate]:
     """Possible causes of a difference from this count. Values that only files contain never explain active counts."""
     if base == "reference_total":  # other causes explain a difference from the release
         return []
@@ -201,13 +201,13 @@ class Sum(NamedTuple):
     """A count with causes, before it is formatted as an account."""
 
     base: str
-    causes: tuple[Candidate, ...]
+    causes: tuple[CauseCandidate, ...]
     value: int
 
 
 def find_shortest_sums(
     counts: Mapping[str, int],
-    candidates: Mapping[str, Sequence[Candidate]],
+    candidates: Mapping[str, Sequence[CauseCandidate]],
     is_match: Callable[[int], bool],
 ) -> list[Sum]:
     """All matching sums with the fewest causes."""
@@ -223,7 +223,7 @@ def find_shortest_sums(
     return []
 
 
-def make_sums(base: str, count: int, candidates: Sequence[Candidate], n: int) -> Iterator[Sum]:
+def make_sums(base: str, count: int, candidates: Sequence[CauseCandidate], n: int) -> Iterator[Sum]:
     """A count with each combination of n candidates."""
     units = [(candidate.units, candidate) for candidate in candidates]
     for group in combinations(units, n) if n >= 0 else ():

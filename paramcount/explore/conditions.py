@@ -14,7 +14,7 @@ from paramcount.errors import ParamcountError, join_place
 from paramcount.sizes import Sizes
 from paramcount.sweeping.validity import Check
 from paramcount.symbolic.polynomials import Decisions, Polynomial, answer_by, make_symbols, make_tree
-from paramcount.symbolic.trees import Literal, Operation, Tree, evaluate, list_names, replace_names, to_json
+from paramcount.symbolic.trees import Literal, Tree, TreeOperation, evaluate, list_names, replace_names, to_json
 
 MOST_WAYS = 300  # through one check
 PLACEHOLDER = re.compile("<<([0-9]+)>>")
@@ -29,7 +29,7 @@ class NoConditionsError(Exception):
         self.paths = paths
 
 
-class Run(Decisions):
+class SymbolicRun(Decisions):
     """One way through a check: the decisions to take first, and those that were taken.
 
     Args:
@@ -53,7 +53,7 @@ class Run(Decisions):
 
     def choose(self, sign: str, left: object, right: object) -> bool:
         """Whether a comparison holds on this way."""
-        condition = Operation(sign, (self.make_tree(left), self.make_tree(right)))
+        condition = TreeOperation(sign, (self.make_tree(left), self.make_tree(right)))
         if not any(True for _ in list_names(condition)):
             return bool(evaluate(condition, {}))
         for tree, decision in self.taken:
@@ -84,9 +84,9 @@ class Run(Decisions):
             case ("//", (left, 1)):
                 return left
             case ("//" | "%", (int() | Polynomial() as left, int() | Polynomial() as right)):
-                return self.define(Operation(sign, (self.make_tree(left), self.make_tree(right))))
+                return self.define(TreeOperation(sign, (self.make_tree(left), self.make_tree(right))))
             case ("share", (_, float() as share)):
-                return Share(self, symbol, share)
+                return SymbolicShare(self, symbol, share)
             case _:
                 return self.refuse(symbol)
 
@@ -115,14 +115,14 @@ class Run(Decisions):
         raise NoConditionsError(frozenset(list_names(self.make_tree(symbol))))
 
 
-class Share:
+class SymbolicShare:
     """A size times a number that is no integer, which can only be rounded down."""
 
-    def __init__(self, run: Run, size: Polynomial, share: float) -> None:
+    def __init__(self, run: SymbolicRun, size: Polynomial, share: float) -> None:
         self.run, self.size, self.share = run, size, share
 
     def __trunc__(self) -> Polynomial:
-        return self.run.define(Operation("share", (self.run.make_tree(self.size), self.share)))
+        return self.run.define(TreeOperation("share", (self.run.make_tree(self.size), self.share)))
 
     def __int__(self) -> int:
         return self.run.refuse(self.size)
@@ -147,7 +147,7 @@ def derive_conditions(check: Check, sizes: Sizes, varying: frozenset[str]) -> Tr
     return follow_all(lambda run: apply(check, c, run), numbers)
 
 
-def follow_all(function: Callable[[Run], Tree], sizes: Mapping[str, int] = {}) -> Tree:
+def follow_all(function: Callable[[SymbolicRun], Tree], sizes: Mapping[str, int] = {}) -> Tree:
     """The results of all ways through a function as a tree of conditions. `sizes`: the values of the symbols.
 
     Raises: NoConditionsError if there are too many ways.
@@ -157,12 +157,12 @@ def follow_all(function: Callable[[Run], Tree], sizes: Mapping[str, int] = {}) -
     def follow(decisions: tuple[bool, ...]) -> Tree:
         nonlocal ways
         ways += 1
-        run = Run(sizes, decisions)
+        run = SymbolicRun(sizes, decisions)
         with answer_by(run):
             result = function(run)
         return unfold(run, len(decisions), result)
 
-    def unfold(run: Run, n: int, result: Tree) -> Tree:
+    def unfold(run: SymbolicRun, n: int, result: Tree) -> Tree:
         if n == len(run.taken):
             return result
         if ways > MOST_WAYS:
@@ -170,12 +170,12 @@ def follow_all(function: Callable[[Run], Tree], sizes: Mapping[str, int] = {}) -
         condition, decision = run.taken[n]
         before = tuple(taken for _, taken in run.taken[:n])
         if_true, if_false = unfold(run, n + 1, result), follow((*before, not decision))
-        return if_true if if_true == if_false else Operation("if", (condition, if_true, if_false))
+        return if_true if if_true == if_false else TreeOperation("if", (condition, if_true, if_false))
 
     return follow(())
 
 
-def apply(check: Check, symbolic: Any, run: Run) -> Tree:
+def apply(check: Check, symbolic: Any, run: SymbolicRun) -> Tree:
     """The error that a check raises on its way, as data; PASSES if it raises none."""
     try:
         check(symbolic)

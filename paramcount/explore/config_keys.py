@@ -18,7 +18,7 @@ CONTEXT_KEY = "max_position_embeddings"
 Place = Sequence[str]  # the way to a key, or to a section
 
 
-class Block(NamedTuple):
+class ConfigBlock(NamedTuple):
     """The sizes of a model or of one of its parts, and where a config.json has them."""
 
     path: str  # with a dot at its end; empty for the model itself
@@ -28,7 +28,7 @@ class Block(NamedTuple):
     architecture: str = ""  # of a part that can be any
 
 
-def list_blocks(sizes: Sizes, stated: Mapping[str, Any], path: str = "", root: Place = ()) -> Iterator[Block]:
+def list_blocks(sizes: Sizes, stated: Mapping[str, Any], path: str = "", root: Place = ()) -> Iterator[ConfigBlock]:
     """The blocks inside of some sizes. `stated`: the config.json, with its model type."""
     for name, inner in inner_configs(type(sizes)).items():
         part = getattr(sizes, name)
@@ -38,7 +38,7 @@ def list_blocks(sizes: Sizes, stated: Mapping[str, Any], path: str = "", root: P
         section = (*root, *find_section(part, name, stated, (named.section or name) if named else ""))
         is_open = inner in OPEN_PARTS
         architecture = name_part(inner, type(part)) if is_open else ""
-        yield Block(f"{path}{name}.", part, section, section if is_open else root, architecture)
+        yield ConfigBlock(f"{path}{name}.", part, section, section if is_open else root, architecture)
         own = {"model_type": architecture} if named else {}  # a named part has sections as a whole config.json has
         yield from list_blocks(part, own, f"{path}{name}.", section if is_open else root)
 
@@ -62,13 +62,13 @@ def list_classes(model: Model) -> tuple[str, ...]:
 
 def state_sizes(
     model: Model, reference: str, context: int | None
-) -> tuple[dict[str, Any], dict[str, list[str]], list[Block]]:
+) -> tuple[dict[str, Any], dict[str, list[str]], list[ConfigBlock]]:
     """(a config.json of a class with keys for all sizes, the place of each size that has a key, its blocks)."""
     sizes = model.sizes
     model_type, _ = split_name(str(model.architecture))
     document = {**copy_plain(model.stated or {}), "model_type": model_type}
     document["architectures"] = [reference]
-    main = Block("", sizes, sizes.section.split(".") if sizes.section else (), ())
+    main = ConfigBlock("", sizes, sizes.section.split(".") if sizes.section else (), ())
     blocks = [main, *list_blocks(sizes, document)]
     language = getattr(sizes, "language", None)
     if language is not None and TIE_KEY in type(language).fields:
@@ -88,7 +88,7 @@ def state_sizes(
     return document, keys, blocks
 
 
-def state_block(document: dict[str, Any], block: Block) -> Iterator[tuple[str, list[str]]]:
+def state_block(document: dict[str, Any], block: ConfigBlock) -> Iterator[tuple[str, list[str]]]:
     """Add the keys of the sizes of a block; (size, place) of each."""
     section = find_object(document, block.section)
     if block.architecture and block.section:

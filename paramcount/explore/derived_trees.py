@@ -7,8 +7,8 @@ from typing import Any
 
 from paramcount.counting.sum_weights import replace_sizes
 from paramcount.errors import ParamcountError
-from paramcount.explore.conditions import PASSES, NoConditionsError, Run, follow_all
-from paramcount.explore.config_keys import Block, Place, copy_plain, find_object, set_key
+from paramcount.explore.conditions import PASSES, NoConditionsError, SymbolicRun, follow_all
+from paramcount.explore.config_keys import ConfigBlock, Place, copy_plain, find_object, set_key
 from paramcount.explore.derived_keys import derive, list_derived, list_values
 from paramcount.huggingface.fields import ConfigField
 from paramcount.sizes import Sizes
@@ -18,7 +18,11 @@ from paramcount.zoo.what_if import get_size
 
 
 def derive_trees(
-    sizes: Sizes, document: dict[str, Any], keys: Mapping[str, Place], blocks: Sequence[Block], free: Container[str]
+    sizes: Sizes,
+    document: dict[str, Any],
+    keys: Mapping[str, Place],
+    blocks: Sequence[ConfigBlock],
+    free: Container[str],
 ) -> dict[str, Tree]:
     """{size: tree, of a Literal of None where there is no such number} of the sizes that are `free`.
 
@@ -43,7 +47,7 @@ def derive_trees(
     for block in blocks:
         for field in list_derived(block.sizes):
 
-            def follow(run: Run, block: Block = block, field: ConfigField = field) -> Tree:
+            def follow(run: SymbolicRun, block: ConfigBlock = block, field: ConfigField = field) -> Tree:
                 return follow_derivation(run, symbolic, stated, block, field, structure)
 
             if block.path + field.name in free:
@@ -55,7 +59,12 @@ def derive_trees(
 
 
 def follow_derivation(
-    run: Run, symbolic: Sizes, document: dict[str, Any], block: Block, field: ConfigField, structure: set[str]
+    run: SymbolicRun,
+    symbolic: Sizes,
+    document: dict[str, Any],
+    block: ConfigBlock,
+    field: ConfigField,
+    structure: set[str],
 ) -> Tree:
     """The value of a derived size on one way through its derivation."""
     values = list_values(type(block.sizes), get_size(symbolic, block.path[:-1]) if block.path else symbolic)

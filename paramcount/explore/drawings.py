@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from paramcount.counting.sum_weights import list_flows
 from paramcount.drawing.pictures import draw_body
-from paramcount.drawing.sections import Section, list_sections
+from paramcount.drawing.sections import DrawnSection, list_sections
 from paramcount.drawing.shapes import CARD, Arrow, Frame, Group, Rectangle
 from paramcount.errors import ParamcountError
 from paramcount.explore.flow import choose_options
@@ -95,7 +95,7 @@ def find_steps(steps: Sequence[Step], flow: Sequence[StepKey]) -> list[int] | No
     return found
 
 
-def list_equal_steps(sections: Sequence[Section]) -> dict[int, list[int]]:
+def list_equal_steps(sections: Sequence[DrawnSection]) -> dict[int, list[int]]:
     """{drawn step: itself and the equal steps of other kinds of layers}."""
     return {steps[0]: list(steps) for section in sections for steps in zip(*section.covers)}
 

@@ -10,7 +10,7 @@ from paramcount.flow import Body, Cache, Data, Scored, Size, list_steps
 from paramcount.flow.caches import list_cached
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import decide_by, has_same_terms, make_symbols
-from paramcount.tracing.shapes import Place, TraceOptions, outputs_tokens
+from paramcount.tracing.shapes import TraceOptions, TracePlace, outputs_tokens
 from paramcount.tracing.trace import Step
 from paramcount.tracing.walk import Walk
 
@@ -70,7 +70,7 @@ class SymbolicWalk(Walk):
     def find_last(self, bodies: Sequence[Body]) -> Body:
         return bodies[-1]
 
-    def add_cached(self, data: Data, place: Place) -> None:
+    def add_cached(self, data: Data, place: TracePlace) -> None:
         """What is kept is exported on its own."""
 
 
@@ -81,7 +81,7 @@ def derive_flow(sizes: Sizes, head: bool) -> SymbolicFlow | None:
         with decide_by(None):  # a step reads alike whether sizes are equal or not
             options = choose_options(out, make_symbols(CONTEXT)[0])
             walk = SymbolicWalk(out, options)
-            walk.visit(out, Place(part=part))
+            walk.visit(out, TracePlace(part=part))
     except STRUCTURE_ERRORS:
         return None
     return SymbolicFlow(walk.steps, walk.windows, options.past is not None)

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.counting.quantisation.storage import list_stored
-from paramcount.explore.conditions import NoConditionsError, Run, follow_all
+from paramcount.explore.conditions import NoConditionsError, SymbolicRun, follow_all
 from paramcount.explore.pools import Pool
 from paramcount.flow import TensorRow
 from paramcount.sizes import Sizes
@@ -36,7 +36,7 @@ def derive_packing(sizes: Sizes, row: TensorRow, name: str) -> Tree:
     plan = parse_weight_format(name).plan
     names = " ".join(map(str, range(len(row.shape))))
 
-    def measure(run: Run) -> Tree:
+    def measure(run: SymbolicRun) -> Tree:
         matrix, stacked = make_symbols(names), None
         if row.stacked and not row.stacked.merged:
             stacked, matrix = row.stacked._replace(count=matrix[0]), matrix[1:]

@@ -12,7 +12,7 @@ from typing import Any
 
 from paramcount.costs.absorption import absorb_up_projections
 from paramcount.costs.caches import CacheGroup, count_states, list_flow_groups, merge_groups
-from paramcount.costs.sharding import Shape
+from paramcount.costs.sharding import ShardShape
 from paramcount.counting.count import build_count
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, Sums, list_numbers, make_symbolic, sum_weights
 from paramcount.counting.tensors import list_weight_rows
@@ -27,7 +27,7 @@ from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size
 from paramcount.sweeping.validity import find_limits, list_all_checks
 from paramcount.symbolic.polynomials import Condition, decide_by, has_same_terms, make_symbols, make_tree
-from paramcount.symbolic.trees import Literal, Operation, add, to_json
+from paramcount.symbolic.trees import Literal, TreeOperation, add, to_json
 from paramcount.tracing.trace import Step, count_layers
 from paramcount.zoo import Model
 from paramcount.zoo.what_if import get_size, list_paths
@@ -122,7 +122,7 @@ def export_tensor(row: TensorRow) -> Data:
     return tensor
 
 
-def export_bytes(row: TensorRow, packings: Packings, sizes: Sizes, shape: Shape) -> Data:
+def export_bytes(row: TensorRow, packings: Packings, sizes: Sizes, shape: ShardShape) -> Data:
     """The bytes of a tensor, on one of several GPUs if it is loaded, and in each format if the total includes it.
 
     `shared`: an expression of the sizes and of `elements`. `widths`: of a value in the formats without packing.
@@ -174,7 +174,7 @@ def export_flow(symbolic: Sizes, head: bool) -> Data | None:
     absorbed = absorb_up_projections(flow.steps) if flow.decodes else {}
     return {
         "steps": list(map(export_step, flow.steps)),
-        "windows": {name: to_json(Operation("min", (make_tree(n), CONTEXT))) for name, n in flow.windows.items()},
+        "windows": {name: to_json(TreeOperation("min", (make_tree(n), CONTEXT))) for name, n in flow.windows.items()},
         "decodes": flow.decodes,
         "flops": export_flops(flow, absorbed),
     }
@@ -236,8 +236,8 @@ def export_condition(condition: Condition) -> Any:
     other = condition._replace(is_zero=not condition.is_zero)
     text = [f"{other} changes the tensors (expected {condition})"]
     error = Literal({"where": condition.difference.names[0], "text": text})
-    is_zero = Operation("=", tuple(side.factor() for side in condition.difference.split_sides()))
-    return to_json(Operation("if", (is_zero, *(PASSES, error)[:: 1 if condition.is_zero else -1])))
+    is_zero = TreeOperation("=", tuple(side.factor() for side in condition.difference.split_sides()))
+    return to_json(TreeOperation("if", (is_zero, *(PASSES, error)[:: 1 if condition.is_zero else -1])))
 
 
 def export_checks(sizes: Sizes, paths: Sequence[str]) -> tuple[list[Any], set[str]]:

@@ -69,7 +69,7 @@ class Array(NamedTuple):
     length: int
 
 
-class Split(NamedTuple):
+class GgufSplit(NamedTuple):
     """The position of a file in a split model."""
 
     no: int  # from 0
@@ -84,7 +84,7 @@ class GgufHeader(NamedTuple):
     tensors: Mapping[str, TensorEntry]  # in the header's order
     metadata: Mapping[str, Scalar]
     arrays: Mapping[str, Array]
-    split: Split | None
+    split: GgufSplit | None
     alignment: int
     values_start: int  # the file offset of the values
     state: FileState
@@ -338,7 +338,7 @@ def _read_tensor(reader: _Reader) -> TensorEntry:
     return TensorEntry(TYPES[kind], shape, start, start + compute_values_size(TYPES[kind], shape))
 
 
-def _parse_split(metadata: Mapping[str, Scalar]) -> Split | None:
+def _parse_split(metadata: Mapping[str, Scalar]) -> GgufSplit | None:
     """The file's position in a split model; None for merged files, whose count is 0."""
     if "split.count" not in metadata:
         return None
@@ -346,7 +346,7 @@ def _parse_split(metadata: Mapping[str, Scalar]) -> Split | None:
     if not files:
         return None
     no = _get_integer(metadata, "split.no", files)
-    return Split(no, files, _get_integer(metadata, "split.tensors.count", LARGEST_NUMBER))
+    return GgufSplit(no, files, _get_integer(metadata, "split.tensors.count", LARGEST_NUMBER))
 
 
 def _get_integer(metadata: Mapping[str, Scalar], key: str, limit: int) -> int:

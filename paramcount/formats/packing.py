@@ -129,7 +129,7 @@ class Stored(NamedTuple):
         return shape[: len(shape) - n], sizes
 
 
-class Fit(NamedTuple):
+class PieceFit(NamedTuple):
     """The shape and packing that fit the pieces of a packed tensor best."""
 
     shape: Shape | None  # [..., outputs, inputs]
@@ -295,20 +295,20 @@ class WeightFormat:
         """The packing of these pieces, if the format leaves no choice."""
         raise NotImplementedError
 
-    def fit(self, counts: Mapping[Key, int], stated: Stated) -> Mapping[Key, Fit]:
+    def fit(self, counts: Mapping[Key, int], stated: Stated) -> Mapping[Key, PieceFit]:
         """The matrix that each combination of pieces belongs to. `counts`: how often each occurs in the file."""
         return {key: self.choose(key[2], self.guess_packing(key[0], key[2])) for key in counts}
 
-    def choose(self, pieces: Pieces, packing: Packing, missing: tuple[tuple[int, str], ...] = ()) -> Fit:
+    def choose(self, pieces: Pieces, packing: Packing, missing: tuple[tuple[int, str], ...] = ()) -> PieceFit:
         """The shape that agrees with most of the pieces."""
         shapes = [
             shape for restore in (self.restore_values, self.restore_others) if (shape := restore(pieces, packing))
         ]
         if not shapes:
-            return Fit(None, None, (*missing, (0, f"shape {format_shape(pieces[0].shape)} {self.unfit}")))
+            return PieceFit(None, None, (*missing, (0, f"shape {format_shape(pieces[0].shape)} {self.unfit}")))
         fits = [(shape, self.find_misfits(pieces, shape, packing)) for shape in shapes]
         shape, faults = min(fits, key=lambda fit: len(fit[1]))
-        return Fit(shape, packing, (*missing, *faults))
+        return PieceFit(shape, packing, (*missing, *faults))
 
     def find_misfits(self, pieces: Pieces, shape: Shape, packing: Packing) -> list[tuple[int, str]]:
         """The pieces with another shape than the packing implies."""
@@ -323,7 +323,7 @@ class WeightFormat:
                 faults.append((i, problem))
         return faults
 
-    def describe_contradiction(self, key: Key, fit: Fit, stated: Stated) -> str:
+    def describe_contradiction(self, key: Key, fit: PieceFit, stated: Stated) -> str:
         """How the packing of pieces contradicts the config; "" if it does not."""
         return ""
 

@@ -304,7 +304,7 @@ def replace_flag(sizes: Sizes, architecture: type[Sizes], name: str) -> Sizes:
 # ---- blocks
 
 
-class Block(NamedTuple):
+class KeyBlock(NamedTuple):
     """An ignored block with sizes."""
 
     path: str
@@ -324,7 +324,7 @@ def list_blocks(unread: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
             waiting.extend((f"{path}.{key}", value) for key, value in block.items() if type(value) not in SCALAR_TYPES)
 
 
-def find_ignored_blocks(unread: Mapping[str, Any], readers: Readers) -> list[Block]:
+def find_ignored_blocks(unread: Mapping[str, Any], readers: Readers) -> list[KeyBlock]:
     """Ignored blocks with a size that an architecture reads elsewhere, or with several keys that look like sizes.
 
     A single one may be a setting: the rank of a quantisation, the dimension of a rotary embedding.
@@ -336,11 +336,11 @@ def find_ignored_blocks(unread: Mapping[str, Any], readers: Readers) -> list[Blo
         sizes = [key for key in numbers if is_size_like(key[:MAX_KEY_LENGTH])]
         known_sizes = [key for key in sizes if key in names]
         if path not in unused and (known_sizes or len(sizes) >= 2):
-            blocks.append(Block(path, known_sizes, sizes))
+            blocks.append(KeyBlock(path, known_sizes, sizes))
     return blocks
 
 
-def warn_ignored_blocks(blocks: Sequence[Block], readers: Readers, reference: str) -> Iterator[str]:
+def warn_ignored_blocks(blocks: Sequence[KeyBlock], readers: Readers, reference: str) -> Iterator[str]:
     """A warning for each ignored block with sizes."""
     for block in blocks[:MOST_LISTED]:
         if sizes := block.known_sizes:
@@ -363,7 +363,7 @@ class Ignored(NamedTuple):
     """What a config.json states and nothing reads, though it looks like sizes or like misspelt keys."""
 
     keys: list[Suspect]
-    blocks: list[Block]
+    blocks: list[KeyBlock]
     repeated: list[str]  # known keys whose value an ignored key repeats
 
     def list_sizes(self) -> list[str]:

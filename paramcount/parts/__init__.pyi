@@ -137,6 +137,7 @@ from paramcount.parts.fastvit import MIXERS as MIXERS
 from paramcount.parts.fastvit import LISTS as LISTS
 from paramcount.parts.fastvit import FIXED as FIXED
 from paramcount.parts.fastvit import IGNORED as IGNORED
+from paramcount.parts.fastvit import FastVitVariant as FastVitVariant
 from paramcount.parts.fastvit import WHOLE as WHOLE
 from paramcount.parts.fastvit import check_stages as check_stages
 from paramcount.parts.fastvit import of_stages as of_stages
@@ -166,7 +167,7 @@ from paramcount.parts.glm_vision import Glm4vVision as Glm4vVision
 from paramcount.parts.glm_vision import GlmOcrVision as GlmOcrVision
 from paramcount.parts.glm_vision import Glm5NextVision as Glm5NextVision
 from paramcount.parts import hmlp as hmlp
-from paramcount.parts.hmlp import Scale as Scale
+from paramcount.parts.hmlp import HmlpScale as HmlpScale
 from paramcount.parts.hmlp import HierarchicalMLP as HierarchicalMLP
 from paramcount.parts.hmlp import read_scales as read_scales
 from paramcount.parts.hmlp import plan_scales as plan_scales
@@ -262,6 +263,7 @@ from paramcount.parts.per_layer_embeddings import embed_per_layer as embed_per_l
 from paramcount.parts.per_layer_embeddings import read_own_embedding as read_own_embedding
 from paramcount.parts import perception as perception
 from paramcount.parts.perception import BASE as BASE
+from paramcount.parts.perception import Variant as Variant
 from paramcount.parts.perception import ARGUMENTS as ARGUMENTS
 from paramcount.parts.perception import find_variant as find_variant
 from paramcount.parts.perception import is_supported as is_supported

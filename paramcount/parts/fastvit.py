@@ -44,7 +44,7 @@ FIXED = {"inference_mode": True, "lkc_use_act": True}  # arguments that are supp
 IGNORED = ("global_pool", "stem_use_scale_branch")  # what pools patches, and branches while a model is trained
 
 
-class Variant(NamedTuple):
+class FastVitVariant(NamedTuple):
     """A model of timm. Of each stage: its blocks and channels. The last two attend, and have convolutions for
     positions.
     """
@@ -59,8 +59,8 @@ class Variant(NamedTuple):
 
 
 VARIANTS = {
-    "fastvit_mci3": Variant((2, 12, 24, 4, 2), (96, 192, 384, 768, 1536)),
-    "fastvit_mci4": Variant((2, 12, 24, 4, 4), (128, 256, 512, 1024, 2048)),
+    "fastvit_mci3": FastVitVariant((2, 12, 24, 4, 2), (96, 192, 384, 768, 1536)),
+    "fastvit_mci4": FastVitVariant((2, 12, 24, 4, 4), (128, 256, 512, 1024, 2048)),
 }
 WHOLE = {"architecture": "fastvit_mci3", "model_args": {"inference_mode": True}}  # the section if it is missing
 

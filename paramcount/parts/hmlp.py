@@ -30,7 +30,7 @@ from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Tower, 
 from paramcount.sizes.layer_types import check_no_types
 
 
-class Scale(NamedTuple):
+class HmlpScale(NamedTuple):
     """What one vector stands for behind a layer, and how many channels it has."""
 
     n_frames: int
@@ -82,7 +82,7 @@ def merged(js: ConfigJson, c: FieldValues, name: str) -> tuple[int, ...]:
     return tuple(after // before for before, after in pairwise(sizes))
 
 
-def read_scales(js: ConfigJson, c: FieldValues) -> list[Scale]:
+def read_scales(js: ConfigJson, c: FieldValues) -> list[HmlpScale]:
     n_frames, side = check_no_types(js, "temporal_patch_size", 2), check_no_types(js, "patch_size", 40)
     n_layers = check_no_types(js, "n_layers", check_no_types(js, "num_hidden_layers", 24))
     for key, value, least in (("patch_size", side, 2), ("temporal_patch_size", n_frames, 2), ("n_layers", n_layers, 1)):
@@ -93,12 +93,12 @@ def read_scales(js: ConfigJson, c: FieldValues) -> list[Scale]:
     return plan_scales(n_frames, side, n_layers, c["n_channels"])
 
 
-def plan_scales(n_frames: int, side: int, n_layers: int, n_channels: int) -> list[Scale]:
+def plan_scales(n_frames: int, side: int, n_layers: int, n_channels: int) -> list[HmlpScale]:
     """The scale of the pixels and of the output of each layer, which shrink an image as evenly as possible."""
     sides, times = multiply_factors(side), multiply_factors(n_frames)
-    spatial = [Scale(1, n, -(-n * n * n_channels // 64) * 64) for n in sides]
-    temporal = [Scale(n, side, side * side * n_channels * n * 64) for n in times]
-    scales = [Scale(1, 1, n_channels), *spatial, *temporal]
+    spatial = [HmlpScale(1, n, -(-n * n * n_channels // 64) * 64) for n in sides]
+    temporal = [HmlpScale(n, side, side * side * n_channels * n * 64) for n in times]
+    scales = [HmlpScale(1, 1, n_channels), *spatial, *temporal]
     reached = [single(log(scale.n_frames * scale.side * scale.side)) for scale in scales]
     whole = single(log(side * side * n_frames * n_channels))
     step, half = single(whole / n_layers), (n_layers + 1) // 2

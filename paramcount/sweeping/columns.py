@@ -34,7 +34,7 @@ BF16 = parse_kv_dtype("bf16")
 Formulas = Mapping[str, Polynomial | int]  # {column: its value}
 
 
-class Variant(NamedTuple):
+class ColumnVariant(NamedTuple):
     """The columns of rows in which the same sizes are equal."""
 
     formulas: Formulas
@@ -85,7 +85,7 @@ class Counter:
         self.sizes, self.reading, self.values = sizes, reading, values
         self.varying, self.columns = tuple(varying), columns
         self.concrete: tuple[str, ...] | None = None  # unknown before the first count
-        self.formulas: dict[tuple[int, ...], list[Variant]] = {}  # {values of the sizes in `concrete`: …}
+        self.formulas: dict[tuple[int, ...], list[ColumnVariant]] = {}  # {values of the sizes in `concrete`: …}
 
     def find_concrete(self, example: Mapping[str, int]) -> tuple[str, ...]:
         """The smallest set of sizes that must be numbers, so that the others can be symbols. `example`: a valid row."""
@@ -98,16 +98,16 @@ class Counter:
             return paths
         return self.varying
 
-    def derive(self, concrete: Sequence[str], example: Mapping[str, int]) -> Variant:
+    def derive(self, concrete: Sequence[str], example: Mapping[str, int]) -> ColumnVariant:
         """The columns as polynomials in the varying sizes that are not in `concrete`. `example`: a valid row.
 
         Raises: one of STRUCTURE_ERRORS if the structure depends on the value of such a size.
         """
         with decide_by(example) as decisions:
             formulas = self.derive_formulas({path: example[path] for path in concrete})
-        return Variant(formulas, decisions.conditions)
+        return ColumnVariant(formulas, decisions.conditions)
 
-    def derive_variant(self, example: Mapping[str, int]) -> Variant:
+    def derive_variant(self, example: Mapping[str, int]) -> ColumnVariant:
         """The columns of the rows in which the same sizes are equal as in `example`, or of rows like this one only."""
         concrete = self.concrete or ()
         try:
@@ -116,7 +116,7 @@ class Counter:
             formulas, _ = self.derive(self.varying, example)
             others = [path for path in self.varying if path not in concrete]
             same = tuple(Condition(make_symbols(path)[0] - example[path], is_zero=True) for path in others)
-            return Variant(formulas, same)
+            return ColumnVariant(formulas, same)
 
     def derive_formulas(self, numbers: Mapping[str, int]) -> Formulas:
         """The columns as polynomials in the varying sizes that are not in `numbers`."""

@@ -23,7 +23,7 @@ WIDTH_TIMES = 8  # how many times its d_model a configuration may have
 MOST_CANDIDATES = 400_000
 
 
-class Shape(NamedTuple):
+class SweptShape(NamedTuple):
     """The rules of one search, and the sizes of the model that they start from."""
 
     sizes: Sizes
@@ -40,7 +40,7 @@ class Shape(NamedTuple):
         return self.prefix + name in self.vary
 
 
-def make_shape(model: Model, vary: Sequence[str], step: int) -> Shape:
+def make_shape(model: Model, vary: Sequence[str], step: int) -> SweptShape:
     """The shape rules for a model. `vary`: paths of sizes.
 
     Raises: ParamcountError for a size that is not an integer, and for sizes of different parts of the model.
@@ -53,7 +53,7 @@ def make_shape(model: Model, vary: Sequence[str], step: int) -> Shape:
     if len(prefixes) > 1:
         raise ParamcountError("are in different parts", where=", ".join(vary), expected="one part")
     prefix = prefixes.pop()
-    return Shape(sizes, f"{prefix}." if prefix else "", tuple(vary), step)
+    return SweptShape(sizes, f"{prefix}." if prefix else "", tuple(vary), step)
 
 
 def choose_vary(model: Model) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ def choose_vary(model: Model) -> tuple[str, ...]:
     return found
 
 
-def describe_rules(shape: Shape) -> tuple[str, ...]:
+def describe_rules(shape: SweptShape) -> tuple[str, ...]:
     """The rules of a search, one line each."""
     names = [path.removeprefix(shape.prefix) for path in shape.vary]
     verb = "varies" if len(names) == 1 else "vary"
@@ -97,13 +97,13 @@ def describe_rules(shape: Shape) -> tuple[str, ...]:
     return tuple(rules)
 
 
-def is_exact(shape: Shape, name: str) -> bool:
+def is_exact(shape: SweptShape, name: str) -> bool:
     """Whether the heads fill d_model, or another multiple of it, so that their number has to follow it exactly."""
     n, d_head = shape.get(name), shape.get("d_head")
     return name != "n_heads" or not d_head or n * d_head % shape.get(D_MODEL) == 0
 
 
-def describe_groups(shape: Shape, name: str) -> str:
+def describe_groups(shape: SweptShape, name: str) -> str:
     """The rule for a number of KV heads or groups."""
     heads, n = find_heads(shape, name), shape.get(name)
     n_heads = shape.get(heads)
@@ -112,13 +112,13 @@ def describe_groups(shape: Shape, name: str) -> str:
     return f"{name} stays {n} if it divides {heads}, otherwise each keeps {n_heads // n} heads"
 
 
-def list_scaled(shape: Shape, names: Sequence[str]) -> list[str]:
+def list_scaled(shape: SweptShape, names: Sequence[str]) -> list[str]:
     """The sizes among `names` that follow d_model."""
     found = [name for name in names if type(shape.get(name)) is int and not shape.varies(name)]
     return [name for name in found if shape.get(name) > 1 and name not in list_equal(shape)]
 
 
-def list_equal(shape: Shape) -> list[str]:
+def list_equal(shape: SweptShape) -> list[str]:
     """The other dimensions that equal d_model in the model, such as an embedding size."""
     names = [path.removeprefix(shape.prefix) for path in list_paths(shape.sizes) if path.startswith(shape.prefix)]
     d_model = shape.get(D_MODEL)
@@ -130,12 +130,12 @@ def list_equal(shape: Shape) -> list[str]:
     ]
 
 
-def find_heads(shape: Shape, name: str) -> str:
+def find_heads(shape: SweptShape, name: str) -> str:
     """The heads that a number of groups of heads divides."""
     return "n_mamba_heads" if name == "n_groups" else "n_heads"
 
 
-def list_kept_groups(shape: Shape) -> list[str]:
+def list_kept_groups(shape: SweptShape) -> list[str]:
     """The numbers of KV heads and of groups that follow the number of heads."""
     return [
         name
@@ -144,7 +144,7 @@ def list_kept_groups(shape: Shape) -> list[str]:
     ]
 
 
-def list_layer_lists(shape: Shape) -> dict[str, int]:
+def list_layer_lists(shape: SweptShape) -> dict[str, int]:
     """{list with one entry per layer: its period}.
 
     Raises: ParamcountError for a list without a repeating pattern.
@@ -160,7 +160,7 @@ def list_layer_lists(shape: Shape) -> dict[str, int]:
     return lists
 
 
-def list_candidates(shape: Shape) -> list[dict[str, int]]:
+def list_candidates(shape: SweptShape) -> list[dict[str, int]]:
     """The candidates: {path: value} of each size that differs or varies, without lists per layer."""
     widths = list_widths(shape) if shape.varies(D_MODEL) else [{}]
     names = [path.removeprefix(shape.prefix) for path in shape.vary]
@@ -179,7 +179,7 @@ def list_candidates(shape: Shape) -> list[dict[str, int]]:
     return [{shape.prefix + name: value for name, value in candidate.items()} for candidate in candidates]
 
 
-def list_widths(shape: Shape) -> list[dict[str, int]]:
+def list_widths(shape: SweptShape) -> list[dict[str, int]]:
     """{size: value} of d_model and of every size that follows it, for each multiple of the step."""
     start = shape.get(D_MODEL)
     widths = []
@@ -199,7 +199,7 @@ def list_widths(shape: Shape) -> list[dict[str, int]]:
     return widths
 
 
-def find_widest(shape: Shape) -> int:
+def find_widest(shape: SweptShape) -> int:
     return min(WIDEST, WIDTH_TIMES * int(shape.get(D_MODEL)))
 
 
@@ -217,7 +217,7 @@ def round_half_up(a: int, b: int) -> int:
     return (2 * a + b) // (2 * b)
 
 
-def list_depths(shape: Shape, d_model: int | None) -> Sequence[int]:
+def list_depths(shape: SweptShape, d_model: int | None) -> Sequence[int]:
     """The numbers of layers for one d_model, or (0,) if they do not vary."""
     if not shape.varies(N_LAYERS):
         return (0,)
@@ -230,11 +230,11 @@ def list_depths(shape: Shape, d_model: int | None) -> Sequence[int]:
     return range(-(-max(1, least) // period) * period, min(most, limit) + 1, period)
 
 
-def find_most_layers(shape: Shape) -> int:
+def find_most_layers(shape: SweptShape) -> int:
     return min(MOST_LAYERS, LAYER_TIMES * int(shape.get(N_LAYERS)))
 
 
-def list_values(shape: Shape, name: str) -> range:
+def list_values(shape: SweptShape, name: str) -> range:
     """The values of a size that the user lets vary, up to twice the model's: at most 16 of them."""
     value = shape.get(name)
     step = shape.step if name.startswith(("d_", "vocab")) else 1
@@ -242,7 +242,7 @@ def list_values(shape: Shape, name: str) -> range:
     return range(step, min(max(2 * value, step), LARGEST) + 1, step)
 
 
-def extend_lists(shape: Shape, n_layers: int) -> Mapping[str, tuple[Any, ...]]:
+def extend_lists(shape: SweptShape, n_layers: int) -> Mapping[str, tuple[Any, ...]]:
     """{path: entries} of the lists per layer, for another number of layers."""
     lists = {}
     for name, period in list_layer_lists(shape).items():

@@ -17,7 +17,7 @@ from paramcount.sweeping.columns import Counter
 from paramcount.sweeping.rows import count_rows
 from paramcount.sweeping.shapes import (
     N_LAYERS,
-    Shape,
+    SweptShape,
     choose_vary,
     describe_rules,
     extend_lists,
@@ -40,7 +40,7 @@ MOST_MEASURED = 1000  # candidates whose memory is measured
 SHARE_PLAIN, SHARE_QUANTISED = 0.98, 0.9
 
 
-class Budget(NamedTuple):
+class ParameterBudget(NamedTuple):
     """What a configuration must meet."""
 
     total: int | None = None
@@ -72,7 +72,7 @@ class Sizing:
     """Configurations like a model within a budget, best first, and the rules that they follow."""
 
     like: Model
-    budget: Budget
+    budget: ParameterBudget
     varied: tuple[str, ...]  # the sizes that no rule derives from others
     rules: tuple[str, ...]
     candidates: tuple[Candidate, ...]
@@ -90,7 +90,7 @@ class Sizing:
 
 def size_model(
     like: Model,
-    budget: Budget,
+    budget: ParameterBudget,
     vary: Sequence[str] | None = None,
     step: int = DEFAULT_STEP,
     limit: int = DEFAULT_LIMIT,
@@ -145,7 +145,7 @@ class Row(NamedTuple):
     sizes: Mapping[str, Any]
 
 
-def count_candidates(like: Model, shape: Shape, with_cache: bool) -> Iterator[Row]:
+def count_candidates(like: Model, shape: SweptShape, with_cache: bool) -> Iterator[Row]:
     """The valid candidates with their counts, computed on arrays: one table per list of layer types.
 
     `with_cache`: with the KV cache per token, otherwise it is 0.
@@ -171,7 +171,7 @@ def count_candidates(like: Model, shape: Shape, with_cache: bool) -> Iterator[Ro
             yield Row(total, active, kv_per_token, {**candidate, **lists})
 
 
-def rank(budget: Budget, row: Row) -> int:
+def rank(budget: ParameterBudget, row: Row) -> int:
     """The sort key: the sum of the relative distances from the targets, times both; or the largest first."""
     if budget.total is not None and budget.active is not None:
         return abs(row.total - budget.total) * budget.active + abs(row.active - budget.active) * budget.total
@@ -180,14 +180,14 @@ def rank(budget: Budget, row: Row) -> int:
     return -row.total if budget.active is None else abs(row.active - budget.active)
 
 
-def is_within(budget: Budget, row: Row) -> bool:
+def is_within(budget: ParameterBudget, row: Row) -> bool:
     """Whether the counts are within the tolerance of the budget."""
     targets = ((budget.total, row.total), (budget.active, row.active))
     limit = Fraction(str(budget.within))
     return all(abs(count - target) <= limit * target for target, count in targets if target is not None)
 
 
-def make_candidate(like: Model, budget: Budget, row: Row) -> Candidate | None:
+def make_candidate(like: Model, budget: ParameterBudget, row: Row) -> Candidate | None:
     """A candidate as a model, counted once more by itself; None if it needs too much memory."""
     model = change_sizes(like, row.sizes)
     count = count_model(model)
@@ -201,17 +201,17 @@ def make_candidate(like: Model, budget: Budget, row: Row) -> Candidate | None:
     return Candidate(model, row.sizes, row.total, row.active, memory.total_bytes + budget.overhead)
 
 
-def make_device(budget: Budget) -> Device:
+def make_device(budget: ParameterBudget) -> Device:
     """The device that the model must fit."""
     return Device("", budget.memory or 0, budget.overhead)
 
 
-def find_memory(model: Model, budget: Budget) -> Memory:
+def find_memory(model: Model, budget: ParameterBudget) -> Memory:
     """The memory of a model at inference, in the format and with the context of the budget."""
     return measure_memory(model, dtype=budget.dtype, context=budget.context)
 
 
-def list_likely(like: Model, budget: Budget, table: Sequence[Row]) -> Sequence[Row]:
+def list_likely(like: Model, budget: ParameterBudget, table: Sequence[Row]) -> Sequence[Row]:
     """The candidates that may fit the memory, in the same order: at most MOST_MEASURED if memory has a limit."""
     if budget.memory is None:
         return table
@@ -224,7 +224,7 @@ def list_likely(like: Model, budget: Budget, table: Sequence[Row]) -> Sequence[R
     return likely[:MOST_MEASURED]
 
 
-def check_budget(budget: Budget, step: int, limit: int) -> None:
+def check_budget(budget: ParameterBudget, step: int, limit: int) -> None:
     """Raises: ParamcountError for a budget without a limit, and for a number out of range."""
     if budget.total is None and budget.active is None and budget.memory is None:
         raise ParamcountError("no budget", expected="total, active or memory")
@@ -238,7 +238,7 @@ def check_budget(budget: Budget, step: int, limit: int) -> None:
         )
 
 
-def describe_budget(budget: Budget) -> tuple[str, ...]:
+def describe_budget(budget: ParameterBudget) -> tuple[str, ...]:
     """The budget as rules, one line each."""
     rules = [
         f"{name} is within {100 * budget.within:.4g}% of {target:,}"
@@ -254,7 +254,7 @@ def describe_budget(budget: Budget) -> tuple[str, ...]:
     return tuple(rules)
 
 
-def make_error(like: Model, budget: Budget, table: Sequence[Row]) -> ParamcountError:
+def make_error(like: Model, budget: ParameterBudget, table: Sequence[Row]) -> ParamcountError:
     """The error if no configuration meets the budget."""
     if not table:
         return ParamcountError("has no valid configuration by these rules", where=like.id, expected="other --vary")

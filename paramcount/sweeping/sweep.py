@@ -28,7 +28,7 @@ MOST_COMBINATIONS = 2**62
 Arrays = dict[str, Any]  # {column: array}
 
 
-class Chunk(NamedTuple):
+class SweepChunk(NamedTuple):
     """Some combinations of a sweep, in order."""
 
     columns: Arrays  # of the valid combinations: their sizes, then the counts
@@ -70,7 +70,7 @@ class Sweep:
         for chunk in self.chunks(invalid=True):
             yield pandas.DataFrame(chunk.columns)
 
-    def chunks(self, *, invalid: bool = False, size: int = CHUNK) -> Iterator[Chunk]:
+    def chunks(self, *, invalid: bool = False, size: int = CHUNK) -> Iterator[SweepChunk]:
         """The combinations in chunks of at most `size`. `invalid`: the invalid ones with reasons, without counts."""
         structural = [path for path in self.axes if not is_numeric(self.model, path, self.axes[path])]
         numeric = {path: values for path, values in self.axes.items() if path not in structural}
@@ -155,7 +155,7 @@ class StructureSweep:
         counted = [name for name in sweep.columns if name not in paths]
         self.counter = Counter(sizes, sweep.model.reading, values, self.varying, counted)
 
-    def chunks(self, invalid: bool, size: int) -> Iterator[Chunk]:
+    def chunks(self, invalid: bool, size: int) -> Iterator[SweepChunk]:
         """The combinations in chunks."""
         for axes in split_axes(self.axes, size):
             n = prod(map(len, axes.values()))
@@ -165,9 +165,9 @@ class StructureSweep:
             is_valid = is_valid & (self.flag_error is None and self.validator.find_valid(clipped))
             rows = Rows(tuple(map(len, axes.values())), is_valid)
             if invalid:
-                yield Chunk(self.list_invalid(rows, values), n, n - rows.n_valid)
+                yield SweepChunk(self.list_invalid(rows, values), n, n - rows.n_valid)
             else:
-                yield Chunk(self.count(rows, clipped), n, n - rows.n_valid)
+                yield SweepChunk(self.count(rows, clipped), n, n - rows.n_valid)
 
     def compute_values(self, axes: Mapping[str, Any]) -> tuple[Arrays, Any]:
         """The values of the varying sizes as arrays with one axis per swept size, and which rows divide by no zero."""

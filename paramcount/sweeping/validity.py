@@ -17,14 +17,14 @@ from paramcount.sweeping.partial import Evaluator, split_sizes
 Check = Callable[[Any], None]
 
 
-class Limits(NamedTuple):
+class SizeLimits(NamedTuple):
     """The smallest and the largest valid value of an integer field."""
 
     least: int
     most: int
 
 
-def find_limits(sizes: Sizes, path: str) -> Limits | None:
+def find_limits(sizes: Sizes, path: str) -> SizeLimits | None:
     """The limits of an integer field, optional or not; None for any other field."""
     *blocks, name = path.split(".")
     block: Sizes = sizes
@@ -33,7 +33,7 @@ def find_limits(sizes: Sizes, path: str) -> Limits | None:
     limits = list(get_limits(get_info(type(block), name)))
     least = [limit.ge for limit in limits if hasattr(limit, "ge")]
     most = [limit.le for limit in limits if hasattr(limit, "le")]
-    return Limits(max(least), min(most)) if least and most else None
+    return SizeLimits(max(least), min(most)) if least and most else None
 
 
 def validate_field(sizes: Sizes, path: str, value: object) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from paramcount.symbolic.arrays import LARGEST_INT64, find_magnitude, is_array
 from paramcount.symbolic.factoring import Monomial, Terms
 from paramcount.symbolic.polynomials import Polynomial
-from paramcount.symbolic.trees import Operation, Tree, add, find_bound, list_names, multiply
+from paramcount.symbolic.trees import Tree, TreeOperation, add, find_bound, list_names, multiply
 
 
 def compile_trees(trees: Sequence[Tree], names: Sequence[str]) -> Callable[..., tuple[Any, ...]]:
@@ -23,7 +23,7 @@ def compile_trees(trees: Sequence[Tree], names: Sequence[str]) -> Callable[..., 
     positions = {name: f"v{i}" for i, name in enumerate(names)}
 
     def write(tree: Tree) -> str:
-        if not isinstance(tree, Operation):
+        if not isinstance(tree, TreeOperation):
             return positions[tree] if isinstance(tree, str) else f"({int(tree):d})"  # type: ignore[arg-type]
         operands = list(map(write, tree.operands))
         if tree.sign == "//":
@@ -60,7 +60,7 @@ def _compile_division(tree: Tree, names: tuple[str, ...]) -> Callable[..., tuple
 
 
 def _list_divisors(tree: Tree) -> list[Tree]:
-    if not isinstance(tree, Operation):
+    if not isinstance(tree, TreeOperation):
         return []
     inner = [divisor for operand in tree.operands for divisor in _list_divisors(operand)]
     return [*inner, *(tree.operands[1:] if tree.sign == "//" else ())]

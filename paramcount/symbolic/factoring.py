@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import gcd
 from typing import NamedTuple
 
-from paramcount.symbolic.trees import Operation, Tree, multiply, raise_power
+from paramcount.symbolic.trees import Tree, TreeOperation, multiply, raise_power
 
 Monomial = tuple[tuple[str, int], ...]  # (("d_model", 2), ("n_layers", 1)): names in order, powers from 1
 Terms = Mapping[Monomial, int]
@@ -39,16 +39,16 @@ def _multiply(number: int, names: Monomial, *sums: Tree) -> Tree:
     return multiply(number, *(raise_power(name, power) for name, power in names), *sums)
 
 
-def _split_product(tree: Tree) -> tuple[int, Monomial, list[Operation]]:
+def _split_product(tree: Tree) -> tuple[int, Monomial, list[TreeOperation]]:
     """The number, the names with their powers and the sums of a product."""
     number = 1
     names: list[tuple[str, int]] = []
-    sums: list[Operation] = []
-    for operand in tree.operands if isinstance(tree, Operation) and tree.sign == "*" else (tree,):
+    sums: list[TreeOperation] = []
+    for operand in tree.operands if isinstance(tree, TreeOperation) and tree.sign == "*" else (tree,):
         match operand:
-            case Operation("power", (str() as name, int() as power)):
+            case TreeOperation("power", (str() as name, int() as power)):
                 names.append((name, power))
-            case Operation():
+            case TreeOperation():
                 sums.append(operand)
             case str():
                 names.append((operand, 1))
@@ -58,7 +58,7 @@ def _split_product(tree: Tree) -> tuple[int, Monomial, list[Operation]]:
 
 
 def _list_products(tree: Tree) -> tuple[Tree, ...]:
-    return tree.operands if isinstance(tree, Operation) and tree.sign == "+" else (tree,)
+    return tree.operands if isinstance(tree, TreeOperation) and tree.sign == "+" else (tree,)
 
 
 def _take_common_factor(terms: Terms) -> tuple[int, Monomial, Terms]:
@@ -112,7 +112,7 @@ def _group_terms(terms: Terms) -> Tree:
 
 
 def _add(products: Iterable[Tree]) -> Tree:
-    return Operation("+", tuple(sorted(products, key=_make_sort_key)))
+    return TreeOperation("+", tuple(sorted(products, key=_make_sort_key)))
 
 
 def _make_sort_key(product: Tree) -> tuple[bool, int, bool, list[tuple[int, str]], int]:
@@ -255,7 +255,7 @@ def _format_power(name: str, power: int, style: Style, is_alone: bool) -> str:
     return base if power == 1 else style.power(base, power)
 
 
-def _rank_bracket(sum_: Operation) -> int:
+def _rank_bracket(sum_: TreeOperation) -> int:
     """The rank of a bracket: among layers and experts if it contains nothing else, otherwise last."""
     products = list(map(_split_product, sum_.operands))
     ranks = [get_rank(name) for _, names, _ in products for name, _ in names]

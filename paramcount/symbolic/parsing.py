@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import NamedTuple, NoReturn
 
 from paramcount.errors import ParamcountError, make_printable, quote
-from paramcount.symbolic.trees import Literal, Operation, Tree
+from paramcount.symbolic.trees import Literal, Tree, TreeOperation
 
 DEEPEST = 40  # parentheses, "not", "-" and quotients inside each other
 MOST_DIGITS = 40
@@ -156,11 +156,11 @@ class Parser:
         operands = [read()]
         while self.take(word):
             operands.append(read())
-        return Operation(word, tuple(operands)) if len(operands) > 1 else operands[0]
+        return TreeOperation(word, tuple(operands)) if len(operands) > 1 else operands[0]
 
     def read_test(self, depth: int) -> Tree:
         if self.take("not"):
-            return Operation("not", (self.read_test(self.descend(depth)),))
+            return TreeOperation("not", (self.read_test(self.descend(depth)),))
         terms = [self.read_sum(depth)]
         if self.take("is"):
             is_known = bool(self.take("not"))
@@ -172,32 +172,32 @@ class Parser:
             if not tests and sign in ("=", "!=") and self.take("null"):
                 return test_null(terms[0], sign == "!=")
             terms.append(self.read_sum(depth))
-            tests.append(Operation(sign, (terms[-2], terms[-1])))
+            tests.append(TreeOperation(sign, (terms[-2], terms[-1])))
         if not tests:
             return terms[0]
-        return tests[0] if len(tests) == 1 else Operation("and", tuple(tests))
+        return tests[0] if len(tests) == 1 else TreeOperation("and", tuple(tests))
 
     def read_sum(self, depth: int) -> Tree:
         terms = [self.read_product(depth)]
         while sign := self.take("+", "-"):
             term = self.read_product(depth)
-            terms.append(Operation("-", (term,)) if sign == "-" else term)
-        return Operation("+", tuple(terms)) if len(terms) > 1 else terms[0]
+            terms.append(TreeOperation("-", (term,)) if sign == "-" else term)
+        return TreeOperation("+", tuple(terms)) if len(terms) > 1 else terms[0]
 
     def read_product(self, depth: int) -> Tree:
         tree = self.read_operand(depth)
         while sign := self.take("*", "//", *(["/"] if self.grammar.has_conditions else [])):
             right = self.read_operand(depth)
-            if isinstance(tree, Operation) and sign == tree.sign == "*":
-                tree = Operation("*", (*tree.operands, right))
+            if isinstance(tree, TreeOperation) and sign == tree.sign == "*":
+                tree = TreeOperation("*", (*tree.operands, right))
             else:
                 depth = self.descend(depth)
-                tree = Operation(sign, (tree, right))
+                tree = TreeOperation(sign, (tree, right))
         return tree
 
     def read_operand(self, depth: int) -> Tree:
         if self.take("-"):
-            return Operation("-", (self.read_operand(self.descend(depth)),))
+            return TreeOperation("-", (self.read_operand(self.descend(depth)),))
         if self.take("("):
             depth = self.descend(depth)
             inner = self.read_condition(depth) if self.grammar.has_conditions else self.read_sum(depth)
@@ -216,5 +216,5 @@ class Parser:
 
 
 def test_null(tree: Tree, is_known: bool) -> Tree:
-    unknown = Operation("null", (tree,))
-    return Operation("not", (unknown,)) if is_known else unknown
+    unknown = TreeOperation("null", (tree,))
+    return TreeOperation("not", (unknown,)) if is_known else unknown

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 LARGEST_EXACT = 2**53  # of JavaScript's numbers
 
 
-class Operation(NamedTuple):
+class TreeOperation(NamedTuple):
     """An operation of other expressions: + and * of any number of them, - of one, "if" of a condition and two values.
 
     "power" is a size to the power of an integer, "share" a size times a number that is no integer, rounded down; "null"
@@ -30,7 +30,7 @@ class Literal(NamedTuple):
     text: str = ""
 
 
-Tree: TypeAlias = "int | str | float | Literal | Operation"  # a string is the name of a size or column
+Tree: TypeAlias = "int | str | float | Literal | TreeOperation"  # a string is the name of a size or column
 
 
 def _divide(a: Any, b: Any) -> Any:
@@ -59,7 +59,7 @@ def evaluate(tree: Tree, values: Mapping[str, Any]) -> Any:
     """
     if isinstance(tree, str):
         return values[tree]
-    if not isinstance(tree, Operation):
+    if not isinstance(tree, TreeOperation):
         return tree.value if isinstance(tree, Literal) else tree
     sign, operands = tree
     if sign == "if":
@@ -92,7 +92,7 @@ def _join_conditions(operands: tuple[Tree, ...], values: Mapping[str, Any], *, d
 
 def list_names(tree: Tree) -> Iterator[str]:
     """The names in an expression, in order, each as often as it is there."""
-    if isinstance(tree, Operation):
+    if isinstance(tree, TreeOperation):
         for operand in tree.operands:
             yield from list_names(operand)
     elif isinstance(tree, str):
@@ -101,8 +101,8 @@ def list_names(tree: Tree) -> Iterator[str]:
 
 def replace_names(tree: Tree, find: Callable[[str], Tree]) -> Tree:
     """The expression with another one in place of each name."""
-    if isinstance(tree, Operation):
-        return Operation(tree.sign, tuple(replace_names(operand, find) for operand in tree.operands))
+    if isinstance(tree, TreeOperation):
+        return TreeOperation(tree.sign, tuple(replace_names(operand, find) for operand in tree.operands))
     return find(tree) if isinstance(tree, str) else tree
 
 
@@ -111,7 +111,7 @@ def find_bound(tree: Tree, limits: Mapping[str, int]) -> int:
 
     `limits`: those of the names.
     """
-    if not isinstance(tree, Operation):
+    if not isinstance(tree, TreeOperation):
         return limits[tree] if isinstance(tree, str) else abs(int(tree))  # type: ignore[arg-type]
     bounds = [find_bound(operand, limits) for operand in tree.operands]
     return max(*bounds, prod(bounds) if tree.sign == "*" else sum(bounds))
@@ -128,7 +128,7 @@ def multiply(*operands: Tree) -> Tree:
 
 
 def raise_power(base: Tree, power: int) -> Tree:
-    return base if power == 1 else Operation("power", (base, power))
+    return base if power == 1 else TreeOperation("power", (base, power))
 
 
 def _join(sign: str, neutral: int, operands: tuple[Tree, ...]) -> Tree:
@@ -136,9 +136,9 @@ def _join(sign: str, neutral: int, operands: tuple[Tree, ...]) -> Tree:
     if len(rest) < 2:
         return rest[0] if rest else neutral
     first = rest[0]
-    if isinstance(first, Operation) and first.sign == sign:  # from left to right, as before
-        return Operation(sign, (*first.operands, *rest[1:]))
-    return Operation(sign, tuple(rest))
+    if isinstance(first, TreeOperation) and first.sign == sign:  # from left to right, as before
+        return TreeOperation(sign, (*first.operands, *rest[1:]))
+    return TreeOperation(sign, tuple(rest))
 
 
 def to_json(tree: Tree) -> Any:
@@ -147,7 +147,7 @@ def to_json(tree: Tree) -> Any:
     >>> to_json(Operation("*", (2**60, "d_model")))
     ['*', ['integer', '1152921504606846976'], 'd_model']
     """
-    if isinstance(tree, Operation):
+    if isinstance(tree, TreeOperation):
         return [tree.sign, *map(to_json, tree.operands)]
     if isinstance(tree, Literal):
         return tree.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow.positions import count_positions
-from paramcount.tracing.shapes import Place, TraceOptions, outputs_tokens
+from paramcount.tracing.shapes import TraceOptions, TracePlace, outputs_tokens
 from paramcount.tracing.trace import Trace
 from paramcount.tracing.walk import Walk
 from paramcount.zoo import Model
@@ -54,7 +54,7 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
     if options.source is not None and not walk.has_encoder_input:
         problem = f"= {options.source}, but {model.id} has no text encoder"
         raise ParamcountError(problem, where="source")
-    walk.visit(out, Place(part=part))
+    walk.visit(out, TracePlace(part=part))
     warnings = []
     if model.context_length is not None and last_position > model.context_length:
         warnings.append(f"{last_position:,} tokens exceed the published context length of {model.context_length:,}")

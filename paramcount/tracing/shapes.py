@@ -43,7 +43,7 @@ class TraceOptions(NamedTuple):
     source: int | None = None  # encoder input length
 
 
-class Place(NamedTuple):
+class TracePlace(NamedTuple):
     """The position of an operation in the model."""
 
     names: Names = OUTSIDE
@@ -51,7 +51,7 @@ class Place(NamedTuple):
     scopes: tuple[Scope, ...] = ()
     part: str = "decoder"
 
-    def inside(self, data: Data, body: Body) -> Place:
+    def inside(self, data: Data, body: Body) -> TracePlace:
         """The position inside one body of data."""
         names, repeats = enter_body(data, body, self.names, self.repeats)
         scopes = self.scopes
@@ -59,7 +59,7 @@ class Place(NamedTuple):
             repeat, name = body.repeat, names.prefix.rstrip(".")
             scope = Scope(repeat.axis, repeat.count, repeat.active, repeat.label, tuple(repeat.runs), name)
             scopes = (*scopes, scope)
-        return Place(names, repeats, scopes, data.part or self.part)
+        return TracePlace(names, repeats, scopes, data.part or self.part)
 
     @property
     def layers(self) -> int:
@@ -232,7 +232,7 @@ class Shapes:
     def find_longest(self, lengths: Sequence[int]) -> int:
         return max(lengths)
 
-    def shape_of(self, data: Data, place: Place | None = None) -> Shape:
+    def shape_of(self, data: Data, place: TracePlace | None = None) -> Shape:
         """The shape of data: numbers, and names for sizes that depend on the input."""
         if scored := list_scored(data):
             return self.add_batch_axis(self.shape_of_scores(scored))
@@ -274,14 +274,14 @@ class Shapes:
         sources = data.inputs or self.outer.get(id(data), ())
         return all(self.is_equal_for_all_texts(source, visited) for source in sources)
 
-    def new_shape(self, data: Data, place: Place) -> tuple[Any, ...]:
+    def new_shape(self, data: Data, place: TracePlace) -> tuple[Any, ...]:
         """The same as `full_shape`, without the rows that a cache holds."""
         shape = self.full_shape(data, place)
         if data.shape[:1] == ("blocks",) and self.options.past is not None and isinstance(shape[0], int):
             return (shape[0] - self.count_earlier_blocks(data), *shape[1:])
         return shape
 
-    def full_shape(self, data: Data, place: Place) -> tuple[Any, ...]:
+    def full_shape(self, data: Data, place: TracePlace) -> tuple[Any, ...]:
         """The shape of one sequence with its rows on the first axis; those of all experts together."""
         if not data.shape or not isinstance(data.shape[0], str):
             is_image = any(isinstance(n, str) for n in data.shape)

@@ -36,7 +36,7 @@ from paramcount.flow.masks import Chosen, Largest, Mask, Pairs, Window
 from paramcount.flow.operation import Form, Operation, Stage
 from paramcount.flow.walk import fold_weight
 from paramcount.tracing.phrases import describe_data, name_data
-from paramcount.tracing.shapes import Place, Shapes, TraceOptions, end_indices
+from paramcount.tracing.shapes import Shapes, TraceOptions, TracePlace, end_indices
 from paramcount.tracing.trace import Band, CacheEntry, Product, Shape, Step, WeightUse
 
 # Steps that no operation declares: they follow from what a trace is asked for
@@ -65,7 +65,7 @@ class Walk(Shapes):
         """Whether a token can follow those of a cache."""
         return bool(self.cached_rows) or self.causal
 
-    def visit(self, data: Data, place: Place) -> None:
+    def visit(self, data: Data, place: TracePlace) -> None:
         """Add the steps that data depend on, then its own."""
         pending = [self.enter(data, place)]  # a list, because flows are deeper than calls can be nested
         while pending:
@@ -75,7 +75,7 @@ class Walk(Shapes):
             else:
                 pending.pop()
 
-    def enter(self, data: Data, place: Place) -> Iterator[tuple[Data, Place]]:
+    def enter(self, data: Data, place: TracePlace) -> Iterator[tuple[Data, TracePlace]]:
         """What has to be visited before each step of data, which are added in between."""
         if id(data) in self.step_of:
             return
@@ -116,7 +116,7 @@ class Walk(Shapes):
             self.token_dependent[id(data)] = has_tokens or any(map(self.depends_on_tokens, sources))
         return self.token_dependent[id(data)]
 
-    def visit_bodies(self, data: Data, place: Place) -> Iterator[tuple[Data, Place]]:
+    def visit_bodies(self, data: Data, place: TracePlace) -> Iterator[tuple[Data, TracePlace]]:
         """Add the steps inside layers, experts or a named block."""
         if isinstance(data.operation, Layers) and self.options.pad is not None and data.shape[0] == "tokens":
             self.n_rows = self.options.pad
@@ -162,7 +162,9 @@ class Walk(Shapes):
         indices = (self.find_source(source, (*visited, data)) for source in sources if source not in visited)
         return next((index for index in indices if index is not None), None)
 
-    def add_step(self, data: Data, place: Place, stage: Stage, *, inputs: tuple[Shape, ...], **fields: Any) -> None:
+    def add_step(
+        self, data: Data, place: TracePlace, stage: Stage, *, inputs: tuple[Shape, ...], **fields: Any
+    ) -> None:
         """Append the step that computes data. `fields` override the defaults."""
         step = Step(
             op=stage.label,
@@ -183,7 +185,7 @@ class Walk(Shapes):
         self.step_of[id(data)] = len(self.steps)
         self.steps.append(step._replace(**fields))
 
-    def add_operation(self, data: Data, place: Place) -> None:
+    def add_operation(self, data: Data, place: TracePlace) -> None:
         """Append a step for one operation."""
         uses = tuple(self.use_weight(weight, data, place) for weight in data.weights)
         is_lm_head = bool(uses) and uses[0].component == "lm_head" and data.operation.form is Form.LINEAR
@@ -212,7 +214,7 @@ class Walk(Shapes):
             **self.count_work(data, place),
         )
 
-    def count_work(self, data: Data, place: Place) -> dict[str, int | None]:
+    def count_work(self, data: Data, place: TracePlace) -> dict[str, int | None]:
         """Multiply-adds of an operation's matrix products in one layer, or the elements that it computes without them;
         None if they are unknown."""
         operation = data.operation
@@ -237,7 +239,7 @@ class Walk(Shapes):
             return None
         return (self.options.batch or 1) * data.operation.visible_multiply_adds(inputs, weights, out, end)
 
-    def count_elements(self, data: Data, place: Place) -> int | None:
+    def count_elements(self, data: Data, place: TracePlace) -> int | None:
         """Elements of the output that this pass computes; None if a size depends on the input."""
         shape = self.new_shape(data, place)
         if any(isinstance(n, str) for n in shape):
@@ -246,7 +248,7 @@ class Walk(Shapes):
         elements: int = product_of(shape) * ((self.options.batch or 1) if has_batch else 1)
         return elements
 
-    def use_weight(self, weight: Weight, data: Data, place: Place) -> WeightUse:
+    def use_weight(self, weight: Weight, data: Data, place: TracePlace) -> WeightUse:
         """A weight as it is multiplied: [in, out] for a matrix, however it is stored."""
         row = fold_weight(weight, place.names, place.repeats, place.part)
         shape = weight.shape
@@ -254,7 +256,7 @@ class Walk(Shapes):
             shape = shape[::-1]
         return WeightUse(row.name, shape, row.shape, row.component, row.tied_to, row.role)
 
-    def find_product(self, data: Data, place: Place) -> tuple[int, Product | None]:
+    def find_product(self, data: Data, place: TracePlace) -> tuple[int, Product | None]:
         """(number of products, one of them) of a matrix, or of one part of a fused matrix."""
         whole = data.inputs[0] if isinstance(data.operation, Split) and data.operation.component else data
         is_matrix = isinstance(whole.operation, Linear) and len(whole.weights[0].shape) == 2
@@ -266,7 +268,7 @@ class Walk(Shapes):
         heads = data.shape[1] if len(data.shape) == 3 else 1
         return heads, Product((*rows, d_in), (d_in, d_out), (*rows, d_out))
 
-    def add_attention(self, data: Data, place: Place) -> None:
+    def add_attention(self, data: Data, place: TracePlace) -> None:
         """Append a step on attention scores or weights, from queries and keys to the weighted sum of values."""
         operation, fields = data.operation, self.find_attention_fields(data)
         sources = tuple(source for source in data.inputs if not isinstance(source.operation, Alibi))  # no step
@@ -333,7 +335,7 @@ class Walk(Shapes):
         attention = self.attention_of.get(id(scored[0].scores))
         return bool(mask.trim is not None and attention and attention.caches and mask.trim != attention.trim)
 
-    def add_cached(self, data: Data, place: Place) -> None:
+    def add_cached(self, data: Data, place: TracePlace) -> None:
         """Append what an operation keeps for later tokens, with its size after this pass."""
         total = self.options.tokens + (self.options.past or 0)
         state, attention = find_state(data), self.attentions.get(id(data))
@@ -374,7 +376,7 @@ class Walk(Shapes):
         width = self.shape_of(data)[-1]
         return None if pairs is None or isinstance(width, str) else pairs * width
 
-    def add_cache_read(self, data: Data, place: Place) -> None:
+    def add_cache_read(self, data: Data, place: TracePlace) -> None:
         """Append a step that joins the cached tokens and the new ones, if there are any."""
         if id(data) not in self.cached_rows or self.options.past in (None, 0):
             self.pass_on(data, data.inputs[0])
@@ -383,7 +385,7 @@ class Walk(Shapes):
         n = self.cached_rows[id(data)] - self.options.tokens + self.n_prompt
         self.add_step(data, place, KV_CACHE, inputs=(self.add_batch_axis((n, *data.shape[1:])), new))
 
-    def add_padding(self, inputs: tuple[Data, ...], place: Place) -> None:
+    def add_padding(self, inputs: tuple[Data, ...], place: TracePlace) -> None:
         """Append a step that pads data with zeros."""
         if self.n_rows == self.options.tokens or place.is_expert:
             return
@@ -395,7 +397,7 @@ class Walk(Shapes):
                 self.add_step(data, place, PADDING, inputs=(self.steps[index].out,), reads=(index,))
                 self.pad_step_of[index] = self.step_of[id(data)]
 
-    def select_last_position(self, data: Data, place: Place) -> None:
+    def select_last_position(self, data: Data, place: TracePlace) -> None:
         """Append a step that keeps the position which predicts the next token."""
         inputs = (self.shape_of(data),)
         self.is_after_selection = True

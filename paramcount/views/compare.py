@@ -11,7 +11,7 @@ from paramcount.errors import ParamcountError
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.aliases import find_column
-from paramcount.zoo.columns import CHANGE_FIELDS, FIELDS, Field
+from paramcount.zoo.columns import CHANGE_FIELDS, FIELDS, TableField
 
 if TYPE_CHECKING:
     import pandas
@@ -61,7 +61,7 @@ def list_columns(rows: Sequence[Row]) -> tuple[str, ...]:
     return (*COLUMNS, *further, *changes)
 
 
-def add_fields(rows: Sequence[Row], models: Iterable[Model], fields: Mapping[str, Field]) -> list[Row]:
+def add_fields(rows: Sequence[Row], models: Iterable[Model], fields: Mapping[str, TableField]) -> list[Row]:
     """The rows with further columns, whose values are None for third-party estimates."""
     if not fields:
         return list(rows)
@@ -73,7 +73,7 @@ def add_fields(rows: Sequence[Row], models: Iterable[Model], fields: Mapping[str
     ]
 
 
-def compute_field(field: Field, model: Model) -> Any:
+def compute_field(field: TableField, model: Model) -> Any:
     """The value of a column for a model."""
     return field.compute(model, None if model.estimate else count_model(model))
 

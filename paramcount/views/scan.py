@@ -57,7 +57,7 @@ class Scan(NamedTuple):
         }
 
 
-class Listing(NamedTuple):
+class ScanListing(NamedTuple):
     """The paths of a directory tree."""
 
     configs: list[Path]
@@ -153,12 +153,12 @@ def count_config(folder: Path, load: Load, strict: bool, path: Path) -> Outcome:
     return Outcome(rows, [Problem(name, text) for text in model.warnings])
 
 
-def find_configs(folder: Path) -> Listing:
+def find_configs(folder: Path) -> ScanListing:
     """Every config.json below a directory, each once, in order. Symbolic links to directories are not followed.
 
     Raises: ParamcountError if the directory itself cannot be read.
     """
-    listing = Listing([], [], [])
+    listing = ScanListing([], [], [])
     pending = [str(folder)]
     while pending:
         directory = pending.pop()
@@ -197,7 +197,7 @@ def format_relative_path(path: str, folder: Path) -> str:
     return make_printable(Path(path).relative_to(folder))
 
 
-def make_empty_error(folder: Path, listing: Listing) -> ParamcountError:
+def make_empty_error(folder: Path, listing: ScanListing) -> ParamcountError:
     """The error for a directory without any config.json that can be read."""
     problem = "contains no config.json, and neither do its subdirectories"
     if listing.unreadable:

@@ -20,7 +20,7 @@ from paramcount.zoo.model import Model
 FieldType = Literal["integer", "number", "flag", "text", "date"]
 
 
-class Field(NamedTuple):
+class TableField(NamedTuple):
     """A column: its name, type, unit and meaning, and how to compute its value for one row."""
 
     name: str
@@ -176,16 +176,16 @@ COMPONENT_MEANINGS = {
 }
 
 
-def declare_count(name: str, meaning: str, unit: str = PARAMETERS, **more: Any) -> Field:
-    return Field(name, "integer", unit, meaning, read_count(name), **more)
+def declare_count(name: str, meaning: str, unit: str = PARAMETERS, **more: Any) -> TableField:
+    return TableField(name, "integer", unit, meaning, read_count(name), **more)
 
 
-def declare_size(name: str, unit: str, meaning: str, **more: Any) -> Field:
-    return Field(name, "integer", unit, meaning, more.pop("compute", read_size(name)), **more)
+def declare_size(name: str, unit: str, meaning: str, **more: Any) -> TableField:
+    return TableField(name, "integer", unit, meaning, more.pop("compute", read_size(name)), **more)
 
 
-def declare_fact(name: str, meaning: str, type: FieldType = "text", **more: Any) -> Field:
-    return Field(name, type, more.pop("unit", ""), meaning, more.pop("compute", read_fact(name)), **more)
+def declare_fact(name: str, meaning: str, type: FieldType = "text", **more: Any) -> TableField:
+    return TableField(name, type, more.pop("unit", ""), meaning, more.pop("compute", read_fact(name)), **more)
 
 
 FIELDS = (
@@ -209,7 +209,7 @@ FIELDS = (
         heading="reference",
     ),
     *(
-        Field(name, "integer", PARAMETERS, COMPONENT_MEANINGS[name], read_component(name), heading)
+        TableField(name, "integer", PARAMETERS, COMPONENT_MEANINGS[name], read_component(name), heading)
         for name, heading in (
             (name, {"output_projection": "out proj.", "shared_experts": "shared"}.get(name, "")) for name in COMPONENTS
         )
@@ -253,7 +253,7 @@ FURTHER_FIELDS = (
 )
 # If any size was changed
 CHANGE_FIELDS = tuple(
-    Field(name, "integer", PARAMETERS, meaning, read_change(name), heading, show)
+    TableField(name, "integer", PARAMETERS, meaning, read_change(name), heading, show)
     for name, meaning, heading, show in (
         ("original_total", "Total before the change.", "", format_value),
         ("original_active", "Active parameters before the change.", "", format_value),

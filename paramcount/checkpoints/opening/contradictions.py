@@ -11,7 +11,7 @@ from paramcount.checkpoints.checkpoint import FileTensor
 from paramcount.checkpoints.folding import fold_names
 from paramcount.checkpoints.opening.indices import Index
 from paramcount.errors import make_printable
-from paramcount.formats.gguf import Split
+from paramcount.formats.gguf import GgufSplit
 
 MOST_LINES = 20  # per kind of contradiction
 MOST_PATTERNS = 4  # per line
@@ -105,7 +105,7 @@ def describe_duplicates(duplicates: Names) -> Iterator[str]:
     return describe_tensors(duplicates, "in both {} and {}")
 
 
-def compare_splits(splits: Mapping[str, Split | None], tensors: int) -> Iterator[str]:
+def compare_splits(splits: Mapping[str, GgufSplit | None], tensors: int) -> Iterator[str]:
     """Contradictions between the headers and names of GGUF files. `tensors`: the number in all files."""
     lines = []
     for file, split in splits.items():

@@ -29,7 +29,7 @@ MOST_LISTED = 6  # names in a message
 
 
 @dataclass(frozen=True)
-class Source:
+class CheckpointSource:
     """The files of one checkpoint."""
 
     label: str  # the file in its folder that identifies it
@@ -98,7 +98,7 @@ def detect_format_by_name(name: str) -> str | None:
     return {".safetensors": "safetensors", ".gguf": "gguf"}.get(os.path.splitext(name)[1].lower())
 
 
-def _read_source(path: Path, source: Source, watch: Watch | None) -> Checkpoint:
+def _read_source(path: Path, source: CheckpointSource, watch: Watch | None) -> Checkpoint:
     """The checkpoint that consists of the source's files."""
     folder, index = source.folder, source.index
     config, config_faults = find_quantization_config(folder) if source.format != "gguf" else (None, ())
@@ -133,7 +133,7 @@ def _read_saved_header(path: Path, text: str) -> Checkpoint:
     return Checkpoint(path, "safetensors", tensors, (File(path.name, path, None),), faults, quantization_config=config)
 
 
-def _locate_index(path: Path, text: str) -> Source:
+def _locate_index(path: Path, text: str) -> CheckpointSource:
     """The files in an index, and those that the index should list but does not."""
     try:
         if not INDEX_MARK.search(text):
@@ -142,13 +142,13 @@ def _locate_index(path: Path, text: str) -> Source:
     except ParamcountError as error:
         raise error.add_location(make_printable(path)) from None
     if index.has_pickles:
-        return Source(path.name, path.parent, "pytorch", index.files, index)
+        return CheckpointSource(path.name, path.parent, "pytorch", index.files, index)
     not_in_index = (name for _, names in find_missing_shards(index.files) for name in names)
     others = [name for name in islice(not_in_index, MOST_FILES) if os.path.isfile(path.parent / name)]
-    return Source(path.name, path.parent, "safetensors", (*index.files, *others), index)
+    return CheckpointSource(path.name, path.parent, "safetensors", (*index.files, *others), index)
 
 
-def _locate_file(path: Path) -> Source:
+def _locate_file(path: Path) -> CheckpointSource:
     """The files of the checkpoint that a file belongs to: the file itself, or all files of its numbered family."""
     ending = path.suffix.lower()
     if ending in PICKLE_ENDINGS:
@@ -156,12 +156,12 @@ def _locate_file(path: Path) -> Source:
     format = detect_format_by_name(path.name) or _detect_format(path)
     shard = parse_shard_name(path.name)
     if shard is None or not os.path.isfile(path):
-        return Source(path.name, path.parent, format, (path.name,))
+        return CheckpointSource(path.name, path.parent, format, (path.name,))
     names = list_files(path.parent)
     source = _locate_index_of_shard(path, shard, names) if format == "safetensors" else None
     if source is None or path.name not in source.names:
         family = tuple(name for name in names if get_shard_family(name) == shard.family)
-        source = Source(path.name, path.parent, format, family)
+        source = CheckpointSource(path.name, path.parent, format, family)
     if shard.total == 1:
         return source
     n = len(source.index.files) if source.index else shard.total
@@ -174,7 +174,7 @@ def _locate_file(path: Path) -> Source:
     return replace(source, notes=(f"{make_printable(path.name)} is 1 of {n:,} files; {files_read}",))
 
 
-def _locate_index_of_shard(path: Path, shard: ShardName, names: Sequence[str]) -> Source | None:
+def _locate_index_of_shard(path: Path, shard: ShardName, names: Sequence[str]) -> CheckpointSource | None:
     """The files of the index with the shard's name in the same folder; None if there is no such index."""
     stem, _, variant = shard.family[0][:-1].partition(".")
     name = f"{stem}.safetensors.index.{variant}.json" if variant else f"{stem}.safetensors.index.json"
@@ -223,7 +223,7 @@ def list_files(folder: Path) -> list[str]:
     return sorted(names)
 
 
-def find_checkpoint(folder: Path) -> Source:
+def find_checkpoint(folder: Path) -> CheckpointSource:
     """The only checkpoint in a folder, or in a repository of a Hugging Face cache.
 
     Raises: ParamcountError that lists the checkpoints if there are several, or the other files if there is none.
@@ -251,7 +251,7 @@ def find_checkpoint(folder: Path) -> Source:
     raise ParamcountError(f"contains no checkpoint: {contents}", expected=EXPECTED)
 
 
-def _find_sources(folder: Path, names: Sequence[str]) -> Iterator[Source]:
+def _find_sources(folder: Path, names: Sequence[str]) -> Iterator[CheckpointSource]:
     """The checkpoints in a folder: one per index, and one per family of files that no index lists."""
     indices = [name for name in names if INDEX.fullmatch(name)]
     if len(indices) > MOST_LISTED:
@@ -267,7 +267,7 @@ def _find_sources(folder: Path, names: Sequence[str]) -> Iterator[Source]:
         if detect_format_by_name(name) and get_shard_family(name) not in indexed:
             families.setdefault(get_shard_family(name), []).append(name)
     for files in families.values():
-        yield Source(files[0], folder, detect_format_by_name(files[0]) or "", tuple(files))
+        yield CheckpointSource(files[0], folder, detect_format_by_name(files[0]) or "", tuple(files))
 
 
 def _join_names(names: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from paramcount.checkpoints.opening.contradictions import (
 from paramcount.checkpoints.opening.indices import Index
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.formats.files import LFS, open_regular
-from paramcount.formats.gguf import GgufHeader, Split, read_gguf
+from paramcount.formats.gguf import GgufHeader, GgufSplit, read_gguf
 from paramcount.formats.safetensors import WHAT, Header, read_header
 from paramcount.formats.tensor_entries import LARGEST_HEADER, MOST_TENSORS
 
@@ -48,7 +48,7 @@ def read_files(folder: Path, names: Sequence[str], format: str, index: Index | N
     files: list[File] = []
     absent: dict[str, str] = {}
     duplicates: Names = {}
-    splits: dict[str, Split | None] = {}
+    splits: dict[str, GgufSplit | None] = {}
     metadata: dict[str, Any] = {}
     header_bytes = 0
     watch(0, len(names))

@@ -18,7 +18,7 @@ WEIGHTS_MISSING = "packed weights are missing"
 SCALES_MISSING = "scales are missing"
 
 
-class TensorGroup(NamedTuple):
+class StoredGroup(NamedTuple):
     """Tensors of a file that represent one tensor."""
 
     pattern: Pattern
@@ -34,7 +34,7 @@ class TensorGroup(NamedTuple):
 class Grouping(NamedTuple):
     """The packed tensors of a checkpoint."""
 
-    groups: tuple[TensorGroup, ...]
+    groups: tuple[StoredGroup, ...]
     auxiliary: Mapping[str, str]  # {scale, zero point or other tensor that belongs to values: its role}
     faults: tuple[tuple[str, str], ...]  # (name, problem)
 
@@ -64,7 +64,7 @@ def group_packed(tensors: Mapping[str, FileTensor], stated: Stated) -> Grouping:
 
     Raises: ParamcountError that names a scheme that cannot be verified, and one of its tensors.
     """
-    groups: list[TensorGroup] = []
+    groups: list[StoredGroup] = []
     auxiliary: dict[str, str] = {}
     patterns = [pattern for pattern in list_patterns() if is_possible(pattern, tensors)]
     patterns_of = {
@@ -112,7 +112,7 @@ def has_ending(name: str, ending: str) -> bool:
     )
 
 
-def find_group(name: str, pattern: Pattern, tensors: Mapping[str, FileTensor], stated: Stated) -> TensorGroup | None:
+def find_group(name: str, pattern: Pattern, tensors: Mapping[str, FileTensor], stated: Stated) -> StoredGroup | None:
     """The group whose values this tensor contains, or None if it contains no values of the pattern."""
     if not has_ending(name, pattern.values):
         return None
@@ -137,7 +137,7 @@ def find_group(name: str, pattern: Pattern, tensors: Mapping[str, FileTensor], s
     format = get_format(pattern.layout).name_group(tensors[name].dtype, roles, stated)
     pieces = build_pieces(tuple([(role, *tensors[member][1:3]) for role, member in zip(roles, names)]))
     shape = tensors[name].shape if what == "values" else None
-    return TensorGroup(pattern, stem + pattern.name, names, pieces, roles, ending, shape, format)
+    return StoredGroup(pattern, stem + pattern.name, names, pieces, roles, ending, shape, format)
 
 
 @lru_cache(4096)

@@ -18,9 +18,9 @@ from typing import NamedTuple
 from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.checkpoints.folding import fold_names
 from paramcount.checkpoints.packed.configs import read_quantization
-from paramcount.checkpoints.packed.groups import TensorGroup, group_packed
+from paramcount.checkpoints.packed.groups import StoredGroup, group_packed
 from paramcount.errors import ParamcountError, make_printable
-from paramcount.formats.packing import Fit, Key, Packing, Shape, drop_others
+from paramcount.formats.packing import Key, Packing, PieceFit, Shape, drop_others
 from paramcount.formats.quantization_config import Stated
 from paramcount.formats.weights import compute_bytes, get_format, get_label, load_formats
 from paramcount.formats.weights.gguf import BLOCKS
@@ -150,7 +150,7 @@ def build_plain_tensor(dtype: str | None, shape: Shape | None, layout: str = "pl
     return LogicalTensor(shape, dtype, (), None if dtype is None or shape is None else Packing(layout, dtype))
 
 
-def build_packed_tensor(group: TensorGroup, fit: Fit) -> LogicalTensor:
+def build_packed_tensor(group: StoredGroup, fit: PieceFit) -> LogicalTensor:
     """The tensor that a group represents, in the orientation of the model."""
     transposed = group.pattern.transposed
     shape = _transpose(fit.shape) if transposed and fit.shape else fit.shape
@@ -158,11 +158,11 @@ def build_packed_tensor(group: TensorGroup, fit: Fit) -> LogicalTensor:
     return LogicalTensor(shape, format, group.names, fit.packing, transposed)
 
 
-def get_key(group: TensorGroup) -> Key:
+def get_key(group: StoredGroup) -> Key:
     return group.pattern.layout, group.ending, group.pieces
 
 
-def fit_groups(groups: Sequence[TensorGroup], stated: Stated) -> list[Fit]:
+def fit_groups(groups: Sequence[StoredGroup], stated: Stated) -> list[PieceFit]:
     """The fit of each group, which may depend on the others.
 
     Raises: ParamcountError if there are more shapes than any model has.
@@ -174,13 +174,13 @@ def fit_groups(groups: Sequence[TensorGroup], stated: Stated) -> list[Fit]:
     for group in groups:
         if group.pieces:
             counts.setdefault(group.pattern.layout.partition(" ")[0], Counter())[get_key(group)] += 1
-    fits: dict[Key, Fit] = {}
+    fits: dict[Key, PieceFit] = {}
     for name, of_format in counts.items():
         fits |= get_format(name).fit(of_format, stated)
-    return [fits[get_key(group)] if group.pieces else Fit(group.shape, None) for group in groups]
+    return [fits[get_key(group)] if group.pieces else PieceFit(group.shape, None) for group in groups]
 
 
-def find_contradictions(packed: Sequence[tuple[TensorGroup, Fit]], stated: Stated) -> list[tuple[str, str]]:
+def find_contradictions(packed: Sequence[tuple[StoredGroup, PieceFit]], stated: Stated) -> list[tuple[str, str]]:
     """Tensors whose packing contradicts the config, or the rest of the file."""
     faults = []
     problems: dict[Key, str] = {}
@@ -194,7 +194,7 @@ def find_contradictions(packed: Sequence[tuple[TensorGroup, Fit]], stated: State
     return faults + find_missing_indices(packed)
 
 
-def find_missing_indices(packed: Sequence[tuple[TensorGroup, Fit]]) -> list[tuple[str, str]]:
+def find_missing_indices(packed: Sequence[tuple[StoredGroup, PieceFit]]) -> list[tuple[str, str]]:
     """Tensors without a group index, if most of the file's that may have one do."""
     indexed = [
         (group.names[0], "group index" in fit.packing.extras)
@@ -205,7 +205,7 @@ def find_missing_indices(packed: Sequence[tuple[TensorGroup, Fit]]) -> list[tupl
     return [(name, "group index is missing") for name in lacking] if 2 * len(lacking) < len(indexed) else []
 
 
-def describe_scheme(packed: Sequence[tuple[TensorGroup, Fit]], stated: Stated) -> str | None:
+def describe_scheme(packed: Sequence[tuple[StoredGroup, PieceFit]], stated: Stated) -> str | None:
     """The quantisation of a file as text; None if nothing is quantised."""
     packings = [
         packing for packing, _ in Counter(drop_others(fit.packing) for _, fit in packed if fit.packing).most_common()

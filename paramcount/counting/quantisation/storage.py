@@ -32,7 +32,7 @@ class Storage(NamedTuple):
     mtp: bool  # whether MTP layers are included
 
 
-class Release(Protocol):
+class ReleasedWeights(Protocol):
     """Contents of the released files besides parameters."""
 
     @property
@@ -62,7 +62,7 @@ class MatrixFacts(NamedTuple):
 
 
 def read_storage(
-    sizes: Sizes, release: Release | None, document: Mapping[str, Any], tensors: Iterable[TensorRow]
+    sizes: Sizes, release: ReleasedWeights | None, document: Mapping[str, Any], tensors: Iterable[TensorRow]
 ) -> Storage | None:
     """How a model is stored; None if it is not quantised.
 
@@ -81,7 +81,7 @@ def read_storage(
     return measure_storage(sizes, release, listed, plan)
 
 
-def find_plan(release: Release | None, document: Mapping[str, Any]) -> Plan | None:
+def find_plan(release: ReleasedWeights | None, document: Mapping[str, Any]) -> Plan | None:
     """The plan that a zoo entry or a config.json states; None if the weights are not quantised.
 
     Raises: ParamcountError if the plan is not supported.
@@ -93,7 +93,7 @@ def find_plan(release: Release | None, document: Mapping[str, Any]) -> Plan | No
     return None if config is None else make_plan(config, document)
 
 
-def measure_storage(sizes: Sizes, release: Release | None, tensors: Iterable[TensorRow], plan: Plan) -> Storage:
+def measure_storage(sizes: Sizes, release: ReleasedWeights | None, tensors: Iterable[TensorRow], plan: Plan) -> Storage:
     """The bytes of the tensors that a plan stores."""
     total, quantized, mtp = 0, 0, False
     stored = (tensor for tensor in tensors if is_stored(tensor, release))
@@ -196,7 +196,7 @@ def get_dtype(tensor: TensorRow, dtype: str) -> str:
     return "F32" if is_float32 else dtype
 
 
-def is_stored(tensor: TensorRow, release: Release | None) -> bool:
+def is_stored(tensor: TensorRow, release: ReleasedWeights | None) -> bool:
     """Whether a file stores this tensor. `release`: the zoo entry's statement about the released files."""
     if tensor.part == "mtp":
         has_mtp = release is None or release.mtp

@@ -19,10 +19,10 @@ from paramcount.formats.packing import (
     Array,
     Block,
     Companion,
-    Fit,
     Key,
     Packing,
     Pattern,
+    PieceFit,
     ScaledFormat,
     Shape,
     StoredPiece,
@@ -164,7 +164,7 @@ class Fp8(ScaledFormat):
 
     # ---- files
 
-    def fit(self, counts: Mapping[Key, int], stated: Stated) -> Mapping[Key, Fit]:
+    def fit(self, counts: Mapping[Key, int], stated: Stated) -> Mapping[Key, PieceFit]:
         """The block that fits most matrices of a file whose scales have one ending."""
         pairs: dict[str, Counter[tuple[Shape, Shape]]] = {}
         for (_, ending, pieces), n in counts.items():
@@ -174,20 +174,20 @@ class Fp8(ScaledFormat):
         blocks = {ending: find_block(alike, stated.block) or default for ending, alike in pairs.items()}
         return {key: self.fit_block(key, blocks.get(key[1], BLOCK)) for key in counts}
 
-    def fit_block(self, key: Key, block: Block) -> Fit:
+    def fit_block(self, key: Key, block: Block) -> PieceFit:
         _, ending, pieces = key
         values, scales = pieces[:2]
         if len(values.shape) < 2:
             fault = (0, f"shape {format_shape(values.shape)} {self.unfit}")
-            return Fit(values.shape, Packing("plain", values.dtype), (fault,))
+            return PieceFit(values.shape, Packing("plain", values.dtype), (fault,))
         packing = Packing("fp8", values.dtype, 8, block, scales.dtype, others=list_unshaped(pieces))
         is_loose = not ending.endswith("inv")  # whether one scale per output or per tensor is also valid
         for candidate in (block, *UNITS) if is_loose else (block,):
             exact = packing._replace(block=candidate, axes=len(scales.shape))
             if not self.find_misfits(pieces, values.shape, exact):
-                return Fit(values.shape, exact)
+                return PieceFit(values.shape, exact)
         packing = packing._replace(axes=len(values.shape))
-        return Fit(values.shape, packing, tuple(self.find_misfits(pieces, values.shape, packing)))
+        return PieceFit(values.shape, packing, tuple(self.find_misfits(pieces, values.shape, packing)))
 
     def describe(self, packings: Sequence[Packing]) -> list[str]:
         """FP8 with its blocks.
@@ -203,7 +203,7 @@ class Fp8(ScaledFormat):
             texts.append(f"one scale per {unit}" if block in UNITS else f"in blocks of {unit.removesuffix(' block')}")
         return [f"FP8{', ' if texts[0].startswith('one ') else ' '}{' and '.join(texts)}"]
 
-    def describe_contradiction(self, key: Key, fit: Fit, stated: Stated) -> str:
+    def describe_contradiction(self, key: Key, fit: PieceFit, stated: Stated) -> str:
         if stated.family != "fp8" or not stated.block or not key[1].endswith("inv"):
             return ""
         if fit.packing is None or fit.shape is None or fit.packing.layout != "fp8":

@@ -21,10 +21,10 @@ from paramcount.formats.packing import (
     WORD,
     Axis,
     Companion,
-    Fit,
     Key,
     Packing,
     Pattern,
+    PieceFit,
     Pieces,
     Shape,
     Stored,
@@ -162,7 +162,7 @@ class Words(WeightFormat):
 
     # ---- files: their names do not say which of the formats it is
 
-    def fit(self, counts: Mapping[Key, int], stated: Stated) -> Mapping[Key, Fit]:
+    def fit(self, counts: Mapping[Key, int], stated: Stated) -> Mapping[Key, PieceFit]:
         """A matrix whose pieces do not agree is fitted like the majority of the file."""
         votes: Counter[Packing] = Counter()
         for (_, _, pieces), n in counts.items():
@@ -183,7 +183,7 @@ class Words(WeightFormat):
         fitting = [group for group in hints if group and count_blocks(inputs, group) == n]
         return fitting[:1] or [inputs // n if inputs % n == 0 else count_blocks(inputs, n)]
 
-    def describe_contradiction(self, key: Key, fit: Fit, stated: Stated) -> str:
+    def describe_contradiction(self, key: Key, fit: PieceFit, stated: Stated) -> str:
         packing, shape = fit.packing, fit.shape
         if stated.family != "words" or packing is None or shape is None:
             return ""
@@ -228,7 +228,7 @@ def list_extras(roles: Iterable[str], names: tuple[str, str] = (ZEROS, INDEX)) -
     return tuple(what for what, name in zip((ZEROS, INDEX), names) if name in roles)
 
 
-def match_words(pieces: Pieces, stated: Stated, majority: Packing | None = None) -> Fit | None:
+def match_words(pieces: Pieces, stated: Stated, majority: Packing | None = None) -> PieceFit | None:
     """The fit of a matrix packed in words if all of its pieces agree; None if they do not."""
     values, scales = pieces[0], next((piece for piece in pieces if piece.what == "scale"), None)
     if scales is None or len(values.shape) < 2 or len(scales.shape) != len(values.shape):
@@ -248,11 +248,11 @@ def match_words(pieces: Pieces, stated: Stated, majority: Packing | None = None)
             for group in format.list_groups(shape, scales.shape, layout, hints):
                 grouped = packing._replace(block=(1, group))
                 if not format.find_misfits(pieces, shape, grouped):
-                    return Fit(shape, grouped, () if ZEROS in extras else ((0, "zero points are missing"),))
+                    return PieceFit(shape, grouped, () if ZEROS in extras else ((0, "zero points are missing"),))
     return None
 
 
-def fit_words(pieces: Pieces, stated: Stated, majority: Packing | None) -> Fit:
+def fit_words(pieces: Pieces, stated: Stated, majority: Packing | None) -> PieceFit:
     """The fit of a matrix packed in words. `majority`: the most common packing in the file."""
     if exact := match_words(pieces, stated, majority):
         return exact

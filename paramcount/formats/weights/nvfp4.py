@@ -22,10 +22,10 @@ from paramcount.formats.packing import (
     Array,
     Axis,
     Companion,
-    Fit,
     Key,
     Packing,
     Pattern,
+    PieceFit,
     Pieces,
     Stored,
     StoredPiece,
@@ -99,7 +99,7 @@ class Nvfp4(WeightFormat):
     def guess_packing(self, layout: str, pieces: Pieces) -> Packing:
         return Packing(layout, pieces[0].dtype, 4, (1, GROUP), pieces[1].dtype, others=list_unshaped(pieces))
 
-    def fit(self, counts: Mapping[Key, int], stated: Stated) -> Mapping[Key, Fit]:
+    def fit(self, counts: Mapping[Key, int], stated: Stated) -> Mapping[Key, PieceFit]:
         """Scales of tensors have one value. If most matrices have one of their inputs, all do."""
         n_scaled = sum(n for key, n in counts.items() if has_input_scale(key[2]))
         needs_input_scale = 2 * n_scaled > sum(counts.values())
