@@ -141,7 +141,7 @@ def fused_stored_apart(patch: Patch) -> None:
 
 def stacked_experts_stored_apart(patch: Patch) -> None:
     original = flow.experts
-    replace_everywhere(patch, original, lambda *a, stacked=False, **k: original(*a, **k))
+    replace_everywhere(patch, original, lambda *a, stored="apart", **k: original(*a, **k))
 
 
 def head_without_its_tie(patch: Patch) -> None:
@@ -228,10 +228,10 @@ def mlp_without_gate(patch: Patch) -> None:
 def drop_weights(patch: Patch, original: Operation, component: str) -> None:
     """An operation that forgets what it holds, where that is of this component."""
 
-    def mutant(x: Data, name: str, of: str, *a: Any, **k: Any) -> Data:
-        out: Data = original(x, name, of, *a, **k)
-        left_out = tuple(map(empty, out.weights))
-        return Data(out.operation, out.inputs, out.shape, left_out) if of == component else out
+    def mutant(x: Data, *a: Any, **k: Any) -> Data:
+        out: Data = original(x, *a, **k)
+        kept = tuple(empty(weight) if weight.component.split(".")[0] == component else weight for weight in out.weights)
+        return Data(out.operation, out.inputs, out.shape, kept, bodies=out.bodies)
 
     replace_everywhere(patch, original, mutant)
 
@@ -246,6 +246,7 @@ def shared_experts_left_out(patch: Patch) -> None:
 
 def position_table_left_out(patch: Patch) -> None:
     drop_weights(patch, flow.lookup, "position")
+    drop_weights(patch, flow.lookup_position, "position")
 
 
 def drop_elementwise(patch: Patch, op: str) -> None:

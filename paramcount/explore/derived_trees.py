@@ -13,7 +13,7 @@ from paramcount.explore.derived_keys import derive, list_derived, list_values
 from paramcount.huggingface.fields import ConfigField
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
-from paramcount.symbolic.trees import Tree
+from paramcount.symbolic.trees import Tree, evaluate
 from paramcount.zoo.what_if import get_size
 
 
@@ -52,9 +52,11 @@ def derive_trees(
 
             if block.path + field.name in free:
                 try:
-                    found[block.path + field.name] = follow_all(follow, numbers)
+                    tree = follow_all(follow, numbers)
                 except NoConditionsError:
                     continue
+                if evaluate(tree, numbers) is not None:  # None: a check of its derivation takes numbers alone
+                    found[block.path + field.name] = tree
     return found
 
 

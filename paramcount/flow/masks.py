@@ -356,7 +356,7 @@ class CompressedBlocks(Mask):
 
 
 class Largest(Mask):
-    """Of the keys that the masks before it show, the n with the largest biases: data [m, kv_heads]. Of equal ones the
+    """Of the keys that the masks before it show, the n with the largest biases: data [m, kv_heads]. Of ties the
     first."""
 
     biases: Data | None

@@ -33,7 +33,7 @@ ENCODERS = ("vision", "audio", "projector")  # parts that are one component each
 
 
 class TensorRow(NamedTuple):
-    """One tensor of a model, or equal ones that differ only in layer or expert, as its checkpoint stores it.
+    """One tensor of a model, or tensors that differ only in layer or expert, as its checkpoint stores it.
 
     Sizes are ints, int64 arrays or polynomials, as the declaration was given.
     """

@@ -24,7 +24,7 @@ def rotary_dimension(absent: float = 1.0, *, key: str = SHARE, paired: bool = Tr
         absent: The default of the share.
         key: The key of the share outside of rope_parameters, which has partial_rotary_factor; "" if there is none.
         paired: Whether heads rotate by as many values as there are angles, an even number, for which a null outside of
-            rope_parameters is the whole head, rather than by those that are cut off.
+            rope_parameters is the whole head, rather than by the truncated part.
         head_key: The key of the head size whose share it is, if heads have another size.
     """
 

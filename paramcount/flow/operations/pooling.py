@@ -196,7 +196,7 @@ class BlockPool(Pooling):
 
 
 class BlockSums(BlockPool):
-    """The sum of each block; the last one has the tokens that are left over. Source: arXiv:2112.07916 §3.1.2."""
+    """The sum of each block; the last one has the remaining tokens. Source: arXiv:2112.07916 §3.1.2."""
 
     name: ClassVar[str] = "block sums"
 
