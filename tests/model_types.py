@@ -3,7 +3,7 @@
 `total` is what the reference implementation builds from the default config. `vary`: values of config.json keys that the
 differential test draws besides its usual ones; a key with + before it is read by no field but by a derivation
 ("absent" leaves it out). A key with ! before it is always given. Under "=" stand keys without which the default config
-could never run. `python -m tests.refresh_types` writes all but `vary`.
+could never run. `python -m tests.oracle.refresh_types` writes all but `vary`.
 """
 
 from __future__ import annotations

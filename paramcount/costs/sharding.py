@@ -100,7 +100,7 @@ def find_size_names(language: Sizes) -> dict[str, str | None]:
 def list_uneven(shape: ShardShape, parallel: Parallelism) -> list[str]:
     """What does not divide evenly: repeated KV heads, stages with different numbers of layers, spare experts.
 
-    >>> list_uneven(Shape(n_layers=61, n_heads=64, n_kv_heads=8, n_experts=0), Parallelism(tp=16, pp=4))
+    >>> list_uneven(ShardShape(n_layers=61, n_heads=64, n_kv_heads=8, n_experts=0), Parallelism(tp=16, pp=4))
     ['8 KV heads on 16 GPUs: each is on 2 of them', '61 layers in 4 stages: 15, 15, 16 and 15']
     """
     notes = []

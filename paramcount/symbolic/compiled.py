@@ -17,7 +17,7 @@ def compile_trees(trees: Sequence[Tree], names: Sequence[str]) -> Callable[..., 
 
     A division by zero has any value.
 
-    >>> compile_trees([Operation("*", ("n_layers", "d_model")), 7], ["d_model", "n_layers"])(768, 12)
+    >>> compile_trees([TreeOperation("*", ("n_layers", "d_model")), 7], ["d_model", "n_layers"])(768, 12)
     (9216, 7)
     """
     positions = {name: f"v{i}" for i, name in enumerate(names)}

@@ -54,7 +54,7 @@ def evaluate(tree: Tree, values: Mapping[str, Any]) -> Any:
 
     `values`: integers, symbols or anything else that the operations take, by name.
 
-    >>> evaluate(Operation("+", (Operation("*", (4, "d_model")), 1)), {"d_model": 768})
+    >>> evaluate(TreeOperation("+", (TreeOperation("*", (4, "d_model")), 1)), {"d_model": 768})
     3073
     """
     if isinstance(tree, str):
@@ -144,7 +144,7 @@ def _join(sign: str, neutral: int, operands: tuple[Tree, ...]) -> Tree:
 def to_json(tree: Tree) -> Any:
     """The expression for JSON: a number, a name, or [operator, operand, …].
 
-    >>> to_json(Operation("*", (2**60, "d_model")))
+    >>> to_json(TreeOperation("*", (2**60, "d_model")))
     ['*', ['integer', '1152921504606846976'], 'd_model']
     """
     if isinstance(tree, TreeOperation):
