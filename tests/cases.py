@@ -1,7 +1,7 @@
 """Configs of every supported model type as the reference implementation built or refused them: tests/data/types.
 
-`python -m tests.oracle.refresh_types` writes them. A case holds the config, and either the totals with a digest of every
-tensor's name and shape, or that it was refused.
+`python -m tests.oracle.refresh_types` writes them. A case holds the config, and either the totals with a digest of
+every tensor's name and shape, or that it was refused.
 """
 
 from __future__ import annotations

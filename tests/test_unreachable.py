@@ -1,8 +1,8 @@
 """Parameters that the reference allocates but no forward pass reads: with the total, they are its sum of numel.
 
 The files of model types hold a config for every architecture with such tensors, what transformers 5.23.0 allocates for
-it, and which tensors are unreachable. `python -m tests.oracle.refresh_types` writes them, tests/oracle/test_unreachable.py
-checks them.
+it, and which tensors are unreachable. `python -m tests.oracle.refresh_types` writes them,
+tests/oracle/test_unreachable.py checks them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What the reference makes of random configs of a model type: cases of the differential test, of classes with the head
-of another task, and of parameters that no forward pass reads. `python -m tests.refresh_types` freezes them.
+of another task, and of parameters that no forward pass reads. `python -m tests.oracle.refresh_types` freezes them.
 """
 
 from __future__ import annotations

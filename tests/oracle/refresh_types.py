@@ -1,8 +1,9 @@
 """The files of model types, tests/data/types/<model type>.json, as the reference and the architectures have them.
 
-`python -m tests.refresh_types TYPE…` writes the class and total of the default config, random configs as the reference
-builds or refuses them, classes with the head of another task, parameters that no forward pass reads, aliases of keys,
-and whether the flow computes the reference's logits; `--only FACT` one of these. It needs torch and transformers.
+`python -m tests.oracle.refresh_types TYPE…` writes the class and total of the default config, random configs as
+the reference builds or refuses them, classes with the head of another task, parameters that no forward pass reads,
+aliases of keys, and whether the flow computes the reference's logits; `--only FACT` one of these. It needs torch and
+transformers.
 What a person writes into a file stays: `vary`, the values that random configs draw; `configs`, small configs to run;
 `without_entry`, why the zoo has no such model. `python -m tests.oracle.prove TYPE…` then writes the proofs.
 """
@@ -68,7 +69,7 @@ FACTS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.refresh_types", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.oracle.refresh_types", description=__doc__)
     parser.add_argument("types", nargs="+", metavar="TYPE", choices=sorted(ARCHITECTURES))
     parser.add_argument("--only", choices=FACTS, action="append", help="a fact to write (repeatable; default: all)")
     options = parser.parse_args()
