@@ -169,7 +169,8 @@ def layers_see_everything(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
 
 
 def steps_are_positive(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-    if js.get("decoder_sparse_step", 1) == 0:
+    dense = js.get("mlp_only_layers") or ()
+    if js.get("decoder_sparse_step", 1) == 0 and any(i not in dense for i in range(c["n_layers"])):
         raise ParamcountError("= 0", where="decoder_sparse_step", expected="a positive integer")
 
 
