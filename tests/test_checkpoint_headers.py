@@ -100,7 +100,7 @@ def test_the_reference_saves_exactly_the_tensors_of_its_config(name: str, verify
         ("gpt2-GPTQ", "GPTQ, 4 bits, groups of 16"),
         ("llama-AWQ", "AWQ, 4 bits, groups of 16"),
         ("gpt_oss-MXFP4", "MXFP4"),
-        ("llama-NVFP4", "NVFP4"),
+        ("other/llama-NVFP4", "NVFP4"),
         ("llama-biases", None),
     ],
 )

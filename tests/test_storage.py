@@ -24,7 +24,7 @@ HEADERS = (
     "gpt_oss-MXFP4",
     "llama-AWQ",
     "llama-GPTQ",
-    "llama-NVFP4",
+    "other/llama-NVFP4",
     "qwen3_moe-FP8_together",
 )
 LLAMA = {

@@ -163,7 +163,7 @@ def test_every_header_that_the_reference_saved_is_explained_to_the_last_value() 
         ("gpt2-GPTQ", {"GPTQ scales": ".scales", "zero points": ".qzeros", "group indices": ".g_idx"}),
         ("llama-AWQ", {"AWQ scales": ".scales", "zero points": ".qzeros"}),
         (
-            "llama-NVFP4",
+            "other/llama-NVFP4",
             {
                 "NVFP4 scales": ("weight_scale", "weight_global_scale"),
                 "activation scales": "input_global_scale",
