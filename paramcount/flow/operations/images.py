@@ -146,7 +146,7 @@ class PatchWindows(PatchOperation):
     """The number of the window of `window` pixels a side that each patch is in: [patches]."""
 
     name: ClassVar[str] = "windows"
-    phrase: ClassVar[str] = "row and column of each patch"
+    phrase: ClassVar[str] = "window of each patch"
     window: int | Unknown = 1
 
     def read(self, image: Array, rows: int, columns: int, order: Array) -> Array:
@@ -192,6 +192,7 @@ class PaddedWindows(PaddedPlaces):
     """The window of each of these patches: [padded]."""
 
     name: ClassVar[str] = "windows"
+    phrase: ClassVar[str] = "window of each patch"
     shift: Size = 0  # pixels by which windows start further down and right, unless one is the image
 
     def read(self, image: Array, rows: int, columns: int, order: Array) -> Array:
