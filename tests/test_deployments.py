@@ -19,13 +19,13 @@ from typing import Any
 import pytest
 
 from paramcount.api import load
-from paramcount.costs.allocation import Option, Request
 from paramcount.costs.caches import CacheGroup, list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.llama_cpp import DEFAULTS, count_cell_bytes, count_cells
+from paramcount.costs.engines.engine import Option, Request
+from paramcount.costs.engines.llama_cpp import LlamaCppOptions, count_cell_bytes, count_cells
+from paramcount.costs.engines.vllm import PACKED_LATENT, VLLM, CachePool, count_token_bytes
 from paramcount.costs.memory import find_state_dtype
-from paramcount.costs.vllm import PACKED_LATENT, CachePool, count_token_bytes, plan_pool
 
 DATA = Path(__file__).parent / "data"
 GIB, MIB = 2**30, 2**20
@@ -104,7 +104,7 @@ def plan(row: Mapping[str, str]) -> tuple[CachePool, Request]:
     request = make_request(row)
     if int(row["block_size"] or 16) in (16, 64, 128):  # those of hybrid models follow from their states
         request = request._replace(options={**request.options, "block_size": int(row["block_size"] or 16)})
-    pool = plan_pool(list_groups(row), request)
+    pool = VLLM.plan_pool(list_groups(row), request)
     assert pool is not None
     return pool, request
 
@@ -155,11 +155,11 @@ def reproduce_llama_cpp(row: Mapping[str, str]) -> str:
     """MiB of the KV cache or of the recurrent state, or cells."""
     request, groups = make_request(row), list_groups(row)
     if row["quantity"] == "swa_cells":
-        return str(count_cells(groups[0], request, {**DEFAULTS, **request.options}))
+        return str(count_cells(groups[0], request, LlamaCppOptions(**request.options)))
     allocation = ENGINES["llama.cpp"].allocate(groups, request)
     size = allocation.state_bytes if row["quantity"] == "recurrent_mib" else allocation.kv_bytes
     if row["id"] in PARTS:
-        options = {**DEFAULTS, **request.options}
+        options = LlamaCppOptions(**request.options)
         size = sum(g.layers * count_cells(g, request, options) * count_cell_bytes(g, request, "latent") for g in groups)
     decimals = len(row["value"].partition(".")[2])
     return f"{size / MIB:.{decimals}f}"

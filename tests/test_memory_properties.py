@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import paramcount as pc
 from paramcount.api import load
-from paramcount.costs.allocation import Request
 from paramcount.costs.caches import CacheGroup, list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
+from paramcount.costs.engines.engine import Request
 
 # One of each kind of cache: all tokens, windows, latents, states with and without attention, another text, an image.
 MODELS = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from paramcount.costs.allocation import Engine, Request
 from paramcount.costs.caches import CacheGroup, LayerCaches, merge_groups
 from paramcount.costs.devices import FITS, PADDING_DIVISOR, Device
+from paramcount.costs.engines.engine import Engine, Request
 from paramcount.costs.sharding import (
     Parallelism,
     ShardShape,

@@ -9,11 +9,10 @@ from math import prod
 from typing import Any
 
 from paramcount.costs.absorption import absorb_up_projections, count_visible_pairs
-from paramcount.costs.allocation import Request
 from paramcount.costs.caches import list_cache_groups
 from paramcount.costs.devices import check_size
 from paramcount.costs.dtypes import parse_kv_dtype, parse_weight_format
-from paramcount.costs.engines import ENGINES
+from paramcount.costs.engines.engine import Engine, Request
 from paramcount.costs.gpus import Gpu, find_gpu, parse_devices
 from paramcount.costs.memory import choose_format, default_context
 from paramcount.costs.roofline import (
@@ -215,7 +214,7 @@ def measure_bounds(
     rows = store_weights(count_model(model), format)
     step = None
     if decoding:
-        cached = ENGINES["minimal"].allocate(list_cache_groups(model), request)
+        cached = Engine().allocate(list_cache_groups(model), request)
         absorbed = absorb_up_projections(decoding.steps, count_visible_pairs)
         step = make_bound(
             gpu,

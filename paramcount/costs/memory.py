@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from paramcount.costs.allocation import Option, Request, check_options
 from paramcount.costs.caches import CacheGroup, count_growth, count_windows, list_cache_groups, list_layer_caches
 from paramcount.costs.devices import PADDING_DIVISOR, Device, check_size
 from paramcount.costs.dtypes import KVDtype, parse_kv_dtype, parse_weight_format
 from paramcount.costs.engines import ENGINES
+from paramcount.costs.engines.engine import Option, Request
 from paramcount.costs.fit import Deployment, Fit, measure_fit
 from paramcount.costs.sharding import Parallelism, find_shape
 from paramcount.costs.suggestions import list_suggestions
@@ -186,6 +186,7 @@ def measure_memory(
     if engine not in ENGINES:
         raise make_choice_error(engine, ENGINES, where="engine")
     rules, groups = ENGINES[str(engine)], list_cache_groups(model)
+    rules.check_options(engine_options or {})
     request = Request(
         length,
         check_size("batch", batch),
@@ -193,7 +194,7 @@ def measure_memory(
         None if source is None else check_size("source", source),
         state_dtype=None if state_dtype is None else parse_kv_dtype(state_dtype, where="state_dtype"),
         config_state_dtype=find_state_dtype(model),
-        options=check_options(str(engine), rules, engine_options or {}),
+        options=engine_options or {},
     )
     if source is not None and not any(group.reads_source for group in groups):
         raise ParamcountError(f"= {source}, but {model.id} has no encoder whose output it caches", where="source")
@@ -233,7 +234,7 @@ def measure_memory(
         name=model.name,
         dtype=format.label,
         kv_dtype=request.kv_dtype.label,
-        engine=str(engine),
+        engine=rules.name,
         engine_options={**rules.options, **request.options},
         state_dtype=rules.describe_state_dtype(groups, request),
         context=length,

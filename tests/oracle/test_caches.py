@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from paramcount.api import load
-from paramcount.costs.allocation import Request
 from paramcount.costs.caches import list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
+from paramcount.costs.engines.engine import Request
 from paramcount.counting.sum_weights import list_flows
 from paramcount.execution.run import sees_later_tokens
 from paramcount.parts.conformer import SpeechEncoder

@@ -1,0 +1,113 @@
+"""What is to be cached, and an engine that allocates just what the computation needs; other engines derive from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from paramcount.costs.caches import CacheGroup
+from paramcount.costs.dtypes import KVDtype, parse_kv_dtype
+from paramcount.errors import ParamcountError, describe_value, make_choice_error
+
+BF16, F32 = parse_kv_dtype("bf16"), parse_kv_dtype("f32")
+Option: TypeAlias = "int | bool | str"
+
+
+class Request(NamedTuple):
+    """What is cached."""
+
+    context: int  # tokens per sequence, prompt and answer
+    batch: int  # sequences
+    kv_dtype: KVDtype
+    source: int | None = None  # encoder input length
+    tp: int = 1  # GPUs that share the heads; the allocation is that of one of them
+    state_dtype: KVDtype | None = None  # of recurrent states and convolutions; None: the engine's rule
+    config_state_dtype: KVDtype | None = None  # of recurrent states, if the config names one
+    options: Mapping[str, Any] = {}  # of the engine, those with a default left out
+
+
+class Allocation(NamedTuple):
+    """Bytes of all sequences together, on one GPU."""
+
+    kv_bytes: int
+    state_bytes: int
+    notes: tuple[str, ...] = ()  # the engine's rules that apply
+    unit_bytes: int = 1  # what the engine allocates is a multiple of it
+    shared_bytes: int = 0  # what does not belong to a sequence, in `kv_bytes` or `state_bytes`
+
+    @property
+    def total_bytes(self) -> int:
+        return self.kv_bytes + self.state_bytes
+
+
+class Engine:
+    """How an inference engine allocates: here what the computation needs, states in BF16.
+
+    A sliding window keeps the tokens that the next one attends to besides itself.
+    """
+
+    name = "minimal"
+    options: Mapping[str, Option] = MappingProxyType({})  # {name: default}; a string has the choices of `choices`
+    choices: Mapping[str, Sequence[str]] = MappingProxyType({})
+    utilization = 1.0  # the share of a device's memory that it uses by default
+
+    def allocate(self, groups: Sequence[CacheGroup], request: Request) -> Allocation:
+        return Allocation(count_kv_bytes(groups, request), request.batch * self.count_state_bytes(groups, request))
+
+    def choose_state_dtype(self, state: CacheGroup, request: Request) -> KVDtype:
+        """The dtype of a state if the user names none."""
+        return BF16
+
+    def count_state_bytes(self, groups: Sequence[CacheGroup], request: Request) -> int:
+        """Bytes of the states of one sequence."""
+        return sum(
+            group.layers * group.count_bytes(request.state_dtype or self.choose_state_dtype(group, request), request.tp)
+            for group in groups
+            if group.is_state
+        )
+
+    def describe_state_dtype(self, groups: Sequence[CacheGroup], request: Request) -> str:
+        """Such as "FP32, convolutions BF16"; "" without states."""
+        labels: dict[bool, dict[str, None]] = {True: {}, False: {}}  # of convolutions, of others
+        for group in groups:
+            if group.is_state:
+                dtype = request.state_dtype or self.choose_state_dtype(group, request)
+                labels[group.is_convolution][dtype.label] = None
+        convolutions, others = map(", ".join, labels.values())
+        if not others or convolutions in ("", others):
+            return others or convolutions
+        return f"{others}, convolutions {convolutions}"
+
+    def count_tokens(self, groups: Sequence[CacheGroup], request: Request, available_bytes: int) -> int:
+        """Tokens that fit in so many bytes, in sequences of the context of the request."""
+        one = self.allocate(groups, request._replace(batch=1))
+        units = (one.total_bytes - one.shared_bytes) // one.unit_bytes
+        return max(0, available_bytes // one.unit_bytes) * request.context // units if units else 0
+
+    def check_options(self, given: Mapping[str, object]) -> None:
+        """Raises: ParamcountError for an unknown option and for a wrong value."""
+        for name, value in given.items():
+            if not self.options:
+                raise ParamcountError(f"{self.name} has no option {describe_value(name)}", where="engine_options")
+            if name not in self.options:
+                raise make_choice_error(name, self.options, where=f"option of {self.name}")
+            if name in self.choices:
+                if value not in self.choices[name]:
+                    raise make_choice_error(value, self.choices[name], where=name)
+                continue
+            kind, least = type(self.options[name]), min(1, int(self.options[name]))
+            if type(value) is not kind or (type(value) is int and not least <= value <= 10**9):
+                expected = "true or false" if kind is bool else f"an integer from {least} to 1,000,000,000"
+                raise ParamcountError(f"= {describe_value(value)}", where=name, expected=expected)
+
+
+def count_kv_bytes(groups: Sequence[CacheGroup], request: Request) -> int:
+    """Bytes of the tokens of all sequences."""
+    return request.batch * sum(
+        group.layers
+        * group.count_tokens(request.context, request.source)
+        * group.count_bytes(request.kv_dtype, request.tp)
+        for group in groups
+        if not group.is_state
+    )
