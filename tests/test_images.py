@@ -274,7 +274,7 @@ def test_a_convolution_may_pad_an_image_only_behind() -> None:
 def test_a_group_norm_is_over_all_rows_of_an_image() -> None:
     """arXiv:1803.08494, section 3.1: of the first two channels the mean is 4 and the variance 5; of the others, 0."""
     x = np.array([[1.0, 3.0, 2.0, 2.0], [5.0, 7.0, 2.0, 2.0]])
-    operation = GroupNorm(2, 4.0)
+    operation = GroupNorm(4.0, 2)
     found = compute(operation, x, weights=([1.0, 1.0, 1.0, 3.0], [0.0, 0.0, 0.0, 9.0]))
     assert found.tolist() == [[-1, pytest.approx(-1 / 3), 0, 9], [pytest.approx(1 / 3), 1, 0, 9]]
 

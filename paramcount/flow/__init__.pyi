@@ -41,6 +41,7 @@ from paramcount.flow import masks as masks
 from paramcount.flow.masks import Kind as Kind
 from paramcount.flow.masks import Pairs as Pairs
 from paramcount.flow.masks import Mask as Mask
+from paramcount.flow.masks import MaskOfTwo as MaskOfTwo
 from paramcount.flow.masks import Both as Both
 from paramcount.flow.masks import Either as Either
 from paramcount.flow.masks import Causal as Causal
@@ -253,10 +254,10 @@ from paramcount.flow.operations.lookups import axial_positions as axial_position
 from paramcount.flow.operations.lookups import learned_rows as learned_rows
 from paramcount.flow.operations.lookups import position_table as position_table
 from paramcount.flow.operations.norms import Norm as Norm
-from paramcount.flow.operations.norms import name_kind as name_kind
 from paramcount.flow.operations.norms import describe_eps as describe_eps
 from paramcount.flow.operations.norms import divide_by_magnitude as divide_by_magnitude
 from paramcount.flow.operations.norms import apply_weights as apply_weights
+from paramcount.flow.operations.norms import OtherNorm as OtherNorm
 from paramcount.flow.operations.norms import NormOfScaled as NormOfScaled
 from paramcount.flow.operations.norms import L2Norm as L2Norm
 from paramcount.flow.operations.norms import GroupNorm as GroupNorm
@@ -370,7 +371,6 @@ from paramcount.flow.operations.recurrence import SelectiveScan as SelectiveScan
 from paramcount.flow.operations.recurrence import StateSpaceDual as StateSpaceDual
 from paramcount.flow.operations.recurrence import DeltaRule as DeltaRule
 from paramcount.flow.operations.recurrence import LinearAttention as LinearAttention
-from paramcount.flow.operations.recurrence import Recurrence as Recurrence
 from paramcount.flow.operations.recurrence import GatedUnit as GatedUnit
 from paramcount.flow.operations.recurrence import ExponentialMean as ExponentialMean
 from paramcount.flow.operations.recurrence import MatrixMemory as MatrixMemory
@@ -380,6 +380,8 @@ from paramcount.flow.operations.relations import find_alibi_slopes as find_alibi
 from paramcount.flow.operations.relations import Alibi as Alibi
 from paramcount.flow.operations.relations import alibi as alibi
 from paramcount.flow.operations.relations import find_distances as find_distances
+from paramcount.flow.operations.relations import OF_TOKENS as OF_TOKENS
+from paramcount.flow.operations.relations import BUCKETS as BUCKETS
 from paramcount.flow.operations.relations import Relation as Relation
 from paramcount.flow.operations.relations import DistanceBuckets as DistanceBuckets
 from paramcount.flow.operations.relations import CausalDistanceBuckets as CausalDistanceBuckets
@@ -465,7 +467,6 @@ from paramcount.flow.operations.scaling import ScaleByLogarithm as ScaleByLogari
 from paramcount.flow.operations.scaling import ScaleByLogOfRatio as ScaleByLogOfRatio
 from paramcount.flow.operations.scaling import ScaleByPower as ScaleByPower
 from paramcount.flow.operations.scaling import ScaleByLearnedLogarithm as ScaleByLearnedLogarithm
-from paramcount.flow.operations.scaling import multiply_rows as multiply_rows
 from paramcount.flow.operations.scaling import scale_in_steps as scale_in_steps
 from paramcount.flow.operations.scaling import scale_by_logarithm as scale_by_logarithm
 from paramcount.flow.operations.scaling import scale_by_log_of_ratio as scale_by_log_of_ratio

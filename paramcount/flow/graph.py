@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.operation import NOT_DESCRIBED, Array, Form, Operation, Pass, Shape
@@ -106,43 +106,27 @@ class Body(NamedTuple):
 ONCE = Repeat("block", 1, 1)
 
 
-class Undescribed(Operation):
+class Undescribed(Operation, name="{text}", phrase=NOT_DESCRIBED, runs=False):
     """A step of which only the shapes are declared."""
 
     text: str
     states: tuple[tuple[Size, ...], ...] = ()
     of_prompt: bool = False  # type: ignore[misc]  # a parameter here alone
-    runs: ClassVar[bool] = False
-
-    @property
-    def label(self) -> str:
-        return self.text
-
-    def describe(self) -> str:
-        return NOT_DESCRIBED
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
         return self.states
 
 
-class Add(Operation):
+class Add(Operation, name="add", form=Form.SUM, saves_inputs=False):
     """The sum of two values, such as a residual connection."""
-
-    name: ClassVar[str] = "add"
-    saves_inputs: ClassVar[bool] = False
-    form: ClassVar[Form] = Form.SUM
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0] + inputs[1]
 
 
-class Multiply(Operation):
+class Multiply(Operation, name="multiply", phrase="element-wise", form=Form.PRODUCT):
     """The element-wise product of two values."""
-
-    name: ClassVar[str] = "multiply"
-    phrase: ClassVar[str] = "element-wise"
-    form: ClassVar[Form] = Form.PRODUCT
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0] * inputs[1]

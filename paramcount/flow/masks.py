@@ -129,8 +129,8 @@ class Mask(Parameters):
         return self.limit
 
 
-class Both(Mask):
-    """The keys that two masks show."""
+class MaskOfTwo(Mask):
+    """A mask that is made of two."""
 
     left: Mask
     right: Mask
@@ -138,6 +138,14 @@ class Both(Mask):
     @property
     def parts(self) -> Sequence[Mask]:
         return (*self.left.parts, *self.right.parts)
+
+    def take_data(self) -> tuple[Mask, tuple[Data, ...]]:
+        (left, first), (right, second) = self.left.take_data(), self.right.take_data()
+        return (type(self)(left, right) if first or second else self), (*first, *second)
+
+
+class Both(MaskOfTwo):
+    """The keys that two masks show."""
 
     @property
     def reach(self) -> Reach:
@@ -149,10 +157,6 @@ class Both(Mask):
 
     def show_later(self) -> Mask:
         return Both(self.left.show_later(), self.right.show_later())
-
-    def take_data(self) -> tuple[Mask, tuple[Data, ...]]:
-        (left, first), (right, second) = self.left.take_data(), self.right.take_data()
-        return (Both(left, right) if first or second else self), (*first, *second)
 
     def show(self, pairs: Pairs, data: Iterator[Array], seen: Array | bool = True) -> Array | bool:
         first = seen & self.left.show(pairs, data, seen)
@@ -169,15 +173,8 @@ class Both(Mask):
         return self.left.describe_limit() + self.right.describe_limit()
 
 
-class Either(Mask):
+class Either(MaskOfTwo):
     """The keys that one of two masks shows."""
-
-    left: Mask
-    right: Mask
-
-    @property
-    def parts(self) -> Sequence[Mask]:
-        return (*self.left.parts, *self.right.parts)
 
     @property
     def reach(self) -> Reach:
@@ -186,10 +183,6 @@ class Either(Mask):
     def show_later(self) -> Mask:
         return Either(self.left.show_later(), self.right)
 
-    def take_data(self) -> tuple[Mask, tuple[Data, ...]]:
-        (left, first), (right, second) = self.left.take_data(), self.right.take_data()
-        return Either(left, right), (*first, *second)
-
     def show(self, pairs: Pairs, data: Iterator[Array], seen: Array | bool = True) -> Array | bool:
         return self.left.show(pairs, data, seen) | self.right.show(pairs, data, seen)
 
@@ -197,11 +190,9 @@ class Either(Mask):
         return f"{self.left.describe()}, and to {self.right.describe()}"
 
 
-class Causal(Mask):
+class Causal(Mask, alone="itself and earlier tokens", limit=", not later ones"):
     """No later tokens."""
 
-    alone: ClassVar[str] = "itself and earlier tokens"
-    limit: ClassVar[str] = ", not later ones"
     hides_front: bool = False  # whether rows in front of the text are seen by later rows alone, not by all
 
     @property
@@ -281,11 +272,9 @@ class Chunk(Mask):
         return f" in its own chunk of {format_size(self.size)} tokens"
 
 
-class Groups(Mask):
+class Groups(Mask, alone="its own group", limit=" in its own group"):
     """The query's own group, such as a window of an image: data [n], and [m] if keys have others."""
 
-    alone: ClassVar[str] = "its own group"
-    limit: ClassVar[str] = " in its own group"
     of_queries: Data | None
     of_keys: Data | None = None
     except_in: tuple[int, ...] | Unknown = ()  # layers in which groups do not matter
@@ -305,10 +294,9 @@ class Groups(Mask):
         return pairs.layer in require(self.except_in) or of_queries[:, None] == of_keys
 
 
-class GlobalTokens(Mask):
+class GlobalTokens(Mask, alone="global tokens"):
     """Keys that all queries see: those with mark 1, data [m]."""
 
-    alone: ClassVar[str] = "global tokens"
     marks: Data | None
 
     @property
@@ -320,11 +308,9 @@ class GlobalTokens(Mask):
         return found
 
 
-class Chosen(Mask):
+class Chosen(Mask, alone="the selected tokens", limit=", if they are selected"):
     """Keys, or blocks of them, by index: data [n, chosen] or [n, groups of heads, chosen]. -1 stands for none."""
 
-    alone: ClassVar[str] = "the selected tokens"
-    limit: ClassVar[str] = ", if they are selected"
     indices: Data | None
     block: Size = 1  # keys of what is chosen
 

@@ -118,12 +118,18 @@ class Pass(Protocol):
 
 @dataclass_transform(frozen_default=True)
 class Parameters:
-    """A value made of named parameters, which are the fields of a subclass."""
+    """A value made of named parameters, which are the fields of a subclass; its header sets what else the class states:
+    `class Clip(Operation, name="clip")`.
+    """
 
     fields: ClassVar[tuple[str, ...]] = ()  # names of its parameters
     required: ClassVar[frozenset[str]] = frozenset()  # those without a default
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **facets: object) -> None:
+        for facet, value in facets.items():
+            if not hasattr(cls, facet):
+                raise TypeError(f"{cls.__name__}: no class before it has {facet}")
+            setattr(cls, facet, value)
         own = (name for name, kind in cls.__annotations__.items() if not str(kind).startswith("ClassVar"))
         cls.fields = (*cls.fields, *own)
         cls.required = frozenset(name for name in cls.fields if not hasattr(cls, name))
@@ -139,15 +145,23 @@ class Parameters:
         """The same with these parameters."""
         return type(self)(**{**vars(self), **changes})
 
+    def fill_in(self, text: str, plain: str = "") -> str:
+        """A text with the parameters in it; the plain one if any of them is unknown."""
+        values = {name: getattr(self, name) for name in self.fields if "{" + name in text}
+        return text.format(**values) if is_known(*values.values()) else plain
+
 
 class Operation(Parameters):
     """One kind of step of a forward pass. The fields of a subclass are its parameters.
 
-    Shapes and weights are those of the `Data` that it returns; the function beside each class builds both.
+    Shapes and weights are those of the `Data` that it returns; the function beside each class builds both. Texts may
+    contain parameters: "at {cap:g}".
     """
 
     name: ClassVar[str] = ""  # in traces and drawings
     phrase: ClassVar[str] = ""  # what it does, for a trace; "" if its name says all
+    plain: ClassVar[str] = ""  # the same if a parameter in it is unknown
+    state: ClassVar[tuple[str, ...]] = ()  # the parameters that are the shape of what it keeps for later tokens
     form: ClassVar[Form] = Form.PLAIN
     named_by_weights: ClassVar[bool] = False  # "queries" rather than "linear"
     reads_only_lengths: ClassVar[bool] = False  # of its inputs, so that it is equal for all texts of a length
@@ -162,16 +176,16 @@ class Operation(Parameters):
     @property
     def label(self) -> str:
         """Its name with what distinguishes it from others of its class: "silu" rather than "activation"."""
-        return self.name
+        return self.fill_in(self.name)
 
     @property
     def state_shapes(self) -> tuple[tuple[Any, ...], ...]:
         """Shapes of what it keeps for later tokens, if their size does not depend on the number of tokens."""
-        return ()
+        return (tuple(getattr(self, name) for name in self.state),) if self.state else ()
 
     def describe(self) -> str:
         """Its phrase, with its parameters."""
-        return self.phrase
+        return self.fill_in(self.phrase, self.plain)
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         """Multiply-adds of its matrix products; a FLOP count is twice that."""

@@ -19,12 +19,9 @@ from paramcount.flow.operations.elementwise import LEAST_FLOAT32, soft_cap
 HIDDEN = float("-inf")  # the score of a key that is not seen
 
 
-class Cache(Operation):
+class Cache(Operation, name="KV cache", form=Form.KV_CACHE, only_moves=True):
     """Rows of earlier tokens and the new ones: [n, …] to [m, …]. `mask`: its `trim` says what may be forgotten."""
 
-    form: ClassVar[Form] = Form.KV_CACHE
-    only_moves: ClassVar[bool] = True
-    name: ClassVar[str] = "KV cache"
     mask: Mask = Mask()
     grows: bool = True  # False: all rows are there from the first token on, such as those of an encoder's output
 
@@ -42,18 +39,15 @@ def cache(x: Data, mask: Mask = Cache.mask) -> Data:
     return Data(Cache(mask, x.shape[0] == "tokens"), (x,), x.shape)
 
 
-class OnScores(Operation):
+class OnScores(Operation, row_axis=-2):
     """A step from attention scores, or weights, to others: [heads, n, m]."""
 
     saves_inputs: ClassVar[bool] = False  # costs count the weights once
-    row_axis: ClassVar[int] = -2
 
 
-class Scores(Operation):
+class Scores(Operation, name="QKᵀ", form=Form.SCORES):
     """QKᵀ, scaled: [heads, n, m]."""
 
-    name: ClassVar[str] = "QKᵀ"
-    form: ClassVar[Form] = Form.SCORES
     scale: float | Unknown | None = None  # None: 1 / √d
     longest: int | Unknown | None = None  # keys that are all attended to; of more, models attend to some blocks alone
 
@@ -99,12 +93,9 @@ def to_all_heads(x: Array, heads: int) -> Array:
     return x if len(x) in (1, heads) else np.repeat(x, heads // len(x), axis=0)
 
 
-class AddBias(OnScores):
+class AddBias(OnScores, name="add bias", phrase="added to the attention scores", form=Form.SUM):
     """Scores and a bias: [n, m, heads], or [n, m] for all heads, or [m, kv_heads] for all queries, if `by_key`."""
 
-    name: ClassVar[str] = "add bias"
-    phrase: ClassVar[str] = "added to the attention scores"
-    form: ClassVar[Form] = Form.SUM
     by_key: bool = False
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -120,10 +111,9 @@ def add_bias(scores: Data, bias: Data, *, by_key: bool = False) -> Data:
     return Data(AddBias(by_key), (scores, bias), scores.shape)
 
 
-class Hide(OnScores):
+class Hide(OnScores, form=Form.MASK):
     """Scores of keys that a mask does not show become -∞. Inputs: the scores, and the data of the mask."""
 
-    form: ClassVar[Form] = Form.MASK
     mask: Mask
 
     @property
@@ -155,13 +145,9 @@ def hide(scores: Data, mask: Mask) -> Data:
     return Data(Hide(mask), (scores, *data), scores.shape)
 
 
-class Softmax(OnScores):
+class Softmax(OnScores, name="softmax", phrase="attention weights", form=Form.ATTENTION_WEIGHTS):
     """Scores to weights whose sum is 1, or 0 if a query sees nothing. Scores of several kinds of keys come side by
     side. A weight: sinks [heads], scores of no key, which take a part of the sum."""
-
-    name: ClassVar[str] = "softmax"
-    phrase: ClassVar[str] = "attention weights"
-    form: ClassVar[Form] = Form.ATTENTION_WEIGHTS
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         sinks = [np.broadcast_to(w.reshape(-1, 1, 1), (*inputs[0].shape[:2], 1)) for w in weights]
@@ -188,13 +174,9 @@ def join_lengths(first: Any, second: Any) -> Any:
     return f"{first} and {second}" if isinstance(first, str) or isinstance(second, str) else first + second
 
 
-class WeightedSum(Operation):
+class WeightedSum(Operation, name="· V", phrase="weighted sum of values", form=Form.WEIGHTED_VALUES):
     """The sum of values by attention weights: [n, heads, d_v]. Values of several kinds of keys come in the order of
     their scores."""
-
-    name: ClassVar[str] = "· V"
-    phrase: ClassVar[str] = "weighted sum of values"
-    form: ClassVar[Form] = Form.WEIGHTED_VALUES
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         return int(multiply(out)) * sum(values[0] for values in inputs[1:])

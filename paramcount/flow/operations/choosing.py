@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import ClassVar, Literal
+from typing import Literal
 
 from paramcount.flow.graph import Data, Size
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
 from paramcount.flow.reach import Reach, count_ended
 
 
-class ChooseTokens(Operation):
+class ChooseTokens(Operation, saves_inputs=False):
     """The n_chosen best tokens for each token, by Σ over heads of weight · ReLU(q · k / √d) / √heads: their indices.
 
     Inputs: q [n, heads, d], k [m, d] and the weights of the heads [n, heads]. Source: arXiv:2512.02556 §2.1.
@@ -21,7 +21,6 @@ class ChooseTokens(Operation):
     in a block. In both cases -1 stands for none.
     """
 
-    saves_inputs: ClassVar[bool] = False
     n_chosen: Size
     of: Literal["tokens", "blocks", "tokens of blocks", "blocks of keys"] = "tokens"
     block: Size = 1  # tokens per block

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 from paramcount.flow.graph import Data, Size, Weight, multiply
 from paramcount.flow.operation import Array, Form, Move, Operation, Pass, Shape, Unknown, np, require
 from paramcount.flow.operations.padding import AROUND, BEFORE, LATER, SAME, Padding, Zeros
 
 
-class Convolution(Operation):
+class Convolution(Operation, name="convolution", form=Form.CONVOLUTION, named_by_weights=True):
     """Adjacent rows or patches times a kernel, stored [out, in or size of a group, …], and a bias [out].
 
     As many groups of channels as fill the input each have their own matrices.
     """
-
-    name: ClassVar[str] = "convolution"
-    form: ClassVar[Form] = Form.CONVOLUTION
-    named_by_weights: ClassVar[bool] = True
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         return multiply((*out[:-1], *weights[0]))
@@ -161,16 +157,13 @@ def convolve_tokens(
     return Data(operation, (x,), (x.shape[0], channels), store_kernel(name, component, shape, bias=bias))
 
 
-class HeadConvolution(Convolution):
+class HeadConvolution(Convolution, phrase="over {width} adjacent tokens, the same for all values of a head"):
     """Each head of [n, heads, d] over adjacent tokens on either side, with one value per head and distance.
 
     Stored [heads, 1, width, 1].
     """
 
     width: Size
-
-    def describe(self) -> str:
-        return f"over {self.width} adjacent tokens, the same for all values of a head"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,), kernel, width = inputs, weights[0], weights[0].shape[2]
@@ -184,15 +177,12 @@ def convolve_heads(x: Data, name: str, width: Size) -> Data:
     return Data(HeadConvolution(width), (x,), x.shape, (weight,))
 
 
-class DynamicConvolution(Convolution):
+class DynamicConvolution(Convolution, phrase="over {width} adjacent tokens, weighted per token and head"):
     """Each head of [n, heads, d] over adjacent tokens, with the softmax of a second input, [n, heads, width], as values
     of each token. Source: arXiv:1901.10430.
     """
 
     width: Size
-
-    def describe(self) -> str:
-        return f"over {self.width} adjacent tokens, weighted per token and head"
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         return multiply((*out, self.width))
@@ -210,16 +200,13 @@ def convolve_by_token(x: Data, scores: Data, width: Size) -> Data:
     return Data(DynamicConvolution(width), (x, scores), x.shape)
 
 
-class TransposedConvolution(Convolution):
+class TransposedConvolution(Convolution, phrase="transposed, {width} frames from each, stride {stride}"):
     """Each frame becomes `stride` of them, [n, in] to [n · stride, out]; stored [in, out or size of a group, width]."""
 
     width: Size
     stride: int
     crops: tuple[int, int] | Unknown = (0, 0)  # so many first and last frames are left out
     grouped: bool = False
-
-    def describe(self) -> str:
-        return f"transposed, {self.width} frames from each, stride {self.stride}"
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         return multiply((*inputs[0][:-1], *weights[0]))
@@ -290,16 +277,10 @@ def normalise_kernel(x: Data) -> Data:
     return Data(WeightNorm(x.operation), x.inputs, x.shape, (kernel._replace(name=name + "1"), *others, length))
 
 
-class Crop(Move):
+class Crop(Move, name="crop", phrase="all frames but the first {crops[0]:,} and the last {crops[1]:,}"):
     """All frames but some first and some last ones."""
 
-    name: ClassVar[str] = "crop"
     crops: tuple[int, int] | Unknown
-
-    def describe(self) -> str:
-        if isinstance(self.crops, Unknown):
-            return ""
-        return f"all frames but the first {self.crops[0]:,} and the last {self.crops[1]:,}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         first, last = require(self.crops)
@@ -467,16 +448,13 @@ def convolve_later_frames(x: Data, name: str, channels: Size, width: Size, bands
     return Data(LaterFrameConvolution(width, stride), (x,), (x.shape[0], bands, channels), weights)
 
 
-class PatchConvolution(Convolution):
+class PatchConvolution(Convolution, phrase="over {width} × {width} adjacent patches, one matrix per group of channels"):
     """Each channel over adjacent patches [n, channels] of an image, whose rows and columns are the second input.
 
     Stored [channels, 1, width, width].
     """
 
     width: Size
-
-    def describe(self) -> str:
-        return f"over {self.width} × {self.width} adjacent patches, one matrix per group of channels"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x, places), kernel, width = inputs, weights[0][:, 0], weights[0].shape[2]
@@ -496,15 +474,10 @@ def convolve_patches(x: Data, places: Data, name: str, component: str, width: Si
 # ---- shifts
 
 
-class PreviousToken(Move):
+class PreviousToken(Move, name="previous token", state=("channels",)):
     """The value of the token before; 0 for the first token."""
 
-    name: ClassVar[str] = "previous token"
     channels: Size
-
-    @property
-    def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
-        return ((self.channels,),)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -513,19 +486,15 @@ class PreviousToken(Move):
         return padded[:-1]
 
 
-class PreviousRow(Move):
+class PreviousRow(Move, name="previous token"):
     """The row before, in a text that is read at once; 0 for the first one."""
-
-    name: ClassVar[str] = "previous token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return np.concatenate((np.zeros_like(inputs[0][:1]), inputs[0][:-1]))
 
 
-class NextRow(Move):
+class NextRow(Move, name="next token"):
     """The row behind, in a text that is read at once; 0 for the last one."""
-
-    name: ClassVar[str] = "next token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return np.concatenate((inputs[0][1:], np.zeros_like(inputs[0][:1])))

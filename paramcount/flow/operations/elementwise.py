@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import pi, sqrt
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Weight
@@ -15,10 +15,9 @@ class Rescaling(Operation):
     """What changes only how large vectors are: a norm or a multiplier."""
 
 
-class Clip(Operation):
+class Clip(Operation, name="clip"):
     """x limited to an interval; None has no limit."""
 
-    name: ClassVar[str] = "clip"
     least: float | Unknown | None
     most: float | Unknown | None
 
@@ -35,11 +34,8 @@ def clip(x: Data, least: Any, most: Any) -> Data:
     return Data(Clip(least, most), (x,), x.shape)
 
 
-class ClipToStored(Operation):
+class ClipToStored(Operation, name="clip", phrase="to stored bounds"):
     """x between two stored values."""
-
-    name: ClassVar[str] = "clip"
-    phrase: ClassVar[str] = "to stored bounds"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return np.clip(inputs[0], *weights)
@@ -53,10 +49,9 @@ def clip_to_stored(x: Data, name: str) -> Data:
 LEAST_FLOAT32 = -(2 - 2**-23) * 2.0**127  # without NumPy, which counting does not load
 
 
-class MaskTokens(Operation):
+class MaskTokens(Operation, name="mask tokens"):
     """Logits [n, vocabulary], of which those of some tokens are as small as possible."""
 
-    name: ClassVar[str] = "mask tokens"
     ids: tuple[int, ...] | Unknown
 
     def describe(self) -> str:
@@ -72,14 +67,10 @@ def mask_tokens(logits: Data, ids: tuple[int, ...] | Unknown) -> Data:
     return Data(MaskTokens(ids), (logits,), logits.shape)
 
 
-class SoftCap(Operation):
+class SoftCap(Operation, name="soft cap", phrase="at {cap:g}", plain="smooth limit on the magnitude"):
     """cap · tanh(x / cap)."""
 
-    name: ClassVar[str] = "soft cap"
     cap: float | Unknown
-
-    def describe(self) -> str:
-        return f"at {self.cap:g}" if is_known(self.cap) else "smooth limit on the magnitude"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         cap = np.float32(require(self.cap))
@@ -235,30 +226,23 @@ class SparseActivation(Activation):
         return super().compute(run, [x], weights, shape)
 
 
-class RowSoftmax(Operation):
+class RowSoftmax(Operation, name="softmax", phrase="softmax"):
     """The softmax of each vector."""
-
-    name: ClassVar[str] = "softmax"
-    phrase: ClassVar[str] = "softmax"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return softmax_rows(inputs[0])
 
 
-class XIELU(Operation):
+class XIELU(Operation, name="xielu", phrase="xIELU"):
     """An activation with learned slopes. Source: arXiv:2411.13010."""
-
-    name: ClassVar[str] = "xielu"
-    phrase: ClassVar[str] = "xIELU"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return xielu(inputs[0], *weights)
 
 
-class Snake(Operation):
+class Snake(Operation, name="snake"):
     """x + sin²(αx) / β, with learned values for each channel. Source: arXiv:2006.08195."""
 
-    name: ClassVar[str] = "snake"
     doubles_rate: bool = False  # while it is computed, between two low-pass filters
 
     def describe(self) -> str:

@@ -52,11 +52,9 @@ class PatchOperation(Move):
         raise NotImplementedError(self.label)
 
 
-class Patches(PatchOperation):
+class Patches(PatchOperation, name="patches", phrase="pixels of each patch"):
     """The pixels of each patch: [patches, channels, height, width], or in another order of axes."""
 
-    name: ClassVar[str] = "patches"
-    phrase: ClassVar[str] = "pixels of each patch"
     axes: Literal["chw", "hwc", "cfhw", "fchw"] = "chw"  # of a patch: channels, frames, height and width
     frames: Size = 1  # the image is repeated for each of them
 
@@ -89,20 +87,15 @@ def cut(
 # ---- where patches stand
 
 
-class PatchPlaces(PatchOperation):
+class PatchPlaces(PatchOperation, name="rows and columns", phrase="row and column of each patch"):
     """The row and the column of each patch: [patches, 2]."""
-
-    name: ClassVar[str] = "rows and columns"
-    phrase: ClassVar[str] = "row and column of each patch"
 
     def read(self, image: Array, rows: int, columns: int, order: Array) -> Array:
         return np.stack(np.divmod(order, columns), axis=-1)
 
 
-class SidewaysPlaces(PatchPlaces):
+class SidewaysPlaces(PatchPlaces, phrase="row and column of each patch, with rows and columns swapped"):
     """The same, row by row in an image with as many rows as this one has columns."""
-
-    phrase: ClassVar[str] = "row and column of each patch, with rows and columns swapped"
 
     def read(self, image: Array, rows: int, columns: int, order: Array) -> Array:
         return np.stack(np.divmod(order, rows), axis=-1)
@@ -142,11 +135,9 @@ def sideways_places(image: Data, height: Size, width: Size) -> Data:
     return Data(SidewaysPlaces(height, width), (image,), ("patches", 2))
 
 
-class PatchWindows(PatchOperation):
+class PatchWindows(PatchOperation, name="windows", phrase="window of each patch"):
     """The number of the window of `window` pixels a side that each patch is in: [patches]."""
 
-    name: ClassVar[str] = "windows"
-    phrase: ClassVar[str] = "window of each patch"
     window: int | Unknown = 1
 
     def read(self, image: Array, rows: int, columns: int, order: Array) -> Array:
@@ -155,11 +146,8 @@ class PatchWindows(PatchOperation):
         return order // columns // side * (columns // side + 1) + order % columns // side
 
 
-class PlacesInWindows(PatchWindows):
+class PlacesInWindows(PatchWindows, name="places in windows", phrase="place of each patch in its window"):
     """The place of each patch in its window, row by row: [patches]."""
-
-    name: ClassVar[str] = "places in windows"
-    phrase: ClassVar[str] = "place of each patch in its window"
 
     def read(self, image: Array, rows: int, columns: int, order: Array) -> Array:
         side = require(self.window) // int(self.height)
@@ -188,11 +176,9 @@ class PaddedPlaces(PatchPlaces):
         return np.concatenate((places[is_inside], places[~is_inside]))
 
 
-class PaddedWindows(PaddedPlaces):
+class PaddedWindows(PaddedPlaces, name="windows", phrase="window of each patch"):
     """The window of each of these patches: [padded]."""
 
-    name: ClassVar[str] = "windows"
-    phrase: ClassVar[str] = "window of each patch"
     shift: Size = 0  # pixels by which windows start further down and right, unless one is the image
 
     def read(self, image: Array, rows: int, columns: int, order: Array) -> Array:
@@ -220,11 +206,9 @@ def padded_windows(image: Data, size: Size, window: Size, shift: Size = 0) -> Da
 # ---- where tokens stand
 
 
-class TextPlaces(Move):
+class TextPlaces(Move, name="position ids", phrase="time, row and column of each token"):
     """The position of each token in time, row and column, which are equal in a text: [n, 3]."""
 
-    name: ClassVar[str] = "position ids"
-    phrase: ClassVar[str] = "time, row and column of each token"
     n_axes: Size
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -236,10 +220,9 @@ class TextPlaces(Move):
         return places
 
 
-class ImageTokenPlaces(TextPlaces):
+class ImageTokenPlaces(TextPlaces, needs=1):
     """The positions of the tokens of a text with an image, the second input, or without."""
 
-    needs: ClassVar[int] = 1
     height: Size  # of a patch
     width: Size
 
@@ -275,26 +258,23 @@ class TokenPlaces(ImageTokenPlaces):
         return np.array(found)
 
 
-class PagePlaces(ImageTokenPlaces):
+class PagePlaces(ImageTokenPlaces, phrase="row and column of each token"):
     """The row and column of each token, of which two stand in front of the patches of an image and one behind each of
     its rows: [n, 2].
     """
-
-    phrase: ClassVar[str] = "row and column of each token"
 
     def place_patches(self, run: Pass, places: Array, ids: Array, rows: int, columns: int) -> Array:
         placed = np.stack(np.divmod(places[:, 0] - 2, columns + 1), axis=-1) + 2
         return np.where(places < 2, places, placed)
 
 
-class TokensInRows(ImageTokenPlaces):
+class TokensInRows(ImageTokenPlaces, phrase="position, column and row of each token"):
     """The position of each token, several times: [n, axes].
 
     The last three of tokens of an image are the column, the row and the number of the image, 0, but for its first and
     its last token; each row has one more token at its end.
     """
 
-    phrase: ClassVar[str] = "position, column and row of each token"
     token: int | Unknown  # id of the image token
 
     def place_patches(self, run: Pass, places: Array, ids: Array, rows: int, columns: int) -> Array:
@@ -330,15 +310,12 @@ def page_places(tokens: Data, image: Data, height: Size, width: Size) -> Data:
 # ---- what takes the place of tokens
 
 
-class Insert(Move):
+class Insert(Move, name="insert", phrase="replaces the placeholder tokens", of_prompt=True):
     """The embeddings of tokens, of which those of image tokens are replaced in order.
 
     Inputs: embeddings [n, d], token ids [n], and what takes their place [rows, d]; or token ids for token ids.
     """
 
-    name: ClassVar[str] = "insert"
-    phrase: ClassVar[str] = "replaces the placeholder tokens"
-    of_prompt: ClassVar[bool] = True
     needs: ClassVar[int] = 2  # without an image, all embeddings stay, and there is no such step
     token: int | Unknown  # id of the image token, or of an audio token
 
@@ -364,10 +341,8 @@ class Insert(Move):
         return y
 
 
-class InsertSum(Insert):
+class InsertSum(Insert, phrase="adds to the placeholder tokens"):
     """The embeddings of tokens; those of image tokens have what stands for them added in order."""
-
-    phrase: ClassVar[str] = "adds to the placeholder tokens"
 
     def combine(self, x: Array, new: Array) -> Array:
         return x + new
@@ -399,12 +374,9 @@ def insert_unless_after(x: Data, tokens: Data, rows: Data, token: int | Unknown,
     return Data(InsertUnlessAfter(token, other), (x, tokens, rows), x.shape)
 
 
-class InsertLearned(Move):
+class InsertLearned(Move, name="insert", phrase="replaces the placeholder tokens", of_prompt=True):
     """The embeddings of tokens, in which a learned vector takes the place of all with an id."""
 
-    name: ClassVar[str] = "insert"
-    phrase: ClassVar[str] = "replaces the placeholder tokens"
-    of_prompt: ClassVar[bool] = True
     token: int | Unknown
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:

@@ -10,12 +10,9 @@ from paramcount.flow.operation import Array, Form, Operation, Pass, Shape
 from paramcount.flow.operations.shapes import Split
 
 
-class Linear(Operation):
+class Linear(Operation, name="linear", form=Form.LINEAR, named_by_weights=True):
     """x · W + b over all axes but the first. W is stored [out, in], or [in, out] if `transposed`."""
 
-    name: ClassVar[str] = "linear"
-    form: ClassVar[Form] = Form.LINEAR
-    named_by_weights: ClassVar[bool] = True
     transposed: bool = False
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
@@ -83,16 +80,13 @@ def fused(
     )
 
 
-class HeadLinear(Operation):
+class HeadLinear(Operation, name="linear per head", form=Form.LINEAR_PER_HEAD, named_by_weights=True):
     """One matrix per head: [n, heads, d_in] to [n, heads, d_out].
 
     Stored [heads, out, in] or [heads · out, in], or [heads, in, out] if `transposed`.
     """
 
-    name: ClassVar[str] = "linear per head"
     phrase: ClassVar[str] = "one matrix per head"
-    form: ClassVar[Form] = Form.LINEAR_PER_HEAD
-    named_by_weights: ClassVar[bool] = True
     transposed: bool = False
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
@@ -105,18 +99,12 @@ class HeadLinear(Operation):
         return y + weights[1] if len(weights) > 1 else y
 
 
-class GroupLinear(HeadLinear):
+class GroupLinear(HeadLinear, name="grouped linear", phrase="one matrix per group"):
     """The same with one matrix per group of channels."""
 
-    name: ClassVar[str] = "grouped linear"
-    phrase: ClassVar[str] = "one matrix per group"
 
-
-class SharedLinear(HeadLinear):
+class SharedLinear(HeadLinear, name="grouped linear", phrase="one matrix for all heads"):
     """One matrix for all heads, stored [out, in], or [in, out] if `transposed`."""
-
-    name: ClassVar[str] = "grouped linear"
-    phrase: ClassVar[str] = "one matrix for all heads"
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         return out[0] * multiply(weights[0]) * out[1]
@@ -137,13 +125,10 @@ def linear_by_head(
     return Data(kind(transposed), (x,), (*x.shape[:2], d_out), (weight, *bias))
 
 
-class ScoreKeys(Operation):
+class ScoreKeys(Operation, name="q · k", form=Form.LINEAR_PER_HEAD, named_by_weights=True):
     """Products of queries [n, heads, d] with keys that are no tokens, [m, heads, d], learned or the second input."""
 
-    name: ClassVar[str] = "q · k"
     phrase: ClassVar[str] = "product of each query with position or segment vectors"
-    form: ClassVar[Form] = Form.LINEAR_PER_HEAD
-    named_by_weights: ClassVar[bool] = True
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         return multiply(out) * inputs[0][-1]

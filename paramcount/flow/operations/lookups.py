@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight, multiply
@@ -19,31 +19,20 @@ Stretch: TypeAlias = Literal[
 ]  # fmt: skip
 
 
-class TableLookup(Operation):
+class TableLookup(Operation, name="lookup", form=Form.LOOKUP, only_moves=True, named_by_weights=True):
     """Rows of a table [rows, size]."""
 
-    only_moves: ClassVar[bool] = True
-    name: ClassVar[str] = "lookup"
-    form: ClassVar[Form] = Form.LOOKUP
-    named_by_weights: ClassVar[bool] = True
 
-    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
-        return 0
-
-
-class Lookup(TableLookup):
+class Lookup(TableLookup, phrase="row lookup"):
     """Rows by an index per token; further weights are stored with the table, but not looked up."""
-
-    phrase: ClassVar[str] = "row lookup"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return take_rows(flatten_rows(weights[0]), inputs[0])
 
 
-class LookupKnown(TableLookup):
+class LookupKnown(TableLookup, phrase="row lookup"):
     """Rows by an index per token; ids beyond the table, and placeholders, have the row of an unknown id."""
 
-    phrase: ClassVar[str] = "row lookup"
     unknown_id: int | Unknown
     placeholders: tuple[int | Unknown, ...] = ()
     offset: Size | Unknown = 0  # added to an id
@@ -54,10 +43,9 @@ class LookupKnown(TableLookup):
         return take_rows(table, np.where(is_known_id, rows, require(self.unknown_id)))
 
 
-class LookupPlaceholders(TableLookup):
+class LookupPlaceholders(TableLookup, phrase="row lookup"):
     """Rows by an index per token; placeholders have the row of an unknown id."""
 
-    phrase: ClassVar[str] = "row lookup"
     unknown_id: int | Unknown
     placeholders: tuple[int | Unknown, ...]
 
@@ -66,10 +54,8 @@ class LookupPlaceholders(TableLookup):
         return take_rows(flatten_rows(weights[0]), np.where(is_placeholder, require(self.unknown_id), inputs[0]))
 
 
-class LookupContinued(TableLookup):
+class LookupContinued(TableLookup, phrase="row lookup"):
     """Rows by an index per token of a table that a second one continues."""
-
-    phrase: ClassVar[str] = "row lookup"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         rows, (table, more) = inputs[0], weights
@@ -79,10 +65,9 @@ class LookupContinued(TableLookup):
         return np.where(later[..., None], found[1], found[0]).astype(np.float32)
 
 
-class LookupByColumn(TableLookup):
+class LookupByColumn(TableLookup, phrase="row lookup"):
     """Rows by ids [n, columns], of which each column has as many rows of its own."""
 
-    phrase: ClassVar[str] = "row lookup"
     n_rows: Size
     first: Size = 0  # row of the first column's id 0
 
@@ -91,34 +76,28 @@ class LookupByColumn(TableLookup):
         return take_rows(weights[0], rows)
 
 
-class LookupMean(TableLookup):
+class LookupMean(TableLookup, phrase="row lookup"):
     """Rows by an index per token of a table of means, stored as sums of vectors and their numbers."""
-
-    phrase: ClassVar[str] = "row lookup"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return take_rows(divide_sums(weights), inputs[0])
 
 
-class PositionLookup(TableLookup):
+class PositionLookup(TableLookup, phrase="position lookup"):
     """The row of each token's position."""
 
-    phrase: ClassVar[str] = "position lookup"
     offset: Size | Unknown = 0  # added to a position
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return take_rows(flatten_rows(weights[0]), run.positions + require(self.offset), "position")
 
 
-class AxialLookup(TableLookup):
+class AxialLookup(TableLookup, phrase="position lookup in the {axis} of a grid"):
     """The row of the grid's row or column in which each token's position is; the grid's rows one after the other are
     the positions."""
 
     axis: Literal["rows", "columns"]
     n_columns: Size
-
-    def describe(self) -> str:
-        return f"position lookup in the {self.axis} of a grid"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         row, column = np.divmod(run.positions, int(self.n_columns))
@@ -127,10 +106,9 @@ class AxialLookup(TableLookup):
         return take_rows(flatten_rows(weights[0]), column)
 
 
-class LearnedRows(TableLookup):
+class LearnedRows(TableLookup, phrase="learned vectors"):
     """Rows one after the other, without input."""
 
-    phrase: ClassVar[str] = "learned vectors"
     n_rows: Size
     first: Size = 0
 
@@ -138,11 +116,10 @@ class LearnedRows(TableLookup):
         return take_rows(flatten_rows(weights[0]), np.arange(int(self.first), int(self.first + self.n_rows)))
 
 
-class GridLookup(TableLookup):
+class GridLookup(TableLookup, phrase="interpolated from a grid"):
     """Values at the row and column of each patch, of a grid that is stretched over the image; a square grid unless the
     table has three axes."""
 
-    phrase: ClassVar[str] = "interpolated from a grid"
     stretch: Stretch = "corners"
     first: int = 0  # row of the table where the grid begins
 
@@ -150,10 +127,9 @@ class GridLookup(TableLookup):
         return interpolate(weights[0][self.first :], inputs[0], self.stretch)
 
 
-class PlaceTables(TableLookup):
+class PlaceTables(TableLookup, phrase="a row for the column plus one for the row of each patch"):
     """The sum of the rows of each patch's column and of its row, of two tables."""
 
-    phrase: ClassVar[str] = "a row for the column plus one for the row of each patch"
     in_turns: bool = False  # stored [rows, 2, size] rather than [2, rows, size]
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -161,10 +137,9 @@ class PlaceTables(TableLookup):
         return np.asarray(columns[places[:, 1]] + rows[places[:, 0]], dtype=np.float32)
 
 
-class NearestRow(TableLookup):
+class NearestRow(TableLookup, name="nearest row"):
     """The index of the row that is nearest to a vector, or the token id that stands for it."""
 
-    name: ClassVar[str] = "nearest row"
     token_ids: tuple[int, ...] | Unknown | None = None  # of the rows
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:

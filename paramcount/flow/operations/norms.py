@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from paramcount.flow.graph import Data, Size, Weight, last_size
 from paramcount.flow.operation import Array, Pass, Shape, Unknown, is_known, np, require
 from paramcount.flow.operations.elementwise import Rescaling
 
 
-class Norm(Rescaling):
+class Norm(Rescaling, name="norm"):
     """Values divided by their root mean square (after subtracting their mean: layer norm), times a learned vector."""
 
-    name: ClassVar[str] = "norm"
     kind: Literal["rms", "layer"] | Unknown
     eps: float | Unknown
     offset: float = 0.0  # added to the learned vector: 1 in Gemma
@@ -23,7 +22,7 @@ class Norm(Rescaling):
         if not isinstance(self.kind, str):
             return ""
         scaled = ", scaled by 1 + weight" if self.offset else ""
-        return name_kind(self.kind) + scaled + describe_eps(self.eps)
+        return ("layer norm" if self.kind == "layer" else "RMS norm") + scaled + describe_eps(self.eps)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -33,10 +32,6 @@ class Norm(Rescaling):
         y = flat.reshape(*flat.shape[:-1], int(self.groups), flat.shape[-1] // int(self.groups))
         y = divide_by_magnitude(y, eps, -1, centred=kind == "layer").reshape(flat.shape)
         return apply_weights(y, weights, self.offset).reshape(x.shape)
-
-
-def name_kind(kind: str) -> str:
-    return "layer norm" if kind == "layer" else "RMS norm"
 
 
 def describe_eps(eps: float | Unknown) -> str:
@@ -56,43 +51,35 @@ def apply_weights(x: Array, weights: Sequence[Array], offset: float = 0.0) -> Ar
     return x + weights[1] if len(weights) > 1 else x
 
 
-class NormOfScaled(Rescaling):
-    """An RMS norm of x times 1 + a learned vector."""
+class OtherNorm(Rescaling, name="norm"):
+    """A norm with a text of its own."""
 
-    name: ClassVar[str] = "norm"
     eps: float | Unknown
 
     def describe(self) -> str:
-        return f"RMS norm of x · (1 + weight){describe_eps(self.eps)}"
+        return super().describe() + describe_eps(self.eps)
+
+
+class NormOfScaled(OtherNorm, phrase="RMS norm of x · (1 + weight)"):
+    """An RMS norm of x times 1 + a learned vector."""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x = inputs[0] * (weights[0] + np.float32(1))
         return divide_by_magnitude(x, np.float32(require(self.eps)), -1, centred=False)
 
 
-class L2Norm(Rescaling):
-    """Vectors divided by their length."""
-
-    name: ClassVar[str] = "L2 norm"
-    eps: float | Unknown  # added to the square of the length
-
-    def describe(self) -> str:
-        return f"L2 norm{describe_eps(self.eps)}"
+class L2Norm(OtherNorm, name="L2 norm", phrase="L2 norm"):
+    """Vectors divided by their length, to whose square eps is added."""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
         return x / np.sqrt((x * x).sum(-1, keepdims=True) + np.float32(require(self.eps)))
 
 
-class GroupNorm(Rescaling):
+class GroupNorm(OtherNorm, phrase="group norm of {n_groups} groups of channels"):
     """Each group of channels over all rows of an image. Source: arXiv:1803.08494."""
 
-    name: ClassVar[str] = "norm"
     n_groups: Size
-    eps: float | Unknown
-
-    def describe(self) -> str:
-        return f"group norm of {self.n_groups} groups of channels{describe_eps(self.eps)}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -101,29 +88,17 @@ class GroupNorm(Rescaling):
         return apply_weights(y, weights)
 
 
-class BatchNorm(Rescaling):
+class BatchNorm(OtherNorm, phrase="batch norm"):
     """Values of which the mean and the variance are stored, with the number of batches that they come from. Source:
     arXiv:1502.03167."""
-
-    name: ClassVar[str] = "norm"
-    eps: float | Unknown
-
-    def describe(self) -> str:
-        return f"batch norm{describe_eps(self.eps)}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         scale, shift, mean, variance = weights[:4]
         return (inputs[0] - mean) / np.sqrt(variance + np.float32(require(self.eps))) * scale + shift
 
 
-class CumulativeNorm(Rescaling):
+class CumulativeNorm(OtherNorm, phrase="layer norm over all rows so far"):
     """A layer norm over all axes and all rows so far, from whose means so far the variance is measured."""
-
-    name: ClassVar[str] = "norm"
-    eps: float | Unknown
-
-    def describe(self) -> str:
-        return f"layer norm over all rows so far{describe_eps(self.eps)}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -134,11 +109,9 @@ class CumulativeNorm(Rescaling):
         return y / np.sqrt(variance + np.float32(require(self.eps))) * weights[0]
 
 
-class NormToFirst(Rescaling):
+class NormToFirst(Rescaling, name="norm", phrase="scaled to the RMS of the first stream"):
     """Streams [n, streams, d], scaled to the root mean square of the first one, which is not changed."""
 
-    name: ClassVar[str] = "norm"
-    phrase: ClassVar[str] = "scaled to the RMS of the first stream"
     least: float  # of what a mean square is taken for
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -195,7 +168,7 @@ def layer_norm(
 def group_norm(x: Data, name: str, groups: Size, eps: float | Unknown) -> Data:
     """Each group of channels over all rows of an image."""
     weights = tuple(Weight(f"{name}.{end}", "norm", x.shape[-1:]) for end in ("weight", "bias"))
-    return Data(GroupNorm(groups, eps), (x,), x.shape, weights)
+    return Data(GroupNorm(eps, groups), (x,), x.shape, weights)
 
 
 def batch_norm(x: Data, name: str, eps: float) -> Data:

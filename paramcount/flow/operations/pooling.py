@@ -10,46 +10,37 @@ from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
 
 
-class Pooling(Operation):
+class Pooling(Operation, saves_inputs=False):
     """One vector for several tokens, or fewer tokens."""
-
-    saves_inputs: ClassVar[bool] = False
 
 
 # ---- one row for a text
 
 
-class FirstToken(Pooling):
+class FirstToken(Pooling, name="first token"):
     """The row of the first token."""
-
-    name: ClassVar[str] = "first token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0][:1]
 
 
-class LastPosition(Pooling):
+class LastPosition(Pooling, name="last position"):
     """The row of the last token."""
-
-    name: ClassVar[str] = "last position"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0][-1:]
 
 
-class Mean(Pooling):
+class Mean(Pooling, name="mean"):
     """The mean of all rows."""
-
-    name: ClassVar[str] = "mean"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0].mean(0, keepdims=True)
 
 
-class OnePosition(Pooling):
+class OnePosition(Pooling, name="one position"):
     """One row, of a position that nothing states."""
 
-    name: ClassVar[str] = "one position"
     position: Unknown
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -66,10 +57,8 @@ def pool_text(x: Data, of: Literal["last position", "mean"] | Unknown) -> Data:
     return Data(operation, (x,), ("text", *x.shape[1:]))
 
 
-class BestPosition(Pooling):
+class BestPosition(Pooling, name="best position"):
     """The row of the token with the largest score, the second input, for all tokens."""
-
-    name: ClassVar[str] = "best position"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x, scores = inputs
@@ -87,19 +76,15 @@ def weigh_rows(x: Array, *scores: Array) -> Array:
     return shares / shares.sum(0)
 
 
-class WeightedMean(Pooling):
+class WeightedMean(Pooling, name="weighted mean"):
     """The mean of all rows, weighted by the softmax of the second input."""
-
-    name: ClassVar[str] = "weighted mean"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return (inputs[0] * weigh_rows(*inputs)).sum(0, keepdims=True)
 
 
-class Deviation(Pooling):
+class Deviation(Pooling, name="deviation"):
     """The standard deviation of each channel over all rows, weighted by the softmax of the second input, if any."""
-
-    name: ClassVar[str] = "deviation"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x, shares = inputs[0], weigh_rows(*inputs)
@@ -118,20 +103,15 @@ def deviation(x: Data, *scores: Data) -> Data:
 # ---- some of the rows
 
 
-class OtherTokens(Pooling):
+class OtherTokens(Pooling, name="other tokens", phrase="all but the first"):
     """All rows but the first; with a second input, those after as many rows as it has."""
-
-    name: ClassVar[str] = "other tokens"
-    phrase: ClassVar[str] = "all but the first"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0][len(inputs[1]) if len(inputs) > 1 else 1 :]
 
 
-class EarlierTokens(OtherTokens):
+class EarlierTokens(OtherTokens, phrase="all but the last"):
     """All rows but the last; with a second input, as many of them as it has."""
-
-    phrase: ClassVar[str] = "all but the last"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0][: len(inputs[1]) if len(inputs) > 1 else -1]
@@ -152,14 +132,10 @@ def later_rows(x: Data, other: Data) -> Data:
     return Data(OtherTokens(), (x, other), ("text", *x.shape[1:]))
 
 
-class LastTokens(Pooling):
+class LastTokens(Pooling, name="last tokens", phrase="at most {size:,}"):
     """The last rows, `size` at most."""
 
-    name: ClassVar[str] = "last tokens"
     size: Size | Unknown
-
-    def describe(self) -> str:
-        return "" if isinstance(self.size, Unknown) else f"at most {self.size:,}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0][max(0, len(inputs[0]) - int(require(self.size))) :]
@@ -169,11 +145,8 @@ def last_tokens(x: Data, n: Size) -> Data:
     return Data(LastTokens(n), (x,), x.shape)
 
 
-class WithoutPrompt(Pooling):
+class WithoutPrompt(Pooling, name="text", phrase="all but the prepended prompt"):
     """All rows but those in front of the first token."""
-
-    name: ClassVar[str] = "text"
-    phrase: ClassVar[str] = "all but the prepended prompt"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0][run.positions >= 0]
@@ -186,19 +159,14 @@ def text_alone(x: Data) -> Data:
 # ---- one row for a block of tokens
 
 
-class BlockPool(Pooling):
+class BlockPool(Pooling, phrase="blocks of {size} tokens"):
     """One row for each block of tokens."""
 
     size: Size | Unknown  # tokens per block
 
-    def describe(self) -> str:
-        return "" if isinstance(self.size, Unknown) else f"blocks of {self.size} tokens"
 
-
-class BlockSums(BlockPool):
+class BlockSums(BlockPool, name="block sums"):
     """The sum of each block; the last one has the remaining tokens. Source: arXiv:2112.07916 §3.1.2."""
-
-    name: ClassVar[str] = "block sums"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,), size = inputs, require(self.size)
@@ -206,20 +174,16 @@ class BlockSums(BlockPool):
         return np.add.reduceat(x, starts, axis=0) if len(starts) else x[:0]
 
 
-class BlockMeans(BlockPool):
+class BlockMeans(BlockPool, name="block means"):
     """The mean of each complete block."""
-
-    name: ClassVar[str] = "block means"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,), size = inputs, int(require(self.size))
         return x[: len(x) // size * size].reshape(-1, size, *x.shape[1:]).mean(1)
 
 
-class BlockStarts(BlockPool):
+class BlockStarts(BlockPool, name="block starts"):
     """The first row of each block."""
-
-    name: ClassVar[str] = "block starts"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0][:: int(require(self.size))]
@@ -240,15 +204,12 @@ def block_starts(x: Data, size: int | Unknown) -> Data:
     return Data(BlockStarts(size), (x,), ("blocks", *x.shape[1:]))
 
 
-class WeightedBlocks(BlockPool):
+class WeightedBlocks(BlockPool, name="weighted blocks", saves_inputs=True):
     """The mean of the values of each complete block so far, each channel weighted by the softmax over the block of a
     second input plus a learned value per position in the block.
 
     The tokens of the last, incomplete block are kept. Source: arXiv:2606.19348 §2.3.
     """
-
-    saves_inputs: ClassVar[bool] = True
-    name: ClassVar[str] = "weighted blocks"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         size, d = int(require(self.size)), inputs[0].shape[-1]
@@ -270,11 +231,8 @@ class WeightedBlocks(BlockPool):
         return values, scores
 
 
-class OverlappingBlocks(WeightedBlocks):
+class OverlappingBlocks(WeightedBlocks, phrase="blocks of {size} tokens, overlapping"):
     """The same of blocks with twice as many tokens: the first half of the channels belongs to the next block."""
-
-    def describe(self) -> str:
-        return f"{text}, overlapping" if (text := super().describe()) else ""
 
     def widen(self, run: Pass, values: Array, scores: Array) -> tuple[Array, Array]:
         size, half = values.shape[1], values.shape[2] // 2
@@ -303,14 +261,12 @@ def weigh_blocks(values: Data, scores: Data, by_position: Weight, width: Size, o
 # ---- one row for a square of patches
 
 
-class MergeSquares(Pooling):
+class MergeSquares(Pooling, name="merge patches", phrase="each square of adjacent patches is merged into one"):
     """Squares of `size` adjacent patches become one row each, the values of its patches row by row.
 
     The second input has the row and column of each patch; without it the image is a square.
     """
 
-    name: ClassVar[str] = "merge patches"
-    phrase: ClassVar[str] = "each square of adjacent patches is merged into one"
     axes: ClassVar[tuple[int, ...]] = (0, 2, 1, 3, 4)  # rows and columns of squares, those of their patches, channels
     size: Size | Unknown  # patches per square
 
@@ -350,10 +306,8 @@ class MergeSquaresByColumn(MergeSquares):
     axes: ClassVar[tuple[int, ...]] = (0, 2, 3, 1, 4)
 
 
-class MeanOfSquares(MergeSquares):
+class MeanOfSquares(MergeSquares, name="average patches"):
     """The mean of each square of `size` patches; in an image without places, of so many equal squares."""
-
-    name: ClassVar[str] = "average patches"
 
     def find_side(self, side: int, rows: int) -> int:
         return rows // side
@@ -362,10 +316,8 @@ class MeanOfSquares(MergeSquares):
         return squares.mean(1)
 
 
-class LargestOfSquares(MergeSquares):
+class LargestOfSquares(MergeSquares, name="max pool"):
     """The largest value of each channel in squares of `size` patches."""
-
-    name: ClassVar[str] = "max pool"
 
     def merge(self, squares: Array) -> Array:
         return squares.max(1)
@@ -389,29 +341,23 @@ def largest_of_squares(x: Data, n: Size, *places: Data) -> Data:
 # ---- one vector for several of a row
 
 
-class MeansOfHeads(Pooling):
+class MeansOfHeads(Pooling, name="means of heads"):
     """The mean of the heads that share keys and values: [n, heads, d] to [n, kv_heads, d]."""
-
-    name: ClassVar[str] = "means of heads"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
         return x.reshape(len(x), int(shape[1]), -1, x.shape[-1]).mean(2)
 
 
-class MeanOfStreams(Pooling):
+class MeanOfStreams(Pooling, name="mean of streams"):
     """The mean of all streams: [n, streams, d] to [n, d]."""
-
-    name: ClassVar[str] = "mean of streams"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0].mean(1)
 
 
-class SumOfStreams(Pooling):
+class SumOfStreams(Pooling, name="sum of streams"):
     """The sum of all streams: [n, streams, d] to [n, d]."""
-
-    name: ClassVar[str] = "sum of streams"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0].sum(1)

@@ -97,11 +97,9 @@ def turn_pairs(x: Array, sines: Array, cosines: Array, pairing: Pairing) -> Arra
     return np.stack((a * cos - b * sin, b * cos + a * sin), axis=-1).reshape(x.shape)
 
 
-class Rotation(Operation):
+class Rotation(Operation, name="rope", saves_inputs=False):
     """Pairs of values rotated by angles that grow with the position."""
 
-    saves_inputs: ClassVar[bool] = False
-    name: ClassVar[str] = "rope"
     rope: Rope | Unknown
     pairing: Pairing | Unknown = "halves"
     detail: ClassVar[str] = ""  # what it has beside its frequencies
@@ -151,19 +149,15 @@ class RotaryAfter(Rotary):
         return run.positions + len(others[0])
 
 
-class RotaryBySquare(Rotary):
+class RotaryBySquare(Rotary, detail=", by the square of the position"):
     """Angles grow with the square of the position."""
-
-    detail: ClassVar[str] = ", by the square of the position"
 
     def find_angles(self, run: Pass, rope: Rope, d: int, *others: Array) -> Array:
         return np.outer(run.positions**2, rope.frequencies(d, int(run.positions.max(initial=0)) + 1))
 
 
-class RotaryOfFirstHead(Rotary):
+class RotaryOfFirstHead(Rotary, detail=", of one head"):
     """Only the first head is rotated."""
-
-    detail: ClassVar[str] = ", of one head"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -278,15 +272,12 @@ def rope_across_halves(x: Data, places: Data, settings: Rope | Unknown, axes: Ax
     return Data(RotaryAcrossHalves(settings, axes=axes), (x, places), x.shape)
 
 
-class RotaryFromTable(Operation):
+class RotaryFromTable(Operation, name="rope", saves_inputs=False):
     """Rotates by angles whose sines, then cosines, are the second input."""
 
-    saves_inputs: ClassVar[bool] = False
-    name: ClassVar[str] = "rope"
     pairing: Pairing = "halves"
 
-    def describe(self) -> str:
-        return "rotary position embedding, sines and cosines from a table"
+    phrase: ClassVar[str] = "rotary position embedding, sines and cosines from a table"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x, table), is_single = inputs, inputs[0].shape[-1] == 1

@@ -14,11 +14,9 @@ from paramcount.flow.operations.linear import Linear
 from paramcount.flow.operations.relations import find_alibi_slopes
 
 
-class Fourier(Operation):
+class Fourier(Operation, name="Fourier transform", saves_inputs=False):
     """The real part of the Fourier transform over all tokens and over the last axis. Source: arXiv:2105.03824 §3.2."""
 
-    saves_inputs: ClassVar[bool] = False
-    name: ClassVar[str] = "Fourier transform"
     phrase: ClassVar[str] = "real part, over all tokens and over the last axis"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -29,17 +27,14 @@ def fourier(x: Data) -> Data:
     return Data(Fourier(), (x,), x.shape)
 
 
-class SelectiveScan(Operation):
+class SelectiveScan(Operation, name="scan", form=Form.STATE_SPACE, state_in_float32=True):
     """Mamba 1: a state [*channels, d_state], h = exp(dt·A)·h + dt·B·u, y = C·h + D·u, dt = softplus(step).
 
     Inputs: u and step [n, *channels], B and C [n, d_state], or [n, heads, d_state] if channels are (heads, d_head).
     Weights: A_log, D. Source: arXiv:2312.00752 §3.
     """
 
-    name: ClassVar[str] = "scan"
     phrase: ClassVar[str] = "recurrent state, updated per token"
-    form: ClassVar[Form] = Form.STATE_SPACE
-    state_in_float32: ClassVar[bool] = True
     channels: Size
     d_state: Size
 
@@ -60,25 +55,19 @@ class SelectiveScan(Operation):
         return y + u * d
 
 
-class StateSpaceDual(Operation):
+class StateSpaceDual(Operation, name="scan", form=Form.STATE_SPACE, state=("heads", "d_head", "d_state")):
     """Mamba 2: a state [heads, d_head, d_state] per token with one decay per head; groups of heads share B and C.
 
     Inputs: u [n, heads · d_head], step [n, heads], B and C [n, groups · d_state]. Weights: dt_bias, A_log, D.
     Source: arXiv:2405.21060 §7.
     """
 
-    name: ClassVar[str] = "scan"
     phrase: ClassVar[str] = "recurrent state, updated per token"
-    form: ClassVar[Form] = Form.STATE_SPACE
     state_in_float32: ClassVar[bool] = True
     heads: Size
     d_head: Size
     d_state: Size
     limit: tuple[float, float] | Unknown = (0.0, float("inf"))  # of the step, after the softplus
-
-    @property
-    def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
-        return ((self.heads, self.d_head, self.d_state),)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         u, step, b, c = inputs
@@ -98,7 +87,7 @@ class StateSpaceDual(Operation):
         return np.asarray((y + u * d[:, None]).reshape(len(u), *shape[1:]))
 
 
-class DeltaRule(Operation):
+class DeltaRule(Operation, name="delta rule", form=Form.LINEAR_ATTENTION, state=("heads", "d_k", "d_v")):
     """A state S [heads, d_k, d_v]: S = exp(g)·S, then S += β·k·(v − kᵀS)ᵀ; y = Sᵀq / √d_k.
 
     g = −exp(A_log)·softplus(step + dt_bias), or floor·sigmoid(exp(A_log)·(step + dt_bias)) if there is a floor.
@@ -109,17 +98,11 @@ class DeltaRule(Operation):
     Source: arXiv:2412.06464 §3; with one decay per channel arXiv:2510.26692 §3.
     """
 
-    name: ClassVar[str] = "delta rule"
-    form: ClassVar[Form] = Form.LINEAR_ATTENTION
     state_in_float32: ClassVar[bool] = True
     heads: Size
     d_k: Size
     d_v: Size
     floor: float | Unknown | None = None  # of the logarithm of the decay
-
-    @property
-    def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
-        return ((self.heads, self.d_k, self.d_v),)
 
     def describe(self) -> str:
         text = "recurrent state, updated per token by the delta rule"
@@ -145,7 +128,7 @@ class DeltaRule(Operation):
         return y
 
 
-class LinearAttention(Operation):
+class LinearAttention(Operation, name="scan", form=Form.LINEAR_ATTENTION, state=("heads", "d_k", "d_v")):
     """A state S [heads, d_k, d_v] with a fixed decay per head: S = exp(−slope)·S + k·vᵀ, y = Sᵀq.
 
     Inputs: q, k and v [n, heads, d]. Weights: the slopes [heads, 1, 1], if the checkpoint stores them, and values
@@ -153,17 +136,11 @@ class LinearAttention(Operation):
     Source: arXiv:2501.08313 §2.2; MiniMaxText01Model in modeling_minimax_text_01.py of MiniMaxAI/MiniMax-Text-01.
     """
 
-    name: ClassVar[str] = "scan"
     phrase: ClassVar[str] = "recurrent state with a fixed decay per head, updated per token"
-    form: ClassVar[Form] = Form.LINEAR_ATTENTION
     heads: Size
     d_k: Size
     d_v: Size
     n_layers: Size | None = None
-
-    @property
-    def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
-        return ((self.heads, self.d_k, self.d_v),)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, v = inputs
@@ -183,16 +160,7 @@ class LinearAttention(Operation):
         return slopes.astype(np.float32).reshape(-1, 1, 1)
 
 
-class Recurrence(Operation):
-    """A state that fades by gates; what it computes per token is not counted as work."""
-
-    name: ClassVar[str] = "scan"
-
-    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
-        return 0
-
-
-class GatedUnit(Recurrence):
+class GatedUnit(Operation, name="scan", form=Form.STATE_SPACE, state=("channels",), state_in_float32=True):
     """RG-LRU: h = a·h + √(1 − a²)·(i·u) per channel, a = exp(−8·r·softplus(Λ)); the first token enters whole.
 
     Inputs: u [n, channels], the input gate i and the recurrence gate r, as long. Weight: Λ. Source: arXiv:2402.19427
@@ -200,13 +168,7 @@ class GatedUnit(Recurrence):
     """
 
     phrase: ClassVar[str] = "recurrent state, updated per token"
-    form: ClassVar[Form] = Form.STATE_SPACE
-    state_in_float32: ClassVar[bool] = True
     channels: Size
-
-    @property
-    def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
-        return ((self.channels,),)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         u, enters, stays = (x.reshape(len(x), -1) for x in inputs)
@@ -220,7 +182,7 @@ class GatedUnit(Recurrence):
         return y.reshape(len(u), *shape[1:])
 
 
-class ExponentialMean(Recurrence):
+class ExponentialMean(Operation, name="scan", form=Form.LINEAR_ATTENTION, state_in_float32=True):
     """RWKV-4: y = (S + exp(u + k)·v) / (z + exp(u + k)), S = exp(−exp(w))·S + exp(k)·v, and z likewise with 1 for v.
 
     Inputs: the logarithms k of the weights and the values v, [n, channels]. Weights: the decay w and the bonus u of the
@@ -228,8 +190,6 @@ class ExponentialMean(Recurrence):
     """
 
     phrase: ClassVar[str] = "recurrent state with exponential gates, updated per token"
-    form: ClassVar[Form] = Form.LINEAR_ATTENTION
-    state_in_float32: ClassVar[bool] = True
     channels: Size
 
     @property
@@ -252,7 +212,7 @@ class ExponentialMean(Recurrence):
         return y
 
 
-class MatrixMemory(Recurrence):
+class MatrixMemory(Operation, name="scan", form=Form.LINEAR_ATTENTION):
     """mLSTM: y = Sᵀq / max(|z·q|, 1), S = σ(f)·S + exp(i)·k·vᵀ, q divided by √d_k, and z likewise with 1 for v.
 
     Inputs: q, k and v [n, heads, d], the input gate i and the forget gate f [n, heads], both before their functions.
@@ -260,7 +220,6 @@ class MatrixMemory(Recurrence):
     """
 
     phrase: ClassVar[str] = "recurrent state with exponential gates, updated per token"
-    form: ClassVar[Form] = Form.LINEAR_ATTENTION
     heads: Size
     d_k: Size
     d_v: Size
@@ -287,15 +246,12 @@ class MatrixMemory(Recurrence):
         return y
 
 
-class Lstm(Recurrence):
+class Lstm(Operation, name="scan", phrase="LSTM, updated per row", form=Form.STATE_SPACE):
     """c = σ(f)·c + σ(i)·tanh(g), h = σ(o)·tanh(c), where W·h + b plus the input, [n, 4 · d], is cut into i, f, g and o.
 
     All rows are read at once, so no state is kept. Weights: W [4 · d, d], b. Source: torch.nn.LSTM;
     doi:10.1162/neco.1997.9.8.1735.
     """
-
-    phrase: ClassVar[str] = "LSTM, updated per row"
-    form: ClassVar[Form] = Form.STATE_SPACE
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         return int(out[0] * multiply(weights[0]))

@@ -18,13 +18,10 @@ def find_alibi_slopes(heads: int) -> Array:
     return np.array(slopes)
 
 
-class Alibi(Operation):
+class Alibi(Operation, name="ALiBi", saves_inputs=False, reads_only_lengths=True):
     """A bias on the attention scores, proportional to the distance: [n, m, heads]. Source: arXiv:2108.12409 §3."""
 
-    saves_inputs: ClassVar[bool] = False
-    name: ClassVar[str] = "ALiBi"
     phrase: ClassVar[str] = "bias on the attention scores, proportional to the distance"
-    reads_only_lengths: ClassVar[bool] = True
     over_root: Size | None = None  # divided by the square root of this size, as the scores are: Falcon
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -41,34 +38,25 @@ def find_distances(run: Pass, first_key: int = 0) -> Array:
     return run.positions[:, None] - np.arange(first_key, int(run.positions[-1]) + 1)
 
 
-class Relation(Operation):
+OF_TOKENS = "distance between each pair of tokens"
+BUCKETS = "in {n_buckets:,} buckets up to {farthest:,}"
+
+
+class Relation(Operation, name="relative positions", phrase=OF_TOKENS, saves_inputs=False, reads_only_lengths=True):
     """What relates each query to each key, as a row of a table: [n, m]."""
 
-    saves_inputs: ClassVar[bool] = False
-    name: ClassVar[str] = "relative positions"
-    phrase: ClassVar[str] = "distance between each pair of tokens"
-    reads_only_lengths: ClassVar[bool] = True
+    plain: ClassVar[str] = OF_TOKENS
 
 
-class DistanceBuckets(Relation):
+class DistanceBuckets(Relation, phrase=f"{OF_TOKENS}, {BUCKETS}, half per direction"):
     """Buckets of distances, exact if near, on a log scale if far, then one for all; half of them for either direction.
 
     Source: arXiv:1910.10683 §2.1; T5Attention._relative_position_bucket of the reference.
     """
 
-    directions: ClassVar[str] = ", half per direction"
     n_buckets: Size
     farthest: int | Unknown  # from this distance on there is one bucket
     ahead: int = 0  # how many positions the query stands behind its row
-
-    def describe(self) -> str:
-        return self.describe_pairs("each pair of tokens")
-
-    def describe_pairs(self, pair: str, more: str = "") -> str:
-        if isinstance(self.farthest, Unknown):
-            return self.phrase
-        buckets = f"in {self.n_buckets:,} buckets up to {self.farthest:,}"
-        return f"distance between {pair}, {buckets}{self.directions}{more}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return self.choose_buckets(find_distances(run) + self.ahead)
@@ -84,22 +72,17 @@ class DistanceBuckets(Relation):
         return np.where(distances < exact, distances, np.minimum(far, n - 1))
 
 
-class CausalDistanceBuckets(DistanceBuckets):
+class CausalDistanceBuckets(DistanceBuckets, phrase=f"{OF_TOKENS}, {BUCKETS}"):
     """The same of keys before the query; later ones are in the bucket of distance 0."""
-
-    directions: ClassVar[str] = ""
 
     def choose_buckets(self, distances: Array) -> Array:
         return self.find_buckets(np.maximum(distances, 0), int(self.n_buckets))
 
 
-class BlockDistanceBuckets(DistanceBuckets):
+class BlockDistanceBuckets(DistanceBuckets, phrase=f"distance between token and block, {BUCKETS}, half per direction"):
     """The same of blocks of tokens, counted from the block of the query: [n, blocks]. Source: arXiv:2112.07916."""
 
     block: int | Unknown = 1  # tokens of each
-
-    def describe(self) -> str:
-        return self.describe_pairs("token and block")
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         n_blocks = (int(run.positions[-1]) + 1) // require(self.block)
@@ -140,13 +123,10 @@ def index_distances(x: Data, *keys: Data) -> Data:
     return Data(Distances(), (x, *keys), (x.shape[0], x.shape[0]))
 
 
-class SignedDistances(Relation):
+class SignedDistances(Relation, phrase=OF_TOKENS + ", in {n_rows:,} rows"):
     """The row of each distance in a table whose middle is for 0; later keys have the first rows."""
 
     n_rows: Size
-
-    def describe(self) -> str:
-        return f"{self.phrase}, in {self.n_rows:,} rows"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return self.find_rows(find_distances(run))
@@ -162,12 +142,8 @@ class LogDistances(SignedDistances):
     Source: arXiv:2006.03654 §3.1; make_log_bucket_position of the reference.
     """
 
+    phrase: ClassVar[str] = OF_TOKENS + ", in {n_rows:,} buckets up to {farthest:,}, half per direction"
     farthest: int | Unknown  # the distance of the last row
-
-    def describe(self) -> str:
-        if isinstance(self.farthest, Unknown):
-            return self.phrase
-        return f"{self.phrase}, in {self.n_rows:,} buckets up to {self.farthest:,}, half per direction"
 
     def find_rows(self, distances: Array) -> Array:
         exact, farthest = int(self.n_rows) // 4, require(self.farthest)
@@ -185,14 +161,11 @@ def index_signed_distances(x: Data, rows: Size, farthest: int | Unknown = 0) -> 
     return Data(operation, (x,), (x.shape[0], x.shape[0]))
 
 
-class ClippedDistances(Relation):
+class ClippedDistances(Relation, phrase=OF_TOKENS + ", at most {before:,} before and {after:,} after"):
     """The key's position minus the query's, at most so many tokens before it and after it, from row 0 on."""
 
     before: Size
     after: Size
-
-    def describe(self) -> str:
-        return f"{self.phrase}, at most {self.before:,} before and {self.after:,} after"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return np.clip(-find_distances(run), -int(self.before), int(self.after)) + int(self.before)
@@ -205,14 +178,13 @@ def index_clipped_distances(x: Data, before: Size, after: Size) -> Data:
     return Data(ClippedDistances(before, after), (x,), (x.shape[0], x.shape[0]))
 
 
-class PatchDistances(Relation):
+class PatchDistances(Relation, reads_only_lengths=False):
     """The row of each pair of patches, by their distance in rows and columns, from their places [n, 2]: [n, n].
 
     Distances of `rows` rows or `columns` columns and more are taken for one less.
     """
 
     phrase: ClassVar[str] = "distance between each pair of patches, in rows and columns"
-    reads_only_lengths: ClassVar[bool] = False
     rows: Size
     columns: Size
 
@@ -245,13 +217,11 @@ def index_places(places: Data, rows: Size, columns: Size, *, has_class: bool = F
     return Data(kind(rows, columns), (places,), (places.shape[0], places.shape[0]))
 
 
-class PositionInCell(Operation):
+class PositionInCell(Operation, name="position in its cell", saves_inputs=False):
     """How many tokens stand between each token and the first one with the same values in all inputs behind the first:
     [n].
     """
 
-    saves_inputs: ClassVar[bool] = False
-    name: ClassVar[str] = "position in its cell"
     phrase: ClassVar[str] = "distance from the first token of the cell"
     farthest: Size  # the largest position
 
@@ -271,12 +241,10 @@ def extend_segments(run: Pass, segments: Array) -> Array:
     return run.state["segments"]
 
 
-class SameSegment(Relation):
+class SameSegment(Relation, name="same segment", reads_only_lengths=False):
     """0 if both tokens are in one segment, else 1."""
 
-    name: ClassVar[str] = "same segment"
     phrase: ClassVar[str] = "whether each pair of tokens is in the same segment"
-    reads_only_lengths: ClassVar[bool] = False
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return (inputs[0][:, None] != extend_segments(run, inputs[0])).astype(np.int64)
@@ -287,16 +255,13 @@ def compare_segments(segments: Data) -> Data:
     return Data(SameSegment(), (segments,), (segments.shape[0], segments.shape[0]))
 
 
-class SegmentBuckets(DistanceBuckets):
+class SegmentBuckets(DistanceBuckets, reads_only_lengths=False):
     """The bucket of the distance if both tokens are in one segment; else, behind the buckets, one for each pair of
     segments.
     """
 
-    reads_only_lengths: ClassVar[bool] = False
+    phrase: ClassVar[str] = DistanceBuckets.phrase + ", or the pair of their segments"
     n_segments: Size = 1
-
-    def describe(self) -> str:
-        return self.describe_pairs("each pair of tokens", ", or the pair of their segments")
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         of_queries, segments = inputs[0][:, None], extend_segments(run, inputs[0])

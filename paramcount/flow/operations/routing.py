@@ -19,17 +19,12 @@ def choose_largest(x: Array, n: int) -> Array:
     return marks
 
 
-class TopK(Operation):
+class TopK(Operation, name="top k", phrase="{n} experts per token", only_moves=True):
     """The values of the n experts with the largest ones, or with the largest ones of a second input, such as scores
     plus routing bias; those of other experts are replaced."""
 
-    only_moves: ClassVar[bool] = True
-    name: ClassVar[str] = "top k"
     n: Size
     others: float = 0.0
-
-    def describe(self) -> str:
-        return f"{self.n} experts per token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return np.where(choose_largest(inputs[-1], int(self.n)), inputs[0], np.float32(self.others))
@@ -40,12 +35,10 @@ def top_k(scores: Data, n: Size, by: Data | None = None, *, others: float = 0.0)
     return Data(TopK(n, others), (scores,) if by is None or by is scores else (scores, by), scores.shape)
 
 
-class LimitToGroups(Operation):
+class LimitToGroups(Operation, name="limit to groups", only_moves=True):
     """Scores of the experts in the best groups; those in other groups cannot be chosen. Source: arXiv:2405.04434,
     section 2.2.2."""
 
-    name: ClassVar[str] = "limit to groups"
-    only_moves: ClassVar[bool] = True
     n_groups: int | Unknown
     n_active: int | Unknown
     by: Literal["max", "top 2"] = "max"  # what makes a group good: its best score, or the sum of its two best
@@ -81,14 +74,8 @@ def limit_to_groups(
     return scores if is_one else Data(LimitToGroups(n_groups, n_active, by, excluded), (scores,), scores.shape)
 
 
-class GivenExperts(Operation):
+class GivenExperts(Operation, name="given experts", phrase="looked up by token id", only_moves=True):
     """Scores of the experts whose indices are the second input, [n, active], and 0 for the others."""
-
-    name: ClassVar[str] = "given experts"
-    only_moves: ClassVar[bool] = True
-
-    def describe(self) -> str:
-        return "looked up by token id"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         scores, indices = inputs
@@ -101,16 +88,11 @@ def given_experts(scores: Data, indices: Data) -> Data:
     return Data(GivenExperts(), (scores, indices), scores.shape)
 
 
-class LimitCapacity(Operation):
+class LimitCapacity(Operation, name="limit capacity", phrase="at most {capacity:,} tokens per expert", only_moves=True):
     """Weights of experts, each of which takes only so many tokens of a text, the first ones. Source: arXiv:2101.03961,
     section 2.2."""
 
-    name: ClassVar[str] = "limit capacity"
-    only_moves: ClassVar[bool] = True
     capacity: int | Unknown
-
-    def describe(self) -> str:
-        return f"at most {self.capacity:,} tokens per expert" if isinstance(self.capacity, int) else ""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -121,10 +103,9 @@ def limit_capacity(weights: Data, capacity: int | Unknown) -> Data:
     return Data(LimitCapacity(capacity), (weights,), weights.shape)
 
 
-class NormaliseWeights(Operation):
+class NormaliseWeights(Operation, name="normalise"):
     """Weights divided by their sum."""
 
-    name: ClassVar[str] = "normalise"
     saves_inputs: ClassVar[bool] = False  # the backward pass can do with its output, which the experts save
     when: bool | Unknown = True
     least_sum: float = 0.0  # added to the sum
@@ -142,16 +123,12 @@ def normalise_weights(weights: Data, when: bool | Unknown = True, *, least_sum: 
     return weights if when is False else Data(NormaliseWeights(when, least_sum), (weights,), weights.shape)
 
 
-class SparseMixer(Operation):
+class SparseMixer(Operation, name="sparse mixer", phrase="top {n}"):
     """Router logits to the weights of n experts: each choice is weighted by a softmax over the logits near it. Source:
     arXiv:2409.12136; `sparsemixer` of the reference, modeling_phimoe.py."""
 
-    name: ClassVar[str] = "sparse mixer"
     n: Size
     tolerance: float | Unknown  # which logits are near enough to the largest: half of the share
-
-    def describe(self) -> str:
-        return f"top {self.n}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         logits = rest = inputs[0]
@@ -169,11 +146,10 @@ def sparse_mixer(logits: Data, n: Size, tolerance: float | Unknown) -> Data:
     return Data(SparseMixer(n, tolerance), (logits,), logits.shape)
 
 
-class ProductKeys(Operation):
+class ProductKeys(Operation, name="product keys"):
     """Logits of the rows and then of the columns of a square of experts, [n, 2 · side], to their sums, [n, side²].
     Source: arXiv:1907.05242, section 3.1."""
 
-    name: ClassVar[str] = "product keys"
     side: Size
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:

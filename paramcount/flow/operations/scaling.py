@@ -14,12 +14,8 @@ from paramcount.flow.operations.elementwise import FUNCTIONS, Rescaling, sigmoid
 # ---- one factor per token
 
 
-class ScalePerToken(Operation):
+class ScalePerToken(Operation, name="scale", phrase="scaled per token", form=Form.PRODUCT):
     """x times one number per token, such as a shared expert's gate."""
-
-    name: ClassVar[str] = "scale"
-    phrase: ClassVar[str] = "scaled per token"
-    form: ClassVar[Form] = Form.PRODUCT
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0] * inputs[1]
@@ -31,12 +27,8 @@ def scale(x: Data, by: Data) -> Data:
     return Data(ScalePerToken(), (x, by), x.shape)
 
 
-class Project(Operation):
+class Project(Operation, name="project", phrase="the part along a vector of length 1", form=Form.PRODUCT):
     """The part of each vector x along a vector y of length 1: (x · y) y."""
-
-    name: ClassVar[str] = "project"
-    phrase: ClassVar[str] = "the part along a vector of length 1"
-    form: ClassVar[Form] = Form.PRODUCT
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         projected: Array = (inputs[0] * inputs[1]).sum(-1, keepdims=True) * inputs[1]
@@ -50,17 +42,12 @@ def project_onto(x: Data, unit: Data) -> Data:
 # ---- constants
 
 
-class Scale(Rescaling):
+class Scale(Rescaling, name="{text}", saves_inputs=False):
     """x times a constant, plus a constant."""
 
-    saves_inputs: ClassVar[bool] = False
     factor: float | Unknown
     shift: float = 0.0
     text: str = "scale"  # in traces: "times √d_model"
-
-    @property
-    def label(self) -> str:
-        return self.text
 
     def describe(self) -> str:
         if not is_known(self.factor):
@@ -80,19 +67,14 @@ def scale_by(x: Data, factor: float | Unknown, text: str = "scale", *, shift: fl
     return x if is_same else Data(Scale(factor, shift, text), (x,), x.shape)
 
 
-class ScaleByRoot(Rescaling):
+class ScaleByRoot(Rescaling, name="{text}", saves_inputs=False):
     """x times the square root of a size or of a ratio of sizes."""
 
-    saves_inputs: ClassVar[bool] = False
     size: Size
     over: Size = 1
     text: str = "times √d_model"
     inverse: bool = False  # divided by the root
     rounded: bool = False  # the root, to bfloat16
-
-    @property
-    def label(self) -> str:
-        return self.text
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         root: Any = np.float32(sqrt(self.size / self.over))
@@ -115,11 +97,9 @@ def scale_by_root(
     return Data(ScaleByRoot(size, over, text, inverse, rounded), (x,), x.shape)
 
 
-class ScaleByDepth(Rescaling):
+class ScaleByDepth(Rescaling, name="depth scale", saves_inputs=False):
     """Of the i-th addition to the residual stream: the residual times √((i − 1) / i), or the update times 1 / √i."""
 
-    name: ClassVar[str] = "depth scale"
-    saves_inputs: ClassVar[bool] = False
     of: Literal["residual", "update"]
     addition: int  # of the two additions of a layer, the first or the second; before the first layer is one, too
 
@@ -137,12 +117,10 @@ def add_by_depth(x: Data, y: Data, addition: int) -> Data:
     return x + Data(ScaleByDepth("update", addition), (y,), y.shape)
 
 
-class TokenDropout(Rescaling):
+class TokenDropout(Rescaling, name="token dropout", saves_inputs=False):
     """Vectors of tokens, whose ids are the second input: those of masked tokens are 0, the others as large as if the
     usual share were masked."""
 
-    name: ClassVar[str] = "token dropout"
-    saves_inputs: ClassVar[bool] = False
     masked_id: int | Unknown
     share: float  # of tokens that are usually masked
 
@@ -163,12 +141,8 @@ def scale_unmasked(x: Data, tokens: Data, masked_id: int | Unknown, share: float
 # ---- learned values
 
 
-class LearnedSum(Operation):
+class LearnedSum(Operation, name="add bias", form=Form.SUM, saves_inputs=False):
     """x plus or minus a learned value."""
-
-    name: ClassVar[str] = "add bias"
-    form: ClassVar[Form] = Form.SUM
-    saves_inputs: ClassVar[bool] = False
 
 
 class AddVector(LearnedSum):
@@ -178,10 +152,8 @@ class AddVector(LearnedSum):
         return inputs[0] + fit_vector(weights[0], inputs[0])
 
 
-class SubtractVector(LearnedSum):
+class SubtractVector(LearnedSum, name="subtract"):
     """x minus a learned vector."""
-
-    name: ClassVar[str] = "subtract"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0] - fit_vector(weights[0], inputs[0])
@@ -194,11 +166,8 @@ class AddPerHead(LearnedSum):
         return inputs[0] + weights[0][:, None]
 
 
-class AddPositions(LearnedSum):
+class AddPositions(LearnedSum, name="position embedding", phrase="adds one learned vector per position"):
     """x plus one learned vector per row."""
-
-    name: ClassVar[str] = "position embedding"
-    phrase: ClassVar[str] = "adds one learned vector per position"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -208,10 +177,9 @@ class AddPositions(LearnedSum):
         return x + table
 
 
-class MultiplyVector(Rescaling):
+class MultiplyVector(Rescaling, name="scale"):
     """x times a function of a learned vector or scalar."""
 
-    name: ClassVar[str] = "scale"
     function: str = "linear"  # its name in config.json
 
     def describe(self) -> str:
@@ -221,10 +189,9 @@ class MultiplyVector(Rescaling):
         return inputs[0] * fit_vector(FUNCTIONS[self.function][1](weights[0]), inputs[0])
 
 
-class MultiplyPerHead(Rescaling):
+class MultiplyPerHead(Rescaling, name="scale"):
     """x, [n, heads, d], times a function of a learned value per head."""
 
-    name: ClassVar[str] = "scale"
     function: str = "linear"
 
     def describe(self) -> str:
@@ -234,11 +201,10 @@ class MultiplyPerHead(Rescaling):
         return inputs[0] * FUNCTIONS[self.function][1](weights[0])[:, None]
 
 
-class ScaleByGate(Rescaling):
+class ScaleByGate(Rescaling, name="scale"):
     """x times g, the sigmoid of a learned vector / temperature; or times √(1 − g²), so that the sum with g times
     another vector keeps its magnitude."""
 
-    name: ClassVar[str] = "scale"
     temperature: float | Unknown
     complement: bool = False
     least: float = 0.0  # of 1 − g²
@@ -301,72 +267,57 @@ def add_by_gate(x: Data, y: Data, name: str, stored: str, temperature: float | U
 # ---- factors that grow with the position
 
 
-class ScaleByPosition(Operation):
+class ScaleByPosition(Operation, name="scale", saves_inputs=False):
     """x times a factor that grows with the position of the token."""
 
-    name: ClassVar[str] = "scale"
-    saves_inputs: ClassVar[bool] = False
+    phrase: ClassVar[str] = "increases with the position, from position {span:,}"
+    plain: ClassVar[str] = "times a constant per position"
     span: int | Unknown
-
-    def describe(self) -> str:
-        if not is_known(self.span):
-            return "times a constant per position"
-        return f"increases with the position, from position {self.span:,}"
-
-
-class ScaleInSteps(ScaleByPosition):
-    """x times 1 + beta · log(1 + floor((first + position) / span))."""
-
-    beta: float | Unknown
+    beta: float | Unknown = 0.0
     first: int = 0  # what the first position counts as
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        steps = np.floor((run.positions + self.first) / require(self.span))
-        return multiply_rows(inputs[0], 1 + require(self.beta) * np.log1p(steps))
+        factors = self.find_factors(run.positions + self.first, require(self.span), require(self.beta))
+        return inputs[0] * factors.astype(np.float32).reshape(-1, *(1,) * (inputs[0].ndim - 1))
+
+    def find_factors(self, positions: Array, span: int, beta: float) -> Array:
+        raise NotImplementedError(self.label)
+
+
+class ScaleInSteps(ScaleByPosition):
+    """x times 1 + beta · log(1 + floor(position / span))."""
+
+    def find_factors(self, positions: Array, span: int, beta: float) -> Array:
+        return 1 + beta * np.log1p(np.floor(positions / span))
 
 
 class ScaleByLogarithm(ScaleByPosition):
     """x times log(position + 1) / log(span), at least 1."""
 
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return multiply_rows(inputs[0], np.maximum(1, np.log(run.positions + 1) / np.log(require(self.span))))
+    def find_factors(self, positions: Array, span: int, beta: float) -> Array:
+        return np.maximum(1, np.log(positions + 1) / np.log(span))
 
 
 class ScaleByLogOfRatio(ScaleByPosition):
-    """x times 1 + beta · log((first + position) / span), at least 1."""
+    """x times 1 + beta · log(position / span), at least 1."""
 
-    beta: float | Unknown
-    first: int = 0
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        ratio = (run.positions + self.first) / require(self.span)
-        return multiply_rows(inputs[0], 1 + require(self.beta) * np.log(np.maximum(ratio, 1)))
+    def find_factors(self, positions: Array, span: int, beta: float) -> Array:
+        return 1 + beta * np.log(np.maximum(positions / span, 1))
 
 
 class ScaleByPower(ScaleByPosition):
-    """x times (1 + (first + position) / span) ^ beta."""
+    """x times (1 + position / span) ^ beta."""
 
-    beta: float | Unknown
-    first: int = 0
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        ratio = (run.positions + self.first) / require(self.span)
-        return multiply_rows(inputs[0], (1 + ratio) ** require(self.beta))
+    def find_factors(self, positions: Array, span: int, beta: float) -> Array:
+        return np.asarray((1 + positions / span) ** beta)
 
 
-class ScaleByLearnedLogarithm(Operation):
+class ScaleByLearnedLogarithm(Operation, name="scale", phrase="a · log(position) + b, learned per head"):
     """x, [n, heads, d], times a · log(position + 1) + b, with a learned a and b for each head."""
-
-    name: ClassVar[str] = "scale"
-    phrase: ClassVar[str] = "a · log(position) + b, learned per head"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         factors = np.outer(np.log(run.positions + 1), weights[0]) + weights[1]
         return inputs[0] * factors.astype(np.float32)[:, :, None]
-
-
-def multiply_rows(x: Array, factors: Array) -> Array:
-    return x * factors.astype(np.float32).reshape(-1, *(1,) * (x.ndim - 1))
 
 
 def scale_in_steps(x: Data, span: int | Unknown | None, beta: float | Unknown, *, first: int = 0) -> Data:

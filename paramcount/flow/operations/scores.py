@@ -7,19 +7,16 @@ from math import exp, pi
 from typing import ClassVar, Literal
 
 from paramcount.flow.graph import Data, Size, Weight, multiply
-from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, Value, is_known, np, require
+from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, Value, np, require
 from paramcount.flow.operations.attention import OnScores, find_scale, multiply_heads
 
 INVERSE_STEPS = 6
 
 
-class BiasByDistance(Operation):
+class BiasByDistance(Operation, name="bias by distance", saves_inputs=False, only_moves=True):
     """Biases for each distance, [n, heads, distances], to those of each key, [n, m, heads]: 0 beyond. Inputs: the
     biases, and the keys."""
 
-    saves_inputs: ClassVar[bool] = False
-    only_moves: ClassVar[bool] = True
-    name: ClassVar[str] = "bias by distance"
     phrase: ClassVar[str] = "that of each key's distance"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -35,17 +32,12 @@ def bias_by_distance(bias: Data, k: Data) -> Data:
     return Data(BiasByDistance(), (bias, k), (bias.shape[0], k.shape[0], bias.shape[1]))
 
 
-class BiasByPlace(Operation):
+class BiasByPlace(Operation, name="bias by place", saves_inputs=False, only_moves=True):
     """Biases for each distance of two patches in rows, or in columns, from -(distances // 2) on, [n, heads, distances],
     to those of each pair, [n, n, heads]. Inputs: the biases, and the places [n, 2]."""
 
-    saves_inputs: ClassVar[bool] = False
-    only_moves: ClassVar[bool] = True
-    name: ClassVar[str] = "bias by place"
+    phrase: ClassVar[str] = "that of the distance in {along}"
     along: Literal["rows", "columns"]
-
-    def describe(self) -> str:
-        return f"that of the distance in {self.along}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         bias, places = inputs[0], inputs[1][:, int(self.along == "columns")]
@@ -59,11 +51,8 @@ def bias_by_place(bias: Data, places: Data, along: Literal["rows", "columns"]) -
     return Data(BiasByPlace(along), (bias, places), (bias.shape[0], bias.shape[0], bias.shape[1]))
 
 
-class PutItselfLast(OnScores):
+class PutItselfLast(OnScores, name="put itself last", phrase="a token attends to itself only if to no other token"):
     """A token sees itself only if it sees no other. Source: LSHSelfAttention of the reference."""
-
-    name: ClassVar[str] = "put itself last"
-    phrase: ClassVar[str] = "a token attends to itself only if to no other token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         scores: Array = inputs[0].copy()
@@ -76,17 +65,13 @@ def put_itself_last(scores: Data) -> Data:
     return Data(PutItselfLast(), (scores,), scores.shape)
 
 
-class Collisions(OnScores):
+class Collisions(OnScores, name="(1 − arccos / π)ⁿ", form=Form.ATTENTION_WEIGHTS):
     """Weights instead of softmax: how likely `exponent` random hyperplanes all have q and k, of length 1, on the same
     side. Their sum is not 1. Source: arXiv:2111.09714 §3."""
 
-    name: ClassVar[str] = "(1 − arccos / π)ⁿ"
-    form: ClassVar[Form] = Form.ATTENTION_WEIGHTS
+    phrase: ClassVar[str] = "probabilities of a hash collision, n = {exponent}"
+    plain: ClassVar[str] = "probabilities of a hash collision"
     exponent: int | Unknown
-
-    def describe(self) -> str:
-        power = f", n = {self.exponent}" if is_known(self.exponent) else ""
-        return f"probabilities of a hash collision{power}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         found: Array = (1 - np.arccos(np.clip(inputs[0], -1, 1)) / np.float32(pi)) ** int(require(self.exponent))
@@ -97,13 +82,8 @@ def collisions(scores: Data, exponent: int | Unknown) -> Data:
     return Data(Collisions(exponent), (scores,), scores.shape)
 
 
-class Pseudoinverse(OnScores):
+class Pseudoinverse(OnScores, name="pseudoinverse", phrase=f"of the attention weights, in {INVERSE_STEPS} steps"):
     """About the pseudoinverse of attention weights [heads, n, n]. Source: arXiv:2102.03902, equation 11."""
-
-    name: ClassVar[str] = "pseudoinverse"
-
-    def describe(self) -> str:
-        return f"of the attention weights, in {INVERSE_STEPS} steps"
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         return 4 * INVERSE_STEPS * int(multiply(out)) * out[-1]  # four products in each of the steps
@@ -122,13 +102,9 @@ def pseudoinverse(weights: Data) -> Data:
     return Data(Pseudoinverse(), (weights,), weights.shape)
 
 
-class OwnScores(Operation):
+class OwnScores(Operation, name="own scores", phrase="attention scores of the key in its own row", form=Form.SCORES):
     """The score of a key that only the query of the same row sees: [heads, n, 1]. Inputs: q and k, [n, heads, d], and
     a bias [n, heads]."""
-
-    name: ClassVar[str] = "own scores"
-    phrase: ClassVar[str] = "attention scores of the key in its own row"
-    form: ClassVar[Form] = Form.SCORES
 
     def list_saved(self, inputs: Sequence[Value]) -> Sequence[Value]:
         return inputs[1:2]
@@ -142,12 +118,9 @@ def own_scores(q: Data, k: Data, bias: Data) -> Data:
     return Data(OwnScores(), (q, k, bias), (q.shape[1], q.shape[0], 1))
 
 
-class AddOwn(Operation):
+class AddOwn(Operation, name="add own value", phrase="by the weight of the key in the same row"):
     """What a query sees, and the value of its own row by the last of its weights. Inputs: [n, heads, d_v], the weights
     [heads, n, …], and the values [n, heads, d_v]."""
-
-    name: ClassVar[str] = "add own value"
-    phrase: ClassVar[str] = "by the weight of the key in the same row"
 
     def list_saved(self, inputs: Sequence[Value]) -> Sequence[Value]:
         return inputs[2:]
@@ -161,12 +134,9 @@ def add_own(y: Data, weights: Data, v: Data) -> Data:
     return Data(AddOwn(), (y, weights, v), y.shape)
 
 
-class ScoresOfTwo(Operation):
+class ScoresOfTwo(Operation, name="QKᵀ", form=Form.SCORES):
     """Scores of two queries per row: one for the first keys, one for the later ones. Inputs: both, [n, heads, d], the
     keys, and what has as many rows as there are first keys. Source: arXiv:2010.01057 §3.2."""
-
-    name: ClassVar[str] = "QKᵀ"
-    form: ClassVar[Form] = Form.SCORES
 
     def list_saved(self, inputs: Sequence[Value]) -> Sequence[Value]:
         return inputs[:3]
@@ -186,14 +156,13 @@ def scores_of_two(q: Data, other: Data, k: Data, first: Data) -> Data:
     return Data(ScoresOfTwo(), (q, k, other, first), (q.shape[1], q.shape[0], k.shape[0]))
 
 
-class Differential(Operation):
+class Differential(Operation, name="difference"):
     """The second half of the heads, times λ, subtracted from the first; an RMS norm of each; times 1 − λ₀.
 
     λ = exp(q1·k1) − exp(q2·k2) + λ₀ with four learned vectors, and λ₀ = 0.8 − 0.6·exp(−0.3·layer).
     Source: arXiv:2410.05258 §2.1.
     """
 
-    name: ClassVar[str] = "difference"
     phrase: ClassVar[str] = "first half of the heads − λ · second half, RMS norm, × (1 − λ₀)"
     eps: float | Unknown
 

@@ -30,12 +30,9 @@ def given(name: str, *shape: Size, default: int | Unknown | None = None) -> Data
 # ---- parts
 
 
-class Split(Move):
+class Split(Move, name="split", form=Form.SPLIT, named_by_weights=True):
     """One part of the last axis. The sequence of parts recurs `groups` times along it."""
 
-    name: ClassVar[str] = "split"
-    form: ClassVar[Form] = Form.SPLIT
-    named_by_weights: ClassVar[bool] = True
     widths: tuple[Size, ...]  # of all parts, over all groups
     part: int  # which of them
     groups: Size = 1
@@ -60,12 +57,9 @@ def split(x: Data, *widths: Size) -> tuple[Data, ...]:
     return tuple(Data(Split(widths, i), (x,), (*x.shape[:-1], width)) for i, width in enumerate(widths))
 
 
-class SplitRows(Move):
+class SplitRows(Move, name="split", form=Form.SPLIT, named_by_weights=True):
     """One of equal parts of the rows."""
 
-    name: ClassVar[str] = "split"
-    form: ClassVar[Form] = Form.SPLIT
-    named_by_weights: ClassVar[bool] = True
     n_parts: int
     part: int
 
@@ -84,16 +78,13 @@ def split_rows(x: Data, n: int, length: str) -> tuple[Data, ...]:
 # ---- several values in one
 
 
-class Concatenation(Move):
+class Concatenation(Move, form=Form.CONCATENATION):
     """Several values become one."""
 
-    form: ClassVar[Form] = Form.CONCATENATION
 
-
-class Join(Concatenation):
+class Join(Concatenation, name="concat"):
     """Concatenation along the last axis, or another one."""
 
-    name: ClassVar[str] = "concat"
     axis: int = -1
 
     def describe(self) -> str:
@@ -128,10 +119,8 @@ def put_in_front(a: Data, b: Data, axis: int = 0, *, once: bool = False) -> Data
     return Data(JoinPrompt() if once else Join(axis), (a, b), b.shape)
 
 
-class JoinColumns(Concatenation):
+class JoinColumns(Concatenation, name="concat"):
     """Vectors [n] become the columns of a matrix."""
-
-    name: ClassVar[str] = "concat"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return np.stack(inputs, axis=-1)
@@ -142,11 +131,8 @@ def join_columns(*columns: Data) -> Data:
     return Data(JoinColumns(), columns, (*columns[0].shape, len(columns)))
 
 
-class ClassToken(Concatenation):
+class ClassToken(Concatenation, name="class token", phrase="prepended to the sequence"):
     """Learned rows before those of the input. Source: arXiv:2010.11929 §3.1."""
-
-    name: ClassVar[str] = "class token"
-    phrase: ClassVar[str] = "prepended to the sequence"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return self.add(inputs, weights[0].reshape(-1, inputs[0].shape[-1]))
@@ -155,21 +141,17 @@ class ClassToken(Concatenation):
         return np.concatenate((rows, inputs[0]))
 
 
-class LastClassToken(ClassToken):
+class LastClassToken(ClassToken, phrase="appended to the sequence"):
     """Learned rows after those of the input."""
-
-    phrase: ClassVar[str] = "appended to the sequence"
 
     def add(self, inputs: Sequence[Array], rows: Array) -> Array:
         return np.concatenate((inputs[0], rows))
 
 
-class EndRows(ClassToken):
+class EndRows(ClassToken, phrase="appended to each row of patches"):
     """Patches of an image with a learned vector after each row of them; a square image, unless a second input has the
     places of patches before squares of them were merged.
     """
-
-    phrase: ClassVar[str] = "appended to each row of patches"
 
     def add(self, inputs: Sequence[Array], rows: Array) -> Array:
         x, *places = inputs
@@ -192,11 +174,9 @@ def end_rows(x: Data, name: str, component: str, *places: Data) -> Data:
     return Data(EndRows(), (x, *places), ("image", x.shape[-1]), (Weight(name, component, x.shape[-1:]),))
 
 
-class EndRowsOfIds(Concatenation):
+class EndRowsOfIds(Concatenation, name="end rows", phrase="appended to each row of patches"):
     """The ids of the patches of a square image, with one more after each row of them."""
 
-    name: ClassVar[str] = "end rows"
-    phrase: ClassVar[str] = "appended to each row of patches"
     id: int | Unknown
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -208,11 +188,8 @@ def end_rows_of_ids(ids: Data, id: int | Unknown) -> Data:
     return Data(EndRowsOfIds(id), (ids,), ("image",))
 
 
-class PadRows(Concatenation):
+class PadRows(Concatenation, name="pad", phrase="padded with zeros"):
     """Rows of zeros after those of the input: as many as a second input has rows."""
-
-    name: ClassVar[str] = "pad"
-    phrase: ClassVar[str] = "padded with zeros"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x, other = inputs
@@ -224,10 +201,8 @@ def pad_rows(x: Data, other: Data) -> Data:
     return Data(PadRows(), (x, other), (*other.shape[:1], *x.shape[1:]))
 
 
-class Tuple(Move):
+class Tuple(Move, name="tuple"):
     """Several values at once, which a layer passes to the next."""
-
-    name: ClassVar[str] = "tuple"
 
 
 def bundle(x: Data, *more: Data) -> Data:
@@ -238,10 +213,8 @@ def bundle(x: Data, *more: Data) -> Data:
 # ---- other axes
 
 
-class Reshaping(Move):
+class Reshaping(Move, form=Form.RESHAPE):
     """The same values in other axes."""
-
-    form: ClassVar[Form] = Form.RESHAPE
 
 
 class Reshape(Reshaping):
@@ -271,10 +244,8 @@ def reshape(x: Data, *shape: Size) -> Data:
     return Data(Reshape(), (x,), (*x.shape[:1], *shape))
 
 
-class MergeRows(Reshaping):
+class MergeRows(Reshaping, name="merge rows"):
     """Adjacent rows become one."""
-
-    name: ClassVar[str] = "merge rows"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0].reshape(-1, *shape[1:])
@@ -303,10 +274,8 @@ def channels_first(x: Data) -> Data:
     return Data(MergeRowsByChannel(), (x,), (x.shape[0], x.shape[2], x.shape[1]))
 
 
-class TransposeHeads(Reshaping):
+class TransposeHeads(Reshaping, name="transpose"):
     """[n, heads, d] to [d, heads, n], so that channels attend to one another; and back."""
-
-    name: ClassVar[str] = "transpose"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0].transpose(2, 1, 0)
@@ -317,11 +286,8 @@ def transpose_heads(x: Data) -> Data:
     return Data(TransposeHeads(), (x,), x.shape[::-1])
 
 
-class CachedValues(Reshaping):
+class CachedValues(Reshaping, name="memory", phrase="cached for later tokens"):
     """Values that are cached for later tokens, as they are."""
-
-    name: ClassVar[str] = "memory"
-    phrase: ClassVar[str] = "cached for later tokens"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0]
@@ -334,19 +300,12 @@ def to_memory(x: Data) -> Data:
 # ---- the same values several times
 
 
-class Expand(Move):
+class Expand(Move, name="expand to {to}", phrase="shared by all {to}"):
     """The same vector for each head or stream: [n, d] to [n, heads, d]; or the KV heads for all heads that share them:
     [n, kv_heads, d] to [n, heads, d].
     """
 
     to: Literal["heads", "streams"]  # what the new axis is
-
-    @property
-    def label(self) -> str:
-        return f"expand to {self.to}"
-
-    def describe(self) -> str:
-        return f"shared by all {self.to}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x, heads = inputs[0], prod(shape[1:-1])
@@ -363,11 +322,8 @@ def to_every_stream(x: Data, streams: Size) -> Data:
     return Data(Expand("streams"), (x,), (*x.shape[:1], streams, x.shape[-1]))
 
 
-class ExpandToLaterStreams(Move):
+class ExpandToLaterStreams(Move, name="expand to later streams", phrase="shared by all later streams"):
     """[n, d] to every stream but the first, which gets zeros."""
-
-    name: ClassVar[str] = "expand to later streams"
-    phrase: ClassVar[str] = "shared by all later streams"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0][:, None] * (np.arange(shape[1]) > 0).astype(np.float32)[:, None]
@@ -377,11 +333,8 @@ def to_later_streams(x: Data, streams: Size) -> Data:
     return Data(ExpandToLaterStreams(), (x,), (*x.shape[:1], streams, x.shape[-1]))
 
 
-class ExpandToTokens(Move):
+class ExpandToTokens(Move, name="expand to tokens", phrase="shared by all tokens"):
     """One vector for every row of the first input: a learned one, or the last row of the second input."""
-
-    name: ClassVar[str] = "expand to tokens"
-    phrase: ClassVar[str] = "shared by all tokens"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         rows = (*weights, *inputs[1:])[0].reshape(-1, *shape[1:])
@@ -398,10 +351,9 @@ def expand_to_tokens(x: Data, vector: Data) -> Data:
     return Data(ExpandToTokens(), (x, vector), (x.shape[0], *vector.shape[1:]))
 
 
-class PairHeads(Move):
+class PairHeads(Move, name="expand to pairs of heads"):
     """A head of the first half beside one of the second, twice: [n, heads, d] to [n, heads, 2 · d]."""
 
-    name: ClassVar[str] = "expand to pairs of heads"
     phrase: ClassVar[str] = "pairs each head of the first half with one of the second half"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -413,11 +365,8 @@ def to_pairs_of_heads(x: Data) -> Data:
     return Data(PairHeads(), (x,), (*x.shape[:2], x.shape[2] + x.shape[2]))
 
 
-class Upsample(Move):
+class Upsample(Move, name="expand to larger image", phrase="each patch becomes four"):
     """Each patch of a square image as four, [n, d] to [4 · n, d]."""
-
-    name: ClassVar[str] = "expand to larger image"
-    phrase: ClassVar[str] = "each patch becomes four"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,), side = inputs, round(len(inputs[0]) ** 0.5)
@@ -431,16 +380,12 @@ def enlarge(x: Data) -> Data:
 # ---- one of several values
 
 
-class ValueChoice(Move):
+class ValueChoice(Move, name="select"):
     """Some of the values of its inputs."""
 
-    name: ClassVar[str] = "select"
 
-
-class Select(ValueChoice):
+class Select(ValueChoice, phrase="selected for each token"):
     """One of several values for each token: of the inputs behind the first, which says which of them, [n]."""
-
-    phrase: ClassVar[str] = "selected for each token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return np.stack(inputs[1:])[inputs[0], np.arange(len(inputs[0]))]
@@ -451,10 +396,9 @@ def select(index: Data, *values: Data) -> Data:
     return Data(Select(), (index, *values), values[0].shape)
 
 
-class SelectById(ValueChoice):
+class SelectById(ValueChoice, phrase="selected by token id"):
     """One of several values for each token, by its id, the first input: each bound is the least id of the next one."""
 
-    phrase: ClassVar[str] = "selected by token id"
     bounds: tuple[int | Unknown, ...]
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -468,10 +412,9 @@ def select_by_id(tokens: Data, bounds: tuple[int | Unknown, ...], *values: Data)
     return Data(SelectById(bounds), (tokens, *values), values[0].shape)
 
 
-class SelectByPair(ValueChoice):
+class SelectByPair(ValueChoice, phrase="selected for each pair of tokens"):
     """One of the query's values for each key, by an index [n, m]: [n, m, heads]."""
 
-    phrase: ClassVar[str] = "selected for each pair of tokens"
     axis: Literal[1, 2]  # of the choices; the other one has heads
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -496,19 +439,16 @@ def select_by_pair(index: Data, values: Data, axis: Literal[1, 2], *, of_keys: b
     return Data(operation, (index, values), (*index.shape, values.shape[3 - axis]))
 
 
-class RowOfPosition(ValueChoice):
+class RowOfPosition(ValueChoice, phrase="row at the token's position"):
     """The row of the second input with the position of each token."""
-
-    phrase: ClassVar[str] = "row at the token's position"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[1][run.positions]
 
 
-class PrecedingId(ValueChoice):
+class PrecedingId(ValueChoice, phrase="row before the token's position"):
     """The id in the second input before the position of each token; the first token has an id of its own."""
 
-    phrase: ClassVar[str] = "row before the token's position"
     first_id: int | Unknown
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -525,22 +465,17 @@ def rows_of_tokens(tokens: Data, x: Data, first_id: int | Unknown | None = None)
     return Data(operation, (tokens, x), (tokens.shape[0], *x.shape[1:]))
 
 
-class SelectPart(ValueChoice):
+class SelectPart(ValueChoice, phrase="slice {part}", plain="one slice"):
     """The part of [n, parts, …] with this index."""
 
     part: int | Unknown
-
-    def describe(self) -> str:
-        return f"slice {self.part}" if isinstance(self.part, int) else "one slice"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0][:, require(self.part)]
 
 
-class SelectLayer(ValueChoice):
+class SelectLayer(ValueChoice, phrase="slice of this layer"):
     """The part of [n, layers, …] with the index of the layer."""
-
-    phrase: ClassVar[str] = "slice of this layer"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0][:, run.layer]
@@ -552,10 +487,8 @@ def select_part(x: Data, part: int | Unknown | Literal["layer"]) -> Data:
     return Data(operation, (x,), (*x.shape[:1], *x.shape[2:]))
 
 
-class SecondValue(ValueChoice):
+class SecondValue(ValueChoice, phrase="second value of a tuple"):
     """The second value of a tuple."""
-
-    phrase: ClassVar[str] = "second value of a tuple"
 
 
 def second_value(x: Data, width: Size, rows: str = "text") -> Data:

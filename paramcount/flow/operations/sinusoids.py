@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, TypeAlias
 
 from paramcount.flow.graph import Data, Size, Weight
-from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is_known, np, require
+from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
 from paramcount.flow.operations.rotary_scaling import Rope
 
 # All sines before all cosines, or one after the other, or all cosines first.
@@ -35,15 +35,10 @@ def lay_out_waves(angles: Array, d: int, waves: Waves) -> Array:
     return y
 
 
-class FixedVectors(Operation):
+class FixedVectors(Operation, name="sinusoidal positions", saves_inputs=False):
     """A fixed vector per position, or per distance. Source: arXiv:1706.03762, section 3.5."""
 
-    saves_inputs: ClassVar[bool] = False
-    name: ClassVar[str] = "sinusoidal positions"
-    what: ClassVar[str] = "position"
-
-    def describe(self) -> str:
-        return f"sines and cosines of the {self.what}, base 10,000"
+    phrase: ClassVar[str] = "sines and cosines of the position, base 10,000"
 
 
 class Sinusoids(FixedVectors):
@@ -69,23 +64,20 @@ class SinusoidsFromFront(Sinusoids):
         return positions + run.state.setdefault("front", np.maximum(-positions[0], 0))
 
 
-class ConstantSinusoids(Sinusoids):
+class ConstantSinusoids(Sinusoids, phrase="sines and cosines of the position {offset:,}, base 10,000"):
     """Of one position, the offset, whatever the tokens are."""
 
-    def describe(self) -> str:
-        what = f"position {self.offset:,}" if is_known(self.offset) else "same position for all tokens"
-        return f"sines and cosines of the {what}, base 10,000"
+    plain: ClassVar[str] = "sines and cosines of the same position for all tokens, base 10,000"
 
     def find_positions(self, run: Pass, inputs: Sequence[Array]) -> Array:
         return np.array([require(self.offset)])
 
 
-class DistanceSinusoids(Sinusoids):
+class DistanceSinusoids(Sinusoids, phrase="sines and cosines of the distance, base 10,000"):
     """Of all distances: the first row is for that from the last of n tokens to a token in front of the first, n, and
     the last one for 1 - n. Source: arXiv:1901.02860, section 3.3.
     """
 
-    what: ClassVar[str] = "distance"
     farthest: int | Unknown = 0  # larger distances are taken for this one, unless it is 0 or less
 
     def find_positions(self, run: Pass, inputs: Sequence[Array]) -> Array:
@@ -129,10 +121,8 @@ def distance_sinusoids(
     return Data(kind(waves, slowest, farthest=farthest), (x,), ("distances", x.shape[-1]))
 
 
-class GridSinusoids(FixedVectors):
+class GridSinusoids(FixedVectors, phrase="sines and cosines of the column and row, base 10,000"):
     """Of the place of each patch, [n, 2]: half of the vector is for its column, the other half for its row."""
-
-    what: ClassVar[str] = "column and row"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (places,), quarter = inputs, int(shape[-1]) // 4
@@ -146,22 +136,20 @@ def grid_sinusoids(x: Data, places: Data) -> Data:
     return Data(GridSinusoids(), (places,), x.shape)
 
 
-class StoredSinusoids(FixedVectors):
+class StoredSinusoids(FixedVectors, phrase="sines and cosines of the position, base {base:,.10g}"):
     """Of the position of each token, with stored frequencies, one over the powers of a base."""
 
+    plain: ClassVar[str] = "sines and cosines of the position"
     base: float | Unknown
-
-    def describe(self) -> str:
-        return f"sines and cosines of the {self.what}" + (f", base {self.base:,.10g}" if is_known(self.base) else "")
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return lay_out_waves(np.outer(run.positions, weights[0]), int(shape[-1]), "halves")
 
 
-class TimeSinusoids(StoredSinusoids):
+class TimeSinusoids(StoredSinusoids, phrase="sines and cosines of the time, base {base:,.10g}"):
     """Of the values of the input, [n, 1], times the scale."""
 
-    what: ClassVar[str] = "time"
+    plain: ClassVar[str] = "sines and cosines of the time"
     scale: float | Unknown
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:

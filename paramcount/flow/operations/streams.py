@@ -6,22 +6,19 @@ Source: hyper-connections, arXiv:2409.19606; manifold-constrained as in arXiv:25
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
 from paramcount.flow.operations.elementwise import sigmoid, softmax_rows
 
 
-class ReadWeights(Operation):
+class ReadWeights(Operation, name="mixing weights", phrase="determine how the streams are mixed"):
     """The weights by which a block reads all streams of a token [n, streams, d], one per stream: sigmoid + ε of linear
     values of the streams under one RMS norm.
 
     Weights: a matrix, its bias, and a scale for each kind of mixing weights.
     """
 
-    name: ClassVar[str] = "mixing weights"
-    phrase: ClassVar[str] = "determine how the streams are mixed"
     n_streams: Size
     norm_eps: float | Unknown
     eps: float | Unknown
@@ -74,14 +71,11 @@ def stream_weights(x: Data, weights: tuple[Weight, Weight, Weight], operation: R
     return Data(operation, (x,), (*x.shape[:1], weights[0].shape[0]), weights)
 
 
-class MixStreams(Operation):
+class MixStreams(Operation, name="mix streams", phrase="weighted sums of the streams"):
     """Each stream that comes out is a weighted sum of those that go in.
 
     Inputs: [n, streams, d], or [n, d] of one, and the weights [n, in · out]. One stream comes out as [n, d].
     """
-
-    name: ClassVar[str] = "mix streams"
-    phrase: ClassVar[str] = "weighted sums of the streams"
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         return out[0] * inputs[1][1] * out[-1]
@@ -102,18 +96,12 @@ class PredictStreams(MixStreams):
         return weights.reshape(len(weights), -1, n)
 
 
-class Collapse(MixStreams):
+class Collapse(MixStreams, name="collapse", phrase="weighted sum of the streams"):
     """The weighted sum of the streams."""
 
-    name: ClassVar[str] = "collapse"
-    phrase: ClassVar[str] = "weighted sum of the streams"
 
-
-class ExpandToStreams(MixStreams):
+class ExpandToStreams(MixStreams, name="expand to streams", phrase="scaled by the weight of each stream"):
     """[n, d] to every stream, times its weight."""
-
-    name: ClassVar[str] = "expand to streams"
-    phrase: ClassVar[str] = "scaled by the weight of each stream"
 
 
 def collapse(x: Data, weights: Data) -> Data:

@@ -25,11 +25,8 @@ from paramcount.flow.operations.shapes import Input, bundle
 INPUT = Input()
 
 
-class Block(Operation):
+class Block(Operation, name="block", only_moves=True):
     """A named block."""
-
-    only_moves: ClassVar[bool] = True
-    name: ClassVar[str] = "block"
 
 
 def block(
@@ -69,14 +66,10 @@ def change_body(x: Data, **changes: Any) -> Data:
     return Data(x.operation, x.inputs, x.shape, prefix=x.prefix, bodies=bodies, part=x.part)
 
 
-class ForEach(Block):
+class ForEach(Block, name="concat {each}s"):
     """A block for each head of [n, heads, d], or for each stream but the first, each with its own weights."""
 
     each: Literal["head", "stream"]
-
-    @property
-    def label(self) -> str:
-        return f"concat {self.each}s"
 
 
 def for_each_head(x: Data, prefix: str, body: Callable[[Data], Data]) -> Data:
@@ -98,13 +91,12 @@ def run_for_each(
     return Data(ForEach(each), (x,), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), body(inner)),))
 
 
-class Experts(Operation):
+class Experts(Operation, name="experts"):
     """The sum of the chosen experts' outputs, weighted by the router.
 
     Its second input: weights [n, experts], 0 if not chosen.
     """
 
-    name: ClassVar[str] = "experts"
     sum: ClassVar[Stage] = Stage("sum of experts", "", Form.SUM_OF_EXPERTS)
 
     def list_saved(self, inputs: Sequence[Value]) -> Sequence[Value]:
@@ -121,16 +113,12 @@ class ExpertsOfScaled(Experts):
     """The sum of the outputs of the chosen experts, each of which reads x times its weight."""
 
 
-class ExpertsApart(Experts):
+class ExpertsApart(Experts, phrase="outputs side by side"):
     """The outputs of the chosen experts side by side along the last axis, not weighted."""
 
-    phrase: ClassVar[str] = "outputs side by side"
 
-
-class ExpertsOnParts(Experts):
+class ExpertsOnParts(Experts, phrase="each reads its own part; weighted sum"):
     """The weighted sum of the outputs of the chosen experts, each of which reads its own part of the last axis."""
-
-    phrase: ClassVar[str] = "each reads its own part; weighted sum"
 
 
 def experts(
@@ -211,11 +199,9 @@ def experts_on_parts(
     return Data(ExpertsOnParts(), (x, scores), out.shape, prefix=prefix, bodies=bodies)
 
 
-class Layers(Operation):
+class Layers(Operation, name="layers", only_moves=True):
     """A stack of layers of one or several kinds."""
 
-    only_moves: ClassVar[bool] = True
-    name: ClassVar[str] = "layers"
     n_others: int = 0  # the last inputs, which go from layer to layer like the first
 
 
@@ -267,11 +253,9 @@ def layers(
     return Data(Layers(len(others)), (x, *reads, *others), x.shape, prefix=prefix, bodies=tuple(bodies))
 
 
-class HiddenStates(Operation):
+class HiddenStates(Operation, name="hidden states", only_moves=True):
     """What goes into some of the layers of a stack, or comes out of the last, side by side. Its input: the stack."""
 
-    only_moves: ClassVar[bool] = True
-    name: ClassVar[str] = "hidden states"
     of: tuple[int, ...] | Unknown  # 0: what goes into the first layer; negative: counted from what the last returns
     weighted: bool = False  # not side by side, but their sum, weighted by the softmax of learned values
 
