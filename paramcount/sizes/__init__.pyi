@@ -72,7 +72,6 @@ from paramcount.sizes.fields import fixed as fixed
 from paramcount.sizes.fields import get_key as get_key
 from paramcount.sizes.fields import find_default as find_default
 from paramcount.sizes.fields import find_reference_default as find_reference_default
-from paramcount.sizes.fields import load_defaults as load_defaults
 from paramcount.sizes.fields import find_section_class as find_section_class
 from paramcount.sizes.fields import NamedPart as NamedPart
 from paramcount.sizes.fields import is_class_variable as is_class_variable
@@ -269,7 +268,9 @@ from paramcount.sizes.settings import AXIAL as AXIAL
 from paramcount.sizes.settings import IGNORE_ROPE as IGNORE_ROPE
 from paramcount.sizes.settings import PASS_ROPE_ON as PASS_ROPE_ON
 from paramcount.sizes.settings import Settings as Settings
-from paramcount.sizes.settings import load_table as load_table
+from paramcount.sizes.settings import read_line as read_line
+from paramcount.sizes.settings import load_text as load_text
+from paramcount.sizes.settings import get_config_class as get_config_class
 from paramcount.sizes.settings import get_settings as get_settings
 from paramcount.sizes.settings import check_settings as check_settings
 from paramcount.sizes.settings import check_class as check_class

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 from paramcount.errors import ParamcountError
 from paramcount.flow.operation import Unknown, is_known
 from paramcount.sizes.setting_fields import OF_REFERENCE, Setting, list_settings, setting
-from paramcount.sizes.settings import AUTO, load_table
+from paramcount.sizes.settings import AUTO, TABLE, get_config_class, read_line
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
@@ -216,16 +215,9 @@ def find_default(architecture: type[Sizes], name: str, declared: Any) -> Any:
 
 def find_reference_default(architecture: type[Sizes], keys: Iterable[str], otherwise: Any) -> Any:
     """The default that the config class of the reference has for the first of the keys that it knows."""
-    known = load_defaults().get(find_config_class(architecture), {})
+    known = read_line(DEFAULTS, find_config_class(architecture))  # as tests/oracle/settings.py found them
     value = next((known[key] for key in keys if key in known), otherwise)
     return tuple(value) if isinstance(value, list) else value
-
-
-@cache
-def load_defaults() -> Mapping[str, Mapping[str, Any]]:
-    """{config class of the reference: {key: its default}}, as tests/oracle/settings.py found them."""
-    found: dict[str, dict[str, Any]] = json.loads(DEFAULTS.read_text(encoding="utf-8"))
-    return found
 
 
 @cache
@@ -234,26 +226,22 @@ def find_config_class(architecture: type[Sizes]) -> str:
 
     An architecture that the reference does not have takes the one of the class that it extends.
     """
-    table = load_table()
     for cls in architecture.__mro__:
         own = vars(cls)
         if "config_class" in own:
             return str(own["config_class"])
         names = own.get("model_types") or ((cls.__module__.rpartition(".")[2],) if "reference" in own else ())
         for name in names[:1]:
-            model_type = name if name in table["types"] else name.rpartition(".")[0]
-            if model_type in table["types"]:
-                found: str = table["types"][model_type]
+            if found := get_config_class(name) or get_config_class(name.rpartition(".")[0]):
                 return found if issubclass(cls, Tower) else find_section_class(found, architecture.section)
     return ""
 
 
 def find_section_class(config_class: str, section: str | None) -> str:
     """The config class of a section. Dots lead into sections."""
-    table = load_table()
     for name in section.split(".") if section else ():
-        found: str = table["sections"].get(config_class, {}).get(name, "")
-        config_class = table["types"].get(found[1:], "") if found.startswith(AUTO) else found
+        found: str = read_line(TABLE, config_class).get("sections", {}).get(name, "")
+        config_class = get_config_class(found[1:]) if found.startswith(AUTO) else found
     return config_class
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from paramcount.errors import FieldName
 from paramcount.sizes import Origin, Sizes, get_key, inner_configs
-from paramcount.sizes.settings import get_settings, load_table
+from paramcount.sizes.settings import get_config_class, get_settings
 
 NameFinder = Callable[[str], FieldName | str]
 
@@ -73,9 +73,7 @@ def describe_defaults(config: object) -> str:
 
 def find_config_class(config: object) -> str:
     """The config class of the reference for a config.json or a section; empty if it is unknown."""
-    model_type = config.get("model_type") if isinstance(config, Mapping) else None
-    name: str = load_table()["types"].get(model_type, "") if isinstance(model_type, str) else ""
-    return name
+    return get_config_class(config.get("model_type") if isinstance(config, Mapping) else None)
 
 
 def describe_field(field: str) -> str:

@@ -88,17 +88,33 @@ class Settings(NamedTuple):
 
 
 @cache
-def load_table() -> dict[str, Any]:
-    table: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
-    return table
+def read_line(path: Path, name: str) -> Mapping[str, Any]:
+    """The value of one key in a JSON file that has a line for each; empty if the file lacks it.
+
+    Parsing such a file whole takes as long as counting a model.
+    """
+    _, _, rest = load_text(path).partition(f'\n"{name}": ')
+    values: dict[str, Any] = json.loads(rest.partition("\n")[0].rstrip(",") or "{}")
+    return values
+
+
+@cache
+def load_text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def get_config_class(model_type: object) -> str:
+    """The config class of the reference for a model type; "" if the reference has none."""
+    name: str = read_line(TABLE, "types").get(model_type, "") if isinstance(model_type, str) else ""
+    return name
 
 
 @cache
 def get_settings(name: str) -> Settings:
     """The settings of a config class."""
-    table = load_table()
-    letters = {key: types for types, keys in table["keys"].get(name, {}).items() for key in keys.split()}
-    has_rope, kinds = name in table["rope"], table["rope"].get(name)
+    facts = read_line(TABLE, name)
+    letters = {key: types for types, keys in facts.get("keys", {}).items() for key in keys.split()}
+    has_rope, kinds = "rope" in facts, facts.get("rope")
     return Settings(
         types={key: frozenset(TYPES[letter] for letter in word.rstrip("ax")) for key, word in letters.items()},
         letters=letters,
@@ -107,18 +123,17 @@ def get_settings(name: str) -> Settings:
             for key, word in letters.items()
             if word.endswith(("a", "x"))
         },
-        sections=table["sections"].get(name, {}),
+        sections=facts.get("sections", {}),
         rope=None if kinds is None else ("default", AXIAL) if kinds == AXIAL else (*ROPE_KEYS, *kinds),
         ignores_rope=name in IGNORE_ROPE,
         fills_rope=has_rope or name in PASS_ROPE_ON or "rope_parameters" in letters,
-        probabilities=tuple(table["probabilities"].get(name, "").split()),
+        probabilities=tuple(facts.get("probabilities", "").split()),
     )
 
 
 def check_settings(document: Mapping[str, Any], model_type: str) -> None:
     """Raises: ParamcountError for a value that the reference rejects or cannot build or run a model with."""
-    name = load_table()["types"].get(model_type)
-    if name is not None:  # None: the config class is not part of the reference
+    if name := get_config_class(model_type):  # "": the config class is not part of the reference
         check_class(document, get_settings(name))
 
 
@@ -174,7 +189,7 @@ def check_section(section: object, key: str, name: str) -> None:
         return
     if name.startswith(AUTO):
         model_type = section.get("model_type", name.removeprefix(AUTO))
-        name = load_table()["types"].get(model_type, "") if isinstance(model_type, str) else ""
+        name = get_config_class(model_type)
     try:
         check_class(section, get_settings(name))
     except ParamcountError as error:

@@ -21,7 +21,7 @@ from paramcount.huggingface.config import find_architecture
 from paramcount.huggingface.fields import list_fields
 from paramcount.loading import load
 from paramcount.sizes import Sizes, inner_configs
-from paramcount.sizes.settings import get_settings, load_table
+from paramcount.sizes.settings import get_config_class, get_settings
 from paramcount.sizes.single_layers import PER_LAYER
 from paramcount.sizes.validation import parse_fields
 from paramcount.sweeping.columns import COUNTS, Counter
@@ -141,13 +141,13 @@ def list_known_keys(architecture: str) -> frozenset[str]:
     """The config.json keys of a model type: those of sizes, and those that the reference's config class declares."""
     cls, _, _ = find_architecture({"model_type": architecture})
     keys = {spelling.name for field in list_fields(cls) for spelling in field.spellings}
-    config_class = load_table()["types"].get(architecture)
+    config_class = get_config_class(architecture)
     return frozenset(keys.union(["architectures"], get_settings(config_class).letters if config_class else ()))
 
 
 def is_integer_key(architecture: str, key: str) -> bool:
     """Whether a key is an integer, so that 32.0, which pandas makes of 32 beside a missing value, is one too."""
-    config_class = load_table()["types"].get(architecture)
+    config_class = get_config_class(architecture)
     letters = get_settings(config_class).letters.get(key, "i") if config_class else "i"
     return "i" in letters and "f" not in letters
 

@@ -330,13 +330,14 @@ def make_table() -> dict[str, Any]:
         name: {key: types for key, types in held.items() if types and set(types) != set(SAMPLES)}
         for name, held in keys.items()
     }
-    return {
-        "types": types,
+    facts = {
         "sections": {name: inside for name, cls in sorted(found.items()) if (inside := list_sections(cls))},
         "keys": {name: group_keys(held) for name, held in sorted(checked.items())},
-        "rope": dict(sorted(ropes.items())),
+        "rope": ropes,
         "probabilities": {name: " ".join(held) for name, held in list_probabilities().items()},
     }
+    names = sorted({name for held in facts.values() for name in held})
+    return {"types": types} | {n: {what: held[n] for what, held in facts.items() if n in held} for n in names}
 
 
 def make_defaults() -> dict[str, dict[str, Any]]:
@@ -377,12 +378,12 @@ def list_defaults(cls: Any) -> dict[str, Any]:
     return {**aliases, **found}
 
 
-def format_defaults() -> str:
-    """The file of defaults: one line for each config class."""
-    lines = (f"{json.dumps(name)}: {json.dumps(held)}" for name, held in make_defaults().items())
+def format_lines(table: Mapping[str, Any]) -> str:
+    """A file with a line for each config class, of which one alone can be read."""
+    lines = (f"{json.dumps(name)}: {json.dumps(held)}" for name, held in table.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 if __name__ == "__main__":
-    TABLE.write_text(json.dumps(make_table(), indent=0) + "\n", encoding="utf-8")
-    DEFAULTS.write_text(format_defaults(), encoding="utf-8")
+    TABLE.write_text(format_lines(make_table()), encoding="utf-8")
+    DEFAULTS.write_text(format_lines(make_defaults()), encoding="utf-8")

@@ -10,11 +10,12 @@ from paramcount.sizes.fields import DEFAULTS
 from paramcount.sizes.settings import ACTIVATIONS, ROPE_KEYS, get_settings
 from tests.oracle.settings import (
     config_class,
-    format_defaults,
+    format_lines,
     list_classes,
     list_dropout_keys,
     list_letters,
     list_sections,
+    make_defaults,
     make_small,
     needs_probability,
 )
@@ -33,7 +34,7 @@ def test_the_kinds_of_rotary_positions_are_those_of_the_reference() -> None:
 
 
 def test_the_defaults_of_missing_keys_are_those_of_the_config_classes() -> None:
-    assert DEFAULTS.read_text(encoding="utf-8") == format_defaults()
+    assert DEFAULTS.read_text(encoding="utf-8") == format_lines(make_defaults())
 
 
 @pytest.mark.parametrize(("name", "cls"), sorted(list_classes()[1].items()))
