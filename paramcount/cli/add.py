@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from paramcount.cli.commands import Command
-from paramcount.cli.options import FilePath, collect_messages, download_option, print_messages
+from paramcount.cli.options import DOWNLOAD, FilePath, Request, print_messages
 from paramcount.errors import make_printable
 
 
@@ -21,7 +21,6 @@ from paramcount.errors import make_printable
 @click.option("--source", help="Cite where the config.json comes from; by default CONFIG.")
 @click.option("--into", metavar="DIR", type=FilePath(), help="Write into DIR, such as configs/ of a checkout.")
 @click.option("--replace", is_flag=True, help="Overwrite an entry that you added before.")
-@download_option
 def command(
     config: str,
     id: str,
@@ -49,5 +48,8 @@ def command(
     hf = hf or (None if is_file_name(config) else config)
     entry = make_entry(model, id, source=source or config, name=name, family=family, publisher=publisher, hf=hf)
     path = write_entry(entry, Path(into).expanduser() if into else get_user_folder(), replace=replace)
-    print_messages(collect_messages([config], [model]))
+    print_messages(Request(config).collect_messages([model]))
     click.echo(f"Wrote {make_printable(path)}: {entry.architecture}, {total:,} parameters, unverified.")
+
+
+command.params.append(DOWNLOAD)

@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from paramcount.architectures import ARCHITECTURES, INDEX, architecture, split_name
-from paramcount.cli.commands import Command
-from paramcount.cli.options import Output, emit, output_options
+from paramcount.cli.options import Request, define_command
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, count_noun
 from paramcount.output.tables import Column, Table
@@ -24,11 +23,10 @@ KEY_NAMES = ("name", "keys", "default")
 NAMES = ("architecture", "model_types", "reference", "about")
 
 
-@click.command("architectures", cls=Command, epilog="Example: paramcount architectures llama --keys")
+@define_command("architectures", "llama --keys")
 @click.argument("name", required=False)
 @click.option("--keys", is_flag=True, help="List the config.json keys of NAME with their defaults.")
-@output_options
-def command(name: str | None, keys: bool, output: Output) -> None:
+def command(request: Request, name: str | None, keys: bool) -> None:
     """List the architectures that paramcount can count, with their model types and reference classes.
 
     The reference is the class in transformers, or in the published modeling code, whose parameters `total` counts.
@@ -36,7 +34,7 @@ def command(name: str | None, keys: bool, output: Output) -> None:
     """
     if keys and name is None:
         raise ParamcountError("requires a model type", where="--keys", expected="paramcount architectures NAME --keys")
-    emit(partial(build_keys, str(name)) if keys else partial(build_table, name), output)
+    request.emit(partial(build_keys, str(name)) if keys else partial(build_table, name))
 
 
 def build_table(only: str | None, format: str) -> Table:

@@ -6,15 +6,13 @@ import sys
 
 import click
 
-from paramcount.cli.commands import Command
-from paramcount.cli.options import FilePath, Output, emit, output_options
+from paramcount.cli.options import FilePath, Request, define_command
 
 
-@click.command("audit", cls=Command, epilog="Example: paramcount audit claims.csv")
+@define_command("audit", "claims.csv")
 @click.argument("paths", nargs=-1, required=True, metavar="TABLE...", type=FilePath())
 @click.option("--strict", is_flag=True, help="Also exit with code 1 for unlikely claims.")
-@output_options
-def command(paths: tuple[str, ...], strict: bool, output: Output) -> None:
+def command(request: Request, paths: tuple[str, ...], strict: bool) -> None:
     """Check tables of claims about models, cell by cell: right, rounded, wrong or not checkable.
 
     TABLE is a CSV or Markdown file, or - for standard input. It needs a column "model"; columns such as params, layers,
@@ -24,5 +22,5 @@ def command(paths: tuple[str, ...], strict: bool, output: Output) -> None:
     from paramcount.auditing.render import build_table
 
     audit = audit_tables([read_tables(path) for path in paths])
-    emit(lambda format: build_table(audit, format), output)
+    request.emit(lambda format: build_table(audit, format))
     sys.exit(not audit.ok or (strict and audit.unlikely))

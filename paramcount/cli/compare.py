@@ -6,28 +6,21 @@ from typing import Literal
 
 import click
 
-from paramcount.cli.commands import Command
 from paramcount.cli.options import (
     Choice,
     FilePath,
-    Output,
-    apply_changes,
-    collect_messages,
+    Request,
     column_options,
-    download_option,
-    emit,
+    define_command,
     estimates_option,
-    models_argument,
-    output_options,
-    set_option,
+    make_models_argument,
 )
 from paramcount.errors import ParamcountError
 from paramcount.output.files import write_atomically
 from paramcount.output.tables import Table
 
 
-@click.command("compare", cls=Command, epilog="Example: paramcount compare gpt2-small llama-3.1-8b deepseek-v3")
-@models_argument()
+@define_command("compare", "gpt2-small llama-3.1-8b deepseek-v3", make_models_argument())
 @column_options
 @click.option(
     "--plot",
@@ -38,26 +31,19 @@ from paramcount.output.tables import Table
 @click.option("--scale", type=Choice(["linear", "log"]), help="Select the scale of the plot (default: linear).")
 @click.option("--transpose", is_flag=True, help="Show models as columns.")
 @estimates_option
-@set_option
-@download_option
-@output_options
 def command(
-    names: tuple[str, ...],
+    request: Request,
     columns: str | None,
     sort: str | None,
     plot: str | None,
     scale: Literal["linear", "log"] | None,
     transpose: bool,
     estimates: bool,
-    changes: tuple[str, ...],
-    download: bool,
-    output: Output,
 ) -> None:
     """Compare models side by side.
 
     MODEL is a name, a family, a wildcard ('qwen3-*'), a Hugging Face id, or the path of a config.json or YAML file.
     """
-    from paramcount.loading import select_models
     from paramcount.views.compare import add_fields, build_comparison_table, make_rows, sort_rows
 
     if scale and plot is None:
@@ -67,7 +53,7 @@ def command(
         from paramcount.drawing.figures import choose_format
 
         plot_format = choose_format(plot)  # report a wrong extension before any file is read
-    models = [apply_changes(model, changes) for model in select_models(names, estimates=estimates, download=download)]
+    models = request.select(estimates=estimates)
     rows = make_rows(models)
     if columns is not None or sort is not None:
         from paramcount.database.fields import select_fields
@@ -83,7 +69,7 @@ def command(
             write_atomically(plot, content, "--plot")
         return result
 
-    emit(make_table, output, collect_messages(names, models, with_ids=True))
+    request.emit(make_table, request.collect_messages(models))
 
 
 def silence_matplotlib() -> None:

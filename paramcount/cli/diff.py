@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-import click
-
-from paramcount.cli.commands import Command
-from paramcount.cli.options import (
-    Output,
-    apply_changes,
-    collect_messages,
-    download_option,
-    emit,
-    models_argument,
-    output_options,
-    set_option,
-)
+from paramcount.cli.options import Request, apply_changes, define_command, make_models_argument
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError
 from paramcount.explaining.glossary import FLAGS
@@ -39,25 +27,22 @@ COLUMNS = (
 )
 
 
-@click.command("diff", cls=Command, epilog="Example: paramcount diff llama-2-7b llama-3.1-8b")
-@models_argument(metavar="A [B]")
-@set_option
-@download_option
-@output_options
-def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, output: Output) -> None:
+@define_command("diff", "llama-2-7b llama-3.1-8b", make_models_argument("A [B]"))
+def command(request: Request) -> None:
     """Show which sizes and components differ between two models.
 
     A and B are models as for `paramcount show`. Each difference is B minus A; they are sorted by size and add up to the
     difference of the totals. With one model and --set, compare the model with its changed version; with two models,
     --set changes both."""
-    if len(names) > 2 or (len(names) == 1 and not changes):
+    names = request.names
+    if len(names) > 2 or (len(names) == 1 and not request.changes):
         problem = f"diff compares two models, not {len(names)}"
         raise ParamcountError(problem, expected="two models, or one with --set SIZE=VALUE")
-    models = [load(name, download=download) for name in names]
-    changed_models = [apply_changes(model, changes) for model in models]
+    models = [load(name, download=request.download) for name in names]
+    changed_models = [apply_changes(model, request.changes) for model in models]
     a = models[0] if len(models) == 1 else changed_models[0]
     b = changed_models[-1]
-    emit(lambda format: build_table(a, b), output, collect_messages(names, changed_models, with_ids=True))
+    request.emit(build_table(a, b), request.collect_messages(changed_models))
 
 
 def build_table(a: Model, b: Model) -> Table:

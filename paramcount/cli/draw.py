@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.commands import Command
-from paramcount.cli.options import (
-    FilePath,
-    collect_messages,
-    download_option,
-    is_directory,
-    load_model,
-    model_argument,
-    print_messages,
-    set_option,
-    write_named,
-)
+from paramcount.cli.options import MODEL, FilePath, Request, define_command, print_messages, write_picture
 from paramcount.errors import ParamcountError
+from paramcount.zoo import Model
 
 
-@click.command("draw", cls=Command, epilog="Example: paramcount draw gpt2-small -o gpt2.svg")
-@model_argument
+@define_command("draw", "gpt2-small -o gpt2.svg", MODEL, prints_table=False)
 @click.option(
     "-o",
     "--output",
@@ -36,17 +25,7 @@ from paramcount.errors import ParamcountError
 )
 @click.option("--layer", type=int, metavar="N", help="Draw only layer N of the decoder, counted from 0.")
 @click.option("--tokens", type=int, metavar="N", help="Number of tokens (default: 1,024 or the model's maximum).")
-@set_option
-@download_option
-def command(
-    name: str,
-    output: str | None,
-    animate: str | None,
-    layer: int | None,
-    tokens: int | None,
-    changes: tuple[str, ...],
-    download: bool,
-) -> None:
+def command(request: Request, output: str | None, animate: str | None, layer: int | None, tokens: int | None) -> None:
     """Draw every matrix of a model to scale, in the order of the forward pass.
 
     Activations are filled blue, weights grey. Edges of the same colour have the same size. Identical layers are drawn
@@ -58,20 +37,18 @@ def command(
     if animate is not None:
         if output is not None:
             raise ParamcountError("--animate cannot be combined with --output")
-        write_animation(animate, name, layer, tokens, changes, download)
+        write_animation(animate, request, layer, tokens)
         return
     from paramcount.drawing.pictures import draw_model
-    from paramcount.drawing.render import choose_format, render_file
+    from paramcount.drawing.render import ENDINGS, render_file
 
-    format = "svg" if output is None or output == "-" or is_directory(output) else choose_format(output)
-    model = load_model(name, changes, download)
-    print_messages(collect_messages([name], [model]))
-    write_named(output, [model], ".svg", render_file(draw_model(model, tokens=tokens, layer=layer), format))
+    def draw(model: Model, format: str) -> str | bytes:
+        return render_file(draw_model(model, tokens=tokens, layer=layer), format)
+
+    write_picture(request, output, ENDINGS, draw)
 
 
-def write_animation(
-    path: str, name: str, layer: int | None, tokens: int | None, changes: tuple[str, ...], download: bool
-) -> None:
+def write_animation(path: str, request: Request, layer: int | None, tokens: int | None) -> None:
     """Write a walk through one layer."""
     from paramcount.drawing.animation import make_film, render_animation
     from paramcount.drawing.films import ENDINGS, find_encoder
@@ -79,6 +56,6 @@ def write_animation(
 
     format = choose_by_extension(path, ENDINGS, where="--animate")
     find_encoder(format)  # a missing extra is an error before the work begins
-    model = load_model(name, changes, download)
-    print_messages(collect_messages([name], [model]))
+    model = request.load()
+    print_messages(request.collect_messages([model]))
     write_atomically(path, render_animation(make_film(model, tokens=tokens, layer=layer), format), "--animate")

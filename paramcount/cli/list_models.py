@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.commands import Command
-from paramcount.cli.options import Output, column_options, complete_names, emit, estimates_option, output_options
-from paramcount.cli.quantities import parse_limit
-from paramcount.errors import ParamcountError, find_nearest, quote
+from paramcount.cli.options import Request, column_options, complete_names, define_command, estimates_option
+from paramcount.errors import ParamcountError, describe_value, find_nearest, quote
 from paramcount.output.tables import Table
 
 TERMINAL_COLUMNS = "id,total,released,publisher"
 FILE_COLUMNS = "id,total,active,family,publisher,released,hf"
 
 
-@click.command("list", cls=Command, epilog="Example: paramcount list qwen coder --sort -total")
+@define_command("list", "qwen coder --sort -total")
 @click.argument("words", nargs=-1, metavar="[WORD]...", shell_complete=complete_names)
 @click.option("--where", metavar="CONDITION", help="Keep models for which CONDITION holds: 'total < 9e9 and tied'.")
 @column_options
 @click.option("--limit", metavar="N", help="List at most N models.")
 @estimates_option
-@output_options
 def command(
+    request: Request,
     words: tuple[str, ...],
     where: str | None,
     columns: str | None,
     sort: str | None,
     limit: str | None,
     estimates: bool,
-    output: Output,
 ) -> None:
     """List the models in the zoo whose id, name, family, publisher, Hugging Face id or an alias contains every WORD.
 
@@ -39,7 +36,9 @@ def command(
     from paramcount.database.listing import list_model_rows, search_rows, select_rows
     from paramcount.views.compare import build_comparison_table
 
-    most = None if limit is None else parse_limit(limit, where="--limit")
+    if limit is not None and not (limit.isascii() and limit.isdigit() and len(limit) <= 18 and int(limit)):
+        raise ParamcountError(f"= {describe_value(limit)}", where="--limit", expected="a positive integer")
+    most = None if limit is None else int(limit)
     found = search_rows(list_model_rows(estimates=estimates), words)
     if words and not found:
         raise make_search_error(words)
@@ -53,7 +52,7 @@ def command(
         table = build_comparison_table(rows, columns=names, sort=sort, limit=most, format=format)
         return table._replace(drops=True, wraps=columns is None)
 
-    emit(make_table, output)
+    request.emit(make_table)
 
 
 def make_search_error(words: tuple[str, ...]) -> ParamcountError:

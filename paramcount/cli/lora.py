@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from paramcount.cli.commands import Command
-from paramcount.cli.options import (
-    Choice,
-    Output,
-    add_changes,
-    collect_messages,
-    download_option,
-    emit,
-    load_model,
-    model_argument,
-    output_options,
-    set_option,
-)
+from paramcount.cli.options import MODEL, Choice, Request, define_command
 
 
-@click.command("lora", cls=Command, epilog="Example: paramcount lora llama-3.1-8b -r 16 --targets attention")
-@model_argument
+@define_command("lora", "llama-3.1-8b -r 16 --targets attention", MODEL)
 @click.option("-r", "r", type=int, default=16, metavar="N", help="Rank (default: 16); IA³ has none.")
 @click.option(
     "--targets",
@@ -65,50 +54,13 @@ from paramcount.cli.options import (
     help="Also train the biases of adapted layers, or all (default: none).",
 )
 @click.option("--dtype", default="f32", metavar="DTYPE", help="Save the adapter as f32 (default), f16 or bf16.")
-@set_option
-@download_option
-@output_options
-def command(
-    name: str,
-    r: int,
-    targets: str | None,
-    target_parameters: str,
-    target_pattern: str | None,
-    exclude_modules: str,
-    exclude_pattern: str | None,
-    layers_to_transform: str | None,
-    layers_pattern: str,
-    rank_pattern: tuple[str, ...],
-    method: str,
-    modules_to_save: str,
-    bias: str,
-    dtype: str,
-    changes: tuple[str, ...],
-    download: bool,
-    output: Output,
-) -> None:
+def command(request: Request, **options: Any) -> None:
     """Show the trainable parameters of an adapter: LoRA, rsLoRA, DoRA, IA³ or VeRA, by module.
 
     The numbers equal those of the peft library. all-linear means every linear layer except the LM head."""
     from paramcount.costs.adapters import measure_adapter
     from paramcount.costs.render_adapters import build_adapter_table
 
-    model = load_model(name, changes, download)
-    adapter = measure_adapter(
-        model,
-        r=r,
-        targets=targets,
-        target_pattern=target_pattern,
-        target_parameters=target_parameters,
-        exclude_modules=exclude_modules,
-        exclude_pattern=exclude_pattern,
-        layers_to_transform=layers_to_transform,
-        layers_pattern=layers_pattern,
-        rank_pattern=rank_pattern,
-        method=method,
-        modules_to_save=modules_to_save,
-        bias=bias,
-        dtype=dtype,
-    )
-    messages = collect_messages([name], [model], adapter)
-    emit(lambda format: add_changes(build_adapter_table(adapter), model), output, messages)
+    model = request.load()
+    adapter = measure_adapter(model, **options)
+    request.emit_model(build_adapter_table(adapter), model, adapter)

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from paramcount.cli.commands import Command
-from paramcount.cli.options import (
-    FilePath,
-    Output,
-    add_changes,
-    collect_messages,
-    download_option,
-    emit,
-    exit_with_verdict,
-    load_model,
-    model_argument,
-    output_options,
-    set_option,
-)
-from paramcount.cli.quantities import parse_bytes, parse_tokens
+from paramcount.cli.options import MODEL, FilePath, Request, add_changes, define_command, exit_with_verdict
+from paramcount.cli.quantities import BYTES, OVERHEAD, TOKENS
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.output.files import write_atomically
-
-DEFAULT_OVERHEAD = "1GB"
 
 if TYPE_CHECKING:
     from paramcount.costs.devices import Device
     from paramcount.costs.sharding import Parallelism
 
+DEVICE_OPTIONS = ("overhead", "utilization", "tp", "pp", "ep")  # which only a device has
 
-@click.command("memory", cls=Command, epilog="Example: paramcount memory llama-3.1-8b --dtype fp8 --context 128k")
-@model_argument
+
+@define_command("memory", "llama-3.1-8b --dtype fp8 --context 128k", MODEL)
 @click.option(
     "--dtype",
     "dtypes",
@@ -40,7 +26,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="Store the weights as DTYPE (default: as released, or bf16); COMPONENT=DTYPE changes one component.",
 )
-@click.option("--context", metavar="N", help="Tokens per sequence; 8k means 8,192.")
+@click.option("--context", type=TOKENS, metavar="N", help="Tokens per sequence; 8k means 8,192.")
 @click.option("--batch", type=int, default=1, metavar="N", help="Number of sequences (default: 1).")
 @click.option(
     "--kv-dtype",
@@ -59,11 +45,14 @@ if TYPE_CHECKING:
     multiple=True,
     help="Change a setting of the engine, such as block_size=32.",
 )
-@click.option("--source", metavar="N", help="Encoder input length, images included (default: the context).")
+@click.option(
+    "--source", type=TOKENS, metavar="N", help="Encoder input length, images included (default: the context)."
+)
 @click.option("--gpu", metavar="[Nx]NAME", help="Check whether the model fits N GPUs, such as 8xH100.")
 @click.option("--memory", metavar="SIZE", help="Check whether the model fits a device with SIZE of memory: 24GB.")
 @click.option(
     "--overhead",
+    type=OVERHEAD,
     metavar="SIZE",
     help="Assume that a runtime takes SIZE on each device (default: 1GB).",
 )
@@ -76,30 +65,8 @@ if TYPE_CHECKING:
 @click.option("--pp", type=int, metavar="N", help="Pipeline parallelism: split the layers into N stages.")
 @click.option("--ep", type=int, metavar="N", help="Expert parallelism: split the experts across N GPUs.")
 @click.option("--plot", metavar="FILE", type=FilePath(), help="Plot the memory by context to FILE.svg, .png or .pdf.")
-@set_option
-@download_option
-@output_options
 def command(
-    name: str,
-    dtypes: tuple[str, ...],
-    context: str | None,
-    batch: int,
-    kv_dtype: str,
-    state_dtype: str | None,
-    engine: str,
-    engine_options: tuple[str, ...],
-    source: str | None,
-    gpu: str | None,
-    memory: str | None,
-    overhead: str | None,
-    utilization: float | None,
-    tp: int | None,
-    pp: int | None,
-    ep: int | None,
-    plot: str | None,
-    changes: tuple[str, ...],
-    download: bool,
-    output: Output,
+    request: Request, dtypes: tuple[str, ...], engine_options: tuple[str, ...], plot: str | None, **options: Any
 ) -> None:
     """Show the memory that a model takes at inference: weights by dtype, KV cache and state by context.
 
@@ -114,27 +81,22 @@ def command(
         from paramcount.drawing.figures import check_plot
 
         check_plot(plot)  # report a wrong extension before anything is computed
-    model = load_model(name, changes, download)
+    model = request.load()
     dtype, overrides = split_dtypes(dtypes)
-    device, parallel = choose_device(gpu, memory, overhead, utilization, tp, pp, ep)
+    device, parallel = choose_device(**{name: options.pop(name) for name in ("gpu", "memory", *DEVICE_OPTIONS)})
     result = measure_memory(
         model,
         dtype=dtype,
         overrides=overrides,
-        context=None if context is None else parse_tokens(context, where="--context"),
-        batch=batch,
-        kv_dtype=kv_dtype,
-        state_dtype=state_dtype,
-        engine=engine,
         engine_options=parse_options(engine_options),
-        source=None if source is None else parse_tokens(source, where="--source"),
         device=device,
         parallel=parallel,
+        **options,
     )
-    messages = collect_messages([name], [model], result)
+    messages = request.collect_messages([model], result)
     if plot:
         write_atomically(plot, plot_memory(result, check_plot(plot)), "--plot")
-    emit(lambda format: add_changes(build_memory_table(result), model), output, messages)
+    request.emit(add_changes(build_memory_table(result), model), messages)
     exit_with_verdict(result.fit)
 
 
@@ -162,34 +124,19 @@ def parse_options(texts: tuple[str, ...]) -> dict[str, object]:
     return options
 
 
-def choose_device(
-    gpu: str | None,
-    memory: str | None,
-    overhead: str | None,
-    utilization: float | None,
-    tp: int | None,
-    pp: int | None,
-    ep: int | None,
-) -> tuple[Device | None, Parallelism | None]:
-    """The device that --gpu or --memory names, and how the model is divided among several."""
+def choose_device(gpu: str | None, memory: str | None, **options: Any) -> tuple[Device | None, Parallelism | None]:
+    """The device that --gpu or --memory names, and how the model is divided among several, by DEVICE_OPTIONS."""
     from paramcount.costs.devices import make_device
     from paramcount.costs.fit import make_parallelism
     from paramcount.costs.gpus import parse_devices
 
     if gpu is None and memory is None:
-        options: dict[str, object] = {
-            "--overhead": overhead,
-            "--utilization": utilization,
-            "--tp": tp,
-            "--pp": pp,
-            "--ep": ep,
-        }
-        for option, value in options.items():
+        for name, value in options.items():
             if value is not None:
-                raise ParamcountError(f"{option} requires --gpu or --memory")
+                raise ParamcountError(f"--{name} requires --gpu or --memory")
         return None, None
+    overhead, utilization, tp, pp, ep = options.values()
     number, size = parse_devices(memory, where="--memory") if memory else (1, "")
-    assumed = 0 if overhead == "0" else parse_bytes(overhead or DEFAULT_OVERHEAD, where="--overhead")
-    parsed = parse_bytes(size, where="--memory") if size else None
-    number_of_gpus, device = make_device(gpu, parsed, assumed, utilization)
+    parsed = BYTES.parse(size, "--memory") if size else None
+    number_of_gpus, device = make_device(gpu, parsed, 10**9 if overhead is None else overhead, utilization)
     return device, make_parallelism(max(number, number_of_gpus), tp, pp, ep)

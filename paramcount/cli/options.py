@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import click
 
+from paramcount.cli.commands import Command
 from paramcount.errors import (
     LONGEST,
     ParamcountError,
@@ -20,7 +21,7 @@ from paramcount.errors import (
     make_strict_error,
     quote,
 )
-from paramcount.output.files import choose_format, write_atomically
+from paramcount.output.files import choose_by_extension, choose_format, write_atomically
 from paramcount.output.tables import FORMATS, Table, render
 from paramcount.output.terminal import get_terminal_width
 from paramcount.zoo.names import find_kind, find_shared_entry, is_path, path_exists
@@ -84,36 +85,6 @@ def list_name_notes(names: Iterable[str]) -> Iterator[str]:
             yield f"{make_printable(name)} has the same sizes as {entry}; using the entry of {entry}"
 
 
-def collect_messages(
-    names: Iterable[str],
-    models: Sequence[Model],
-    *results: HasMessages,
-    with_ids: bool = False,
-) -> Messages:
-    """All warnings and notes that a command prints.
-
-    Args:
-        names: The models as the user typed them.
-        models: The loaded models.
-        results: Other objects with warnings and notes, such as a trace.
-        with_ids: Begin the messages of each model with its id.
-
-    Raises: ParamcountError for a warning with --strict.
-    """
-    warnings, notes = [], [*list_name_notes(names)]
-    for model in models:
-        if not model.estimate:
-            prefix = f"{model.id}: " if with_ids else ""
-            warnings += [f"{prefix}{text}" for text in model.reading.warnings]
-            notes += [f"{prefix}{text}" for text in model.reading.notes]
-    for result in results:
-        warnings += result.warnings
-        notes += result.notes
-    if warnings and click.get_current_context().meta.get("paramcount.strict"):
-        raise make_strict_error(warnings)
-    return Messages(tuple(warnings), tuple(notes))
-
-
 def add_messages(data: dict[str, Any], messages: Messages) -> dict[str, Any]:
     """The data of a JSON output with the fields `warnings` and `notes`."""
     fields = {name: dict.fromkeys((*data.get(name, ()), *getattr(messages, name))) for name in ("warnings", "notes")}
@@ -152,59 +123,157 @@ class Choice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 
         )
 
 
-def models_argument(*, required: bool = True, metavar: str = "MODEL...") -> Callable[[F], F]:
+MODEL = click.Argument(["names"], metavar="MODEL", shell_complete=complete_names)
+
+
+def make_models_argument(metavar: str = "MODEL...", *, required: bool = True) -> click.Argument:
     """One or more models."""
-    return click.argument("names", nargs=-1, required=required, metavar=metavar, shell_complete=complete_names)
-
-
-def model_argument(command: F) -> F:
-    """One model."""
-    return click.argument("name", metavar="MODEL", shell_complete=complete_names)(command)
+    return click.Argument(["names"], nargs=-1, required=required, metavar=metavar, shell_complete=complete_names)
 
 
 def column_options(command: F) -> F:
     """--columns and --sort, for comparisons."""
-    for option in (
-        click.option("--sort", metavar="COLUMN", help="Sort by COLUMN; prefix with - for descending."),
-        click.option("--columns", metavar="A,B,…", help="Select columns by name, heading or config.json key."),
-    ):
-        command = option(command)
-    return command
+    sort = click.option("--sort", metavar="COLUMN", help="Sort by COLUMN; prefix with - for descending.")
+    columns = click.option("--columns", metavar="A,B,…", help="Select columns by name, heading or config.json key.")
+    return columns(sort(command))
 
 
-def estimates_option(command: F) -> F:
-    """--estimates, for commands that list models."""
-    text = "Include models known only from third-party estimates, marked ~."
-    return click.option("--estimates", is_flag=True, help=text)(command)
+def make_flag(name: str, help: str) -> click.Option:
+    return click.Option([name], is_flag=True, help=help)
 
 
-def download_option(command: F) -> F:
-    """--download."""
-    text = "Download a missing config.json from the Hugging Face Hub (needs the [hub] extra)."
-    return click.option("--download", is_flag=True, help=text)(command)
+estimates_option = click.option(
+    "--estimates", is_flag=True, help="Include models known only from third-party estimates, marked ~."
+)
+CHANGES = "Change a size or flag, for example n_layers=40; repeatable."
+DOWNLOAD = make_flag("--download", "Download a missing config.json from the Hugging Face Hub (needs the [hub] extra).")
+MODEL_OPTIONS = [
+    click.Option(["--set", "changes"], metavar="SIZE=VALUE", multiple=True, help=CHANGES),
+    make_flag("--strict", "Treat warnings as errors (exit code 2)."),
+    DOWNLOAD,
+]
+FILE_HELP = "Write to FILE; the extension selects the format."
+COLOUR_HELP = "Colour the output; auto: on a terminal."
+OUTPUT_OPTIONS = [
+    click.Option(
+        ["--format"], type=Choice(FORMATS), metavar="FORMAT", help=f"Select the format: {', '.join(FORMATS)}."
+    ),
+    *(
+        click.Option([f"--{name}", "flags"], flag_value=name, multiple=True, help=f"Short for --format {name}.")
+        for name in ("csv", "markdown", "json", "latex")
+    ),
+    click.Option(["-o", "--output"], metavar="FILE", type=FilePath(), help=FILE_HELP),
+    click.Option(["--color"], type=Choice(["auto", "always", "never"]), default="auto", help=COLOUR_HELP),
+]
 
 
-def set_option(command: F) -> F:
-    """--set and --strict."""
-    strict_help = "Treat warnings as errors (exit code 2)."
-    strict = click.option("--strict", is_flag=True, expose_value=False, callback=store_strict, help=strict_help)
-    text = "Change a size or flag, for example n_layers=40; repeatable."
-    return click.option("--set", "changes", metavar="SIZE=VALUE", multiple=True, help=text)(strict(command))
+def define_command(
+    name: str, example: str, argument: click.Parameter | None = None, *, prints_table: bool = True
+) -> Callable[[Callable[..., None]], Command]:
+    """A decorator for a command with the options that commands share, which its function gets as a `Request` in front
+    of its own parameters. `argument`: the models that it reads."""
+    shared = [*([argument, *MODEL_OPTIONS] if argument else []), *(OUTPUT_OPTIONS if prints_table else [])]
+
+    def decorate(function: Callable[..., None]) -> Command:
+        @wraps(function)
+        def callback(**options: Any) -> None:
+            request = Request(**{name: options.pop(name) for name in {str(option.name) for option in shared}})
+            function(request, **options)
+
+        command = click.command(name, cls=Command, epilog=f"Example: paramcount {name} {example}")(callback)
+        first = 1 if argument else 0
+        command.params = [*shared[:first], *command.params, *shared[first:]]
+        return command
+
+    return decorate
 
 
-def store_strict(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    """Store --strict for `collect_messages`."""
-    ctx.meta["paramcount.strict"] = value
+class Request(NamedTuple):
+    """What the options that commands share ask for: which models, and where a table goes in which format."""
 
+    names: str | tuple[str, ...] = ()  # of one model, or of several
+    changes: tuple[str, ...] = ()
+    strict: bool = False
+    download: bool = False
+    format: str | None = None
+    flags: tuple[str, ...] = ()
+    output: str | None = None
+    color: str = "auto"
 
-# ---- models
+    def load(self) -> Model:
+        """The model, changed by --set."""
+        from paramcount.loading import load
 
+        return apply_changes(load(self.names, download=self.download), self.changes)
 
-def load_model(name: str, changes: Sequence[str], download: bool = False) -> Model:
-    """The model with a name or at a path, changed by --set."""
-    from paramcount.loading import load
+    def select(self, *, estimates: bool = False) -> list[Model]:
+        """All models, those of families and wildcards included, changed by --set."""
+        from paramcount.loading import select_models
 
-    return apply_changes(load(name, download=download), changes)
+        models = select_models(self.names, estimates=estimates, download=self.download)
+        return [apply_changes(model, self.changes) for model in models]
+
+    def collect_messages(self, models: Iterable[Model], *results: HasMessages) -> Messages:
+        """All warnings and notes about models, each with the id of its model if there may be several, and about
+        results, such as a trace.
+
+        Raises: ParamcountError for a warning with --strict.
+        """
+        is_single = isinstance(self.names, str)
+        warnings, notes = [], [*list_name_notes([self.names] if isinstance(self.names, str) else self.names)]
+        for model in models:
+            if not model.estimate:
+                prefix = "" if is_single else f"{model.id}: "
+                warnings += [f"{prefix}{text}" for text in model.reading.warnings]
+                notes += [f"{prefix}{text}" for text in model.reading.notes]
+        for result in results:
+            warnings += result.warnings
+            notes += result.notes
+        if warnings and self.strict:
+            raise make_strict_error(warnings)
+        return Messages(tuple(warnings), tuple(notes))
+
+    @property
+    def table_format(self) -> str:
+        """The format that the options or the file extension select."""
+        return choose_format(self.format, self.flags, self.output)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the table goes to a file rather than to stdout."""
+        return self.output not in (None, "-")
+
+    @property
+    def has_colour(self) -> bool:
+        """Whether to print in colour: on a terminal, unless NO_COLOR is set or --color says otherwise; never in a
+        file."""
+        if self.is_file or self.color != "auto":
+            return self.color == "always" and not self.is_file
+        return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+    def emit(self, table: Table | Callable[[str], Table], messages: Messages | None = None) -> None:
+        """Render a table, or the one that a function returns for the selected format, to stdout or to a file.
+
+        Messages go to stderr; in JSON, to the fields `warnings` and `notes`. A file is written whole or not at all.
+        """
+        format = self.table_format
+        if messages and format != "json":
+            print_messages(messages)
+        table = table(format) if callable(table) else table
+        if messages and format == "json":
+            table = table._replace(data=add_messages(table.data, messages))
+        width = FILE_WIDTH if self.is_file else get_terminal_width()
+        shortens = is_terminal() and not self.is_file  # a file or another program gets whole names
+        text = render(table, format, width, colour=self.has_colour, shortens=shortens)
+        if self.is_file:
+            write_atomically(str(self.output), text)
+        else:
+            # without an explicit stream, click would not keep its encoding
+            click.echo(text, sys.stdout, nl=False, color=self.has_colour)
+
+    def emit_model(self, table: Table, model: Model, *results: HasMessages) -> None:
+        """Emit the table of a model with its changes, its messages and those of results."""
+        self.emit(add_changes(table, model), self.collect_messages([model], *results))
 
 
 def apply_changes(model: Model, changes: Sequence[str]) -> Model:
@@ -226,7 +295,12 @@ def add_changes(table: Table, model: Model) -> Table:
     return table._replace(data=table.data | changes_to_dict(model), above=[*table.above, *describe_changes(model)])
 
 
-# ---- output
+def is_terminal() -> bool:
+    """Whether stdout is a terminal."""
+    return bool(sys.stdout) and sys.stdout.isatty()
+
+
+# ---- files
 
 
 def open_in_browser(path: str) -> None:
@@ -251,6 +325,17 @@ def write_named(output: str | None, models: Sequence[Model], extension: str, con
     return output
 
 
+def write_picture(
+    request: Request, output: str | None, endings: Mapping[str, str], draw: Callable[[Model, str], str | bytes]
+) -> None:
+    """Draw the model of a request in the format that the name of a file selects, by default SVG, and write it."""
+    is_named = output is not None and output != "-" and not is_directory(output)
+    format = choose_by_extension(str(output), endings) if is_named else "svg"
+    model = request.load()
+    print_messages(request.collect_messages([model]))
+    write_named(output, [model], ".svg", draw(model, format))
+
+
 def is_directory(path: str) -> bool:
     """Whether a path names a directory: it ends with a slash, or the directory exists."""
     return path.endswith(("/", os.sep)) or os.path.isdir(os.path.expanduser(path))
@@ -266,95 +351,8 @@ def choose_file_name(models: Sequence[Model]) -> str:
     return re.sub(r"[^A-Za-z0-9_.\-]+", "-", name.rpartition("/")[2])[:80].strip("-.") or "model"
 
 
-class Output(NamedTuple):
-    """Where a table goes, and in which format."""
-
-    format_option: str | None
-    flags: tuple[str, ...]
-    path: str | None
-    color: str = "auto"
-
-    @property
-    def format(self) -> str:
-        """The format that the options or the file extension select."""
-        return choose_format(self.format_option, self.flags, self.path)
-
-    @property
-    def is_file(self) -> bool:
-        """Whether the table goes to a file rather than to stdout."""
-        return self.path not in (None, "-")
-
-    @property
-    def has_colour(self) -> bool:
-        """Whether to print in colour: on a terminal, unless NO_COLOR is set or --color says otherwise; never in a
-        file."""
-        if self.is_file or self.color == "never":
-            return False
-        if self.color == "always":
-            return True
-        return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def is_terminal() -> bool:
-    """Whether stdout is a terminal."""
-    return bool(sys.stdout) and sys.stdout.isatty()
-
-
-def output_options(command: F) -> F:
-    """--format and its short forms, -o and --color, passed to the command as `output`. This must be the last decorator
-    of options."""
-
-    @wraps(command)
-    def with_output(
-        *,
-        format: str | None,
-        flags: tuple[str, ...],
-        output: str | None,
-        color: str,
-        **others: object,
-    ) -> object:
-        return command(output=Output(format, flags, output, color), **others)
-
-    colour_help = "Colour the output; auto: on a terminal."
-    file_help = "Write to FILE; the extension selects the format."
-    format_help = f"Select the format: {', '.join(FORMATS)}."
-    result = cast(F, with_output)
-    for option in (
-        click.option("--color", type=Choice(["auto", "always", "never"]), default="auto", help=colour_help),
-        click.option("-o", "--output", metavar="FILE", type=FilePath(), help=file_help),
-        *(
-            click.option(f"--{name}", "flags", flag_value=name, multiple=True, help=f"Short for --format {name}.")
-            for name in ("latex", "json", "markdown", "csv")
-        ),
-        click.option("--format", type=Choice(FORMATS), metavar="FORMAT", help=format_help),
-    ):
-        result = option(result)
-    return result
-
-
 def exit_with_verdict(fit: HasVerdict | None) -> None:
     """End with the exit code of a fit: 0 if it fits, 1 if it does not, 3 if it is too close to call."""
     from paramcount.costs.devices import DOES_NOT_FIT, FITS, TOO_CLOSE
 
     sys.exit({FITS: 0, DOES_NOT_FIT: 1, TOO_CLOSE: 3}[fit.verdict] if fit else 0)
-
-
-def emit(make_table: Callable[[str], Table], output: Output, messages: Messages | None = None) -> None:
-    """Render the table that `make_table` returns for the selected format, and write it to stdout or to a file.
-
-    Messages go to stderr; in JSON, to the fields `warnings` and `notes`. A file is written completely or not at all.
-    """
-    format = output.format
-    if messages and format != "json":
-        print_messages(messages)
-    table = make_table(format)
-    if messages and format == "json":
-        table = table._replace(data=add_messages(table.data, messages))
-    width = FILE_WIDTH if output.is_file else get_terminal_width()
-    shortens = is_terminal() and not output.is_file  # a file or another program gets whole names
-    text = render(table, format, width, colour=output.has_colour, shortens=shortens)
-    if output.is_file:
-        write_atomically(str(output.path), text)
-    else:
-        # without an explicit stream, click would not keep its encoding
-        click.echo(text, sys.stdout, nl=False, color=output.has_colour)

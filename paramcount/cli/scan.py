@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paramcount.cli.commands import Command
-from paramcount.cli.options import FilePath, Output, column_options, emit, output_options
+from paramcount.cli.options import FilePath, Request, column_options, define_command
 from paramcount.errors import ParamcountError, join_place, make_printable
 from paramcount.formats.files import expand_home
 from paramcount.output.tables import Table
@@ -24,13 +23,14 @@ MOST_REASONS = 10  # of the errors that --jobs prints
 MOST_JOBS = 512
 
 
-@click.command("scan", cls=Command, epilog="Example: paramcount scan .")
+@define_command("scan", ".")
 @click.argument("folder", metavar="DIR", type=FilePath())
 @column_options
 @click.option("--jobs", type=int, metavar="N", help="Use N processes, and print the rate and the commonest errors.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors (exit code 1).")
-@output_options
-def command(folder: str, columns: str | None, sort: str | None, jobs: int | None, strict: bool, output: Output) -> None:
+def command(
+    request: Request, folder: str, columns: str | None, sort: str | None, jobs: int | None, strict: bool
+) -> None:
     """Count every config.json below a directory.
 
     Configs that cannot be counted and directories that cannot be read are listed at the end; the exit code is then 1.
@@ -55,9 +55,9 @@ def command(folder: str, columns: str | None, sort: str | None, jobs: int | None
         result = build_comparison_table(scan.rows, columns=selected, sort=sort, format=format)
         return result._replace(data=result.data | scan.to_dict())
 
-    emit(make_table, output)
+    request.emit(make_table)
     n_errors, n_unreadable = len(scan.errors), len(scan.unreadable)
-    if output.format != "json":
+    if request.table_format != "json":
         print_problems("warning:", [problem.locate_config() for problem in scan.warnings])
     print_problems("error:", [problem.locate_config() for problem in scan.errors])
     if n_errors:

@@ -5,43 +5,18 @@ from __future__ import annotations
 import click
 
 from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
-from paramcount.cli.commands import Command
-from paramcount.cli.options import (
-    Choice,
-    Messages,
-    Output,
-    add_changes,
-    collect_messages,
-    download_option,
-    emit,
-    load_model,
-    model_argument,
-    output_options,
-    set_option,
-)
+from paramcount.cli.options import MODEL, Choice, Messages, Request, define_command
 from paramcount.errors import ParamcountError
 from paramcount.output.tables import Table
 from paramcount.views.model import build_estimates_table, build_model_table
 from paramcount.zoo import count_model
 
 
-@click.command("show", cls=Command, epilog="Example: paramcount show gpt2-small")
-@model_argument
+@define_command("show", "gpt2-small", MODEL)
 @click.option("--estimates", is_flag=True, help="Show third-party estimates for a model whose sizes are unpublished.")
 @click.option("--by", type=Choice(["layer", "part", "tensor"]), help="Show one row per layer, part or tensor.")
 @click.option("--keys", is_flag=True, help="Show where each size and setting comes from: key, default or derivation.")
-@set_option
-@download_option
-@output_options
-def command(
-    name: str,
-    estimates: bool,
-    by: str | None,
-    keys: bool,
-    changes: tuple[str, ...],
-    download: bool,
-    output: Output,
-) -> None:
+def command(request: Request, estimates: bool, by: str | None, keys: bool) -> None:
     """Show one model: total, components and arithmetic.
 
     MODEL is a name, a Hugging Face id, or the path of a config.json, its directory or a YAML file; - reads standard
@@ -49,25 +24,24 @@ def command(
     contains, by component."""
     if by and keys:
         raise ParamcountError("--by cannot be combined with --keys")
-    if is_checkpoint_path(name):
+    if is_checkpoint_path(str(request.names)):
         unsupported = {
             "--keys": keys,
             f"--by {by}": by not in (None, "tensor"),
-            "--set": bool(changes),
+            "--set": bool(request.changes),
             "--estimates": estimates,
         }
         for option, is_given in unsupported.items():
             if is_given:
                 problem = f"{option} cannot be combined with a checkpoint"
                 raise ParamcountError(problem, expected="a model or a config.json")
-        show_checkpoint(name, by, output)
+        show_checkpoint(request, by)
         return
-    model = load_model(name, changes, download)
+    model = request.load()
     if model.estimate and estimates:
-        emit(lambda format: build_estimates_table(model), output, collect_messages([name], [model]))
+        request.emit(build_estimates_table(model), request.collect_messages([model]))
         return
     count = count_model(model)
-    messages = collect_messages([name], [model])
     if by or keys:
         from paramcount.views import breakdown
 
@@ -77,19 +51,19 @@ def command(
 
         result = build_model_table(model, count)
         result = result._replace(below=[*result.below, summarize_resources(model, count)])
-    emit(lambda format: add_changes(result, model), output, messages)
+    request.emit_model(result, model)
 
 
-def show_checkpoint(path: str, by: str | None, output: Output) -> None:
+def show_checkpoint(request: Request, by: str | None) -> None:
     """Show what a checkpoint contains, by component or by tensor."""
     from paramcount.checkpoints import render_contents
     from paramcount.checkpoints.contents import summarize_checkpoint
 
-    contents = summarize_checkpoint(read_checkpoint(path))
+    contents = summarize_checkpoint(read_checkpoint(str(request.names)))
 
     def make_table(format: str) -> Table:
         if by is None:
             return render_contents.build_table(contents)
         return render_contents.build_tensor_table(contents, full=format in ("csv", "json"))
 
-    emit(make_table, output, Messages(notes=contents.notes))
+    request.emit(make_table, Messages(notes=contents.notes))

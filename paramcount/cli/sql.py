@@ -6,18 +6,16 @@ from typing import Any
 
 import click
 
-from paramcount.cli.commands import Command
-from paramcount.cli.options import Output, emit, output_options
+from paramcount.cli.options import Request, define_command
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.output.tables import Column, Table, format_value
 
 
-@click.command("sql", cls=Command, epilog="Example: paramcount sql --schema")
+@define_command("sql", "--schema")
 @click.argument("query", required=False)
 @click.option("--schema", is_flag=True, help="Show every table and column with its type, unit and meaning.")
-@output_options
-def command(query: str | None, schema: bool, output: Output) -> None:
+def command(request: Request, query: str | None, schema: bool) -> None:
     """Query the zoo with one SELECT of SQLite: models, sizes, components, tensors, published figures and more.
 
     The tables are in memory and can only be read; --schema lists them. JSON and CSV have exact integers.
@@ -29,23 +27,19 @@ def command(query: str | None, schema: bool, output: Output) -> None:
     if schema:
         from paramcount.database.dictionary import build_dictionary
 
-        emit(lambda format: build_dictionary(), output)
+        request.emit(build_dictionary())
         return
     from paramcount.cli.progress import progress_callback
     from paramcount.database.query import run_query
 
     with progress_callback("counting models") as watch:
         result = run_query(str(query), watch=watch)
-
-    def make_table(format: str) -> Table:
-        columns = [
-            Column(name, make_printable(name), is_numeric([row[i] for row in result.rows]), show_value)
-            for i, name in enumerate(result.columns)
-        ]
-        records = [dict(zip(result.columns, row)) for row in result.rows]
-        return Table(columns, result.rows, {"schema_version": SCHEMA_VERSION, "rows": records})
-
-    emit(make_table, output)
+    columns = [
+        Column(name, make_printable(name), is_numeric([row[i] for row in result.rows]), show_value)
+        for i, name in enumerate(result.columns)
+    ]
+    records = [dict(zip(result.columns, row)) for row in result.rows]
+    request.emit(Table(columns, result.rows, {"schema_version": SCHEMA_VERSION, "rows": records}))
 
 
 def is_numeric(values: list[Any]) -> bool:

@@ -6,44 +6,16 @@ import sys
 
 import click
 
-from paramcount.cli.commands import Command
-from paramcount.cli.options import (
-    Messages,
-    Output,
-    collect_messages,
-    download_option,
-    emit,
-    load_model,
-    model_argument,
-    output_options,
-    print_messages,
-    set_option,
-)
+from paramcount.cli.options import MODEL, Messages, Request, define_command, print_messages
 from paramcount.cli.progress import progress_callback
 from paramcount.output.files import ANY_EXTENSION, EXTENSIONS, choose_by_extension
 
 
-@click.command(
-    "sweep",
-    cls=Command,
-    epilog="Example: paramcount sweep llama-3.1-8b n_layers=16:64:4 'd_ff=4*d_model'",
-)
-@model_argument
+@define_command("sweep", "llama-3.1-8b n_layers=16:64:4 'd_ff=4*d_model'", MODEL)
 @click.argument("settings", nargs=-1, required=True, metavar="SIZE=VALUES...")
 @click.option("--columns", metavar="A,B,…", help="Select counts and sizes (default: total,active).")
 @click.option("--invalid", is_flag=True, help="List the invalid combinations instead, with reasons.")
-@set_option
-@download_option
-@output_options
-def command(
-    name: str,
-    settings: tuple[str, ...],
-    columns: str | None,
-    invalid: bool,
-    changes: tuple[str, ...],
-    download: bool,
-    output: Output,
-) -> None:
+def command(request: Request, settings: tuple[str, ...], columns: str | None, invalid: bool) -> None:
     """Count every valid combination of sizes.
 
     VALUES is a range START:STOP:STEP that includes STOP, a list a,b,c, or an expression of other sizes with + - * //
@@ -55,25 +27,24 @@ def command(
     from paramcount.sweeping.sweep import make_sweep
     from paramcount.sweeping.writers import WRITERS, write_csv, write_file
 
-    if output.is_file and not output.format_option and not output.flags:
+    if request.is_file and not request.format and not request.flags:
         extensions = EXTENSIONS | {extension: extension.lstrip(".") for extension in WRITERS}
-        format = choose_by_extension(str(output.path), extensions, or_else=ANY_EXTENSION)
+        format = choose_by_extension(str(request.output), extensions, or_else=ANY_EXTENSION)
     else:
-        format = output.format
+        format = request.table_format
     names = DEFAULT_COLUMNS if columns is None else [column for column in columns.split(",") if column.strip()]
-    model = load_model(name, changes, download)
+    model = request.load()
     sweep = make_sweep(model, parse_axes(settings), names)
-    messages = collect_messages([name], [model])
+    messages = request.collect_messages([model])
     tally = Tally(sweep)
     with progress_callback("counting") as report:
         chunks = tally.read(invalid, report)
-        if output.is_file and f".{format}" in WRITERS:
-            write_file(str(output.path), chunks, f".{format}")
+        if request.is_file and f".{format}" in WRITERS:
+            write_file(str(request.output), chunks, f".{format}")
         elif format == "csv":
             write_csv(sys.stdout, chunks)
         else:
-            table = build_sweep_table(sweep, chunks, tally)
-            emit(lambda _: table, output, messages)
+            request.emit(build_sweep_table(sweep, chunks, tally), messages)
             messages = Messages()
     print_messages(messages)
     if tally.invalid and not invalid and format != "json":

@@ -7,19 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paramcount.cli.commands import Command
-from paramcount.cli.options import (
-    FilePath,
-    Output,
-    add_changes,
-    collect_messages,
-    download_option,
-    emit,
-    load_model,
-    model_argument,
-    output_options,
-    set_option,
-)
+from paramcount.cli.options import MODEL, FilePath, Request, add_changes, define_command
 from paramcount.cli.progress import progress_callback
 from paramcount.errors import ParamcountError
 from paramcount.output.files import write_atomically
@@ -30,8 +18,7 @@ if TYPE_CHECKING:
     from paramcount.zoo import Model
 
 
-@click.command("trace", cls=Command, epilog="Example: paramcount trace gpt2-small --tokens 5 --pad 1024")
-@model_argument
+@define_command("trace", "gpt2-small --tokens 5 --pad 1024", MODEL)
 @click.option("--tokens", type=int, metavar="N", help="Number of tokens (default: 5, or 1 with --decode).")
 @click.option("--pad", type=int, metavar="N", help="Pad to N tokens.")
 @click.option("--batch", type=int, metavar="N", help="Batch size.")
@@ -63,11 +50,8 @@ if TYPE_CHECKING:
     metavar="N",
     help="Number of most likely next tokens to show with --weights (default: 5).",
 )
-@set_option
-@download_option
-@output_options
 def command(
-    name: str,
+    request: Request,
     tokens: int | None,
     pad: int | None,
     batch: int | None,
@@ -81,9 +65,6 @@ def command(
     plot: str | None,
     tokenizer: str | None,
     top: int,
-    changes: tuple[str, ...],
-    download: bool,
-    output: Output,
 ) -> None:
     """Trace a forward pass: every operation in order, with the shapes of its inputs and output.
 
@@ -101,7 +82,7 @@ def command(
         raise ParamcountError("--decode requires --past N")
     if decode and pad is not None:
         raise ParamcountError("--decode cannot be combined with --pad, because decoding does not pad")
-    model = load_model(name, changes, download)
+    model = request.load()
     run = None
     if weights or text or watch or plot:
         options = {"--tokens": tokens, "--pad": pad, "--batch": batch, "--past": past, "--source": source}
@@ -129,7 +110,7 @@ def command(
         from paramcount.execution.plot import plot_run
 
         write_atomically(plot, plot_run(run, plot))
-    emit(lambda format: result, output, collect_messages([name], [model], trace))
+    request.emit(result, request.collect_messages([model], trace))
 
 
 def check_run_options(

@@ -6,30 +6,17 @@ from typing import Any
 
 import click
 
-from paramcount.cli.commands import Command
-from paramcount.cli.options import (
-    Output,
-    add_changes,
-    collect_messages,
-    download_option,
-    emit,
-    exit_with_verdict,
-    load_model,
-    model_argument,
-    output_options,
-    set_option,
-)
-from paramcount.cli.quantities import parse_bytes, parse_tokens
+from paramcount.cli.options import MODEL, Request, define_command, exit_with_verdict
+from paramcount.cli.quantities import BYTES, OVERHEAD, TOKENS
 from paramcount.errors import ParamcountError
 
 
-@click.command("training", cls=Command, epilog="Example: paramcount training llama-3.1-8b --fsdp 8 --gpu 8xH100")
-@model_argument
+@define_command("training", "llama-3.1-8b --fsdp 8 --gpu 8xH100", MODEL)
 @click.option("--optimizer", default="adamw", metavar="NAME", help="adamw, adamw8bit, adafactor, muon or sgd.")
 @click.option("--precision", default="bf16-mixed", metavar="NAME", help="bf16-mixed (default), bf16 or fp32.")
-@click.option("--context", metavar="N", help="Tokens per sequence; 8k means 8,192.")
+@click.option("--context", type=TOKENS, metavar="N", help="Tokens per sequence; 8k means 8,192.")
 @click.option("--batch", type=int, default=1, metavar="N", help="Sequences per micro-batch and GPU (default: 1).")
-@click.option("--source", metavar="N", help="Encoder input length (default: the context).")
+@click.option("--source", type=TOKENS, metavar="N", help="Encoder input length (default: the context).")
 @click.option("--checkpointing", default="none", metavar="KIND", help="Recompute: none (default), selective or full.")
 @click.option("--flash-attention/--no-flash-attention", default=True, help="Keep no attention weights (default).")
 @click.option("--dropout", is_flag=True, help="Keep masks for dropout of residual branches and attention weights.")
@@ -41,27 +28,18 @@ from paramcount.errors import ParamcountError
 @click.option("--sp", is_flag=True, help="Sequence parallel: divide norms and dropout among the --tp GPUs, too.")
 @click.option("--ep", type=int, default=1, metavar="N", help="Expert parallel: N data-parallel GPUs share the experts.")
 @click.option("--gpu", metavar="[Nx]NAME", help="Check whether the training fits N GPUs, such as 8xH100.")
-@click.option("--memory", metavar="SIZE", help="Check whether the training fits devices with SIZE of memory: 24GB.")
+@click.option(
+    "--memory", type=BYTES, metavar="SIZE", help="Check whether the training fits devices with SIZE of memory: 24GB."
+)
 @click.option(
     "--overhead",
+    type=OVERHEAD,
     default="1GB",
     metavar="SIZE",
     help="Assume that a runtime takes SIZE on each device (default: 1GB).",
 )
-@set_option
-@download_option
-@output_options
 def command(
-    name: str,
-    context: str | None,
-    source: str | None,
-    gpu: str | None,
-    memory: str | None,
-    overhead: str,
-    changes: tuple[str, ...],
-    download: bool,
-    output: Output,
-    **options: Any,
+    request: Request, context: int | None, gpu: str | None, memory: int | None, overhead: int, **options: Any
 ) -> None:
     """Show the memory that training takes on each GPU: weights, gradients, optimizer state and activations.
 
@@ -80,18 +58,11 @@ def command(
             raise ParamcountError(f"--fsdp cannot be combined with --{option}, because it sets both --dp and --zero")
     if gpu is not None and memory is not None:
         raise ParamcountError("--gpu cannot be combined with --memory")
-    model = load_model(name, changes, download)
+    model = request.load()
     number, device = None, None
     if gpu is not None or memory is not None:
-        assumed = 0 if overhead == "0" else parse_bytes(overhead, where="--overhead")
-        number, device = make_device(gpu, parse_bytes(memory, where="--memory") if memory else None, assumed)
-    setup = make_setup(
-        context=default_context(model) if context is None else parse_tokens(context, where="--context"),
-        source=None if source is None else parse_tokens(source, where="--source"),
-        devices=number,
-        **options,
-    )
+        number, device = make_device(gpu, memory, overhead)
+    setup = make_setup(context=default_context(model) if context is None else context, devices=number, **options)
     training = measure_training(model, setup, device)
-    messages = collect_messages([name], [model], training)
-    emit(lambda format: add_changes(build_training_table(training), model), output, messages)
+    request.emit_model(build_training_table(training), model, training)
     exit_with_verdict(training.fit)

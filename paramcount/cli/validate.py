@@ -6,17 +6,15 @@ import sys
 
 import click
 
-from paramcount.cli.commands import Command
-from paramcount.cli.options import FilePath, Output, emit, output_options
+from paramcount.cli.options import FilePath, Request, define_command
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError
 from paramcount.output.tables import Column, Table
 
 
-@click.command("validate", cls=Command, epilog="Example: paramcount validate configs/")
+@define_command("validate", "configs/")
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=FilePath())
-@output_options
-def command(paths: tuple[str, ...], output: Output) -> None:
+def command(request: Request, paths: tuple[str, ...]) -> None:
     """Check zoo entries: fields, sizes, sources, names, and published figures against the count.
 
     PATH is a YAML file or a directory of them; without PATH, the entries that you added. A published figure that
@@ -41,5 +39,5 @@ def command(paths: tuple[str, ...], output: Output) -> None:
     columns = [Column(name, name, right=False) for name in ("entry", "severity", "message")]
     plural = "entry" if len(results) == 1 else "entries"
     verdict = f"{len(results):,} {plural}: " + (f"{len(bad):,} with errors" if bad else "no errors")
-    emit(lambda format: Table(columns, rows, data, below=[verdict], headings=bool(rows), wraps=True), output)
+    request.emit(Table(columns, rows, data, below=[verdict], headings=bool(rows), wraps=True))
     sys.exit(bool(bad))

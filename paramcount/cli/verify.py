@@ -8,20 +8,7 @@ import sys
 import click
 
 from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
-from paramcount.cli.commands import Command
-from paramcount.cli.options import (
-    FilePath,
-    Messages,
-    Output,
-    add_changes,
-    collect_messages,
-    download_option,
-    emit,
-    load_model,
-    model_argument,
-    output_options,
-    set_option,
-)
+from paramcount.cli.options import MODEL, FilePath, Messages, Request, add_changes, define_command
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.output.numbers import describe_verdict
@@ -39,13 +26,9 @@ FORWARD_PASS_CHECKS = {  # {name of a check: its heading}
 }
 
 
-@click.command("verify", cls=Command, epilog="Example: paramcount verify gpt2-small")
-@model_argument
+@define_command("verify", "gpt2-small", MODEL)
 @click.argument("checkpoint", required=False, type=FilePath())
-@set_option
-@download_option
-@output_options
-def command(name: str, checkpoint: str | None, changes: tuple[str, ...], download: bool, output: Output) -> None:
+def command(request: Request, checkpoint: str | None) -> None:
     """Check a model against its reference, published figures or a checkpoint.
 
     CHECKPOINT is a .safetensors or .gguf file, an index (model.safetensors.index.json, pytorch_model.bin.index.json), a
@@ -54,17 +37,17 @@ def command(name: str, checkpoint: str | None, changes: tuple[str, ...], downloa
 
     GPT-2 is also compared with a forward pass in NumPy. With --set, published figures are not checked.
     """
-    model = load_model(name, changes, download)
-    messages = collect_messages([name], [model])
-    if checkpoint is None and is_checkpoint_path(name, with_config=True):
-        checkpoint = name
+    model = request.load()
+    messages = request.collect_messages([model])
+    if checkpoint is None and is_checkpoint_path(str(request.names), with_config=True):
+        checkpoint = str(request.names)
     if checkpoint is None:
-        check_figures(model, output, messages)
+        check_figures(request, model)
     else:
-        check_files(model, checkpoint, output, messages)
+        check_files(request, model, checkpoint, messages)
 
 
-def check_files(model: Model, path: str, output: Output, messages: Messages) -> None:
+def check_files(request: Request, model: Model, path: str, messages: Messages) -> None:
     """Check a model against a checkpoint. The exit code is 1 if they differ."""
     from paramcount.checkpoints import render_verification
     from paramcount.checkpoints.identify import find_zoo_models
@@ -84,11 +67,11 @@ def check_files(model: Model, path: str, output: Output, messages: Messages) -> 
             return add_changes(render_verification.build_rows(result), model)
         return add_changes(render_verification.build_table(result, zoo_matches, format), model)
 
-    emit(make_table, output, messages)
+    request.emit(make_table, messages)
     sys.exit(not result.ok)
 
 
-def check_figures(model: Model, output: Output, messages: Messages) -> None:
+def check_figures(request: Request, model: Model) -> None:
     """Check a model against its reference and published figures. The exit code is 1 if one differs."""
     count = count_model(model)
     results = run_checks(model, count)
@@ -97,8 +80,7 @@ def check_figures(model: Model, output: Output, messages: Messages) -> None:
 
         results += check_forward_pass(model.sizes, count)
     title = f"{model.name}   {count.total:,} parameters"
-    result = build_table(title, results, is_what_if=model.original is not None)
-    emit(lambda format: add_changes(result, model), output, messages)
+    request.emit_model(build_table(title, results, is_what_if=model.original is not None), model)
     sys.exit(any(check.ok is False for check in results))
 
 

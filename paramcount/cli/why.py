@@ -9,20 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
 from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
-from paramcount.cli.commands import Command
-from paramcount.cli.options import (
-    Output,
-    apply_changes,
-    collect_messages,
-    download_option,
-    emit,
-    models_argument,
-    output_options,
-    set_option,
-)
+from paramcount.cli.options import Request, apply_changes, define_command, make_models_argument
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable, quote
 from paramcount.explaining.why import (
@@ -49,12 +37,8 @@ MAX_ITEMS = 5  # alternative explanations of one figure; problems of one checkpo
 Row = list[object]
 
 
-@click.command("why", cls=Command, epilog="Example: paramcount why gpt-oss-20b 3.6B")
-@models_argument(metavar="MODEL [NUMBER|CHECKPOINT]... [MODEL ...]")
-@set_option
-@download_option
-@output_options
-def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, output: Output) -> None:
+@define_command("why", "gpt-oss-20b 3.6B", make_models_argument("MODEL [NUMBER|CHECKPOINT]... [MODEL ...]"))
+def command(request: Request) -> None:
     """Explain what a published number counts or a checkpoint contains.
 
     The answer is a count plus or minus named parts, with nothing left unexplained. A short NUMBER (3.6B, ~1.04T) may be
@@ -62,15 +46,16 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
     index, a directory of shards or a saved header. With neither, explain all published figures in the zoo entry, or the
     checkpoint next to the config.json. Several models can be given, each followed by its figures. The exit code is 1 if
     a figure cannot be explained or a checkpoint is incomplete."""
-    questions = parse_arguments(names)
-    models = [load_question_model(i, question, changes, download) for i, question in enumerate(questions)]
+    questions = parse_arguments(request.names)
+    models = [load_question_model(i, question, request) for i, question in enumerate(questions)]
     answers: list[Sequence[Why]] = []
     contents: list[Sequence[CheckpointExplanation]] = []
     for model, question in zip(models, questions):
         needs_figures = question.figures or not question.files
         answers.append(explain_figures(model, question.figures) if needs_figures else ())
         contents.append(explain_files(model, question.files))
-    messages = collect_messages([question.name for question in questions], models, with_ids=True)
+    request = request._replace(names=tuple(question.name for question in questions))
+    messages = request.collect_messages(models)
     unanswered = [question for question, *results in zip(questions, answers, contents) if not any(results)]
     notes = map(describe_no_figures, unanswered)
     messages = messages._replace(notes=(*messages.notes, *notes))
@@ -84,7 +69,7 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
             return build_count_table(models)
         return build_table(models, answers, contents)
 
-    emit(make_table, output, messages)
+    request.emit(make_table, messages)
     sys.exit(not all(result.ok for result in results))
 
 
@@ -119,7 +104,7 @@ def parse_arguments(words: Sequence[str]) -> list[Question]:
     return questions
 
 
-def load_question_model(i: int, question: Question, changes: tuple[str, ...], download: bool) -> Model:
+def load_question_model(i: int, question: Question, request: Request) -> Model:
     """The model of the question with index `i`.
 
     Raises: ParamcountError; for a word after a model, it says that a figure or a checkpoint may stand there too.
@@ -127,14 +112,14 @@ def load_question_model(i: int, question: Question, changes: tuple[str, ...], do
     from paramcount.loading import load
 
     try:
-        model = load(question.name, download=download)
+        model = load(question.name, download=request.download)
     except ParamcountError as error:
         if i == 0 or error.where or question.figures or question.files:
             raise
         found = f"{quote(question.name)} is not a number, a checkpoint or a model"
         expected = "a number such as 3.6B, the path of a checkpoint, or a name from `paramcount list`"
         raise error.replace(found=found, expected=expected) from None
-    return apply_changes(model, changes)
+    return apply_changes(model, request.changes)
 
 
 def explain_files(model: Model, paths: Sequence[str]) -> list[CheckpointExplanation]:
