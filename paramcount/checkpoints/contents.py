@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from paramcount.checkpoints.checkpoint import Checkpoint, DtypeTotals, sum_dtypes
 from paramcount.checkpoints.classify import classify_tensor
@@ -19,7 +19,7 @@ from paramcount.checkpoints.opening.sampling import have_same_samples
 from paramcount.checkpoints.packed.quantised import Unpacked, as_decimal, unpack
 from paramcount.checkpoints.verify import Verification
 from paramcount.counting.components import COMPONENTS
-from paramcount.counting.count import SCHEMA_VERSION
+from paramcount.counting.results import Result
 
 MOST_TABLES = 16  # embeddings and heads that are compared with the token embedding
 
@@ -48,8 +48,14 @@ class Copy(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StoredCount:
+class StoredCount(Result):
     """The contents of a checkpoint. Units: parameters, unless stated otherwise."""
+
+    json_fields = (
+        "path", "format", "files", "tensors", "whole", "total", "by", "untold", "scheme", "elements", "bytes",
+        "experts", "bits_per_value", "components", "beside", "stacks", "zoo", "faults", "remarks", "nearest", "types",
+        "copies", "patterns",
+    )  # fmt: skip
 
     path: str
     format: str  # safetensors | gguf | pytorch
@@ -81,18 +87,9 @@ class StoredCount:
         """An alias of `notes` until 0.3."""
         return self.notes
 
-    def to_dict(self) -> dict[str, Any]:
-        """The contents as plain data for JSON."""
-        names = "path format files tensors whole total by untold scheme elements bytes experts"
-        return {
-            "schema_version": SCHEMA_VERSION,
-            **{name: getattr(self, name) for name in names.split()},
-            "bits_per_value": as_decimal(self.bits),
-            **{name: dict(getattr(self, name)) for name in ("components", "beside", "stacks")},
-            **{name: list(getattr(self, name)) for name in ("zoo", "faults", "remarks")},
-            "nearest": self.nearest and self.nearest._asdict(),
-            **{name: [row._asdict() for row in getattr(self, name)] for name in ("types", "copies", "patterns")},
-        }
+    @property
+    def bits_per_value(self) -> float | None:
+        return as_decimal(self.bits)
 
 
 def summarize_checkpoint(checkpoint: Checkpoint) -> StoredCount:

@@ -16,6 +16,7 @@ from paramcount.checkpoints.folding import split_name
 from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.counting.arithmetic import format_arithmetic, format_sum
+from paramcount.counting.results import to_plain
 from paramcount.explaining.causes import (
     BUFFERS,
     DUPLICATES,
@@ -29,7 +30,6 @@ from paramcount.explaining.causes import (
     CauseItem,
     name_mtp_layers,
 )
-from paramcount.explaining.explanation import to_plain
 from paramcount.explaining.why import Account
 from paramcount.flow import Repeat, TensorRow
 from paramcount.formats.weights import get_format

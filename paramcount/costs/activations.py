@@ -17,6 +17,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from paramcount.costs.sharding import REPLICATED_DETAILS, is_replicated
+from paramcount.costs.training_setup import PRECISIONS, Setup
 from paramcount.flow import (
     Block,
     Cache,
@@ -35,19 +36,6 @@ from paramcount.flow.operation import Form
 from paramcount.flow.walk import Step
 
 FLOAT32, MASK = 4, 1  # bytes of a value in the softmax of the loss and in flash attention, and of one in a mask
-
-
-class ActivationOptions(NamedTuple):
-    """What decides how large activations are."""
-
-    context: int
-    batch: int  # sequences per micro-batch
-    source: int | None  # encoder input length
-    value_bytes: int
-    flash_attention: bool
-    dropout: bool  # of residual branches and attention weights
-    tp: int = 1
-    sp: bool = False  # whether norms and dropout are divided among the `tp` GPUs, too
 
 
 class LayerActivations(NamedTuple):
@@ -75,16 +63,17 @@ class Activations(NamedTuple):
     unknown: tuple[str, ...] = ()  # parts whose size depends on an input other than text
 
 
-def measure_activations(out: Data, part: str, options: ActivationOptions) -> Activations:
+def measure_activations(out: Data, part: str, setup: Setup) -> Activations:
     """The activations of a flow, which ends with `out`."""
-    return ActivationWalk(list_steps(out, part), options).collect()
+    return ActivationWalk(list_steps(out, part), setup).collect()
 
 
 class ActivationWalk:
     """One pass over a flow, which finds what is kept and where."""
 
-    def __init__(self, steps: list[Step], options: ActivationOptions) -> None:
-        self.steps, self.options = steps, options
+    def __init__(self, steps: list[Step], setup: Setup) -> None:
+        self.steps, self.setup = steps, setup
+        self.value_bytes = PRECISIONS[setup.precision].activations
         self.place = {id(data): (repeats, part) for data, _, repeats, part in steps}
         self.order = {id(data): i for i, (data, *_) in enumerate(steps)}
         self.alias = {id(inner): outer for data, *_ in steps for inner, outer in list_aliases(data)}
@@ -118,7 +107,7 @@ class ActivationWalk:
 
     def is_divided(self, data: Data) -> bool:
         """Whether each tensor-parallel GPU has only its own part of the values."""
-        if self.options.tp == 1:
+        if self.setup.tp == 1:
             return False
         if id(data) not in self.divided:
             self.divided[id(data)] = self.find_division(data)
@@ -139,7 +128,7 @@ class ActivationWalk:
 
     def resolve(self, size: int | str) -> int | None:
         """The size as a number; None if it depends on an input other than text."""
-        lengths = {"tokens": self.options.context, "source": self.options.source, "text": 1}
+        lengths = {"tokens": self.setup.context, "source": self.setup.source, "text": 1}
         return lengths.get(size) if isinstance(size, str) else size
 
     def count_elements(self, data: Data) -> int:
@@ -153,10 +142,10 @@ class ActivationWalk:
         for repeat in inside_layer(repeats):
             rows *= repeat.active if repeat.axis == "expert" else repeat.count
         if self.is_divided(data) and inner:
-            inner[0] = -(-inner[0] // self.options.tp)
-        elif self.options.sp:
-            rows = -(-rows // self.options.tp)
-        return self.options.batch * rows * int(prod(inner))
+            inner[0] = -(-inner[0] // self.setup.tp)
+        elif self.setup.sp:
+            rows = -(-rows // self.setup.tp)
+        return self.setup.batch * rows * int(prod(inner))
 
     # ---- what is kept
 
@@ -167,7 +156,7 @@ class ActivationWalk:
             kept = [*data.operation.list_saved(data.inputs)]
             if isinstance(data.operation, Experts) and not isinstance(data.operation, ExpertsOfScaled):
                 kept += [body.out for body in data.bodies]  # times the router's weights
-            if isinstance(data.operation, WeightedSum) and self.options.flash_attention:
+            if isinstance(data.operation, WeightedSum) and self.setup.flash_attention:
                 kept.append(data)
             for value in kept:
                 if list_scored(value):  # of these, softmax alone is kept
@@ -181,8 +170,8 @@ class ActivationWalk:
         for data, _, repeats, _ in self.steps:
             if data.operation.form is Form.ATTENTION_WEIGHTS:
                 size = self.count_scores(data)
-                yield data, size, 0 if self.options.flash_attention else size
-            elif self.options.dropout and isinstance(data.operation, Add) and find_layer(repeats):
+                yield data, size, 0 if self.setup.flash_attention else size
+            elif self.setup.dropout and isinstance(data.operation, Add) and find_layer(repeats):
                 yield data, MASK * self.count_elements(data), 0
 
     def count_scores(self, data: Data) -> int:
@@ -192,14 +181,14 @@ class ActivationWalk:
         if rows is None or keys is None:
             self.unknown[self.place[id(data)][1]] = None
             return 0
-        heads = -(-q.shape[1] // self.options.tp) if len(q.shape) == 3 else 1
-        per_row = self.options.batch * heads * rows
+        heads = -(-q.shape[1] // self.setup.tp) if len(q.shape) == 3 else 1
+        per_row = self.setup.batch * heads * rows
         for repeat in inside_layer(self.place[id(data)][0]):
             per_row *= repeat.count
-        if self.options.flash_attention:
+        if self.setup.flash_attention:
             return int(FLOAT32 * per_row)
-        dropped = MASK + self.options.value_bytes if self.options.dropout else 0
-        return int(per_row * keys * (self.options.value_bytes + dropped))
+        dropped = MASK + self.value_bytes if self.setup.dropout else 0
+        return int(per_row * keys * (self.value_bytes + dropped))
 
     def collect(self) -> Activations:
         """All that is kept, layer by layer."""
@@ -218,8 +207,8 @@ class ActivationWalk:
                     stacks[key] = repeat, data.part or self.place[id(data)][1]
                     saved[key] = scores[key] = 0
                     carried = (body.inputs[0], *body.inputs[len(data.inputs) - data.operation.n_others :])
-                    inputs[key] = self.options.value_bytes * sum(map(self.count_elements, carried))
-        kept = [(data, self.options.value_bytes * self.count_elements(data), 0) for data in self.find_saved().values()]
+                    inputs[key] = self.value_bytes * sum(map(self.count_elements, carried))
+        kept = [(data, self.value_bytes * self.count_elements(data), 0) for data in self.find_saved().values()]
         for data, size, recomputed in (*kept, *self.list_extra()):
             layer = find_layer(self.place[id(data)][0])
             if layer is not None:
@@ -232,7 +221,7 @@ class ActivationWalk:
         for data, *_ in self.steps:
             if data.operation.form is Form.LINEAR and data.weights and data.weights[0].component == "lm_head":
                 logits += FLOAT32 * self.count_elements(data)
-            if self.options.dropout and self.order[id(data)] == self.last_stack:
+            if self.setup.dropout and self.order[id(data)] == self.last_stack:
                 before += MASK * self.count_elements(data.inputs[0])  # of the embeddings
         layers = tuple(
             LayerActivations(repeat, part, inputs[key], saved[key], scores[key])

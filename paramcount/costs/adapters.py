@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from paramcount.costs.adapter_sites import Site, list_all_tensors, list_layers, list_module_names
 from paramcount.costs.adapter_targets import ALL_LINEAR, AdapterRequest, choose_sites, is_inside
 from paramcount.costs.devices import check_size
 from paramcount.costs.dtypes import PLAIN, PLAIN_LABELS
-from paramcount.counting import SCHEMA_VERSION
+from paramcount.counting.results import Result
 from paramcount.counting.tensors import iterate_names
 from paramcount.errors import ParamcountError, describe_value, find_nearest, quote
 from paramcount.flow import TensorRow
@@ -49,8 +49,15 @@ class TrainedModule(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Lora:
+class Lora(Result):
     """An adapter of a model."""
+
+    json_fields = (
+        "id", "name", "method", "r", "target_pattern", "exclude_pattern", "rank_pattern", "bias", "dtype", "base",
+        "trainable", "total", "trainable_percent", "projection", "adapter_bytes", "targets", "target_parameters",
+        "exclude_modules", "layers_pattern", "modules_to_save", "warnings", "notes", "layers_to_transform", "modules",
+    )  # fmt: skip
+    html_table = "paramcount.costs.render_adapters:build_adapter_table"
 
     id: str
     name: str
@@ -88,28 +95,6 @@ class Lora:
     def trainable_percent(self) -> float:
         """100 × trainable / total, as `print_trainable_parameters` of peft has it."""
         return 100 * self.trainable / self.total
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
-        names = ("id", "name", "method", "r", "target_pattern", "exclude_pattern", "rank_pattern", "bias", "dtype",
-                 "base", "trainable", "total", "trainable_percent", "projection", "adapter_bytes")  # fmt: skip
-        lists = ("targets", "target_parameters", "exclude_modules", "layers_pattern", "modules_to_save", "warnings",
-                 "notes")  # fmt: skip
-        layers = None if self.layers_to_transform is None else list(self.layers_to_transform)
-        return {
-            "schema_version": SCHEMA_VERSION,
-            **{name: getattr(self, name) for name in names},
-            **{name: list(getattr(self, name)) for name in lists},
-            "layers_to_transform": layers,
-            "modules": [{**module._asdict(), "shape": list(module.shape)} for module in self.modules],
-        }
-
-    def _repr_html_(self) -> str:
-        """The trained modules as a table, for notebooks."""
-        from paramcount.costs.render_adapters import build_adapter_table
-        from paramcount.output.markup_tables import render_html_fragment
-
-        return render_html_fragment(build_adapter_table(self))
 
 
 def measure_adapter(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from paramcount.costs.caches import CacheGroup, LayerCaches, merge_groups
@@ -18,6 +19,7 @@ from paramcount.costs.sharding import (
     split_layers,
 )
 from paramcount.counting.quantisation.storage import StoredTensor
+from paramcount.counting.results import to_plain
 from paramcount.errors import ParamcountError
 from paramcount.formats.weights import get_label, list_padded_labels
 
@@ -142,12 +144,7 @@ class Fit(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
-        return self._asdict() | {
-            "fits": self.fits,
-            "shares": [share._asdict() for share in self.shares],
-            "uneven": list(self.uneven),
-            "suggestions": [suggestion._asdict() for suggestion in self.suggestions],
-        }
+        return {**to_plain(self._asdict()), "fits": self.fits}
 
 
 def make_parallelism(devices: int, tp: int | None, pp: int | None, ep: int | None) -> Parallelism:
@@ -188,7 +185,7 @@ def measure_fit(deployment: Deployment, parallel: Parallelism, limit: int | None
         needed_bytes=needed + device.overhead_bytes,
         free_bytes=device.usable_bytes - needed,
         longest_context=find_longest_context(deployment, parallel, limit),
-        largest_batch=find_largest_batch(deployment, parallel),
+        largest_batch=find_largest(lambda n: deployment.change(batch=n).holds(parallel), None, LARGEST_BATCH),
         kv_tokens=deployment.count_tokens(parallel),
         fewest_devices=fewest.devices if fewest else None,
         fewest_parallelism=fewest.describe() if fewest else "",
@@ -199,41 +196,31 @@ def measure_fit(deployment: Deployment, parallel: Parallelism, limit: int | None
 
 def find_longest_context(deployment: Deployment, parallel: Parallelism, limit: int | None) -> int | None:
     """The longest context that fits, at most `limit`; 0 if none does; None if there is no limit."""
-    longest = find_largest(lambda n: deployment.change(context=n).holds(parallel), limit or LONGEST_CONTEXT)
-    return None if limit is None and longest == LONGEST_CONTEXT else longest
+    return find_largest(lambda n: deployment.change(context=n).holds(parallel), limit, LONGEST_CONTEXT)
 
 
-def find_largest_batch(deployment: Deployment, parallel: Parallelism) -> int | None:
-    """The largest number of sequences that fits; 0 if not even one does; None if there is no limit."""
-    largest = find_largest(lambda n: deployment.change(batch=n).holds(parallel), LARGEST_BATCH)
-    return None if largest == LARGEST_BATCH else largest
-
-
-def find_largest(is_possible: Callable[[int], bool], limit: int) -> int:
-    """The largest number up to the limit that is possible, if no larger number than an impossible one is; else 0."""
+def find_largest(is_possible: Callable[[int], bool], limit: int | None, most: int) -> int | None:
+    """The largest number up to the limit that is possible, if no larger number than an impossible one is; 0 if not even
+    1 is; None if there is no limit and `most` is possible."""
     if not is_possible(1):
         return 0
-    low, high = 1, 2
-    while high <= limit and is_possible(high):
+    low, high, last = 1, 2, limit or most
+    while high <= last and is_possible(high):
         low, high = high, 2 * high
-    high = min(high, limit + 1)
+    high = min(high, last + 1)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if is_possible(middle) else (low, middle)
-    return low
+    return None if limit is None and low == most else low
 
 
 def find_fewest(deployment: Deployment) -> Parallelism | None:
     """The fewest devices that hold a model: tensor parallelism within a node, pipeline stages beyond it."""
     candidates = [Parallelism(tp=tp) for tp in range(1, WITHIN_NODE + 1)]
     candidates += [Parallelism(tp=WITHIN_NODE, pp=pp) for pp in range(2, MOST_DEVICES // WITHIN_NODE + 1)]
-    possible = (parallel for parallel in candidates if is_divisible(deployment.shape, parallel))
-    return next((parallel for parallel in possible if deployment.holds(parallel)), None)
-
-
-def is_divisible(shape: ShardShape, parallel: Parallelism) -> bool:
-    try:
-        check_parallelism(shape, parallel)
-    except ParamcountError:
-        return False
-    return True
+    for parallel in candidates:
+        with suppress(ParamcountError):  # the model cannot be divided like this
+            check_parallelism(deployment.shape, parallel)
+            if deployment.holds(parallel):
+                return parallel
+    return None

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
-from typing import Any
 
 from paramcount.costs.absorption import absorb_up_projections, count_visible_pairs
 from paramcount.costs.caches import list_cache_groups
@@ -25,7 +24,7 @@ from paramcount.costs.roofline import (
     sum_read,
 )
 from paramcount.costs.weights import store_weights
-from paramcount.counting import SCHEMA_VERSION
+from paramcount.counting.results import Result
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.flow.operation import Form
 from paramcount.tracing.run import decodes_tokens, has_encoder_input, trace_model
@@ -39,7 +38,7 @@ BACKWARD = 2  # FLOPs of a backward pass per FLOP of the forward pass: one produ
 
 
 @dataclass(frozen=True)
-class Flops:
+class Flops(Result):
     """FLOPs of the matrix products and convolutions: 2 per multiply-add.
 
     Attention runs over all pairs of a query and a key, visible or masked, as the reference computes it. While decoding,
@@ -47,6 +46,14 @@ class Flops:
     prompt the LM head runs for the last position, in training for all. A model that decodes no tokens, such
     as an encoder, has FLOPs of a pass over the whole context alone; the fields about decoding are None or empty.
     """
+
+    json_fields = (
+        "id", "name", "context", "source", "active", "flops_per_token", "prefill_flops", "expanded_flops_per_token",
+        "training_flops_per_token", "two_n", "six_n", "elementwise_operations", "prefill_elementwise_operations",
+        "train_tokens", "training_flops", "six_nd", "by_component", "prefill_by_component", "roofline",
+        "training_time", "warnings", "notes",
+    )  # fmt: skip
+    html_table = "paramcount.costs.render_flops:build_flops_table"
 
     id: str
     name: str
@@ -92,42 +99,6 @@ class Flops:
         """FLOPs of training on so many tokens, in sequences of `context`."""
         return self.training_flops_per_token * tokens
 
-    def _repr_html_(self) -> str:
-        """The table of the command, for notebooks."""
-        from paramcount.costs.render_flops import build_flops_table
-        from paramcount.output.markup_tables import render_html_fragment
-
-        return render_html_fragment(build_flops_table(self))
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
-        names = (
-            "id", "name", "context", "source", "active", "flops_per_token", "prefill_flops",
-            "expanded_flops_per_token",
-            "training_flops_per_token", "two_n", "six_n", "elementwise_operations", "prefill_elementwise_operations",
-            "train_tokens", "training_flops", "six_nd",
-        )  # fmt: skip
-        return {
-            "schema_version": SCHEMA_VERSION,
-            **{name: getattr(self, name) for name in names},
-            "by_component": dict(self.by_component),
-            "prefill_by_component": dict(self.prefill_by_component),
-            "roofline": roofline_to_dict(self.roofline),
-            "training_time": self.training_time._asdict() if self.training_time else None,
-            "warnings": list(self.warnings),
-            "notes": list(self.notes),
-        }
-
-
-def roofline_to_dict(roofline: Roofline | None) -> dict[str, Any] | None:
-    """All fields as plain data for JSON, with the seconds of each bound."""
-    if roofline is None:
-        return None
-    bounds = {name: getattr(roofline, name) for name in ("decoding", "prompt")}
-    return roofline._asdict() | {
-        name: bound and bound._asdict() | {"seconds": bound.seconds} for name, bound in bounds.items()
-    }
-
 
 def measure_flops(
     model: Model,
@@ -167,6 +138,8 @@ def measure_flops(
     whole = sum(prefill_by_component.values())
     # A prompt needs the LM head at its last position, training at every one.
     forward = whole + (tokens - 1) * prefill_by_component.get("lm_head", 0) if decoding else whole
+    unknown = dict.fromkeys(step.part for step in prefill.steps if step.multiply_adds is None)
+    reason = "because they depend on the input"
     flops = Flops(
         id=model.id,
         name=model.name,
@@ -182,7 +155,7 @@ def measure_flops(
         elementwise_operations=decoding.elementwise_operations if decoding else None,
         prefill_elementwise_operations=prefill.elementwise_operations,
         train_tokens=trained,
-        warnings=(*prefill.warnings, *list_unknown(prefill)),
+        warnings=(*prefill.warnings, *(f"the FLOPs of the {part} part are not included, {reason}" for part in unknown)),
     )
     if gpu is None:
         return flops
@@ -278,9 +251,3 @@ def sum_by_component(trace: Trace, absorbed: Mapping[int, int]) -> dict[str, int
         if flops:
             sums[component] = sums.get(component, 0) + flops
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
-
-
-def list_unknown(trace: Trace) -> list[str]:
-    """Warnings about the operations whose FLOPs depend on an input other than text."""
-    parts = dict.fromkeys(step.part for step in trace.steps if step.multiply_adds is None)
-    return [f"the FLOPs of the {part} part are not included, because they depend on the input" for part in parts]

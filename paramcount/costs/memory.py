@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from paramcount.costs.caches import CacheGroup, count_growth, count_windows, list_cache_groups, list_layer_caches
 from paramcount.costs.devices import PADDING_DIVISOR, Device, check_size
@@ -23,8 +23,9 @@ from paramcount.costs.weights import (
     store_weights,
     sum_buffers,
 )
-from paramcount.counting import SCHEMA_VERSION, Count
+from paramcount.counting import Count
 from paramcount.counting.quantisation.storage import StoredTensor, find_plan, read_storage
+from paramcount.counting.results import Result
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError, count_noun, make_choice_error, make_printable
 from paramcount.flow.positions import count_positions
@@ -59,12 +60,20 @@ class ContextCost(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Memory:
+class Memory(Result):
     """The memory that inference takes. All sizes are exact for what they count, in bytes.
 
     `total_bytes` is weights, encoders in an mmproj file, buffers, KV cache and state; the overhead of a runtime is not
     included.
     """
+
+    json_fields = (
+        "id", "name", "dtype", "kv_dtype", "engine", "state_dtype", "context", "context_limit", "batch", "source",
+        "parameters", "weights_bytes", "mmproj_bytes", "buffers_bytes", "kv_cache_bytes", "state_bytes", "total_bytes",
+        "kv_bytes_per_token", "window_bytes", "engine_options", "weights", "caches", "contexts", "formats", "fit",
+        "warnings", "notes",
+    )  # fmt: skip
+    html_table = "paramcount.costs.render_memory:build_memory_table"
 
     id: str
     name: str
@@ -127,34 +136,6 @@ class Memory:
         for group in self.weights:
             sums[group.component] = sums.get(group.component, 0) + group.bytes
         return sums
-
-    def _repr_html_(self) -> str:
-        """The table of the command, for notebooks."""
-        from paramcount.costs.render_memory import build_memory_table
-        from paramcount.output.markup_tables import render_html_fragment
-
-        return render_html_fragment(build_memory_table(self))
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
-        names = (
-            "id", "name", "dtype", "kv_dtype", "engine", "state_dtype", "context", "context_limit", "batch", "source",
-            "parameters",
-            "weights_bytes", "mmproj_bytes", "buffers_bytes", "kv_cache_bytes", "state_bytes", "total_bytes",
-            "kv_bytes_per_token", "window_bytes",
-        )  # fmt: skip
-        return {
-            "schema_version": SCHEMA_VERSION,
-            **{name: getattr(self, name) for name in names},
-            "engine_options": dict(self.engine_options),
-            "weights": [group._asdict() for group in self.weights],
-            "caches": [group._asdict() for group in self.caches],
-            "contexts": [row._asdict() for row in self.contexts],
-            "formats": [row._asdict() for row in self.formats],
-            "fit": self.fit.to_dict() if self.fit else None,
-            "warnings": list(self.warnings),
-            "notes": list(self.notes),
-        }
 
 
 def measure_memory(
@@ -229,6 +210,7 @@ def measure_memory(
             for x, kind in streams.items()
         ]
     warnings += warn_ignored_window(model, groups)
+    mtp_notes = [f"the MTP layers ({count.mtp:,} parameters) are not loaded"] if count.mtp else []
     memory = Memory(
         id=model.id,
         name=model.name,
@@ -256,9 +238,11 @@ def measure_memory(
         formats=list_formats(count, format, weights),
         fit=fit,
         warnings=tuple(warnings),
-        notes=(*allocation.notes, *list_storage_notes(stored, format), *list_mtp_notes(count)),
+        notes=(*allocation.notes, *list_storage_notes(stored, format), *mtp_notes),
     )
-    return replace(memory, contexts=tuple(memory.at(n) for n in list_contexts(length, limit)))
+    top = max(limit or 131_072, length)
+    contexts = {length, top, *(n for n in (4096, 16_384, 65_536, 262_144, 1_048_576) if n < top)}
+    return replace(memory, contexts=tuple(map(memory.at, sorted(contexts))))
 
 
 def warn_ignored_window(model: Model, groups: tuple[CacheGroup, ...]) -> list[str]:
@@ -312,11 +296,6 @@ def label_plan(text: str) -> str:
     return f"{name} ({detail}{comma}as stored)"
 
 
-def list_mtp_notes(count: Count) -> list[str]:
-    """A note if the model has MTP layers, which inference does not load by default."""
-    return [f"the MTP layers ({count.mtp:,} parameters) are not loaded"] if count.mtp else []
-
-
 def list_formats(count: Count, chosen: WeightDtype, weights: tuple[WeightGroup, ...]) -> tuple[WeightCost, ...]:
     """The weights in the usual formats, and in the chosen one: in place of an equal one, otherwise first."""
     costs, is_listed = [], False
@@ -359,10 +338,3 @@ def find_longest_context(model: Model) -> int | None:
 def default_context(model: Model) -> int:
     """The context length if none is given."""
     return min(DEFAULT_CONTEXT, find_longest_context(model) or DEFAULT_CONTEXT)
-
-
-def list_contexts(context: int, limit: int | None) -> list[int]:
-    """The context lengths of the table: powers of 4 from 4,096 to the limit, the limit and the one asked for."""
-    top = max(limit or 131_072, context)
-    powers = [n for n in (4096, 16_384, 65_536, 262_144, 1_048_576) if n < top]
-    return sorted({*powers, context, top})

@@ -9,7 +9,7 @@ Source: Williams, Waterman and Patterson 2009, "Roofline", Communications of the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paramcount.costs.gpus import Gpu
 from paramcount.counting.quantisation.storage import StoredTensor
@@ -49,6 +49,10 @@ class Bound(NamedTuple):
     @property
     def seconds(self) -> float:
         return max(self.memory_seconds, self.compute_seconds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain data for JSON."""
+        return self._asdict() | {"seconds": self.seconds}
 
 
 class Roofline(NamedTuple):

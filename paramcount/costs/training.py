@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
-from paramcount.costs.activations import ActivationOptions, Activations, LayerActivations, measure_activations
+from paramcount.costs.activations import Activations, LayerActivations, measure_activations
 from paramcount.costs.devices import Device
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.memory import find_longest_context
@@ -26,8 +27,8 @@ from paramcount.costs.sharding import (
 from paramcount.costs.training_fit import TrainingFit, fit_training
 from paramcount.costs.training_setup import DTYPE_LABELS, PRECISIONS, Setup
 from paramcount.costs.weights import store_weights
-from paramcount.counting import SCHEMA_VERSION
 from paramcount.counting.quantisation.storage import StoredTensor
+from paramcount.counting.results import Result
 from paramcount.counting.sum_weights import list_flows
 from paramcount.output.numbers import format_bytes
 from paramcount.tracing.run import has_encoder_input
@@ -61,10 +62,20 @@ class TrainingShare(NamedTuple):
     def total_bytes(self) -> int:
         return self.weights_bytes + self.gradients_bytes + self.optimizer_bytes + self.activations_bytes
 
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain data for JSON."""
+        return self._asdict() | {"total_bytes": self.total_bytes}
+
 
 @dataclass(frozen=True)
-class Training:
+class Training(Result):
     """The memory of training on each GPU, in bytes; of several pipeline stages, that of the fullest."""
+
+    json_fields = (
+        "id", "name", "parameters", "setup", "gpus", "weights_bytes", "gradients_bytes", "optimizer_bytes",
+        "activations_bytes", "total_bytes", "formulas", "stages", "layers", "fit", "warnings", "notes",
+    )  # fmt: skip
+    html_table = "paramcount.costs.render_training:build_training_table"
 
     id: str
     name: str
@@ -104,31 +115,11 @@ class Training:
         """GPUs that the parallelism uses."""
         return self.setup.gpus
 
-    def _repr_html_(self) -> str:
-        """The table of the command, for notebooks."""
-        from paramcount.costs.render_training import build_training_table
-        from paramcount.output.markup_tables import render_html_fragment
-
-        return render_html_fragment(build_training_table(self))
-
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
-        names = ("weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "total_bytes")
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "id": self.id,
-            "name": self.name,
-            "parameters": self.parameters,
-            **self.setup._asdict(),
-            "gpus": self.gpus,
-            **{name: getattr(self, name) for name in names},
-            "formulas": dict(self.formulas),
-            "stages": [share._asdict() | {"total_bytes": share.total_bytes} for share in self.stages],
-            "layers": [layer.to_dict() for layer in self.layers],
-            "fit": self.fit.to_dict() if self.fit else None,
-            "warnings": list(self.warnings),
-            "notes": list(self.notes),
-        }
+        """All fields as plain data for JSON, those of the setup among them."""
+        fields = super().to_dict()
+        pairs = ((value if name == "setup" else {name: value}).items() for name, value in fields.items())
+        return dict(chain.from_iterable(pairs))
 
 
 def measure_training(model: Model, setup: Setup, device: Device | None = None) -> Training:
@@ -146,7 +137,7 @@ def measure_training(model: Model, setup: Setup, device: Device | None = None) -
     out, part = next(iter(list_flows(model.sizes, model.reading.head)))
 
     def measure(setup: Setup) -> tuple[tuple[TrainingShare, ...], Activations]:
-        activations = measure_activations(out, part, make_activation_options(setup))
+        activations = measure_activations(out, part, setup)
         return share_training(rows, shape, setup, activations), activations
 
     def find_size(setup: Setup) -> int:
@@ -171,19 +162,6 @@ def measure_training(model: Model, setup: Setup, device: Device | None = None) -
         warnings=tuple(warnings),
     )
     return training if device is None else replace(training, fit=fit_training(setup, device, find_size))
-
-
-def make_activation_options(setup: Setup) -> ActivationOptions:
-    return ActivationOptions(
-        context=setup.context,
-        batch=setup.batch,
-        source=setup.source,
-        value_bytes=PRECISIONS[setup.precision].activations,
-        flash_attention=setup.flash_attention,
-        dropout=setup.dropout,
-        tp=setup.tp,
-        sp=setup.sp,
-    )
 
 
 # ---- shares

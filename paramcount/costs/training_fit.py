@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from paramcount.costs.devices import FITS, Device
 from paramcount.costs.fit import LARGEST_BATCH, Suggestion, find_largest
 from paramcount.costs.training_setup import Setup
+from paramcount.counting.results import to_plain
 
 
 class TrainingFit(NamedTuple):
@@ -31,16 +32,16 @@ class TrainingFit(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
-        return self._asdict() | {
-            "fits": self.fits,
-            "suggestions": [suggestion._asdict() for suggestion in self.suggestions],
-        }
+        return {**to_plain(self._asdict()), "fits": self.fits}
 
 
 def fit_training(setup: Setup, device: Device, find_size: Callable[[Setup], int]) -> TrainingFit:
     """Whether a training fits. `find_size`: bytes that a setup takes on the fullest GPU."""
     needed = find_size(setup)
-    largest = find_largest(lambda n: device.judge(find_size(setup._replace(batch=n))) == FITS, LARGEST_BATCH)
+
+    def fits(batch: int) -> bool:
+        return device.judge(find_size(setup._replace(batch=batch))) == FITS
+
     fit = TrainingFit(
         verdict=device.judge(needed),
         device=device.name,
@@ -50,7 +51,7 @@ def fit_training(setup: Setup, device: Device, find_size: Callable[[Setup], int]
         margin_bytes=device.margin_bytes,
         needed_bytes=needed + device.overhead_bytes,
         free_bytes=device.usable_bytes - needed,
-        largest_batch=None if largest == LARGEST_BATCH else largest,
+        largest_batch=find_largest(fits, None, LARGEST_BATCH),
     )
     return fit if fit.fits else fit._replace(suggestions=list_suggestions(setup, device, find_size))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from paramcount.costs.devices import check_size
@@ -39,15 +39,15 @@ class Setup(NamedTuple):
     precision: str = "bf16-mixed"
     context: int = 1
     batch: int = 1  # sequences per micro-batch and GPU
-    source: int | None = None
+    source: int | None = None  # encoder input length
     checkpointing: str = "none"
     flash_attention: bool = True
-    dropout: bool = False
+    dropout: bool = False  # of residual branches and attention weights
     zero: int = 0  # 1: the optimiser state is divided among the data-parallel GPUs; 2: gradients, too; 3: weights, too
     dp: int = 1
     tp: int = 1
     pp: int = 1
-    sp: bool = False
+    sp: bool = False  # whether norms and dropout are divided among the `tp` GPUs, too
     ep: int = 1
 
     @property
@@ -86,9 +86,10 @@ def make_setup(
 
     Raises: ParamcountError for an unknown name, and for sizes that are not positive integers or do not divide.
     """
-    check_choice("optimizer", optimizer, tuple(OPTIMIZERS))
-    check_choice("precision", precision, tuple(PRECISIONS))
-    check_choice("checkpointing", checkpointing, CHECKPOINTING)
+    words = {"optimizer": (optimizer, OPTIMIZERS), "precision": (precision, PRECISIONS)}
+    for name, (value, choices) in (words | {"checkpointing": (checkpointing, CHECKPOINTING)}).items():
+        if value not in tuple(choices):
+            raise make_choice_error(value, choices, where=name)
     sizes = {"tp": tp, "pp": pp, "ep": ep} | {k: v for k, v in {"dp": dp, "fsdp": fsdp}.items() if v is not None}
     checked = {name: check_size(name, value, limit=MOST_GPUS) for name, value in sizes.items()}
     if fsdp is not None and (dp is not None or zero is not None):
@@ -124,8 +125,3 @@ def make_setup(
         found = f"{setup.describe_parallelism() or 'dp 1'} uses {setup.gpus} devices, but there are {devices}"
         raise ParamcountError(found)
     return setup
-
-
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise make_choice_error(value, choices, where=name)

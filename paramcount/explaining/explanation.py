@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from paramcount.counting.count import SCHEMA_VERSION
+from paramcount.counting.results import to_plain
 
 
 class Size(NamedTuple):
@@ -117,11 +118,3 @@ class Explanation:
         """The explanation as plain data for JSON, with the field names of version 0.1."""
         fields = {JSON_NAMES.get(name, name): to_plain(value) for name, value in self.__dict__.items()}
         return {"schema_version": SCHEMA_VERSION, **fields, "remarks": list(self.notes)}
-
-
-def to_plain(value: Any) -> Any:
-    """The value as JSON data: named tuples and dataclasses become dicts, tuples become lists."""
-    if isinstance(value, tuple) and not hasattr(value, "_asdict"):
-        return [to_plain(inner) for inner in value]
-    fields = value._asdict() if hasattr(value, "_asdict") else getattr(value, "__dict__", None)
-    return value if fields is None else {name: to_plain(inner) for name, inner in fields.items()}

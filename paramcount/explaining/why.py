@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from paramcount.counting.count import Count
 from paramcount.counting.quantisation.scales import get_scales
+from paramcount.counting.results import to_plain
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.explaining.causes import (
     Cause,
@@ -18,7 +19,6 @@ from paramcount.explaining.causes import (
     find_candidates,
     select_active,
 )
-from paramcount.explaining.explanation import to_plain
 from paramcount.output.numbers import Figure, match_figure, parse_figure
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.entries import Published

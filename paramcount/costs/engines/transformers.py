@@ -1,4 +1,4 @@
-"""What transformers allocates: as little as the computation needs, but a convolution keeps as many inputs as it is wide.
+"""What transformers allocates: what the computation needs, but a convolution keeps as many inputs as it is wide.
 
 Source: version 5.23, cache_utils.py (DynamicCache).
 """
