@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import paramcount as pc
-from paramcount.counting import TensorGroup, group_tensors
+from paramcount.counting.tree import TensorGroup, group_tensors
 from paramcount.drawing.parameter_map import ParameterMap, Tile, make_map
 from paramcount.drawing.shapes import text_width
 from paramcount.drawing.treemap import Area, divide_area, squarify

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import prod
 
 import paramcount as pc
-from paramcount.counting import TensorGroup, group_tensors
+from paramcount.counting.tree import TensorGroup, group_tensors
 from tests.batches import in_batches
 from tests.structures import pick_structures
 

@@ -70,9 +70,10 @@ class Commands(click.Group):
 def choose_command(args: list[str]) -> str:
     """The command for arguments that do not name one: `show` for one model; `compare` for several models, a family, a
     wildcard or an option that only `compare` has."""
+    if len(args) == 1 and not args[0].startswith("-"):
+        return choose_for_models(args)
     from paramcount.cli.compare import command as compare
     from paramcount.cli.show import command as show
-    from paramcount.zoo.names import expand_pattern
 
     options = [option for option in (*show.params, *compare.params) if isinstance(option, click.Option)]
     with_value = {name for option in options if not option.is_flag for name in option.opts}
@@ -82,7 +83,13 @@ def choose_command(args: list[str]) -> str:
             words.append(argument)
     show_options = {name for option in show.params for name in option.opts}
     only_compare = {name for option in compare.params for name in option.opts} - show_options
-    if len(words) > 1 or any(arg.partition("=")[0] in only_compare for arg in args):
+    return "compare" if any(arg.partition("=")[0] in only_compare for arg in args) else choose_for_models(words)
+
+
+def choose_for_models(words: list[str]) -> str:
+    from paramcount.zoo.names import expand_pattern
+
+    if len(words) > 1:
         return "compare"
     try:
         return "show" if not words or expand_pattern(words[0]) is None else "compare"

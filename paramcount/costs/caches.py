@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from paramcount.costs.dtypes import KVDtype
 from paramcount.counting.sum_weights import list_flows
-from paramcount.flow import Repeat
+from paramcount.flow import Repeat, Size
 from paramcount.flow.caches import CHUNK, KEYS_AND_VALUES, LAST_INPUTS, Cached, list_cached
 from paramcount.sizes import Sizes
-from paramcount.symbolic.polynomials import has_same_terms
 from paramcount.zoo import Model
 
 BLOCKS = "compressed blocks of tokens"
@@ -148,7 +147,16 @@ def merge_groups(groups: Iterable[CacheGroup]) -> tuple[CacheGroup, ...]:
     for group in groups:
         key = group._replace(layers=0)
         layers[key] = layers.get(key, 0) + group.layers
-    return tuple(group._replace(layers=n) for group, n in layers.items() if not has_same_terms(n, 0))
+    return tuple(group._replace(layers=n) for group, n in layers.items() if not is_zero(n))
+
+
+def is_zero(n: Size) -> bool:
+    """Whether a number, or an expression for all values of its symbols, is 0."""
+    if isinstance(n, int):
+        return n == 0
+    from paramcount.symbolic.polynomials import has_same_terms
+
+    return has_same_terms(n, 0)
 
 
 def make_groups(cached: Cached) -> list[CacheGroup]:

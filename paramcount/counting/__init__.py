@@ -6,7 +6,6 @@ This package depends on sizes and flows, not on files, names or the zoo.
 from paramcount.counting.components import COMPONENTS, PARTS, TABLES, TOWERS
 from paramcount.counting.count import SCHEMA_VERSION, Count, count_sizes
 from paramcount.counting.tensors import list_tensors
-from paramcount.counting.tree import TensorGroup, group_tensors
 from paramcount.flow import TensorRow
 
 __all__ = [
@@ -16,9 +15,7 @@ __all__ = [
     "TABLES",
     "TOWERS",
     "Count",
-    "TensorGroup",
     "TensorRow",
     "count_sizes",
-    "group_tensors",
     "list_tensors",
 ]

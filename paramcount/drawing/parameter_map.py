@@ -7,7 +7,8 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
-from paramcount.counting import COMPONENTS, TensorGroup, group_tensors
+from paramcount.counting import COMPONENTS
+from paramcount.counting.tree import TensorGroup, group_tensors
 from paramcount.drawing.shapes import text_width
 from paramcount.drawing.treemap import Area, squarify
 from paramcount.errors import format_shape, make_printable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from paramcount.flow import Cache, CausalConvolution, DeltaRule, JoinPrompt, Scored, WeightedSum, list_scored
+from paramcount.flow import Cache, JoinPrompt, Scored, WeightedSum, list_scored
 from paramcount.flow.graph import Data, Repeat, Size, multiply
 from paramcount.flow.masks import Chunk, CompressedBlocks, Mask
 from paramcount.flow.walk import Step, list_steps
@@ -122,6 +122,8 @@ def find_state(data: Data) -> Cached | None:
     """The recurrent state of an operation."""
     if not (shapes := data.operation.state_shapes):
         return None
+    from paramcount.flow import CausalConvolution, DeltaRule  # imported here: a flow without states does without
+
     per_channel = isinstance(data.operation, DeltaRule) and len(data.inputs[3].shape) == 3
     what = LAST_INPUTS if isinstance(data.operation, CausalConvolution) else STATE
     return Cached(what, shapes, decays_per_channel=per_channel, in_float32=data.operation.state_in_float32)

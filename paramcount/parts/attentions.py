@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from paramcount.flow import (
-    Axes,
     Data,
-    Rope,
     Size,
     Unknown,
     Weight,
@@ -24,6 +22,9 @@ from paramcount.flow import (
     split,
 )  # fmt: skip
 from paramcount.parts.settings import get_setting, normalise
+
+if TYPE_CHECKING:
+    from paramcount.flow import Axes, Rope
 
 Projections: TypeAlias = tuple[Data, Data, Data]
 Prepare: TypeAlias = Callable[[Data, Data], tuple[Data, Data]]  # q and k to what meets

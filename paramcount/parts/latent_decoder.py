@@ -9,7 +9,8 @@ from paramcount.flow import Data
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import choose_in_groups, routing_bias, shared_mixture
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes.setting_fields import scale_with_yarn, setting
+from paramcount.sizes.rotary_settings import scale_with_yarn
+from paramcount.sizes.setting_fields import setting
 
 
 def read_pairing(config: Mapping[str, Any], c: Any) -> str:

@@ -164,6 +164,11 @@ from paramcount.sizes.rotary_settings import mark_odd as mark_odd
 from paramcount.sizes.rotary_settings import check_base as check_base
 from paramcount.sizes.rotary_settings import check_dynamic as check_dynamic
 from paramcount.sizes.rotary_settings import check_whole as check_whole
+from paramcount.sizes.rotary_settings import axial_rope as axial_rope
+from paramcount.sizes.rotary_settings import make_rope as make_rope
+from paramcount.sizes.rotary_settings import scale_evenly as scale_evenly
+from paramcount.sizes.rotary_settings import yarn_scale as yarn_scale
+from paramcount.sizes.rotary_settings import scale_with_yarn as scale_with_yarn
 from paramcount.sizes import rotary_sizes as rotary_sizes
 from paramcount.sizes.rotary_sizes import in_pairs as in_pairs
 from paramcount.sizes.rotary_sizes import rotary_dimension as rotary_dimension
@@ -204,11 +209,6 @@ from paramcount.sizes.setting_fields import USUAL_KINDS as USUAL_KINDS
 from paramcount.sizes.setting_fields import Setting as Setting
 from paramcount.sizes.setting_fields import setting as setting
 from paramcount.sizes.setting_fields import list_settings as list_settings
-from paramcount.sizes.setting_fields import axial_rope as axial_rope
-from paramcount.sizes.setting_fields import make_rope as make_rope
-from paramcount.sizes.setting_fields import scale_evenly as scale_evenly
-from paramcount.sizes.setting_fields import yarn_scale as yarn_scale
-from paramcount.sizes.setting_fields import scale_with_yarn as scale_with_yarn
 from paramcount.sizes import setting_keys as setting_keys
 from paramcount.sizes.setting_keys import ENTRY_FIELDS as ENTRY_FIELDS
 from paramcount.sizes.setting_keys import Section as Section

@@ -9,13 +9,23 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping
+from math import log, sqrt
 from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Rope
+from paramcount.flow import (
+    DynamicScaling,
+    LinearScaling,
+    Llama3Scaling,
+    LongRopeScaling,
+    OtherScaling,
+    ProportionalScaling,
+    Rope,
+    YarnScaling,
+)
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.fields import FieldValues
-from paramcount.sizes.setting_fields import USUAL_KINDS, Config, Setting, make_rope
+from paramcount.sizes.setting_fields import USUAL_KINDS, Config, Setting
 from paramcount.sizes.setting_kinds import Kind
 from paramcount.sizes.settings import ROPE_KEYS, UNFILLED_ROPE_KEYS
 
@@ -264,3 +274,68 @@ def check_whole(block: Config, c: FieldValues, where: str, *, unscaled: bool = F
         raise ParamcountError(
             f"= {describe_value(share)}, but the layers rotate whole heads", where=f"{where}.{SHARE}", expected="1"
         )
+
+
+def axial_rope(config: Config, sizes: Any) -> Rope:
+    """The rotary positions of rows and columns, which are never scaled."""
+    base = (config.get("rope_parameters") or {}).get("rope_theta", config.get("rope_theta"))
+    return Rope(10_000.0 if base is None else base)
+
+
+def make_rope(kind: str, base: float, parameters: Config, config: Config, positions: int) -> Rope:
+    """The rotary positions that rope_parameters describes."""
+    if kind == "default":
+        return Rope(base)
+    n_positions = config.get("max_position_embeddings") or positions
+    original = (
+        parameters.get("original_max_position_embeddings")
+        or config.get("original_max_position_embeddings")
+        or n_positions
+    )
+    factor, amplitude = parameters.get("factor"), parameters.get("attention_factor")
+    if kind == "llama3":
+        low, high = parameters["low_freq_factor"], parameters["high_freq_factor"]
+        return Rope(base, Llama3Scaling(parameters["factor"], original, low, high))
+    if kind == "yarn":
+        factor = n_positions / original if factor is None else factor
+        if amplitude is None:
+            m, n = parameters.get("mscale"), parameters.get("mscale_all_dim")
+            amplitude = yarn_scale(factor, m) / yarn_scale(factor, n) if m and n else yarn_scale(factor, 1)
+        slow, fast = parameters.get("beta_slow") or 1, parameters.get("beta_fast") or 32
+        return Rope(base, YarnScaling(factor, original, slow, fast, parameters.get("truncate", True)), amplitude)
+    if kind in ("longrope", "su"):
+        factor = n_positions / original if factor is None else factor
+        if amplitude is None:
+            amplitude = 1.0 if factor <= 1 else sqrt(1 + log(factor) / log(original))
+        short, long = tuple(parameters["short_factor"]), tuple(parameters["long_factor"])
+        return Rope(base, LongRopeScaling(factor, original, short, long), amplitude)
+    if kind == "proportional":
+        share = parameters.get("partial_rotary_factor", 1.0)
+        return Rope(base, ProportionalScaling(1.0 if factor is None else factor, share))
+    return scale_evenly(base, kind, factor or 1.0, n_positions)
+
+
+def scale_evenly(base: float, kind: str, factor: float, n_positions: int) -> Rope:
+    """Rotary positions with one factor for all frequencies. `n_positions`: the context length before scaling."""
+    if kind == "linear":
+        return Rope(base, LinearScaling(factor, n_positions))
+    return Rope(
+        base, DynamicScaling(factor, n_positions) if kind == "dynamic" else OtherScaling(kind, factor, n_positions)
+    )
+
+
+def yarn_scale(factor: float, by: float) -> float:
+    """Source: arXiv:2309.00071 §3.4."""
+    return 1.0 if factor <= 1 else 0.1 * by * log(factor) + 1
+
+
+def scale_with_yarn(config: Mapping[str, Any], c: Any) -> float | None:
+    """The attention scale of DeepSeek: with YaRN, 1 / √d grows with the context. None: the usual one.
+
+    Source: modeling_deepseek_v3.py of the reference, DeepseekV3Attention.
+    """
+    parameters = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    by, kind = parameters.get("mscale_all_dim", 0), parameters.get("rope_type", parameters.get("type", "default"))
+    if kind == "default" or not by:
+        return None
+    return float((c.d_nope + c.d_rope) ** -0.5 * yarn_scale(parameters["factor"], by) ** 2)

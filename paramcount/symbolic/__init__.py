@@ -6,8 +6,17 @@ evaluator and its form in JSON; `factoring` makes one of a polynomial and prints
 type, and `compiled` evaluates it for many sizes at once.
 """
 
-from paramcount.symbolic.polynomials import Polynomial, make_symbols
+from typing import TYPE_CHECKING, Any
 
-symbols = make_symbols  # deprecated alias, until 0.3
+if TYPE_CHECKING:
+    from paramcount.symbolic.polynomials import Polynomial, make_symbols
 
-__all__ = ["Polynomial", "make_symbols", "symbols"]
+__all__ = ["Polynomial", "make_symbols"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:  # imported when it is used: most counts use no symbols
+        from paramcount.symbolic import polynomials
+
+        return getattr(polynomials, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

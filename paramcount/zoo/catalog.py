@@ -68,8 +68,10 @@ def find_path(id: str) -> Path | None:
 
 
 def find_built_in_family(id: str) -> str | None:
-    """The family of a built-in model; None if there is no such model. Sorts nothing, so that one name costs little."""
-    return _list_files(CONFIGS).get(id)
+    """The family of a built-in model; None if there is no such model. One name costs little: no folder is listed."""
+    families = os.listdir(CONFIGS) if ID.fullmatch(id) and CONFIGS.is_dir() else []
+    found = (family for family in families if os.path.isfile(os.path.join(CONFIGS, family, f"{id}.yaml")))
+    return next(found, None) or _list_files(CONFIGS).get(id)
 
 
 @lru_cache(maxsize=1)

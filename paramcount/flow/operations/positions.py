@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import sqrt
-from typing import ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 from paramcount.flow.graph import Data, Size
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
-from paramcount.flow.operations.rotary_scaling import Rope
+
+if TYPE_CHECKING:
+    from paramcount.flow.operations.rotary_scaling import Rope
 
 # Which values form a pair: those half the axis apart, or neighbours; reversed: rotated the other way.
 Pairing: TypeAlias = Literal["halves", "interleaved", "reversed halves", "reversed interleaved"]

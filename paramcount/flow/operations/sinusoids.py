@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
-from paramcount.flow.operations.rotary_scaling import Rope
+
+if TYPE_CHECKING:
+    from paramcount.flow.operations.rotary_scaling import Rope
 
 # All sines before all cosines, or one after the other, or all cosines first.
 Waves: TypeAlias = Literal["halves", "interleaved", "cosines first"]

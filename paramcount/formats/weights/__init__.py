@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from pathlib import Path
 from typing import NamedTuple
 
 from paramcount.errors import join_words
@@ -32,7 +32,7 @@ def get_format(layout: str) -> WeightFormat:
 
 @cache
 def list_files() -> tuple[str, ...]:
-    return tuple(module.name for module in iter_modules(__path__))
+    return tuple(sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py")))
 
 
 @cache
