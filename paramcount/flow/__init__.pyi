@@ -371,6 +371,7 @@ from paramcount.flow.operations.recurrence import SelectiveScan as SelectiveScan
 from paramcount.flow.operations.recurrence import StateSpaceDual as StateSpaceDual
 from paramcount.flow.operations.recurrence import DeltaRule as DeltaRule
 from paramcount.flow.operations.recurrence import LinearAttention as LinearAttention
+from paramcount.flow.operations.recurrence import Recurrence as Recurrence
 from paramcount.flow.operations.recurrence import GatedUnit as GatedUnit
 from paramcount.flow.operations.recurrence import ExponentialMean as ExponentialMean
 from paramcount.flow.operations.recurrence import MatrixMemory as MatrixMemory

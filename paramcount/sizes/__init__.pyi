@@ -61,6 +61,7 @@ from paramcount.sizes.fields import Derivation as Derivation
 from paramcount.sizes.fields import Condition as Condition
 from paramcount.sizes.fields import TaskHeads as TaskHeads
 from paramcount.sizes.fields import Buffers as Buffers
+from paramcount.sizes.fields import options_first as options_first
 from paramcount.sizes.fields import Origin as Origin
 from paramcount.sizes.fields import DEFAULT as DEFAULT
 from paramcount.sizes.fields import SET as SET

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
-from paramcount.sizes import SLIDING, Condition, ConfigJson, Derivation, FieldValues
+from paramcount.sizes import SLIDING, Condition, ConfigJson, Derivation, FieldValues, options_first
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.layer_types import count_dense
 from paramcount.sizes.settings import ROPE_KEYS, check_rope_block
@@ -26,24 +26,21 @@ def rotary_of_each_kind(js: ConfigJson, c: FieldValues) -> None:
             raise ParamcountError(f"has no {word}", where=key, expected="an object for each of layer_types")
 
 
-def rotates_stated_share(absent: float, key: str = "partial_rotary_factor") -> Condition:
+@options_first
+def rotates_stated_share(js: ConfigJson, c: FieldValues, absent: float, key: str = "partial_rotary_factor") -> None:
     """The reference cuts the rotated share of a head off, for which proportional angles are too many.
 
     Args:
         absent: The default share.
         key: The key of the share outside of rope_parameters.
     """
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        block = js.get("rope_scaling") or js.get("rope_parameters") or {}
-        share = block.get("partial_rotary_factor", js.get(key, absent))
-        is_proportional = block.get("rope_type", block.get("type")) == "proportional"
-        if is_proportional and part_of(c["d_head"], share) != c["d_head"]:
-            where = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
-            found = f"= proportional, but {describe_value(share)} of a head rotates"
-            raise ParamcountError(found, where=f"{where}.rope_type", expected="another type, or a share of 1")
-
-    return condition
+    block = js.get("rope_scaling") or js.get("rope_parameters") or {}
+    share = block.get("partial_rotary_factor", js.get(key, absent))
+    is_proportional = block.get("rope_type", block.get("type")) == "proportional"
+    if is_proportional and part_of(c["d_head"], share) != c["d_head"]:
+        where = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
+        found = f"= proportional, but {describe_value(share)} of a head rotates"
+        raise ParamcountError(found, where=f"{where}.rope_type", expected="another type, or a share of 1")
 
 
 def ropes_of_kinds_alone(js: ConfigJson, c: FieldValues) -> None:
@@ -57,44 +54,42 @@ def ropes_of_kinds_alone(js: ConfigJson, c: FieldValues) -> None:
             )
 
 
+@options_first
 def known_ropes(
-    find_blocks: Callable[[ConfigJson, FieldValues], Mapping[str, Any]], *, filled: bool = True
-) -> Condition:
+    js: ConfigJson,
+    c: FieldValues,
+    find_blocks: Callable[[ConfigJson, FieldValues], Mapping[str, Any]],
+    *,
+    filled: bool = True,
+) -> None:
     """The rotary positions that the model is built with are of known kinds.
 
     Args:
         find_blocks: {place: what the reference builds them from}.
         filled: Whether the reference copies missing keys from the rest of the config.
     """
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        for place, block in find_blocks(js, c).items():
-            if not isinstance(block, Mapping):
-                raise ParamcountError(f"= {describe_value(block)}", where=place, expected="a JSON object")
-            check_rope_block(block, tuple(ROPE_KEYS), place, filled=filled)
-
-    return condition
+    for place, block in find_blocks(js, c).items():
+        if not isinstance(block, Mapping):
+            raise ParamcountError(f"= {describe_value(block)}", where=place, expected="a JSON object")
+        check_rope_block(block, tuple(ROPE_KEYS), place, filled=filled)
 
 
-def even_where_rotated(*words: str, named: bool = False) -> Condition:
+@options_first
+def even_where_rotated(js: ConfigJson, c: FieldValues, *words: str, named: bool = False) -> None:
     """The head size is even if layers of these kinds exist, the only ones that rotate their heads.
 
     The reference also checks unused head sizes above 4, if the config.json has head_dim or the config class sets it by
     default (`named`).
     """
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        d_head = c["d_head"]
-        is_rotated = any(word in words for word in c["layer_types"])
-        is_checked = is_rotated or (d_head > 4 and (named or "head_dim" in js))
-        if d_head % 2 and d_head > 1 and is_checked:
-            raise ParamcountError(
-                f"= {d_head} is odd, but rotary embedding rotates pairs",
-                where=FieldName("d_head"),
-                expected="an even number",
-            )
-
-    return condition
+    d_head = c["d_head"]
+    is_rotated = any(word in words for word in c["layer_types"])
+    is_checked = is_rotated or (d_head > 4 and (named or "head_dim" in js))
+    if d_head % 2 and d_head > 1 and is_checked:
+        raise ParamcountError(
+            f"= {d_head} is odd, but rotary embedding rotates pairs",
+            where=FieldName("d_head"),
+            expected="an even number",
+        )
 
 
 def unused_rope_fits_heads(js: ConfigJson, c: FieldValues) -> None:
@@ -114,52 +109,43 @@ def unused_rope_fits_heads(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
-def attention_words(*choices: str) -> Condition:
+@options_first
+def attention_words(js: ConfigJson, c: FieldValues, *choices: str) -> None:
     """The valid strings in layer_types if no weight depends on them. The reference has masks for these strings only."""
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        for i, word in enumerate(js.get("layer_types") or ()):
-            if word not in choices and word != "attention":  # the old name of full_attention
-                raise make_choice_error(word, choices, where=f"layer_types.{i}")
-
-    return condition
+    for i, word in enumerate(js.get("layer_types") or ()):
+        if word not in choices and word != "attention":  # the old name of full_attention
+            raise make_choice_error(word, choices, where=f"layer_types.{i}")
 
 
-def one_mask(find_window: Derivation = lambda js, c: c["window"]) -> Condition:
+@options_first
+def one_mask(js: ConfigJson, c: FieldValues, find_window: Derivation = lambda js, c: c["window"]) -> None:
     """All layers have one mask, whatever layer_types says; the reference's cache reads it and needs a window, too.
 
     `find_window`: the window of all layers; None without one.
     """
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        choices = SLIDING if find_window(js, c) is not None else SLIDING[1:]
-        attention_words(*choices)(js, c)
-
-    return condition
+    choices = SLIDING if find_window(js, c) is not None else SLIDING[1:]
+    attention_words(*choices)(js, c)
 
 
-def not_null(*keys: str) -> Condition:
+@options_first
+def not_null(js: ConfigJson, c: FieldValues, *keys: str) -> None:
     """The reference rejects null for these keys, even if an alias takes precedence."""
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        for key in keys:
-            if key in js and js[key] is None:
-                raise ParamcountError("= null", where=key, expected="a value, or no such key")
-
-    return condition
+    for key in keys:
+        if key in js and js[key] is None:
+            raise ParamcountError("= null", where=key, expected="a value, or no such key")
 
 
-def experts_named(alias: str) -> Condition:
+@options_first
+def experts_named(js: ConfigJson, c: FieldValues, alias: str) -> None:
     """`alias`, another name of the number of experts, is null only if no layer has experts."""
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        if js.get(alias, 0) is None and count_dense(c) < c["n_layers"]:
-            raise ParamcountError("= null, but some layers have experts", where=alias, expected="a positive integer")
-
-    return condition
+    if js.get(alias, 0) is None and count_dense(c) < c["n_layers"]:
+        raise ParamcountError("= null, but some layers have experts", where=alias, expected="a positive integer")
 
 
-def buckets_reach(buckets: str, farthest: str, absent: int, *, one_sided: bool, least: int = 4) -> Condition:
+@options_first
+def buckets_reach(
+    js: ConfigJson, c: FieldValues, buckets: str, farthest: str, absent: int, *, one_sided: bool, least: int = 4
+) -> None:
     """The relative position buckets reach beyond the near distances, each of which has its own bucket.
 
     Half of `n_buckets` are for near distances, a quarter if both directions share the buckets. The others are for
@@ -172,25 +158,22 @@ def buckets_reach(buckets: str, farthest: str, absent: int, *, one_sided: bool, 
         one_sided: Whether one of the stacks is a decoder.
         least: The least number of buckets: 2 if there is a decoder alone.
     """
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        n, max_distance = c["n_buckets"], js.get(farthest, absent)
-        if n < least:
-            raise ParamcountError(
-                f"= {n} leaves no bucket for near distances", where=buckets, expected=f"an integer of at least {least}"
-            )
-        near_distances = n // 2 if one_sided else n // 4
-        if type(max_distance) is not int or max_distance <= near_distances:
-            raise ParamcountError(
-                f"= {describe_value(max_distance)} with {n} buckets",
-                where=farthest,
-                expected=f"an integer of at least {near_distances + 1}",
-            )
-
-    return condition
+    n, max_distance = c["n_buckets"], js.get(farthest, absent)
+    if n < least:
+        raise ParamcountError(
+            f"= {n} leaves no bucket for near distances", where=buckets, expected=f"an integer of at least {least}"
+        )
+    near_distances = n // 2 if one_sided else n // 4
+    if type(max_distance) is not int or max_distance <= near_distances:
+        raise ParamcountError(
+            f"= {describe_value(max_distance)} with {n} buckets",
+            where=farthest,
+            expected=f"an integer of at least {near_distances + 1}",
+        )
 
 
-def padding_in_table(absent: int | None, *keys: str, more: int = 0) -> Condition:
+@options_first
+def padding_in_table(js: ConfigJson, c: FieldValues, absent: int | None, *keys: str, more: int = 0) -> None:
     """The padding token is in the token embedding, as the reference requires.
 
     Args:
@@ -198,32 +181,25 @@ def padding_in_table(absent: int | None, *keys: str, more: int = 0) -> Condition
         keys: Names of the key, the first one present is read. Default: pad_token_id.
         more: The number of rows of the token embedding beyond the vocabulary size.
     """
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        key = next((key for key in keys if key in js), "pad_token_id")
-        token, n_rows = js.get(key, absent), c["vocab_size"] + more
-        if token is not None and (type(token) is not int or not -n_rows <= token < n_rows):
-            raise ParamcountError(
-                f"= {describe_value(token)} is outside the vocabulary of {n_rows} tokens",
-                where=key,
-                expected=f"0 to {n_rows - 1}, or null",
-            )
-
-    return condition
+    key = next((key for key in keys if key in js), "pad_token_id")
+    token, n_rows = js.get(key, absent), c["vocab_size"] + more
+    if token is not None and (type(token) is not int or not -n_rows <= token < n_rows):
+        raise ParamcountError(
+            f"= {describe_value(token)} is outside the vocabulary of {n_rows} tokens",
+            where=key,
+            expected=f"0 to {n_rows - 1}, or null",
+        )
 
 
-def positions_from(least: int, *keys: str) -> Condition:
+@options_first
+def positions_from(js: ConfigJson, c: FieldValues, least: int, *keys: str) -> None:
     """The number of positions, with whose table or range the reference begins, is at least `least`.
 
     `keys`: names of one key, of which the last one present counts. Default: max_position_embeddings.
     """
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        present = [key for key in keys or ("max_position_embeddings",) if key in js]
-        if present and type(n := js[present[-1]]) is int and n < least:
-            raise ParamcountError(f"= {n}", where=present[-1], expected=f"an integer of at least {least}")
-
-    return condition
+    present = [key for key in keys or ("max_position_embeddings",) if key in js]
+    if present and type(n := js[present[-1]]) is int and n < least:
+        raise ParamcountError(f"= {n}", where=present[-1], expected=f"an integer of at least {least}")
 
 
 def one_rope(js: ConfigJson, c: FieldValues) -> None:
@@ -246,9 +222,16 @@ def sliding_layers_have_a_window(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
+@options_first
 def grouped_routing(
-    groups: int | None, kept: int | None, keys: tuple[str, ...] = ("n_group",), *, optional: bool = False
-) -> Condition:
+    js: ConfigJson,
+    c: FieldValues,
+    groups: int | None,
+    kept: int | None,
+    keys: tuple[str, ...] = ("n_group",),
+    *,
+    optional: bool = False,
+) -> None:
     """Experts form equal groups of at least two, because DeepSeek-V3's router ranks groups by their two best experts.
 
     Args:
@@ -257,49 +240,42 @@ def grouped_routing(
         keys: Names of the key of the number of groups; the first one present is read.
         optional: Whether null means one group of all experts.
     """
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        key = next((key for key in keys if key in js), keys[0])
-        n_experts, n_groups, top_k = c["n_routed_experts"], js.get(key, groups), js.get("topk_group", kept)
-        if count_dense(c) == c["n_layers"] or (optional and n_groups is None and top_k is None):
-            return
-        if type(n_groups) is not int or n_groups < 1 or n_experts % n_groups or n_experts // n_groups < 2:
-            raise ParamcountError(
-                f"= {describe_value(n_groups)} does not split {n_experts} experts into groups of at least two",
-                where=key,
-                expected=f"a divisor of {n_experts}, at most {n_experts // 2}",
-            )
-        if type(top_k) is not int or not 0 <= top_k <= n_groups:
-            raise ParamcountError(
-                f"= {describe_value(top_k)}, but there are {n_groups} groups",
-                where="topk_group",
-                expected=f"an integer from 0 to {n_groups}",
-            )
-
-    return condition
+    key = next((key for key in keys if key in js), keys[0])
+    n_experts, n_groups, top_k = c["n_routed_experts"], js.get(key, groups), js.get("topk_group", kept)
+    if count_dense(c) == c["n_layers"] or (optional and n_groups is None and top_k is None):
+        return
+    if type(n_groups) is not int or n_groups < 1 or n_experts % n_groups or n_experts // n_groups < 2:
+        raise ParamcountError(
+            f"= {describe_value(n_groups)} does not split {n_experts} experts into groups of at least two",
+            where=key,
+            expected=f"a divisor of {n_experts}, at most {n_experts // 2}",
+        )
+    if type(top_k) is not int or not 0 <= top_k <= n_groups:
+        raise ParamcountError(
+            f"= {describe_value(top_k)}, but there are {n_groups} groups",
+            where="topk_group",
+            expected=f"an integer from 0 to {n_groups}",
+        )
 
 
-def groups_by_method(absent: int | None) -> Condition:
+@options_first
+def groups_by_method(js: ConfigJson, c: FieldValues, absent: int | None) -> None:
     """DeepSeek-V2's router chooses the best of all experts, or of the best groups, which are as large as each other.
 
     `absent`: the default of n_group and topk_group.
     """
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        if count_dense(c) == c["n_layers"]:
-            return
-        method, groups, kept = js.get("topk_method", "greedy"), js.get("n_group", absent), js.get("topk_group", absent)
-        n_experts = c["n_routed_experts"]
-        if method not in ROUTING_METHODS:
-            raise make_choice_error(method, ROUTING_METHODS, where="topk_method")
-        if method == "group_limited_greedy" and (groups is None or kept is None or n_experts % groups or kept > groups):
-            raise ParamcountError(
-                f"= {describe_value(groups)}, with topk_group = {describe_value(kept)} and {n_experts} experts",
-                where="n_group",
-                expected="a divisor of the number of experts that is at least topk_group",
-            )
-
-    return condition
+    if count_dense(c) == c["n_layers"]:
+        return
+    method, groups, kept = js.get("topk_method", "greedy"), js.get("n_group", absent), js.get("topk_group", absent)
+    n_experts = c["n_routed_experts"]
+    if method not in ROUTING_METHODS:
+        raise make_choice_error(method, ROUTING_METHODS, where="topk_method")
+    if method == "group_limited_greedy" and (groups is None or kept is None or n_experts % groups or kept > groups):
+        raise ParamcountError(
+            f"= {describe_value(groups)}, with topk_group = {describe_value(kept)} and {n_experts} experts",
+            where="n_group",
+            expected="a divisor of the number of experts that is at least topk_group",
+        )
 
 
 def routed_sparse_attention(groups: int, kept: int, n_heads: int) -> tuple[Condition, ...]:
@@ -344,7 +320,8 @@ def angles_fit_heads(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
-def latent_heads_stay_whole(absent: int | None, *, masked: bool = False) -> Condition:
+@options_first
+def latent_heads_stay_whole(js: ConfigJson, c: FieldValues, absent: int | None, *, masked: bool = False) -> None:
     """MLA has as many KV heads as heads.
 
     With fewer in num_key_value_heads, the reference repeats the keys, though every head has its own. It does not if the
@@ -354,23 +331,20 @@ def latent_heads_stay_whole(absent: int | None, *, masked: bool = False) -> Cond
         absent: The default of num_key_value_heads; None for the number of heads.
         masked: Whether the reference always passes a mask.
     """
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        n_heads, n_kv_heads = c["n_heads"], js.get("num_key_value_heads", absent)
-        if n_kv_heads is None:
-            n_kv_heads = n_heads
-        kernel_handles_groups = not masked and c["d_nope"] + c["d_rope"] == c["d_v"] <= 256
-        if n_heads // n_kv_heads > 1 and not kernel_handles_groups:
-            raise ParamcountError(
-                f"= {describe_value(n_kv_heads)} for {n_heads} MLA heads",
-                where="num_key_value_heads",
-                expected=f"{n_heads}; fewer run only with flex attention",
-            )
-
-    return condition
+    n_heads, n_kv_heads = c["n_heads"], js.get("num_key_value_heads", absent)
+    if n_kv_heads is None:
+        n_kv_heads = n_heads
+    kernel_handles_groups = not masked and c["d_nope"] + c["d_rope"] == c["d_v"] <= 256
+    if n_heads // n_kv_heads > 1 and not kernel_handles_groups:
+        raise ParamcountError(
+            f"= {describe_value(n_kv_heads)} for {n_heads} MLA heads",
+            where="num_key_value_heads",
+            expected=f"{n_heads}; fewer run only with flex attention",
+        )
 
 
-def padding_inside(absent: int, *tables: str, places: int = 0) -> Condition:
+@options_first
+def padding_inside(js: ConfigJson, c: FieldValues, absent: int, *tables: str, places: int = 0) -> None:
     """The padding token is in the token embedding and in the other embeddings, as the reference requires.
 
     Args:
@@ -379,44 +353,37 @@ def padding_inside(absent: int, *tables: str, places: int = 0) -> Condition:
         places: If positions are numbered from the padding token on: the positions that one token needs after it.
             0 if positions are numbered from 0.
     """
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        token, n_rows = js.get("pad_token_id", absent), min(c[table] for table in ("vocab_size", *tables))
-        if token is None and not places:
-            return
-        if not isinstance(token, int) or not -n_rows <= token < n_rows:
-            outside = "" if token is None else f" is outside a vocabulary of {n_rows} tokens"
-            raise ParamcountError(
-                f"= {describe_value(token)}{outside}",
-                where="pad_token_id",
-                expected=f"0 to {n_rows - 1}",
-            )
-        if places and not -c["n_positions"] <= token <= c["n_positions"] - places:
-            raise ParamcountError(
-                f"= {c['n_positions']} with pad_token_id = {token}",
-                where="n_positions",
-                expected=f"at least {token + places}",
-            )
-
-    return condition
+    token, n_rows = js.get("pad_token_id", absent), min(c[table] for table in ("vocab_size", *tables))
+    if token is None and not places:
+        return
+    if not isinstance(token, int) or not -n_rows <= token < n_rows:
+        outside = "" if token is None else f" is outside a vocabulary of {n_rows} tokens"
+        raise ParamcountError(
+            f"= {describe_value(token)}{outside}",
+            where="pad_token_id",
+            expected=f"0 to {n_rows - 1}",
+        )
+    if places and not -c["n_positions"] <= token <= c["n_positions"] - places:
+        raise ParamcountError(
+            f"= {c['n_positions']} with pad_token_id = {token}",
+            where="n_positions",
+            expected=f"at least {token + places}",
+        )
 
 
-def positions_after_padding(absent: int) -> Condition:
+@options_first
+def positions_after_padding(js: ConfigJson, c: FieldValues, absent: int) -> None:
     """Positions are numbered from behind the padding token on, whose own row the reference clears.
 
     The reference computes two rows more than n_positions. `absent`: the default of pad_token_id.
     """
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        token, n_rows = js.get("pad_token_id", absent), c["n_positions"] + 2
-        if not isinstance(token, int) or not -1 <= token < n_rows:
-            raise ParamcountError(
-                f"= {describe_value(token)}, but positions are numbered from the next id on",
-                where="pad_token_id",
-                expected=f"0 to {n_rows - 1}",
-            )
-
-    return condition
+    token, n_rows = js.get("pad_token_id", absent), c["n_positions"] + 2
+    if not isinstance(token, int) or not -1 <= token < n_rows:
+        raise ParamcountError(
+            f"= {describe_value(token)}, but positions are numbered from the next id on",
+            where="pad_token_id",
+            expected=f"0 to {n_rows - 1}",
+        )
 
 
 def make_key_error(js: ConfigJson, key: str, absent: object, expected: str) -> ParamcountError:
@@ -425,15 +392,12 @@ def make_key_error(js: ConfigJson, key: str, absent: object, expected: str) -> P
     return ParamcountError(f"= {describe_value(js.get(key, absent))}", where=where, expected=expected)
 
 
-def one_of(key: str, choices: tuple[str, ...], absent: str) -> Condition:
+@options_first
+def one_of(js: ConfigJson, c: FieldValues, key: str, choices: tuple[str, ...], absent: str) -> None:
     """A string from a fixed set that no weight depends on. `absent`: the reference's default."""
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        word = js.get(key, absent)
-        if word not in choices:
-            raise make_choice_error(word, choices, where=key)
-
-    return condition
+    word = js.get(key, absent)
+    if word not in choices:
+        raise make_choice_error(word, choices, where=key)
 
 
 def encoder_has_image_size(js: ConfigJson, c: FieldValues) -> None:

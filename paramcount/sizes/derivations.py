@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.sizes.fields import ConfigJson, Derivation, FieldValues, Sizes, get_key, inner_configs
+from paramcount.sizes.fields import ConfigJson, Derivation, FieldValues, Sizes, get_key, inner_configs, options_first
 from paramcount.sizes.types import MOST_NAMED
 
 SLIDING = ("sliding_attention", "full_attention")
@@ -23,19 +23,16 @@ def floor_d_model_per_head(js: ConfigJson, c: FieldValues) -> int:
     return found
 
 
-def d_model_per(heads: str) -> Derivation:
+@options_first
+def d_model_per(js: ConfigJson, c: FieldValues, heads: str) -> int:
     """The head size if so many heads share d_model."""
-
-    def derive(js: ConfigJson, c: FieldValues) -> int:
-        d_model, n_heads = c["d_model"], c[heads]
-        d_head: int = d_model // n_heads
-        if d_head == 0:
-            found = f"= {d_model} is less than " + FieldName(heads) + f" = {n_heads}"
-            expected = "at least one dimension per head"
-            raise ParamcountError(found, where=FieldName("d_model"), expected=expected, sizes=(d_model, n_heads))
-        return d_head
-
-    return derive
+    d_model, n_heads = c["d_model"], c[heads]
+    d_head: int = d_model // n_heads
+    if d_head == 0:
+        found = f"= {d_model} is less than " + FieldName(heads) + f" = {n_heads}"
+        expected = "at least one dimension per head"
+        raise ParamcountError(found, where=FieldName("d_model"), expected=expected, sizes=(d_model, n_heads))
+    return d_head
 
 
 d_model_per_head = d_model_per("n_heads")

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, update_wrapper
 from inspect import get_annotations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Concatenate,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    Self,
+    TypeAlias,
+    TypeVar,
+    get_origin,
+)
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.operation import Unknown, is_known
@@ -79,6 +91,24 @@ Derivation = Callable[[ConfigJson, FieldValues], Any]  # computes a size
 Condition = Callable[[ConfigJson, FieldValues], None]  # raises an error
 TaskHeads: TypeAlias = str | Mapping[str, object]  # TaskHead of paramcount.parts.tasks
 Buffers = tuple[tuple[str, tuple[int, ...], int], ...]  # ((name, shape, copies), ...)
+
+
+_Section = TypeVar("_Section")
+_Values = TypeVar("_Values")
+_Result = TypeVar("_Result")
+_Options = ParamSpec("_Options")
+
+
+def options_first(
+    function: Callable[Concatenate[_Section, _Values, _Options], _Result],
+) -> Callable[_Options, Callable[[_Section, _Values], _Result]]:
+    """A derivation, condition or setting with options, which are given before a config.json is read:
+    `needed("num_experts")(js, c)`."""
+
+    def take_options(*options: _Options.args, **named: _Options.kwargs) -> Callable[[_Section, _Values], _Result]:
+        return lambda js, c: function(js, c, *options, **named)
+
+    return update_wrapper(take_options, function)
 
 
 class Origin(NamedTuple):

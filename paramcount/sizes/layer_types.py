@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value, make_choice_error
-from paramcount.sizes import SLIDING, ConfigJson, Derivation, FieldValues, Sizes, per_layer
+from paramcount.sizes import SLIDING, ConfigJson, Derivation, FieldValues, Sizes, options_first, per_layer
 
 MLP_TYPES = ("dense", "sparse")
 INDEXER_LETTERS = {"F": "full", "S": "shared"}
@@ -52,58 +52,51 @@ def read_mlp_types(js: ConfigJson, c: FieldValues) -> Any:
     return js.get("mlp_layer_types")
 
 
-def dense_by_type(otherwise: Derivation, *, checked: bool = True, read: Derivation = read_mlp_types) -> Derivation:
+@options_first
+def dense_by_type(
+    js: ConfigJson, c: FieldValues, otherwise: Derivation, *, checked: bool = True, read: Derivation = read_mlp_types
+) -> Sequence[int]:
     """The layers without experts, from mlp_layer_types; `otherwise` if it is missing or null.
 
     `checked`: whether the reference requires one known string per layer even if layer_types is not set. If it does not,
     it accepts more strings than layers, and takes any string but "sparse" for a dense layer. `read`: the strings, if
     the reference drops some of the list.
     """
-
-    def derive(js: ConfigJson, c: FieldValues) -> Sequence[int]:
-        words = read(js, c)
-        if words is None:
-            n: int = c["n_layers"]
-            return tuple(i for i in otherwise(js, c) if i < n)
-        strict = checked or js.get("layer_types") is not None
-        if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
-            raise ParamcountError(f"= {describe_value(words)}", where="mlp_layer_types", expected="one entry per layer")
-        if len(words) < c["n_layers"] or (strict and len(words) > c["n_layers"]):
-            raise ParamcountError(
-                f"has {count_noun(len(words), 'entry')} for {count_noun(c['n_layers'], 'layer')}",
-                where="mlp_layer_types",
-                expected="one entry per layer",
-            )
-        for i, word in enumerate(words):
-            if strict and word not in MLP_TYPES:
-                raise make_choice_error(word, MLP_TYPES, where=f"mlp_layer_types.{i}")
-        return tuple(i for i in per_layer(c) if words[i] != "sparse")
-
-    return derive
+    words = read(js, c)
+    if words is None:
+        n: int = c["n_layers"]
+        return tuple(i for i in otherwise(js, c) if i < n)
+    strict = checked or js.get("layer_types") is not None
+    if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
+        raise ParamcountError(f"= {describe_value(words)}", where="mlp_layer_types", expected="one entry per layer")
+    if len(words) < c["n_layers"] or (strict and len(words) > c["n_layers"]):
+        raise ParamcountError(
+            f"has {count_noun(len(words), 'entry')} for {count_noun(c['n_layers'], 'layer')}",
+            where="mlp_layer_types",
+            expected="one entry per layer",
+        )
+    for i, word in enumerate(words):
+        if strict and word not in MLP_TYPES:
+            raise make_choice_error(word, MLP_TYPES, where=f"mlp_layer_types.{i}")
+    return tuple(i for i in per_layer(c) if words[i] != "sparse")
 
 
-def needed(key: str) -> Derivation:
+@options_first
+def needed(js: ConfigJson, c: FieldValues, key: str) -> int:
     """0 for a number of experts without a default, or for null, if no layer has experts."""
-
-    def derive(js: ConfigJson, c: FieldValues) -> int:
-        if count_dense(c) < c["n_layers"]:
-            raise ParamcountError("is missing", where=key, expected="an integer")
-        return 0
-
-    return derive
+    if count_dense(c) < c["n_layers"]:
+        raise ParamcountError("is missing", where=key, expected="an integer")
+    return 0
 
 
-def full_every_key(key: str, absent: int) -> Derivation:
+@options_first
+def full_every_key(js: ConfigJson, c: FieldValues, key: str, absent: int) -> tuple[str, ...]:
     """layer_types with full attention in the last layer of each group and sliding attention in the others.
 
     `key` has the number of layers in a group, `absent` is its default.
     """
-
-    def derive(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
-        period = check_no_types(js, key, absent)
-        return tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
-
-    return derive
+    period = check_no_types(js, key, absent)
+    return tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
 
 
 def unused(js: ConfigJson, c: FieldValues) -> int:
@@ -118,21 +111,18 @@ def unused(js: ConfigJson, c: FieldValues) -> int:
     return 1
 
 
-def used_window(absent: int) -> Callable[[Mapping[str, Any], Any], int | None]:
+@options_first
+def used_window(config: Mapping[str, Any], c: Any, absent: int) -> int | None:
     """The setting of Qwen 2 and 3: the window of the layers with sliding attention; None if no layer may have one.
 
     `absent`: the reference's default of sliding_window, which counts only if use_sliding_window is true.
     """
-
-    def find(config: Mapping[str, Any], c: Any) -> int | None:
-        window: int | None = config.get("sliding_window", absent)
-        if not config.get("use_sliding_window", False) or window is None:
-            return None
-        if window < 1:
-            raise ParamcountError(f"= {window}", where="sliding_window", expected="a positive integer")
-        return window
-
-    return find
+    window: int | None = config.get("sliding_window", absent)
+    if not config.get("use_sliding_window", False) or window is None:
+        return None
+    if window < 1:
+        raise ParamcountError(f"= {window}", where="sliding_window", expected="a positive integer")
+    return window
 
 
 def slides_from(i: int, limit: int) -> bool:
@@ -140,51 +130,45 @@ def slides_from(i: int, limit: int) -> bool:
     return i >= limit
 
 
+@options_first
 def sliding_types(
-    absent: int = 28, *, slides: Callable[[int, int], bool] = slides_from
-) -> Callable[[Mapping[str, Any], Any], tuple[str, ...] | None]:
+    config: Mapping[str, Any], c: Any, absent: int = 28, *, slides: Callable[[int, int], bool] = slides_from
+) -> tuple[str, ...] | None:
     """The setting of Qwen 2 and 3: the attention of each layer; None if no layer has a window.
 
     Args:
         absent: The default of max_window_layers.
         slides: Whether layer i has a window if there is no layer_types, from i and max_window_layers.
     """
-
-    def find(config: Mapping[str, Any], c: Any) -> tuple[str, ...] | None:
-        if not config.get("use_sliding_window", False) or config.get("sliding_window", 1) is None:
-            return None
-        words = config.get("layer_types")
-        if words is None:
-            limit = config.get("max_window_layers", absent)
-            words = [SLIDING[not slides(i, limit)] for i in range(c.n_layers)]
-        return tuple(words) if SLIDING[0] in words else None
-
-    return find
+    if not config.get("use_sliding_window", False) or config.get("sliding_window", 1) is None:
+        return None
+    words = config.get("layer_types")
+    if words is None:
+        limit = config.get("max_window_layers", absent)
+        words = [SLIDING[not slides(i, limit)] for i in range(c.n_layers)]
+    return tuple(words) if SLIDING[0] in words else None
 
 
-def sharing_layers(absent: int) -> Derivation:
+@options_first
+def sharing_layers(js: ConfigJson, c: FieldValues, absent: int) -> tuple[int, ...]:
     """The last layers, as many as num_kv_shared_layers says, worked out as the reference does."""
-
-    def found(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
-        n = js.get("num_kv_shared_layers", absent)
-        if type(n) is not int:
-            raise ParamcountError(f"= {describe_value(n)}", where="num_kv_shared_layers", expected="an integer")
-        if n == 0:
-            return ()
-        first, words = c["n_layers"] - n, c["layer_types"]
-        before = words[:first][::-1]
-        if set(before) != set(words):
-            raise ParamcountError(
-                f"= {n}",
-                where="num_kv_shared_layers",
-                expected="a smaller number, which leaves an earlier layer of each type",
-            )
-        shared = [i >= first for i in per_layer(c)]
-        for word in set(words):
-            shared[first - 1 - before.index(word)] = False  # the layer that the last ones take keys and values from
-        return tuple(i for i in per_layer(c) if shared[i])
-
-    return found
+    n = js.get("num_kv_shared_layers", absent)
+    if type(n) is not int:
+        raise ParamcountError(f"= {describe_value(n)}", where="num_kv_shared_layers", expected="an integer")
+    if n == 0:
+        return ()
+    first, words = c["n_layers"] - n, c["layer_types"]
+    before = words[:first][::-1]
+    if set(before) != set(words):
+        raise ParamcountError(
+            f"= {n}",
+            where="num_kv_shared_layers",
+            expected="a smaller number, which leaves an earlier layer of each type",
+        )
+    shared = [i >= first for i in per_layer(c)]
+    for word in set(words):
+        shared[first - 1 - before.index(word)] = False  # the layer that the last ones take keys and values from
+    return tuple(i for i in per_layer(c) if shared[i])
 
 
 def check_kv_sources(c: Any) -> None:

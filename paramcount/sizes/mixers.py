@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf
 from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.sizes import Condition, ConfigJson, Derivation, FieldValues
+from paramcount.sizes import ConfigJson, FieldValues, options_first
 from paramcount.sizes.layer_types import check_no_types
 
 
-def dt_rank(key: str) -> Derivation:
+@options_first
+def dt_rank(js: ConfigJson, c: FieldValues, key: str) -> Any:
     """The rank of the time step projection. "auto" is a sixteenth of d_model, rounded up."""
-
-    def derive(js: ConfigJson, c: FieldValues) -> Any:
-        rank = js.get(key, "auto")
-        return -(-c["d_model"] // 16) if rank == "auto" else rank
-
-    return derive
+    rank = js.get(key, "auto")
+    return -(-c["d_model"] // 16) if rank == "auto" else rank
 
 
-def expand_d_model(key: str) -> Derivation:
+@options_first
+def expand_d_model(js: ConfigJson, c: FieldValues, key: str) -> int:
     """d_model times the expansion factor in `key`, 2 if it is missing."""
-
-    def derive(js: ConfigJson, c: FieldValues) -> int:
-        n: int = check_no_types(js, key, 2) * c["d_model"]
-        return n
-
-    return derive
+    n: int = check_no_types(js, key, 2) * c["d_model"]
+    return n
 
 
-def no_key(*keys: str) -> Condition:
+@options_first
+def no_key(js: ConfigJson, c: FieldValues, *keys: str) -> None:
     """Keys that the reference computes itself and rejects in a config."""
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        for key in keys:
-            if key in js:
-                found = f"= {describe_value(js[key])}, but the reference computes it from other keys"
-                raise ParamcountError(found, where=key, expected="no such key")
-
-    return condition
+    for key in keys:
+        if key in js:
+            found = f"= {describe_value(js[key])}, but the reference computes it from other keys"
+            raise ParamcountError(found, where=key, expected="no such key")
 
 
 def time_step_limit(config: ConfigJson, c: Any) -> tuple[float, float]:
@@ -49,13 +40,10 @@ def time_step_limit(config: ConfigJson, c: Any) -> tuple[float, float]:
     return float(least), float(most)
 
 
-def least_time_step(*keys: str) -> Callable[[ConfigJson, Any], tuple[float, float]]:
+@options_first
+def least_time_step(config: ConfigJson, c: Any, *keys: str) -> tuple[float, float]:
     """The setting of the time steps of a Mamba 2 that has no largest one; the least is the first of `keys`."""
-
-    def derive(config: ConfigJson, c: Any) -> tuple[float, float]:
-        return next((float(config[key]) for key in keys if key in config), 0.001), inf
-
-    return derive
+    return next((float(config[key]) for key in keys if key in config), 0.001), inf
 
 
 def mamba_head(js: ConfigJson, c: FieldValues) -> Any:
@@ -95,28 +83,22 @@ def list_unused_fields(words: Sequence[str]) -> tuple[str, ...]:
     return attention if set(words) & set(MIXER) else (*attention, "n_groups", "n_linear_k_heads")
 
 
-def unless(words: tuple[str, ...]) -> Derivation:
+@options_first
+def unless(js: ConfigJson, c: FieldValues, words: tuple[str, ...]) -> int | None:
     """The meaning of null for a size that only layers of these kinds read: 1 if there are none, null otherwise."""
-
-    def derive(js: ConfigJson, c: FieldValues) -> int | None:
-        return None if set(c["layer_types"]) & set(words) else 1
-
-    return derive
+    return None if set(c["layer_types"]) & set(words) else 1
 
 
 if_no_mixer, if_no_attention = unless(MIXER), unless(ATTENTION)
 
 
-def null_counts(key: str, word: str | None = None) -> Condition:
+@options_first
+def null_counts(js: ConfigJson, c: FieldValues, key: str, word: str | None = None) -> None:
     """An alias that takes precedence over the usual key is not null, unless no layer reads it.
 
     Args:
         key: The alias.
         word: The only kind of layer that reads it; None if all layers do.
     """
-
-    def condition(js: ConfigJson, c: FieldValues) -> None:
-        if key in js and js[key] is None and (word is None or word in c["layer_types"]):
-            raise ParamcountError("= null", where=key, expected="a value, or no such key")
-
-    return condition
+    if key in js and js[key] is None and (word is None or word in c["layer_types"]):
+        raise ParamcountError("= null", where=key, expected="a value, or no such key")

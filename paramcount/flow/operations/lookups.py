@@ -19,18 +19,23 @@ Stretch: TypeAlias = Literal[
 ]  # fmt: skip
 
 
-class TableLookup(Operation, name="lookup", form=Form.LOOKUP, only_moves=True, named_by_weights=True):
+class TableLookup(
+    Operation, name="lookup", phrase="row lookup", form=Form.LOOKUP, only_moves=True, named_by_weights=True
+):
     """Rows of a table [rows, size]."""
 
+    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        return 0
 
-class Lookup(TableLookup, phrase="row lookup"):
+
+class Lookup(TableLookup):
     """Rows by an index per token; further weights are stored with the table, but not looked up."""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return take_rows(flatten_rows(weights[0]), inputs[0])
 
 
-class LookupKnown(TableLookup, phrase="row lookup"):
+class LookupKnown(TableLookup):
     """Rows by an index per token; ids beyond the table, and placeholders, have the row of an unknown id."""
 
     unknown_id: int | Unknown
@@ -43,7 +48,7 @@ class LookupKnown(TableLookup, phrase="row lookup"):
         return take_rows(table, np.where(is_known_id, rows, require(self.unknown_id)))
 
 
-class LookupPlaceholders(TableLookup, phrase="row lookup"):
+class LookupPlaceholders(TableLookup):
     """Rows by an index per token; placeholders have the row of an unknown id."""
 
     unknown_id: int | Unknown
@@ -54,7 +59,7 @@ class LookupPlaceholders(TableLookup, phrase="row lookup"):
         return take_rows(flatten_rows(weights[0]), np.where(is_placeholder, require(self.unknown_id), inputs[0]))
 
 
-class LookupContinued(TableLookup, phrase="row lookup"):
+class LookupContinued(TableLookup):
     """Rows by an index per token of a table that a second one continues."""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -65,7 +70,7 @@ class LookupContinued(TableLookup, phrase="row lookup"):
         return np.where(later[..., None], found[1], found[0]).astype(np.float32)
 
 
-class LookupByColumn(TableLookup, phrase="row lookup"):
+class LookupByColumn(TableLookup):
     """Rows by ids [n, columns], of which each column has as many rows of its own."""
 
     n_rows: Size
@@ -76,7 +81,7 @@ class LookupByColumn(TableLookup, phrase="row lookup"):
         return take_rows(weights[0], rows)
 
 
-class LookupMean(TableLookup, phrase="row lookup"):
+class LookupMean(TableLookup):
     """Rows by an index per token of a table of means, stored as sums of vectors and their numbers."""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:

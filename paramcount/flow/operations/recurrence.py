@@ -160,7 +160,14 @@ class LinearAttention(Operation, name="scan", form=Form.LINEAR_ATTENTION, state=
         return slopes.astype(np.float32).reshape(-1, 1, 1)
 
 
-class GatedUnit(Operation, name="scan", form=Form.STATE_SPACE, state=("channels",), state_in_float32=True):
+class Recurrence(Operation, name="scan"):
+    """A state that fades by gates; what it computes per token is not counted as work."""
+
+    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        return 0
+
+
+class GatedUnit(Recurrence, form=Form.STATE_SPACE, state=("channels",), state_in_float32=True):
     """RG-LRU: h = a·h + √(1 − a²)·(i·u) per channel, a = exp(−8·r·softplus(Λ)); the first token enters whole.
 
     Inputs: u [n, channels], the input gate i and the recurrence gate r, as long. Weight: Λ. Source: arXiv:2402.19427
@@ -182,7 +189,7 @@ class GatedUnit(Operation, name="scan", form=Form.STATE_SPACE, state=("channels"
         return y.reshape(len(u), *shape[1:])
 
 
-class ExponentialMean(Operation, name="scan", form=Form.LINEAR_ATTENTION, state_in_float32=True):
+class ExponentialMean(Recurrence, form=Form.LINEAR_ATTENTION, state_in_float32=True):
     """RWKV-4: y = (S + exp(u + k)·v) / (z + exp(u + k)), S = exp(−exp(w))·S + exp(k)·v, and z likewise with 1 for v.
 
     Inputs: the logarithms k of the weights and the values v, [n, channels]. Weights: the decay w and the bonus u of the
@@ -212,7 +219,7 @@ class ExponentialMean(Operation, name="scan", form=Form.LINEAR_ATTENTION, state_
         return y
 
 
-class MatrixMemory(Operation, name="scan", form=Form.LINEAR_ATTENTION):
+class MatrixMemory(Recurrence, form=Form.LINEAR_ATTENTION):
     """mLSTM: y = Sᵀq / max(|z·q|, 1), S = σ(f)·S + exp(i)·k·vᵀ, q divided by √d_k, and z likewise with 1 for v.
 
     Inputs: q, k and v [n, heads, d], the input gate i and the forget gate f [n, heads], both before their functions.
@@ -246,7 +253,7 @@ class MatrixMemory(Operation, name="scan", form=Form.LINEAR_ATTENTION):
         return y
 
 
-class Lstm(Operation, name="scan", phrase="LSTM, updated per row", form=Form.STATE_SPACE):
+class Lstm(Recurrence, phrase="LSTM, updated per row", form=Form.STATE_SPACE):
     """c = σ(f)·c + σ(i)·tanh(g), h = σ(o)·tanh(c), where W·h + b plus the input, [n, 4 · d], is cut into i, f, g and o.
 
     All rows are read at once, so no state is kept. Weights: W [4 · d, d], b. Source: torch.nn.LSTM;
