@@ -10,29 +10,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from paramcount import flow as ops
 from paramcount.errors import ParamcountError
 from paramcount.execution.inputs import name_input
 from paramcount.execution.narrow import NarrowMatrix
-from paramcount.flow import (
-    Body,
-    Data,
-    Experts,
-    ExpertsAndIdentities,
-    ExpertsApart,
-    ExpertsOfScaled,
-    ExpertsOnParts,
-    ForEach,
-    HiddenStates,
-    Input,
-    Layers,
-    Linear,
-    Repeat,
-    SecondValue,
-    TableLookup,
-    Tuple,
-    Weight,
-    list_scored,
-)
+from paramcount.flow import Body, Data, Repeat, Weight
 from paramcount.flow.operation import Array, Form, Operation, require
 from paramcount.flow.walk import OUTSIDE, Names, enter_body, fold_weight, list_steps
 
@@ -119,7 +101,7 @@ class Evaluation:
         self.n_layers = count_layers(out)
         self.read_once = find_read_once(out)
         for data, *_ in list_steps(out):
-            if isinstance(data.operation, HiddenStates):
+            if isinstance(data.operation, ops.HiddenStates):
                 self.states_of_layers[id(data.inputs[0])] = []
 
     def run(self, inputs: Mapping[str, Array]) -> Array:
@@ -153,11 +135,11 @@ class Evaluation:
 
     def apply(self, data: Data, scope: EvaluationScope) -> Array:
         operation, inputs = data.operation, [scope.values[id(before)] for before in data.inputs]
-        if isinstance(operation, Layers):
+        if isinstance(operation, ops.Layers):
             return self.run_layers(data, operation, scope, inputs)
-        if isinstance(operation, Experts):
+        if isinstance(operation, ops.Experts):
             return self.run_experts(data, operation, scope, inputs)
-        if isinstance(operation, ForEach):
+        if isinstance(operation, ops.ForEach):
             (body,), (x,) = data.bodies, inputs
             kept = [x[:, 0]] if operation.each == "stream" else []
             parts = [x[:, i] for i in range(len(kept), x.shape[1])]
@@ -169,15 +151,15 @@ class Evaluation:
             result = self.run_body(body, scope.enter(data, body, None), inputs)
             self.pass_second_values([(data, body.out)])
             return result
-        if isinstance(operation, Tuple):
+        if isinstance(operation, ops.Tuple):
             self.second_values[id(data)] = inputs[1]
             return inputs[0]
-        if isinstance(operation, SecondValue):
+        if isinstance(operation, ops.SecondValue):
             return self.second_values[id(data.inputs[0])]
-        if isinstance(operation, HiddenStates):
+        if isinstance(operation, ops.HiddenStates):
             states = self.states_of_layers[id(data.inputs[0])]
             return np.concatenate([states[i] for i in require(operation.of)], axis=-1)
-        if isinstance(operation, Input):
+        if isinstance(operation, ops.Input):
             name = name_input(operation.what)
             if name not in self.inputs and operation.default is not None:
                 n = data.shape[0] if isinstance(data.shape[0], int) else len(self.positions)
@@ -205,7 +187,7 @@ class Evaluation:
             self.observer.see_step(Value(name, label, scope.indices, result), data)
         return result
 
-    def slice_tokens(self, data: Data, operation: Input, values: Array) -> Array:
+    def slice_tokens(self, data: Data, operation: ops.Input, values: Array) -> Array:
         """What an input says of the present tokens. Those that it does not reach have its default."""
         if data.shape[:1] != ("tokens",) or operation.what == "tokens" or operation.default is None:
             return values
@@ -225,7 +207,7 @@ class Evaluation:
         scope.values.update((id(inner), value) for inner, value in zip(body.inputs, inputs))
         return self.compute(body.out, scope)
 
-    def run_layers(self, data: Data, operation: Layers, scope: EvaluationScope, inputs: list[Array]) -> Array:
+    def run_layers(self, data: Data, operation: ops.Layers, scope: EvaluationScope, inputs: list[Array]) -> Array:
         x, *reads = inputs
         n_reads = len(reads) - operation.n_others
         reads, carried = reads[:n_reads], reads[n_reads:]
@@ -236,7 +218,7 @@ class Evaluation:
             missing = len(body.inputs) - 1 - len(reads) - len(carried)
             carried += [make_zeros(len(x), b) for b in body.inputs[len(body.inputs) - missing :]]
             x = self.run_body(body, inside, [x, *reads, *carried])
-            if isinstance(body.out.operation, Tuple) and carried:
+            if isinstance(body.out.operation, ops.Tuple) and carried:
                 carried = [inside.values[id(value)] for value in body.out.inputs[1:]]
             if self.observer is not None:
                 self.observer.see_layer(data, body, inside, x)
@@ -248,13 +230,13 @@ class Evaluation:
             self.second_values[id(data)] = carried[0]
         return x
 
-    def run_experts(self, data: Data, operation: Experts, scope: EvaluationScope, inputs: list[Array]) -> Array:
+    def run_experts(self, data: Data, operation: ops.Experts, scope: EvaluationScope, inputs: list[Array]) -> Array:
         x, weights = inputs
         (body,) = data.bodies
-        if isinstance(operation, (ExpertsApart, ExpertsOnParts)):
+        if isinstance(operation, (ops.ExpertsApart, ops.ExpertsOnParts)):
             return self.run_experts_on_parts(data, scope, x, weights)
-        n = weights.shape[1] - (int(operation.n_identities) if isinstance(operation, ExpertsAndIdentities) else 0)
-        scales_input = isinstance(operation, ExpertsOfScaled)
+        n = weights.shape[1] - (int(operation.n_identities) if isinstance(operation, ops.ExpertsAndIdentities) else 0)
+        scales_input = isinstance(operation, ops.ExpertsOfScaled)
         result: Array = x * weights[:, n:].sum(-1).reshape(-1, *(1,) * (x.ndim - 1))
         for expert in np.flatnonzero(weights[:, :n].any(axis=0)):
             rows = np.flatnonzero(weights[:, expert])
@@ -272,7 +254,7 @@ class Evaluation:
         n = int((weights != 0).sum(-1).max())
         shape = tuple(int(size) for size in data.shape[1:])
         result = np.zeros((len(x), *shape), np.float32)
-        of_output = isinstance(data.operation, ExpertsApart)
+        of_output = isinstance(data.operation, ops.ExpertsApart)
         parts = (result if of_output else x).reshape(len(x), *(shape if of_output else x.shape[1:])[:-1], n, -1)
         for expert in np.flatnonzero(weights.any(axis=0)):
             rows = np.flatnonzero(weights[:, expert])
@@ -288,7 +270,7 @@ class Evaluation:
     def read_weight(self, weight: Weight, scope: EvaluationScope, operation: Operation) -> Array | NarrowMatrix:
         """A weight as stored; of one expert, if all experts are stored as one tensor."""
         name, expert = locate(weight, scope)
-        read = self.weights.read_matrix if isinstance(operation, (Linear, TableLookup)) else self.weights.read
+        read = self.weights.read_matrix if isinstance(operation, (ops.Linear, ops.TableLookup)) else self.weights.read
         return read(name, tuple(int(n) for n in weight.shape), expert)
 
 
@@ -309,8 +291,8 @@ def find_kept(out: Data) -> set[int]:
         inputs = [visit(before) for before in data.inputs]
         result = all(inputs) and (bool(data.inputs) or (bool(data.shape) and data.shape[0] != "tokens"))
         for body in data.bodies:
-            together = isinstance(data.operation, Layers) and not result  # each layer's input is another's output
-            n_reads = len(data.inputs) - (data.operation.n_others if isinstance(data.operation, Layers) else 0)
+            together = isinstance(data.operation, ops.Layers) and not result  # each layer's input is another's output
+            n_reads = len(data.inputs) - (data.operation.n_others if isinstance(data.operation, ops.Layers) else 0)
             for i, inner in enumerate(body.inputs):
                 is_read = 0 < i < n_reads
                 fixed[id(inner)] = inputs[i] if is_read or (i == 0 and not together) else result
@@ -326,7 +308,7 @@ def find_kept(out: Data) -> set[int]:
 
 def find_read_once(out: Data) -> set[int]:
     """Ids of attention scores and weights that one step alone reads: they take much memory, and are freed then."""
-    reads = Counter(id(before) for data, *_ in list_steps(out) for before in data.inputs if list_scored(before))
+    reads = Counter(id(before) for data, *_ in list_steps(out) for before in data.inputs if ops.list_scored(before))
     return {data for data, n in reads.items() if n == 1}
 
 
@@ -357,7 +339,7 @@ def count_layers(out: Data) -> int:
     return sum(
         prod(repeat.count for repeat in (*repeats, body.repeat) if repeat.axis == "layer")
         for data, _, repeats, _ in list_steps(out)
-        if isinstance(data.operation, Layers)
+        if isinstance(data.operation, ops.Layers)
         for body in data.bodies
     )
 

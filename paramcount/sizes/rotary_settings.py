@@ -12,17 +12,9 @@ from collections.abc import Mapping
 from math import log, sqrt
 from typing import Any
 
+from paramcount import flow as ops
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import (
-    DynamicScaling,
-    LinearScaling,
-    Llama3Scaling,
-    LongRopeScaling,
-    OtherScaling,
-    ProportionalScaling,
-    Rope,
-    YarnScaling,
-)
+from paramcount.flow import Rope
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.fields import FieldValues
 from paramcount.sizes.setting_fields import USUAL_KINDS, Config, Setting
@@ -295,32 +287,33 @@ def make_rope(kind: str, base: float, parameters: Config, config: Config, positi
     factor, amplitude = parameters.get("factor"), parameters.get("attention_factor")
     if kind == "llama3":
         low, high = parameters["low_freq_factor"], parameters["high_freq_factor"]
-        return Rope(base, Llama3Scaling(parameters["factor"], original, low, high))
+        return Rope(base, ops.Llama3Scaling(parameters["factor"], original, low, high))
     if kind == "yarn":
         factor = n_positions / original if factor is None else factor
         if amplitude is None:
             m, n = parameters.get("mscale"), parameters.get("mscale_all_dim")
             amplitude = yarn_scale(factor, m) / yarn_scale(factor, n) if m and n else yarn_scale(factor, 1)
         slow, fast = parameters.get("beta_slow") or 1, parameters.get("beta_fast") or 32
-        return Rope(base, YarnScaling(factor, original, slow, fast, parameters.get("truncate", True)), amplitude)
+        return Rope(base, ops.YarnScaling(factor, original, slow, fast, parameters.get("truncate", True)), amplitude)
     if kind in ("longrope", "su"):
         factor = n_positions / original if factor is None else factor
         if amplitude is None:
             amplitude = 1.0 if factor <= 1 else sqrt(1 + log(factor) / log(original))
         short, long = tuple(parameters["short_factor"]), tuple(parameters["long_factor"])
-        return Rope(base, LongRopeScaling(factor, original, short, long), amplitude)
+        return Rope(base, ops.LongRopeScaling(factor, original, short, long), amplitude)
     if kind == "proportional":
         share = parameters.get("partial_rotary_factor", 1.0)
-        return Rope(base, ProportionalScaling(1.0 if factor is None else factor, share))
+        return Rope(base, ops.ProportionalScaling(1.0 if factor is None else factor, share))
     return scale_evenly(base, kind, factor or 1.0, n_positions)
 
 
 def scale_evenly(base: float, kind: str, factor: float, n_positions: int) -> Rope:
     """Rotary positions with one factor for all frequencies. `n_positions`: the context length before scaling."""
     if kind == "linear":
-        return Rope(base, LinearScaling(factor, n_positions))
+        return Rope(base, ops.LinearScaling(factor, n_positions))
     return Rope(
-        base, DynamicScaling(factor, n_positions) if kind == "dynamic" else OtherScaling(kind, factor, n_positions)
+        base,
+        ops.DynamicScaling(factor, n_positions) if kind == "dynamic" else ops.OtherScaling(kind, factor, n_positions),
     )
 
 
