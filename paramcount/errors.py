@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 LONGEST = 200
@@ -222,6 +223,15 @@ def make_extra_error(feature: str, extra: str) -> ParamcountError:
     a plot needs the [plot] extra: pip install 'paramcount[plot]'
     """
     return ParamcountError(f"{feature} needs the [{extra}] extra: pip install 'paramcount[{extra}]'")
+
+
+@contextmanager
+def locate_errors(place: object) -> Iterator[None]:
+    """Errors inside have a file or line before their field."""
+    try:
+        yield
+    except ParamcountError as error:
+        raise error.add_location(make_printable(place)) from None
 
 
 class ConfigWarning(UserWarning):

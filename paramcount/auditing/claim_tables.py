@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from paramcount.auditing.cells import has_decimal_commas
 from paramcount.auditing.headings import COUNTS, Heading, describe_expected, parse_heading
 from paramcount.auditing.layout import Grid, arrange
-from paramcount.errors import ParamcountError, make_printable, quote
+from paramcount.errors import ParamcountError, locate_errors, make_printable, quote
 from paramcount.formats.files import decode_text, read_text
 
 MOST_BYTES = 4 * 2**20
@@ -74,10 +74,8 @@ def from_path(path: Path) -> ClaimTables:
 
 def from_bytes(data: bytes, place: str) -> ClaimTables:
     """The tables of claims in standard input."""
-    try:
+    with locate_errors(place):
         text = decode_text(data, KIND_OF_FILE, MOST_BYTES)
-    except ParamcountError as error:
-        raise error.add_location(place) from None
     return from_text(text, place)
 
 

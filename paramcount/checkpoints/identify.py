@@ -49,9 +49,12 @@ def identify_models(checkpoint: Checkpoint, content: Unpacked, meanings: Meaning
         model = zoo.load_entry(id)
         if len(content.tensors) > MAX_RATIO * sum(tensor.copies for tensor in count_model(model).tensors):
             continue
-        verification = find_equal_verification(model, tried) or try_model(model, checkpoint, content)
+        verification = find_equal_verification(model, tried)
         if verification is None:
-            continue
+            try:
+                verification = verify_checkpoint(model, checkpoint, content)
+            except ParamcountError:  # a GGUF file of another architecture
+                continue
         tried.append(verification)
         differing = sum(not finding.ok for finding in verification.findings.values())
         if not differing:
@@ -62,14 +65,9 @@ def identify_models(checkpoint: Checkpoint, content: Unpacked, meanings: Meaning
             nearest = Nearest(id, differing)
     if found:
         # Values that are not available may be those of an LM head or a copy of the embedding: an LM head comes first.
-        found.sort(key=count_duplicates)
+        found.sort(key=lambda each: sum(finding.what == DUPLICATE for finding in each.findings.values()))
         return Identification(tuple(verification.model.id for verification in found), found[0], None)
     return Identification((), None, nearest)
-
-
-def count_duplicates(verification: Verification) -> int:
-    """How many tensors are taken for stored copies of tied ones."""
-    return sum(finding.what == DUPLICATE for finding in verification.findings.values())
 
 
 def find_zoo_models(checkpoint: Checkpoint, content: Unpacked) -> tuple[str, ...]:
@@ -87,13 +85,6 @@ def find_equal_verification(model: zoo.Model, tried: Iterable[Verification]) -> 
         if (other.architecture, other.reading, other.sizes) == (model.architecture, model.reading, model.sizes):
             return replace(verification, model=model)
     return None
-
-
-def try_model(model: zoo.Model, checkpoint: Checkpoint, content: Unpacked) -> Verification | None:
-    try:
-        return verify_checkpoint(model, checkpoint, content)
-    except ParamcountError:  # a GGUF file of another architecture
-        return None
 
 
 def find_candidates(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> Iterator[str]:

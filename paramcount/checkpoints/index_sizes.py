@@ -16,8 +16,7 @@ from typing import NamedTuple, TypeAlias
 from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.checkpoints.folding import strip_indices
 from paramcount.checkpoints.matching import Matches
-from paramcount.checkpoints.packed.configs import read_quantization
-from paramcount.checkpoints.packed.quantised import Unpacked
+from paramcount.checkpoints.packed.quantised import Unpacked, read_quantization
 from paramcount.errors import ParamcountError
 from paramcount.flow import TensorRow
 from paramcount.formats.quantization_config import Stated
@@ -96,7 +95,8 @@ def count_values(name: str, packed: Mapping[str, TensorRow]) -> int | None:
 
 def enumerate_widths(plain: Sequence[tuple[TensorRow, int]]) -> Iterator[tuple[int, tuple[OtherType, ...]]]:
     """Bytes per value and the tensors of another type, the simplest combination first."""
-    mixers = tuple({get_module(tensor) for tensor, _ in plain if tensor.component.startswith("mixer")})
+    names = (strip_indices(tensor.name) for tensor, _ in plain if tensor.component.startswith("mixer"))
+    mixers = tuple({name.rpartition(".")[0] + "." for name in names})
     values_of_kind: Counter[str] = Counter()
     for tensor, n in plain:
         values_of_kind[classify_value_type(tensor, mixers)] += n * prod(tensor.shape)
@@ -110,11 +110,6 @@ def enumerate_widths(plain: Sequence[tuple[TensorRow, int]]) -> Iterator[tuple[i
                 if masks:
                     yield width, (*other_types, OtherType(masks, BIT))
                     yield width, (*other_types, OtherType(masks, Fraction(1)))
-
-
-def get_module(tensor: TensorRow) -> str:
-    """The module of a tensor, without indices and with a dot at the end."""
-    return strip_indices(tensor.name).rpartition(".")[0] + "."
 
 
 def classify_value_type(tensor: TensorRow, mixers: tuple[str, ...]) -> str:

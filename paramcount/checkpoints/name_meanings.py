@@ -224,12 +224,12 @@ class NameKind(NamedTuple):
     has_experts: bool  # whether the second index is that of an expert
 
 
+@lru_cache(maxsize=CACHE_SIZE)
 def read_kind(words: tuple[str, ...]) -> NameKind:
     """The meaning of names that consist of these words with an index between them."""
     text = "#".join(words)
-    return NameKind(
-        words[0], find_meaning(text), *find_mtp_marks(text), len(words) > 1 and words[1].endswith("experts.")
-    )
+    modules, has_experts = set(text.split(".")), len(words) > 1 and words[1].endswith("experts.")
+    return NameKind(words[0], find_meaning(text), bool(modules & MTP_MARKS), bool(modules & MTP_PLACES), has_experts)
 
 
 def read_meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
@@ -277,14 +277,6 @@ def read_meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
     )
 
 
-@lru_cache(maxsize=CACHE_SIZE)
-def find_mtp_marks(kind: str) -> tuple[bool, bool]:
-    """Whether a name marks its layer as an MTP layer, and whether it is inside a module of MTP layers."""
-    words = set(kind.split("."))
-    return bool(words & MTP_MARKS), bool(words & MTP_PLACES)
-
-
-@lru_cache(maxsize=CACHE_SIZE)
 def find_meaning(kind: str) -> str | None:
     """The meaning of a name with # for each index: a component, `buffer` or `legacy_buffer`; None if unknown.
 

@@ -36,21 +36,14 @@ def build_table(verification: Verification, others: Sequence[str] = (), format: 
         Column("found", "found by name" if verification.only_names else "found"),
         Column("difference", "difference", show=format_difference, style=lambda text: "" if text == "0" else "red"),
     ]
-    below = [*describe_empty(verification), *list_problems(verification)]
-    below += [*describe_other_models(others), *list_notes(verification)]
+    below = [] if any(found.values()) else [f"contains no tensor of {verification.model.name}"]
+    below += list_problems(verification)
+    if others:
+        more = f" and {len(others) - MOST_MODELS} others" if len(others) > MOST_MODELS else ""
+        below.append(f"contains the tensors of {', '.join(others[:MOST_MODELS])}{more}")
+    below += list_notes(verification)
     data = verification.to_dict() | {"zoo": list(others)} if format == "json" else {}
     return Table(columns, rows, data, above=[format_headline(verification)], below=below, bold=("total",))
-
-
-def describe_empty(verification: Verification) -> list[str]:
-    return [] if any(verification.found.values()) else [f"contains no tensor of {verification.model.name}"]
-
-
-def describe_other_models(models: Sequence[str]) -> list[str]:
-    if not models:
-        return []
-    more = len(models) - MOST_MODELS
-    return [f"contains the tensors of {', '.join(models[:MOST_MODELS])}{f' and {more} others' if more > 0 else ''}"]
 
 
 def build_rows(verification: Verification) -> Table:

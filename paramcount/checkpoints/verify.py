@@ -18,7 +18,7 @@ from paramcount.checkpoints.packed.quantised import Totals, Unpacked, unpack
 from paramcount.checkpoints.writers.layouts import apply_layout
 from paramcount.counting.components import COMPONENTS
 from paramcount.counting.count import SCHEMA_VERSION, Count
-from paramcount.errors import ParamcountError, make_printable
+from paramcount.errors import ParamcountError, locate_errors, make_printable
 from paramcount.flow import TensorRow
 from paramcount.zoo import Model, count_model
 
@@ -178,10 +178,8 @@ def verify_checkpoint(model: Model, checkpoint: Checkpoint, content: Unpacked | 
     """Check a checkpoint against a model. `content`: the unpacked checkpoint, if already available."""
     count, content = count_model(model), content or unpack(checkpoint)
     rows, notes = apply_writer_layout(checkpoint, content, count)
-    try:
+    with locate_errors(model.id):
         declared = expand_names(rows)
-    except ParamcountError as error:
-        raise error.add_location(make_printable(model.id)) from None
     matches = match_tensors(declared, content.tensors, count.sizes.not_saved)
     for name in matches.optional:
         if name.endswith(count.sizes.not_saved):
@@ -201,10 +199,8 @@ def apply_writer_layout(
     parts = list_mmproj_parts(count.tensors)
     notes = [f"not checked: {', '.join(parts)} (in a separate mmproj file)"] if parts else []
     architecture = checkpoint.metadata.get("general.architecture")
-    try:
+    with locate_errors(checkpoint.path):
         tensors = list_gguf_tensors(count.tensors, content.tensors, architecture, count)
-    except ParamcountError as error:
-        raise error.add_location(make_printable(checkpoint.path)) from None
     return tensors, notes + describe_dropped_padding(count.tensors, tensors)
 
 

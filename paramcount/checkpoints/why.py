@@ -228,7 +228,9 @@ def iterate_parts(verification: Verification) -> Iterator[Part]:
     for name, tensor in declared.items():
         shape = file_tensors[name].shape
         if not tensor.is_counted:
-            yield Part(*classify_uncounted(tensor), 1, name, tensor.shape if shape is None else shape)
+            is_head = tensor.kind == "tied" and tensor.component == "lm_head"
+            cause, item = (TIED_HEAD, "") if is_head else CAUSES_BY_KIND[tensor.kind]
+            yield Part(cause, item, 1, name, tensor.shape if shape is None else shape)
         elif name in matches.wrong_shape:
             yield Part(MISSHAPEN, "as stored", 1, name, shape)
             yield Part(MISSHAPEN, "as expected", -1, name, tensor.shape)
@@ -241,13 +243,6 @@ def iterate_parts(verification: Verification) -> Iterator[Part]:
         finding = verification.findings[name]
         cause = CAUSES_BY_CLASS.get(finding.what, PARTS) if finding.ok else UNEXPECTED
         yield Part(cause, finding.what if cause in CAUSES_WITH_NOTE else "", 1, name, file_tensors[name].shape)
-
-
-def classify_uncounted(tensor: TensorRow) -> tuple[str, str]:
-    """The cause and item of a declared tensor that is not included in the total."""
-    if tensor.kind == "tied" and tensor.component == "lm_head":
-        return TIED_HEAD, ""
-    return CAUSES_BY_KIND[tensor.kind]
 
 
 def build_auxiliary_part(verification: Verification, name: str, tensor: TensorRow | None) -> Part:
@@ -265,16 +260,13 @@ def build_causes(verification: Verification, parts: Sequence[Part]) -> Iterator[
             causes.setdefault(part.cause, {}).setdefault((part.item, part.sign), []).append(part)
     for cause in sorted(causes, key=ORDER.index):
         items = []
-        for name, sign in sorted(causes[cause], key=lambda key: rank_item(key[0])):
+        for name, sign in sorted(causes[cause], key=lambda key: (*ITEMS, key[0]).index(key[0])):
             group = causes[cause][name, sign]
-            items.append(CauseItem(name, sign * sum(prod(part.shape or ()) for part in group), format_parts(group)))
+            has_few_shapes = len({part.shape for part in group}) <= MOST_SHAPES
+            arithmetic = format_sum(rebuild_rows(group)) if has_few_shapes else f"{len(group):,} tensors"
+            items.append(CauseItem(name, sign * sum(prod(part.shape or ()) for part in group), arithmetic))
         if sum(item.units for item in items):
             yield build_cause(cause, name_cause(verification, cause), items)
-
-
-def rank_item(name: str) -> int:
-    """The position of an item within its cause; all items that are not in ITEMS come last."""
-    return ITEMS.index(name) if name in ITEMS else len(ITEMS)
 
 
 def build_cause(cause: str, name: str, items: Sequence[CauseItem]) -> Cause:
@@ -304,13 +296,6 @@ def name_scales(content: Unpacked) -> str:
         return " and ".join(sorted(f"{name} {SCALES}" for name in names))
     scheme = re.match(r"\w+", content.scheme or "")
     return f"{scheme[0]} {SCALES}" if scheme else SCALES
-
-
-def format_parts(parts: Sequence[Part]) -> str:
-    """The arithmetic of tensors; only their number if they have too many shapes."""
-    if len({part.shape for part in parts}) > MOST_SHAPES:
-        return f"{len(parts):,} tensors"
-    return format_sum(rebuild_rows(parts))
 
 
 def rebuild_rows(parts: Iterable[Part]) -> Iterator[TensorRow]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from paramcount.errors import ParamcountError, make_printable
+from paramcount.errors import ParamcountError, locate_errors, make_printable
 
 LFS = b"version https://git-lfs"
 
@@ -75,10 +75,8 @@ def read_text(path: Path, what: str, most: int) -> str:
     with open_regular(path, what) as file:
         size = os.fstat(file.fileno()).st_size or most
         data = file.read(min(size, most) + 1)  # read(n) allocates n bytes even for a shorter file
-    try:
+    with locate_errors(path):
         return decode_text(data, what, most)
-    except ParamcountError as error:
-        raise error.add_location(make_printable(path)) from None
 
 
 def decode_text(data: bytes, what: str, most: int) -> str:

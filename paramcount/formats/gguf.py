@@ -21,7 +21,7 @@ from pathlib import Path
 from struct import Struct, calcsize, unpack
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
-from paramcount.errors import ParamcountError, describe_value, format_shape, make_printable, quote
+from paramcount.errors import ParamcountError, describe_value, format_shape, locate_errors, make_printable, quote
 from paramcount.formats.files import SIGNATURES, FileState, get_file_state, open_regular
 from paramcount.formats.tensor_entries import (
     LARGEST_HEADER,
@@ -95,11 +95,8 @@ def read_gguf(path: Path) -> GgufHeader:
 
     Raises: ParamcountError that names the file and, if possible, the tensor or metadata key.
     """
-    with open_regular(path, WHAT) as file:
-        try:
-            return _parse_header(path, file)
-        except ParamcountError as error:
-            raise error.add_location(make_printable(path)) from None
+    with open_regular(path, WHAT) as file, locate_errors(path):
+        return _parse_header(path, file)
 
 
 def compute_values_size(dtype: str, shape: Sequence[int]) -> int:
@@ -289,10 +286,8 @@ def _read_string(reader: _Reader, most: int) -> str:
 
 
 def _read_name(reader: _Reader, place: str, most: int) -> str:
-    try:
+    with locate_errors(f"{place}: name"):
         name = _read_string(reader, most)
-    except ParamcountError as error:
-        raise error.add_location(f"{place}: name") from None
     if not name or not name.isprintable():
         raise ParamcountError(f"= {quote(name)}", where=f"{place}: name", expected="printable characters")
     return name

@@ -169,7 +169,7 @@ def read_stated(config: Mapping[str, Any]) -> Stated:
 
 def find_method(config: Mapping[str, Any]) -> Any:
     """The quantisation method that a `quantization_config` states; None if it states none."""
-    is_bitsandbytes = config.get("load_in_4bit") is True or config.get("load_in_8bit") is True
+    is_bitsandbytes = config.get("load_in_4bit") or config.get("load_in_8bit")
     return "bitsandbytes" if is_bitsandbytes else config.get("quant_method")
 
 
@@ -203,8 +203,7 @@ def make_plan(config: object, document: Mapping[str, Any]) -> Plan:
     """
     if not isinstance(config, Mapping):
         raise ParamcountError(f"= {describe_value(config)}", expected="a JSON object")
-    is_bitsandbytes = config.get("load_in_4bit") or config.get("load_in_8bit")
-    method = "bitsandbytes" if is_bitsandbytes else config.get("quant_method")
+    method = find_method(config)
     if method is None:
         raise ParamcountError("has no quant_method, so transformers cannot load it")
     methods = {COMPRESSED, *(name for format in load_formats() for name in format.methods)}

@@ -23,6 +23,7 @@ from paramcount.errors import (
     describe_value,
     find_nearest,
     format_shape,
+    locate_errors,
     make_choice_error,
     make_printable,
     quote,
@@ -82,18 +83,20 @@ def read_header(path: Path) -> Header:
         data = file.read(8)
         length = _read_length(data, size, place)
         header = file.read(length)
-    try:
+    with locate_errors(place):
         if len(header) < length:
             raise ParamcountError("became shorter while paramcount was reading it", expected=WHAT)
-        text = _decode_header(header)
+        try:
+            text = header.decode("utf-8")
+        except UnicodeDecodeError as error:
+            found = f"the header is not UTF-8 at byte {error.start:,}"
+            raise ParamcountError(found, expected="JSON in UTF-8") from None
         del header  # as large as the text
         tensors, metadata, end = parse_tensors(text)
         if end != size - 8 - length:
             raise ParamcountError(
                 f"contains {size - 8 - length:,} bytes of values", expected=f"{end:,} bytes, the size of its tensors"
             )
-    except ParamcountError as error:
-        raise error.add_location(place) from None
     return Header(path, tensors, metadata, 8 + length, state)
 
 
@@ -119,13 +122,6 @@ def _read_length(data: bytes, size: int, place: str) -> int:
             f"ends inside its header, after {size - 8:,} of {length:,} bytes", where=place, expected="a complete file"
         )
     return length
-
-
-def _decode_header(header: bytes) -> str:
-    try:
-        return header.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ParamcountError(f"the header is not UTF-8 at byte {error.start:,}", expected="JSON in UTF-8") from None
 
 
 def parse_tensors(text: str) -> tuple[dict[str, TensorEntry], dict[str, str], int]:
@@ -187,10 +183,8 @@ def _parse_entry(name: str, text: str, at: int) -> tuple[TensorEntry, int]:
             where=name_tensor(name),
             expected='{"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}',
         )
-    try:
+    with locate_errors(name_tensor(name)):
         return _make_entry(parse_json(entry[0])), entry.end()
-    except ParamcountError as error:
-        raise error.add_location(name_tensor(name)) from None
 
 
 def _make_entry(fields: Mapping[str, Any]) -> TensorEntry:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from paramcount.errors import ParamcountError, describe_value, make_printable, quote
+from paramcount.errors import ParamcountError, describe_value, locate_errors, make_printable, quote
 from paramcount.formats.files import read_text
 
 LARGEST_FILE = 1 << 20  # bytes; a zoo entry has two or three thousand
@@ -29,10 +29,8 @@ def read_yaml(path: Path, until: str = "") -> dict[str, Any]:
     Raises: ParamcountError that names the file and, if possible, the line.
     """
     text = read_text(path, "a YAML file", LARGEST_FILE)
-    try:
+    with locate_errors(path):
         return parse_yaml(text, until)
-    except ParamcountError as error:
-        raise error.add_location(make_printable(path)) from None
 
 
 def parse_yaml(text: str, until: str = "") -> dict[str, Any]:

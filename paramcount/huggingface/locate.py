@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError, make_extra_error, make_printable, quote
+from paramcount.errors import ParamcountError, locate_errors, make_extra_error, make_printable, quote
 from paramcount.formats.files import decode_text, expand_home, read_text
 from paramcount.formats.strict_json import parse_json
 from paramcount.huggingface.config import get_class_name
@@ -90,10 +90,8 @@ def check_is_config(document: Mapping[str, Any]) -> None:
 
 def parse_document(text: str, place: str, name: str = "") -> Document:
     """A parsed config.json; errors name `place`."""
-    try:
+    with locate_errors(place):
         return Document(parse_json(text), place, name)
-    except ParamcountError as error:
-        raise error.add_location(place) from None
 
 
 def read_stdin() -> Document:
@@ -102,10 +100,8 @@ def read_stdin() -> Document:
         data = sys.stdin.buffer.read(LARGEST_FILE + 1)
     except (OSError, AttributeError):  # closed or missing
         raise ParamcountError("cannot be read", where="standard input", expected=f"{CONFIG}, piped in") from None
-    try:
+    with locate_errors("standard input"):
         text = decode_text(data, CONFIG, LARGEST_FILE)
-    except ParamcountError as error:
-        raise error.add_location("standard input") from None
     return parse_document(text, "standard input")
 
 
@@ -140,7 +136,7 @@ def find_in_directory(folder: Path) -> Path:
     try:
         os.stat(os.path.join(folder, "."))  # a listable directory may still not be accessible
         children = sorted(folder.iterdir())
-        models = [child for child in children if is_model_directory(child)]
+        models = [c for c in children if os.path.isfile(c / "config.json") or os.path.isdir(c / "snapshots")]
         files = [child for child in children if child.suffix in (".json", *CHECKPOINTS)]
     except OSError as error:
         raise ParamcountError(f"cannot be read: {error.strerror}", where=place) from None
@@ -153,11 +149,6 @@ def find_in_directory(folder: Path) -> Path:
         )
     others = f", only {format_file_names(files)}" if files else ""
     raise ParamcountError(f"has no config.json{others}", where=place, expected="the directory of a model")
-
-
-def is_model_directory(path: Path) -> bool:
-    """Whether a path is a directory with a config.json, or a repository in a Hugging Face cache."""
-    return os.path.isfile(path / "config.json") or os.path.isdir(path / "snapshots")
 
 
 def format_file_names(paths: Sequence[Path]) -> str:
@@ -185,7 +176,8 @@ def find_snapshot(repository: Path, revision: str = "main") -> Path:
     for snapshot in revisions:
         if snapshot.name == commit:
             return snapshot / "config.json"
-    commits = ", ".join(abbreviate_commits(revisions))
+    names = [make_printable(revision.name[:12]) for revision in revisions[:MOST_LISTED]]  # as git abbreviates them
+    commits = ", ".join([*names, "…"] if len(revisions) > MOST_LISTED else names)
     if is_reference:
         expected = f"one of {commits}" if revisions else "a revision with config.json; --download fetches it"
         raise ParamcountError(
@@ -204,22 +196,14 @@ def find_snapshot(repository: Path, revision: str = "main") -> Path:
     return revisions[0] / "config.json"
 
 
-def abbreviate_commits(revisions: Sequence[Path]) -> list[str]:
-    """The first revisions, abbreviated as git does."""
-    commits = [make_printable(revision.name[:12]) for revision in revisions[:MOST_LISTED]]
-    return [*commits, "…"] if len(revisions) > MOST_LISTED else commits
-
-
 def get_cache_directory() -> Path:
     """The local Hugging Face cache, from the environment variables that huggingface_hub reads."""
     environment = os.environ
     cache = environment.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
     home = environment.get("HF_HOME") or os.path.join(cache, "huggingface")
     path = environment.get("HF_HUB_CACHE") or environment.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
-    try:
+    with locate_errors("the Hugging Face cache"):
         return expand_home(path)
-    except ParamcountError as error:
-        raise error.add_location("the Hugging Face cache") from None
 
 
 def find_in_cache(repo: str, revision: str = "main") -> Path | None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.opening.contradictions import ShardName, find_missing_shards, parse_shard_name
 from paramcount.checkpoints.opening.indices import LARGEST_INDEX, MOST_FILES, PICKLES, Index, parse_index
 from paramcount.checkpoints.opening.shards import Watch, read_files, read_index_names
-from paramcount.checkpoints.packed.configs import find_quantization_config
-from paramcount.errors import ParamcountError, make_printable
+from paramcount.errors import ParamcountError, describe_value, locate_errors, make_printable
 from paramcount.formats.files import SIGNATURES, expand_home, open_regular, read_text
+from paramcount.formats.quantization_config import find_quantization_config
 from paramcount.formats.safetensors import parse_tensors
+from paramcount.formats.strict_json import parse_json
 
 EXPECTED = "a .safetensors or .gguf file, a shard index, a saved header, or a directory with one of them"
 PICKLE_ENDINGS = (*PICKLES, ".zip")
@@ -26,6 +28,9 @@ INDEX_MARK = re.compile(r'"weight_map"\s*:\s*\{')  # in an index
 SNIFF_LENGTH = 1 << 20  # characters; the weight map of an index and the first tensor of a header are near the start
 MOST_ENTRIES = 100_000  # in a folder
 MOST_LISTED = 6  # names in a message
+LARGEST_CONFIG = 4 << 20  # bytes
+# {file with a quantisation config: its method, if the file is nothing else and does not name it}
+CONFIG_FILES = {"config.json": "", "quantize_config.json": "gptq", "quant_config.json": "awq"}  # AutoGPTQ's, AutoAWQ's
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,10 @@ def is_checkpoint(path: str | Path, *, with_config: bool = False) -> bool:
             names = list_files(path)
             if "config.json" in names and not with_config:
                 return False
-            return any(map(_is_checkpoint_name, names)) or (with_config and os.path.isdir(path / "snapshots"))
+            has_file = any(
+                detect_format_by_name(name) or INDEX.fullmatch(name) or name.lower().endswith(PICKLES) for name in names
+            )
+            return has_file or (with_config and os.path.isdir(path / "snapshots"))
         ending = path.suffix.lower()
         if ending != ".json" or INDEX.fullmatch(path.name):
             return ending in (".json", ".safetensors", ".gguf", *PICKLE_ENDINGS)
@@ -89,10 +97,6 @@ def is_checkpoint(path: str | Path, *, with_config: bool = False) -> bool:
         return False
 
 
-def _is_checkpoint_name(name: str) -> bool:
-    return bool(detect_format_by_name(name) or INDEX.fullmatch(name) or name.lower().endswith(PICKLES))
-
-
 def detect_format_by_name(name: str) -> str | None:
     """The format of a file by the ending of its name; None if the ending is unknown."""
     return {".safetensors": "safetensors", ".gguf": "gguf"}.get(os.path.splitext(name)[1].lower())
@@ -101,7 +105,7 @@ def detect_format_by_name(name: str) -> str | None:
 def _read_source(path: Path, source: CheckpointSource, watch: Watch | None) -> Checkpoint:
     """The checkpoint that consists of the source's files."""
     folder, index = source.folder, source.index
-    config, config_faults = find_quantization_config(folder) if source.format != "gguf" else (None, ())
+    config, config_faults = read_quantization_config(folder) if source.format != "gguf" else (None, ())
     if index and index.has_pickles:
         contents = read_index_names(folder, index)
     else:
@@ -119,28 +123,45 @@ def _read_source(path: Path, source: CheckpointSource, watch: Watch | None) -> C
     )
 
 
+def read_quantization_config(folder: Path) -> tuple[Mapping[str, Any] | None, tuple[str, ...]]:
+    """The first quantisation config in a folder, or None, and an error message for each file that cannot be read."""
+    faults: list[str] = []
+    for name, method in CONFIG_FILES.items():
+        if not os.path.isfile(folder / name):
+            continue
+        try:
+            text = read_text(folder / name, "a config", LARGEST_CONFIG)
+            with locate_errors(name):
+                document = parse_json(text)
+                config = document if method else find_quantization_config(document)
+                if config is not None and not isinstance(config, Mapping):
+                    where = "quantization_config"
+                    raise ParamcountError(f"= {describe_value(config)}", where=where, expected="a JSON object")
+            if config is not None:
+                return {**({"quant_method": method} if method else {}), **config}, tuple(faults)
+        except ParamcountError as error:
+            faults.append(str(error))
+    return None, tuple(faults)
+
+
 def _read_saved_header(path: Path, text: str) -> Checkpoint:
     """The checkpoint with a header that was saved without its values."""
-    try:
+    with locate_errors(path):
         entries, _, _ = parse_tensors(text.lstrip(" \t\r\n"))
-    except ParamcountError as error:
-        raise error.add_location(make_printable(path)) from None
     tensors = {
         name: FileTensor(path.name, entry.dtype, entry.shape, entry.stop - entry.start, entry.start)
         for name, entry in entries.items()
     }
-    config, faults = find_quantization_config(path.parent)
+    config, faults = read_quantization_config(path.parent)
     return Checkpoint(path, "safetensors", tensors, (File(path.name, path, None),), faults, quantization_config=config)
 
 
 def _locate_index(path: Path, text: str) -> CheckpointSource:
     """The files in an index, and those that the index should list but does not."""
-    try:
+    with locate_errors(path):
         if not INDEX_MARK.search(text):
             raise ParamcountError("is neither a shard index nor a saved header", expected=EXPECTED)
         index = parse_index(text)
-    except ParamcountError as error:
-        raise error.add_location(make_printable(path)) from None
     if index.has_pickles:
         return CheckpointSource(path.name, path.parent, "pytorch", index.files, index)
     not_in_index = (name for _, names in find_missing_shards(index.files) for name in names)

@@ -172,17 +172,10 @@ def may_be_values(tensor: FileTensor, pattern: Pattern) -> bool:
 
 
 def reject_unsupported(names: Iterable[str], tensors: Mapping[str, FileTensor]) -> None:
-    """Do nothing unless one of the names belongs to a scheme that cannot be verified.
-
-    Raises: ParamcountError that names the scheme and one of its tensors.
-    """
+    """Raises: ParamcountError that names a scheme that cannot be verified, and one of its tensors."""
     for name in names:
         stem, dot, last = name.rpartition(".")
         for scheme, endings in list_signatures(last):
-            if all(has_tensor(tensors, f"{stem}{dot}{ending}", dtypes) for ending, dtypes in endings):
+            found = ((tensors.get(f"{stem}{dot}{ending}"), dtypes) for ending, dtypes in endings)
+            if all(tensor and (not dtypes or tensor.dtype in dtypes) for tensor, dtypes in found):
                 raise make_unsupported_error(scheme).add_location(name_tensor(name))
-
-
-def has_tensor(tensors: Mapping[str, FileTensor], name: str, dtypes: tuple[str | None, ...]) -> bool:
-    tensor = tensors.get(name)
-    return tensor is not None and (not dtypes or tensor.dtype in dtypes)

@@ -17,11 +17,10 @@ from typing import NamedTuple
 
 from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.checkpoints.folding import fold_names
-from paramcount.checkpoints.packed.configs import read_quantization
 from paramcount.checkpoints.packed.groups import StoredGroup, group_packed
-from paramcount.errors import ParamcountError, make_printable
+from paramcount.errors import ParamcountError, locate_errors, make_printable
 from paramcount.formats.packing import Key, Packing, PieceFit, Shape, drop_others
-from paramcount.formats.quantization_config import Stated
+from paramcount.formats.quantization_config import Stated, read_stated
 from paramcount.formats.weights import compute_bytes, get_format, get_label, load_formats
 from paramcount.formats.weights.gguf import BLOCKS
 
@@ -107,17 +106,28 @@ def unpack(checkpoint: Checkpoint) -> Unpacked:
 
     Raises: ParamcountError if the quantisation scheme is not supported, or if packed tensors have too many shapes.
     """
-    try:
+    with locate_errors(checkpoint.path):
         return _unpack_gguf(checkpoint) if checkpoint.format == "gguf" else _unpack_safetensors(checkpoint)
-    except ParamcountError as error:
-        raise error.add_location(make_printable(checkpoint.path)) from None
 
 
 def _unpack_gguf(checkpoint: Checkpoint) -> Unpacked:
+    """The scheme is the type of most values, if any values are quantised."""
     tensors = {
         name: build_plain_tensor(tensor.dtype, tensor.shape, "gguf") for name, tensor in checkpoint.tensors.items()
     }
-    return Unpacked(_describe_gguf_scheme(tensors), tensors, {}, (), sum_totals(tensors, checkpoint))
+    values: Counter[str] = Counter()
+    for tensor in tensors.values():
+        if tensor.format and tensor.shape:
+            values[tensor.format] += prod(tensor.shape)
+    is_quantised = any(BLOCKS[dtype].values > 1 for dtype in values if dtype in BLOCKS)
+    scheme = f"GGUF, mostly {values.most_common(1)[0][0]}" if is_quantised else None
+    return Unpacked(scheme, tensors, {}, (), sum_totals(tensors, checkpoint))
+
+
+def read_quantization(checkpoint: Checkpoint) -> Stated:
+    """What is stated in the checkpoint's quantisation config."""
+    config = checkpoint.quantization_config
+    return Stated() if config is None or checkpoint.format == "gguf" else read_stated(config)
 
 
 def _unpack_safetensors(checkpoint: Checkpoint) -> Unpacked:
@@ -223,17 +233,6 @@ def describe_scheme(packed: Sequence[tuple[StoredGroup, PieceFit]], stated: Stat
     if stated.bits:
         scheme += f", {stated.bits} bits" + (f", groups of {stated.group}" if stated.group else "")
     return scheme
-
-
-def _describe_gguf_scheme(tensors: Mapping[str, LogicalTensor]) -> str | None:
-    """The type of most values if any values are quantised, otherwise None."""
-    values: Counter[str] = Counter()
-    for tensor in tensors.values():
-        if tensor.format and tensor.shape:
-            values[tensor.format] += prod(tensor.shape)
-    if not any(BLOCKS[dtype].values > 1 for dtype in values if dtype in BLOCKS):
-        return None
-    return f"GGUF, mostly {values.most_common(1)[0][0]}"
 
 
 def sum_totals(tensors: Mapping[str, LogicalTensor], checkpoint: Checkpoint) -> Totals:

@@ -11,9 +11,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from paramcount.architectures import INDEX, get_own
+from paramcount.checkpoints.folding import strip_indices
 from paramcount.checkpoints.writers import gguf_tables as tables
 from paramcount.checkpoints.writers.gguf_shapes import write_shape
-from paramcount.checkpoints.writers.rewriting import fuse, split_ending, unstack
+from paramcount.checkpoints.writers.layouts import combine_parts, fuse_rows
+from paramcount.checkpoints.writers.rewriting import split_ending, unstack
 from paramcount.counting.components import TOWERS
 from paramcount.counting.tensors import iterate_names
 from paramcount.errors import ParamcountError, find_nearest, quote
@@ -75,7 +77,9 @@ def list_gguf_tensors(
             written += write_shape(renamed, layout, names, sizes)
     if layout.startswith("granite") and not any("_exps" in tensor.name for tensor in written):
         written = [tensor._replace(name=tensor.name.replace("_shexp", "")) for tensor in written]
-    written = unstack_experts(fuse_matrices(written, names), names)
+    for whole, parts in tables.FUSED:
+        written = combine_parts(written, whole, parts, fuse_rows, {strip_indices(name) for name in names})
+    written = unstack_experts(written, names)
     if not isinstance(file_tensors, Mapping):
         return written
     return [use_file_shape(tensor, file_tensors, layout, count.architecture) for tensor in written]
@@ -200,39 +204,6 @@ def is_dropped(tensor: TensorRow, layout: str) -> bool:
 
 
 # ---- differences between converters
-
-
-def fuse_matrices(tensors: list[TensorRow], names: Collection[str]) -> list[TensorRow]:
-    """Matrices over the same input fused, if the file has them fused. `names`: those in the file, without indices."""
-    for bases, fused_base in tables.FUSED:
-        for ending in (".weight", ".bias"):
-            separate = [f"blk.{{layer}}.{base}{ending}" for base in bases]
-            fused = f"blk.{{layer}}.{fused_base}{ending}"
-            if fused in names and not any(name in names for name in separate):
-                tensors = fuse_layers(tensors, separate, fused)
-    return tensors
-
-
-def fuse_layers(tensors: list[TensorRow], separate: list[str], fused: str) -> list[TensorRow]:
-    """Tensors with the `separate` names fused per group of layers, in the place of the first of them."""
-    groups: dict[object, list[TensorRow]] = {}
-    for tensor in tensors:
-        if tensor.name in separate:
-            groups.setdefault(tensor.repeats, []).append(tensor)
-    result = []
-    for tensor in tensors:
-        group = groups.get(tensor.repeats, []) if tensor.name in separate else []
-        if len(group) != len(separate):
-            result.append(tensor)
-        elif tensor is group[0]:
-            ordered = sorted(group, key=lambda part: separate.index(part.name))
-            result.append(
-                fuse(
-                    fused,
-                    ordered,
-                )
-            )
-    return result
 
 
 def unstack_experts(tensors: list[TensorRow], names: Collection[str]) -> list[TensorRow]:

@@ -183,7 +183,7 @@ SPLIT = (
 )
 # Matrices that are fused on request: gate and up of experts (--fuse-gate-up-exps); queries, keys and values
 # (--fuse-qkv, and Phi-2 as first published).
-FUSED = ((("ffn_gate_exps", "ffn_up_exps"), "ffn_gate_up_exps"), (("attn_q", "attn_k", "attn_v"), "attn_qkv"))
+FUSED = (("ffn_gate_up_exps", ("ffn_gate_exps", "ffn_up_exps")), ("attn_qkv", ("attn_q", "attn_k", "attn_v")))
 # Layouts that do not split MLA's kv_b. Before April 2025 (llama.cpp #12801), no layout did.
 WHOLE_KV_B = ("minicpm3",)
 

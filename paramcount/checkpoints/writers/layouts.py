@@ -240,7 +240,7 @@ def fuse_matrices(tensors: Sequence[TensorRow], names: Names) -> list[TensorRow]
     )
     for combine, table in tables:
         for whole, parts in table:
-            result = _combine_groups(result, whole, parts, combine, names)
+            result = combine_parts(result, whole, parts, combine, names)
     return result
 
 
@@ -263,7 +263,7 @@ def stack_mlx_experts(tensors: Sequence[TensorRow], whole: str) -> TensorRow | N
     return stack(tensors[0], rename_module(tensors[0], whole).replace(".experts.{expert}.", ".switch_mlp."))
 
 
-def _combine_groups(
+def combine_parts(
     tensors: Sequence[TensorRow], whole: str, parts: Sequence[str], combine: Combine, names: Names
 ) -> list[TensorRow]:
     """Tensors of one module combined, if the file contains the result and none of the parts."""
@@ -274,6 +274,7 @@ def _combine_groups(
     declared = _strip_all(tensors)
     result: list[TensorRow] = []
     for group in groups.values():
+        group.sort(key=lambda tensor: parts.index(leaf) if (leaf := split_module(tensor.name)[1]) in parts else 0)
         has_all_parts = [split_module(tensor.name)[1] for tensor in group] == list(parts)
         combined = None
         if has_all_parts and not any(strip_indices(tensor.name) in names for tensor in group):
