@@ -185,10 +185,11 @@ def judge_row(table: ClaimTable, line: ClaimLine, budget: Iterator[int]) -> Audi
     claims_of_row: list[tuple[CellClaim, Heading]] = []
     for text, heading in columns:
         claim_text = make_printable(text.strip(), LONGEST)
-        claims = read_cell(text, heading)
-        if isinstance(claims, str):
+        try:
+            claims = parse_claims(text, heading)
+        except UnreadableClaim as reason:
             kind = str(heading.kind)
-            cells.append(Cell(kind, heading.text, heading.label, claim_text, "not checkable", None, claims))
+            cells.append(Cell(kind, heading.text, heading.label, claim_text, "not checkable", None, str(reason)))
             continue
         for claim in claims:
             claims_of_row.append((claim, heading))
@@ -225,14 +226,6 @@ def has_experts(id: str | None) -> bool | None:
     return None if id is None or load_cached_entry(id).estimate else bool(list_truths(id)["n_routed_experts"].value)
 
 
-def read_cell(text: str, heading: Heading) -> tuple[CellClaim, ...] | str:
-    """The claims in a cell, or the reason why it cannot be read."""
-    try:
-        return parse_claims(text, heading)
-    except UnreadableClaim as reason:
-        return str(reason)
-
-
 def find_entry(name: str, sizes: Iterable[str]) -> tuple[str | None, str, bool]:
     """The zoo id for a name in a table, a note on the name, and whether the zoo entry describes this very release.
 
@@ -256,7 +249,6 @@ def find_entry(name: str, sizes: Iterable[str]) -> tuple[str | None, str, bool]:
 
 @lru_cache(maxsize=4096)
 def match_id(name: str) -> str | None:
-    """The zoo id for a name in any spelling."""
     return index_spellings().get(normalize_name(name[:LONGEST]))
 
 
@@ -267,7 +259,6 @@ def is_own_entry(name: str) -> bool:
 
 
 def describe_unknown(name: str) -> str:
-    """A note on an unknown name, with the nearest zoo models."""
     try:
         find_id(clean_text(name))
     except ParamcountError as error:

@@ -130,20 +130,19 @@ def parse_claims(text: str, heading: Heading) -> tuple[CellClaim, ...]:
     if words in EMPTY or (words in ABSENT and not of_experts and kind != "tied"):
         raise UnreadableClaim(NO_CLAIM)
     if kind == "tied":
-        return (parse_boolean(words),)
+        if words not in YES and words not in NO:
+            raise UnreadableClaim(f"{quote(words)} is not yes or no")
+        return (CellClaim("tied", None, "yes" if words in YES else "no"),)
     if of_experts and words in ABSENT:
         return (CellClaim(kind, None, "none"),)
     if kind == "n_routed_experts" and words in MIXTURE:
         return (CellClaim(kind, None, "some"),)
     if not any(character.isdigit() for character in plain):
         raise UnreadableClaim("not a number")
-    if kind == "bytes" and not heading.dtype and heading.unit == 1 and not has_unit_of_bytes(plain):
+    is_of_bytes = any(word in DECIMAL or word in BINARY for word in split_words(plain))
+    if kind == "bytes" and not heading.dtype and heading.unit == 1 and not is_of_bytes:
         return parse_claims(text, heading._replace(kind="total"))  # a column named size with cells such as 7B
-    return tuple(RULES.get(kind, make_claim)(kind, parse_numbers(plain, heading)))
-
-
-def has_unit_of_bytes(text: str) -> bool:
-    return any(word in DECIMAL or word in BINARY for word in split_words(text))
+    return tuple(RULES.get(kind, make_claim)(kind, CellParser(plain, heading).parse()))
 
 
 def has_decimal_commas(texts: Iterable[str]) -> bool:
@@ -163,22 +162,6 @@ def clean_text(text: str) -> str:
     return " ".join(MARKUP.sub(" ", plain).split())
 
 
-def parse_boolean(words: str) -> CellClaim:
-    if words in YES or words in NO:
-        return CellClaim("tied", None, "yes" if words in YES else "no")
-    raise UnreadableClaim(f"{quote(words)} is not yes or no")
-
-
-def parse_numbers(text: str, heading: Heading) -> list[LabelledNumber]:
-    """The numbers in a cell, each with its label and relation. Words for estimates are ignored."""
-    parser = CellParser(text, heading)
-    while parser.position < len(parser.tokens):
-        parser.read_token()
-    if not parser.numbers:
-        raise UnreadableClaim("not a number")
-    return parser.numbers
-
-
 class CellParser:
     """Reads the tokens of a cell from left to right."""
 
@@ -195,22 +178,26 @@ class CellParser:
         """Forget everything read since the last number; it belongs to that number."""
         self.relation, self.label, self.between, self.is_negative = "=", "", "", False
 
-    def read_token(self) -> None:
-        number, power, word, symbol = self.tokens[self.position].groups()
-        self.position += 1
-        if number:
-            self.read_number(number, power)
-        elif symbol:
-            self.read_symbol(symbol)
-        else:
-            self.read_word(word.casefold())
+    def parse(self) -> list[LabelledNumber]:
+        """The numbers in the cell, each with its label and relation. Words for estimates are ignored."""
+        while self.position < len(self.tokens):
+            number, power, word, symbol = self.tokens[self.position].groups()
+            self.position += 1
+            if number:
+                self.read_number(number, power)
+            elif symbol:
+                self.read_symbol(symbol)
+            else:
+                self.read_word(word.casefold())
+        if not self.numbers:
+            raise UnreadableClaim("not a number")
+        return self.numbers
 
     def get_next(self, group: str) -> str:
         """The next token if it is of this group, else ""."""
         return self.tokens[self.position][group] or "" if self.position < len(self.tokens) else ""
 
     def is_joined_to_number(self) -> bool:
-        """Whether a number follows the current token without a space."""
         current = self.tokens[self.position - 1]
         return self.get_next("number") != "" and self.tokens[self.position].start() == current.end()
 
@@ -289,7 +276,6 @@ def parse_unit(word: str, heading: Heading) -> str | None:
 
 
 def parse_amount(number: str, power: str | None, unit: str | None, heading: Heading) -> Amount:
-    """A number with its own unit, or with the unit of the column."""
     digits, decimals = parse_digits(number.translate(EXCHANGED) if heading.decimal_comma else number)
     size = heading.unit if unit is None else (UNITS | DECIMAL | BINARY)[unit]
     if power:
@@ -423,7 +409,6 @@ def label_active_experts(numbers: Numbers) -> Numbers:
 
 
 def claim_bytes(kind: str, numbers: Numbers) -> Iterator[CellClaim]:
-    """A number of bytes: M and G mean MB and GB, but B is not a unit of bytes."""
     for number in numbers:
         if number.unit in UNITS and number.unit not in ("k", "m", "g", "t"):
             raise UnreadableClaim(f"{quote(number.unit)} is not a unit of bytes")

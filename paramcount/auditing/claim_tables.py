@@ -88,7 +88,7 @@ def from_text(text: str, place: str) -> ClaimTables:
             f"contains the control character {quote(bad[0])}", where=f"{place}, line {number}", expected=KIND_OF_FILE
         )
     lines = text.split("\n")
-    grids = list(parse_markdown(lines, place)) if is_markdown(lines) else [parse_csv(lines, place)]
+    grids = list(parse_markdown(lines, place)) if any(map(is_rule, lines)) else [parse_csv(lines, place)]
     return select_tables([grid for grid in grids if grid], place)
 
 
@@ -208,12 +208,10 @@ def parse_csv(lines: Sequence[str], place: str) -> Grid:
 
 
 def make_length_error(row: Sequence[str], where: str, expected: str) -> ParamcountError:
-    """The error for a row with the wrong number of cells."""
     return ParamcountError(f"has {len(row):,} cell{'' if len(row) == 1 else 's'}", where=where, expected=expected)
 
 
 def count_recognized(line: str, separator: str, place: str) -> tuple[int, int]:
-    """The number of recognised columns and the number of columns with this separator."""
     check_size(line.count(separator), 0, place)
     try:
         (cells,) = csv.reader([line], delimiter=separator, skipinitialspace=True)
@@ -223,10 +221,6 @@ def count_recognized(line: str, separator: str, place: str) -> tuple[int, int]:
 
 
 # ---- Markdown
-
-
-def is_markdown(lines: Sequence[str]) -> bool:
-    return any(is_rule(line) for line in lines)
 
 
 def is_rule(line: str) -> bool:
@@ -242,7 +236,6 @@ def split_row(line: str) -> list[str]:
 
 
 def parse_markdown(lines: Sequence[str], place: str) -> Iterator[Grid]:
-    """The tables in a Markdown text, except in code blocks."""
     fence, cells, i = "", 0, 0
     while i < len(lines):
         line = lines[i].strip()

@@ -109,17 +109,20 @@ def find_contradictions(row: ConsistencyRow) -> Iterator[Doubt]:
 
 
 def find_odd_sizes(row: ConsistencyRow) -> Iterator[Doubt]:
-    """Combinations of sizes that few zoo models have."""
     for describe in (describe_uneven_heads, describe_unequal_heads, describe_narrow_mlp):
         if text := describe(row):
-            similar = list_similar_models(describe)
-            yield Doubt("unusual" if similar else "unlikely", f"{text}; {describe_models(similar)}")
+            grade, models = find_similar_models(describe)
+            yield Doubt(grade, f"{text}; {models}")
 
 
 @lru_cache(maxsize=8)
-def list_similar_models(describe: Callable[[ConsistencyRow], str]) -> tuple[str, ...]:
-    """The ids of the zoo models that a description applies to."""
-    return tuple(row.id for row in list_zoo_rows() if describe(row))
+def find_similar_models(describe: Callable[[ConsistencyRow], str]) -> tuple[str, str]:
+    """The grade of an unusual combination of sizes, and how many zoo models share it."""
+    n_models, ids = len(list_zoo_rows()), [row.id for row in list_zoo_rows() if describe(row)]
+    if not ids:
+        return "unlikely", f"not true of any of the {n_models} zoo models"
+    names = ", ".join(ids[:MOST_NAMED]) + (", …" if len(ids) > MOST_NAMED else "")
+    return "unusual", f"also true of {len(ids)} of the {n_models} zoo models ({names})"
 
 
 def describe_uneven_heads(row: ConsistencyRow) -> str:
@@ -144,15 +147,6 @@ def describe_narrow_mlp(row: ConsistencyRow) -> str:
     if not (model and inner and inner < model) or row.has_experts:
         return ""
     return f"d_ff = {inner:,} is smaller than d_model = {model:,}"
-
-
-def describe_models(ids: Sequence[str]) -> str:
-    """How many zoo models share an unusual combination, as text."""
-    n_models = len(list_zoo_rows())
-    if not ids:
-        return f"not true of any of the {n_models} zoo models"
-    names = ", ".join(ids[:MOST_NAMED])
-    return f"also true of {len(ids)} of the {n_models} zoo models ({names}{', …' if len(ids) > MOST_NAMED else ''})"
 
 
 @lru_cache(maxsize=1024)
@@ -241,16 +235,10 @@ def find_odd_files(row: ConsistencyRow, claims: Sequence[tuple[CellClaim, Headin
 
 @lru_cache(maxsize=1)
 def list_zoo_rows() -> tuple[ConsistencyRow, ...]:
-    """All zoo models with published sizes as rows of exact values."""
-    models = [model for model in map(zoo.load_entry, zoo.list_ids()) if not model.estimate]
-    return tuple(build_row(row) for row in make_rows(models))
-
-
-def build_row(row: Mapping[str, object]) -> ConsistencyRow:
-    """A zoo model from its row in a comparison table."""
-    sizes = {name: value for name, value in row.items() if type(value) is int and value}
-    return ConsistencyRow(
-        {name: (Fraction(value), Fraction(value + 1)) for name, value in sizes.items()},
-        bool(sizes.get("n_routed_experts")),
-        str(row["id"]),
-    )
+    rows = []
+    for row in make_rows([model for model in map(zoo.load_entry, zoo.list_ids()) if not model.estimate]):
+        ranges = {
+            name: (Fraction(value), Fraction(value + 1)) for name, value in row.items() if type(value) is int and value
+        }
+        rows.append(ConsistencyRow(ranges, "n_routed_experts" in ranges, str(row["id"])))
+    return tuple(rows)

@@ -52,7 +52,6 @@ def list_truths(id: str) -> Mapping[str, Truth]:
 
 
 def list_alternatives(name: str, value: int, row: Mapping[str, int | None], model: Model) -> Iterator[tuple[int, str]]:
-    """Values for other meanings of a column, each with its description."""
 
     def get_size(other: str) -> int:
         size = getattr(model.sizes, other, 0)

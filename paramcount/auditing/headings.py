@@ -177,7 +177,6 @@ def find_kind(words: Sequence[str]) -> str | None:
 
 
 def split_brackets(text: str) -> tuple[list[str], list[str]]:
-    """The words of a heading outside and inside brackets."""
     outside: list[str] = []
     inside: list[str] = []
     depth = 0

@@ -23,7 +23,6 @@ def build_table(audit: Audit, format: str) -> Table:
 
 
 def summarize_audit(audit: Audit) -> list[str]:
-    """Lines with the numbers of verdicts, the unrecognised columns and the skipped tables."""
     rows, cells = audit.summary["rows"], audit.summary["cells"]
     n_claims = sum(cells[verdict] for verdict in VERDICTS)
     lines = [
@@ -98,7 +97,6 @@ def describe_doubt(doubt: Doubt) -> str:
 
 
 def build_document_table(audit: Audit) -> Table:
-    """The table for documents: every cell with its verdict, in the columns of the audited tables."""
     labels = tuple(dict.fromkeys(label for row in audit.rows for label in group_by_column(row)))
     columns = [
         Column("model", "model", right=False, show=format_text),

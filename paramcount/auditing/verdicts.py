@@ -55,7 +55,6 @@ def judge(claim: CellClaim, heading: Heading, model: Model, is_own: bool = True)
 
 
 def compare_claim(claim: CellClaim, truth: Truth) -> Judgement:
-    """The verdict on a claim with a known correct value."""
     true = truth.value
     assert true is not None  # noqa: S101 - checked by the caller
     if claim.amount is None:

@@ -87,7 +87,6 @@ def fold_findings(findings: Mapping[str, Finding]) -> tuple[FindingLine, ...]:
 def _find_problems(
     matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count
 ) -> Iterator[tuple[str, Finding]]:
-    """Findings for missing, misshapen and unexpected tensors."""
     file_tensors = content.tensors
     for name, tensor in matches.missing.items():
         yield name, Finding("missing", describe_role(tensor), tensor.shape)
@@ -118,7 +117,6 @@ def _classify_unexpected(
     count: Count,
     unreachable: Mapping[str, Shape],
 ) -> Finding:
-    """The finding for a tensor that the model does not have."""
     shape = content.tensors[name].shape
     if shape is not None and 0 in shape:
         return Finding("beside", "empty", None, shape)

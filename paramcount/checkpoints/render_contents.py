@@ -139,7 +139,6 @@ def describe_storage(count: StoredCount) -> list[str]:
 
 
 def describe_structure(count: StoredCount) -> list[str]:
-    """Numbers of layers and experts."""
     stacks = shorten([f"{n:,} in {make_printable(name, 40)}" for name, n in count.stacks.items() if n > 1])
     texts = [f"layers: {', '.join(stacks)}"] if stacks else []
     if count.experts:
@@ -148,7 +147,6 @@ def describe_structure(count: StoredCount) -> list[str]:
 
 
 def describe_copy(copy: Copy) -> str:
-    """Whether a head is a copy of the embedding, as text."""
     name, of = make_printable(copy.name, 60), make_printable(copy.of, 60)
     if copy.same is None:
         return f"{name} has the same shape as {of}; its values are not available to check for a copy"

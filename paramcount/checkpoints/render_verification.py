@@ -77,7 +77,6 @@ def list_problems(verification: Verification, most: int = MOST_LINES, where: str
 
 
 def describe_problem(line: FindingLine) -> str:
-    """A problem as text."""
     finding, pattern = line.finding, make_printable(line.pattern)
     times = f"{line.tensors:,} × " if line.tensors > 1 else ""
     what = get_display_name(finding.what)

@@ -253,7 +253,6 @@ def build_auxiliary_part(verification: Verification, name: str, tensor: TensorRo
 
 
 def build_causes(verification: Verification, parts: Sequence[Part]) -> Iterator[Cause]:
-    """The causes that the parts add up to."""
     causes: dict[str, dict[tuple[str, int], list[Part]]] = {}
     for part in parts:
         if part.shape is not None:
@@ -299,7 +298,6 @@ def name_scales(content: Unpacked) -> str:
 
 
 def rebuild_rows(parts: Iterable[Part]) -> Iterator[TensorRow]:
-    """Tensors grouped by name without indices, as rows for the arithmetic."""
     kinds: dict[tuple[tuple[str, ...], Shape], list[tuple[int, ...]]] = {}
     for part in parts:
         words, indices = split_name(part.name)

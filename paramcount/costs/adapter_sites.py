@@ -170,7 +170,6 @@ def spread_over_uses(tensor: TensorRow, uses: Mapping[str, tuple[str, Repeat]]) 
 
 
 def rename_facts(facts: MatrixFacts) -> MatrixFacts:
-    """The facts with the names of tensors that the reference has."""
 
     def rename_all(names: Iterable[str]) -> tuple[str, ...]:
         return tuple(new for name in names for new in name_in_reference(name, facts.modules))

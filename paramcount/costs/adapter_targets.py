@@ -53,7 +53,6 @@ class AdapterRequest(NamedTuple):
         return module == target or (ends_in(module, target) and self.has_layer(module))
 
     def has_layer(self, module: str) -> bool:
-        """Whether a module is inside one of the layers."""
         if self.layers is None:
             return True
         patterns = [rf"(?:^|.*?\.){pattern}" for pattern in self.layers_patterns] or [r".*?\.[^.]*"]
@@ -62,7 +61,6 @@ class AdapterRequest(NamedTuple):
         return layer in self.layers
 
     def find_rank(self, name: str, factor: int = 1) -> int:
-        """The rank of the adapter of a module or parameter."""
         return next((rank for pattern, rank in self.ranks if matches_end(name, pattern)), factor * self.rank)
 
 
@@ -101,7 +99,8 @@ def choose_sites(count: Count, layers: LayerRange, request: AdapterRequest, *, i
     """
     every = list_modules(layers)
     modules = {name: site for name, site in every.items() if request.allows(name)}
-    old_names = {"gate", *(find_former(layers.sites) or FORMER)} if is_lora and count.sizes.adapts_experts else set()
+    before = [leaf for site in layers.sites for leaf in site.former] or FORMER
+    old_names = {"gate", *before} if is_lora and count.sizes.adapts_experts else set()
     former: dict[str, None] = {}  # names of experts and router before transformers 5
     chosen: dict[Site, dict[str, None]] = {}  # full names
     unknown: list[str] = []
@@ -111,8 +110,12 @@ def choose_sites(count: Count, layers: LayerRange, request: AdapterRequest, *, i
 
     def choose(names: Iterable[str]) -> None:
         for name in names:
-            site = find_site(modules, name, where)
-            check_refused(layers, name, where, is_lora=is_lora)
+            site = modules[name]
+            if not site:
+                raise ParamcountError(f"{name} is not a linear layer or an embedding", where=where)
+            if is_lora and name.rpartition(".")[2] in layers.refused:
+                found = f"peft 0.21 refuses {join_words(layers.refused, 'and')} for this model type: {name}"
+                raise ParamcountError(found, where=where, expected="names of other modules")
             chosen.setdefault(site, {})[name] = None
 
     if request.pattern and not old_names:
@@ -156,39 +159,27 @@ def choose_sites(count: Count, layers: LayerRange, request: AdapterRequest, *, i
     ranks = [pair for site, names in chosen.items() for pair in divide_by_rank(site, names, request, factors)]
     warnings = [
         *warn_unknown(layers, unknown),
-        *map(warn_missing, missing),
+        *(f"no parameter is named {quote(name)}, so it has no effect, as in peft" for name in missing),
         *warn_patterns(every, chosen, left_out, request),
     ]
     if former:
         notes = describe_former(layers.sites, chosen, factors, tuple(former))
     else:
         notes = describe_experts(layers, chosen, targets)
-    names_of_modules = (
+    adapted = {
         name if site.kind in MODULES else name.rpartition(".")[0] for site, names in chosen.items() for name in names
-    )
-    return TargetChoice(tuple(ranks), frozenset(names_of_modules), tuple(warnings), tuple(notes))
+    }
+    return TargetChoice(tuple(ranks), frozenset(adapted), tuple(warnings), tuple(notes))
 
 
 def divide_by_rank(
     site: Site, names: Iterable[str], request: AdapterRequest, factors: Mapping[Site, int]
 ) -> Iterator[tuple[Site, int]]:
-    """The chosen copies of a site with their rank."""
     copies: dict[int, int] = {}
     for name in names:
         rank = request.find_rank(name, factors.get(site, 1))
         copies[rank] = copies.get(rank, 0) + 1
     return ((site._replace(copies=n), rank) for rank, n in copies.items())
-
-
-def find_site(modules: Modules, name: str, where: str) -> Site:
-    """The site of a module that a target names.
-
-    Raises: ParamcountError if it has none, which peft refuses.
-    """
-    site = modules[name]
-    if not site:
-        raise ParamcountError(f"{name} is not a linear layer or an embedding", where=where)
-    return site
 
 
 def choose_group(sites: Iterable[Site], group: str, request: AdapterRequest) -> list[Site]:
@@ -238,16 +229,6 @@ def find_parameters(
     return found
 
 
-def check_refused(layers: LayerRange, name: str, where: str, *, is_lora: bool) -> None:
-    """Raises: ParamcountError for modules that peft refuses."""
-    if is_lora and name.rpartition(".")[2] in layers.refused:
-        raise ParamcountError(
-            f"peft 0.21 refuses {join_words(layers.refused, 'and')} for this model type: {name}",
-            where=where,
-            expected="names of other modules",
-        )
-
-
 def find_by_leaf(modules: Modules, linear: Iterable[str], left_out: Container[str]) -> list[str]:
     """All modules whose last names are those of linear layers: how peft chooses them if it adapts experts as well.
 
@@ -281,11 +262,6 @@ def list_leaves_of_pattern(layers: LayerRange, modules: Modules, request: Adapte
     ]
     names = (*modules, *filter(request.allows, (*parameters, *former)))
     return list(dict.fromkeys(name.rpartition(".")[2] for name in names if re.fullmatch(request.pattern, name)))
-
-
-def find_former(sites: Sequence[Site]) -> tuple[str, ...]:
-    """The names of the experts' matrices before they were stacked."""
-    return tuple(dict.fromkeys(leaf for site in sites for leaf in site.former))
 
 
 def choose_former(sites: Sequence[Site], names: Sequence[str]) -> dict[Site, int]:
@@ -335,7 +311,6 @@ def describe_experts(layers: LayerRange, chosen: Container[Site], targets: Itera
 
 
 def warn_unknown(layers: LayerRange, targets: Sequence[str]) -> Iterator[str]:
-    """A warning for each target that names no module."""
     names = list_leaves(layers)
     of_experts = {name for site in layers.sites for name in (*site.former, site.leaf) if site.kind == "experts"}
     for target in targets:
@@ -364,17 +339,12 @@ def warn_patterns(
         yield f"the pattern matches every module inside {parent}; {reason}"
 
 
-def warn_missing(parameter: str) -> str:
-    return f"no parameter is named {quote(parameter)}, so it has no effect, as in peft"
-
-
 def list_leaves(layers: LayerRange) -> tuple[str, ...]:
     """The last parts of the names of all layers that names of modules can choose."""
     return tuple(dict.fromkeys(site.leaf for site in layers.sites if site.kind in ("linear", "embedding")))
 
 
 def check_saved(every: Modules, left_out: Iterable[str], request: AdapterRequest) -> None:
-    """Raises: ParamcountError for a target that is trained as a whole."""
     for target in left_out:
         names = [name for name in every if ends_in(name, target)]
         if names and all(is_inside(name, request.saved) for name in names):

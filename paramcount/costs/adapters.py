@@ -148,7 +148,9 @@ def measure_adapter(
     saved = find_saved(tensors, request.saved)
     choice = choose_sites(count, list_layers(count), request, is_lora=method in ("lora", "rslora", "dora"))
     modules = [make_adapter(site, method, rank) for site, rank in choice.ranks]
-    projection = count_projection([site for site, _ in choice.ranks], rank) if method == "vera" else 0
+    projection = 0
+    if method == "vera":  # its shared matrices are as large as the largest layer needs
+        projection = rank * sum(max(site.sizes[side] for site, _ in choice.ranks) for side in (1, 2))
     taken = {module.name for module in saved}
     trained = merge_modules((*modules, *saved, *find_biases(tensors, bias, choice.modules, taken)))
     values = sum(module.parameters for module in trained) + projection
@@ -316,11 +318,6 @@ def make_adapter(site: Site, method: str, rank: int) -> TrainedModule:
     return TrainedModule(
         site.name, site.component, "adapter", site.shape, site.copies, kept_rank, site.copies * per_copy
     )
-
-
-def count_projection(sites: Sequence[Site], rank: int) -> int:
-    """Values of VeRA's shared matrices, which are as large as the largest layer needs."""
-    return rank * sum(max(site.sizes[side] for site in sites) for side in (1, 2))
 
 
 def find_owners(tensors: Iterable[TensorRow]) -> dict[str, str]:

@@ -67,7 +67,6 @@ class Deployment(NamedTuple):
         )
 
     def list_stages(self, parallel: Parallelism) -> list[tuple[CacheGroup, ...]]:
-        """What the layers of each pipeline stage cache."""
         stages = []
         for i, layers in enumerate(split_layers(self.shape.n_layers, parallel.pp)):
             outside = [group for repeat, groups in self.caches for group in groups if repeat is None and i == 0]

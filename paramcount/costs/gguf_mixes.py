@@ -240,7 +240,6 @@ def choose_embedding_type(mix: str) -> str:
 
 
 def choose_smallest_type(name: str, facts: Facts, index: int) -> str:
-    """The type in a mix of fewer than 3 bits."""
     is_larger = facts.mix in ("IQ2_S", "IQ2_M")
     better = "IQ3_S" if is_larger else "Q2_K"
     if is_values(name):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from paramcount.errors import ParamcountError, describe_value, find_nearest
 from paramcount.formats.strict_yaml import read_yaml
@@ -30,18 +30,17 @@ class Gpu(NamedTuple):
 @cache
 def list_gpus() -> tuple[Gpu, ...]:
     """All accelerators, in the order of the file."""
-    return tuple(map(make_gpu, read_yaml(PATH)["gpus"]))
-
-
-def make_gpu(fields: Mapping[str, Any]) -> Gpu:
-    return Gpu(
-        name=fields["name"],
-        aliases=tuple(fields.get("aliases", ())),
-        memory_bytes=fields["memory_bytes"],
-        memory_basis=fields["memory_basis"],
-        bandwidth=round(fields["bandwidth"]),
-        flops={dtype: round(value) for dtype, value in fields.get("dense_flops", {}).items()},
-        sources=tuple(source["url"] for source in fields["sources"]),
+    return tuple(
+        Gpu(
+            name=fields["name"],
+            aliases=tuple(fields.get("aliases", ())),
+            memory_bytes=fields["memory_bytes"],
+            memory_basis=fields["memory_basis"],
+            bandwidth=round(fields["bandwidth"]),
+            flops={dtype: round(value) for dtype, value in fields.get("dense_flops", {}).items()},
+            sources=tuple(source["url"] for source in fields["sources"]),
+        )
+        for fields in read_yaml(PATH)["gpus"]
     )
 
 

@@ -27,18 +27,10 @@ class Optimizer(NamedTuple):
     count_bytes: Callable[[TensorRow, int], int]  # of one tensor, with values of so many bytes
 
 
-def count_adamw(tensor: TensorRow, value_bytes: int) -> int:
-    return 2 * prod(tensor.shape) * value_bytes
-
-
 def count_adamw8bit(tensor: TensorRow, value_bytes: int) -> int:
     """Small tensors keep FP32; of the others, every block has a scale in FP32 for each of the two states."""
     n = prod(tensor.shape)
     return 2 * 4 * n if n < LEAST_8BIT else 2 * (n + 4 * -(-n // BLOCK_8BIT))
-
-
-def count_sgd(tensor: TensorRow, value_bytes: int) -> int:
-    return prod(tensor.shape) * value_bytes
 
 
 def count_adafactor(tensor: TensorRow, value_bytes: int) -> int:
@@ -58,9 +50,9 @@ def count_muon(tensor: TensorRow, value_bytes: int) -> int:
 
 
 OPTIMIZERS: Mapping[str, Optimizer] = {
-    "adamw": Optimizer("AdamW", "momentum and variance", count_adamw),
+    "adamw": Optimizer("AdamW", "momentum and variance", lambda tensor, size: 2 * prod(tensor.shape) * size),
     "adamw8bit": Optimizer("8-bit AdamW", "momentum and variance in 8 bits with scales", count_adamw8bit),
     "adafactor": Optimizer("Adafactor", "factored variance", count_adafactor),
     "muon": Optimizer("Muon", "momentum, and variance outside of hidden matrices", count_muon),
-    "sgd": Optimizer("SGD with momentum", "momentum", count_sgd),
+    "sgd": Optimizer("SGD with momentum", "momentum", lambda tensor, size: prod(tensor.shape) * size),
 }

@@ -18,7 +18,9 @@ def list_reference_tensors(count: Count) -> list[TensorRow]:
     for tensor in count.tensors:
         for part in divide(tensor, modules):
             key = (part.name, part.repeats, part.tied_to, len(found) if part.name == tensor.name else "renamed")
-            found[key] = fuse(found[key], part) if key in found else part
+            if first := found.get(key):  # both on top of each other, of each expert if they are stacked
+                part = first._replace(matrix=(first.matrix[0] + part.matrix[0], *first.matrix[1:]))
+            found[key] = part
     return list(found.values())
 
 
@@ -30,11 +32,6 @@ def divide(tensor: TensorRow, modules: Modules) -> Iterator[TensorRow]:
         tied_to = name if tensor.tied_to == tensor.name else tensor.tied_to
         splits = tensor.splits if len(names) == 1 else ()
         yield tensor._replace(name=name, component=component, matrix=matrix, splits=splits, tied_to=tied_to)
-
-
-def fuse(tensor: TensorRow, other: TensorRow) -> TensorRow:
-    """Both on top of each other, of each expert if they are stacked."""
-    return tensor._replace(matrix=(tensor.matrix[0] + other.matrix[0], *tensor.matrix[1:]))
 
 
 def name_in_reference(name: str, modules: Modules) -> tuple[str, ...]:

@@ -94,7 +94,6 @@ def list_training(flops: Flops) -> list[str]:
 
 
 def list_bounds(flops: Flops) -> list[str]:
-    """The lines with the lower bounds for decoding and for a prompt."""
     roofline = flops.roofline
     if roofline is None:
         return []

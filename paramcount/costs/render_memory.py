@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paramcount.costs.caches import count_source
 from paramcount.costs.fit import Fit, find_fullest
-from paramcount.costs.memory import ContextCost, Memory
+from paramcount.costs.memory import Memory
 from paramcount.costs.render_fit import (
     describe_each,
     describe_minimum,
@@ -41,7 +41,6 @@ def render_text(memory: Memory, width: int, colour: bool) -> str:
 
 
 def make_weight_table(memory: Memory) -> Table:
-    """One row per format of the weights."""
     columns = [
         Column("dtype", "weights", right=False),
         Column("weights_bytes", "GB", show=format_bytes),
@@ -59,21 +58,17 @@ def make_weight_table(memory: Memory) -> Table:
 
 
 def make_context_table(memory: Memory) -> Table:
-    """One row per context length."""
     columns = [
         Column("context", "context"),
         Column("kv_cache_bytes", "KV cache", show=format_bytes),
-        *([Column("state_bytes", "state", show=format_bytes)] if memory.state_bytes else []),
         Column("total_bytes", "total", show=format_bytes),
         Column("total_gib", "", show=format_binary_bytes, only="text"),
     ]
-    rows = [list_cells(row, memory) for row in memory.contexts]
+    rows = [[row.context, row.kv_cache_bytes, row.total_bytes, row.total_bytes] for row in memory.contexts]
+    if memory.state_bytes:
+        columns.insert(2, Column("state_bytes", "state", show=format_bytes))
+        rows = [[*cells[:2], row.state_bytes, *cells[2:]] for cells, row in zip(rows, memory.contexts)]
     return Table(columns, rows, None, above=[describe_cache(memory)], bold=(memory.context,))
-
-
-def list_cells(row: ContextCost, memory: Memory) -> list[int]:
-    state = [row.state_bytes] if memory.state_bytes else []
-    return [row.context, row.kv_cache_bytes, *state, row.total_bytes, row.total_bytes]
 
 
 def describe_cache(memory: Memory) -> str:

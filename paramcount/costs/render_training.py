@@ -71,7 +71,6 @@ def describe_fit(training: Training) -> list[str]:
 
 
 def describe_stages(training: Training) -> list[str]:
-    """The totals of all pipeline stages, if there are several."""
     if len(training.stages) == 1:
         return []
     totals = [format_bytes(share.total_bytes) for share in training.stages]

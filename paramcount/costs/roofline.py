@@ -98,7 +98,6 @@ def find_rate(gpu: Gpu, format: WeightDtype) -> str:
 
 
 def list_rates(format: WeightDtype) -> tuple[str, ...]:
-    """The rates at which weights of a format may be multiplied, fastest first."""
     if format.mix:
         return UNPACKED
     if not format.plan.groups:

@@ -147,7 +147,6 @@ def share_weights(rows: Iterable[StoredTensor], shape: ShardShape, parallel: Par
 
 
 def find_stages(row: StoredTensor, shape: ShardShape, pp: int) -> set[int]:
-    """The stages that hold a tensor outside of the decoder's layers."""
     if shape.tied and row.tensor.component == "embedding":
         return {0, pp - 1}
     if row.tensor.component.startswith("lm_head"):

@@ -67,7 +67,6 @@ def combine(batch: int, kv_dtype: str, dtypes: Sequence[str]) -> Iterator[dict[s
 def attempt(
     deployment: Deployment, parallel: Parallelism, options: Mapping[str, object], store: Store
 ) -> Suggestion | None:
-    """The change, if it fits."""
     try:
         changed = change(deployment, options, store)
     except ParamcountError:  # llama.cpp does not support the model
@@ -84,7 +83,6 @@ def change(deployment: Deployment, options: Mapping[str, Any], store: Store) -> 
 
 
 def suggest_devices(deployment: Deployment, parallel: Parallelism) -> Iterator[Suggestion]:
-    """The fewest GPUs on which it fits."""
     fewest = find_fewest(deployment)
     if fewest is None:
         return

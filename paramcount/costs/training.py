@@ -239,7 +239,6 @@ def share_activations(activations: Activations, setup: Setup, stage: int, layers
 
 
 def describe_formulas(setup: Setup, share: TrainingShare, stages: int) -> dict[str, str]:
-    """How each figure is computed, in words."""
     precision, optimizer = PRECISIONS[setup.precision], OPTIMIZERS[setup.optimizer]
     parameters = f"{share.parameters:,} parameters"
     if setup.tp * setup.pp * setup.ep > 1:

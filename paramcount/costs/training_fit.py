@@ -70,7 +70,6 @@ def list_suggestions(setup: Setup, device: Device, find_size: Callable[[Setup], 
 
 
 def list_savings(setup: Setup) -> list[Setup]:
-    """Setups that take less memory, from the cheapest change."""
     sharded = setup._replace(zero=3) if setup.dp > 1 else setup
     recomputed = setup._replace(checkpointing="full")
     both = sharded._replace(checkpointing="full")

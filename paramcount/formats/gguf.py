@@ -138,7 +138,6 @@ class _Reader:
         return self.window[start : start + n]
 
     def take_numbers(self, form: str) -> tuple[Any, ...]:
-        """The next numbers, in a `struct` format."""
         form = self.order + form
         return unpack(form, self.take(calcsize(form)))
 
@@ -204,7 +203,6 @@ def _parse_header(path: Path, file: BinaryIO) -> GgufHeader:
 
 
 def _read_byte_order(reader: _Reader) -> str:
-    """The byte order of a file, from its first eight bytes."""
     if not reader.size:
         raise ParamcountError("is empty", expected=WHAT)
     start = reader.take(min(reader.size, 32))
@@ -303,7 +301,6 @@ def _get_alignment(metadata: Mapping[str, Scalar]) -> int:
 
 
 def _round_up(n: int, alignment: int) -> int:
-    """The next multiple of the alignment."""
     return -(-n // alignment) * alignment
 
 
@@ -355,5 +352,4 @@ def _get_integer(metadata: Mapping[str, Scalar], key: str, limit: int) -> int:
 
 
 def _name_metadata(key: str) -> str:
-    """A metadata entry as the location of an error."""
     return f"metadata {make_printable(key, 100)}"

@@ -67,7 +67,6 @@ def parse_members(
 
 
 def skip_blanks(text: str, at: int) -> int:
-    """The position after any whitespace."""
     blanks = BLANKS.match(text, at)
     return blanks.end() if blanks else at
 

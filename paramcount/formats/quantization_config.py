@@ -302,7 +302,6 @@ def list_weights(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def plan_compressed(config: Mapping[str, Any], dtype: str) -> Plan:
-    """Groups of modules, each in its format."""
     blocks = config.get("config_groups")
     if (
         not isinstance(blocks, Mapping)

@@ -63,7 +63,6 @@ def tokenize_text(path: Path, text: str, *, most: int) -> Tokenized:
 
 
 def _run_tokenizer(request: dict[str, Any], place: str) -> dict[str, Any]:
-    """The JSON answer of the subprocess."""
     environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
     # -P: import nothing from this directory or the current one
     command = [sys.executable, "-P", str(SCRIPT), str(MEMORY_LIMIT)]

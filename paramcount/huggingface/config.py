@@ -266,7 +266,6 @@ def is_context(value: object) -> TypeGuard[int]:
 
 
 def is_whole_supported(document: Mapping[str, Any], sections: Sections) -> bool:
-    """Whether all parts of a multimodal model can be counted, rather than its language model only."""
     model_type, cls = get_model_type(document), get_class_name(document)
     if sections.default_encoder and get_encoder_type(document)[0] not in (sections.encoders or SECTION_ENCODERS):
         return False

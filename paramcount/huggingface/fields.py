@@ -337,11 +337,15 @@ def read_field(
             continue
         if least is not None and (type(value) is not int or not least <= value <= LARGEST):  # noqa: SIM102
             if not (optional and value is None):
-                raise make_integer_error(value, least, path)
+                is_too_large = type(value) is int and value >= least
+                expected = f"an integer of at most {LARGEST:,}" if is_too_large else describe_integer(least)
+                raise ParamcountError(f"= {describe_value(value)}", where=path, expected=expected)
         if at_most is not None and value > values[at_most]:
             value = values[at_most]
         if type(value) is list:
-            value = tuple(rename_layer_types(value) if key == "layer_types" else value)
+            if key == "layer_types":  # by their names today
+                value = [OLD_LAYER_TYPES.get(word, word) if isinstance(word, str) else word for word in value]
+            value = tuple(value)
         return value, origin, used
     if absent is REQUIRED:
         expected = "" if least is None else describe_integer(least)
@@ -364,11 +368,6 @@ def sort_aliases(aliases: Iterable[Spelling], config: Mapping[str, Any]) -> list
     return sorted(present, key=lambda alias: places[alias.name], reverse=True)
 
 
-def rename_layer_types(words: Iterable[Any]) -> list[Any]:
-    """Layer types by their names today."""
-    return [OLD_LAYER_TYPES.get(word, word) if isinstance(word, str) else word for word in words]
-
-
 def read_inner_config(inner: type[Sizes], document: Mapping[str, Any]) -> tuple[Any, ConfigValues]:
     """The value of a field that is a config itself, and how it was read.
 
@@ -383,15 +382,7 @@ def read_inner_config(inner: type[Sizes], document: Mapping[str, Any]) -> tuple[
     return config_values.values, config_values
 
 
-def make_integer_error(value: object, least: int, key: str) -> ParamcountError:
-    """The error for a size that is not an integer from `least` to `LARGEST`."""
-    is_too_large = type(value) is int and value >= least
-    expected = f"an integer of at most {LARGEST:,}" if is_too_large else describe_integer(least)
-    return ParamcountError(f"= {describe_value(value)}", where=key, expected=expected)
-
-
 def list_common_keys(architecture: type[Sizes]) -> dict[str, str]:
-    """{key: field} of the keys that per_layer_config may set for single layers."""
     keys = {key for sizes in architecture.layered.values() for key in sizes}
     return {
         spelling.name: field.name
@@ -402,7 +393,6 @@ def list_common_keys(architecture: type[Sizes]) -> dict[str, str]:
 
 
 def drop_replaced_keys(architecture: type[Sizes], config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A config without the keys that per_layer_config replaces."""
     if PER_LAYER not in config or not architecture.layered:
         return config
     common = set(list_common_keys(architecture).values())
@@ -475,7 +465,6 @@ def check_tie_key(architecture: type[Sizes], section: Mapping[str, Any]) -> None
 
 
 def read_encoder(document: Mapping[str, Any]) -> tuple[Sizes, ConfigValues]:
-    """The sizes of the vision encoder in a multimodal config, and how they were read."""
     encoder, section = get_encoder_config(document)
     section_name = str(encoder.section)
     encoder_document = {section_name: section}

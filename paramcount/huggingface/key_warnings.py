@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from paramcount.errors import MOST_LISTED, join_words, make_printable
@@ -81,40 +81,19 @@ def split_words(key: str) -> frozenset[str]:
     return frozenset(word.removesuffix("s") for word in words if word)
 
 
-def delete_one_letter(name: str) -> Iterator[str]:
-    """A name, and every string that results from deleting one letter.
-
-    Two names with a common result differ in one letter or by a swap.
-    """
-    yield name
-    for i in range(len(name)):
-        yield name[:i] + name[i + 1 :]
-
-
-@cache
-def map_keys(architecture: type[Sizes]) -> dict[str, Key]:
-    """{config.json key: its `Key`} for everything that an architecture reads in its section."""
-    keys = {}
-    for field in architecture.fields:
-        if field not in inner_configs(architecture):
-            key = get_key(architecture, field)
-            keys.update(dict.fromkeys(key.spellings(field), key))
-    return keys
-
-
 @lru_cache(maxsize=500)
 def map_all_keys(readers: Readers) -> dict[str, Key]:
-    """{path of a key: its `Key`} for everything that is read."""
     keys = {}
     for section, architecture in readers.pairs:
-        for name, key in map_keys(architecture).items():
-            keys[join_path(section, name)] = key
+        for field in architecture.fields:
+            if field not in inner_configs(architecture):
+                key = get_key(architecture, field)
+                keys |= {join_path(section, name): key for name in key.spellings(field)}
     return keys
 
 
 @lru_cache(maxsize=500)
 def list_key_names(readers: Readers) -> frozenset[str]:
-    """The names of all keys that are read, whatever the section."""
     return frozenset(path.rpartition(".")[2] for path in map_all_keys(readers))
 
 
@@ -183,11 +162,14 @@ def find_suspects(readers: Readers, used: frozenset[str], unread: frozenset[str]
 
 @lru_cache(maxsize=5_000)
 def spell_variants(path: str) -> tuple[str, ...]:
-    """Keys to compare spellings by: without case and underscores and, for long keys, with any one letter deleted."""
+    """Keys to compare spellings by: without case and underscores and, for long keys, with any one letter deleted.
+
+    Two names with a common result differ in one letter or by a swap.
+    """
     section, _, name = path.rpartition(".")
     name = to_snake_case(name).replace("_", "")
-    variants = delete_one_letter(name) if len(name) > 7 else (name,)
-    return tuple(f"{section}.{variant}" for variant in variants)
+    shorter = (name[:i] + name[i + 1 :] for i in range(len(name))) if len(name) > 7 else ()
+    return tuple(f"{section}.{variant}" for variant in (name, *shorter))
 
 
 def find_similar_keys(path: str, known_keys: Iterable[str]) -> tuple[str, ...]:
@@ -341,7 +323,6 @@ def find_ignored_blocks(unread: Mapping[str, Any], readers: Readers) -> list[Key
 
 
 def warn_ignored_blocks(blocks: Sequence[KeyBlock], readers: Readers, reference: str) -> Iterator[str]:
-    """A warning for each ignored block with sizes."""
     for block in blocks[:MOST_LISTED]:
         if sizes := block.known_sizes:
             path = next(path for path in map_all_keys(readers) if path.rpartition(".")[2] == sizes[0])
@@ -378,7 +359,6 @@ def find_ignored(document: Mapping[str, Any], unread: Mapping[str, Any], used: s
 
 
 def warn_ignored(ignored: Ignored, document: Mapping[str, Any], readers: Readers, reference: str) -> tuple[str, ...]:
-    """Warnings about ignored keys and blocks."""
     if not ignored.keys and not ignored.blocks:
         return ()
     return (

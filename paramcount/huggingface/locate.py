@@ -152,7 +152,6 @@ def find_in_directory(folder: Path) -> Path:
 
 
 def format_file_names(paths: Sequence[Path]) -> str:
-    """The names of the first files on one line."""
     names = [make_printable(path.name, LONGEST_NAME) for path in paths[:MOST_LISTED]]
     if len(paths) > MOST_LISTED:
         names.append("…")
@@ -277,7 +276,6 @@ def download_config(repo: str, revision: str = "main") -> Path:
 
 
 def find_status(error: BaseException | None) -> int | None:
-    """The HTTP status of the response that caused an error."""
     while error is not None:
         status = getattr(getattr(error, "response", None), "status_code", None)
         if status is not None:

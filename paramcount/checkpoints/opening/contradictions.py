@@ -145,7 +145,6 @@ def shorten(lines: Sequence[str], n: int | None = None) -> Iterator[str]:
 
 
 def join_first(names: Iterable[str], n: int) -> str:
-    """The first of n names, and how many more there are."""
     first = [make_printable(name, 120) for name in islice(names, MOST_PATTERNS)]
     return ", ".join(first) + (f" and {n - len(first):,} more" if n > len(first) else "")
 

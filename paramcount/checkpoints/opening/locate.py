@@ -98,12 +98,10 @@ def is_checkpoint(path: str | Path, *, with_config: bool = False) -> bool:
 
 
 def detect_format_by_name(name: str) -> str | None:
-    """The format of a file by the ending of its name; None if the ending is unknown."""
     return {".safetensors": "safetensors", ".gguf": "gguf"}.get(os.path.splitext(name)[1].lower())
 
 
 def _read_source(path: Path, source: CheckpointSource, watch: Watch | None) -> Checkpoint:
-    """The checkpoint that consists of the source's files."""
     folder, index = source.folder, source.index
     config, config_faults = read_quantization_config(folder) if source.format != "gguf" else (None, ())
     if index and index.has_pickles:

@@ -161,7 +161,6 @@ def build_plain_tensor(dtype: str | None, shape: Shape | None, layout: str = "pl
 
 
 def build_packed_tensor(group: StoredGroup, fit: PieceFit) -> LogicalTensor:
-    """The tensor that a group represents, in the orientation of the model."""
     transposed = group.pattern.transposed
     shape = _transpose(fit.shape) if transposed and fit.shape else fit.shape
     format = get_label(fit.packing) if fit.packing else group.format
@@ -236,7 +235,6 @@ def describe_scheme(packed: Sequence[tuple[StoredGroup, PieceFit]], stated: Stat
 
 
 def sum_totals(tensors: Mapping[str, LogicalTensor], checkpoint: Checkpoint) -> Totals:
-    """Values, elements and bytes of all tensors."""
     shapes = [tensor.shape for tensor in tensors.values()]
     values = None if None in shapes else sum(prod(shape or ()) for shape in shapes)
     elements, size = None, checkpoint.total_size

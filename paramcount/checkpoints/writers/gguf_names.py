@@ -191,12 +191,10 @@ def read_table(table: str) -> dict[str, str]:
 
 @cache
 def read_layout_names(layout: str) -> dict[str, str]:
-    """{module of the model: GGUF's name} for names that only some layouts use."""
     return {module: name for module, name, layouts in tables.LAYOUT_NAMES if layout in layouts.split()}
 
 
 def is_dropped(tensor: TensorRow, layout: str) -> bool:
-    """Whether the converter reads a tensor but does not write it."""
     words = tensor.name.split(".")
     if any(word in tables.DROPPED for word in words):
         return True

@@ -122,7 +122,6 @@ def find_alias(name: str, names: Collection[str], endings: Collection[str] = ())
 
 
 def _list_aliases(name: str) -> list[str]:
-    """Other names that the tensor may have."""
     return [name.replace(one, other) for pair in ALIASES for one, other in (pair, pair[::-1]) if one in name]
 
 
@@ -170,7 +169,6 @@ def _replace_prefix(name: str, pair: tuple[str, str]) -> str:
 
 
 def _find_prefixes(names: Collection[str], file_names: Names) -> Prefixes:
-    """The prefixes in the file for every end of the names."""
     prefixes: dict[str, list[str]] = {end: [] for name in names for _, end in _iterate_prefixes(strip_indices(name))}
     ends: dict[str, list[str]] = {}
     for end in prefixes:

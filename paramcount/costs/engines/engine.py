@@ -103,7 +103,6 @@ class Engine:
 
 
 def count_kv_bytes(groups: Sequence[CacheGroup], request: Request) -> int:
-    """Bytes of the tokens of all sequences."""
     return request.batch * sum(
         group.layers
         * group.count_tokens(request.context, request.source)
