@@ -113,7 +113,7 @@ def main(args: list[str] | None = None) -> None:
 
     Exit codes: 0; 1 if something was checked and does not match; 2 for bad input or a missing extra; 130 for Ctrl-C.
     """
-    gc.set_threshold(50_000)  # garbage collection during the imports takes 5 % of the start-up time
+    gc.set_threshold(100_000)  # garbage collection during the imports takes 5 % of the start-up time
     atexit.register(gc.freeze)  # the search for garbage when the interpreter exits takes 15 %
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # the search for plugins takes 10 %
     stdout = sys.stdout

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from paramcount.counting.components import locate_component
 from paramcount.errors import ParamcountError
-from paramcount.flow import ChooseTokens, Data, Hide, Size, given, list_rows, list_steps
-from paramcount.flow.masks import Chunk
+from paramcount.flow import Data, Size, given, list_rows, list_steps
 from paramcount.sizes import Sizes, inner_configs
 
 WALKS_BEFORE_DERIVING = 2  # deriving polynomials pays off from the third config of a structure
@@ -62,6 +61,8 @@ def show_later_tokens(out: Data) -> None:
 
     Source: create_causal_mask, create_sliding_window_causal_mask and create_chunked_causal_mask of the reference.
     """
+    from paramcount.flow import ChooseTokens, Chunk, Hide
+
     for data, _, _, part in list_steps(out):
         operation = data.operation
         if part != "decoder":

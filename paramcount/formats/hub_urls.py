@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from paramcount.errors import ParamcountError, quote
 
-URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://|(?:www\.)?(?:huggingface\.co|hf\.co)/", re.IGNORECASE)
-HUB_URL = re.compile(r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/([^?#]*)", re.IGNORECASE)
-REVISION = re.compile(r"\w[\w.\-]{0,95}")
+SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*://"
+HUB = r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/([^?#]*)"
+REVISION = r"\w[\w.\-]{0,95}"
 NOT_MODELS = {
     "datasets": "a dataset",
     "spaces": "a Space",
@@ -27,7 +27,8 @@ def is_url(word: str) -> bool:
     >>> is_url("https://hf.co/Qwen/Qwen3-8B"), is_url("huggingface.co/Qwen/Qwen3-8B"), is_url("Qwen/Qwen3-8B")
     (True, True, False)
     """
-    return URL.match(word) is not None
+    # A name without a slash is told apart without a regular expression: one takes as long as all other checks of it.
+    return "/" in word and any(re.match(url, word, re.IGNORECASE) for url in (SCHEME, HUB))
 
 
 class HubAddress(NamedTuple):
@@ -45,7 +46,7 @@ def parse_hub_url(url: str) -> HubAddress:
 
     Raises: ParamcountError for another site, for a page that is not a model, and for a file in a folder.
     """
-    match = HUB_URL.match(url)
+    match = re.match(HUB, url, re.IGNORECASE)
     if not match:
         raise ParamcountError(
             f"{quote(url)} is not a Hugging Face URL",
@@ -66,6 +67,6 @@ def parse_hub_url(url: str) -> HubAddress:
             f"{quote(url)} points into a directory of the repository",
             expected="the repository, or the downloaded config.json as a file",
         )
-    if not REVISION.fullmatch(revision):
+    if not re.fullmatch(REVISION, revision):
         raise ParamcountError(f"{quote(url)} has an invalid revision", expected="a branch, a tag or a commit")
     return HubAddress("/".join(words[:view]), revision)

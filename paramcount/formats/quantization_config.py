@@ -129,12 +129,16 @@ def is_matched(module: str, patterns: tuple[str, ...]) -> bool:
 
     Source: compressed_tensors 0.20, utils/match.py, is_match.
     """
-    from paramcount.formats.patterns import compile_pattern
-
     return any(
-        bool(compile_pattern(text[3:]).match(module)) if text.startswith("re:") else text in (module, "Linear")
+        matches_expression(text[3:], module) if text.startswith("re:") else text in (module, "Linear")
         for text in patterns
     )
+
+
+def matches_expression(text: str, module: str) -> bool:
+    from paramcount.formats.patterns import compile_pattern
+
+    return compile_pattern(text).match(module) is not None
 
 
 def select_linear(targets: tuple[str, ...] = ("Linear",), ignored: tuple[str, ...] = ("lm_head",)) -> Selection:

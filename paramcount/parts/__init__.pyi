@@ -155,12 +155,6 @@ from paramcount.parts.feed_forward import plain_mlp as plain_mlp
 from paramcount.parts.feed_forward import gpt_mlp as gpt_mlp
 from paramcount.parts.feed_forward import gated_mlp as gated_mlp
 from paramcount.parts.feed_forward import fused_gated_mlp as fused_gated_mlp
-from paramcount.parts.feed_forward import Choose as Choose
-from paramcount.parts.feed_forward import mixture as mixture
-from paramcount.parts.feed_forward import shared_experts as shared_experts
-from paramcount.parts.feed_forward import shared_mixture as shared_mixture
-from paramcount.parts.feed_forward import routing_bias as routing_bias
-from paramcount.parts.feed_forward import choose_in_groups as choose_in_groups
 from paramcount.parts import glm_vision as glm_vision
 from paramcount.parts.glm_vision import GlmVision as GlmVision
 from paramcount.parts.glm_vision import Glm4vVision as Glm4vVision
@@ -204,6 +198,13 @@ from paramcount.parts.mimi import group_of as group_of
 from paramcount.parts.mimi import both_halves_are_derived as both_halves_are_derived
 from paramcount.parts.mimi import without_shortcuts as without_shortcuts
 from paramcount.parts.mimi import Mimi as Mimi
+from paramcount.parts import mixtures as mixtures
+from paramcount.parts.mixtures import Choose as Choose
+from paramcount.parts.mixtures import mixture as mixture
+from paramcount.parts.mixtures import shared_experts as shared_experts
+from paramcount.parts.mixtures import shared_mixture as shared_mixture
+from paramcount.parts.mixtures import routing_bias as routing_bias
+from paramcount.parts.mixtures import choose_in_groups as choose_in_groups
 from paramcount.parts import mla as mla
 from paramcount.parts.mla import LATENT_EPS as LATENT_EPS
 from paramcount.parts.mla import DOWN as DOWN

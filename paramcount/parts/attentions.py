@@ -17,8 +17,6 @@ from paramcount.flow import (
     linear,
     norm,
     rms_norm,
-    rope,
-    rope_at,
     split,
 )  # fmt: skip
 from paramcount.parts.settings import get_setting, normalise
@@ -87,6 +85,8 @@ def attention(
 
 def turn_by(angles: Rope | Unknown) -> Prepare:
     """`prepare` with rotary positions."""
+    from paramcount.flow import rope  # imported here: many models have no rotary positions
+
     return lambda q, k: (rope(q, angles), rope(k, angles))
 
 
@@ -132,6 +132,7 @@ def partial_rope(
     axes: Axes | Unknown | None = None,
 ) -> Data:
     """Rotary positions on the first d_rope of every head; None: on all. `places`, `axes`: see `rope_at`."""
+    from paramcount.flow import rope, rope_at
 
     def rotate(y: Data) -> Data:
         return rope_at(y, places[0], settings, axes, pairing) if places and axes else rope(y, settings, pairing)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.feed_forward import choose_in_groups, routing_bias, shared_mixture
+from paramcount.parts.mixtures import choose_in_groups, routing_bias, shared_mixture
 from paramcount.parts.mla import latent_attention
 from paramcount.sizes.rotary_settings import scale_with_yarn
 from paramcount.sizes.setting_fields import setting

@@ -270,7 +270,6 @@ from paramcount.sizes.settings import IGNORE_ROPE as IGNORE_ROPE
 from paramcount.sizes.settings import PASS_ROPE_ON as PASS_ROPE_ON
 from paramcount.sizes.settings import Settings as Settings
 from paramcount.sizes.settings import read_line as read_line
-from paramcount.sizes.settings import load_text as load_text
 from paramcount.sizes.settings import get_config_class as get_config_class
 from paramcount.sizes.settings import get_settings as get_settings
 from paramcount.sizes.settings import check_settings as check_settings

@@ -93,14 +93,11 @@ def read_line(path: Path, name: str) -> Mapping[str, Any]:
 
     Parsing such a file whole takes as long as counting a model.
     """
-    _, _, rest = load_text(path).partition(f'\n"{name}": ')
-    values: dict[str, Any] = json.loads(rest.partition("\n")[0].rstrip(",") or "{}")
+    start = f'"{name}": '.encode()
+    with path.open("rb") as file:
+        line = next((line for line in file if line.startswith(start)), start + b"{}")
+    values: dict[str, Any] = json.loads(line.removeprefix(start).strip(b",\n"))
     return values
-
-
-@cache
-def load_text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
 
 
 def get_config_class(model_type: object) -> str:
