@@ -53,8 +53,7 @@ def architecture(name: object) -> type[Sizes]:
 
 @cache
 def _imported(module: str, cls: str) -> type[Sizes]:
-    found: type[Sizes] = getattr(import_module(f"paramcount.architectures.{module}"), cls)
-    return found
+    return getattr(import_module(f"paramcount.architectures.{module}"), cls)
 
 
 @cache
@@ -79,8 +78,7 @@ def list_section_types() -> tuple[str, ...]:
 
 def get_sections(model_type: object) -> Sections | None:
     """How the reference reads the sections of a multimodal model; None for other models."""
-    found: Sections | None = get_own(model_type, "sections")
-    return found
+    return get_own(model_type, "sections")
 
 
 def get_own(model_type: object, name: str) -> Any:

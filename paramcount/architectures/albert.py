@@ -4,7 +4,7 @@ from itertools import groupby
 from typing import Any, ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 MATRICES = ("query", "key", "value", "dense")
 HEAD = ("predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions.bias")
@@ -17,16 +17,14 @@ def group_of_each(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]
     """Which group stands at each place; the reference spreads them evenly."""
     n_groups = c["n_layer_groups"]
     if type(n_groups) is not int or n_groups < 1:
-        raise ParamcountError(f"= {describe_value(n_groups)}", where="num_hidden_groups", expected="a positive integer")
+        raise sizes.make_value_error(n_groups, "num_hidden_groups", "a positive integer")
     return tuple(int(i / (c["n_layers"] / n_groups)) for i in sizes.per_layer(c))
 
 
 def layers_of_a_group(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     n = js.get("inner_group_num", 1)
     if type(n) is not int or n > MOST_INNER:
-        raise ParamcountError(
-            f"= {describe_value(n)}", where="inner_group_num", expected=f"an integer of at most {MOST_INNER:,}"
-        )
+        raise sizes.make_value_error(n, "inner_group_num", f"an integer of at most {MOST_INNER:,}")
     return tuple(range(n))
 
 

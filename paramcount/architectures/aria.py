@@ -5,7 +5,6 @@ from typing import Any
 from paramcount.architectures.idefics3 import Idefics3Vision
 from paramcount.architectures.llava import viewed_layers
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 IN_PROJECTION = "multi_modal_projector.cross_attn.multihead_attn."
 
@@ -14,10 +13,8 @@ def most_queries(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """Of an image with as many patches as need most."""
     numbers = js.get("projector_patch_to_query_dict") or {"4900": 256}
     if not isinstance(numbers, dict) or not all(str(n).isdigit() for both in numbers.items() for n in both):
-        raise ParamcountError(
-            f"= {describe_value(numbers)}",
-            where="projector_patch_to_query_dict",
-            expected="the number of queries for each number of patches",
+        raise sizes.make_value_error(
+            numbers, "projector_patch_to_query_dict", "the number of queries for each number of patches"
         )
     return max(int(n) for n in numbers.values())
 
@@ -38,8 +35,7 @@ class Aria(parts.Multimodal):
     views = viewed_layers(-1)
 
     def encode(c: Any, pixels: Data) -> Data:
-        encoded: Data = c.vision.forward(pixels, (c.views, 1))
-        return encoded
+        return c.vision.forward(pixels, (c.views, 1))
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         d = c.vision.d_model

@@ -35,8 +35,7 @@ class Cohere2Vision(parts.Multimodal):
     image_token = sizes.setting("image_token_id")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        out: Data = c.widen(ops.merge_squares(x, c.merge_size * c.merge_size))
-        return out
+        return c.widen(ops.merge_squares(x, c.merge_size * c.merge_size))
 
     def widen(c: Any, x: Data) -> Data:
         h, gate = ops.split(ops.linear(x, "linear_1", "projector", c.d_aligned, bias=True), c.d_gated, c.d_gated)
@@ -73,11 +72,9 @@ class AyaVision(Cohere2Vision):
     norm_eps = sizes.setting("adapter_layer_norm_eps")
 
     def encode(c: Any, pixels: Data) -> Data:
-        encoded: Data = c.vision.forward(pixels, (c.views, 1))
-        return encoded
+        return c.vision.forward(pixels, (c.views, 1))
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = x if c.selection == "full" else ops.other_tokens(x)
         x = ops.merge_squares(x, c.merge_size * c.merge_size)
-        out: Data = c.widen(ops.layer_norm(x, "layernorm", c.norm_eps))
-        return out
+        return c.widen(ops.layer_norm(x, "layernorm", c.norm_eps))

@@ -3,13 +3,12 @@
 from typing import ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 
 def reads_image(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Without cross-attention the reference cannot run."""
     if js.get("is_decoder", True) is not True:
-        raise ParamcountError(f"= {describe_value(js['is_decoder'])}", where="is_decoder", expected="true")
+        raise sizes.make_value_error(js["is_decoder"], "is_decoder", "true")
 
 
 class BlipImage(parts.BlipVision):

@@ -46,8 +46,7 @@ def model_types() -> dict[str, str]:
     A class of several model types is the one whose own reference it is, the whole rather than a part of it. A class of
     a library comes before the same name in a publisher's own code.
     """
-    found: dict[str, str] = INDEX["classes"]
-    return found
+    return INDEX["classes"]
 
 
 @cache

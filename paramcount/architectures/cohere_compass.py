@@ -8,7 +8,6 @@ from typing import Any
 from paramcount.architectures.cohere2 import Cohere2
 from paramcount.architectures.qwen3_vl import Qwen3VL
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 SECTIONS = (24, 20, 20)
 
@@ -16,7 +15,7 @@ SECTIONS = (24, 20, 20)
 def known_pooling(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Cohere Compass has three ways to pool scores; without one, those of the last token count."""
     if (found := js.get("pooling") or "eos") not in ("bos", "eos", "mean"):
-        raise ParamcountError(f"= {describe_value(found)}", where="pooling", expected="bos, eos, mean or null")
+        raise sizes.make_value_error(found, "pooling", "bos, eos, mean or null")
 
 
 def all_full(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
@@ -29,10 +28,8 @@ def rotated_words(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]
     words = sorted(set(c["layer_types"]))
     for word in words:
         if not isinstance(blocks, Mapping) or not is_block(blocks.get(word, 0)):
-            raise ParamcountError(
-                f"= {describe_value(blocks)}",
-                where="rope_parameters",
-                expected="null or a JSON object with rope_theta for each entry of layer_types",
+            raise sizes.make_value_error(
+                blocks, "rope_parameters", "null or a JSON object with rope_theta for each entry of layer_types"
             )
     return tuple(word for word in words if blocks[word] is not None)
 

@@ -5,14 +5,14 @@ Its embeddings may be narrower than its layers.
 
 from paramcount.architectures.electra import HEAD
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 
 def attention_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The heads that are left for attention: one of head_ratio, and at least one."""
     ratio = js.get("head_ratio", 2)
     if type(ratio) is not int or ratio < 1:
-        raise ParamcountError(f"= {describe_value(ratio)}", where="head_ratio", expected="a positive integer")
+        raise sizes.make_value_error(ratio, "head_ratio", "a positive integer")
     return max(1, int(c["n_heads"] // ratio))
 
 

@@ -6,7 +6,7 @@ These vectors are one table for all layers.
 from typing import ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError
 
 TABLE = "deberta.embeddings.word_embeddings.weight"
 TO_POSITION, TO_CONTENT = "c2p", "p2c"  # terms that compare a query, or a key, with the vector of a distance
@@ -18,16 +18,14 @@ def position_terms(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...
     if isinstance(words, str):
         words = [word.strip() for word in words.lower().split("|")]
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
-        raise ParamcountError(
-            f"= {describe_value(words)}", where="pos_att_type", expected='"c2p|p2c", or a list of these'
-        )
+        raise sizes.make_value_error(words, "pos_att_type", '"c2p|p2c", or a list of these')
     return tuple(words)
 
 
 def read_integer(js: sizes.ConfigJson, key: str, absent: int) -> int:
     value = js.get(key, absent)
     if type(value) is not int:
-        raise ParamcountError(f"= {describe_value(value)}", where=key, expected="an integer")
+        raise sizes.make_value_error(value, key, "an integer")
     return value
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from paramcount.architectures.deberta import TO_CONTENT, TO_POSITION, Deberta, farthest_position, read_integer
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value, make_choice_error
+from paramcount.errors import ParamcountError, make_choice_error
 
 LAYERS = "deberta.encoder.layer.{layer}."
 NORM = "deberta.encoder.LayerNorm"  # of the vectors of distances
@@ -18,7 +18,7 @@ def pooler_fits(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """DeBERTa's pooler takes the first token's vector and gives as many values to the classifier."""
     size = js.get("pooler_hidden_size", c["d_model"])
     if size != c["d_model"]:
-        raise ParamcountError(f"= {describe_value(size)}", where="pooler_hidden_size", expected=f"{c['d_model']}")
+        raise sizes.make_value_error(size, "pooler_hidden_size", f"{c['d_model']}")
     name = js.get("pooler_hidden_act", "gelu")
     if name not in sizes.ACTIVATIONS:
         raise make_choice_error(name, sizes.ACTIVATIONS, where="pooler_hidden_act")
@@ -41,7 +41,7 @@ def farthest_bucket(js: Mapping[str, Any], c: Any) -> int:
 def norms_distances(js: sizes.ConfigJson, c: sizes.FieldValues) -> bool:
     words = js.get("norm_rel_ebd", "none")
     if not isinstance(words, str):
-        raise ParamcountError(f"= {describe_value(words)}", where="norm_rel_ebd", expected="layer_norm or none")
+        raise sizes.make_value_error(words, "norm_rel_ebd", "layer_norm or none")
     return "layer_norm" in [word.strip() for word in words.lower().split("|")]
 
 

@@ -13,7 +13,6 @@ from paramcount.architectures.gemma import enlarge
 from paramcount.architectures.gemma4 import Gemma4Vision, project
 from paramcount.architectures.gemma4_text import FULL, ROPES, full_at_the_end, moe
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 ENCODER, DECODER = "model.encoder.", "model.decoder."
 TEXT = ENCODER + "language_model."
@@ -25,9 +24,7 @@ Inside = Callable[..., Data]  # (body, x, *reads) to what the body returns
 def known_attention(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """With "all" the reference is built but cannot run."""
     if (found := js.get("use_bidirectional_attention")) not in (None, "vision"):
-        raise ParamcountError(
-            f"= {describe_value(found)}", where="use_bidirectional_attention", expected="vision or null"
-        )
+        raise sizes.make_value_error(found, "use_bidirectional_attention", "vision or null")
 
 
 class DiffusionGemmaVision(Gemma4Vision):

@@ -53,7 +53,7 @@ def fits_adapter(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Sizes that the projector is said to have are those of the encoder."""
     for key, absent, expected in (("adapter_in_dim", 1536, c["d_model"]), ("adapter_merge_size", 2, c["merge_size"])):
         if (found := js.get(key, absent)) != expected:
-            raise ParamcountError(f"= {describe_value(found)}", where=f"vision_config.{key}", expected=f"{expected}")
+            raise sizes.make_value_error(found, f"vision_config.{key}", f"{expected}")
     if c["mlp_bias"] and "sparse" in c["layer_types"]:
         raise ParamcountError("= true, but some layers have experts", where="vision_config.mlp_bias", expected="false")
 
@@ -142,7 +142,7 @@ def fits_encoder(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     found = js.get("whisper_adapter_in_dim", js.get("adapter_input_size", 1280))
     if found != c["d_model"]:
         where = "audio_config.adapter_input_size"
-        raise ParamcountError(f"= {describe_value(found)}", where=where, expected=f"{c['d_model']}")
+        raise sizes.make_value_error(found, where, f"{c['d_model']}")
 
 
 class Dots3NoteEars(parts.Qwen3Ears):

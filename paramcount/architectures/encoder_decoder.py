@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.gpt2 import GPT2
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError
 
 DECODERS = ("ForCausalLM", "LMHeadModel", "Decoder")  # endings of classes that the reference takes for a decoder
 
@@ -20,9 +20,7 @@ def width_is_encoders(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The reference rejects a decoder that expects another size than the encoder's."""
     width, expected = (js.get("decoder") or {}).get("cross_attention_hidden_size"), c["encoder"].d_model
     if width not in (None, expected):
-        raise ParamcountError(
-            f"= {describe_value(width)}", where="decoder.cross_attention_hidden_size", expected=f"{expected}"
-        )
+        raise sizes.make_value_error(width, "decoder.cross_attention_hidden_size", f"{expected}")
 
 
 def is_encoder(part: type[sizes.Sizes]) -> bool:
@@ -70,8 +68,7 @@ class EncoderDecoder(sizes.Sizes):
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         def write(tokens: Data, source: Data, *inputs: Data) -> Data:
-            out: Data = c.decoder.read(tokens, inputs, (source,), head=head)
-            return out
+            return c.decoder.read(tokens, inputs, (source,), head=head)
 
         return ops.as_model(ops.block(tokens, "decoder.", write, reads=(c.source(), *c.decoder.list_inputs(tokens))))
 
@@ -83,8 +80,7 @@ class EncoderDecoder(sizes.Sizes):
         encoder, tokens = c.encoder, ops.given("source tokens", "source")
 
         def encode(tokens: Data, *inputs: Data) -> Data:
-            out: Data = encoder.read(tokens, inputs, (), head=False)
-            return out
+            return encoder.read(tokens, inputs, (), head=False)
 
         inputs = encoder.list_inputs(tokens, "source ")
         x = ops.rename_weights(
@@ -100,8 +96,7 @@ class EncoderDecoder(sizes.Sizes):
 
         def wrap(part: Any, i: int) -> Data:
             def find(tokens: Data) -> Data:
-                flow: Data = part.unreachable(tokens)[i].flow
-                return flow
+                return part.unreachable(tokens)[i].flow
 
             if part is c.decoder:
                 return ops.as_model(ops.block(tokens, "decoder.", find))
@@ -157,8 +152,7 @@ class VisionEncoderDecoder(EncoderDecoder):
         masks = (ops.given("masked patches", c.encoder.n_patches, default=0),) if has_masks else ()
 
         def see(pixels: Data, *masks: Data) -> Data:
-            states: Data = c.encoder.forward(pixels, None, *masks)
-            return states
+            return c.encoder.forward(pixels, None, *masks)
 
         image = ops.block(c.encoder.image(), "encoder.", see, reads=masks, part="vision")
         return ops.block(image, "", c.project, part="projector") if c.projected else image

@@ -18,8 +18,7 @@ SECTION_ENCODERS: tuple[str, ...] = tuple(INDEX["section_encoders"])  # those th
 def load_encoder(name: str) -> type[sizes.Sizes]:
     """The class of a vision encoder by its model type, one of `ENCODERS`."""
     module, cls = ENCODERS[name]
-    encoder: type[sizes.Sizes] = getattr(import_module(f"paramcount.parts.{module}"), cls)
-    return encoder
+    return getattr(import_module(f"paramcount.parts.{module}"), cls)
 
 
 def find_part(kind: type[sizes.Sizes], name: object) -> type[sizes.Sizes]:

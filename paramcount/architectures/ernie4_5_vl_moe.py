@@ -7,7 +7,6 @@ from typing import Any
 from paramcount.architectures.ernie4_5_moe import Ernie45Moe
 from paramcount.architectures.qwen2_vl import Qwen2VLVision
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 SECTIONS = (22, 22, 20)  # the reference's default of mrope_section: pairs of height, width and time
 
@@ -20,15 +19,11 @@ def expert_size(i: int) -> Any:
         if found is None:
             found = (1536, 512)
         if not isinstance(found, (list, tuple)) or not all(type(n) is int and n >= 0 for n in found):
-            raise ParamcountError(
-                f"= {describe_value(found)}", where="moe_intermediate_size", expected="two non-negative integers"
-            )
+            raise sizes.make_value_error(found, "moe_intermediate_size", "two non-negative integers")
         if len(found) > i:
             return int(found[i])
         if len(c["dense_layers"]) < c["n_layers"]:
-            raise ParamcountError(
-                f"= {describe_value(found)}", where="moe_intermediate_size", expected="two non-negative integers"
-            )
+            raise sizes.make_value_error(found, "moe_intermediate_size", "two non-negative integers")
         return 0
 
     return sizes.derived(read)
@@ -39,13 +34,13 @@ def plain_angles(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind != "default":
-        raise ParamcountError(f"= {describe_value(kind)}", where="rope_parameters.rope_type", expected="default")
+        raise sizes.make_value_error(kind, "rope_parameters.rope_type", "default")
     sections = tuple(rope.get("mrope_section", SECTIONS))
     if len(sections) != len(SECTIONS) or sections[0] != sections[1] or not sections[2]:
-        raise ParamcountError(
-            f"= {describe_value(list(sections))}",
-            where="rope_parameters.mrope_section",
-            expected="pairs of height, as many of width, and at least one of time",
+        raise sizes.make_value_error(
+            list(sections),
+            "rope_parameters.mrope_section",
+            "pairs of height, as many of width, and at least one of time",
         )
 
 

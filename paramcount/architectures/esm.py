@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError
 
 TABLE = "esm.embeddings.word_embeddings.weight"
 MASKED = 0.15 * 0.8  # the share of tokens that were masked in training
@@ -13,7 +13,7 @@ def padding_is_known(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """Positions are numbered from the padding token on, also those that no table has."""
     token = js.get("pad_token_id")
     if type(token) is not int:
-        raise ParamcountError(f"= {describe_value(token)}", where="pad_token_id", expected="a token id")
+        raise sizes.make_value_error(token, "pad_token_id", "a token id")
     sizes.padding_inside(0, places=2 if c["positions_added"] else 0)(js, c)
 
 

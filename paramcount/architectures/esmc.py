@@ -1,7 +1,6 @@
 """ESM C, encoders of proteins: norms of whole queries and keys, and residuals that are scaled by the depth."""
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 HEAD = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "")
 USUAL_DEPTH = 36  # of the model whose residuals are not scaled
@@ -10,7 +9,7 @@ USUAL_DEPTH = 36  # of the model whose residuals are not scaled
 def as_many_kv_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     n = js.get("num_key_value_heads")
     if n is not None and n != c["n_heads"]:
-        raise ParamcountError(f"= {describe_value(n)}", where="num_key_value_heads", expected=f"{c['n_heads']}")
+        raise sizes.make_value_error(n, "num_key_value_heads", f"{c['n_heads']}")
 
 
 class Esmc(parts.PositionlessEncoder):

@@ -5,7 +5,7 @@ from typing import Any
 from paramcount.architectures.esm import Esm, rotary_angles_fit
 from paramcount.architectures.llama import Llama
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError
 
 SECTION = "protein_encoder_config"
 PROTEIN = "model.protein_encoder."
@@ -26,7 +26,7 @@ def in_section(condition: sizes.Condition) -> sizes.Condition:
 def ids_are_known(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     for key in ("mask_token_id", "pad_token_id"):
         if type(js.get(key, 0)) is not int:
-            raise ParamcountError(f"= {describe_value(js[key])}", where=key, expected="a token id")
+            raise sizes.make_value_error(js[key], key, "a token id")
     sizes.padding_inside(1, places=2 if c["positions_added"] else 0)(js, c)
 
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 FAST_VLM = {
     "hidden_size": 3584,
@@ -18,7 +17,7 @@ FAST_VLM = {
 def last_layer_is_whole(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     for key, only in (("vision_feature_select_strategy", "full"), ("vision_feature_layer", -1)):
         if (found := js.get(key, only)) != only:
-            raise ParamcountError(f"= {describe_value(found)}", where=key, expected=str(only))
+            raise sizes.make_value_error(found, key, str(only))
 
 
 class FastVlm(parts.Multimodal):

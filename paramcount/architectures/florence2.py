@@ -5,7 +5,7 @@ before BART, among whose source tokens the image stands.
 from typing import Any, ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError
 
 SHARED = "model.shared.weight"
 
@@ -125,7 +125,7 @@ def weights_have_a_spread(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     found = (js.get("text_config") or {}).get("initializer_range", 0.02)
     if type(found) not in (int, float):
         where = "text_config.initializer_range"
-        raise ParamcountError(f"= {describe_value(found)}", where=where, expected="a number")
+        raise sizes.make_value_error(found, where, "a number")
 
 
 class Florence2(sizes.Sizes):
@@ -169,8 +169,7 @@ class Florence2(sizes.Sizes):
         def encoder(source: Data, image: Data) -> Data:
             x = bart.scale(ops.lookup(source, f"/{SHARED}", "embedding", bart.vocab_size, bart.d_model))
             x = ops.insert(x, source, image, c.image_token)
-            states: Data = bart.stack(parts.encoder_stack(bart), bart.place(x, source, ""), "")
-            return states
+            return bart.stack(parts.encoder_stack(bart), bart.place(x, source, ""), "")
 
         return ops.block(source, "model.encoder.", encoder, reads=(image,), part="encoder")
 

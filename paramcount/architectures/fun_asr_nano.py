@@ -110,8 +110,7 @@ class FunAsrAdaptor(FunAsrLayers):
 
     def layer(c: Any, x: Data) -> Data:
         x = x + parts.multi_head(c, c.norm(x, "input_layernorm"), "self_attn.", QKVO)
-        out: Data = c.feed_forward(x)
-        return out
+        return c.feed_forward(x)
 
 
 class FunAsrNano(parts.AudioLanguageModel):

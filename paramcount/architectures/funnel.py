@@ -15,8 +15,7 @@ MOST_REPEATS = 256  # each is walked
 
 def shortest_text(c: Any, tokens: Data) -> Data:
     """Funnel's blocks without its decoder."""
-    states: Data = c.pooled_body(tokens)
-    return states
+    return c.pooled_body(tokens)
 
 
 def no_number_of_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 
 from paramcount.architectures.gemma2 import Gemma2, score_scale
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 
 def visible_tokens(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The tokens that a token sees, itself included; if it sees later ones: on either side, half of them."""
     n = js.get("sliding_window", 4096)
     if type(n) is not int or n < 1:
-        raise ParamcountError(f"= {describe_value(n)}", where="sliding_window", expected="a positive integer")
+        raise sizes.make_value_error(n, "sliding_window", "a positive integer")
     return n // 2 if js.get("use_bidirectional_attention") else n
 
 

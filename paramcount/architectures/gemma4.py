@@ -8,7 +8,6 @@ from typing import Any
 
 from paramcount.architectures.gemma4_text import Gemma4Text, Gemma4UnifiedText
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 
 class Gemma4Vision(parts.VisionEncoder):
@@ -129,7 +128,7 @@ def project(x: Data, d_model: ops.Size, eps: float | ops.Unknown) -> Data:
 def whole_patches(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     size = c["patch_size"] * c["n_pooled"]
     if (found := js.get("model_patch_size", size)) != size:
-        raise ParamcountError(f"= {describe_value(found)}", where="model_patch_size", expected=f"{size}")
+        raise sizes.make_value_error(found, "model_patch_size", f"{size}")
 
 
 class Gemma4Patches(sizes.Tower):

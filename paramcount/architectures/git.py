@@ -6,24 +6,20 @@ For a video, a learned vector per frame is added.
 from typing import ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 
 def patches(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     size = js.get("image_size", 224)
     if type(size) is not int:  # a pair is not refused, but cannot be divided later
-        raise ParamcountError(f"= {describe_value(size)}", where="vision_config.image_size", expected="an integer")
-    n: int = (size // c["patch_size"]) ** 2
-    return n
+        raise sizes.make_value_error(size, "vision_config.image_size", "an integer")
+    return (size // c["patch_size"]) ** 2
 
 
 def frames_apart(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     n = js.get("num_image_with_embedding")
     if n is not None and (type(n) is not int or n > sizes.MOST_NAMED):
-        raise ParamcountError(
-            f"= {describe_value(n)}",
-            where="num_image_with_embedding",
-            expected=f"null or an integer of at most {sizes.MOST_NAMED:,}",
+        raise sizes.make_value_error(
+            n, "num_image_with_embedding", f"null or an integer of at most {sizes.MOST_NAMED:,}"
         )
     return tuple(range(n or 0))
 

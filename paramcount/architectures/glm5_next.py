@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 LINEAR, INDEXED, SHARED = "linear_attention", "indexed_attention", "shared"
 ATTENTION = ("hc_attn_fn", "hc_attn_base", "hc_attn_scale")
@@ -33,7 +33,7 @@ def read_reusing_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int
 def heads_are_whole(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     n = js.get("num_key_value_heads", 64)
     if n != c["n_heads"]:
-        raise ParamcountError(f"= {describe_value(n)}", where="num_key_value_heads", expected=f"{c['n_heads']}")
+        raise sizes.make_value_error(n, "num_key_value_heads", f"{c['n_heads']}")
 
 
 def nothing_is_rotated(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:

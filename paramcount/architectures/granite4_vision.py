@@ -52,13 +52,12 @@ def size_of_encoder(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The Q-Former's own hidden_size is replaced."""
     section = js.get("vision_config") or {}
     encoder = find_part(sizes.Tower, section.get("model_type", "clip_vision_model"))
-    found: int = section.get("hidden_size", sizes.get_key(encoder, "d_model").absent)
-    return found
+    return section.get("hidden_size", sizes.get_key(encoder, "d_model").absent)
 
 
 def known_qformer(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if (name := (js.get("qformer_config") or {}).get("model_type", QFORMER)) != QFORMER:
-        raise ParamcountError(f"= {describe_value(name)}", where="qformer_config.model_type", expected=QFORMER)
+        raise sizes.make_value_error(name, "qformer_config.model_type", QFORMER)
 
 
 def sized_image(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
@@ -97,9 +96,7 @@ def corner_layers(js: sizes.ConfigJson) -> tuple[int, ...]:
     found = js.get("spatial_target_layers")
     layers: tuple[int, ...] = tuple((12, 15, 18, 21) if found is None else found)
     if len(layers) > N_CORNERS:  # Granite4VisionModel has as many spatial_projectors and indexes them
-        raise ParamcountError(
-            f"= {describe_value(found)}", where="spatial_target_layers", expected=f"at most {N_CORNERS} layers"
-        )
+        raise sizes.make_value_error(found, "spatial_target_layers", f"at most {N_CORNERS} layers")
     return layers
 
 
@@ -236,8 +233,7 @@ class Granite4Vision(sizes.Sizes):
             yield f"model.spatial_projectors.{i}.", i
 
     def encode(c: Any, pixels: Data) -> Data:
-        encoded: Data = c.vision.forward(pixels, (c.views, c.n_views + 1))
-        return encoded
+        return c.vision.forward(pixels, (c.views, c.n_views + 1))
 
     def project(c: Any, x: Data, corner: int | None, grid: Data, *windows: Data) -> Data:
         """Patches to the filled queries of their windows, as many as there are squares of 2 x 2 patches."""
@@ -262,8 +258,7 @@ class Granite4Vision(sizes.Sizes):
         def layer(kind: Adding | str, x: Data, tokens: Data, image: Data) -> Data:
             if isinstance(kind, Adding):
                 x = ops.insert_sum(x, tokens, ops.select_part(image, kind.projector), c.image_token)
-            out: Data = language.layer(x)
-            return out
+            return language.layer(x)
 
         kinds: list[tuple[Adding | str, ops.Size]] = []
         reached = 0
@@ -272,8 +267,7 @@ class Granite4Vision(sizes.Sizes):
             reached = index + 1
         kinds.append(("", language.n_layers - reached))
         x = language.to_first_layer(x, tokens)
-        hidden: Data = language.last(ops.layers(x, "model.layers.{layer}.", kinds, layer, reads=(tokens, image)))
-        return hidden
+        return language.last(ops.layers(x, "model.layers.{layer}.", kinds, layer, reads=(tokens, image)))
 
     def unreachable(c: Any, tokens: Data) -> tuple[ops.Unreachable, ...]:
         found = []

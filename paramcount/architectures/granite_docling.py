@@ -172,8 +172,7 @@ class GraniteDocling(sizes.Sizes):
 
         x = language.to_first_layer(x, reads[0])
         kinds = [*((True, 1) for _ in range(n)), (False, language.n_layers - n)]
-        hidden: Data = language.last(ops.layers(x, "model.layers.{layer}.", kinds, layer, reads=reads))
-        return hidden
+        return language.last(ops.layers(x, "model.layers.{layer}.", kinds, layer, reads=reads))
 
     def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         vision = c.vision

@@ -10,15 +10,14 @@ QFORMER = "blip_2_qformer"
 
 
 def queries_per_window(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-    found: int = c["window"] // c["downsampling"]
-    return found
+    return c["window"] // c["downsampling"]
 
 
 def fitting_memory(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The Q-Former reads vectors of the size that its own section states."""
     section = js.get("projector_config") or {}
     if (name := section.get("model_type", QFORMER)) != QFORMER:
-        raise ParamcountError(f"= {describe_value(name)}", where="projector_config.model_type", expected=QFORMER)
+        raise sizes.make_value_error(name, "projector_config.model_type", QFORMER)
     audio = c["audio"]
     expected = audio["d_model"] * (1 + len(audio.get("early_states", ())))
     if (found := section.get("encoder_hidden_size", 1408)) != expected:

@@ -13,8 +13,7 @@ QKVO = ("q_proj", "k_proj", "v_proj", "o_proj")
 
 
 def find_rope(js: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = js.get("rope_scaling") or js.get("rope_parameters") or {}
-    return found
+    return js.get("rope_scaling") or js.get("rope_parameters") or {}
 
 
 def sections_of(js: Mapping[str, Any]) -> Any:
@@ -35,11 +34,7 @@ def count_axes(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
         )
     rope = find_rope(js)
     if rope.get("xdrope_section") is not None and list(map(float, rope["xdrope_section"])) != list(map(float, found)):
-        raise ParamcountError(
-            f"= {describe_value(rope['xdrope_section'])}",
-            where="rope_parameters.xdrope_section",
-            expected="what mrope_section is",
-        )
+        raise sizes.make_value_error(rope["xdrope_section"], "rope_parameters.xdrope_section", "what mrope_section is")
     if rope.get("rope_type", rope.get("type")) == "xdrope" and "factor" not in rope:
         raise ParamcountError("is missing", where="rope_parameters.factor", expected="a number")
     return len(found)

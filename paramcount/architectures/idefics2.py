@@ -5,14 +5,11 @@ from typing import Any
 
 from paramcount.architectures.idefics3 import Idefics3Vision
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 
 def has_enough_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if c["n_kv_heads"] > c["n_heads"]:
-        raise ParamcountError(
-            f"= {describe_value(c['n_kv_heads'])}", where="num_key_value_heads", expected=f"at most {c['n_heads']}"
-        )
+        raise sizes.make_value_error(c["n_kv_heads"], "num_key_value_heads", f"at most {c['n_heads']}")
 
 
 class Idefics2Vision(Idefics3Vision):

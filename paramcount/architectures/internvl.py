@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.llava import viewed_layers
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 
 def sides(js: sizes.ConfigJson, key: str, absent: int) -> tuple[int, int]:
@@ -15,9 +14,7 @@ def sides(js: sizes.ConfigJson, key: str, absent: int) -> tuple[int, int]:
     value = js.get(key, absent)
     both = (value, value) if type(value) is int else tuple(value) if isinstance(value, (list, tuple)) else ()
     if len(both) != 2 or not all(type(side) is int and side > 0 for side in both):
-        raise ParamcountError(
-            f"= {describe_value(value)}", where=f"vision_config.{key}", expected="an integer, or height and width"
-        )
+        raise sizes.make_value_error(value, f"vision_config.{key}", "an integer, or height and width")
     return both[0], both[1]
 
 
@@ -27,8 +24,7 @@ def patch(axis: int) -> sizes.Derivation:
 
 def n_patches(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     height, width = sides(js, "image_size", 448)
-    n: int = (height // c["patch_height"]) * (width // c["patch_width"])
-    return n
+    return (height // c["patch_height"]) * (width // c["patch_width"])
 
 
 class InternVisionLayers(parts.VisionEncoder):
@@ -117,8 +113,7 @@ class InternVL(parts.Multimodal):
     activation: ClassVar = sizes.setting("projector_hidden_act")
 
     def encode(c: Any, pixels: Data) -> Data:
-        encoded: Data = c.vision.forward(pixels) if c.views == (-1,) else c.vision.forward(pixels, (c.views, 1))
-        return encoded
+        return c.vision.forward(pixels) if c.views == (-1,) else c.vision.forward(pixels, (c.views, 1))
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         """Squares of patches to vectors of the language model's size."""

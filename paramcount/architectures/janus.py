@@ -14,8 +14,7 @@ def hidden_matrices(key: str) -> Any:
 
 
 def n_patches(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-    n: int = (js.get("image_size", 384) // c["patch_size"]) ** 2
-    return n
+    return (js.get("image_size", 384) // c["patch_size"]) ** 2
 
 
 class JanusVision(parts.VisionEncoder):

@@ -4,7 +4,6 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.moshi import Moshi, half_of
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 PADDING = 69569
 
@@ -13,14 +12,14 @@ def codebooks_are_the_codecs(js: sizes.ConfigJson, c: sizes.FieldValues) -> None
     n, expected = js.get("num_codebooks", 32), len(c["codec"]["semantic"]) + len(c["codec"]["acoustic"])
     if n != expected:
         where = "num_codebooks"
-        raise ParamcountError(f"= {describe_value(n)}", where=where, expected=f"{expected}, as in codec_config")
+        raise sizes.make_value_error(n, where, f"{expected}, as in codec_config")
 
 
 def padding_is_a_row(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     id, key = js.get("audio_pad_token_id", PADDING), "audio_pad_token_id"
     n_rows = c["vocab_size"] + js.get("num_codebooks", 32) * c["n_codes"] + 1
     if type(id) is not int or not -n_rows <= id < n_rows:
-        raise ParamcountError(f"= {describe_value(id)}", where=key, expected=f"0 to {n_rows - 1}")
+        raise sizes.make_value_error(id, key, f"0 to {n_rows - 1}")
 
 
 def first_code_is_a_row(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
@@ -28,7 +27,7 @@ def first_code_is_a_row(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     id, key = js.get("audio_bos_token_id", 2048), "audio_bos_token_id"
     is_padding = id == js.get("audio_pad_token_id", PADDING)
     if type(id) is not int or not (is_padding or -c["vocab_size"] <= id <= c["n_codes"]):
-        raise ParamcountError(f"= {describe_value(id)}", where=key, expected=f"0 to {c['n_codes']}")
+        raise sizes.make_value_error(id, key, f"0 to {c['n_codes']}")
 
 
 def first_code(js: sizes.ConfigJson, c: Any) -> int:

@@ -3,7 +3,6 @@
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 ROWS_AND_COLUMNS = ops.Axes((1, 1), "restarted")
 
@@ -14,7 +13,7 @@ def words(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     if found is None:
         return tuple("conv" if i < 2 or i % 2 else "full_attention" for i in sizes.per_layer(c))
     if not isinstance(found, (list, tuple)) or len(found) < c["n_layers"]:
-        raise ParamcountError(f"= {describe_value(found)}", where="layer_types", expected="one entry per layer")
+        raise sizes.make_value_error(found, "layer_types", "one entry per layer")
     return tuple(found)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 KINDS = ("chunked_attention", "full_attention", "attention")  # the last is the older word for the second
 
@@ -18,7 +17,7 @@ def rotates(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     if not found:
         return tuple(int((i + 1) % step != 0) for i in sizes.per_layer(c))
     if not isinstance(found, (list, tuple)) or len(found) < c["n_layers"] or not all(type(n) is int for n in found):
-        raise ParamcountError(f"= {describe_value(found)}", where="no_rope_layers", expected="0 or 1 for each layer")
+        raise sizes.make_value_error(found, "no_rope_layers", "0 or 1 for each layer")
     return tuple(found)
 
 

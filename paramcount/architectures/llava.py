@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.qwen3 import SMALL_QWEN_3
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 VIEWS = ("vision_feature_layer",)  # the keys of the layers that are looked at; the first that is there counts
 
@@ -51,9 +50,7 @@ def n_views(absent: int | tuple[int, ...], keys: tuple[str, ...] = VIEWS) -> Any
         named = js.get(where, absent)
         several = [named] if type(named) is int else named
         if not isinstance(several, (list, tuple)) or not all(type(i) is int for i in several):
-            raise ParamcountError(
-                f"= {describe_value(named)}", where=where, expected="an integer or a list of integers"
-            )
+            raise sizes.make_value_error(named, where, "an integer or a list of integers")
         return len(several)
 
     return sizes.derived(number)
@@ -89,12 +86,10 @@ class Llava(parts.Multimodal):
     activation = sizes.setting("projector_hidden_act")
 
     def encode(c: Any, pixels: Data) -> Data:
-        encoded: Data = c.vision.forward(pixels, (c.views, c.n_views))
-        return encoded
+        return c.vision.forward(pixels, (c.views, c.n_views))
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        out: Data = c.widen(x if c.selection == "full" else ops.other_tokens(x))
-        return out
+        return c.widen(x if c.selection == "full" else ops.other_tokens(x))
 
     def widen(c: Any, x: Data) -> Data:
         h = ops.linear(x, "linear_1", "projector", c.language.d_model, bias=c.projector_bias)
@@ -118,8 +113,7 @@ class VipLlava(Llava):
     norm_eps = sizes.setting("projector_layernorm_eps")
 
     def widen(c: Any, x: Data) -> Data:
-        out: Data = super().widen(ops.layer_norm(x, "projector_layernorm", c.norm_eps))
-        return out
+        return super().widen(ops.layer_norm(x, "projector_layernorm", c.norm_eps))
 
 
 class PaliGemma(parts.Multimodal):
@@ -173,15 +167,13 @@ class Mistral3(Llava):
     selection = "full"
 
     def encode(c: Any, pixels: Data) -> Data:
-        encoded: Data = c.vision.forward(pixels, (c.views, 1))
-        return encoded
+        return c.vision.forward(pixels, (c.views, 1))
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = ops.rms_norm(x, "norm", c.language.norm_eps)
         x = ops.merge_squares(x, c.merge_size * c.merge_size, *places, channels_first=True)
         x = ops.linear(x, "patch_merger.merging_layer", "projector", c.vision.d_model)
-        out: Data = c.widen(ops.reshape(x, c.n_views * c.vision.d_model))  # the reference runs with one view alone
-        return out
+        return c.widen(ops.reshape(x, c.n_views * c.vision.d_model))
 
 
 class LightOnOcr(Mistral3):

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 QKV = ("query", "key", "value")
 
@@ -22,7 +22,7 @@ def read_windows(key: str, limit: str) -> Any:
             windows = [windows] * len(sizes.per_layer({"n_layers": c[limit]}))
         for window in windows:
             if type(window) is not int or window < 4 or window % 2:
-                raise ParamcountError(f"= {describe_value(window)}", where=key, expected="even integers of at least 4")
+                raise sizes.make_value_error(window, key, "even integers of at least 4")
         return tuple(window // 2 for window in windows)
 
     return sizes.derived(derive)

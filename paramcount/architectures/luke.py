@@ -12,8 +12,7 @@ QUERIES = (("query", "w2e_query"), ("e2w_query", "e2e_query"))  # of words and o
 
 def words_of_luke(c: Any, tokens: Data) -> Data:
     """LUKE without its pooler, which the class for language modelling has."""
-    words: Data = c.forward(tokens, head=False, pooler=False)
-    return words
+    return c.forward(tokens, head=False, pooler=False)
 
 
 class Luke(parts.MaskedEncoder):

@@ -9,7 +9,7 @@ from paramcount.architectures.llava import Mistral3
 from paramcount.architectures.mistral4 import Mistral4
 from paramcount.architectures.smollm3 import without_positions
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value
+from paramcount.errors import FieldName, ParamcountError, count_noun
 
 SCALED = {  # the reference's default of rope_parameters
     "rope_type": "yarn", "rope_theta": 10_000.0, "factor": 2048.0, "original_max_position_embeddings": 512,
@@ -34,9 +34,7 @@ def sources(js: sizes.ConfigJson, c: sizes.FieldValues) -> list[int]:
     if found is None:
         return list(sizes.per_layer(c))
     if not isinstance(found, (list, tuple)) or not all(type(i) is int for i in found) or len(found) != c["n_layers"]:
-        raise ParamcountError(
-            f"= {describe_value(found)}", where="kv_source_layers", expected=count_noun(c["n_layers"], "layer")
-        )
+        raise sizes.make_value_error(found, "kv_source_layers", count_noun(c["n_layers"], "layer"))
     for i, source in enumerate(found):
         if not -len(found) <= source <= i or found[source] != source:
             raise ParamcountError(

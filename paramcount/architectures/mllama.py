@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 RATIOS_OF_FOUR_TILES = [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]]
 
@@ -13,7 +13,7 @@ def joined_width(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """What the projector is made for has to be what the tower gives it."""
     width, found = (len(c["intermediate_layers"]) + 1) * c["d_model"], js.get("vision_output_dim", 7680)
     if found != width:
-        raise ParamcountError(f"= {describe_value(found)}", where="vision_output_dim", expected=f"{width}")
+        raise sizes.make_value_error(found, "vision_output_dim", f"{width}")
 
 
 def tiles_fit_ratios(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
@@ -32,9 +32,7 @@ def crossing_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ..
     said = js.get("cross_attention_layers")
     said = list(range(3, 40, 5)) if said is None else said
     if not isinstance(said, (list, tuple)) or not all(type(i) is int and i >= 0 for i in said):
-        raise ParamcountError(
-            f"= {describe_value(said)}", where="cross_attention_layers", expected="non-negative integers"
-        )
+        raise sizes.make_value_error(said, "cross_attention_layers", "non-negative integers")
     return tuple(sorted({i for i in said if i < c["n_layers"]}))
 
 

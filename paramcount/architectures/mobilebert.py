@@ -7,7 +7,7 @@ from typing import Any
 
 from paramcount.architectures.bert import POOLED
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 LAYERS = "mobilebert.encoder.layer.{layer}."
 TABLE = "mobilebert.embeddings.word_embeddings.weight"
@@ -20,7 +20,7 @@ def mlps_in_front(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]
     n = js.get("num_feedforward_networks", 4)
     if type(n) is not int or not 1 <= n <= MOST_MLPS:
         expected = f"an integer from 1 to {MOST_MLPS}"
-        raise ParamcountError(f"= {describe_value(n)}", where="num_feedforward_networks", expected=expected)
+        raise sizes.make_value_error(n, "num_feedforward_networks", expected)
     return tuple(range(n - 1))
 
 
@@ -33,7 +33,7 @@ def size_inside(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     narrow = c["d_narrow"] if "d_narrow" in c else js.get("intra_bottleneck_size", 128)
     size = narrow if narrowed else c["d_model"]
     if type(size) is not int or size < 1:
-        raise ParamcountError(f"= {describe_value(size)}", where="intra_bottleneck_size", expected="a positive integer")
+        raise sizes.make_value_error(size, "intra_bottleneck_size", "a positive integer")
     return size
 
 

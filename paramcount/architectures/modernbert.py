@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.modernbert_decoder import ModernBertDecoder, full_first, transform_states
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 TABLE = "model.embeddings.tok_embeddings.weight"
 
@@ -18,7 +17,7 @@ def half_span(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     key = "sliding_window" if "sliding_window" in js else "local_attention"
     span = js.get(key, 128)
     if type(span) is not int or span < 0:
-        raise ParamcountError(f"= {describe_value(span)}", where=key, expected="a non-negative integer")
+        raise sizes.make_value_error(span, key, "a non-negative integer")
     return span if key == "sliding_window" else span // 2
 
 

@@ -38,8 +38,7 @@ class ModernVBert(parts.Multimodal):
         def read(tokens: Data, image: Data) -> Data:
             x = ops.insert(language.look_up(tokens), tokens, image, c.image_token)
             x = language.encode(language.to_first_layer(x))
-            out: Data = c.predict(x) if head else x
-            return out
+            return c.predict(x) if head else x
 
         moved = (c.text_prefix, "model.text_model.")
         return ops.rename_weights(ops.block(tokens, "", read, reads=(c.see(),), part="encoder"), moved=moved)

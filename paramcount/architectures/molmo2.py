@@ -3,7 +3,7 @@ with the norms of Qwen 3 or of OLMo 2.
 """
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError
 
 MODULES = {  # of the reference
     ".self_attn.att_proj": (".self_attn.q_proj", ".self_attn.k_proj", ".self_attn.v_proj"),
@@ -28,7 +28,7 @@ def viewed(section: sizes.ConfigJson) -> list[int]:
         return [24, 18]
     if not isinstance(found, list) or not all(type(layer) is int for layer in found):
         where = "adapter_config.vision_feature_layer"
-        raise ParamcountError(f"= {describe_value(found)}", where=where, expected="a list of integers")
+        raise sizes.make_value_error(found, where, "a list of integers")
     return found
 
 
@@ -37,7 +37,7 @@ def used_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     n = (js.get("vision_config") or {}).get("num_hidden_layers", 25)
     if type(n) is not int or n < 1:
         where = "vision_config.num_hidden_layers"
-        raise ParamcountError(f"= {describe_value(n)}", where=where, expected="a positive integer")
+        raise sizes.make_value_error(n, where, "a positive integer")
     layers = viewed(js.get("adapter_config") or {})
     if js.get("vit_config") is not None:
         return max((layer % n for layer in layers), default=-1) + 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, count_noun, describe_value
+from paramcount.errors import ParamcountError, count_noun
 
 COLUMNS_AND_ROWS = ops.Axes((1, 1), "restarted")
 VISION_KINDS = ("window_attention", "full_attention")
@@ -26,7 +26,7 @@ def unrotated(absent: sizes.ConfigJson | None = None) -> sizes.Derivation:
             theta = (js.get("rope_parameters") or js.get("rope_scaling") or absent or js).get("rope_theta", 10_000.0)
             return tuple(i for i in sizes.per_layer(c) if (c["n_layers"] - 1 - i) % 4 == 0 or not theta)
         if not isinstance(bases, (list, tuple)) or any(type(base) not in (int, float) for base in bases):
-            raise ParamcountError(f"= {describe_value(bases)}", where="layer_rope_theta", expected="a list of numbers")
+            raise sizes.make_value_error(bases, "layer_rope_theta", "a list of numbers")
         if len(bases) < c["n_layers"]:
             found, expected = f"has {count_noun(len(bases), 'entry')}", f"at least {c['n_layers']}, one per layer"
             raise ParamcountError(found, where="layer_rope_theta", expected=expected)

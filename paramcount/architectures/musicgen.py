@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.t5 import T5
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 
 def mono_or_stereo(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
@@ -143,7 +143,7 @@ def memory_is_projected(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     width = (js.get("decoder") or {}).get(key)
     if width is not None and (width != expected or c["projected"]):
         wanted = "null" if c["projected"] else f"{expected}, as in text_encoder, or null"
-        raise ParamcountError(f"= {describe_value(width)}", where=f"decoder.{key}", expected=wanted)
+        raise sizes.make_value_error(width, f"decoder.{key}", wanted)
 
 
 class WithTextAndCodec(sizes.Sizes):

@@ -25,9 +25,7 @@ def fitting_patches(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     expected, found = c["vision"]["d_model"], js.get("vision_hidden_size", js.get("vit_hidden_size", 1280))
     if found != expected:
         where = "vision_hidden_size"
-        raise ParamcountError(
-            f"= {describe_value(found)}", where=where, expected=f"vision_config.hidden_size = {expected}"
-        )
+        raise sizes.make_value_error(found, where, f"vision_config.hidden_size = {expected}")
 
 
 class OmniEars(parts.ParakeetEars):
@@ -84,8 +82,7 @@ class NemotronHOmni(parts.Multimodal):
     audio_token = sizes.setting("audio_token_id", "sound_context_token_id", default=None)
 
     def see(c: Any) -> Data:
-        image: Data = c.read_pixels(c.vision.image())
-        return image
+        return c.read_pixels(c.vision.image())
 
     def see_more(c: Any) -> Sequence[tuple[Data, int | ops.Unknown]]:
         """A video, which has a matrix of its own for its patches, and a sound."""
@@ -110,13 +107,11 @@ class NemotronHOmni(parts.Multimodal):
         return run(x, c.projector_prefix, c.project, "projector", ops.patch_places(pixels, side, side))
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        image: Data = c.widen(ops.merge_squares(x, c.n_merged, *places), ("0", "1", "3"), c.d_projector)
-        return image
+        return c.widen(ops.merge_squares(x, c.n_merged, *places), ("0", "1", "3"), c.d_projector)
 
     def project_sound(c: Any, x: Data) -> Data:
         names = ("norm", "linear1", "linear2")
-        sound: Data = c.widen(x, names, c.audio.d_projector, bias=c.audio.projector_bias)
-        return sound
+        return c.widen(x, names, c.audio.d_projector, bias=c.audio.projector_bias)
 
     def widen(c: Any, x: Data, names: tuple[str, str, str], d_hidden: ops.Size, *, bias: bool = False) -> Data:
         h = ops.linear(ops.rms_norm(x, names[0], 1e-5), names[1], "projector", d_hidden, bias=bias)

@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any, ClassVar, NamedTuple
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 LONG = 1024  # tokens that every second layer with a window sees on either side
 SHARES = {"full_attention": 0.25, "sliding_attention": 1.0}  # of a head that is rotated
@@ -42,7 +42,7 @@ def list_windows(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[Any, ...]:
         if window is None and word == sizes.SLIDING[0]:
             raise ParamcountError("= null for a layer with a window", where="sliding_window", expected="an integer")
         if window is not None and (type(window) is not int or window < 1):
-            raise ParamcountError(f"= {describe_value(window)}", where="sliding_window", expected="a positive integer")
+            raise sizes.make_value_error(window, "sliding_window", "a positive integer")
     return tuple(window or 0 for window in found)
 
 

@@ -1,19 +1,18 @@
 """Nyströmformer: RoBERTa's sizes with attention through landmarks, means of equal parts of the text."""
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError
 
 
 def read_length(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-    n: int = js.get("segment_means_seq_len", 64)
-    return n
+    return js.get("segment_means_seq_len", 64)
 
 
 def landmarks_part_the_text(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     n, length = c["n_landmarks"], read_length(js, c)
     if n != length and (length % n or length > c["n_positions"]):
         expected = f"{n}, or a multiple of it that is at most max_position_embeddings"
-        raise ParamcountError(f"= {describe_value(length)}", where="segment_means_seq_len", expected=expected)
+        raise sizes.make_value_error(length, "segment_means_seq_len", expected)
 
 
 def one_beginning(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:

@@ -19,8 +19,7 @@ class PerceiverHeads(NamedTuple):
 
 
 def read_shape(js: sizes.ConfigJson) -> str:
-    shape: str = js.get("cross_attention_shape_for_attention", "kv")
-    return shape
+    return js.get("cross_attention_shape_for_attention", "kv")
 
 
 def find_widths(js: sizes.ConfigJson, c: sizes.FieldValues, *, crossing: bool) -> tuple[int, int]:
@@ -39,9 +38,7 @@ def widths_divide(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     classes = js.get("architectures") or ["PerceiverForMaskedLM"]
     reads_shape = js.get("qk_channels") is None or classes[0] != "PerceiverForMaskedLM"
     if reads_shape and read_shape(js) not in ("q", "kv"):
-        raise ParamcountError(
-            f"= {describe_value(read_shape(js))}", where="cross_attention_shape_for_attention", expected="q or kv"
-        )
+        raise sizes.make_value_error(read_shape(js), "cross_attention_shape_for_attention", "q or kv")
     for heads, crossing in (("n_cross_heads", True), ("n_heads", False)):
         widths = (*find_widths(js, c, crossing=crossing), c["d_latents"])
         for width in widths:

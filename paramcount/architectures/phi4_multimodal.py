@@ -8,7 +8,6 @@ from typing import Any
 
 from paramcount.architectures.phi3 import Phi3, long_rope
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 
 class Phi4Vision(parts.SiglipVision):
@@ -27,9 +26,7 @@ def halvings(js: sizes.ConfigJson) -> int:
     """How often the convolutions halve time and frequency."""
     reduction = js.get("time_reduction", 8)
     if type(reduction) is not int or reduction < 1 or reduction % 2:
-        raise ParamcountError(
-            f"= {describe_value(reduction)}", where="audio_config.time_reduction", expected="an even number"
-        )
+        raise sizes.make_value_error(reduction, "audio_config.time_reduction", "an even number")
     return int(log2(reduction))
 
 
@@ -48,7 +45,7 @@ def one_width(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         ("downsample_rate", 1),
     ):
         if (found := js.get(key, 1 if key == "downsample_rate" else 1024)) != fits:
-            raise ParamcountError(f"= {describe_value(found)}", where=f"audio_config.{key}", expected=f"{fits}")
+            raise sizes.make_value_error(found, f"audio_config.{key}", f"{fits}")
 
 
 class Phi4Audio(sizes.Sizes):

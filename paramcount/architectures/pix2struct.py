@@ -18,8 +18,7 @@ def heads_of_size(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
         raise ParamcountError(
             f"= {d_head} does not divide hidden_size = {d_model}", where="d_kv", expected=f"a divisor of {d_model}"
         )
-    n: int = d_model // d_head
-    return n
+    return d_model // d_head
 
 
 class PatchEncoder(sizes.Sizes):

@@ -146,8 +146,7 @@ class Qwen2VL(sizes.Sizes):
         image = ops.block(pixels, "visual.", c.vision.forward, part="vision")
         image = ops.block(image, "visual.merger.", c.vision.merge, part="projector")
         x = ops.insert(language.embed(tokens), tokens, image, c.image_token)
-        logits: Data = language.head(language.transform(x, parts.places_in_text(c, tokens, pixels)))
-        return logits
+        return language.head(language.transform(x, parts.places_in_text(c, tokens, pixels)))
 
 
 class Qwen2_5VL(Qwen2VL):

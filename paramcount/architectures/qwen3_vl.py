@@ -181,8 +181,7 @@ class Qwen3VL(sizes.Sizes):
             return ops.insert_sum(x, tokens, ops.select_part(deep[0], "layer"), c.image_token) if sees else x
 
         x = ops.layers(x, "model.layers.{layer}.", kinds_of(language, c.seen_layers), layer, reads=reads)
-        hidden: Data = language.last(x)
-        return hidden
+        return language.last(x)
 
 
 class Qwen3VLMoE(Qwen3VL):

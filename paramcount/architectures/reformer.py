@@ -20,7 +20,7 @@ def kinds(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     n = js.get("num_hidden_layers", len(named))
     if type(n) is not int or n < 1 or (len(set(named)) > 1 and n > len(named)):
         expected = "a positive integer" if len(set(named)) == 1 else f"1 to {len(named)}, as attn_layers"
-        raise ParamcountError(f"= {describe_value(n)}", where="num_hidden_layers", expected=expected)
+        raise sizes.make_value_error(n, "num_hidden_layers", expected)
     words = tuple(str(kind) for kind in named)
     return words[:n] if len(set(words)) > 1 else words[:1] * n
 
@@ -46,7 +46,7 @@ def chunks_have_lengths(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         key = f"{kind}_attn_chunk_length"
         length = js.get(key, 64)
         if kind in js.get("attn_layers", KINDS) and (type(length) is not int or length < 1):
-            raise ParamcountError(f"= {describe_value(length)}", where=key, expected="a positive integer")
+            raise sizes.make_value_error(length, key, "a positive integer")
 
 
 class Reformer(sizes.Sizes):

@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 
 def channels_per_group(key: str, absent: int, inside: str = "d_model", outside: str = "d_model") -> sizes.Derivation:
@@ -13,7 +12,7 @@ def channels_per_group(key: str, absent: int, inside: str = "d_model", outside: 
         groups = js.get(key, absent)
         if type(groups) is not int or groups < 1 or c[inside] % groups or c[outside] % groups:
             expected = f"a divisor of {c[inside]}" + (f" and {c[outside]}" if inside != outside else "")
-            raise ParamcountError(f"= {describe_value(groups)}", where=key, expected=expected)
+            raise sizes.make_value_error(groups, key, expected)
         return int(c[inside] // groups)
 
     return derive

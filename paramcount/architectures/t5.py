@@ -30,11 +30,7 @@ def gated(js: sizes.ConfigJson, c: sizes.FieldValues, absent: str = "relu") -> b
     word = js.get("feed_forward_proj", absent)
     first, *rest = word.split("-") if isinstance(word, str) else ("", "", "")
     if len(rest) > 1 or (rest and first != "gated"):
-        raise ParamcountError(
-            f"= {describe_value(word)}",
-            where="feed_forward_proj",
-            expected="an activation such as relu, or gated-ACTIVATION",
-        )
+        raise sizes.make_value_error(word, "feed_forward_proj", "an activation such as relu, or gated-ACTIVATION")
     return bool(first == "gated")
 
 

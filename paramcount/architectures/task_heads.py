@@ -42,5 +42,4 @@ def with_task_head(architecture: type[sizes.Sizes], name: str, head: parts.TaskH
     made.has_lm_head = head.beside_lm_head
     if not head.beside_lm_head:
         made.mtp = lambda c, tokens: None
-    found: type[sizes.Sizes] = made
-    return found
+    return made

@@ -21,7 +21,7 @@ def find_biases(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
         return BIASES
     if not isinstance(entries, list) or not entries:
         expected = 'a list such as [{"type": "1d"}]'
-        raise ParamcountError(f"= {describe_value(entries)}", where="relative_bias_args", expected=expected)
+        raise sizes.make_value_error(entries, "relative_bias_args", expected)
     for i, entry in enumerate(entries):
         where = f"relative_bias_args.{i}"
         if not isinstance(entry, dict) or set(entry) != {"type"}:

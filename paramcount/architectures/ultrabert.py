@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 TABLE = "ultrabert.embed_tokens.weight"
 TYPICAL = sizes.full_every(3)
@@ -21,7 +20,7 @@ def list_windows(js: sizes.ConfigJson) -> list[Any] | None:
     """The windows of older configs, one per layer; null or 0 for none."""
     windows = js.get("attention_windows")
     if windows is not None and not isinstance(windows, list):
-        raise ParamcountError(f"= {describe_value(windows)}", where="attention_windows", expected="a list")
+        raise sizes.make_value_error(windows, "attention_windows", "a list")
     return windows
 
 
@@ -43,7 +42,7 @@ def bases_of_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if bases is not None and js.get("rope_scaling") is None and js.get("rope_parameters") is None:
         named = dict(zip(c["layer_types"], bases)) if isinstance(bases, list) else {}
         if set(named) != words:
-            raise ParamcountError(f"= {describe_value(bases)}", where="rope_theta", expected="a list of one per layer")
+            raise sizes.make_value_error(bases, "rope_theta", "a list of one per layer")
 
 
 def rotary_by_layer(word: str) -> Any:

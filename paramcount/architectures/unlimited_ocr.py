@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.deepseek_v2 import DeepseekV2, in_groups
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError
 
 SAM_NAMES = (
     (".layers.", ".blocks."),
@@ -27,11 +27,7 @@ def channels(at: int, absent: tuple[int, int] = CHANNELS) -> Callable[[sizes.Con
         found = js.get("downsample_channels")
         found = absent if found is None else found
         if not isinstance(found, (list, tuple)) or len(found) != len(absent):
-            raise ParamcountError(
-                f"= {describe_value(found)}",
-                where="vision_config.sam_config.downsample_channels",
-                expected="two positive integers",
-            )
+            raise sizes.make_value_error(found, "vision_config.sam_config.downsample_channels", "two positive integers")
         return found[at]
 
     return derive

@@ -6,7 +6,7 @@ The positions are sinusoids with a key matrix of their own.
 from typing import Any, ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError
 
 TABLE = "transformer.word_embedding.weight"
 
@@ -22,7 +22,7 @@ def kept_tokens(js: sizes.ConfigJson, c: sizes.FieldValues) -> int | None:
     """How many tokens the cache keeps; 0 and null stand for all."""
     n = js.get("mem_len", 512)
     if n is not None and (type(n) is not int or n < 0):
-        raise ParamcountError(f"= {describe_value(n)}", where="mem_len", expected="null or a non-negative integer")
+        raise sizes.make_value_error(n, "mem_len", "null or a non-negative integer")
     return n or None
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 from paramcount.architectures.roberta import Roberta
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 PREFIX = "roberta.encoder.layer.{layer}."
 
@@ -13,7 +12,7 @@ def languages(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """Each once: the reference keeps them by name."""
     names = js.get("languages", ("en_XX",))
     if not isinstance(names, (list, tuple)) or any(not isinstance(name, str) or "." in name for name in names):
-        raise ParamcountError(f"= {describe_value(names)}", where="languages", expected="a list of names without dots")
+        raise sizes.make_value_error(names, "languages", "a list of names without dots")
     return tuple(dict.fromkeys(names))
 
 

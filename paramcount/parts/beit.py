@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from math import isqrt
 
-from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import (
     Data,
     Size,
@@ -30,6 +29,7 @@ from paramcount.parts.encoders import bert_mlp
 from paramcount.parts.vision import States, embed_patches, select_states
 from paramcount.parts.vit import LAYER, ViT, grid
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf
+from paramcount.sizes.conditions import make_value_error
 
 TABLE = "relative_position_bias.relative_position_bias_table"
 
@@ -38,7 +38,7 @@ def positions_are_square(js: ConfigJson, c: FieldValues) -> None:
     """The reference interpolates learned positions of images that are no square, as if the table were one."""
     if c["absolute_positions"] and isqrt(c["n_patches"]) ** 2 != c["n_patches"]:
         size = js.get("image_size", 224)
-        raise ParamcountError(f"= {describe_value(size)}", where="image_size", expected="a square with positions")
+        raise make_value_error(size, "image_size", "a square with positions")
 
 
 class Beit(ViT):

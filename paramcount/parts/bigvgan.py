@@ -10,7 +10,7 @@ from functools import reduce
 from math import log
 from typing import Any, ClassVar
 
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
     Data,
     Unknown,
@@ -23,6 +23,7 @@ from paramcount.flow import (
     scale_by,
 )
 from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Sizes, Widths, derived, hf, setting
+from paramcount.sizes.conditions import make_value_error
 
 PAIRS = range(3)  # of convolutions in a block
 LEAST_LEVEL, LEVEL = -115.0, -20.0  # in dB: the quietest, and that of an amplitude of 1
@@ -97,5 +98,5 @@ def read_dilations(js: ConfigJson, n: int) -> Sequence[Sequence[int]]:
     found: Sequence[Sequence[int]] = ((1, 3, 5),) * 3 if given is None else given
     if len(found) < n or any(len(pairs) < len(PAIRS) for pairs in found[:n]):
         expected = f"{n} lists of {len(PAIRS)} dilations, one for each of resblock_kernel_sizes"
-        raise ParamcountError(f"= {describe_value(found)}", where=key, expected=expected)
+        raise make_value_error(found, key, expected)
     return found

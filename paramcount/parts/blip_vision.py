@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, add_positions, attend, class_token, fused, linear
 from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Natural, Positive, derived, hf
+from paramcount.sizes.conditions import make_value_error
 from paramcount.sizes.setting_fields import setting
 
 
@@ -20,9 +20,8 @@ def count_patches(image_size: int) -> Derivation:
     def derive(js: ConfigJson, c: FieldValues) -> int:
         size = js.get("image_size", image_size)
         if type(size) is not int:  # a pair is not refused, but cannot be divided later
-            raise ParamcountError(f"= {describe_value(size)}", where="image_size", expected="an integer")
-        n: int = (size // c["patch_size"]) ** 2
-        return n
+            raise make_value_error(size, "image_size", "an integer")
+        return (size // c["patch_size"]) ** 2
 
     return derive
 

@@ -43,8 +43,7 @@ def with_language(
         reads_embeddings_alone = isinstance(language, Decoder) and language.__class__.forward is Decoder.forward
         if not reads_embeddings_alone:
             found = Data("insert", (tokens, *rows), tokens.shape)
-            out: Data = language.forward(found) if head else language.body(found)
-            return out
+            return language.forward(found) if head else language.body(found)
         x = language.embed(tokens)
         for id, new in zip(ids, rows):
             x = insert(x, tokens, new, id)
@@ -62,8 +61,7 @@ def with_seq2seq(c: Any, tokens: Data, image: Data, *, token: int | Unknown, pre
 
     def read(tokens: Data, source: Data, image: Data) -> Data:
         memory = c.language.encode(source, lambda x, ids, image: insert(x, ids, image, token), image)
-        out: Data = c.language.decode(tokens, memory)
-        return out
+        return c.language.decode(tokens, memory)
 
     return as_model(block(tokens, prefix, read, reads=(given("source tokens", "source"), image)))
 
@@ -104,8 +102,7 @@ class Multimodal(Sizes):
         return ()
 
     def encode(c: Any, pixels: Data) -> Data:
-        encoded: Data = c.vision.forward(pixels)
-        return encoded
+        return c.vision.forward(pixels)
 
     def project(c, x: Data, *places: Data) -> Data:
         raise NotImplementedError
@@ -121,8 +118,7 @@ class SeeingDecoder(Sizes):
     image_token: ClassVar[Any]  # a setting: the id of the tokens that stand for an image
 
     def forward(c: Any, tokens: Data) -> Data:
-        logits: Data = c.decode(insert(c.embed(tokens), tokens, c.see(), c.image_token))
-        return logits
+        return c.decode(insert(c.embed(tokens), tokens, c.see(), c.image_token))
 
     def see(c: Any) -> Data:
         """An image to vectors of the language model's size."""

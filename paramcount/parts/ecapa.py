@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any, ClassVar
 
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
     Data,
     Padding,
@@ -27,6 +27,7 @@ from paramcount.flow import (
     weighted_mean,
 )
 from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Sizes, Widths, derived, hf, setting
+from paramcount.sizes.conditions import make_value_error
 
 MIRRORED = Padding("around, fewer before", "mirrored")
 
@@ -39,7 +40,7 @@ def part_of_channels(js: ConfigJson, c: FieldValues) -> int:
 def indices_of_parts(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     n = js.get("enc_res2net_scale", 2)
     if type(n) is not int or n < 1:
-        raise ParamcountError(f"= {describe_value(n)}", where="enc_res2net_scale", expected="a positive integer")
+        raise make_value_error(n, "enc_res2net_scale", "a positive integer")
     return tuple(range(n))
 
 
@@ -126,5 +127,5 @@ def read_dilations(js: ConfigJson, n: int) -> Sequence[int]:
     given = js.get("enc_dilations")
     found: Sequence[int] = (1, 2, 3, 4, 1) if given is None else given
     if len(found) != n:
-        raise ParamcountError(f"= {describe_value(found)}", where="enc_dilations", expected=f"{n} entries")
+        raise make_value_error(found, "enc_dilations", f"{n} entries")
     return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import log2
 from typing import ClassVar
 
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
     BEHIND,
     Data,
@@ -33,6 +33,7 @@ from paramcount.flow import (
 from paramcount.flow import block as named_block
 from paramcount.parts.vq_vae import GROUPS, VqVae, convolve, convolve_one, groups_divide_channels
 from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, derived, hf
+from paramcount.sizes.conditions import make_value_error
 
 TABLE = "quantize.embedding.weight"
 
@@ -41,7 +42,7 @@ def halvings(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     n = js.get("temporal_downsample_factor", 4)
     if type(n) is not int or n < 1:
         where = "vq_config.temporal_downsample_factor"
-        raise ParamcountError(f"= {describe_value(n)}", where=where, expected="a positive integer")
+        raise make_value_error(n, where, "a positive integer")
     return tuple(range(int(log2(n))))
 
 

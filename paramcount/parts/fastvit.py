@@ -35,6 +35,7 @@ from paramcount.flow import (
 from paramcount.parts.siglip import tower_named
 from paramcount.parts.vq_vae import convolve_one
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Indices, Positive, Tower, Widths, derived, hf
+from paramcount.sizes.conditions import make_value_error
 from paramcount.sizes.derivations import part_of
 
 D_HEAD = 32
@@ -73,7 +74,7 @@ def list_arguments(document: ConfigJson) -> Mapping[str, Sequence[Any]]:
         raise make_choice_error(name, VARIANTS, where="vision_config.architecture")
     where, arguments = "vision_config.model_args", section.get("model_args") or {}
     if not isinstance(arguments, Mapping):
-        raise ParamcountError(f"= {describe_value(arguments)}", where=where, expected="a JSON object")
+        raise make_value_error(arguments, where, "a JSON object")
     changes = {key: value for key, value in arguments.items() if value is not None}  # as timm does
     for key, value in {"inference_mode": False, **changes}.items():
         if key not in (*LISTS, *FIXED, *IGNORED):
@@ -93,7 +94,7 @@ def check_stages(key: str, values: object, n: int, where: str) -> None:
     """Raise an error if an argument has no value for each of n stages, or one that is not supported."""
     where = f"{where}.{key}"
     if not isinstance(values, (list, tuple)) or len(values) < max(n, 1) or (key == "embed_dims" and len(values) > n):
-        raise ParamcountError(f"= {describe_value(values)}", where=where, expected="one value for each stage")
+        raise make_value_error(values, where, "one value for each stage")
     if key == "se_downsamples" and any(values[:n]):
         raise ParamcountError(f"= {describe_value(values)} is not supported", where=where, expected="false for all")
     if key == "token_mixers":

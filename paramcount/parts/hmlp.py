@@ -130,8 +130,7 @@ def multiply_factors(n: int) -> list[int]:
 
 def single(x: float) -> float:
     """The nearest number in single precision, in which the reference compares."""
-    value: float = struct.unpack("f", struct.pack("f", x))[0]
-    return value
+    return struct.unpack("f", struct.pack("f", x))[0]
 
 
 def assign_columns(costs: Sequence[Sequence[float]]) -> list[int]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Axes, Data, lookup_in_grid, patch_places
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.vision import VisionEncoder, attend_by_places, embed_patches, encoder_mlp
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Positive, derived, hf
+from paramcount.sizes.conditions import make_value_error
 from paramcount.sizes.rotary_settings import rotary
 from paramcount.sizes.rules import check_even, check_heads_fill
 
@@ -24,9 +24,7 @@ def merged(axis: int) -> Derivation:
     def size(js: ConfigJson, c: FieldValues) -> Any:
         kernel = js.get("merge_kernel_size", (2, 2))
         if not isinstance(kernel, (list, tuple)) or len(kernel) != 2:
-            raise ParamcountError(
-                f"= {describe_value(kernel)}", where="vision_config.merge_kernel_size", expected="a height and a width"
-            )
+            raise make_value_error(kernel, "vision_config.merge_kernel_size", "a height and a width")
         return kernel[axis]
 
     return size

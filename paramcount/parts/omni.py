@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError
 from paramcount.flow import Data, bundle
 from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Sizes, flag, hf, setting
+from paramcount.sizes.conditions import make_value_error
 from paramcount.sizes.fields import find_section
 
 THINKER = "thinker_config"
@@ -33,7 +34,7 @@ def sections_are_objects(*names: str) -> Condition:
     def condition(js: ConfigJson, c: FieldValues) -> None:
         for name in names:
             if not isinstance(js.get(name, {}), Mapping | None):
-                raise ParamcountError(f"= {describe_value(js[name])}", where=name, expected="a JSON object")
+                raise make_value_error(js[name], name, "a JSON object")
 
     return condition
 

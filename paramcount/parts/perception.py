@@ -26,6 +26,7 @@ from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.siglip import tower_named
 from paramcount.parts.vision import VisionEncoder, attend_by_places, embed_patches, encoder_mlp
 from paramcount.sizes import ABSENT, ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf
+from paramcount.sizes.conditions import make_value_error
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.rules import check_heads_fill, check_rotated_in_two_directions
 from paramcount.sizes.setting_fields import setting
@@ -110,7 +111,7 @@ def read_pair(js: ConfigJson, name: str, default: int) -> tuple[int, int]:
     pair = given if isinstance(given, (list, tuple)) else (given, given)
     if len(pair) != 2 or not all(type(side) is int and side > 0 for side in pair):
         where = f"vision_config.model_args.{name}"
-        raise ParamcountError(f"= {describe_value(given)}", where=where, expected="an integer, or a height and a width")
+        raise make_value_error(given, where, "an integer, or a height and a width")
     return pair[0], pair[1]
 
 

@@ -51,8 +51,7 @@ class QwenEars(WhisperStacks):
     def attend(c, x: Data) -> Data:
         """Windows with their positions, through the layers."""
         x = x + sinusoids(x, slowest="base")
-        encoded: Data = c.stack(Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x, "")
-        return encoded
+        return c.stack(Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x, "")
 
 
 class Qwen2_5OmniEars(QwenEars):
@@ -79,8 +78,7 @@ class Qwen2_5OmniEars(QwenEars):
 
 def halve(js: ConfigJson, c: FieldValues, field: str = "n_mels") -> int:
     """How many bands a convolution leaves that takes every other one."""
-    n: int = (c[field] + 1) // 2
-    return n
+    return (c[field] + 1) // 2
 
 
 class Qwen3Ears(QwenEars):

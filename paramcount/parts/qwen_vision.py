@@ -99,8 +99,7 @@ def mrope_axes(order: str, *absent: int) -> Setting:
         rope = config.get("rope_scaling") or config.get("rope_parameters") or {}
         return Axes(tuple(rope.get("mrope_section", absent)), order)  # type: ignore[arg-type]
 
-    found: Setting = setting(default=read)
-    return found
+    return setting(default=read)
 
 
 def rotation(c: Any, *places: Data) -> Callable[[Data], Data] | bool:
@@ -164,5 +163,4 @@ class PlacedImages(Sizes):
         return ()
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        merged: Data = c.vision.merge(x)
-        return merged
+        return c.vision.merge(x)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import (
     Data,
     Linear,
@@ -33,6 +32,7 @@ from paramcount.flow.masks import Groups
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
 from paramcount.sizes import Derivation, Flag, Natural, Positive, Words, derived, hf, per_layer
+from paramcount.sizes.conditions import make_value_error
 
 
 def side(absent: int) -> Derivation:
@@ -41,13 +41,8 @@ def side(absent: int) -> Derivation:
     def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
         size = js.get("image_size", absent)
         if type(size) is not int or size < c["patch_size"]:
-            raise ParamcountError(
-                f"= {describe_value(size)}",
-                where="vision_config.image_size",
-                expected="an integer, at least the patch size",
-            )
-        n: int = size // c["patch_size"]
-        return n
+            raise make_value_error(size, "vision_config.image_size", "an integer, at least the patch size")
+        return size // c["patch_size"]
 
     return derive
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError
 from paramcount.flow import (
     Data,
     Lookup,
@@ -44,6 +44,7 @@ from paramcount.sizes import (
     derived,
     hf,
 )
+from paramcount.sizes.conditions import make_value_error
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.setting_fields import setting
 
@@ -67,9 +68,7 @@ def stages_agree(js: ConfigJson, c: FieldValues) -> None:
             found = f"= {heads} does not divide {c['d_embedding'] * 2**stage}"
             raise ParamcountError(found, where=f"num_heads.{stage}", expected="a divisor of the size of its stage")
     if js.get("hidden_size", c["d_model"]) != c["d_model"]:
-        raise ParamcountError(
-            f"= {describe_value(js['hidden_size'])}", where="hidden_size", expected=f"{c['d_model']}, as embed_dim"
-        )
+        raise make_value_error(js["hidden_size"], "hidden_size", f"{c['d_model']}, as embed_dim")
 
 
 def head_dims(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:

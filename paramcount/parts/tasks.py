@@ -16,6 +16,7 @@ from paramcount.flow import Block, Body, Data, bundle
 from paramcount.flow.graph import ONCE, Renaming
 from paramcount.parts import task_heads as heads
 from paramcount.sizes import Condition, ConfigJson, FieldValues, before_lm_head, derived, flag, hf
+from paramcount.sizes.conditions import make_value_error
 from paramcount.sizes.settings import ACTIVATIONS
 from paramcount.sizes.types import Flag, Natural
 
@@ -30,9 +31,7 @@ def count_labels(js: ConfigJson, usual: int = USUAL_LABELS) -> int:
     """How many labels a config has, as PreTrainedConfig works it out: num_labels counts more than id2label."""
     names, n = js.get("id2label"), js.get("num_labels")
     if names is not None and not isinstance(names, Mapping):
-        raise ParamcountError(
-            f"= {describe_value(names)}", where="id2label", expected="a JSON object of numbers and names"
-        )
+        raise make_value_error(names, "id2label", "a JSON object of numbers and names")
     if names is not None:
         for key, name in names.items():
             if not isinstance(name, str) or not is_whole(key):
@@ -42,7 +41,7 @@ def count_labels(js: ConfigJson, usual: int = USUAL_LABELS) -> int:
                     expected="a JSON object of numbers and names",
                 )
     if "num_labels" in js and (type(n) is not int or n < 0):
-        raise ParamcountError(f"= {describe_value(n)}", where="num_labels", expected="a non-negative integer")
+        raise make_value_error(n, "num_labels", "a non-negative integer")
     named = usual if names is None else len({int(key) for key in names})
     counted: int = named if n is None else n
     if js.get("problem_type") == "single_label_classification" and (counted if names is None else named) == 1:
@@ -109,7 +108,7 @@ def pooler_fits(js: ConfigJson, c: FieldValues) -> None:
     """DeBERTa's pooler takes the first token's vector and gives as many values to the classifier."""
     size = js.get("pooler_hidden_size", c["d_model"])
     if size != c["d_model"]:
-        raise ParamcountError(f"= {describe_value(size)}", where="pooler_hidden_size", expected=f"{c['d_model']}")
+        raise make_value_error(size, "pooler_hidden_size", f"{c['d_model']}")
     name = js.get("pooler_hidden_act", "gelu")
     if name not in ACTIVATIONS:
         raise make_choice_error(name, ACTIVATIONS, where="pooler_hidden_act")

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from math import e, log
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import (
     Data,
     Size,
@@ -55,6 +54,7 @@ from paramcount.sizes import (
     hf,
     setting,
 )
+from paramcount.sizes.conditions import make_value_error
 from paramcount.sizes.rules import check_heads_fill
 
 STRIDES = "sscp_conv_stride_size"
@@ -68,7 +68,7 @@ def read_pair(key: str, default: tuple[Any, Any], at: int) -> Any:
     def entry(js: ConfigJson, c: FieldValues) -> Any:
         found = js.get(key, default)
         if not isinstance(found, list | tuple) or len(found) < 2:
-            raise ParamcountError(f"= {describe_value(found)}", where=f"audio_config.{key}", expected="two entries")
+            raise make_value_error(found, f"audio_config.{key}", "two entries")
         return found[at]
 
     return derived(entry)
@@ -82,9 +82,8 @@ def read_square(key: str, default: int, at: int) -> Callable[[ConfigJson, Any], 
         sides = found[at] if isinstance(found, list | tuple) and len(found) > at else found
         if not isinstance(sides, list | tuple) or len(sides) != 2 or sides[0] != sides[1] or type(sides[0]) is not int:
             expected = "as many frames as bands"
-            raise ParamcountError(f"= {describe_value(found)}", where=f"audio_config.{key}", expected=expected)
-        n: int = sides[0]
-        return n
+            raise make_value_error(found, f"audio_config.{key}", expected)
+        return sides[0]
 
     return entry
 
@@ -93,8 +92,7 @@ def count_bands(before: str, kernel: str, at: int) -> Callable[[ConfigJson, Fiel
     """How many bands a convolution leaves, with a zero on either side of them."""
 
     def count(js: ConfigJson, c: FieldValues) -> int:
-        n: int = (c[before] + 2 - c[kernel]) // max(read_square(STRIDES, 2, at)(js, c), 1) + 1
-        return n
+        return (c[before] + 2 - c[kernel]) // max(read_square(STRIDES, 2, at)(js, c), 1) + 1
 
     return count
 
@@ -143,8 +141,7 @@ class SpeechConformer(Sizes):
         kept, gate = split(c.linear(h, prefix + "linear_start", "mixer", 2 * c.d_model), c.d_model, c.d_model)
         h = convolve_earlier_frames(kept * activate(gate, "sigmoid"), prefix + "depthwise_conv1d", c.d_conv)
         h = activate(rms_norm(c.limit(h), prefix + "conv_norm", c.norm_eps), c.activation)
-        out: Data = c.linear(h, prefix + "linear_end", "mixer", c.d_model)
-        return out
+        return c.linear(h, prefix + "linear_end", "mixer", c.d_model)
 
     def linear(c: Any, x: Data, name: str, component: str, width: Width) -> Data:
         return linear(x, name, component, width)
@@ -225,8 +222,7 @@ def cap_of_scores(config: ConfigJson, c: Any) -> float:
     chunk, before = config.get("attention_chunk_size", 12), config.get("attention_context_left", 13)
     if chunk + 1 != before or config.get("attention_context_right", 0):
         raise ValueError("the distances between frames are not described for other chunks than those of the release")
-    cap: float = config.get("attention_logit_cap", 50.0)
-    return cap
+    return config.get("attention_logit_cap", 50.0)
 
 
 class Gemma4Audio(SpeechConformer):

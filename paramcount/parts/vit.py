@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, add_positions, bundle, class_token, first_token, linear
 from paramcount.parts.classic import multi_head
 from paramcount.parts.encoders import bert_mlp
 from paramcount.parts.vision import States, VisionEncoder, embed_patches, select_states
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, d_model_per_head, derived, hf
+from paramcount.sizes.conditions import make_value_error
 from paramcount.sizes.setting_fields import setting
 
 ATTENTION = ("attention.query", "attention.key", "attention.value", "output.dense")
@@ -37,9 +37,7 @@ def grid(js: ConfigJson, c: FieldValues) -> tuple[int, int]:
     height, width = size if isinstance(size, (list, tuple)) else (size, size)
     rows, columns = height // c["patch_size"], width // c["patch_size"]
     if rows < 1 or columns < 1:
-        raise ParamcountError(
-            f"= {describe_value(size)}", where="image_size", expected=f"at least patch_size = {c['patch_size']}"
-        )
+        raise make_value_error(size, "image_size", f"at least patch_size = {c['patch_size']}")
     return rows, columns
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError
 from paramcount.flow import (
     BEHIND,
     Data,
@@ -28,6 +28,7 @@ from paramcount.flow import (
 )
 from paramcount.flow import block as named_block
 from paramcount.sizes import Condition, ConfigJson, FieldValues, Indices, Positive, Sizes, Widths, derived, hf
+from paramcount.sizes.conditions import make_value_error
 
 GROUPS = 32  # of channels that a norm is over
 
@@ -35,7 +36,7 @@ GROUPS = 32  # of channels that a norm is over
 def one_latent(js: ConfigJson, c: FieldValues) -> None:
     """The quantiser of the reference reads only as many channels as one latent has."""
     if js.get("double_latent", False) is not False:
-        raise ParamcountError(f"= {describe_value(js['double_latent'])}", where="double_latent", expected="false")
+        raise make_value_error(js["double_latent"], "double_latent", "false")
 
 
 def groups_divide_channels(js: ConfigJson, c: FieldValues) -> None:
@@ -46,7 +47,7 @@ def groups_divide_channels(js: ConfigJson, c: FieldValues) -> None:
 def blocks_of_level(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     n = js.get("num_res_blocks", 2)
     if type(n) is not int or n < 1:
-        raise ParamcountError(f"= {describe_value(n)}", where="num_res_blocks", expected="a positive integer")
+        raise make_value_error(n, "num_res_blocks", "a positive integer")
     return tuple(range(n))
 
 

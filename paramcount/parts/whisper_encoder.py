@@ -50,5 +50,4 @@ def encode_audio(c: Any, s: Stack, x: Data) -> Data:
     x = activate(convolve_frames(x, "conv1", c.d_model, 3), "gelu")
     x = activate(convolve_frames(x, "conv2", c.d_model, 3, stride=2), "gelu")
     x = x + position_table(x, "embed_positions.weight", c.n_frames)
-    states: Data = c.stack(s, x, "")
-    return states
+    return c.stack(s, x, "")

@@ -25,6 +25,7 @@ from paramcount.sizes.conditions import latent_heads_stay_whole as latent_heads_
 from paramcount.sizes.conditions import padding_inside as padding_inside
 from paramcount.sizes.conditions import positions_after_padding as positions_after_padding
 from paramcount.sizes.conditions import make_key_error as make_key_error
+from paramcount.sizes.conditions import make_value_error as make_value_error
 from paramcount.sizes.conditions import one_of as one_of
 from paramcount.sizes.conditions import encoder_has_image_size as encoder_has_image_size
 from paramcount.sizes.conditions import memory_needs_a_decoder as memory_needs_a_decoder

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
+from paramcount.errors import FieldName, ParamcountError, Text, describe_value, make_choice_error
 from paramcount.sizes import SLIDING, Condition, ConfigJson, Derivation, FieldValues, options_first
 from paramcount.sizes.derivations import part_of
 from paramcount.sizes.layer_types import count_dense
@@ -388,8 +388,16 @@ def positions_after_padding(js: ConfigJson, c: FieldValues, absent: int) -> None
 
 def make_key_error(js: ConfigJson, key: str, absent: object, expected: str) -> ParamcountError:
     """The error for the value of a key, named with its section. `absent`: the reference's default."""
-    where = getattr(js, "prefix", "") + key
-    return ParamcountError(f"= {describe_value(js.get(key, absent))}", where=where, expected=expected)
+    return make_value_error(js.get(key, absent), getattr(js, "prefix", "") + key, expected)
+
+
+def make_value_error(value: object, where: Text, expected: Text) -> ParamcountError:
+    """The error for a value that is not what is expected there.
+
+    >>> print(make_value_error("12", "patch_size", "an integer"))
+    patch_size = '12' (expected an integer)
+    """
+    return ParamcountError(f"= {describe_value(value)}", where=where, expected=expected)
 
 
 @options_first
