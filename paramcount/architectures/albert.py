@@ -33,7 +33,9 @@ class Albert(sizes.Sizes):
 
     reference = "AlbertForMaskedLM"
     task_heads = parts.tasks.BERT | {
-        "ForPreTraining": parts.TaskHead(parts.task_heads.order_pooled, parts.LABELS, beside_lm_head=True)
+        "ForPreTraining": parts.TaskHead(
+            parts.of_pooled(parts.score("sop_classifier.classifier")), parts.LABELS, beside_lm_head=True
+        )
     }
     conditions = (sizes.padding_inside(0),)
 

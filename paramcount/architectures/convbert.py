@@ -21,9 +21,9 @@ class ConvBert(parts.MaskedEncoder):
 
     reference = "ConvBertForMaskedLM"
     task_heads = {
-        "ForSequenceClassification": parts.TaskHead(parts.task_heads.classify_first_activated, parts.LABELS),
+        "ForSequenceClassification": parts.FIRST_ACTIVATED,
         "ForMultipleChoice": parts.TaskHead(
-            parts.task_heads.summarise_then("classifier", lambda c: 1),
+            parts.task_heads.summarise_then("classifier", 1),
             parts.LABELS | parts.summarised(projected=False),
             parts.OF_D_MODEL,
         ),

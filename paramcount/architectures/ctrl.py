@@ -7,7 +7,11 @@ class CTRL(parts.Decoder):
     """Source: arXiv:1909.05858; EncoderLayer in modeling_ctrl.py of the reference."""
 
     reference = "CTRLLMHeadModel"
-    task_heads = {"ForSequenceClassification": parts.TaskHead(parts.task_heads.score_last_unnamed_bias, parts.LABELS)}
+    task_heads = {
+        "ForSequenceClassification": parts.TaskHead(
+            parts.of_last_position(parts.score("classifier", bias=False)), parts.LABELS
+        )
+    }
     conditions = (sizes.positions_from(1, "n_positions", "max_position_embeddings"),)
 
     d_model: sizes.Positive = sizes.hf("hidden_size", "n_embd")

@@ -14,16 +14,6 @@ LAYERS = "deberta.encoder.layer.{layer}."
 NORM = "deberta.encoder.LayerNorm"  # of the vectors of distances
 
 
-def pooler_fits(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-    """DeBERTa's pooler takes the first token's vector and gives as many values to the classifier."""
-    size = js.get("pooler_hidden_size", c["d_model"])
-    if size != c["d_model"]:
-        raise sizes.make_value_error(size, "pooler_hidden_size", f"{c['d_model']}")
-    name = js.get("pooler_hidden_act", "gelu")
-    if name not in sizes.ACTIVATIONS:
-        raise make_choice_error(name, sizes.ACTIVATIONS, where="pooler_hidden_act")
-
-
 def rows_of_distances(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """Two for every distance, or for every bucket of distances."""
     buckets = read_integer(js, "position_buckets", -1)
@@ -65,7 +55,9 @@ class DebertaV2(Deberta):
     reference = "DebertaV2ForMaskedLM"
     model_types = ("deberta-v2",)
     task_heads = parts.DEBERTA | {
-        "ForMultipleChoice": parts.TaskHead(parts.task_heads.classify_by_pooler(lambda c: 1), {}, (pooler_fits,))
+        "ForMultipleChoice": parts.TaskHead(
+            parts.through("pooler.dense", "classifier", 1, by="pooler_activation"), {}, (parts.pooler_fits,)
+        )
     }
     conditions = (sizes.padding_in_table(0), activation_behind_convolution)
 

@@ -14,8 +14,10 @@ class DistilBert(sizes.Sizes):
     reference = "DistilBertForMaskedLM"
     gguf = "bert"
     task_heads = parts.tasks.BERT | {
-        "ForSequenceClassification": parts.TaskHead(parts.task_heads.preclassified(lambda c: c.n_labels), parts.LABELS),
-        "ForMultipleChoice": parts.TaskHead(parts.task_heads.preclassified(lambda c: 1), {}),
+        "ForSequenceClassification": parts.TaskHead(
+            parts.through("pre_classifier", "classifier", activation="relu"), parts.LABELS
+        ),
+        "ForMultipleChoice": parts.tasks.APPROXIMATE["ForMultipleChoice"],
     }
     conditions = (sizes.padding_inside(0),)
 

@@ -14,9 +14,9 @@ class Electra(parts.Encoder):
     reference = "ElectraForMaskedLM"
     task_heads = parts.ROBERTA | {
         "ForMultipleChoice": parts.TaskHead(
-            parts.task_heads.summarise_then("classifier", lambda c: 1), parts.SUMMARISED, parts.OF_D_MODEL
+            parts.task_heads.summarise_then("classifier", 1), parts.SUMMARISED, parts.OF_D_MODEL
         ),
-        "ForPreTraining": parts.TaskHead(parts.task_heads.detect_replaced, {}),
+        "ForPreTraining": parts.TaskHead(parts.detect_replaced(activation="gelu"), {}),
     }
     equivalent_classes = ("ElectraForCausalLM",)
     prefix = "electra."

@@ -10,6 +10,7 @@ from paramcount.errors import FieldName, ParamcountError
 
 TABLE = "funnel.embeddings.word_embeddings.weight"
 BLOCK = "funnel.encoder.blocks.{}."
+HIDDEN = ("classifier.linear_hidden", "classifier.linear_out")
 MOST_REPEATS = 256  # each is walked
 
 
@@ -37,13 +38,9 @@ class Funnel(sizes.Sizes):
 
     reference = "FunnelForMaskedLM"
     task_heads = {
-        "ForPreTraining": parts.TaskHead(parts.task_heads.detect_replaced_as_activated, {}),
-        "ForSequenceClassification": parts.TaskHead(
-            parts.task_heads.classify_first_hidden(lambda c: c.n_labels), parts.LABELS, body=shortest_text
-        ),
-        "ForMultipleChoice": parts.TaskHead(
-            parts.task_heads.classify_first_hidden(lambda c: 1), {}, body=shortest_text
-        ),
+        "ForPreTraining": parts.TaskHead(parts.detect_replaced(by="activation"), {}),
+        "ForSequenceClassification": parts.TaskHead(parts.through(*HIDDEN), parts.LABELS, body=shortest_text),
+        "ForMultipleChoice": parts.TaskHead(parts.through(*HIDDEN, 1), {}, body=shortest_text),
         "ForTokenClassification": parts.TOKENS,
         "ForQuestionAnswering": parts.SPAN_OF_LABELS,
     }

@@ -26,16 +26,12 @@ class ModernBert(parts.PositionlessEncoder):
 
     reference = "ModernBertForMaskedLM"
     task_heads = {
-        "ForSequenceClassification": parts.TaskHead(
-            parts.task_heads.transform_then(lambda c: c.n_labels, is_pooled=True), parts.LABELS
-        ),
-        "ForTokenClassification": parts.TaskHead(
-            parts.task_heads.transform_then(lambda c: c.n_labels, is_pooled=False), parts.LABELS
-        ),
+        "ForSequenceClassification": parts.TaskHead(parts.task_heads.transform_then(is_pooled=True), parts.LABELS),
+        "ForTokenClassification": parts.TaskHead(parts.task_heads.transform_then(is_pooled=False), parts.LABELS),
         "ForQuestionAnswering": parts.TaskHead(
-            parts.task_heads.transform_then(lambda c: c.n_labels, is_pooled=False), parts.LABELS, (parts.two_labels,)
+            parts.task_heads.transform_then(is_pooled=False), parts.LABELS, (parts.two_labels,)
         ),
-        "ForMultipleChoice": parts.TaskHead(parts.task_heads.transform_then(lambda c: 1, is_pooled=True), {}),
+        "ForMultipleChoice": parts.TaskHead(parts.task_heads.transform_then(1, is_pooled=True), {}),
     }
     rotated = "d_head"
     conditions = (sizes.padding_in_table(50283), sizes.ropes_of_kinds_alone, sizes.angles_fit_heads)

@@ -12,7 +12,7 @@ class RoFormer(parts.Encoder):
     reference = "RoFormerForMaskedLM"
     task_heads = parts.ROBERTA | {
         "ForMultipleChoice": parts.TaskHead(
-            parts.task_heads.summarise_then("classifier", lambda c: 1),
+            parts.task_heads.summarise_then("classifier", 1),
             parts.LABELS | parts.summarised(projected=False),
             parts.OF_D_MODEL,
         ),

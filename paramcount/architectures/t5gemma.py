@@ -27,7 +27,7 @@ class T5Gemma(Gemma2Layers):
     reference = "T5GemmaForConditionalGeneration"
     task_heads = dict.fromkeys(
         ("ForSequenceClassification", "ForTokenClassification"),
-        parts.TaskHead(parts.task_heads.score_projected, parts.LABELS, (both_stacks,)),
+        parts.TaskHead(parts.score("score.out_proj"), parts.LABELS, (both_stacks,)),
     )
     section = "decoder"
     unused_keys = ("cross_attention_hidden_size",)

@@ -34,10 +34,10 @@ class XLNet(sizes.Sizes):
     reference = "XLNetLMHeadModel"
     task_heads = {
         "ForSequenceClassification": parts.TaskHead(
-            parts.task_heads.summarise_then("logits_proj", lambda c: c.n_labels), parts.SUMMARISED, parts.OF_D_MODEL
+            parts.task_heads.summarise_then("logits_proj"), parts.SUMMARISED, parts.OF_D_MODEL
         ),
         "ForMultipleChoice": parts.TaskHead(
-            parts.task_heads.summarise_then("logits_proj", lambda c: 1), parts.SUMMARISED, parts.OF_D_MODEL
+            parts.task_heads.summarise_then("logits_proj", 1), parts.SUMMARISED, parts.OF_D_MODEL
         ),
         "ForTokenClassification": parts.TOKENS,
         "ForQuestionAnsweringSimple": parts.SPAN_OF_LABELS,

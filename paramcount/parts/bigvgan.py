@@ -10,65 +10,55 @@ from functools import reduce
 from math import log
 from typing import Any, ClassVar
 
+from paramcount import flow as ops
+from paramcount import sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import (
-    Data,
-    Unknown,
-    activate_by_snake,
-    block,
-    clip,
-    convolve_frames,
-    enlarge_frames,
-    is_known,
-    scale_by,
-)
-from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Sizes, Widths, derived, hf, setting
-from paramcount.sizes.conditions import make_value_error
+from paramcount.flow import Data
 
 PAIRS = range(3)  # of convolutions in a block
 LEAST_LEVEL, LEVEL = -115.0, -20.0  # in dB: the quietest, and that of an amplitude of 1
 DB = 20 / log(10)  # of a mel value, the logarithm of an amplitude
 
 
-def halved_channels(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def halved_channels(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """The channels after each transposed convolution."""
     return tuple(c["d_first"] // 2 ** (i + 1) for i in range(len(c["rates"])))
 
 
-class BigVgan(Sizes):
+class BigVgan(sizes.Sizes):
     """`rates`: samples that a frame becomes at each level."""
 
-    n_mels: Positive = hf("mel_dim")
-    d_first: Positive = hf("upsample_initial_channel")
-    rates: Widths = hf("upsample_rates")
-    kernels: Widths = hf("upsample_kernel_sizes")
-    channels: Indices = derived(halved_channels)
-    block_kernels: Widths = hf("resblock_kernel_sizes")
+    n_mels: sizes.Positive = sizes.hf("mel_dim")
+    d_first: sizes.Positive = sizes.hf("upsample_initial_channel")
+    rates: sizes.Widths = sizes.hf("upsample_rates")
+    kernels: sizes.Widths = sizes.hf("upsample_kernel_sizes")
+    channels: sizes.Indices = sizes.derived(halved_channels)
+    block_kernels: sizes.Widths = sizes.hf("resblock_kernel_sizes")
 
-    dilations: ClassVar = setting(default=lambda config, c: read_dilations(config, len(c.block_kernels)))
+    dilations: ClassVar = sizes.setting(default=lambda config, c: read_dilations(config, len(c.block_kernels)))
 
     def forward(c, mels: Data) -> Data:
         """Mel frames, the logarithms of amplitudes, to samples between -1 and 1, [samples, 1]."""
         scale = 2 / -LEAST_LEVEL
-        x = clip(scale_by(mels, scale * DB, shift=scale * (LEVEL - LEAST_LEVEL) - 1), -1.0, 1.0)
-        x = convolve_frames(x, "conv_pre", c.d_first, 7)
+        x = ops.clip(ops.scale_by(mels, scale * DB, shift=scale * (LEVEL - LEAST_LEVEL) - 1), -1.0, 1.0)
+        x = ops.convolve_frames(x, "conv_pre", c.d_first, 7)
         for i, (rate, width, channels) in enumerate(zip(c.rates, c.kernels, c.channels)):
             crop = (width - rate) // 2
-            x = enlarge_frames(x, f"ups.{i}.0", channels, width, "samples", stride=rate, crops=(crop, crop))
+            x = ops.enlarge_frames(x, f"ups.{i}.0", channels, width, "samples", stride=rate, crops=(crop, crop))
             n = len(c.block_kernels)
-            found = [block(x, f"resblocks.{i * n + j}.", lambda x, j=j: c.block(x, j)) for j in range(n)]
-            x = scale_by(reduce(Data.__add__, found[1:], found[0]), 1 / n)
-        x = activate_by_snake(x, "activation_post.act.", doubles_rate=True)
-        return clip(convolve_frames(x, "conv_post", 1, 7, bias=False), -1.0, 1.0)
+            found = [ops.block(x, f"resblocks.{i * n + j}.", lambda x, j=j: c.block(x, j)) for j in range(n)]
+            x = ops.scale_by(reduce(Data.__add__, found[1:], found[0]), 1 / n)
+        x = ops.activate_by_snake(x, "activation_post.act.", doubles_rate=True)
+        return ops.clip(ops.convolve_frames(x, "conv_post", 1, 7, bias=False), -1.0, 1.0)
 
     def block(c, x: Data, j: int) -> Data:
         """Pairs of convolutions, the first of which is dilated, each after an activation."""
         for i in PAIRS:
-            dilation = c.dilations[j][i] if is_known(c.dilations) else Unknown("dilations")
-            h = activate_by_snake(x, f"activations.{2 * i}.act.", doubles_rate=True)
-            h = convolve_frames(h, f"convs1.{i}", x.shape[-1], c.block_kernels[j], dilation=dilation)
-            h = activate_by_snake(h, f"activations.{2 * i + 1}.act.", doubles_rate=True)
-            x = x + convolve_frames(h, f"convs2.{i}", x.shape[-1], c.block_kernels[j])
+            dilation = c.dilations[j][i] if ops.is_known(c.dilations) else ops.Unknown("dilations")
+            h = ops.activate_by_snake(x, f"activations.{2 * i}.act.", doubles_rate=True)
+            h = ops.convolve_frames(h, f"convs1.{i}", x.shape[-1], c.block_kernels[j], dilation=dilation)
+            h = ops.activate_by_snake(h, f"activations.{2 * i + 1}.act.", doubles_rate=True)
+            x = x + ops.convolve_frames(h, f"convs2.{i}", x.shape[-1], c.block_kernels[j])
         return x
 
 
@@ -87,16 +77,16 @@ def check_vocoder(c: Any) -> None:
         raise ParamcountError(f"= {list(c.block_kernels)}", where=FieldName("block_kernels"), expected="odd numbers")
 
 
-def blocks_are_dilated(js: ConfigJson, c: FieldValues) -> None:
+def blocks_are_dilated(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     read_dilations(js, len(c["block_kernels"]))
 
 
-def read_dilations(js: ConfigJson, n: int) -> Sequence[Sequence[int]]:
+def read_dilations(js: sizes.ConfigJson, n: int) -> Sequence[Sequence[int]]:
     """As many dilations as a block has pairs of convolutions, for each of n blocks."""
     key = "resblock_dilation_sizes"
     given = js.get(key)
     found: Sequence[Sequence[int]] = ((1, 3, 5),) * 3 if given is None else given
     if len(found) < n or any(len(pairs) < len(PAIRS) for pairs in found[:n]):
         expected = f"{n} lists of {len(PAIRS)} dilations, one for each of resblock_kernel_sizes"
-        raise make_value_error(found, key, expected)
+        raise sizes.make_value_error(found, key, expected)
     return found

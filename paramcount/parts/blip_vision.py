@@ -7,43 +7,41 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, add_positions, attend, class_token, fused, linear
-from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
-from paramcount.sizes import ConfigJson, Derivation, FieldValues, Natural, Positive, derived, hf
-from paramcount.sizes.conditions import make_value_error
-from paramcount.sizes.setting_fields import setting
+from paramcount import flow as ops
+from paramcount import parts, sizes
+from paramcount.flow import Data
 
 
-def count_patches(image_size: int) -> Derivation:
+def count_patches(image_size: int) -> sizes.Derivation:
     """The patches of an image. `image_size`: the default of the key."""
 
-    def derive(js: ConfigJson, c: FieldValues) -> int:
+    def derive(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
         size = js.get("image_size", image_size)
         if type(size) is not int:  # a pair is not refused, but cannot be divided later
-            raise make_value_error(size, "image_size", "an integer")
+            raise sizes.make_value_error(size, "image_size", "an integer")
         return (size // c["patch_size"]) ** 2
 
     return derive
 
 
-class BlipVision(VisionEncoder):
-    patch_size: Positive = hf("patch_size")
-    n_patches: Natural = derived(count_patches(224))
+class BlipVision(parts.VisionEncoder):
+    patch_size: sizes.Positive = sizes.hf("patch_size")
+    n_patches: sizes.Natural = sizes.derived(count_patches(224))
 
-    norm_eps: ClassVar = setting("layer_norm_eps", usual=1e-5)
+    norm_eps: ClassVar = sizes.setting("layer_norm_eps", usual=1e-5)
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of the class token and the patches."""
-        x = embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
-        x = class_token(x, "embeddings.class_embedding", 1, 1, c.d_model)
-        x = add_positions(x, "embeddings.position_embedding", 1, c.n_patches + 1, c.d_model)
+        x = parts.embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
+        x = ops.class_token(x, "embeddings.class_embedding", 1, 1, c.d_model)
+        x = ops.add_positions(x, "embeddings.position_embedding", 1, c.n_patches + 1, c.d_model)
         return c.norm(c.encode(x), "post_layernorm")
 
     def layer(c: Any, x: Data, *reads: Data) -> Data:
         x = x + c.attention(c.norm(x, "layer_norm1"))
-        return x + encoder_mlp(c, c.norm(x, "layer_norm2"))
+        return x + parts.encoder_mlp(c, c.norm(x, "layer_norm2"))
 
     def attention(c: Any, x: Data) -> Data:
-        parts = dict.fromkeys(("qkv.q", "qkv.k", "qkv.v"), (c.n_heads, c.d_head))
-        q, k, v = fused(x, "self_attn.qkv", parts, bias=getattr(c, "qkv_bias", True))
-        return linear(attend(q, k, v), "self_attn.projection", "output_projection", c.d_model, bias=True)
+        thirds = dict.fromkeys(("qkv.q", "qkv.k", "qkv.v"), (c.n_heads, c.d_head))
+        q, k, v = ops.fused(x, "self_attn.qkv", thirds, bias=getattr(c, "qkv_bias", True))
+        return ops.linear(ops.attend(q, k, v), "self_attn.projection", "output_projection", c.d_model, bias=True)

@@ -8,23 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from paramcount.flow import (
-    Data,
-    Size,
-    Unreachable,
-    activate,
-    add_vector,
-    attend,
-    attend_causally,
-    attend_to_memory,
-    block,
-    bundle,
-    first_token,
-    given,
-    linear,
-    lookup,
-)
-from paramcount.parts.attentions import Mix, Projections
+from paramcount import flow as ops
+from paramcount import parts
+from paramcount.flow import Data
 
 QKVO = ("q_proj", "k_proj", "v_proj", "out_proj")
 
@@ -32,10 +18,10 @@ QKVO = ("q_proj", "k_proj", "v_proj", "out_proj")
 class Stack(NamedTuple):
     """The sizes of one stack of layers where a model has two: stands for the config that a layer reads."""
 
-    n_layers: Size
-    n_heads: Size
-    d_head: Size
-    d_ff: Size
+    n_layers: ops.Size
+    n_heads: ops.Size
+    d_head: ops.Size
+    d_ff: ops.Size
 
 
 def encoder_stack(c: Any) -> Stack:
@@ -54,8 +40,8 @@ def multi_head(
     *,
     bias: bool | Sequence[bool] = True,
     memory: Data | None = None,
-    turn: Callable[[Data, Data, Data], Projections] | None = None,
-    mix: Mix | None = None,
+    turn: Callable[[Data, Data, Data], parts.Projections] | None = None,
+    mix: parts.Mix | None = None,
 ) -> Data:
     """x to attended x, with n_heads and d_head of c.
 
@@ -65,56 +51,56 @@ def multi_head(
     """
     source = x if memory is None else memory
     heads, biases = (c.n_heads, c.d_head), [bias] * 4 if isinstance(bias, bool) else bias
-    q = linear(x, prefix + names[0], "qkv.q", heads, bias=biases[0])
-    k = linear(source, prefix + names[1], "qkv.k", heads, bias=biases[1])
-    v = linear(source, prefix + names[2], "qkv.v", heads, bias=biases[2])
+    q = ops.linear(x, prefix + names[0], "qkv.q", heads, bias=biases[0])
+    k = ops.linear(source, prefix + names[1], "qkv.k", heads, bias=biases[1])
+    v = ops.linear(source, prefix + names[2], "qkv.v", heads, bias=biases[2])
     if turn:
         q, k, v = turn(q, k, v)
-    a = (mix or (attend if memory is None else attend_to_memory))(q, k, v)  # [n, n_heads, d_head]
-    return linear(a, prefix + names[3], "output_projection", x.shape[-1], bias=biases[3])
+    a = (mix or (ops.attend if memory is None else ops.attend_to_memory))(q, k, v)  # [n, n_heads, d_head]
+    return ops.linear(a, prefix + names[3], "output_projection", x.shape[-1], bias=biases[3])
 
 
 def causally_if(causal: bool) -> Callable[..., Data]:
     """`mix` of a text to itself, in a decoder or in an encoder."""
-    return attend_causally if causal else attend
+    return ops.attend_causally if causal else ops.attend
 
 
 def crossing(x: Data, prefix: str, body: Callable[..., Data], *reads: Data) -> Data:
     """A decoder's look at an encoder's output, with its residual and its norm. `reads`: what `body` takes beside x."""
-    return block(x, prefix, body, reads=reads, part="cross_attention")
+    return ops.block(x, prefix, body, reads=reads, part="cross_attention")
 
 
-def source_states(d_model: Size) -> Data:
+def source_states(d_model: ops.Size) -> Data:
     """The output of an encoder that is another model."""
-    return given("encoder output", "source", d_model)
+    return ops.given("encoder output", "source", d_model)
 
 
-def biased_head(h: Data, vocab_size: Size, name: str, bias: str, tied_to: str | None) -> Data:
+def biased_head(h: Data, vocab_size: ops.Size, name: str, bias: str, tied_to: str | None) -> Data:
     """Hidden states to logits. A tied head's bias stands under a name of its own."""
     if tied_to is None:
-        return linear(h, name, "lm_head", vocab_size, bias=True)
-    return add_vector(linear(h, name, "lm_head", vocab_size, tied_to=tied_to), bias, "lm_head", vocab_size)
+        return ops.linear(h, name, "lm_head", vocab_size, bias=True)
+    return ops.add_vector(ops.linear(h, name, "lm_head", vocab_size, tied_to=tied_to), bias, "lm_head", vocab_size)
 
 
-def second_bias(c: Any, tokens: Data, name: str) -> tuple[Unreachable, ...]:
+def second_bias(c: Any, tokens: Data, name: str) -> tuple[ops.Unreachable, ...]:
     """The bias that a tied head reads, which the reference allocates beside that of an untied head too."""
     if c.tie_word_embeddings:
         return ()
     return (
-        Unreachable(
-            add_vector(tokens, name, "lm_head", c.vocab_size),
+        ops.Unreachable(
+            ops.add_vector(tokens, name, "lm_head", c.vocab_size),
             "an untied LM head reads a bias of its own",
             of_lm_head=True,
         ),
     )
 
 
-def unread_table(c: Any, tokens: Data, name: str, rows: Size) -> tuple[Unreachable, ...]:
+def unread_table(c: Any, tokens: Data, name: str, rows: ops.Size) -> tuple[ops.Unreachable, ...]:
     """The shared token embedding, which the reference allocates even if encoder and decoder are untied."""
-    table = lookup(tokens, name, "embedding", rows, c.d_model)
-    return (Unreachable(table, "untied, the encoder and the decoder read embeddings of their own"),)
+    table = ops.lookup(tokens, name, "embedding", rows, c.d_model)
+    return (ops.Unreachable(table, "untied, the encoder and the decoder read embeddings of their own"),)
 
 
 def first_pooled(x: Data, name: str) -> Data:
     """The first token's vector through a matrix and tanh, beside x: what classifiers stand on."""
-    return bundle(x, activate(linear(first_token(x), name, "other", x.shape[-1], bias=True), "tanh"))
+    return ops.bundle(x, ops.activate(ops.linear(ops.first_token(x), name, "other", x.shape[-1], bias=True), "tanh"))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.flow import Data, add_positions, bundle, class_token, first_token
-from paramcount.parts.vision import States, VisionEncoder, embed_patches, select_states
-from paramcount.sizes import Natural, Positive, derived, hf
+from paramcount import flow as ops
+from paramcount import parts, sizes
+from paramcount.flow import Data
 
 CLIP = {
     "hidden_size": 1024,
@@ -22,22 +22,22 @@ CLIP = {
 }
 
 
-class ClipVision(VisionEncoder):
+class ClipVision(parts.VisionEncoder):
     model_types = ("clip_vision_model",)
     is_section_type = True
     unused_keys: ClassVar[tuple[str, ...]] = ("projection_dim",)
 
-    n_channels: Positive = hf("num_channels")
-    patch_size: Positive = hf("patch_size")
-    n_patches: Natural = derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
+    n_channels: sizes.Positive = sizes.hf("num_channels")
+    patch_size: sizes.Positive = sizes.hf("patch_size")
+    n_patches: sizes.Natural = sizes.derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
 
-    def forward(c, pixels: Data, states: States | None = None) -> Data:
+    def forward(c, pixels: Data, states: parts.States | None = None) -> Data:
         """One image to vectors of the class token and the patches; the normed class token is beside them."""
         x = c.encode(c.embed(pixels))
-        return bundle(select_states(x, states), c.norm(first_token(x), "post_layernorm"))
+        return ops.bundle(parts.select_states(x, states), c.norm(ops.first_token(x), "post_layernorm"))
 
     def embed(c, pixels: Data) -> Data:
-        x = embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size)
-        x = class_token(x, "embeddings.class_embedding")
-        x = add_positions(x, "embeddings.position_embedding.weight", c.n_patches + 1, c.d_model)
+        x = parts.embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size)
+        x = ops.class_token(x, "embeddings.class_embedding")
+        x = ops.add_positions(x, "embeddings.position_embedding.weight", c.n_patches + 1, c.d_model)
         return c.norm(x, "pre_layrnorm")  # spelled so

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, Unknown, as_model, block, given, insert, rename_weights
-from paramcount.parts.decoder import Decoder
-from paramcount.sizes import Sizes
-from paramcount.sizes.fields import before_lm_head, find_lm_head
+from paramcount import flow as ops
+from paramcount import parts, sizes
+from paramcount.flow import Data
 
 # `Sizes.reference_names` of models that had the language model with its LM head inside when they were released.
 FORMER_PREFIXES = {
@@ -21,7 +20,7 @@ FORMER_PREFIXES = {
 def with_language(
     c: Any,
     tokens: Data,
-    inputs: Sequence[tuple[Data, int | Unknown]],
+    inputs: Sequence[tuple[Data, int | ops.Unknown]],
     *,
     head: bool,
     moved: tuple[str, str] | None = None,
@@ -40,33 +39,35 @@ def with_language(
         return with_seq2seq(c, tokens, image, token=token, prefix=prefix)
 
     def read(tokens: Data, *rows: Data) -> Data:
-        reads_embeddings_alone = isinstance(language, Decoder) and language.__class__.forward is Decoder.forward
+        reads_embeddings_alone = (
+            isinstance(language, parts.Decoder) and language.__class__.forward is parts.Decoder.forward
+        )
         if not reads_embeddings_alone:
             found = Data("insert", (tokens, *rows), tokens.shape)
             return language.forward(found) if head else language.body(found)
         x = language.embed(tokens)
         for id, new in zip(ids, rows):
-            x = insert(x, tokens, new, id)
+            x = ops.insert(x, tokens, new, id)
         out = language.decode(language.to_first_layer(x, tokens))
         if not head:
-            return before_lm_head(out)
-        return (bare and find_lm_head(out)) or out
+            return sizes.before_lm_head(out)
+        return (bare and sizes.find_lm_head(out)) or out
 
-    found = as_model(block(tokens, "" if moved else prefix, read, reads=[rows for rows, _ in inputs]))
-    return rename_weights(found, moved=moved)
+    found = ops.as_model(ops.block(tokens, "" if moved else prefix, read, reads=[rows for rows, _ in inputs]))
+    return ops.rename_weights(found, moved=moved)
 
 
-def with_seq2seq(c: Any, tokens: Data, image: Data, *, token: int | Unknown, prefix: str) -> Data:
+def with_seq2seq(c: Any, tokens: Data, image: Data, *, token: int | ops.Unknown, prefix: str) -> Data:
     """The same with a language model that has an encoder, among whose tokens the image stands."""
 
     def read(tokens: Data, source: Data, image: Data) -> Data:
-        memory = c.language.encode(source, lambda x, ids, image: insert(x, ids, image, token), image)
+        memory = c.language.encode(source, lambda x, ids, image: ops.insert(x, ids, image, token), image)
         return c.language.decode(tokens, memory)
 
-    return as_model(block(tokens, prefix, read, reads=(given("source tokens", "source"), image)))
+    return ops.as_model(ops.block(tokens, prefix, read, reads=(ops.given("source tokens", "source"), image)))
 
 
-class Multimodal(Sizes):
+class Multimodal(sizes.Sizes):
     """A vision encoder, a projector and a language model. A subclass adds `vision` and `project`."""
 
     encoder_prefix: ClassVar[str] = "vision_tower."
@@ -76,7 +77,7 @@ class Multimodal(Sizes):
     has_bare_head: ClassVar[bool] = True  # whether the LM head scales and caps nothing
     image_token: ClassVar[Any]  # a setting: the id of the tokens that stand for an image
 
-    language: Sizes
+    language: sizes.Sizes
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         inputs = [(c.see(), c.image_token), *c.see_more()]
@@ -90,10 +91,10 @@ class Multimodal(Sizes):
     def see(c: Any) -> Data:
         """An image to vectors of the language model's size."""
         pixels: Data = c.vision.image()
-        image = block(pixels, c.encoder_prefix, c.encode, part="vision")
-        return block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
+        image = ops.block(pixels, c.encoder_prefix, c.encode, part="vision")
+        return ops.block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
 
-    def see_more(c) -> Sequence[tuple[Data, int | Unknown]]:
+    def see_more(c) -> Sequence[tuple[Data, int | ops.Unknown]]:
         """What else takes the place of tokens, and their ids."""
         return ()
 
@@ -108,7 +109,7 @@ class Multimodal(Sizes):
         raise NotImplementedError
 
 
-class SeeingDecoder(Sizes):
+class SeeingDecoder(sizes.Sizes):
     """A decoder whose sizes stand beside those of its vision encoder. A subclass adds `vision` and `project`, or
     `see`.
     """
@@ -118,18 +119,18 @@ class SeeingDecoder(Sizes):
     image_token: ClassVar[Any]  # a setting: the id of the tokens that stand for an image
 
     def forward(c: Any, tokens: Data) -> Data:
-        return c.decode(insert(c.embed(tokens), tokens, c.see(), c.image_token))
+        return c.decode(ops.insert(c.embed(tokens), tokens, c.see(), c.image_token))
 
     def see(c: Any) -> Data:
         """An image to vectors of the language model's size."""
-        image = block(c.vision.image(), c.encoder_prefix, c.vision.forward, part="vision")
-        return block(image, c.projector_prefix, c.project, part="projector")
+        image = ops.block(c.vision.image(), c.encoder_prefix, c.vision.forward, part="vision")
+        return ops.block(image, c.projector_prefix, c.project, part="projector")
 
     def project(c, x: Data) -> Data:
         raise NotImplementedError
 
 
-class AudioLanguageModel(Sizes):
+class AudioLanguageModel(sizes.Sizes):
     """An audio encoder, a projector and a language model. A subclass adds `audio` and `project`."""
 
     encoder_prefix: ClassVar[str] = "audio_tower."
@@ -137,7 +138,7 @@ class AudioLanguageModel(Sizes):
     moved: ClassVar[tuple[str, str] | None] = None  # see `with_language`
     audio_token: ClassVar[Any]  # a setting: the id of the tokens that stand for sound
 
-    language: Sizes
+    language: sizes.Sizes
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         return with_language(c, tokens, [(c.hear(), c.audio_token)], head=head, moved=c.moved)
@@ -147,9 +148,9 @@ class AudioLanguageModel(Sizes):
 
     def hear(c: Any) -> Data:
         """Log-mel frames to vectors of the language model's size."""
-        frames = given("log-mel frames", "frames", c.audio.n_mels)
-        sound = block(frames, c.encoder_prefix, c.audio.forward, part="audio")
-        return block(sound, c.projector_prefix, c.project, part="projector")
+        frames = ops.given("log-mel frames", "frames", c.audio.n_mels)
+        sound = ops.block(frames, c.encoder_prefix, c.audio.forward, part="audio")
+        return ops.block(sound, c.projector_prefix, c.project, part="projector")
 
     def project(c, x: Data) -> Data:
         raise NotImplementedError

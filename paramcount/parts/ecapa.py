@@ -9,94 +9,81 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any, ClassVar
 
+from paramcount import flow as ops
+from paramcount import sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import (
-    Data,
-    Padding,
-    Size,
-    Unknown,
-    activate,
-    block,
-    convolve_frames,
-    deviation,
-    expand_to_tokens,
-    is_known,
-    join,
-    pool_text,
-    split,
-    weighted_mean,
-)
-from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Sizes, Widths, derived, hf, setting
-from paramcount.sizes.conditions import make_value_error
+from paramcount.flow import Data
 
-MIRRORED = Padding("around, fewer before", "mirrored")
+MIRRORED = ops.Padding("around, fewer before", "mirrored")
 
 
-def part_of_channels(js: ConfigJson, c: FieldValues) -> int:
+def part_of_channels(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The channels of each part of those of a block."""
     return (c["channels"][1:] or c["channels"])[0] // len(c["parts"]) or 1
 
 
-def indices_of_parts(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def indices_of_parts(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     n = js.get("enc_res2net_scale", 2)
     if type(n) is not int or n < 1:
-        raise make_value_error(n, "enc_res2net_scale", "a positive integer")
+        raise sizes.make_value_error(n, "enc_res2net_scale", "a positive integer")
     return tuple(range(n))
 
 
-class SpeakerEncoder(Sizes):
+class SpeakerEncoder(sizes.Sizes):
     """`channels`: after the first convolution, after each block, and of all blocks side by side."""
 
-    n_mels: Positive = hf("mel_dim")
-    d_speaker: Positive = hf("enc_dim")
-    channels: Widths = hf("enc_channels")
-    kernels: Widths = hf("enc_kernel_sizes")
-    parts: Indices = derived(indices_of_parts)
-    d_part: Positive = derived(part_of_channels)
-    d_scores: Positive = hf("enc_attention_channels")
-    d_squeezed: Positive = hf("enc_se_channels")
+    n_mels: sizes.Positive = sizes.hf("mel_dim")
+    d_speaker: sizes.Positive = sizes.hf("enc_dim")
+    channels: sizes.Widths = sizes.hf("enc_channels")
+    kernels: sizes.Widths = sizes.hf("enc_kernel_sizes")
+    parts: sizes.Indices = sizes.derived(indices_of_parts)
+    d_part: sizes.Positive = sizes.derived(part_of_channels)
+    d_scores: sizes.Positive = sizes.hf("enc_attention_channels")
+    d_squeezed: sizes.Positive = sizes.hf("enc_se_channels")
 
-    dilations: ClassVar = setting(default=lambda config, c: read_dilations(config, len(c.channels)))
+    dilations: ClassVar = sizes.setting(default=lambda config, c: read_dilations(config, len(c.channels)))
 
     def encode_speaker(c, mels: Data) -> Data:
         """Mel frames [frames, n_mels] to a vector [1, d_speaker]."""
         x, found = c.convolve(mels, "blocks.0.conv", c.channels[0], 0), []
         for i in range(1, len(c.channels) - 1):
-            x = block(x, f"blocks.{i}.", lambda x, i=i: c.block(x, i))
+            x = ops.block(x, f"blocks.{i}.", lambda x, i=i: c.block(x, i))
             found.append(x)
-        x = c.convolve(reduce(join, found[1:], found[0]), "mfa.conv", c.channels[-1], -1)
-        return point(block(x, "asp.", c.pool), "fc", c.d_speaker)
+        x = c.convolve(reduce(ops.join, found[1:], found[0]), "mfa.conv", c.channels[-1], -1)
+        return point(ops.block(x, "asp.", c.pool), "fc", c.d_speaker)
 
-    def convolve(c, x: Data, name: str, channels: Size, i: int) -> Data:
+    def convolve(c, x: Data, name: str, channels: ops.Size, i: int) -> Data:
         """The convolution of a step, and ReLU."""
-        dilation = c.dilations[i] if is_known(c.dilations) else Unknown("dilations")
-        return activate(convolve_frames(x, name, channels, c.kernels[i], dilation=dilation, padding=MIRRORED), "relu")
+        dilation = c.dilations[i] if ops.is_known(c.dilations) else ops.Unknown("dilations")
+        return ops.activate(
+            ops.convolve_frames(x, name, channels, c.kernels[i], dilation=dilation, padding=MIRRORED), "relu"
+        )
 
     def block(c, x: Data, i: int) -> Data:
         """Each part of the channels also reads what became of the part before."""
         d, first = c.channels[i], x
-        x = activate(point(x, "tdnn1.conv", d), "relu")
-        found = list(split(x, *[c.d_part for _ in c.parts]))
+        x = ops.activate(point(x, "tdnn1.conv", d), "relu")
+        found = list(ops.split(x, *[c.d_part for _ in c.parts]))
         found, later = found[:1], found[1:]
         for j, part in enumerate(later):
             part = part + found[-1] if j else part
             found.append(c.convolve(part, f"res2net_block.blocks.{j}.conv", c.d_part, i))
-        x = activate(point(reduce(join, found[1:], found[0]), "tdnn2.conv", d), "relu")
-        gate = activate(point(pool_text(x, "mean"), "se_block.conv1", c.d_squeezed), "relu")
-        gate = activate(point(gate, "se_block.conv2", d), "sigmoid")
-        return x * expand_to_tokens(x, gate) + first
+        x = ops.activate(point(reduce(ops.join, found[1:], found[0]), "tdnn2.conv", d), "relu")
+        gate = ops.activate(point(ops.pool_text(x, "mean"), "se_block.conv1", c.d_squeezed), "relu")
+        gate = ops.activate(point(gate, "se_block.conv2", d), "sigmoid")
+        return x * ops.expand_to_tokens(x, gate) + first
 
     def pool(c, x: Data) -> Data:
         """The weighted mean and deviation of each channel, whose weights also depend on those of all frames."""
-        means, deviations = expand_to_tokens(x, pool_text(x, "mean")), expand_to_tokens(x, deviation(x))
-        h = activate(point(join(join(x, means), deviations), "tdnn.conv", c.d_scores), "relu")
-        scores = point(activate(h, "tanh"), "conv", x.shape[-1])
-        return join(weighted_mean(x, scores), deviation(x, scores))
+        means, deviations = ops.expand_to_tokens(x, ops.pool_text(x, "mean")), ops.expand_to_tokens(x, ops.deviation(x))
+        h = ops.activate(point(ops.join(ops.join(x, means), deviations), "tdnn.conv", c.d_scores), "relu")
+        scores = point(ops.activate(h, "tanh"), "conv", x.shape[-1])
+        return ops.join(ops.weighted_mean(x, scores), ops.deviation(x, scores))
 
 
-def point(x: Data, name: str, channels: Size) -> Data:
+def point(x: Data, name: str, channels: ops.Size) -> Data:
     """A convolution over single frames."""
-    return convolve_frames(x, name, channels, 1)
+    return ops.convolve_frames(x, name, channels, 1)
 
 
 def check_speaker_encoder(c: Any) -> None:
@@ -118,14 +105,14 @@ def check_speaker_encoder(c: Any) -> None:
         raise ParamcountError(f"= {len(c.parts)}", where="enc_res2net_scale", expected=expected)
 
 
-def steps_are_dilated(js: ConfigJson, c: FieldValues) -> None:
+def steps_are_dilated(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     read_dilations(js, len(c["channels"]))
 
 
-def read_dilations(js: ConfigJson, n: int) -> Sequence[int]:
+def read_dilations(js: sizes.ConfigJson, n: int) -> Sequence[int]:
     """As many dilations as steps."""
     given = js.get("enc_dilations")
     found: Sequence[int] = (1, 2, 3, 4, 1) if given is None else given
     if len(found) != n:
-        raise make_value_error(found, "enc_dilations", f"{n} entries")
+        raise sizes.make_value_error(found, "enc_dilations", f"{n} entries")
     return found

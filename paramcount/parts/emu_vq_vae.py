@@ -10,120 +10,105 @@ from __future__ import annotations
 from math import log2
 from typing import ClassVar
 
+from paramcount import flow as ops
+from paramcount import parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import (
-    BEHIND,
-    Data,
-    Linear,
-    Size,
-    Weight,
-    activate,
-    attend,
-    batch_norm,
-    convolve_image,
-    convolve_video,
-    cut,
-    enlarge,
-    group_norm,
-    lookup,
-    reshape,
-    select_part,
-    to_every_stream,
-)
-from paramcount.flow import block as named_block
-from paramcount.parts.vq_vae import GROUPS, VqVae, convolve, convolve_one, groups_divide_channels
-from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, derived, hf
-from paramcount.sizes.conditions import make_value_error
+from paramcount.flow import Data
 
 TABLE = "quantize.embedding.weight"
 
 
-def halvings(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def halvings(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     n = js.get("temporal_downsample_factor", 4)
     if type(n) is not int or n < 1:
         where = "vq_config.temporal_downsample_factor"
-        raise make_value_error(n, where, "a positive integer")
+        raise sizes.make_value_error(n, where, "a positive integer")
     return tuple(range(int(log2(n))))
 
 
-def attended_levels(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def attended_levels(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     named = js.get("attn_resolutions", (3,))
     return tuple(level for level in range(len(c["multipliers"])) if level in named)
 
 
-class EmuVqVae(VqVae):
+class EmuVqVae(parts.VqVae):
     """`halvings`: of the number of frames; `attended`: levels with attention. Images fit if `d_attended` is the size of
     these and of the last level and `d_encoded` that of the latents; codes are decoded if d_code is, too.
     """
 
     config_class = "Emu3VQVAEConfig"
 
-    conditions: ClassVar = (groups_divide_channels,)
+    conditions: ClassVar = (parts.groups_divide_channels,)
 
-    n_codes: Positive = hf("codebook_size")
-    d_encoded: Positive = derived(lambda js, c: c["d_latent"] * (2 if js.get("double_latent", False) else 1))
-    d_out: Positive = hf("out_channels")
-    d_attended: Positive = hf("hidden_size")
-    n_heads: Positive = hf("num_attention_heads")
-    d_head: Positive = derived(lambda js, c: c["d_attended"] // c["n_heads"])
-    attended: Indices = derived(attended_levels)
-    halvings: Indices = derived(halvings)
+    n_codes: sizes.Positive = sizes.hf("codebook_size")
+    d_encoded: sizes.Positive = sizes.derived(
+        lambda js, c: c["d_latent"] * (2 if js.get("double_latent", False) else 1)
+    )
+    d_out: sizes.Positive = sizes.hf("out_channels")
+    d_attended: sizes.Positive = sizes.hf("hidden_size")
+    n_heads: sizes.Positive = sizes.hf("num_attention_heads")
+    d_head: sizes.Positive = sizes.derived(lambda js, c: c["d_attended"] // c["n_heads"])
+    attended: sizes.Indices = sizes.derived(attended_levels)
+    halvings: sizes.Indices = sizes.derived(halvings)
 
     def encode(c, pixels: Data) -> Data:
         """One image to vectors of d_code values, [places, d_code]."""
-        x = named_block(reshape(cut(pixels, 1, 1), c.n_channels), "encoder.", c.shrink)
-        return select_part(convolve_video(x, "quant_conv.conv", c.d_code, 3, 1, d_in=c.d_latent), 0)
+        x = ops.block(ops.reshape(ops.cut(pixels, 1, 1), c.n_channels), "encoder.", c.shrink)
+        return ops.select_part(ops.convolve_video(x, "quant_conv.conv", c.d_code, 3, 1, d_in=c.d_latent), 0)
 
     def shrink(c, x: Data) -> Data:
         """To a video of one frame, [places, 1, d_encoded]."""
-        x = convolve(x, "conv_in", c.d_base)
+        x = parts.vq_vae.convolve(x, "conv_in", c.d_base)
         last, before = len(c.multipliers) - 1, 1
         for i, m in enumerate(c.multipliers):
             prefix = f"down_block.down.{i}."
             x = c.read_level(x, prefix, m, m != before, len(c.blocks), i in c.attended)
             if i < last:
                 name = prefix + "downsample.conv"
-                x = convolve_image(x, name, "mixer", c.d_base * m, 3, stride=2, bias=True, padding=BEHIND)
+                x = ops.convolve_image(x, name, "mixer", c.d_base * m, 3, stride=2, bias=True, padding=ops.BEHIND)
             before = m
-        x = convolve(activate(normed(c.center(x), "norm_out"), "silu"), "conv_out", c.d_encoded)
-        x = to_every_stream(x, 2 ** len(c.halvings))
+        x = parts.vq_vae.convolve(ops.activate(normed(c.center(x), "norm_out"), "silu"), "conv_out", c.d_encoded)
+        x = ops.to_every_stream(x, 2 ** len(c.halvings))
         for i in c.halvings:
-            x = activate(convolve_video(x, f"time_conv.{i}.conv.conv", c.d_encoded, 4, 3, stride=2), "silu")
+            x = ops.activate(ops.convolve_video(x, f"time_conv.{i}.conv.conv", c.d_encoded, 4, 3, stride=2), "silu")
         return c.mix_frames(x)
 
     def mix_frames(c, x: Data) -> Data:
         for j in c.blocks:
-            x = named_block(x, f"time_res_stack.{j}.", video_block)
+            x = ops.block(x, f"time_res_stack.{j}.", video_block)
         return x
 
     def find_quanta(c, codes: Data, prefix: str) -> Data:
         """The number of each code to its vector, as a video of one frame, [places, 1, d_code]. `prefix`: of the part in
         the model.
         """
-        x = lookup(codes, TABLE, "embedding", c.n_codes, c.d_code, tied_to=prefix + TABLE)
-        return to_every_stream(x, 1)
+        x = ops.lookup(codes, TABLE, "embedding", c.n_codes, c.d_code, tied_to=prefix + TABLE)
+        return ops.to_every_stream(x, 1)
 
     def find_latents(c, quanta: Data) -> Data:
-        return convolve_video(quanta, "post_quant_conv.conv", c.d_latent, 3, 1)
+        return ops.convolve_video(quanta, "post_quant_conv.conv", c.d_latent, 3, 1)
 
     def stretch(c, x: Data) -> Data:
         """Latents, or vectors of codes, to the first of the frames that they become: it depends on no other frame."""
         x = c.mix_frames(x)
         for i in c.halvings:
-            x = activate(convolve_video(x, f"time_conv.{i}.conv.conv", x.shape[-1], 3, 3), "silu")
-        return select_part(x, 0)
+            x = ops.activate(ops.convolve_video(x, f"time_conv.{i}.conv.conv", x.shape[-1], 3, 3), "silu")
+        return ops.select_part(x, 0)
 
     def grow(c, x: Data, quanta: Data) -> Data:
         """The first frame to an image. `quanta`: what its norms read."""
-        x = c.center(convolve(x, "conv_in", c.d_base * c.multipliers[-1]), quanta)
+        x = c.center(parts.vq_vae.convolve(x, "conv_in", c.d_base * c.multipliers[-1]), quanta)
         last, before = len(c.multipliers) - 1, c.multipliers[-1]
         for i in range(last, -1, -1):
             m, prefix = c.multipliers[i], f"up_block.up.{i}."
             x = c.read_level(x, prefix, m, m != before, len(c.blocks) + 1, i in c.attended, quanta)
             if i:
-                x, quanta = convolve(enlarge(x), prefix + "upsample.conv", c.d_base * m), enlarge(quanta)
+                x, quanta = (
+                    parts.vq_vae.convolve(ops.enlarge(x), prefix + "upsample.conv", c.d_base * m),
+                    ops.enlarge(quanta),
+                )
             before = m
-        return convolve(activate(c.norm(x, "norm_out", quanta), "silu"), "conv_out", c.d_out)
+        return parts.vq_vae.convolve(ops.activate(c.norm(x, "norm_out", quanta), "silu"), "conv_out", c.d_out)
 
     def read_level(c, x: Data, prefix: str, m: int, changes: bool, n: int, attends: bool, *quanta: Data) -> Data:
         """n blocks to m times the channels, which the first of them `changes`; each may be followed by attention."""
@@ -138,15 +123,15 @@ class EmuVqVae(VqVae):
         x = c.look(x, "middle_block.", "attn_1.", "attn_norm", *quanta)
         return c.image_block(x, "middle_block.block_2.", x.shape[-1], *quanta)
 
-    def image_block(c, x: Data, prefix: str, channels: Size, *quanta: Data, changes: bool = False) -> Data:
+    def image_block(c, x: Data, prefix: str, channels: ops.Size, *quanta: Data, changes: bool = False) -> Data:
         """Two convolutions, each after a norm, with a residual connection. `changes`: it has other channels."""
 
         def read(x: Data, *quanta: Data) -> Data:
-            h = convolve(activate(c.norm(x, "norm1", *quanta), "silu"), "conv1", channels)
-            h = convolve(activate(c.norm(h, "norm2", *quanta), "silu"), "conv2", channels)
-            return (convolve_one(x, "nin_shortcut", "mixer", channels) if changes else x) + h
+            h = parts.vq_vae.convolve(ops.activate(c.norm(x, "norm1", *quanta), "silu"), "conv1", channels)
+            h = parts.vq_vae.convolve(ops.activate(c.norm(h, "norm2", *quanta), "silu"), "conv2", channels)
+            return (parts.convolve_one(x, "nin_shortcut", "mixer", channels) if changes else x) + h
 
-        return named_block(x, prefix, read, reads=quanta)
+        return ops.block(x, prefix, read, reads=quanta)
 
     def look(c, x: Data, prefix: str, name: str, norm_name: str, *quanta: Data) -> Data:
         """All places of the image attend to one another."""
@@ -154,21 +139,24 @@ class EmuVqVae(VqVae):
         def read(x: Data, *quanta: Data) -> Data:
             h, heads = c.norm(x, norm_name, *quanta), (c.n_heads, c.d_head)
             q, k, v = (c.matrix(h, f"{name}{y}_proj", f"qkv.{y}", *heads) for y in "qkv")
-            return x + c.matrix(attend(q, k, v), name + "out_proj", "output_projection", x.shape[-1])
+            return x + c.matrix(ops.attend(q, k, v), name + "out_proj", "output_projection", x.shape[-1])
 
-        return named_block(x, prefix, read, reads=quanta)
+        return ops.block(x, prefix, read, reads=quanta)
 
-    def matrix(c, x: Data, name: str, component: str, *shape: Size) -> Data:
+    def matrix(c, x: Data, name: str, component: str, *shape: ops.Size) -> Data:
         size = c.d_attended
-        weights = (Weight(name + ".weight", component, (size, size)), Weight(name + ".bias", component, (size,)))
-        return Data(Linear(), (x,), (x.shape[0], *shape), weights)
+        weights = (
+            ops.Weight(name + ".weight", component, (size, size)),
+            ops.Weight(name + ".bias", component, (size,)),
+        )
+        return Data(ops.Linear(), (x,), (x.shape[0], *shape), weights)
 
     def norm(c, x: Data, name: str, *quanta: Data) -> Data:
         """In the decoder, times one function of the codes and plus another."""
         if not quanta:
             return normed(x, name)
         ends = ("conv_y", "conv_b")
-        scale, shift = (convolve_one(quanta[0], f"{name}.{end}", "mixer", x.shape[-1]) for end in ends)
+        scale, shift = (parts.convolve_one(quanta[0], f"{name}.{end}", "mixer", x.shape[-1]) for end in ends)
         return normed(x, name + ".norm_layer") * scale + shift
 
     def check(c) -> None:
@@ -178,13 +166,13 @@ class EmuVqVae(VqVae):
 
 
 def normed(x: Data, name: str) -> Data:
-    return group_norm(x, name, GROUPS, 1e-6)
+    return ops.group_norm(x, name, parts.GROUPS, 1e-6)
 
 
 def video_block(x: Data) -> Data:
     """Two convolutions over past frames, each after a norm, with a residual connection."""
     h, channels = x, x.shape[-1]
     for i in (1, 2):
-        h = activate(batch_norm(h, f"norm{i}", 1e-5), "silu")
-        h = convolve_video(h, f"conv{i}.conv", channels, 3, 3)
+        h = ops.activate(ops.batch_norm(h, f"norm{i}", 1e-5), "silu")
+        h = ops.convolve_video(h, f"conv{i}.conv", channels, 3, 3)
     return x + h

@@ -8,39 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paramcount.flow import (
-    Data,
-    Rope,
-    Size,
-    Unknown,
-    Unreachable,
-    activate,
-    attend,
-    block,
-    given,
-    layer_norm,
-    layers,
-    linear,
-    lookup,
-    lookup_position,
-    rope,
-)
-from paramcount.flow.masks import Window
-from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.classic import (
-    biased_head,
-    causally_if,
-    crossing,
-    first_pooled,
-    multi_head,
-    second_bias,
-    source_states,
-)
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
-from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
-from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
+from paramcount import flow as ops
+from paramcount import parts, sizes
+from paramcount.flow import Data
 
 BERT = ("self.query", "self.key", "self.value", "output.dense")  # matrices of an attention
 BERT_HEAD = (
@@ -54,7 +24,7 @@ ROBERTA_HEAD = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_he
 Turn = Callable[[Data, Data, Data], tuple[Data, Data, Data]]
 
 
-class EncoderFlow(Sizes):
+class EncoderFlow(sizes.Sizes):
     """The forward pass of an encoder with the head of a masked language model, without fields."""
 
     prefix: ClassVar[str] = "bert."
@@ -63,13 +33,13 @@ class EncoderFlow(Sizes):
     last_norm: ClassVar[str] = ""  # after the last layer, if norms come first
     layer: ClassVar[Callable[..., Data]]  # (x, *share, *memory) to x, [n, d_model]: one layer
 
-    activation: ClassVar = setting("hidden_act", usual="gelu")
-    norm_eps: ClassVar = setting("layer_norm_eps", usual=1e-12)
+    activation: ClassVar = sizes.setting("hidden_act", usual="gelu")
+    norm_eps: ClassVar = sizes.setting("layer_norm_eps", usual=1e-12)
     first_position: ClassVar = 0
     if TYPE_CHECKING:  # fields of the subclasses
-        vocab_size: Positive
-        d_model: Positive
-        n_layers: Natural
+        vocab_size: sizes.Positive
+        d_model: sizes.Positive
+        n_layers: sizes.Natural
 
     def count_unused_positions(c) -> int:
         return c.first_position if isinstance(c.first_position, int) else 0
@@ -91,13 +61,13 @@ class EncoderFlow(Sizes):
             x = c.encode(c.embed(tokens, *reads[:n]), *c.share(tokens, *reads[:n]), *reads[n:])
             return c.head(x) if head else x
 
-        return block(tokens, "", build, reads=(*inputs, *memory), part="decoder" if c.causal else "encoder")
+        return ops.block(tokens, "", build, reads=(*inputs, *memory), part="decoder" if c.causal else "encoder")
 
     def list_inputs(c, tokens: Data, whose: str = "") -> list[Data]:
         """What is looked up besides the tokens. `whose`: begins the names."""
-        return [given(whose + name, *tokens.shape, default=default) for name, default in c.inputs().items()]
+        return [ops.given(whose + name, *tokens.shape, default=default) for name, default in c.inputs().items()]
 
-    def inputs(c) -> Mapping[str, int | Unknown | None]:
+    def inputs(c) -> Mapping[str, int | ops.Unknown | None]:
         """{what is looked up besides the tokens: its value if it is not given}."""
         return {"segments": 0}
 
@@ -116,12 +86,12 @@ class EncoderFlow(Sizes):
     def encode(c, x: Data, *memory: Data) -> Data:
         """Embedded tokens to hidden states, pooled ones beside them if a class needs them."""
         name = f"{c.prefix}{c.layers_name}.{{layer}}."
-        x = layers(x, name, c.kinds(), c.layer_of, reads=memory)
+        x = ops.layers(x, name, c.kinds(), c.layer_of, reads=memory)
         if c.last_norm:
             x = c.norm(x, c.prefix + c.last_norm)
-        return first_pooled(x, c.prefix + c.pooler) if getattr(c, "pooled", False) else x
+        return parts.first_pooled(x, c.prefix + c.pooler) if getattr(c, "pooled", False) else x
 
-    def kinds(c) -> list[tuple[Hashable, Size]]:
+    def kinds(c) -> list[tuple[Hashable, ops.Size]]:
         """(kind, number) of the layers, in order."""
         return [("layer", c.n_layers)]
 
@@ -130,7 +100,7 @@ class EncoderFlow(Sizes):
         return c.layer(x, *memory)
 
     def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
+        return ops.layer_norm(x, name, c.norm_eps)
 
     def head(c, x: Data) -> Data:
         return masked_head(c, x, BERT_HEAD, c.d_model, c.activation)
@@ -144,23 +114,23 @@ class PositionlessEncoder(EncoderFlow):
     `layer`.
     """
 
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_inside(0),)
 
-    vocab_size: Positive = hf()
-    d_model: Positive = hf()
-    n_layers: Natural = hf()
-    n_heads: Positive = hf()
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf()
+    vocab_size: sizes.Positive = sizes.hf()
+    d_model: sizes.Positive = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf()
+    n_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf()
 
     def check(c) -> None:
-        check_heads_fill(c)
+        sizes.check_heads_fill(c)
 
 
 class MaskedEncoder(PositionlessEncoder):
     """With learned positions."""
 
-    n_positions: Positive = hf("max_position_embeddings")
+    n_positions: sizes.Positive = sizes.hf("max_position_embeddings")
 
 
 class OffsetEncoder(MaskedEncoder):
@@ -168,10 +138,10 @@ class OffsetEncoder(MaskedEncoder):
     that of the first token. Nothing is pooled. A subclass adds its prefix and `attention`.
     """
 
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1),)
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_inside(1),)
 
-    n_token_types: Positive = hf()
-    tie_word_embeddings: Flag = hf()
+    n_token_types: sizes.Positive = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
         names = c.prefix + "embeddings."
@@ -180,7 +150,7 @@ class OffsetEncoder(MaskedEncoder):
 
     def positions(c, tokens: Data) -> Data:
         name, rows = c.prefix + "embeddings.position_embeddings.weight", c.n_positions + 2
-        return lookup_position(tokens, name, rows, c.d_model, offset=2)
+        return ops.lookup_position(tokens, name, rows, c.d_model, offset=2)
 
     def layer(c, x: Data, *memory: Data) -> Data:
         x = c.norm(x + c.self_attention(x), "attention.output.LayerNorm")
@@ -188,42 +158,42 @@ class OffsetEncoder(MaskedEncoder):
 
     def self_attention(c, x: Data) -> Data:
         heads, names = (c.n_heads, c.d_head), ["attention." + name for name in BERT]
-        q, k, v = (linear(x, name, f"qkv.{part}", heads, bias=True) for name, part in zip(names, "qkv"))
-        return linear(c.attention(q, k, v), names[3], "output_projection", c.d_model, bias=True)
+        q, k, v = (ops.linear(x, name, f"qkv.{part}", heads, bias=True) for name, part in zip(names, "qkv"))
+        return ops.linear(c.attention(q, k, v), names[3], "output_projection", c.d_model, bias=True)
 
     def attention(c, q: Data, k: Data, v: Data) -> Data:
         """[n, heads, d_head] to the same."""
         raise NotImplementedError
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return second_bias(c, tokens, "cls.predictions.bias")
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
+        return parts.second_bias(c, tokens, "cls.predictions.bias")
 
 
 class Encoder(MaskedEncoder):
     """With is_decoder its tokens see no later ones, and it may attend to another encoder's output."""
 
-    conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(0))
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.memory_needs_a_decoder, sizes.padding_inside(0))
 
-    is_decoder: Flag = hf()
-    cross_attention: Flag = hf()
+    is_decoder: sizes.Flag = sizes.hf()
+    cross_attention: sizes.Flag = sizes.hf()
 
     @property
     def causal(c) -> bool:
         return c.is_decoder
 
     def memory(c) -> tuple[Data, ...]:
-        return (source_states(c.d_model),) if c.cross_attention else ()
+        return (parts.source_states(c.d_model),) if c.cross_attention else ()
 
 
-def embed_tokens(c: Any, tokens: Data, segments: Data | None, width: Size, *, has_positions: bool = True) -> Data:
+def embed_tokens(c: Any, tokens: Data, segments: Data | None, width: ops.Size, *, has_positions: bool = True) -> Data:
     """The sum of the embeddings of tokens, their segments and their positions."""
     names = c.prefix + "embeddings."
-    x = lookup(tokens, names + "word_embeddings.weight", "embedding", c.vocab_size, width)
+    x = ops.lookup(tokens, names + "word_embeddings.weight", "embedding", c.vocab_size, width)
     if segments is not None:
-        x = x + lookup(segments, names + "token_type_embeddings.weight", "other_embedding", c.n_token_types, width)
+        x = x + ops.lookup(segments, names + "token_type_embeddings.weight", "other_embedding", c.n_token_types, width)
     if has_positions:
         name, first = names + "position_embeddings.weight", c.first_position
-        x = x + lookup_position(tokens, name, c.n_positions, width, offset=first)
+        x = x + ops.lookup_position(tokens, name, c.n_positions, width, offset=first)
     return x
 
 
@@ -240,8 +210,8 @@ def bert_attention(
 
     `bias`: of q, k and v. `turn`: what they go through before they meet.
     """
-    mix = None if memory is not None else causally_if(getattr(c, "causal", True))
-    return multi_head(c, x, prefix, BERT, memory=memory, bias=(bias, bias, bias, True), turn=turn, mix=mix)
+    mix = None if memory is not None else parts.causally_if(getattr(c, "causal", True))
+    return parts.multi_head(c, x, prefix, BERT, memory=memory, bias=(bias, bias, bias, True), turn=turn, mix=mix)
 
 
 def rotary_attention(
@@ -250,21 +220,21 @@ def rotary_attention(
     names: tuple[str, str],
     *,
     bias: bool = False,
-    window: Size | None = None,
-    angles: Rope | Unknown | None = None,
+    window: ops.Size | None = None,
+    angles: ops.Rope | ops.Unknown | None = None,
 ) -> Data:
     """Multi-head attention of an encoder with rotary positions, q, k and v out of one matrix.
 
     `names`: of that matrix and of the output's. `angles`: if they are not those of c.
     """
-    q, k, v = fused_qkv(c, x, names[0], bias=bias)  # [n, n_heads, d_head]
-    q, k = rope(q, angles or c.rope), rope(k, angles or c.rope)
-    a = attend(q, k, v, mask=None if window is None else Window(window + 1, window))  # [n, n_heads, d_head]
-    return linear(a, names[1], "output_projection", x.shape[-1], bias=bias)
+    q, k, v = parts.fused_qkv(c, x, names[0], bias=bias)  # [n, n_heads, d_head]
+    q, k = ops.rope(q, angles or c.rope), ops.rope(k, angles or c.rope)
+    a = ops.attend(q, k, v, mask=None if window is None else ops.Window(window + 1, window))  # [n, n_heads, d_head]
+    return ops.linear(a, names[1], "output_projection", x.shape[-1], bias=bias)
 
 
 def bert_mlp(c: Any, x: Data) -> Data:
-    return plain_mlp(x, ("intermediate.dense", "output.dense"), "mlp", c.d_ff, activation=c.activation, bias=True)
+    return parts.plain_mlp(x, ("intermediate.dense", "output.dense"), "mlp", c.d_ff, activation=c.activation, bias=True)
 
 
 def post_norm_layer(c: Any, x: Data, *memory: Data, bias: bool = True, turn: Turn | None = None) -> Data:
@@ -272,26 +242,28 @@ def post_norm_layer(c: Any, x: Data, *memory: Data, bias: bool = True, turn: Tur
     x = c.norm(x + bert_attention(c, x, bias=bias, turn=turn), "attention.output.LayerNorm")
 
     def look(x: Data, memory: Data) -> Data:
-        return layer_norm(x + bert_attention(c, x, "", memory, bias=bias), "output.LayerNorm", c.norm_eps)
+        return ops.layer_norm(x + bert_attention(c, x, "", memory, bias=bias), "output.LayerNorm", c.norm_eps)
 
     for source in memory:
-        x = crossing(x, "crossattention.", look, source)
-    return layer_norm(x + bert_mlp(c, x), "output.LayerNorm", c.norm_eps)
+        x = parts.crossing(x, "crossattention.", look, source)
+    return ops.layer_norm(x + bert_mlp(c, x), "output.LayerNorm", c.norm_eps)
 
 
 def pre_norm_layer(c: Any, x: Data, memory: Sequence[Data], norms: tuple[str, str]) -> Data:
     """Norms of these names before attention and MLP."""
     x = x + bert_attention(c, c.norm(x, "attention." + norms[0]))
     for source in memory:
-        x = crossing(x, "crossattention.", lambda x, m: x + bert_attention(c, c.norm(x, norms[0]), "", m), source)
+        x = parts.crossing(x, "crossattention.", lambda x, m: x + bert_attention(c, c.norm(x, norms[0]), "", m), source)
     return x + bert_mlp(c, c.norm(x, norms[1]))
 
 
-def masked_head(c: Any, x: Data, names: tuple[str, str, str, str], width: Size, activation: str | Unknown) -> Data:
+def masked_head(
+    c: Any, x: Data, names: tuple[str, str, str, str], width: ops.Size, activation: str | ops.Unknown
+) -> Data:
     """Hidden states to logits: matrix, activation, norm, then the token embedding or an LM head of its own.
 
     `names`: of matrix, norm, LM head and the bias of a tied one. `width`: of the vectors that the LM head reads.
     """
-    h = c.norm(activate(linear(x, names[0], "other", width, bias=True), activation), names[1])
+    h = c.norm(ops.activate(ops.linear(x, names[0], "other", width, bias=True), activation), names[1])
     table = c.prefix + "embeddings.word_embeddings.weight" if getattr(c, "tie_word_embeddings", False) else None
-    return biased_head(h, c.vocab_size, names[2], names[3], table)
+    return parts.biased_head(h, c.vocab_size, names[2], names[3], table)

@@ -12,22 +12,10 @@ from itertools import pairwise
 from math import inf, log
 from typing import NamedTuple
 
+from paramcount import flow as ops
+from paramcount import sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import (
-    Data,
-    Size,
-    activate,
-    cut,
-    given,
-    join,
-    linear,
-    merge_squares,
-    patch_places,
-    reshape,
-    rms_norm,
-)
-from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, Tower, Widths, derived, hf
-from paramcount.sizes.layer_types import check_no_types
+from paramcount.flow import Data
 
 
 class HmlpScale(NamedTuple):
@@ -38,7 +26,7 @@ class HmlpScale(NamedTuple):
     n_channels: int
 
 
-class HierarchicalMLP(Tower):
+class HierarchicalMLP(sizes.Tower):
     """Of each layer: the side of the squares and the number of frames that it merges, and, but for the last, the size
     of its vectors.
     """
@@ -47,26 +35,26 @@ class HierarchicalMLP(Tower):
 
     unused_keys = ("hidden_size", "num_attention_heads", "text_hidden_size")
 
-    n_channels: Positive = hf("num_channels")
-    folds: Widths = derived(lambda js, c: merged(js, c, "side"))
-    frame_folds: Widths = derived(lambda js, c: merged(js, c, "n_frames"))
-    widths: Indices = derived(lambda js, c: tuple(scale.n_channels for scale in read_scales(js, c)[1:-1]))
+    n_channels: sizes.Positive = sizes.hf("num_channels")
+    folds: sizes.Widths = sizes.derived(lambda js, c: merged(js, c, "side"))
+    frame_folds: sizes.Widths = sizes.derived(lambda js, c: merged(js, c, "n_frames"))
+    widths: sizes.Indices = sizes.derived(lambda js, c: tuple(scale.n_channels for scale in read_scales(js, c)[1:-1]))
 
     def image(c) -> Data:
         """The input: one image, all of whose frames are equal."""
-        return given("pixels", c.n_channels, "height", "width")
+        return ops.given("pixels", c.n_channels, "height", "width")
 
-    def encode(c, pixels: Data, d_out: Size) -> Data:
-        x, side = reshape(cut(pixels, 1, 1), c.n_channels), 1
-        widths: list[Size] = [*c.widths, d_out]
+    def encode(c, pixels: Data, d_out: ops.Size) -> Data:
+        x, side = ops.reshape(ops.cut(pixels, 1, 1), c.n_channels), 1
+        widths: list[ops.Size] = [*c.widths, d_out]
         for i, (fold, n_frames) in enumerate(zip(c.folds, c.frame_folds)):
             if fold > 1:
-                x, side = merge_squares(x, fold * fold, patch_places(pixels, side, side)), side * fold
-            x = reduce(join, [x] * n_frames)
-            x = linear(x, f"layers.linear_{i}", "mlp", widths[i])
+                x, side = ops.merge_squares(x, fold * fold, ops.patch_places(pixels, side, side)), side * fold
+            x = reduce(ops.join, [x] * n_frames)
+            x = ops.linear(x, f"layers.linear_{i}", "mlp", widths[i])
             if i < len(c.widths):
-                x = activate(rms_norm(x, f"layers.norm_{i}", 1e-6), "gelu")
-        return rms_norm(x, "final_norm", 1e-6)
+                x = ops.activate(ops.rms_norm(x, f"layers.norm_{i}", 1e-6), "gelu")
+        return ops.rms_norm(x, "final_norm", 1e-6)
 
     def check(c) -> None:
         for name, values in (("frame_folds", c.frame_folds), ("widths", (*c.widths, 0))):
@@ -76,15 +64,15 @@ class HierarchicalMLP(Tower):
                 )
 
 
-def merged(js: ConfigJson, c: FieldValues, name: str) -> tuple[int, ...]:
+def merged(js: sizes.ConfigJson, c: sizes.FieldValues, name: str) -> tuple[int, ...]:
     """How many times as large each scale is as the one before, in its side or its number of frames."""
     sizes = [getattr(scale, name) for scale in read_scales(js, c)]
     return tuple(after // before for before, after in pairwise(sizes))
 
 
-def read_scales(js: ConfigJson, c: FieldValues) -> list[HmlpScale]:
-    n_frames, side = check_no_types(js, "temporal_patch_size", 2), check_no_types(js, "patch_size", 40)
-    n_layers = check_no_types(js, "n_layers", check_no_types(js, "num_hidden_layers", 24))
+def read_scales(js: sizes.ConfigJson, c: sizes.FieldValues) -> list[HmlpScale]:
+    n_frames, side = sizes.check_no_types(js, "temporal_patch_size", 2), sizes.check_no_types(js, "patch_size", 40)
+    n_layers = sizes.check_no_types(js, "n_layers", sizes.check_no_types(js, "num_hidden_layers", 24))
     for key, value, least in (("patch_size", side, 2), ("temporal_patch_size", n_frames, 2), ("n_layers", n_layers, 1)):
         if value < least:
             raise ParamcountError(

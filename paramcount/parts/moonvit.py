@@ -7,60 +7,56 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Axes, Data, lookup_in_grid, patch_places
-from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.vision import VisionEncoder, attend_by_places, embed_patches, encoder_mlp
-from paramcount.sizes import ConfigJson, Derivation, FieldValues, Positive, derived, hf
-from paramcount.sizes.conditions import make_value_error
-from paramcount.sizes.rotary_settings import rotary
-from paramcount.sizes.rules import check_even, check_heads_fill
+from paramcount import flow as ops
+from paramcount import parts, sizes
+from paramcount.flow import Data
 
-COLUMNS_AND_ROWS = Axes((1, 1), "in turns")
+COLUMNS_AND_ROWS = ops.Axes((1, 1), "in turns")
 
 
-def merged(axis: int) -> Derivation:
+def merged(axis: int) -> sizes.Derivation:
     """How many patches become one vector, down (0) or across (1)."""
 
-    def size(js: ConfigJson, c: FieldValues) -> Any:
+    def size(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
         kernel = js.get("merge_kernel_size", (2, 2))
         if not isinstance(kernel, (list, tuple)) or len(kernel) != 2:
-            raise make_value_error(kernel, "vision_config.merge_kernel_size", "a height and a width")
+            raise sizes.make_value_error(kernel, "vision_config.merge_kernel_size", "a height and a width")
         return kernel[axis]
 
     return size
 
 
-class MoonViT(VisionEncoder):
+class MoonViT(parts.VisionEncoder):
     """`n_rows`, `n_columns`: of the grid of learned positions."""
 
     config_class = "Kimi_K25VisionConfig"
 
     unused_keys: ClassVar[tuple[str, ...]] = ("pos_emb_time",)  # times are sinusoids
 
-    patch_size: Positive = hf("patch_size")
-    n_rows: Positive = hf("pos_emb_height")
-    n_columns: Positive = hf("pos_emb_width")
-    merged_rows: Positive = derived(merged(0))
-    merged_columns: Positive = derived(merged(1))
+    patch_size: sizes.Positive = sizes.hf("patch_size")
+    n_rows: sizes.Positive = sizes.hf("pos_emb_height")
+    n_columns: sizes.Positive = sizes.hf("pos_emb_width")
+    merged_rows: sizes.Positive = sizes.derived(merged(0))
+    merged_columns: sizes.Positive = sizes.derived(merged(1))
 
     norm_eps: ClassVar[float] = 1e-5
-    rope: ClassVar = rotary()
+    rope: ClassVar = sizes.rotary()
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches."""
-        places = patch_places(pixels, c.patch_size, c.patch_size)
-        x = embed_patches(pixels, "patch_embed.proj", c.d_model, c.patch_size, bias=True)
+        places = ops.patch_places(pixels, c.patch_size, c.patch_size)
+        x = parts.embed_patches(pixels, "patch_embed.proj", c.d_model, c.patch_size, bias=True)
         name, shape = "patch_embed.pos_emb.weight", (c.n_rows, c.n_columns, c.d_model)
-        x = x + lookup_in_grid(places, name, *shape, stretch="centres, cubic")
+        x = x + ops.lookup_in_grid(places, name, *shape, stretch="centres, cubic")
         return c.norm(c.encode(x, places, name="encoder.blocks.{layer}."), "encoder.final_layernorm")
 
     def layer(c, x: Data, *reads: Data) -> Data:
         x = x + c.attention(c.norm(x, "norm0"), *reads)
-        return x + encoder_mlp(c, c.norm(x, "norm1"), ("mlp.fc0", "mlp.fc1"))
+        return x + parts.encoder_mlp(c, c.norm(x, "norm1"), ("mlp.fc0", "mlp.fc1"))
 
     def attention(c, x: Data, places: Data) -> Data:
-        return attend_by_places(c, fused_qkv(c, x, "wqkv"), places, COLUMNS_AND_ROWS, "wo")
+        return parts.attend_by_places(c, parts.fused_qkv(c, x, "wqkv"), places, COLUMNS_AND_ROWS, "wo")
 
     def check(c) -> None:
-        check_heads_fill(c)
-        check_even(c, "d_head")
+        sizes.check_heads_fill(c)
+        sizes.check_even(c, "d_head")

@@ -5,49 +5,48 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from paramcount import flow as ops
+from paramcount import sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, bundle
-from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Sizes, flag, hf, setting
-from paramcount.sizes.conditions import make_value_error
-from paramcount.sizes.fields import find_section
+from paramcount.flow import Data
 
 THINKER = "thinker_config"
 SPEAKS = "enable_audio_output"
 
 
-def thinker_tie(js: ConfigJson, c: FieldValues) -> bool:
+def thinker_tie(js: sizes.ConfigJson, c: sizes.FieldValues) -> bool:
     """The thinker's tie_word_embeddings, not that of its text model."""
-    return flag(find_section(js, THINKER), "tie_word_embeddings", False)
+    return sizes.flag(sizes.find_section(js, THINKER), "tie_word_embeddings", False)
 
 
 def thinker_setting(*names: str, default: Any) -> Any:
     """A setting in the thinker's section."""
 
     def read(js: Mapping[str, Any], c: Any) -> Any:
-        section = find_section(js, THINKER)
+        section = sizes.find_section(js, THINKER)
         return next((section[name] for name in names if section.get(name) is not None), default)
 
-    return setting(default=read)
+    return sizes.setting(default=read)
 
 
-def sections_are_objects(*names: str) -> Condition:
-    def condition(js: ConfigJson, c: FieldValues) -> None:
+def sections_are_objects(*names: str) -> sizes.Condition:
+    def condition(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         for name in names:
             if not isinstance(js.get(name, {}), Mapping | None):
-                raise make_value_error(js[name], name, "a JSON object")
+                raise sizes.make_value_error(js[name], name, "a JSON object")
 
     return condition
 
 
-def if_it_speaks(section: str, part: str, *conditions: Condition) -> Condition:
+def if_it_speaks(section: str, part: str, *conditions: sizes.Condition) -> sizes.Condition:
     """Conditions on a section that matters only if the model speaks. `part`: its field."""
 
-    def condition(js: ConfigJson, c: FieldValues) -> None:
+    def condition(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         if not js.get(SPEAKS, True):
             return
         for each in conditions:
             try:
-                each(find_section(js, section), c[part])
+                each(sizes.find_section(js, section), c[part])
             except ParamcountError as error:
                 raise error.add_block(section) from None
 
@@ -57,7 +56,7 @@ def if_it_speaks(section: str, part: str, *conditions: Condition) -> Condition:
 if TYPE_CHECKING:
     from paramcount.parts.qwen_vision import PlacedImages as Thinker
 else:
-    Thinker = Sizes
+    Thinker = sizes.Sizes
 
 
 class Speaking(Thinker):
@@ -66,12 +65,12 @@ class Speaking(Thinker):
     base_model = ""
     linear_heads = ("lm_head.weight", "codec_head.weight")
 
-    speaks: Flag = hf(SPEAKS)
+    speaks: sizes.Flag = sizes.hf(SPEAKS)
 
     def insert_sound(c, x: Data, tokens: Data) -> Data:
         """Embedded tokens with a sound; beside them stands what the parts that speak return."""
         x = super().insert_sound(x, tokens)
-        return bundle(x, *c.speak()) if c.speaks else x
+        return ops.bundle(x, *c.speak()) if c.speaks else x
 
     def speak(c) -> tuple[Data, ...]:
         """Scores of codec tokens, samples of sound, and what lies between them."""

@@ -8,35 +8,13 @@ from __future__ import annotations
 from math import log2
 from typing import Any, ClassVar
 
+from paramcount import flow as ops
+from paramcount import parts, sizes
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import (
-    Data,
-    activate,
-    add_vector,
-    attend,
-    batch_norm,
-    channels_first,
-    convolve_spectrum,
-    convolve_spectrum_of_each,
-    convolve_tokens,
-    distance_sinusoids,
-    index_distances,
-    layer_norm,
-    layers,
-    linear,
-    reshape,
-    scale_by,
-    scale_by_root,
-    score_keys,
-    select_by_pair,
-    split,
-)
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, Widths, derived, hf, setting
-from paramcount.sizes.derivations import floor_d_model_per_head
+from paramcount.flow import Data
 
 
-def bands_left(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def bands_left(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """How many bands each convolution leaves.
 
     Raises: ParamcountError if the linear layer behind them, whose size is the quotient, does not fit.
@@ -52,78 +30,78 @@ def bands_left(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return tuple(found[1:])
 
 
-class ParakeetEars(Sizes):
+class ParakeetEars(sizes.Sizes):
     """`bands`: how many each convolution leaves."""
 
     section = "audio_config"
-    n_mels: Positive = hf("num_mel_bins")
-    d_model: Positive = hf()
-    n_layers: Natural = hf()
-    n_heads: Positive = hf()
-    d_head: Positive = hf("head_dim", absent=floor_d_model_per_head)
-    d_ff: Natural = hf()
-    attention_bias: Flag = hf("attention_bias", absent=True)
-    conv_bias: Flag = hf("convolution_bias")
-    d_conv: Positive = hf("conv_kernel_size")
-    n_channels: Positive = hf("subsampling_conv_channels")
-    d_kernel: Positive = hf("subsampling_conv_kernel_size")
-    stride: Positive = hf("subsampling_conv_stride")
-    bands: Widths = derived(bands_left)
+    n_mels: sizes.Positive = sizes.hf("num_mel_bins")
+    d_model: sizes.Positive = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf()
+    n_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.hf("head_dim", absent=sizes.floor_d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf("attention_bias", absent=True)
+    conv_bias: sizes.Flag = sizes.hf("convolution_bias")
+    d_conv: sizes.Positive = sizes.hf("conv_kernel_size")
+    n_channels: sizes.Positive = sizes.hf("subsampling_conv_channels")
+    d_kernel: sizes.Positive = sizes.hf("subsampling_conv_kernel_size")
+    stride: sizes.Positive = sizes.hf("subsampling_conv_stride")
+    bands: sizes.Widths = sizes.derived(bands_left)
 
-    activation: ClassVar = setting("hidden_act", usual="silu")
-    is_scaled: ClassVar = setting("scale_input", usual=True)
+    activation: ClassVar = sizes.setting("hidden_act", usual="silu")
+    is_scaled: ClassVar = sizes.setting("scale_input", usual=True)
 
     def forward(c: Any, frames: Data) -> Data:
         """Log-mel frames [frames, n_mels] to states [frames, d_model]."""
-        x = c.subsample(reshape(frames, c.n_mels, 1))
+        x = c.subsample(ops.reshape(frames, c.n_mels, 1))
         if c.is_scaled is True:
-            x = scale_by_root(x, c.d_model, "times √d_model")
-        return layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
+            x = ops.scale_by_root(x, c.d_model, "times √d_model")
+        return ops.layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
 
     def subsample(c, x: Data) -> Data:
         """Convolutions over frames and bands, all but the first of each channel by itself."""
         for i, bands in enumerate(c.bands):
             prefix = "subsampling.layers."
             if i == 0:
-                x = convolve_spectrum(x, prefix + "0", c.n_channels, c.d_kernel, bands, stride=c.stride, bias=True)
+                x = ops.convolve_spectrum(x, prefix + "0", c.n_channels, c.d_kernel, bands, stride=c.stride, bias=True)
             else:
-                x = convolve_spectrum_of_each(x, f"{prefix}{3 * i - 1}", c.d_kernel, bands, stride=c.stride)
-                x = convolve_spectrum(x, f"{prefix}{3 * i}", c.n_channels, 1, bands, bias=True)
-            x = activate(x, "relu")
-        x = reshape(channels_first(x), c.n_channels * c.bands[-1])
-        return linear(x, "subsampling.linear", "mixer", c.d_model, bias=True)
+                x = ops.convolve_spectrum_of_each(x, f"{prefix}{3 * i - 1}", c.d_kernel, bands, stride=c.stride)
+                x = ops.convolve_spectrum(x, f"{prefix}{3 * i}", c.n_channels, 1, bands, bias=True)
+            x = ops.activate(x, "relu")
+        x = ops.reshape(ops.channels_first(x), c.n_channels * c.bands[-1])
+        return ops.linear(x, "subsampling.linear", "mixer", c.d_model, bias=True)
 
     def layer(c, x: Data) -> Data:
-        x = x + scale_by(c.feed_forward(c.norm(x, "norm_feed_forward1"), "feed_forward1."), 0.5)
+        x = x + ops.scale_by(c.feed_forward(c.norm(x, "norm_feed_forward1"), "feed_forward1."), 0.5)
         x = x + c.attend(c.norm(x, "norm_self_att"))
         x = x + c.convolve(c.norm(x, "norm_conv"))
-        x = x + scale_by(c.feed_forward(c.norm(x, "norm_feed_forward2"), "feed_forward2."), 0.5)
+        x = x + ops.scale_by(c.feed_forward(c.norm(x, "norm_feed_forward2"), "feed_forward2."), 0.5)
         return c.norm(x, "norm_out")
 
     def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, 1e-5)
+        return ops.layer_norm(x, name, 1e-5)
 
     def feed_forward(c, x: Data, prefix: str) -> Data:
         names = (prefix + "linear1", prefix + "linear2")
-        return plain_mlp(x, names, "mlp", c.d_ff, activation=c.activation, bias=c.attention_bias)
+        return parts.plain_mlp(x, names, "mlp", c.d_ff, activation=c.activation, bias=c.attention_bias)
 
     def attend(c, x: Data) -> Data:
         """The scores are the sum of two terms: content and relative position. Source: arXiv:1901.02860."""
         heads, bias = (c.n_heads, c.d_head), c.attention_bias
-        q, k, v = (linear(x, f"self_attn.{name}_proj", f"qkv.{name}", heads, bias=bias) for name in "qkv")
-        r = distance_sinusoids(x, causal=False, waves="interleaved")
-        r = linear(r, "self_attn.relative_k_proj", "qkv.k", heads)
-        at_content, at_distance = (add_vector(q, f"self_attn.bias_{name}", "qkv.q", *heads) for name in "uv")
-        scores = select_by_pair(index_distances(x), score_keys(at_distance, r), axis=2)
-        scores = scale_by_root(scores, c.d_head, "over √d_head", inverse=True)
-        a = attend(at_content, k, v, scores)  # [n, n_heads, d_head]
-        return linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias)
+        q, k, v = (ops.linear(x, f"self_attn.{name}_proj", f"qkv.{name}", heads, bias=bias) for name in "qkv")
+        r = ops.distance_sinusoids(x, causal=False, waves="interleaved")
+        r = ops.linear(r, "self_attn.relative_k_proj", "qkv.k", heads)
+        at_content, at_distance = (ops.add_vector(q, f"self_attn.bias_{name}", "qkv.q", *heads) for name in "uv")
+        scores = ops.select_by_pair(ops.index_distances(x), ops.score_keys(at_distance, r), axis=2)
+        scores = ops.scale_by_root(scores, c.d_head, "over √d_head", inverse=True)
+        a = ops.attend(at_content, k, v, scores)  # [n, n_heads, d_head]
+        return ops.linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias)
 
     def convolve(c, x: Data) -> Data:
         """Source: arXiv:2005.08100, section 2.2."""
         d, bias = c.d_model, c.conv_bias
-        value, gate = split(convolve_tokens(x, "conv.pointwise_conv1", 2 * d, 1, bias=bias), d, d)
-        h = value * activate(gate, "sigmoid")
-        h = convolve_tokens(h, "conv.depthwise_conv", d, c.d_conv, group=1, bias=bias)
-        h = activate(batch_norm(h, "conv.norm", 1e-5), c.activation)
-        return convolve_tokens(h, "conv.pointwise_conv2", d, 1, bias=bias)
+        value, gate = ops.split(ops.convolve_tokens(x, "conv.pointwise_conv1", 2 * d, 1, bias=bias), d, d)
+        h = value * ops.activate(gate, "sigmoid")
+        h = ops.convolve_tokens(h, "conv.depthwise_conv", d, c.d_conv, group=1, bias=bias)
+        h = ops.activate(ops.batch_norm(h, "conv.norm", 1e-5), c.activation)
+        return ops.convolve_tokens(h, "conv.pointwise_conv2", d, 1, bias=bias)

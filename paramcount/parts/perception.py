@@ -10,28 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
+from paramcount import flow as ops
+from paramcount import parts, sizes
 from paramcount.errors import ParamcountError, describe_value, join_words, make_choice_error
-from paramcount.flow import (
-    Axes,
-    Data,
-    LinearScaling,
-    Rope,
-    add_positions,
-    class_token,
-    multiply_vector,
-    other_tokens,
-    patch_places,
-)
-from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.siglip import tower_named
-from paramcount.parts.vision import VisionEncoder, attend_by_places, embed_patches, encoder_mlp
-from paramcount.sizes import ABSENT, ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf
-from paramcount.sizes.conditions import make_value_error
-from paramcount.sizes.derivations import part_of
-from paramcount.sizes.rules import check_heads_fill, check_rotated_in_two_directions
-from paramcount.sizes.setting_fields import setting
+from paramcount.flow import Data
 
-COLUMNS_AND_ROWS = Axes((1, 1), "restarted")
+COLUMNS_AND_ROWS = ops.Axes((1, 1), "restarted")
 BASE = 10_000.0
 
 
@@ -72,13 +56,13 @@ ARGUMENTS = (
 )  # fmt: skip
 
 
-def find_variant(js: ConfigJson) -> Variant:
+def find_variant(js: sizes.ConfigJson) -> Variant:
     if (name := js.get("architecture", "resnet50")) not in tuple(VARIANTS):
         raise make_choice_error(name, VARIANTS, where="vision_config.architecture")
     return VARIANTS[name]
 
 
-def list_arguments(js: ConfigJson) -> Mapping[str, Any]:
+def list_arguments(js: sizes.ConfigJson) -> Mapping[str, Any]:
     """The arguments that are no null, which timm takes for a missing one."""
     arguments = js.get("model_args")
     if not isinstance(arguments, Mapping):
@@ -87,7 +71,7 @@ def list_arguments(js: ConfigJson) -> Mapping[str, Any]:
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-def is_supported(js: ConfigJson, c: FieldValues) -> None:
+def is_supported(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """timm has more arguments, and pools patches in several ways."""
     find_variant(js)
     where, arguments = "vision_config.model_args", list_arguments(js)
@@ -101,106 +85,108 @@ def is_supported(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
-def of_variant(name: str) -> Derivation:
+def of_variant(name: str) -> sizes.Derivation:
     return lambda js, c: getattr(find_variant(js), name)
 
 
-def read_pair(js: ConfigJson, name: str, default: int) -> tuple[int, int]:
+def read_pair(js: sizes.ConfigJson, name: str, default: int) -> tuple[int, int]:
     """A height and a width, or both at once."""
     given = list_arguments(js).get(name, default)
     pair = given if isinstance(given, (list, tuple)) else (given, given)
     if len(pair) != 2 or not all(type(side) is int and side > 0 for side in pair):
         where = f"vision_config.model_args.{name}"
-        raise make_value_error(given, where, "an integer, or a height and a width")
+        raise sizes.make_value_error(given, where, "an integer, or a height and a width")
     return pair[0], pair[1]
 
 
-def grid(js: ConfigJson) -> tuple[int, int]:
+def grid(js: sizes.ConfigJson) -> tuple[int, int]:
     """Rows and columns of patches."""
     variant = find_variant(js)
     height, width = read_pair(js, "img_size", variant.side)
     return height // variant.patch_size, width // variant.patch_size
 
 
-def n_positions(js: ConfigJson, c: FieldValues) -> int:
+def n_positions(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     rows, columns = grid(js)
     return rows * columns + find_variant(js).class_token
 
 
-def d_ff(js: ConfigJson, c: FieldValues) -> int:
-    return part_of(c["d_model"], list_arguments(js).get("mlp_ratio", find_variant(js).d_ff), "model_args.mlp_ratio")
+def d_ff(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
+    return sizes.part_of(
+        c["d_model"], list_arguments(js).get("mlp_ratio", find_variant(js).d_ff), "model_args.mlp_ratio"
+    )
 
 
-def is_scaled(js: ConfigJson, c: FieldValues) -> bool:
+def is_scaled(js: sizes.ConfigJson, c: sizes.FieldValues) -> bool:
     return find_variant(js).scaled or "init_values" in list_arguments(js)
 
 
-def is_normed(js: ConfigJson, c: FieldValues) -> Any:
+def is_normed(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
     return list_arguments(js).get("use_post_transformer_norm", find_variant(js).normed)
 
 
-def scaled_angles(config: Mapping[str, Any], c: Any) -> Rope:
+def scaled_angles(config: Mapping[str, Any], c: Any) -> ops.Rope:
     """Positions of any image reach as far as those of the reference."""
     if "architecture" not in config:
         raise LookupError("an entry without settings names no variant")
     (rows, columns), (down, across) = grid(config), read_pair(config, "ref_feat_shape", find_variant(config).reference)
     if rows * across != columns * down:
         raise ValueError("positions down and across are scaled differently")
-    return Rope(BASE, LinearScaling(rows / down))
+    return ops.Rope(BASE, ops.LinearScaling(rows / down))
 
 
 def scaled_layer(c: Any, x: Data, attention: Callable[[Data], Data]) -> Data:
     """A layer that learns scales of what it adds, with the names of the encoder's own code."""
-    x = x + multiply_vector(attention(c.norm(x, "ln_1")), "ls_1.gamma", "other", c.d_model)
-    h = encoder_mlp(c, c.norm(x, "ln_2"), ("mlp.c_fc", "mlp.c_proj"))
-    return x + multiply_vector(h, "ls_2.gamma", "other", c.d_model)
+    x = x + ops.multiply_vector(attention(c.norm(x, "ln_1")), "ls_1.gamma", "other", c.d_model)
+    h = parts.encoder_mlp(c, c.norm(x, "ln_2"), ("mlp.c_fc", "mlp.c_proj"))
+    return x + ops.multiply_vector(h, "ls_2.gamma", "other", c.d_model)
 
 
-class PerceptionEncoder(VisionEncoder):
+class PerceptionEncoder(parts.VisionEncoder):
     """Images fit if they have as many patches as there are positions."""
 
     config_class = "TimmWrapperConfig"
 
-    conditions: ClassVar = (tower_named("timm_wrapper"), is_supported)
+    conditions: ClassVar = (parts.tower_named("timm_wrapper"), is_supported)
     unused_keys: ClassVar = ("num_features", "num_classes")
 
-    d_model: Positive = hf("model_args.embed_dim")
-    n_layers: Natural = hf("model_args.depth", absent=of_variant("n_layers"), null=ABSENT)
-    n_heads: Positive = hf("model_args.num_heads", absent=of_variant("n_heads"), null=ABSENT)
-    d_ff: Natural = derived(d_ff)
-    patch_size: Positive = derived(of_variant("patch_size"))
-    n_positions: Natural = derived(n_positions)
-    has_class_token: Flag = derived(of_variant("class_token"))
-    scaled_output: Flag = derived(is_scaled)
-    last_norm: Flag = derived(is_normed)
+    d_model: sizes.Positive = sizes.hf("model_args.embed_dim")
+    n_layers: sizes.Natural = sizes.hf("model_args.depth", absent=of_variant("n_layers"), null=sizes.ABSENT)
+    n_heads: sizes.Positive = sizes.hf("model_args.num_heads", absent=of_variant("n_heads"), null=sizes.ABSENT)
+    d_ff: sizes.Natural = sizes.derived(d_ff)
+    patch_size: sizes.Positive = sizes.derived(of_variant("patch_size"))
+    n_positions: sizes.Natural = sizes.derived(n_positions)
+    has_class_token: sizes.Flag = sizes.derived(of_variant("class_token"))
+    scaled_output: sizes.Flag = sizes.derived(is_scaled)
+    last_norm: sizes.Flag = sizes.derived(is_normed)
 
     activation: ClassVar[str] = "gelu"
     norm_eps: ClassVar[float] = 1e-5
-    rope: ClassVar = setting(default=scaled_angles)
+    rope: ClassVar = sizes.setting(default=scaled_angles)
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches, after that of the class token if there is one."""
-        x = embed_patches(pixels, "patch_embed.proj", c.d_model, c.patch_size)
-        places = patch_places(pixels, c.patch_size, c.patch_size, class_place="first")
+        x = parts.embed_patches(pixels, "patch_embed.proj", c.d_model, c.patch_size)
+        places = ops.patch_places(pixels, c.patch_size, c.patch_size, class_place="first")
         if c.has_class_token:
-            x = class_token(x, "cls_token", 1, 1, c.d_model)
+            x = ops.class_token(x, "cls_token", 1, 1, c.d_model)
         else:
-            places = other_tokens(places)
-        x = c.norm(add_positions(x, "pos_embed", 1, c.n_positions, c.d_model), "norm_pre")
+            places = ops.other_tokens(places)
+        x = c.norm(ops.add_positions(x, "pos_embed", 1, c.n_positions, c.d_model), "norm_pre")
         x = c.encode(x, places, name="blocks.{layer}.")
         return c.norm(x, "norm") if c.last_norm else x
 
     def layer(c, x: Data, *reads: Data) -> Data:
         (places,) = reads
         x = x + c.scale(c.attention(c.norm(x, "norm1"), places), "gamma_1")
-        return x + c.scale(encoder_mlp(c, c.norm(x, "norm2")), "gamma_2")
+        return x + c.scale(parts.encoder_mlp(c, c.norm(x, "norm2")), "gamma_2")
 
     def attention(c, x: Data, places: Data) -> Data:
-        return attend_by_places(c, fused_qkv(c, x, "attn.qkv"), places, COLUMNS_AND_ROWS, "attn.proj")
+        return parts.attend_by_places(c, parts.fused_qkv(c, x, "attn.qkv"), places, COLUMNS_AND_ROWS, "attn.proj")
 
     def scale(c, x: Data, name: str) -> Data:
-        return multiply_vector(x, name, "other", c.d_model) if c.scaled_output else x
+        return ops.multiply_vector(x, name, "other", c.d_model) if c.scaled_output else x
 
     def check(c) -> None:
-        check_heads_fill(c)
-        check_rotated_in_two_directions(c)
+        sizes.check_heads_fill(c)
+        sizes.check_rotated_in_two_directions(c)

@@ -9,51 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import (
-    Axes,
-    Data,
-    activate,
-    attend,
-    block,
-    given,
-    insert,
-    layers,
-    linear,
-    merge_rows,
-    patch_places,
-    rename_weights,
-    rope_at,
-    token_places,
-)
-from paramcount.flow.masks import Mask
-from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.composite import with_language
-from paramcount.parts.vision import embed_patches
-from paramcount.sizes import Sizes
-from paramcount.sizes.setting_fields import Setting, setting
+from paramcount import flow as ops
+from paramcount import parts, sizes
+from paramcount.flow import Data
 
 NAMES = ("model.", "model.language_model.")
-ROWS_AND_COLUMNS = Axes((1, 1), "restarted")
+ROWS_AND_COLUMNS = ops.Axes((1, 1), "restarted")
 
 
 def image_of(c: Any) -> Data:
     """The input: one image."""
-    return given("pixels", c.n_channels, "height", "width")
+    return ops.given("pixels", c.n_channels, "height", "width")
 
 
 def embed_image(c: Any, pixels: Data, *, bias: bool = False) -> Data:
     """An image, which stands for all frames of a patch, to one vector per patch."""
     name, side = "patch_embed.proj", c.patch_size
-    return embed_patches(pixels, name, c.d_model, side, bias=bias, square=c.merge_size, frames=c.n_frames)
+    return parts.embed_patches(pixels, name, c.d_model, side, bias=bias, square=c.merge_size, frames=c.n_frames)
 
 
 def places_of(c: Any, pixels: Data) -> Data:
-    return patch_places(pixels, c.patch_size, c.patch_size, square=c.merge_size)
+    return ops.patch_places(pixels, c.patch_size, c.patch_size, square=c.merge_size)
 
 
 def encode(c: Any, x: Data, *reads: Data) -> Data:
     """Patches through all layers."""
-    return layers(x, "blocks.{layer}.", [("layer", c.n_layers)], lambda kind, *x: c.layer(*x), reads=reads)
+    return ops.layers(x, "blocks.{layer}.", [("layer", c.n_layers)], lambda kind, *x: c.layer(*x), reads=reads)
 
 
 def encoder_attention(
@@ -65,57 +46,57 @@ def encoder_attention(
     o_bias: bool = True,
     qk_norm: bool = False,
     is_fused: bool = True,
-    mask: Mask | None = None,
+    mask: ops.Mask | None = None,
 ) -> Data:
     """`is_fused`: q, k and v are one stored matrix. `mask`: see `attend`."""
     if is_fused:
-        q, k, v = fused_qkv(c, x, "attn.qkv", bias=bias)  # [n, n_heads, d_head]
+        q, k, v = parts.fused_qkv(c, x, "attn.qkv", bias=bias)  # [n, n_heads, d_head]
     else:
-        q, k, v = (linear(x, f"attn.{name}", f"qkv.{name}", (c.n_heads, c.d_head), bias=bias) for name in "qkv")
+        q, k, v = (ops.linear(x, f"attn.{name}", f"qkv.{name}", (c.n_heads, c.d_head), bias=bias) for name in "qkv")
     if qk_norm:
         q, k = c.norm(q, "attn.q_norm"), c.norm(k, "attn.k_norm")
-    q, k = (rope_at(y, places, c.rope, ROWS_AND_COLUMNS) for y in (q, k))
-    return linear(attend(q, k, v, mask=mask), "attn.proj", "output_projection", c.d_model, bias=o_bias)
+    q, k = (ops.rope_at(y, places, c.rope, ROWS_AND_COLUMNS) for y in (q, k))
+    return ops.linear(ops.attend(q, k, v, mask=mask), "attn.proj", "output_projection", c.d_model, bias=o_bias)
 
 
 def merge(c: Any, x: Data) -> Data:
     """Squares of merge_size patches a side, side by side."""
-    return merge_rows(x, c.merge_size * c.merge_size)
+    return ops.merge_rows(x, c.merge_size * c.merge_size)
 
 
 def widen(c: Any, x: Data, names: tuple[str, str]) -> Data:
     """Merged patches to the size of the language model."""
-    h = activate(linear(x, names[0], "projector", x.shape[-1], bias=True), "gelu")
-    return linear(h, names[1], "projector", c.d_out, bias=True)
+    h = ops.activate(ops.linear(x, names[0], "projector", x.shape[-1], bias=True), "gelu")
+    return ops.linear(h, names[1], "projector", c.d_out, bias=True)
 
 
 # ---- positions of the language model in time, row and column
 
 
-def mrope_axes(order: str, *absent: int) -> Setting:
+def mrope_axes(order: str, *absent: int) -> sizes.Setting:
     """The setting of which pairs rotate with which position. `absent`: the default of mrope_section."""
 
-    def read(config: Mapping[str, Any], c: Any) -> Axes:
+    def read(config: Mapping[str, Any], c: Any) -> ops.Axes:
         rope = config.get("rope_scaling") or config.get("rope_parameters") or {}
-        return Axes(tuple(rope.get("mrope_section", absent)), order)  # type: ignore[arg-type]
+        return ops.Axes(tuple(rope.get("mrope_section", absent)), order)  # type: ignore[arg-type]
 
-    return setting(default=read)
+    return sizes.setting(default=read)
 
 
 def rotation(c: Any, *places: Data) -> Callable[[Data], Data] | bool:
     """How the attention of a language model rotates: by the places of its tokens, if they are given."""
     if not places:
         return True
-    return lambda y: rope_at(y, places[0], c.rope, c.axes)
+    return lambda y: ops.rope_at(y, places[0], c.rope, c.axes)
 
 
 def places_in_text(c: Any, tokens: Data, pixels: Data) -> Data:
     """Where each token stands, in a text with an image."""
     side = c.vision.patch_size * c.vision.merge_size
-    return token_places(tokens, pixels, side, side, c.image_token)
+    return ops.token_places(tokens, pixels, side, side, c.image_token)
 
 
-class PlacedImages(Sizes):
+class PlacedImages(sizes.Sizes):
     """An encoder whose patches are merged, and a language model that rotates by time, row and column.
 
     A subclass adds `vision`.
@@ -127,21 +108,25 @@ class PlacedImages(Sizes):
     renamed: ClassVar[tuple[tuple[str, str], ...]] = ()  # parts of the names of layers: the same
     image_token: ClassVar[Any]  # a setting: the id of the tokens that stand for an image
 
-    language: Sizes
+    language: sizes.Sizes
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         pixels, moved, renamed = image_of(c.vision), c.moved, c.renamed
-        image = rename_weights(block(pixels, c.encoder_prefix, c.vision.forward, part="vision"), replaced=renamed)
-        image = block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
+        image = ops.rename_weights(
+            ops.block(pixels, c.encoder_prefix, c.vision.forward, part="vision"), replaced=renamed
+        )
+        image = ops.block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
         if not hasattr(c.language, "axes"):
-            return with_language(c, tokens, [(image, c.image_token)], head=head, moved=moved)
-        x = insert(rename_weights(block(tokens, "", c.language.embed), moved=moved), tokens, image, c.image_token)
+            return parts.with_language(c, tokens, [(image, c.image_token)], head=head, moved=moved)
+        x = ops.insert(
+            ops.rename_weights(ops.block(tokens, "", c.language.embed), moved=moved), tokens, image, c.image_token
+        )
         x = c.insert_sound(x, tokens)
         places = c.place_tokens(tokens, pixels)
-        x = rename_weights(
-            block(x, "", c.language.transform, reads=(places, *c.marks(tokens))), moved=moved, replaced=renamed
+        x = ops.rename_weights(
+            ops.block(x, "", c.language.transform, reads=(places, *c.marks(tokens))), moved=moved, replaced=renamed
         )
-        return rename_weights(block(x, "", c.language.head), moved=moved) if head else x
+        return ops.rename_weights(ops.block(x, "", c.language.head), moved=moved) if head else x
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)

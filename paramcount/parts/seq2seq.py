@@ -9,61 +9,34 @@ from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from paramcount.flow import (
-    Data,
-    Size,
-    Unreachable,
-    add_vector,
-    block,
-    given,
-    layer_norm,
-    layers,
-    linear,
-    lookup,
-    lookup_position,
-    scale_by,
-    sinusoids,
-)
-from paramcount.parts.classic import (
-    Stack,
-    causally_if,
-    crossing,
-    decoder_stack,
-    encoder_stack,
-    multi_head,
-    source_states,
-    unread_table,
-)
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per, d_model_per_head, derived, hf
-from paramcount.sizes.conditions import padding_inside, positions_after_padding
-from paramcount.sizes.rules import check_heads_fill, check_sinusoids, check_stack_heads
-from paramcount.sizes.setting_fields import setting
+from paramcount import flow as ops
+from paramcount import parts, sizes
+from paramcount.flow import Data
 
 DECODER = "model.decoder."
 
 
 def scale_embedding(default: bool) -> Any:
     """The setting of what token embeddings are multiplied by: √d_model, or 1. `default`: of scale_embedding."""
-    return setting(default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", default) else 1.0)
+    return sizes.setting(default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", default) else 1.0)
 
 
 def first_after_padding(absent: int) -> Any:
     """The setting of the first token's position. `absent`: the default of pad_token_id."""
-    return setting(default=lambda js, c: js.get("pad_token_id", absent) + 1)
+    return sizes.setting(default=lambda js, c: js.get("pad_token_id", absent) + 1)
 
 
 class Tables(NamedTuple):
     """Rows of the token embedding and of the LM head, and what they are tied to."""
 
-    source: Size
-    target: Size
-    head: Size
+    source: ops.Size
+    target: ops.Size
+    head: ops.Size
     shared: str | None  # the one table in the place of both
     head_tied_to: str | None
 
 
-class Stacks(Sizes):
+class Stacks(sizes.Sizes):
     """What stacks of layers of this kind share. A subclass states the order of a layer, `layer`."""
 
     layer: ClassVar[Callable[..., Data]]  # (stack, x, *memory) to x
@@ -72,11 +45,11 @@ class Stacks(Sizes):
     last_norm: ClassVar[str] = ""  # name of the norm behind the last layer
     k_bias: ClassVar[bool] = True
 
-    activation: ClassVar = setting("activation_function", usual="gelu")
+    activation: ClassVar = sizes.setting("activation_function", usual="gelu")
     embedding_scale: ClassVar = scale_embedding(default=False)
     if TYPE_CHECKING:  # fields of the subclasses
-        d_model: Positive
-        n_positions: Natural
+        d_model: sizes.Positive
+        n_positions: sizes.Natural
 
     norm_eps: ClassVar[float] = 1e-5  # of torch.nn.LayerNorm: no config.json states it
 
@@ -85,7 +58,7 @@ class Stacks(Sizes):
         return c.place(c.scale(x), tokens, prefix)
 
     def scale(c, x: Data) -> Data:
-        return scale_by(x, c.embedding_scale, "times √d_model")
+        return ops.scale_by(x, c.embedding_scale, "times √d_model")
 
     def place(c, x: Data, tokens: Data, prefix: str) -> Data:
         """Embedded tokens with their positions."""
@@ -95,46 +68,46 @@ class Stacks(Sizes):
     def positions(c, tokens: Data, prefix: str) -> Data:
         rows, name = c.n_positions, prefix + "embed_positions.weight"
         rows = rows + c.position_offset if c.position_offset else rows
-        return lookup_position(tokens, name, rows, c.d_model, offset=c.position_offset)
+        return ops.lookup_position(tokens, name, rows, c.d_model, offset=c.position_offset)
 
-    def stack(c, s: Stack, x: Data, prefix: str, *memory: Data) -> Data:
+    def stack(c, s: parts.Stack, x: Data, prefix: str, *memory: Data) -> Data:
         """The layers of one stack, and the norm behind them."""
         kinds = [("layer", s.n_layers)]
-        x = layers(x, prefix + "layers.{layer}.", kinds, lambda kind, x, *m: c.layer(s, x, *m), reads=memory)
+        x = ops.layers(x, prefix + "layers.{layer}.", kinds, lambda kind, x, *m: c.layer(s, x, *m), reads=memory)
         return c.norm(x, prefix + c.last_norm) if c.last_norm else x
 
-    def self_attention(c, s: Stack, x: Data, *, cached: bool) -> Data:
-        return multi_head(s, x, "self_attn.", bias=(True, c.k_bias, True, True), mix=causally_if(cached))
+    def self_attention(c, s: parts.Stack, x: Data, *, cached: bool) -> Data:
+        return parts.multi_head(s, x, "self_attn.", bias=(True, c.k_bias, True, True), mix=parts.causally_if(cached))
 
-    def cross_attention(c, s: Stack, x: Data, memory: Data) -> Data:
-        return multi_head(s, x, "encoder_attn.", bias=(True, c.k_bias, True, True), memory=memory)
+    def cross_attention(c, s: parts.Stack, x: Data, memory: Data) -> Data:
+        return parts.multi_head(s, x, "encoder_attn.", bias=(True, c.k_bias, True, True), memory=memory)
 
-    def feed_forward(c, s: Stack, x: Data) -> Data:
-        return plain_mlp(x, ("fc1", "fc2"), "mlp", s.d_ff, activation=c.activation, bias=True)
+    def feed_forward(c, s: parts.Stack, x: Data) -> Data:
+        return parts.plain_mlp(x, ("fc1", "fc2"), "mlp", s.d_ff, activation=c.activation, bias=True)
 
     def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
+        return ops.layer_norm(x, name, c.norm_eps)
 
 
-def post_norm_layer(c: Stacks, s: Stack, x: Data, *memory: Data) -> Data:
+def post_norm_layer(c: Stacks, s: parts.Stack, x: Data, *memory: Data) -> Data:
     """Attention, cross-attention and MLP, each with a norm behind its residual.
 
     Source: arXiv:1706.03762, section 3.1; BartEncoderLayer and BartDecoderLayer.
     """
     x = c.norm(x + c.self_attention(s, x, cached=bool(memory)), "self_attn_layer_norm")
     for m in memory:
-        x = crossing(x, "", lambda x, m: c.norm(x + c.cross_attention(s, x, m), "encoder_attn_layer_norm"), m)
+        x = parts.crossing(x, "", lambda x, m: c.norm(x + c.cross_attention(s, x, m), "encoder_attn_layer_norm"), m)
     return c.norm(x + c.feed_forward(s, x), "final_layer_norm")
 
 
-def pre_norm_layer(c: Stacks, s: Stack, x: Data, *memory: Data) -> Data:
+def pre_norm_layer(c: Stacks, s: parts.Stack, x: Data, *memory: Data) -> Data:
     """The same with each norm before what it belongs to.
 
     Source: arXiv:2001.08210, section 2.2; MBartEncoderLayer and MBartDecoderLayer.
     """
     x = x + c.self_attention(s, c.norm(x, "self_attn_layer_norm"), cached=bool(memory))
     for m in memory:
-        x = crossing(x, "", lambda x, m: x + c.cross_attention(s, c.norm(x, "encoder_attn_layer_norm"), m), m)
+        x = parts.crossing(x, "", lambda x, m: x + c.cross_attention(s, c.norm(x, "encoder_attn_layer_norm"), m), m)
     return x + c.feed_forward(s, c.norm(x, "final_layer_norm"))
 
 
@@ -145,53 +118,53 @@ class TargetStack(Stacks):
     # Names of the stacks, and of the token embedding that they share.
     stack_names: ClassVar[tuple[str, str, str]] = ("model.encoder.", DECODER, "model.shared.weight")
     if TYPE_CHECKING:  # fields of the subclasses
-        vocab_size: Positive
-        tie_word_embeddings: Flag
+        vocab_size: sizes.Positive
+        tie_word_embeddings: sizes.Flag
 
     def decode(c, tokens: Data, memory: Data) -> Data:
-        return c.stack(decoder_stack(c), c.embed_target(tokens), c.stack_names[1], memory)
+        return c.stack(parts.decoder_stack(c), c.embed_target(tokens), c.stack_names[1], memory)
 
     def embed_target(c, tokens: Data) -> Data:
         """What the decoder's layers start from."""
         t, prefix = c.tables(), c.stack_names[1]
         rows, component = (t.source, "embedding") if t.shared else (t.target, "other_embedding")
-        x = lookup(tokens, prefix + "embed_tokens.weight", component, rows, c.d_model, tied_to=t.shared)
+        x = ops.lookup(tokens, prefix + "embed_tokens.weight", component, rows, c.d_model, tied_to=t.shared)
         return c.embed(x, tokens, prefix)
 
     def logits(c, x: Data) -> Data:
         t = c.tables()
-        x = linear(x, "lm_head", "lm_head", t.head, tied_to=t.head_tied_to)
-        return add_vector(x, "final_logits_bias", "lm_head", 1, t.head, role="buffer") if c.has_logits_bias else x
+        x = ops.linear(x, "lm_head", "lm_head", t.head, tied_to=t.head_tied_to)
+        return ops.add_vector(x, "final_logits_bias", "lm_head", 1, t.head, role="buffer") if c.has_logits_bias else x
 
     def tables(c) -> Tables:
         shared = c.stack_names[2] if c.tie_word_embeddings else None
         return Tables(c.vocab_size, c.vocab_size, c.vocab_size, shared, shared)
 
-    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return () if c.tie_word_embeddings else unread_table(c, tokens, c.stack_names[2], c.vocab_size)
+    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
+        return () if c.tie_word_embeddings else parts.unread_table(c, tokens, c.stack_names[2], c.vocab_size)
 
 
 class Seq2Seq(TargetStack):
     """An encoder and a decoder."""
 
     table_copies: ClassVar[Mapping[str, str]] = {"shared": "encoder.embed_tokens"}
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1),)
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_inside(1),)
 
-    vocab_size: Positive = hf()
-    d_model: Positive = hf("hidden_size", "d_model")
-    n_encoder_layers: Natural = hf("num_hidden_layers", "encoder_layers")
-    n_decoder_layers: Natural = hf()
-    n_encoder_heads: Positive = hf("num_attention_heads", "encoder_attention_heads")
-    n_decoder_heads: Positive = hf()
-    d_encoder_head: Positive = derived(d_model_per("n_encoder_heads"))
-    d_decoder_head: Positive = derived(d_model_per("n_decoder_heads"))
-    d_encoder_ff: Natural = hf()
-    d_decoder_ff: Natural = hf()
-    n_positions: Positive = hf("max_position_embeddings")
-    tie_word_embeddings: Flag = hf()
+    vocab_size: sizes.Positive = sizes.hf()
+    d_model: sizes.Positive = sizes.hf("hidden_size", "d_model")
+    n_encoder_layers: sizes.Natural = sizes.hf("num_hidden_layers", "encoder_layers")
+    n_decoder_layers: sizes.Natural = sizes.hf()
+    n_encoder_heads: sizes.Positive = sizes.hf("num_attention_heads", "encoder_attention_heads")
+    n_decoder_heads: sizes.Positive = sizes.hf()
+    d_encoder_head: sizes.Positive = sizes.derived(sizes.d_model_per("n_encoder_heads"))
+    d_decoder_head: sizes.Positive = sizes.derived(sizes.d_model_per("n_decoder_heads"))
+    d_encoder_ff: sizes.Natural = sizes.hf()
+    d_decoder_ff: sizes.Natural = sizes.hf()
+    n_positions: sizes.Positive = sizes.hf("max_position_embeddings")
+    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
-        x = c.decode(tokens, c.encode(given("source tokens", "source")))
+        x = c.decode(tokens, c.encode(ops.given("source tokens", "source")))
         return c.logits(x) if head else x
 
     def body(c, tokens: Data) -> Data:
@@ -202,55 +175,55 @@ class Seq2Seq(TargetStack):
 
         def encoder(tokens: Data) -> Data:
             table = f"/{t.shared}" if t.shared else "embed_tokens.weight"
-            x = lookup(tokens, table, "embedding", t.source, c.d_model)
-            return c.stack(encoder_stack(c), c.embed(x, tokens, ""), "")
+            x = ops.lookup(tokens, table, "embedding", t.source, c.d_model)
+            return c.stack(parts.encoder_stack(c), c.embed(x, tokens, ""), "")
 
-        return block(tokens, c.stack_names[0], encoder, part="encoder")
+        return ops.block(tokens, c.stack_names[0], encoder, part="encoder")
 
     def check(c) -> None:
-        check_stack_heads(c)
+        sizes.check_stack_heads(c)
 
 
 class Sinusoidal(TargetStack):
     """Sines and cosines that no file stores, numbered from behind the padding token."""
 
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1), positions_after_padding(1))
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_inside(1), sizes.positions_after_padding(1))
     has_logits_bias = False
     last_norm = "layer_norm"
 
-    activation: ClassVar = setting("activation_function", usual="relu")
+    activation: ClassVar = sizes.setting("activation_function", usual="relu")
     embedding_scale: ClassVar = scale_embedding(default=True)
     first_position: ClassVar = first_after_padding(1)
 
     def embed(c, x: Data, tokens: Data, prefix: str) -> Data:
-        x = scale_by(x, c.embedding_scale, "times √d_model")
-        return x + sinusoids(x, slowest="base", offset=c.first_position)
+        x = ops.scale_by(x, c.embedding_scale, "times √d_model")
+        return x + ops.sinusoids(x, slowest="base", offset=c.first_position)
 
     def check(c) -> None:
         super().check()
-        check_sinusoids(c)
+        sizes.check_sinusoids(c)
 
 
 class SinusoidalSeq2Seq(Sinusoidal, Seq2Seq):
     """An encoder and a decoder with such positions, which no table ends: the reference makes more of them."""
 
-    n_positions: Natural = hf("max_position_embeddings")
+    n_positions: sizes.Natural = sizes.hf("max_position_embeddings")
 
 
 class UntiedDecoder(Stacks):
     """A decoder without its encoder, whose output it still reads."""
 
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1),)
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_inside(1),)
     head_name: ClassVar[str] = "lm_head"
     takes_states: ClassVar[bool] = True  # of an encoder of any type, in an encoder-decoder pair
 
-    vocab_size: Positive = hf()
-    d_model: Positive = hf("hidden_size", "d_model")
-    n_layers: Natural = hf("decoder_layers")
-    n_heads: Positive = hf("decoder_attention_heads")
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf("decoder_ffn_dim")
-    n_positions: Positive = hf("max_position_embeddings")
+    vocab_size: sizes.Positive = sizes.hf()
+    d_model: sizes.Positive = sizes.hf("hidden_size", "d_model")
+    n_layers: sizes.Natural = sizes.hf("decoder_layers")
+    n_heads: sizes.Positive = sizes.hf("decoder_attention_heads")
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf("decoder_ffn_dim")
+    n_positions: sizes.Positive = sizes.hf("max_position_embeddings")
 
     def forward(c, tokens: Data) -> Data:
         return c.read(tokens, c.list_inputs(tokens), (c.source(),))
@@ -263,24 +236,24 @@ class UntiedDecoder(Stacks):
         """Token ids and an encoder's output to logits, or without `head` to hidden states."""
         n_rows, n_classes = c.vocabulary()
         table = DECODER + "embed_tokens.weight"
-        x = c.embed(lookup(tokens, table, "embedding", n_rows, c.d_model), tokens, DECODER)
-        x = c.stack(Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x, DECODER, *memory)
+        x = c.embed(ops.lookup(tokens, table, "embedding", n_rows, c.d_model), tokens, DECODER)
+        x = c.stack(parts.Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x, DECODER, *memory)
         if not head:
             return x
         tied = getattr(c, "tie_word_embeddings", False)
-        return linear(x, c.head_name, "lm_head", n_classes, tied_to=table if tied else None)
+        return ops.linear(x, c.head_name, "lm_head", n_classes, tied_to=table if tied else None)
 
     def source(c) -> Data:
         """The encoder's output."""
-        return source_states(c.d_model)
+        return parts.source_states(c.d_model)
 
-    def vocabulary(c) -> tuple[Size, Size]:
+    def vocabulary(c) -> tuple[ops.Size, ops.Size]:
         """Rows of the token embedding and of the LM head."""
         return c.vocab_size, c.vocab_size
 
     def check(c) -> None:
-        check_heads_fill(c)
+        sizes.check_heads_fill(c)
 
 
 class TiedDecoder(UntiedDecoder):
-    tie_word_embeddings: Flag = hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf()

@@ -8,45 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from paramcount import flow as ops
+from paramcount import parts, sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import (
-    Data,
-    Lookup,
-    Weight,
-    add_positions,
-    attend,
-    drop_rows,
-    given,
-    index_places,
-    layer_norm,
-    layers,
-    linear,
-    merge_squares,
-    pad_rows,
-    padded_places,
-    padded_windows,
-    patch_places,
-)
-from paramcount.flow.masks import Groups
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.parts.vision import States, embed_patches
-from paramcount.parts.vit import count_patches
-from paramcount.sizes import (
-    Condition,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Tower,
-    Widths,
-    derived,
-    hf,
-)
-from paramcount.sizes.conditions import make_value_error
-from paramcount.sizes.derivations import part_of
-from paramcount.sizes.setting_fields import setting
+from paramcount.flow import Data
 
 ATTENTION = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
 MODULES = {  # of the reference
@@ -58,7 +23,7 @@ MODULES = {  # of the reference
 }
 
 
-def stages_agree(js: ConfigJson, c: FieldValues) -> None:
+def stages_agree(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if not c["depths"]:
         raise ParamcountError("is empty", where="depths", expected="one number per stage")
     if len(c["heads"]) < len(c["depths"]):
@@ -68,103 +33,108 @@ def stages_agree(js: ConfigJson, c: FieldValues) -> None:
             found = f"= {heads} does not divide {c['d_embedding'] * 2**stage}"
             raise ParamcountError(found, where=f"num_heads.{stage}", expected="a divisor of the size of its stage")
     if js.get("hidden_size", c["d_model"]) != c["d_model"]:
-        raise make_value_error(js["hidden_size"], "hidden_size", f"{c['d_model']}, as embed_dim")
+        raise sizes.make_value_error(js["hidden_size"], "hidden_size", f"{c['d_model']}, as embed_dim")
 
 
-def head_dims(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def head_dims(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """The dimension of the heads of each stage, which divide its size."""
     return tuple(max(1, c["d_embedding"] * 2**i // n) for i, n in enumerate(c["heads"][: len(c["depths"])]))
 
 
-class Swin(Tower):
+class Swin(sizes.Tower):
     """`n_patches`: of the images that learned positions are for."""
 
     model_types = ("swin",)
 
     section: ClassVar[str | None] = None
     modules: ClassVar[Mapping[str, tuple[str, ...]]] = MODULES
-    conditions: ClassVar[tuple[Condition, ...]] = (stages_agree,)
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (stages_agree,)
     normed: ClassVar[bool] = True  # behind the last stage
     has_index: ClassVar[bool] = False  # whether files have the index of distances
 
-    n_channels: Positive = hf("num_channels")
-    patch_size: Positive = hf("patch_size")
-    n_patches: Positive = derived(count_patches)
-    d_embedding: Positive = hf("embed_dim")
-    depths: Indices = hf("depths")
-    heads: Widths = hf("num_attention_heads", "num_heads")
-    d_model: Positive = derived(lambda js, c: c["d_embedding"] * 2 ** max(len(c["depths"]) - 1, 0))
-    head_dims: Widths = derived(head_dims)
-    window_size: Positive = hf("window_size")
-    shift: Natural = derived(lambda js, c: c["window_size"] // 2)
-    ff_dims: Widths = derived(
+    n_channels: sizes.Positive = sizes.hf("num_channels")
+    patch_size: sizes.Positive = sizes.hf("patch_size")
+    n_patches: sizes.Positive = sizes.derived(parts.vit.count_patches)
+    d_embedding: sizes.Positive = sizes.hf("embed_dim")
+    depths: sizes.Indices = sizes.hf("depths")
+    heads: sizes.Widths = sizes.hf("num_attention_heads", "num_heads")
+    d_model: sizes.Positive = sizes.derived(lambda js, c: c["d_embedding"] * 2 ** max(len(c["depths"]) - 1, 0))
+    head_dims: sizes.Widths = sizes.derived(head_dims)
+    window_size: sizes.Positive = sizes.hf("window_size")
+    shift: sizes.Natural = sizes.derived(lambda js, c: c["window_size"] // 2)
+    ff_dims: sizes.Widths = sizes.derived(
         lambda js, c: tuple(
-            part_of(c["d_embedding"] * 2**i, js.get("mlp_ratio", 4.0), "mlp_ratio") for i in range(len(c["depths"]))
+            sizes.part_of(c["d_embedding"] * 2**i, js.get("mlp_ratio", 4.0), "mlp_ratio")
+            for i in range(len(c["depths"]))
         )
     )
-    qkv_bias: Flag = hf()
-    absolute_positions: Flag = hf("use_absolute_embeddings")
+    qkv_bias: sizes.Flag = sizes.hf()
+    absolute_positions: sizes.Flag = sizes.hf("use_absolute_embeddings")
 
-    activation: ClassVar = setting("hidden_act")
-    norm_eps: ClassVar = setting("layer_norm_eps")
+    activation: ClassVar = sizes.setting("hidden_act")
+    norm_eps: ClassVar = sizes.setting("layer_norm_eps")
 
     def image(c) -> Data:
-        return given("pixels", c.n_channels, "height", "width")
+        return ops.given("pixels", c.n_channels, "height", "width")
 
-    def forward(c, pixels: Data, states: States | None = None) -> Data:
+    def forward(c, pixels: Data, states: parts.States | None = None) -> Data:
         """One image to vectors of its patches in the last stage, [patches, d_model]."""
         if states is not None:
             raise ParamcountError("is not supported", where="vision.architecture", expected="a type such as vit")
-        x = embed_patches(pixels, "embeddings.patch_embeddings.projection", c.d_embedding, c.patch_size, bias=True)
-        x, side = layer_norm(x, "embeddings.norm", 1e-5), c.patch_size
+        x = parts.embed_patches(
+            pixels, "embeddings.patch_embeddings.projection", c.d_embedding, c.patch_size, bias=True
+        )
+        x, side = ops.layer_norm(x, "embeddings.norm", 1e-5), c.patch_size
         if c.absolute_positions:
-            x = add_positions(x, "embeddings.position_embeddings", 1, c.n_patches, c.d_embedding)
+            x = ops.add_positions(x, "embeddings.position_embeddings", 1, c.n_patches, c.d_embedding)
         for stage, depth in enumerate(c.depths):
             name = f"encoder.layers.{stage}."
             if depth:
                 x = c.stage(x, pixels, stage, side)
             if stage + 1 < len(c.depths):
-                squares = merge_squares(x, 4, patch_places(pixels, side, side), columns_first=True)
-                squares = layer_norm(squares, name + "downsample.norm", 1e-5)
-                x = linear(squares, name + "downsample.reduction", "mixer", c.d_embedding * 2 ** (stage + 1))
+                squares = ops.merge_squares(x, 4, ops.patch_places(pixels, side, side), columns_first=True)
+                squares = ops.layer_norm(squares, name + "downsample.norm", 1e-5)
+                x = ops.linear(squares, name + "downsample.reduction", "mixer", c.d_embedding * 2 ** (stage + 1))
                 side = side * 2
-        return layer_norm(x, "layernorm", c.norm_eps) if c.normed else x
+        return ops.layer_norm(x, "layernorm", c.norm_eps) if c.normed else x
 
     def stage(c, x: Data, pixels: Data, stage: int, side: int) -> Data:
         """The layers of a stage, whose patches have `side` pixels a side."""
         window = c.window_size * side
-        padded, windows = padded_places(pixels, side, window)
-        shifted = padded_windows(pixels, side, window, c.shift * side)
-        reads = (padded, windows, shifted, index_places(padded, c.window_size, c.window_size))
+        padded, windows = ops.padded_places(pixels, side, window)
+        shifted = ops.padded_windows(pixels, side, window, c.shift * side)
+        reads = (padded, windows, shifted, ops.index_places(padded, c.window_size, c.window_size))
         kinds = [("windows" if i % 2 == 0 else "shifted windows", 1) for i in range(c.depths[stage])]
 
         def layer(kind: str, x: Data, padded: Data, windows: Data, shifted: Data, distances: Data) -> Data:
             return c.layer(x, stage, padded, windows if kind == "windows" else shifted, distances)
 
-        return layers(x, f"encoder.layers.{stage}.blocks.{{layer}}.", kinds, layer, reads=reads)
+        return ops.layers(x, f"encoder.layers.{stage}.blocks.{{layer}}.", kinds, layer, reads=reads)
 
     def layer(c, x: Data, stage: int, padded: Data, windows: Data, distances: Data) -> Data:
-        h = pad_rows(layer_norm(x, "layernorm_before", c.norm_eps), padded)
-        x = x + drop_rows(c.attend(h, stage, windows, distances), x)
-        h = layer_norm(x, "layernorm_after", c.norm_eps)
+        h = ops.pad_rows(ops.layer_norm(x, "layernorm_before", c.norm_eps), padded)
+        x = x + ops.drop_rows(c.attend(h, stage, windows, distances), x)
+        h = ops.layer_norm(x, "layernorm_after", c.norm_eps)
         names = ("intermediate.dense", "output.dense")
-        return x + plain_mlp(h, names, "mlp", c.ff_dims[stage], activation=c.activation, bias=True)
+        return x + parts.plain_mlp(h, names, "mlp", c.ff_dims[stage], activation=c.activation, bias=True)
 
     def attend(c, x: Data, stage: int, windows: Data, distances: Data) -> Data:
         """Inside windows; zeros around the image are attended to."""
         n, d, area = c.heads[stage], x.shape[-1], c.window_size * c.window_size
         heads = (n, c.head_dims[stage])
-        q, k, v = (linear(x, name, f"qkv.{part}", heads, bias=c.qkv_bias) for name, part in zip(ATTENTION, "qkv"))
+        q, k, v = (ops.linear(x, name, f"qkv.{part}", heads, bias=c.qkv_bias) for name, part in zip(ATTENTION, "qkv"))
         side = 2 * c.window_size - 1
-        weights = [Weight("attention.self.relative_position_bias_table", "position", (side * side, n))]
+        weights = [ops.Weight("attention.self.relative_position_bias_table", "position", (side * side, n))]
         if c.has_index:
-            weights.append(Weight("attention.self.relative_position_index", "position", (area, area), role="buffer"))
-        bias = Data(Lookup(), (distances,), (*distances.shape, n), tuple(weights))
-        a = attend(q, k, v, bias, mask=None if windows is None else Groups(windows))
-        return linear(a, ATTENTION[3], "output_projection", d, bias=True)
+            weights.append(
+                ops.Weight("attention.self.relative_position_index", "position", (area, area), role="buffer")
+            )
+        bias = Data(ops.Lookup(), (distances,), (*distances.shape, n), tuple(weights))
+        a = ops.attend(q, k, v, bias, mask=None if windows is None else ops.Groups(windows))
+        return ops.linear(a, ATTENTION[3], "output_projection", d, bias=True)
 
 
-def no_positions(js: ConfigJson, c: FieldValues) -> None:
+def no_positions(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The reference has one position more than patches, which no image fits."""
     if c["absolute_positions"]:
         raise ParamcountError("= true", where="use_absolute_embeddings", expected="false")

@@ -11,14 +11,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from paramcount import flow as ops
+from paramcount import sizes
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
-from paramcount.flow import Block, Body, Data, bundle
-from paramcount.flow.graph import ONCE, Renaming
+from paramcount.flow import Data
 from paramcount.parts import task_heads as heads
-from paramcount.sizes import Condition, ConfigJson, FieldValues, before_lm_head, derived, flag, hf
-from paramcount.sizes.conditions import make_value_error
-from paramcount.sizes.settings import ACTIVATIONS
-from paramcount.sizes.types import Flag, Natural
 
 if TYPE_CHECKING:
     Fields = dict[str, tuple[Any, Any]]
@@ -27,11 +24,11 @@ USUAL_LABELS = 2
 OF_BART = 3  # what BartConfig alone takes where no key gives labels
 
 
-def count_labels(js: ConfigJson, usual: int = USUAL_LABELS) -> int:
+def count_labels(js: sizes.ConfigJson, usual: int = USUAL_LABELS) -> int:
     """How many labels a config has, as PreTrainedConfig works it out: num_labels counts more than id2label."""
     names, n = js.get("id2label"), js.get("num_labels")
     if names is not None and not isinstance(names, Mapping):
-        raise make_value_error(names, "id2label", "a JSON object of numbers and names")
+        raise sizes.make_value_error(names, "id2label", "a JSON object of numbers and names")
     if names is not None:
         for key, name in names.items():
             if not isinstance(name, str) or not is_whole(key):
@@ -41,7 +38,7 @@ def count_labels(js: ConfigJson, usual: int = USUAL_LABELS) -> int:
                     expected="a JSON object of numbers and names",
                 )
     if "num_labels" in js and (type(n) is not int or n < 0):
-        raise make_value_error(n, "num_labels", "a non-negative integer")
+        raise sizes.make_value_error(n, "num_labels", "a non-negative integer")
     named = usual if names is None else len({int(key) for key in names})
     counted: int = named if n is None else n
     if js.get("problem_type") == "single_label_classification" and (counted if names is None else named) == 1:
@@ -60,10 +57,10 @@ def is_whole(key: str) -> bool:
 
 
 def labels(usual: int = USUAL_LABELS) -> Fields:
-    return {"n_labels": (Natural, derived(lambda js, c: count_labels(js, usual), at_root=True))}
+    return {"n_labels": (sizes.Natural, sizes.derived(lambda js, c: count_labels(js, usual), at_root=True))}
 
 
-def two_labels(js: ConfigJson, c: FieldValues) -> None:
+def two_labels(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The reference cuts the outputs into a start and an end."""
     if (n := count_labels(js)) != 2:
         raise ParamcountError(
@@ -74,25 +71,25 @@ def two_labels(js: ConfigJson, c: FieldValues) -> None:
 def summarised(*, to_labels: bool = False, projected: bool = True) -> Fields:
     """What the summary of a text goes through. `to_labels`, `projected`: what absent keys mean."""
 
-    def lead_to_labels(js: ConfigJson, c: FieldValues) -> bool:
-        return flag(js, "summary_proj_to_labels", to_labels) and c.get("n_labels", 1) > 0
+    def lead_to_labels(js: sizes.ConfigJson, c: sizes.FieldValues) -> bool:
+        return sizes.flag(js, "summary_proj_to_labels", to_labels) and c.get("n_labels", 1) > 0
 
     return {
-        "summary_projected": (Flag, hf("summary_use_proj", absent=projected)),
-        "summary_to_labels": (Flag, derived(lead_to_labels)),
+        "summary_projected": (sizes.Flag, sizes.hf("summary_use_proj", absent=projected)),
+        "summary_to_labels": (sizes.Flag, sizes.derived(lead_to_labels)),
     }
 
 
-def summary_of_one_position(js: ConfigJson, c: FieldValues) -> None:
+def summary_of_one_position(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     known = ("last", "first", "mean", "cls_index")
     if js.get("summary_type", "last") not in known:
         raise make_choice_error(js["summary_type"], known, where="summary_type")
 
 
-def summary_as_wide_as(wanted: str) -> Condition:
+def summary_as_wide_as(wanted: str) -> sizes.Condition:
     """The matrix behind the summary takes a vector of that size."""
 
-    def condition(js: ConfigJson, c: FieldValues) -> None:
+    def condition(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         size = c["n_labels"] if c["summary_projected"] and c["summary_to_labels"] else c["d_model"]
         if size != c[wanted]:
             raise ParamcountError(
@@ -104,14 +101,14 @@ def summary_as_wide_as(wanted: str) -> Condition:
     return condition
 
 
-def pooler_fits(js: ConfigJson, c: FieldValues) -> None:
+def pooler_fits(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """DeBERTa's pooler takes the first token's vector and gives as many values to the classifier."""
     size = js.get("pooler_hidden_size", c["d_model"])
     if size != c["d_model"]:
-        raise make_value_error(size, "pooler_hidden_size", f"{c['d_model']}")
+        raise sizes.make_value_error(size, "pooler_hidden_size", f"{c['d_model']}")
     name = js.get("pooler_hidden_act", "gelu")
-    if name not in ACTIVATIONS:
-        raise make_choice_error(name, ACTIVATIONS, where="pooler_hidden_act")
+    if name not in sizes.ACTIVATIONS:
+        raise make_choice_error(name, sizes.ACTIVATIONS, where="pooler_hidden_act")
 
 
 class TaskHead(NamedTuple):
@@ -119,7 +116,7 @@ class TaskHead(NamedTuple):
 
     build: heads.Build
     fields: Fields
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[sizes.Condition, ...] = ()
     beside_lm_head: bool = False  # it is the second head of a language model
     moved: tuple[str, str] | None = None  # how names of the body begin, and begin in this class
     on: str = ""  # the architecture, where it is not the one of the model type
@@ -129,8 +126,8 @@ class TaskHead(NamedTuple):
         """Token ids to the outputs of the task."""
         if self.beside_lm_head:
             logits = c.forward(tokens)
-            hidden = logits if logits.bodies else before_lm_head(logits)
-            return bundle(logits, heads.attach(c, self.build, hidden))
+            hidden = logits if logits.bodies else sizes.before_lm_head(logits)
+            return ops.bundle(logits, heads.attach(c, self.build, hidden))
         body = partial(self.body, c) if self.body else c.body
         x = body(tokens)
         return heads.attach(c, self.build, under_other_names(x, self.moved) if self.moved else x)
@@ -150,10 +147,10 @@ def under_other_names(out: Data, moved: tuple[str, str]) -> Data:
                 sources[id(data)] = data
     outside = tuple(Data(source.operation, (), source.shape) for source in sources.values())
     return Data(
-        Block(),
+        ops.Block(),
         outside,
         out.shape,
-        bodies=(Body(ONCE, tuple(sources.values()), out, renaming=Renaming(moved=moved)),),
+        bodies=(ops.Body(ops.ONCE, tuple(sources.values()), out, renaming=ops.Renaming(moved=moved)),),
         part=out.part,
     )
 
@@ -165,12 +162,15 @@ TOKENS = TaskHead(heads.classify_tokens, LABELS)
 SPAN = TaskHead(heads.find_span, {})
 SPAN_OF_LABELS = TaskHead(heads.find_span, {}, (two_labels,))
 MOVED_SPAN = SPAN._replace(moved=("model.", "transformer."))
-POOLED = TaskHead(heads.classify_pooled, LABELS)
-CHOICE = TaskHead(heads.choose_pooled, {})
-NEXT_SENTENCE = TaskHead(heads.follow_pooled, {})
-PRE_TRAINING = TaskHead(heads.follow_pooled, {}, beside_lm_head=True)
-FIRST = TaskHead(heads.classify_first, LABELS)
-END = TaskHead(heads.classify_end, LABELS)
+POOLED = TaskHead(heads.of_pooled(heads.classify_tokens), LABELS)
+CHOICE = TaskHead(heads.of_pooled(heads.score("classifier", 1)), {})  # one score for each of several texts
+NEXT_SENTENCE = TaskHead(heads.of_pooled(heads.score("cls.seq_relationship", 2)), {})
+PRE_TRAINING = NEXT_SENTENCE._replace(beside_lm_head=True)
+FIRST = TaskHead(heads.through("classifier.dense", "classifier.out_proj"), LABELS)  # RoBERTa
+FIRST_ACTIVATED = TaskHead(heads.through("classifier.dense", "classifier.out_proj", by="activation"), LABELS)
+END = TaskHead(
+    heads.through("classification_head.dense", "classification_head.out_proj"), LABELS
+)  # BART: the end token
 BERT = {
     "ForTokenClassification": TOKENS,
     "ForQuestionAnswering": SPAN_OF_LABELS,
@@ -179,8 +179,8 @@ BERT = {
 }
 ROBERTA = BERT | {"ForSequenceClassification": FIRST}
 APPROXIMATE = BERT | {
-    "ForSequenceClassification": TaskHead(heads.classify_first_by_activation, LABELS),
-    "ForMultipleChoice": TaskHead(heads.preclassified(lambda c: 1), {}),
+    "ForSequenceClassification": FIRST_ACTIVATED,
+    "ForMultipleChoice": TaskHead(heads.through("pre_classifier", "classifier", 1, activation="relu"), {}),
     "ForQuestionAnswering": SPAN,
 }
 SENTENCES = {"ForNextSentencePrediction": NEXT_SENTENCE, "ForPreTraining": PRE_TRAINING}
@@ -191,8 +191,9 @@ GENERIC_SPAN = GENERIC | {"ForQuestionAnswering": SPAN}
 GENERIC_MOVED = GENERIC | {"ForQuestionAnswering": MOVED_SPAN}
 GPT = SCORED | {"ForTokenClassification": TOKENS}
 GPT_SPAN = GPT | {"ForQuestionAnswering": SPAN}
+POOLER = ("pooler.dense", "classifier")
 DEBERTA = {
-    "ForSequenceClassification": TaskHead(heads.classify_by_pooler(lambda c: c.n_labels), LABELS, (pooler_fits,)),
+    "ForSequenceClassification": TaskHead(heads.through(*POOLER, by="pooler_activation"), LABELS, (pooler_fits,)),
     "ForTokenClassification": TOKENS,
     "ForQuestionAnswering": SPAN_OF_LABELS,
 }
@@ -209,7 +210,7 @@ OF_D_MODEL = (summary_of_one_position, summary_as_wide_as("d_model"))
 XLM: dict[str, TaskHead] = {
     "ForSequenceClassification": TaskHead(heads.summarise, SUMMARISED_TO_LABELS, (summary_of_one_position,)),
     "ForMultipleChoice": TaskHead(
-        heads.summarise_then("logits_proj", lambda c: 1),
+        heads.summarise_then("logits_proj", 1),
         SUMMARISED_TO_LABELS,
         (summary_of_one_position, summary_as_wide_as("n_labels")),
     ),

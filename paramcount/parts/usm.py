@@ -9,53 +9,9 @@ from collections.abc import Callable
 from math import e, log
 from typing import Any, ClassVar
 
-from paramcount.flow import (
-    Data,
-    Size,
-    Width,
-    activate,
-    add_bias,
-    block_starts,
-    clip,
-    clip_to_stored,
-    convolve_earlier_frames,
-    convolve_later_frames,
-    convolve_spectrum,
-    cumulative_norm,
-    distance_sinusoids,
-    given,
-    index_distances,
-    layer_norm,
-    layers,
-    linear,
-    multiply_vector,
-    reshape,
-    rms_norm,
-    scale_by,
-    scale_by_root,
-    score_keys,
-    scores,
-    select_by_pair,
-    soft_cap,
-    softmax,
-    split,
-    weighted_sum,
-)
-from paramcount.flow.masks import Window
-from paramcount.sizes import (
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    Sizes,
-    d_model_per_head,
-    derived,
-    hf,
-    setting,
-)
-from paramcount.sizes.conditions import make_value_error
-from paramcount.sizes.rules import check_heads_fill
+from paramcount import flow as ops
+from paramcount import sizes
+from paramcount.flow import Data
 
 STRIDES = "sscp_conv_stride_size"
 LOG_2 = 0.6931471805599453  # softplus of 0, by which the scale of queries is divided
@@ -65,39 +21,39 @@ KEY_SCALE = log(1 + e) / LOG_2  # softplus of 1
 def read_pair(key: str, default: tuple[Any, Any], at: int) -> Any:
     """One of two entries of a key."""
 
-    def entry(js: ConfigJson, c: FieldValues) -> Any:
+    def entry(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
         found = js.get(key, default)
         if not isinstance(found, list | tuple) or len(found) < 2:
-            raise make_value_error(found, f"audio_config.{key}", "two entries")
+            raise sizes.make_value_error(found, f"audio_config.{key}", "two entries")
         return found[at]
 
-    return derived(entry)
+    return sizes.derived(entry)
 
 
-def read_square(key: str, default: int, at: int) -> Callable[[ConfigJson, Any], int]:
+def read_square(key: str, default: int, at: int) -> Callable[[sizes.ConfigJson, Any], int]:
     """One of two entries of a key, the number of frames of a convolution and of its bands."""
 
-    def entry(js: ConfigJson, c: Any) -> int:
+    def entry(js: sizes.ConfigJson, c: Any) -> int:
         found = js.get(key, ((default, default),) * 2)
         sides = found[at] if isinstance(found, list | tuple) and len(found) > at else found
         if not isinstance(sides, list | tuple) or len(sides) != 2 or sides[0] != sides[1] or type(sides[0]) is not int:
             expected = "as many frames as bands"
-            raise make_value_error(found, f"audio_config.{key}", expected)
+            raise sizes.make_value_error(found, f"audio_config.{key}", expected)
         return sides[0]
 
     return entry
 
 
-def count_bands(before: str, kernel: str, at: int) -> Callable[[ConfigJson, FieldValues], int]:
+def count_bands(before: str, kernel: str, at: int) -> Callable[[sizes.ConfigJson, sizes.FieldValues], int]:
     """How many bands a convolution leaves, with a zero on either side of them."""
 
-    def count(js: ConfigJson, c: FieldValues) -> int:
+    def count(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
         return (c[before] + 2 - c[kernel]) // max(read_square(STRIDES, 2, at)(js, c), 1) + 1
 
     return count
 
 
-class SpeechConformer(Sizes):
+class SpeechConformer(sizes.Sizes):
     """The layers of a Universal Speech Model: attention to the frames before and a convolution, between two MLPs."""
 
     section = "audio_config"
@@ -106,48 +62,48 @@ class SpeechConformer(Sizes):
     key_scale: ClassVar[float] = 1.0
 
     def check(c) -> None:
-        check_heads_fill(c)
+        sizes.check_heads_fill(c)
 
     def layer(c: Any, x: Data) -> Data:
         """Attention and a convolution between two MLPs, of whose outputs half is added."""
         x = c.feed_forward(x, "ffw_layer_start.")
-        h = c.attention(rms_norm(c.limit(x), "attention.pre_attn_norm", 1e-6), "attention.attn.")
+        h = c.attention(ops.rms_norm(c.limit(x), "attention.pre_attn_norm", 1e-6), "attention.attn.")
         h = c.limit(c.linear(h, "attention.post", "output_projection", c.d_model))
-        x = x + rms_norm(h, "attention.post_norm", 1e-6)
+        x = x + ops.rms_norm(h, "attention.post_norm", 1e-6)
         x = x + c.convolution(x, "lconv1d.")
-        return rms_norm(c.limit(c.feed_forward(x, "ffw_layer_end.")), "norm", 1e-6)
+        return ops.rms_norm(c.limit(c.feed_forward(x, "ffw_layer_end.")), "norm", 1e-6)
 
     def feed_forward(c: Any, x: Data, prefix: str) -> Data:
-        h = rms_norm(c.limit(x), prefix + "pre_layer_norm", 1e-6)
-        h = activate(c.linear(h, prefix + "ffw_layer_1", "mlp.up", 4 * c.d_model), c.activation)
+        h = ops.rms_norm(c.limit(x), prefix + "pre_layer_norm", 1e-6)
+        h = ops.activate(c.linear(h, prefix + "ffw_layer_1", "mlp.up", 4 * c.d_model), c.activation)
         h = c.limit(c.linear(h, prefix + "ffw_layer_2", "mlp.down", c.d_model))
-        return x + scale_by(rms_norm(h, prefix + "post_layer_norm", 1e-6), c.residual_weight)
+        return x + ops.scale_by(ops.rms_norm(h, prefix + "post_layer_norm", 1e-6), c.residual_weight)
 
     def attention(c: Any, x: Data, prefix: str) -> Data:
         """The scores gain what the query says of the distance. Queries have a learned scale per dimension."""
         heads = (c.n_heads, c.d_head)
         q, k, v = (c.linear(x, f"{prefix}{name}_proj", f"qkv.{name}", heads) for name in "qkv")
-        q = multiply_vector(q, prefix + "per_dim_scale", "other", c.d_head, function="softplus")
-        q = scale_by(scale_by_root(q, c.d_head, "divided by √d_head", inverse=True), 1 / LOG_2)
-        k = scale_by(k, c.key_scale)
-        distances = distance_sinusoids(x, causal=c.n_later_frames == 0, slowest="base")
-        distances = linear(distances, prefix + "relative_position_embedding.pos_proj", "position", heads)
-        by_distance = select_by_pair(index_distances(x), score_keys(q, distances), axis=2)
-        s = soft_cap(add_bias(scores(q, k, 1.0), by_distance), c.score_cap)  # [n_heads, n, m]
-        return weighted_sum(softmax(s, mask=Window(c.n_earlier_frames + 1, c.n_later_frames)), v)
+        q = ops.multiply_vector(q, prefix + "per_dim_scale", "other", c.d_head, function="softplus")
+        q = ops.scale_by(ops.scale_by_root(q, c.d_head, "divided by √d_head", inverse=True), 1 / LOG_2)
+        k = ops.scale_by(k, c.key_scale)
+        distances = ops.distance_sinusoids(x, causal=c.n_later_frames == 0, slowest="base")
+        distances = ops.linear(distances, prefix + "relative_position_embedding.pos_proj", "position", heads)
+        by_distance = ops.select_by_pair(ops.index_distances(x), ops.score_keys(q, distances), axis=2)
+        s = ops.soft_cap(ops.add_bias(ops.scores(q, k, 1.0), by_distance), c.score_cap)  # [n_heads, n, m]
+        return ops.weighted_sum(ops.softmax(s, mask=ops.Window(c.n_earlier_frames + 1, c.n_later_frames)), v)
 
     def convolution(c: Any, x: Data, prefix: str) -> Data:
-        h = rms_norm(x, prefix + "pre_layer_norm", c.norm_eps)
-        kept, gate = split(c.linear(h, prefix + "linear_start", "mixer", 2 * c.d_model), c.d_model, c.d_model)
-        h = convolve_earlier_frames(kept * activate(gate, "sigmoid"), prefix + "depthwise_conv1d", c.d_conv)
-        h = activate(rms_norm(c.limit(h), prefix + "conv_norm", c.norm_eps), c.activation)
+        h = ops.rms_norm(x, prefix + "pre_layer_norm", c.norm_eps)
+        kept, gate = ops.split(c.linear(h, prefix + "linear_start", "mixer", 2 * c.d_model), c.d_model, c.d_model)
+        h = ops.convolve_earlier_frames(kept * ops.activate(gate, "sigmoid"), prefix + "depthwise_conv1d", c.d_conv)
+        h = ops.activate(ops.rms_norm(c.limit(h), prefix + "conv_norm", c.norm_eps), c.activation)
         return c.linear(h, prefix + "linear_end", "mixer", c.d_model)
 
-    def linear(c: Any, x: Data, name: str, component: str, width: Width) -> Data:
-        return linear(x, name, component, width)
+    def linear(c: Any, x: Data, name: str, component: str, width: ops.Width) -> Data:
+        return ops.linear(x, name, component, width)
 
     def limit(c: Any, x: Data) -> Data:
-        return clip(x, *c.limits())
+        return ops.clip(x, *c.limits())
 
     def limits(c: Any) -> tuple[Any, Any]:
         return (-c.largest, c.largest) if isinstance(c.largest, int | float) else (c.largest, c.largest)
@@ -158,48 +114,48 @@ class Gemma3nAudio(SpeechConformer):
 
     config_class = "Gemma3nAudioConfig"
 
-    d_model: Positive = hf()
-    n_layers: Natural = hf("conf_num_hidden_layers")
-    n_heads: Positive = hf("conf_num_attention_heads")
-    d_head: Positive = derived(d_model_per_head)
-    n_mels: Positive = hf("input_feat_size")
-    n_channels: Positive = read_pair("sscp_conv_channel_size", (128, 32), 0)
-    n_channels_2: Positive = read_pair("sscp_conv_channel_size", (128, 32), 1)
-    d_kernel: Positive = derived(read_square("sscp_conv_kernel_size", 3, 0))
-    d_kernel_2: Positive = derived(read_square("sscp_conv_kernel_size", 3, 1))
-    n_bands: Positive = derived(count_bands("n_mels", "d_kernel", 0))
-    n_bands_2: Positive = derived(count_bands("n_bands", "d_kernel_2", 1))
-    n_earlier_frames: Natural = derived(lambda js, c: max(js.get("conf_attention_context_left", 13) - 1, 0))
-    n_later_frames: Natural = hf("conf_attention_context_right")
-    d_conv: Positive = hf("conf_conv_kernel_size")
-    vocab_size: Positive = hf()
+    d_model: sizes.Positive = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf("conf_num_hidden_layers")
+    n_heads: sizes.Positive = sizes.hf("conf_num_attention_heads")
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    n_mels: sizes.Positive = sizes.hf("input_feat_size")
+    n_channels: sizes.Positive = read_pair("sscp_conv_channel_size", (128, 32), 0)
+    n_channels_2: sizes.Positive = read_pair("sscp_conv_channel_size", (128, 32), 1)
+    d_kernel: sizes.Positive = sizes.derived(read_square("sscp_conv_kernel_size", 3, 0))
+    d_kernel_2: sizes.Positive = sizes.derived(read_square("sscp_conv_kernel_size", 3, 1))
+    n_bands: sizes.Positive = sizes.derived(count_bands("n_mels", "d_kernel", 0))
+    n_bands_2: sizes.Positive = sizes.derived(count_bands("n_bands", "d_kernel_2", 1))
+    n_earlier_frames: sizes.Natural = sizes.derived(lambda js, c: max(js.get("conf_attention_context_left", 13) - 1, 0))
+    n_later_frames: sizes.Natural = sizes.hf("conf_attention_context_right")
+    d_conv: sizes.Positive = sizes.hf("conf_conv_kernel_size")
+    vocab_size: sizes.Positive = sizes.hf()
 
-    norm_eps: ClassVar = setting("rms_norm_eps")
-    conv_eps: ClassVar = setting("sscp_conv_group_norm_eps")
-    stride: ClassVar = setting(default=read_square(STRIDES, 2, 0))
-    stride_2: ClassVar = setting(default=read_square(STRIDES, 2, 1))
-    largest: ClassVar = setting("gradient_clipping")
-    score_cap: ClassVar = setting("conf_attention_logit_cap")
-    residual_weight: ClassVar = setting("conf_residual_weight")
-    reduction: ClassVar = setting("conf_reduction_factor")
-    first_token: ClassVar = setting("vocab_offset")
+    norm_eps: ClassVar = sizes.setting("rms_norm_eps")
+    conv_eps: ClassVar = sizes.setting("sscp_conv_group_norm_eps")
+    stride: ClassVar = sizes.setting(default=read_square(STRIDES, 2, 0))
+    stride_2: ClassVar = sizes.setting(default=read_square(STRIDES, 2, 1))
+    largest: ClassVar = sizes.setting("gradient_clipping")
+    score_cap: ClassVar = sizes.setting("conf_attention_logit_cap")
+    residual_weight: ClassVar = sizes.setting("conf_residual_weight")
+    reduction: ClassVar = sizes.setting("conf_reduction_factor")
+    first_token: ClassVar = sizes.setting("vocab_offset")
 
     def sound(c) -> Data:
-        return given("log-mel frames", "frames", c.n_mels)
+        return ops.given("log-mel frames", "frames", c.n_mels)
 
     def forward(c, frames: Data) -> Data:
         """Log-mel frames [frames, n_mels] to vectors [audio tokens, d_model]."""
-        x = reshape(frames, c.n_mels, 1)
+        x = ops.reshape(frames, c.n_mels, 1)
         x = c.halve(x, "subsample_conv_projection.conv_0.", c.n_channels, c.d_kernel, c.n_bands, c.stride)
         x = c.halve(x, "subsample_conv_projection.conv_1.", c.n_channels_2, c.d_kernel_2, c.n_bands_2, c.stride_2)
-        x = reshape(x, c.n_bands_2 * c.n_channels_2)
-        x = linear(x, "subsample_conv_projection.input_proj_linear", "embedding", c.d_model)
-        x = layers(x, "conformer.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
-        return block_starts(x, c.reduction)
+        x = ops.reshape(x, c.n_bands_2 * c.n_channels_2)
+        x = ops.linear(x, "subsample_conv_projection.input_proj_linear", "embedding", c.d_model)
+        x = ops.layers(x, "conformer.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
+        return ops.block_starts(x, c.reduction)
 
     def halve(c, x: Data, prefix: str, channels: int, kernel: int, bands: int, stride: Any) -> Data:
-        x = convolve_later_frames(x, prefix + "conv", channels, kernel, bands, stride=stride)
-        return activate(cumulative_norm(x, prefix + "norm", c.conv_eps), "relu")
+        x = ops.convolve_later_frames(x, prefix + "conv", channels, kernel, bands, stride=stride)
+        return ops.activate(ops.cumulative_norm(x, prefix + "norm", c.conv_eps), "relu")
 
 
 NAMES = (  # of Gemma 4, by those of Gemma 3n
@@ -217,7 +173,7 @@ NAMES = (  # of Gemma 4, by those of Gemma 3n
 )
 
 
-def cap_of_scores(config: ConfigJson, c: Any) -> float:
+def cap_of_scores(config: sizes.ConfigJson, c: Any) -> float:
     """Frames are attended to in chunks, where distances are right if a chunk is as long as what it sees before it."""
     chunk, before = config.get("attention_chunk_size", 12), config.get("attention_context_left", 13)
     if chunk + 1 != before or config.get("attention_context_right", 0):
@@ -232,50 +188,50 @@ class Gemma4Audio(SpeechConformer):
 
     config_class = "Gemma4AudioConfig"
 
-    d_model: Positive = hf()
-    n_layers: Natural = hf()
-    n_heads: Positive = hf()
-    d_head: Positive = derived(d_model_per_head)
-    n_channels: Positive = read_pair("subsampling_conv_channels", (128, 32), 0)
-    n_channels_2: Positive = read_pair("subsampling_conv_channels", (128, 32), 1)
-    n_bands: Natural = derived(lambda js, c: c["n_channels"] // 4)  # which the convolutions leave
-    n_earlier_frames: Natural = derived(lambda js, c: max(js.get("attention_context_left", 13) - 2, 0))
-    n_later_frames: Natural = derived(lambda js, c: max(js.get("attention_context_right", 0) - 1, 0))
-    d_conv: Positive = hf("conv_kernel_size")
-    d_out: Positive = hf("output_proj_dims")
-    clipped: Flag = hf("use_clipped_linears")
+    d_model: sizes.Positive = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf()
+    n_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    n_channels: sizes.Positive = read_pair("subsampling_conv_channels", (128, 32), 0)
+    n_channels_2: sizes.Positive = read_pair("subsampling_conv_channels", (128, 32), 1)
+    n_bands: sizes.Natural = sizes.derived(lambda js, c: c["n_channels"] // 4)  # which the convolutions leave
+    n_earlier_frames: sizes.Natural = sizes.derived(lambda js, c: max(js.get("attention_context_left", 13) - 2, 0))
+    n_later_frames: sizes.Natural = sizes.derived(lambda js, c: max(js.get("attention_context_right", 0) - 1, 0))
+    d_conv: sizes.Positive = sizes.hf("conv_kernel_size")
+    d_out: sizes.Positive = sizes.hf("output_proj_dims")
+    clipped: sizes.Flag = sizes.hf("use_clipped_linears")
 
-    norm_eps: ClassVar = setting("rms_norm_eps")
-    activation = setting("hidden_act")
-    largest: ClassVar = setting("gradient_clipping")
-    score_cap: ClassVar = setting(default=cap_of_scores)
-    residual_weight: ClassVar = setting("residual_weight")
+    norm_eps: ClassVar = sizes.setting("rms_norm_eps")
+    activation = sizes.setting("hidden_act")
+    largest: ClassVar = sizes.setting("gradient_clipping")
+    score_cap: ClassVar = sizes.setting(default=cap_of_scores)
+    residual_weight: ClassVar = sizes.setting("residual_weight")
     key_scale = KEY_SCALE
 
     def sound(c) -> Data:
-        return given("log-mel frames", "frames", 4 * c.n_bands)
+        return ops.given("log-mel frames", "frames", 4 * c.n_bands)
 
     def forward(c, frames: Data) -> Data:
         """Log-mel frames [frames, bands] to vectors [audio tokens, d_out]."""
-        x = reshape(frames, 4 * c.n_bands, 1)
+        x = ops.reshape(frames, 4 * c.n_bands, 1)
         x = c.halve(x, "subsample_conv_projection.conv_0.", c.n_channels, 2 * c.n_bands)
         x = c.halve(x, "subsample_conv_projection.conv_1.", c.n_channels_2, c.n_bands)
-        x = reshape(x, c.n_bands * c.n_channels_2)
-        x = linear(x, "subsample_conv_projection.input_proj_linear", "embedding", c.d_model)
-        x = layers(x, "conformer.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
-        return linear(x, "output_proj", "other", c.d_out, bias=True)
+        x = ops.reshape(x, c.n_bands * c.n_channels_2)
+        x = ops.linear(x, "subsample_conv_projection.input_proj_linear", "embedding", c.d_model)
+        x = ops.layers(x, "conformer.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
+        return ops.linear(x, "output_proj", "other", c.d_out, bias=True)
 
-    def halve(c, x: Data, prefix: str, channels: Size, bands: Size) -> Data:
-        x = convolve_spectrum(x, prefix + "conv", channels, 3, bands, stride=2)
-        return activate(layer_norm(x, prefix + "norm", c.norm_eps, bias=False), "relu")
+    def halve(c, x: Data, prefix: str, channels: ops.Size, bands: ops.Size) -> Data:
+        x = ops.convolve_spectrum(x, prefix + "conv", channels, 3, bands, stride=2)
+        return ops.activate(ops.layer_norm(x, prefix + "norm", c.norm_eps, bias=False), "relu")
 
-    def linear(c, x: Data, name: str, component: str, width: Width) -> Data:
+    def linear(c, x: Data, name: str, component: str, width: ops.Width) -> Data:
         return clipped_linear(x, name, component, width, clipped=c.clipped)
 
 
-def clipped_linear(x: Data, name: str, component: str, width: Width, *, clipped: bool) -> Data:
+def clipped_linear(x: Data, name: str, component: str, width: ops.Width, *, clipped: bool) -> Data:
     """A matrix of Gemma 4's encoders; between two clippings, their bounds are stored where they are used."""
     if not clipped:
-        return linear(x, name + ".linear", component, width)
-    x = linear(clip_to_stored(x, name + ".input_"), name + ".linear", component, width)
-    return clip_to_stored(x, name + ".output_")
+        return ops.linear(x, name + ".linear", component, width)
+    x = ops.linear(ops.clip_to_stored(x, name + ".input_"), name + ".linear", component, width)
+    return ops.clip_to_stored(x, name + ".output_")

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, activate, add_positions, bundle, class_token, first_token, linear
-from paramcount.parts.classic import multi_head
-from paramcount.parts.encoders import bert_mlp
-from paramcount.parts.vision import States, VisionEncoder, embed_patches, select_states
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, d_model_per_head, derived, hf
-from paramcount.sizes.conditions import make_value_error
-from paramcount.sizes.setting_fields import setting
+from paramcount import flow as ops
+from paramcount import parts, sizes
+from paramcount.flow import Data
 
 ATTENTION = ("attention.query", "attention.key", "attention.value", "output.dense")
 LAYER = "encoder.layer.{layer}."
@@ -31,58 +27,58 @@ MODULES = {
 }
 
 
-def grid(js: ConfigJson, c: FieldValues) -> tuple[int, int]:
+def grid(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, int]:
     """Rows and columns of patches."""
     size = js.get("image_size", 224)
     height, width = size if isinstance(size, (list, tuple)) else (size, size)
     rows, columns = height // c["patch_size"], width // c["patch_size"]
     if rows < 1 or columns < 1:
-        raise make_value_error(size, "image_size", f"at least patch_size = {c['patch_size']}")
+        raise sizes.make_value_error(size, "image_size", f"at least patch_size = {c['patch_size']}")
     return rows, columns
 
 
-def count_patches(js: ConfigJson, c: FieldValues) -> int:
+def count_patches(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     rows, columns = grid(js, c)
     return rows * columns
 
 
-class ViT(VisionEncoder):
+class ViT(parts.VisionEncoder):
     model_types = ("vit",)
     section: ClassVar[str | None] = None
     modules = MODULES
 
-    d_head: Positive = hf("head_dim", absent=d_model_per_head)
-    n_channels: Positive = hf("num_channels")
-    patch_size: Positive = hf("patch_size")
-    n_patches: Positive = derived(count_patches)
-    qkv_bias: Flag = hf()
-    d_pooled: Positive = derived(lambda js, c: js.get("pooler_output_size") or c["d_model"])
+    d_head: sizes.Positive = sizes.hf("head_dim", absent=sizes.d_model_per_head)
+    n_channels: sizes.Positive = sizes.hf("num_channels")
+    patch_size: sizes.Positive = sizes.hf("patch_size")
+    n_patches: sizes.Positive = sizes.derived(count_patches)
+    qkv_bias: sizes.Flag = sizes.hf()
+    d_pooled: sizes.Positive = sizes.derived(lambda js, c: js.get("pooler_output_size") or c["d_model"])
 
-    pooler_activation: ClassVar = setting("pooler_act", usual="tanh")
+    pooler_activation: ClassVar = sizes.setting("pooler_act", usual="tanh")
     n_tokens: ClassVar[int] = 1  # in front of the patches
 
-    def forward(c, pixels: Data, states: States | None = None) -> Data:
+    def forward(c, pixels: Data, states: parts.States | None = None) -> Data:
         """One image to vectors of the class token and the patches; the pooled vector is beside them."""
         x = c.encode(c.embed(pixels), name=LAYER)
         y = c.norm(x, "layernorm")
-        return bundle(y if states is None else select_states(x, states), c.pool(y))
+        return ops.bundle(y if states is None else parts.select_states(x, states), c.pool(y))
 
     def embed(c, pixels: Data) -> Data:
         name = "embeddings.patch_embeddings.projection"
-        x = c.add_tokens(embed_patches(pixels, name, c.d_model, c.patch_size, bias=True))
-        return add_positions(x, "embeddings.position_embeddings", 1, c.n_patches + c.n_tokens, c.d_model)
+        x = c.add_tokens(parts.embed_patches(pixels, name, c.d_model, c.patch_size, bias=True))
+        return ops.add_positions(x, "embeddings.position_embeddings", 1, c.n_patches + c.n_tokens, c.d_model)
 
     def add_tokens(c, x: Data) -> Data:
-        return class_token(x, "embeddings.cls_token", 1, 1, c.d_model)
+        return ops.class_token(x, "embeddings.cls_token", 1, 1, c.d_model)
 
     def layer(c, x: Data, *reads: Data) -> Data:
         h = c.norm(x, "layernorm_before")
-        x = x + multi_head(c, h, "attention.", ATTENTION, bias=(*[c.qkv_bias] * 3, True))
-        return x + bert_mlp(c, c.norm(x, "layernorm_after"))
+        x = x + parts.multi_head(c, h, "attention.", ATTENTION, bias=(*[c.qkv_bias] * 3, True))
+        return x + parts.bert_mlp(c, c.norm(x, "layernorm_after"))
 
     def pool(c, x: Data) -> Data:
-        pooled = linear(first_token(x), "pooler.dense", "other", c.d_pooled, bias=True)
-        return activate(pooled, c.pooler_activation)
+        pooled = ops.linear(ops.first_token(x), "pooler.dense", "other", c.d_pooled, bias=True)
+        return ops.activate(pooled, c.pooler_activation)
 
     def check(c: Any) -> None:
         """Heads need not fill d_model."""
@@ -96,4 +92,4 @@ class DeiT(ViT):
     n_tokens = 2
 
     def add_tokens(c, x: Data) -> Data:
-        return super().add_tokens(class_token(x, "embeddings.distillation_token", 1, 1, c.d_model))
+        return super().add_tokens(ops.class_token(x, "embeddings.distillation_token", 1, 1, c.d_model))

@@ -7,65 +7,47 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from paramcount import flow as ops
+from paramcount import sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import (
-    BEHIND,
-    Data,
-    Linear,
-    Size,
-    Weight,
-    activate,
-    attend,
-    bundle,
-    convolve_image,
-    cut,
-    enlarge,
-    group_norm,
-    lookup,
-    nearest_row,
-    plain_norm,
-    reshape,
-)
-from paramcount.flow import block as named_block
-from paramcount.sizes import Condition, ConfigJson, FieldValues, Indices, Positive, Sizes, Widths, derived, hf
-from paramcount.sizes.conditions import make_value_error
+from paramcount.flow import Data
 
 GROUPS = 32  # of channels that a norm is over
 
 
-def one_latent(js: ConfigJson, c: FieldValues) -> None:
+def one_latent(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The quantiser of the reference reads only as many channels as one latent has."""
     if js.get("double_latent", False) is not False:
-        raise make_value_error(js["double_latent"], "double_latent", "false")
+        raise sizes.make_value_error(js["double_latent"], "double_latent", "false")
 
 
-def groups_divide_channels(js: ConfigJson, c: FieldValues) -> None:
+def groups_divide_channels(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if c["d_base"] % GROUPS:
         raise ParamcountError(f"= {c['d_base']}", where="base_channels", expected=f"a multiple of {GROUPS}")
 
 
-def blocks_of_level(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+def blocks_of_level(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     n = js.get("num_res_blocks", 2)
     if type(n) is not int or n < 1:
-        raise make_value_error(n, "num_res_blocks", "a positive integer")
+        raise sizes.make_value_error(n, "num_res_blocks", "a positive integer")
     return tuple(range(n))
 
 
-class VqVae(Sizes):
+class VqVae(sizes.Sizes):
     """An encoder of square images to codes. `multipliers`: of the channels at each level, which has half as many rows
     as the level before; `blocks`: their indices at each level; `attended`: the levels with attention.
     """
 
     section = "vq_config"
-    conditions: ClassVar[tuple[Condition, ...]] = (one_latent, groups_divide_channels)
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (one_latent, groups_divide_channels)
 
-    d_code: Positive = hf("embed_dim")
-    n_codes: Positive = hf("num_embeddings")
-    d_latent: Positive = hf("latent_channels")
-    n_channels: Positive = hf("in_channels")
-    d_base: Positive = hf("base_channels")
-    multipliers: Widths = hf("channel_multiplier")
-    blocks: Indices = derived(blocks_of_level)
+    d_code: sizes.Positive = sizes.hf("embed_dim")
+    n_codes: sizes.Positive = sizes.hf("num_embeddings")
+    d_latent: sizes.Positive = sizes.hf("latent_channels")
+    n_channels: sizes.Positive = sizes.hf("in_channels")
+    d_base: sizes.Positive = sizes.hf("base_channels")
+    multipliers: sizes.Widths = sizes.hf("channel_multiplier")
+    blocks: sizes.Indices = sizes.derived(blocks_of_level)
 
     def attention_levels(c) -> tuple[int, ...]:
         """The levels whose blocks are each followed by attention."""
@@ -77,7 +59,7 @@ class VqVae(Sizes):
 
     def encode(c, pixels: Data) -> Data:
         """One image to vectors of d_code values, [places, d_code]."""
-        x = named_block(reshape(cut(pixels, 1, 1), c.n_channels), "encoder.", c.shrink)
+        x = ops.block(ops.reshape(ops.cut(pixels, 1, 1), c.n_channels), "encoder.", c.shrink)
         return convolve_one(x, "quant_conv", "mixer", c.d_code)
 
     def shrink(c, x: Data) -> Data:
@@ -86,8 +68,8 @@ class VqVae(Sizes):
         for i, m in enumerate(c.multipliers):
             x = c.level(x, f"down.{i}.", m, m != before, len(c.blocks), i in c.attention_levels())
             if i < last:
-                x = convolve_image(
-                    x, f"down.{i}.downsample.conv", "mixer", c.d_base * m, 3, stride=2, bias=True, padding=BEHIND
+                x = ops.convolve_image(
+                    x, f"down.{i}.downsample.conv", "mixer", c.d_base * m, 3, stride=2, bias=True, padding=ops.BEHIND
                 )
             before = m
         return c.finish(c.middle(x), c.d_latent)
@@ -97,27 +79,27 @@ class VqVae(Sizes):
         for j in range(n):
             x = resnet_block(x, f"{prefix}block.{j}.", c.d_base * m, changes=changes and j == 0)
             if attends:
-                x = named_block(x, f"{prefix}attn.{j}.", attention)
+                x = ops.block(x, f"{prefix}attn.{j}.", attention)
         return x
 
     def middle(c, x: Data) -> Data:
         x = resnet_block(x, "mid.block_1.", x.shape[-1])
         if c.has_attention():
-            x = named_block(x, "mid.attn_1.", attention)
+            x = ops.block(x, "mid.attn_1.", attention)
         return resnet_block(x, "mid.block_2.", x.shape[-1])
 
-    def finish(c, x: Data, channels: Size) -> Data:
-        return convolve(activate(group_norm(x, "norm_out", GROUPS, 1e-6), "silu"), "conv_out", channels)
+    def finish(c, x: Data, channels: ops.Size) -> Data:
+        return convolve(ops.activate(ops.group_norm(x, "norm_out", GROUPS, 1e-6), "silu"), "conv_out", channels)
 
     def quantise(c, x: Data, ids: Any = None) -> Data:
         """Vectors to the number of the nearest code, or to the token id that it has."""
-        return nearest_row(x, "quantize.embedding.weight", "embedding", c.n_codes, ids)
+        return ops.nearest_row(x, "quantize.embedding.weight", "embedding", c.n_codes, ids)
 
 
 class VqGan(VqVae):
     """The same with the decoder, from codes to an image."""
 
-    d_out: Positive = hf("out_channels")
+    d_out: sizes.Positive = sizes.hf("out_channels")
 
     def reconstruct(c, pixels: Data, prefix: str) -> Data:
         """One image to the number of its codes; the image that they are decoded to is beside them.
@@ -126,10 +108,10 @@ class VqGan(VqVae):
         """
         codes = c.quantise(c.encode(pixels))
         table = "quantize.embedding.weight"
-        x = lookup(codes, table, "embedding", c.n_codes, c.d_code, tied_to=prefix + table)
-        x = plain_norm(x, "l2", 1e-24)
+        x = ops.lookup(codes, table, "embedding", c.n_codes, c.d_code, tied_to=prefix + table)
+        x = ops.plain_norm(x, "l2", 1e-24)
         x = convolve_one(x, "post_quant_conv", "mixer", c.d_latent)
-        return bundle(codes, named_block(x, "decoder.", c.grow))
+        return ops.bundle(codes, ops.block(x, "decoder.", c.grow))
 
     def grow(c, x: Data) -> Data:
         x = c.middle(convolve(x, "conv_in", c.d_base * c.multipliers[-1]))
@@ -137,39 +119,39 @@ class VqGan(VqVae):
         for i, m in enumerate(reversed(c.multipliers)):
             x = c.level(x, f"up.{i}.", m, m != before, len(c.blocks) + 1, last - i in c.attention_levels())
             if i < last:
-                x = convolve(enlarge(x), f"up.{i}.upsample.conv", c.d_base * m)
+                x = convolve(ops.enlarge(x), f"up.{i}.upsample.conv", c.d_base * m)
             before = m
         return c.finish(x, c.d_out)
 
 
-def convolve(x: Data, name: str, channels: Size) -> Data:
+def convolve(x: Data, name: str, channels: ops.Size) -> Data:
     """3 × 3 pixels."""
-    return convolve_image(x, name, "mixer", channels, 3, bias=True)
+    return ops.convolve_image(x, name, "mixer", channels, 3, bias=True)
 
 
 def convolve_one(x: Data, name: str, component: str, width: Any) -> Data:
     """A convolution over one pixel: a matrix, stored as [out, in, 1, 1]. `width`: of its output."""
     shape = width if isinstance(width, tuple) else (width,)
     channels = shape[0] if len(shape) == 1 else shape[0] * shape[1]
-    kernel = Weight(name + ".weight", component, (channels, x.shape[-1], 1, 1))
-    bias = Weight(name + ".bias", component, (channels,))
-    return Data(Linear(), (x,), (x.shape[0], *shape), (kernel, bias))
+    kernel = ops.Weight(name + ".weight", component, (channels, x.shape[-1], 1, 1))
+    bias = ops.Weight(name + ".bias", component, (channels,))
+    return Data(ops.Linear(), (x,), (x.shape[0], *shape), (kernel, bias))
 
 
-def resnet_block(x: Data, prefix: str, channels: Size, *, changes: bool = False) -> Data:
+def resnet_block(x: Data, prefix: str, channels: ops.Size, *, changes: bool = False) -> Data:
     """Two convolutions, each after a norm, with a residual connection. `changes`: it has other channels."""
 
     def read(x: Data) -> Data:
-        h = convolve(activate(group_norm(x, "norm1", GROUPS, 1e-6), "silu"), "conv1", channels)
-        h = convolve(activate(group_norm(h, "norm2", GROUPS, 1e-6), "silu"), "conv2", channels)
+        h = convolve(ops.activate(ops.group_norm(x, "norm1", GROUPS, 1e-6), "silu"), "conv1", channels)
+        h = convolve(ops.activate(ops.group_norm(h, "norm2", GROUPS, 1e-6), "silu"), "conv2", channels)
         return (convolve_one(x, "nin_shortcut", "mixer", channels) if changes else x) + h
 
-    return named_block(x, prefix, read)
+    return ops.block(x, prefix, read)
 
 
 def attention(x: Data) -> Data:
     """One head over all places of the image."""
     d = x.shape[-1]
-    h = group_norm(x, "norm", GROUPS, 1e-6)
+    h = ops.group_norm(x, "norm", GROUPS, 1e-6)
     q, k, v = (convolve_one(h, name, f"qkv.{name}", (1, d)) for name in "qkv")
-    return x + convolve_one(attend(q, k, v), "proj_out", "output_projection", d)
+    return x + convolve_one(ops.attend(q, k, v), "proj_out", "output_projection", d)

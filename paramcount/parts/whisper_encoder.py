@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, activate, convolve_frames, position_table
-from paramcount.parts.classic import Stack
-from paramcount.parts.seq2seq import Stacks, pre_norm_layer
-from paramcount.sizes import Natural, Positive, d_model_per_head, derived, hf
-from paramcount.sizes.rules import check_heads_fill
+from paramcount import flow as ops
+from paramcount import parts, sizes
+from paramcount.flow import Data
 
 
-class WhisperStacks(Stacks):
+class WhisperStacks(parts.Stacks):
     """Keys have no bias. Order of operations: WhisperEncoderLayer and WhisperDecoderLayer."""
 
-    layer = pre_norm_layer
+    layer = parts.seq2seq.pre_norm_layer
     last_norm: ClassVar[str] = "layer_norm"
     k_bias: ClassVar[bool] = False
     embedding_scale: ClassVar[float] = 1.0  # the reference reads scale_embedding and does not use it
@@ -29,25 +27,25 @@ class Ears(WhisperStacks):
     section: ClassVar[str | None] = "audio_config"
     unused_keys: ClassVar[tuple[str, ...]] = ("vocab_size",)
 
-    d_model: Positive = hf("d_model", absent=1280)
-    n_layers: Natural = hf("encoder_layers", absent=32)
-    n_heads: Positive = hf("encoder_attention_heads", absent=20)
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Natural = hf("encoder_ffn_dim", absent=5120)
-    n_mels: Positive = hf("num_mel_bins")
-    n_frames: Positive = hf("max_source_positions")
+    d_model: sizes.Positive = sizes.hf("d_model", absent=1280)
+    n_layers: sizes.Natural = sizes.hf("encoder_layers", absent=32)
+    n_heads: sizes.Positive = sizes.hf("encoder_attention_heads", absent=20)
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf("encoder_ffn_dim", absent=5120)
+    n_mels: sizes.Positive = sizes.hf("num_mel_bins")
+    n_frames: sizes.Positive = sizes.hf("max_source_positions")
 
     def check(c) -> None:
-        check_heads_fill(c)
+        sizes.check_heads_fill(c)
 
     def forward(c, frames: Data) -> Data:
         """Log-mel frames [frames, n_mels] to states [frames, d_model]."""
-        return encode_audio(c, Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), frames)
+        return encode_audio(c, parts.Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), frames)
 
 
-def encode_audio(c: Any, s: Stack, x: Data) -> Data:
+def encode_audio(c: Any, s: parts.Stack, x: Data) -> Data:
     """Two convolutions over three frames each, the second of which takes every other one; fixed positions; layers."""
-    x = activate(convolve_frames(x, "conv1", c.d_model, 3), "gelu")
-    x = activate(convolve_frames(x, "conv2", c.d_model, 3, stride=2), "gelu")
-    x = x + position_table(x, "embed_positions.weight", c.n_frames)
+    x = ops.activate(ops.convolve_frames(x, "conv1", c.d_model, 3), "gelu")
+    x = ops.activate(ops.convolve_frames(x, "conv2", c.d_model, 3, stride=2), "gelu")
+    x = x + ops.position_table(x, "embed_positions.weight", c.n_frames)
     return c.stack(s, x, "")
