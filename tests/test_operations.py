@@ -25,7 +25,7 @@ import paramcount.flow
 import paramcount.parts
 from paramcount import flow as ops
 from paramcount.errors import ParamcountError
-from paramcount.flow import Axes, Data, Rope, Weight
+from paramcount.flow import Axes, Data, Rope, Weight, operations
 from paramcount.flow.graph import ADD, MULTIPLY
 from paramcount.flow.masks import (
     Causal,
@@ -47,7 +47,7 @@ CONTAINERS = {"Input", "Tuple", "SecondValue", "Block", "ForEach", "Layers", "Hi
 
 
 def list_classes(base: type[Operation] = Operation) -> Iterator[type[Operation]]:
-    for info in pkgutil.walk_packages(ops.operations.__path__, f"{ops.operations.__name__}."):
+    for info in pkgutil.walk_packages(operations.__path__, f"{operations.__name__}."):
         importlib.import_module(info.name)
     for cls in base.__subclasses__():
         yield cls
@@ -118,7 +118,7 @@ def test_all_operations_are_in_flow() -> None:
 
 def list_builders() -> Iterator[Callable[..., Any]]:
     """The functions of the modules of operations."""
-    for info in pkgutil.walk_packages(ops.operations.__path__, f"{ops.operations.__name__}."):
+    for info in pkgutil.walk_packages(operations.__path__, f"{operations.__name__}."):
         module = importlib.import_module(info.name)
         yield from (f for f in vars(module).values() if isfunction(f) and f.__module__ == module.__name__)
 

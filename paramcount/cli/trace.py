@@ -138,11 +138,12 @@ def add_run(trace: Table, run: TextRun, *, watch: bool) -> Table:
 
     With `watch`, a table of the layers takes its place.
     """
-    from paramcount.execution.render import build_layer_table, format_text, list_next_words
+    from paramcount.execution.render import build_layer_table, list_next_words
+    from paramcount.execution.text import format_tokens
 
     data = trace.data | {"run": run.to_dict(watch=watch)}
     if watch:
         return build_layer_table(run)._replace(data=data)
     return trace._replace(
-        above=[*trace.above, format_text(run)], below=[*trace.below, *list_next_words(run)], data=data
+        above=[*trace.above, format_tokens(run)], below=[*trace.below, *list_next_words(run)], data=data
     )

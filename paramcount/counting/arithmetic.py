@@ -25,16 +25,13 @@ def format_arithmetic(count: Count) -> dict[str, str]:
     texts = {}
     for name, tensors in rows.items():
         if not any(tensor.is_counted for tensor in tensors):
-            texts[name] = f"tied to {_find_component(tensors[0].tied_to, count.tensors)}"
+            table = tensors[0].tied_to
+            texts[name] = f"tied to {next((t.component for t in count.tensors if t.name == table), table)}"
         elif name in MANY_TENSORS:
             texts[name] = f"{sum(t.copies for t in tensors):,} tensors"
         else:
             texts[name] = format_sum(t for t in tensors if t.is_counted)
     return texts
-
-
-def _find_component(name: str | None, tensors: Iterable[TensorRow]) -> str:
-    return next((t.component for t in tensors if t.name == name), str(name))
 
 
 def format_sum(tensors: Iterable[TensorRow]) -> str:
@@ -49,21 +46,16 @@ def format_sum(tensors: Iterable[TensorRow]) -> str:
     for (_, (experts, shape)), copies in layers.items():
         equal_terms = brackets.setdefault(copies, {}).setdefault((experts, tuple(sorted(shape))), [])
         equal_terms.append((experts, shape))
-    return " + ".join(
-        _format_bracket(copies, [_format_term(equal_terms) for equal_terms in bracket.values()])
-        for copies, bracket in brackets.items()
-    )
+    return " + ".join(format_bracket(copies, list(bracket.values())) for copies, bracket in brackets.items())
 
 
-def _format_term(equal_terms: list[Term]) -> str:
-    experts, shape = equal_terms[0]
-    n = len(equal_terms)
-    factors = (*experts, *([n] if n > 1 else []), *shape)
-    return " × ".join(f"{factor:,}" for factor in factors)
-
-
-def _format_bracket(copies: int, terms: list[str]) -> str:
-    inner = " + ".join(terms)
+def format_bracket(copies: int, terms: list[list[Term]]) -> str:
+    """So many copies of a sum. Each of its terms stands for those that are equal to it."""
+    texts = []
+    for equal_terms in terms:
+        (experts, shape), n = equal_terms[0], len(equal_terms)
+        texts.append(" × ".join(f"{factor:,}" for factor in (*experts, *([n] if n > 1 else []), *shape)))
+    inner = " + ".join(texts)
     if copies == 1:
         return inner
     return f"{copies:,} × ({inner})" if len(terms) > 1 else f"{copies:,} × {inner}"

@@ -214,22 +214,19 @@ class Count:
         nested = (
             "components", "active_components", "details", "parts", "unreachable", "unreachable_reasons", "release",
         )  # fmt: skip
-        storage = self.storage
+        storage = self.storage._asdict() if self.storage else None
+        n_bytes = storage.pop("bytes") if storage else None
         return {
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in names},
-            "stored_bytes": self.stored_bytes,
-            "quantization": _drop_bytes(storage) if storage else None,
+            "stored_bytes": n_bytes,
+            "quantization": storage,
             "not_counted": list(self.not_counted),
             "warnings": list(self.warnings),
             "notes": list(self.notes),
             "remarks": list(self.remarks),
             **{name: dict(getattr(self, name)) for name in nested},
         }
-
-
-def _drop_bytes(storage: Storage) -> dict[str, Any]:
-    return {name: value for name, value in storage._asdict().items() if name != "bytes"}
 
 
 def count_sizes(sizes: Sizes, id: str = "", head: bool = True, *, cached: bool = False, **facts: Any) -> Count:

@@ -15,7 +15,7 @@ from paramcount.errors import ParamcountError
 from paramcount.execution.inputs import name_input
 from paramcount.execution.narrow import NarrowMatrix
 from paramcount.flow import Body, Data, Repeat, Weight
-from paramcount.flow.operation import Array, Form, Operation, require
+from paramcount.flow.operation import Array, Form, require
 from paramcount.flow.walk import OUTSIDE, Names, enter_body, fold_weight, list_steps
 
 
@@ -99,10 +99,13 @@ class Evaluation:
         self.observer: Observer | None = None
         self.report: Callable[[int, int], object] | None = None  # called with (layers done, number of layers)
         self.n_layers = count_layers(out)
-        self.read_once = find_read_once(out)
-        for data, *_ in list_steps(out):
+        flow = [data for data, *_ in list_steps(out)]
+        for data in flow:
             if isinstance(data.operation, ops.HiddenStates):
                 self.states_of_layers[id(data.inputs[0])] = []
+        # Attention scores and weights that one step alone reads take much memory, and are freed then.
+        reads = Counter(id(before) for data in flow for before in data.inputs if ops.list_scored(before))
+        self.read_once = {data for data, n in reads.items() if n == 1}
 
     def run(self, inputs: Mapping[str, Array]) -> Array:
         """The output for further tokens. `inputs`: values by `name_input`; "tokens" are the ids of the new ones."""
@@ -169,7 +172,10 @@ class Evaluation:
             if name not in self.inputs:
                 raise ParamcountError(f"the input {name} is missing", expected=f"{name}=…")
             return self.slice_tokens(data, operation, self.inputs[name])
-        weights: list[Any] = [self.read_weight(weight, scope, operation) for weight in data.weights]
+        is_matrix = isinstance(operation, (ops.Linear, ops.TableLookup))
+        read = self.weights.read_matrix if is_matrix else self.weights.read
+        places = [(locate(weight, scope), tuple(map(int, weight.shape))) for weight in data.weights]
+        weights: list[Any] = [read(name, shape, expert) for (name, expert), shape in places]
         axis = operation.row_axis
         stream = data.shape[axis] if data.shape else None
         of_tokens = stream == "tokens" or not inputs
@@ -267,12 +273,6 @@ class Evaluation:
                 result[rows] += y * weights[rows, expert].reshape(-1, *(1,) * (y.ndim - 1))
         return result
 
-    def read_weight(self, weight: Weight, scope: EvaluationScope, operation: Operation) -> Array | NarrowMatrix:
-        """A weight as stored; of one expert, if all experts are stored as one tensor."""
-        name, expert = locate(weight, scope)
-        read = self.weights.read_matrix if isinstance(operation, (ops.Linear, ops.TableLookup)) else self.weights.read
-        return read(name, tuple(int(n) for n in weight.shape), expert)
-
 
 def make_zeros(n: int, data: Data) -> Array:
     """What the first layer gets of a value that layers pass on; nothing if its shape depends on the text."""
@@ -304,12 +304,6 @@ def find_kept(out: Data) -> set[int]:
 
     visit(out)
     return found
-
-
-def find_read_once(out: Data) -> set[int]:
-    """Ids of attention scores and weights that one step alone reads: they take much memory, and are freed then."""
-    reads = Counter(id(before) for data, *_ in list_steps(out) for before in data.inputs if ops.list_scored(before))
-    return {data for data, n in reads.items() if n == 1}
 
 
 def locate(weight: Weight, scope: EvaluationScope) -> tuple[str, int | None]:

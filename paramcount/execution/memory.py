@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
+from contextlib import suppress
 from math import prod
 from pathlib import Path
 
@@ -78,26 +80,15 @@ def check_memory(needed: int, where: str) -> None:
 
 def find_available_memory() -> int | None:
     """The bytes that a process can use without swapping; None if the system does not say."""
-    limits = [read_number(Path("/sys/fs/cgroup/memory.max")), read_meminfo()]
-    known = [limit for limit in limits if limit is not None]
-    if known:
-        return min(known)
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
-
-
-def read_number(path: Path) -> int | None:
-    try:
-        return int(path.read_text(encoding="ascii"))
-    except (OSError, ValueError):  # "max"
-        return None
-
-
-def read_meminfo() -> int | None:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, ValueError, StopIteration):
-        return None
+    limits = []
+    for path, pattern, unit in (
+        ("/sys/fs/cgroup/memory.max", r"(\d+)", 1),
+        ("/proc/meminfo", r"^MemAvailable: *(\d+)", 1024),
+    ):
+        with suppress(OSError, ValueError):
+            if found := re.search(pattern, Path(path).read_text(encoding="ascii"), re.MULTILINE):
+                limits.append(unit * int(found[1]))
+    if not limits:
+        with suppress(AttributeError, OSError, ValueError):
+            return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(limits, default=None)

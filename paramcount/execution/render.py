@@ -13,11 +13,6 @@ HEADINGS = {"attention": "attention adds", "mixer": "mixer adds", "mlp": "MLP ad
 WIDEST_TOKEN = 13  # columns
 
 
-def format_text(run: TextRun) -> str:
-    """The tokens and their ids on one line."""
-    return format_tokens(run)
-
-
 def list_next_words(run: TextRun) -> list[str]:
     """The most likely next tokens and the notes, a line each."""
     words = map(format_next_token, run.next_words)
@@ -45,7 +40,7 @@ def build_layer_table(run: TextRun) -> Table:
         experts = " ".join(f"{i}:{weight:.2f}" for i, weight in view.experts)
         rows.append([*row, experts] if has_experts else row)
     below = ["", *list_attention(run), "", *list_next_words(run), "", *describe_columns(kinds, has_experts)]
-    return Table(columns, rows, {}, [format_text(run)], below, wraps=has_experts)
+    return Table(columns, rows, {}, [format_tokens(run)], below, wraps=has_experts)
 
 
 def format_layer(view: LayerView) -> str:

@@ -58,22 +58,14 @@ def find_source(tensor: TensorRow, tensors: Sequence[TensorRow], names: Collecti
             return source
     if "{expert}" in tensor.name:
         tables: tuple[tuple[Layout, Callable[[str], str]], ...] = (
-            (STACKED_EXPERTS, drop_expert),
-            (MLX_EXPERTS, name_as_mlx),
+            (STACKED_EXPERTS, lambda name: name.replace(".{expert}", "").removesuffix(".weight")),
+            (MLX_EXPERTS, lambda name: name.replace(".experts.{expert}.", ".switch_mlp.")),
         )
         for layout, rewrite in tables:
             for whole, parts in layout:
                 if source := find_fused(tensor, tensors, whole, parts, names, rewrite):
                     return source._replace(is_stacked=True)
     return find_parts(tensor, names)
-
-
-def drop_expert(name: str) -> str:
-    return name.replace(".{expert}", "").removesuffix(".weight")
-
-
-def name_as_mlx(name: str) -> str:
-    return name.replace(".experts.{expert}.", ".switch_mlp.")
 
 
 def find_fused(

@@ -18,7 +18,7 @@ from paramcount.execution.weights import CheckpointWeights
 from paramcount.flow import Data, Input, softmax_rows
 from paramcount.flow.walk import list_steps
 from paramcount.formats.files import expand_home
-from paramcount.formats.tokenizer import Tokenized, tokenize_text
+from paramcount.formats.tokenizer import tokenize_text
 from paramcount.zoo import Model
 
 MOST_TOKENS = 1_000_000
@@ -109,7 +109,10 @@ def run_text(
     source = evaluation.weights
     path = expand_home(tokenizer) if tokenizer else find_tokenizer(weights)
     tokens = tokenize_text(path, text, most=limits.n_positions or MOST_TOKENS)
-    check_vocabulary(tokens, limits.vocab_size)
+    for i, (id, token) in enumerate(zip(tokens.ids, tokens.tokens)):
+        if limits.vocab_size is not None and id >= limits.vocab_size:
+            found = f"token {i}, '{make_printable(token, 60)}', has id {id}"
+            raise ParamcountError(found, where="tokenizer", expected=f"an id from 0 to {limits.vocab_size - 1}")
     watcher = TextWatcher(evaluation.out, keeps_maps=keeps_maps)
     evaluation.observer, evaluation.report = watcher, report
     ids, inputs = place_tokens(model, weights, evaluation.out, tokens.ids)
@@ -157,13 +160,6 @@ def find_tokenizer(weights: str) -> Path:
         expected = "a tokenizer.json next to the weights, or its path as --tokenizer FILE"
         raise ParamcountError("does not exist", where=make_printable(path), expected=expected)
     return path
-
-
-def check_vocabulary(tokens: Tokenized, vocab_size: int | None) -> None:
-    for i, (id, token) in enumerate(zip(tokens.ids, tokens.tokens)):
-        if vocab_size is not None and id >= vocab_size:
-            found = f"token {i}, '{make_printable(token, 60)}', has id {id}"
-            raise ParamcountError(found, where="tokenizer", expected=f"an id from 0 to {vocab_size - 1}")
 
 
 def describe_storage(weights: CheckpointWeights) -> tuple[str, ...]:

@@ -81,7 +81,6 @@ from paramcount.flow.operations.attention import Hide as Hide
 from paramcount.flow.operations.attention import hide as hide
 from paramcount.flow.operations.attention import Softmax as Softmax
 from paramcount.flow.operations.attention import softmax as softmax
-from paramcount.flow.operations.attention import join_lengths as join_lengths
 from paramcount.flow.operations.attention import WeightedSum as WeightedSum
 from paramcount.flow.operations.attention import Scored as Scored
 from paramcount.flow.operations.attention import list_scored as list_scored
@@ -165,7 +164,6 @@ from paramcount.flow.operations.elementwise import Snake as Snake
 from paramcount.flow.operations.elementwise import activate as activate
 from paramcount.flow.operations.elementwise import activate_by_snake as activate_by_snake
 from paramcount.flow.operations.images import count_patches as count_patches
-from paramcount.flow.operations.images import order_patches as order_patches
 from paramcount.flow.operations.images import PatchOperation as PatchOperation
 from paramcount.flow.operations.images import Patches as Patches
 from paramcount.flow.operations.images import cut as cut
@@ -643,7 +641,6 @@ from paramcount.flow.walk import count_copies as count_copies
 from paramcount.flow.walk import list_steps as list_steps
 from paramcount.flow.walk import enter_body as enter_body
 from paramcount.flow.walk import list_rows as list_rows
-from paramcount.flow.walk import fold_weights as fold_weights
 from paramcount.flow.walk import fold_weight as fold_weight
 from paramcount.flow.walk import rename as rename
 from paramcount.flow.walk import sum_parameters as sum_parameters

@@ -247,11 +247,7 @@ def enter_body(data: Data, body: Body, names: Names, repeats: tuple[Repeat, ...]
 
 def list_rows(out: Data, part: str = "decoder") -> list[TensorRow]:
     """A row for each weight that `out` depends on, in execution order."""
-    return fold_weights(list_steps(out, part))
-
-
-def fold_weights(steps: Iterable[Step]) -> list[TensorRow]:
-    """A row for each weight of these steps."""
+    steps = list_steps(out, part)
     return [
         fold_weight(weight, names, repeats, part) for data, names, repeats, part in steps for weight in data.weights
     ]

@@ -84,7 +84,8 @@ def _load_object(config: ConfigObject) -> zoo.Model:
     """The model of a config object, read like the config.json that it would save."""
     type_name = make_printable(type(config).__name__, 60)
     try:
-        document = json.loads(json.dumps(config.to_dict(), default=_format_dtype))
+        # A data type as a config.json states it: bfloat16 for torch.bfloat16.
+        document = json.loads(json.dumps(config.to_dict(), default=lambda value: str(value).removeprefix("torch.")))
     except Exception as error:  # whatever the object's own code raises, including RecursionError
         problem = f"to_dict() of {type_name} raises {type(error).__name__}: {make_printable(error, 200)}"
         raise ParamcountError(problem, expected=SPEC_HELP) from error
@@ -92,11 +93,6 @@ def _load_object(config: ConfigObject) -> zoo.Model:
         raise ParamcountError(f"to_dict() of {type_name} does not return a mapping", expected=SPEC_HELP)
     name = getattr(config, "name_or_path", None)
     return load_mapping(document, make_printable(name, 100) if isinstance(name, str) and name else "unnamed")
-
-
-def _format_dtype(value: object) -> str:
-    """A data type as a config.json states it: bfloat16 for torch.bfloat16."""
-    return str(value).removeprefix("torch.")
 
 
 def _load_url(url: str, download: bool) -> zoo.Model:
@@ -185,26 +181,17 @@ def load_mapping(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Mod
         raise ParamcountError("has both model_type and architecture", expected="a config.json or a zoo entry, not both")
     if has_model_type:
         if set(map(type, content)) != {str}:
-            check_keys(content)
+            for key in content:
+                if not isinstance(key, str):
+                    raise ParamcountError(f"the key {describe_value(key)} is not a string", expected="string keys")
         return _load_config(content, id, name)
-    if _is_entry(content):
+    is_estimate = content.get("estimate") is True
+    if is_estimate or "architecture" in content or isinstance(content.get("config"), Mapping):  # perhaps incomplete
         return zoo.make_model(zoo.parse_entry(content, id))
     from paramcount.huggingface.locate import check_is_config
 
     check_is_config(content)
     return _load_config(content, id, name)
-
-
-def check_keys(content: Mapping[str, Any]) -> None:
-    """Raises: ParamcountError for a key that is not a string."""
-    for key in content:
-        if not isinstance(key, str):
-            raise ParamcountError(f"the key {describe_value(key)} is not a string", expected="string keys")
-
-
-def _is_entry(content: Mapping[str, Any]) -> bool:
-    """Whether a mapping without `model_type` is a zoo entry, perhaps an incomplete one."""
-    return content.get("estimate") is True or "architecture" in content or isinstance(content.get("config"), Mapping)
 
 
 def _load_config(content: Mapping[str, Any], id: str, name: str) -> zoo.Model:

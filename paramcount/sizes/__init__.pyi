@@ -103,13 +103,11 @@ from paramcount.sizes.layer_types import count_dense as count_dense
 from paramcount.sizes.layer_types import check_no_types as check_no_types
 from paramcount.sizes.layer_types import first_dense as first_dense
 from paramcount.sizes.layer_types import every_sparse as every_sparse
-from paramcount.sizes.layer_types import read_mlp_types as read_mlp_types
 from paramcount.sizes.layer_types import dense_by_type as dense_by_type
 from paramcount.sizes.layer_types import needed as needed
 from paramcount.sizes.layer_types import full_every_key as full_every_key
 from paramcount.sizes.layer_types import unused as unused
 from paramcount.sizes.layer_types import used_window as used_window
-from paramcount.sizes.layer_types import slides_from as slides_from
 from paramcount.sizes.layer_types import sliding_types as sliding_types
 from paramcount.sizes.layer_types import sharing_layers as sharing_layers
 from paramcount.sizes.layer_types import check_kv_sources as check_kv_sources
@@ -178,7 +176,6 @@ from paramcount.sizes.rotary_sizes import rotary_width_of as rotary_width_of
 from paramcount.sizes.rotary_sizes import sections_fill as sections_fill
 from paramcount.sizes import rules as rules
 from paramcount.sizes.rules import check_divides as check_divides
-from paramcount.sizes.rules import list_divisors as list_divisors
 from paramcount.sizes.rules import check_at_most as check_at_most
 from paramcount.sizes.rules import check_active_experts as check_active_experts
 from paramcount.sizes.rules import check_heads_fill as check_heads_fill
@@ -197,7 +194,6 @@ from paramcount.sizes.rules import check_projection as check_projection
 from paramcount.sizes.rules import check_flag as check_flag
 from paramcount.sizes.rules import RULES as RULES
 from paramcount.sizes.rules import validate_sizes as validate_sizes
-from paramcount.sizes.rules import list_rules as list_rules
 from paramcount.sizes.rules import check_consistent as check_consistent
 from paramcount.sizes.rules import list_checks as list_checks
 from paramcount.sizes.rules import make_check as make_check
@@ -224,7 +220,6 @@ from paramcount.sizes import setting_kinds as setting_kinds
 from paramcount.sizes.setting_kinds import Kind as Kind
 from paramcount.sizes.setting_kinds import is_number as is_number
 from paramcount.sizes.setting_kinds import is_integer as is_integer
-from paramcount.sizes.setting_kinds import is_object_of_integers as is_object_of_integers
 from paramcount.sizes.setting_kinds import integer_from as integer_from
 from paramcount.sizes.setting_kinds import choice as choice
 from paramcount.sizes.setting_kinds import list_of as list_of

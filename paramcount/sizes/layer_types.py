@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -48,13 +49,9 @@ def every_sparse(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return tuple(i for i in per_layer(c) if i < first or i % step)
 
 
-def read_mlp_types(js: ConfigJson, c: FieldValues) -> Any:
-    return js.get("mlp_layer_types")
-
-
 @options_first
 def dense_by_type(
-    js: ConfigJson, c: FieldValues, otherwise: Derivation, *, checked: bool = True, read: Derivation = read_mlp_types
+    js: ConfigJson, c: FieldValues, otherwise: Derivation, *, checked: bool = True, read: Derivation | None = None
 ) -> Sequence[int]:
     """The layers without experts, from mlp_layer_types; `otherwise` if it is missing or null.
 
@@ -62,7 +59,7 @@ def dense_by_type(
     it accepts more strings than layers, and takes any string but "sparse" for a dense layer. `read`: the strings, if
     the reference drops some of the list.
     """
-    words = read(js, c)
+    words = js.get("mlp_layer_types") if read is None else read(js, c)
     if words is None:
         n: int = c["n_layers"]
         return tuple(i for i in otherwise(js, c) if i < n)
@@ -125,20 +122,16 @@ def used_window(config: Mapping[str, Any], c: Any, absent: int) -> int | None:
     return window
 
 
-def slides_from(i: int, limit: int) -> bool:
-    """Qwen 2 and 3: layers from max_window_layers on. Source: configuration_qwen2.py of the reference."""
-    return i >= limit
-
-
 @options_first
 def sliding_types(
-    config: Mapping[str, Any], c: Any, absent: int = 28, *, slides: Callable[[int, int], bool] = slides_from
+    config: Mapping[str, Any], c: Any, absent: int = 28, *, slides: Callable[[int, int], bool] = operator.ge
 ) -> tuple[str, ...] | None:
     """The setting of Qwen 2 and 3: the attention of each layer; None if no layer has a window.
 
     Args:
         absent: The default of max_window_layers.
-        slides: Whether layer i has a window if there is no layer_types, from i and max_window_layers.
+        slides: Whether layer i has a window if there is no layer_types, from i and max_window_layers: in Qwen 2 and 3
+            from that layer on. Source: configuration_qwen2.py of the reference.
     """
     if not config.get("use_sliding_window", False) or config.get("sliding_window", 1) is None:
         return None

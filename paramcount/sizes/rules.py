@@ -19,14 +19,10 @@ def check_divides(c: Sizes, small: str, large: str) -> None:
     """One size divides another."""
     a, b = getattr(c, small), getattr(c, large)
     if b % a:
-        divisors = list_divisors(index(b))  # of the number itself, also where sizes are symbols
+        n = index(b)  # the number itself, also where sizes are symbols
+        divisors = [*(d for d in range(1, min(n - 1, 4096) + 1) if n % d == 0), n]
         found, expected = f"= {a} does not divide " + FieldName(large) + f" = {b}", list_numbers(divisors, index(a))
         raise ParamcountError(found, where=FieldName(small), expected=expected, choices=divisors, sizes=(a, b))
-
-
-def list_divisors(n: int) -> list[int]:
-    """The divisors up to 4,096, and the number itself."""
-    return [*(d for d in range(1, min(n - 1, 4096) + 1) if n % d == 0), n]
 
 
 def check_at_most(c: Sizes, small: str, large: str) -> None:
@@ -205,13 +201,6 @@ def validate_sizes(architecture: type[Sizes], config: object) -> Sizes:
     return sizes
 
 
-@cache
-def list_rules(architecture: type[Sizes]) -> list[tuple[Callable[[Sizes, str, str], None], str, str]]:
-    """The RULES that apply to an architecture: those with both fields."""
-    fields = architecture.fields
-    return [(rule, small, large) for rule, small, large in RULES if small in fields and large in fields]
-
-
 def check_consistent(sizes: Sizes) -> None:
     """Raise if sizes contradict each other, here or in an inner config."""
     for check in list_checks(type(sizes)):
@@ -227,7 +216,8 @@ def check_consistent(sizes: Sizes) -> None:
 @cache
 def list_checks(architecture: type[Sizes]) -> tuple[Callable[[Sizes], None], ...]:
     """The checks of an architecture's own sizes. Each reads only the sizes that it compares."""
-    checks = [make_check(rule, small, large) for rule, small, large in list_rules(architecture)]
+    fields = architecture.fields
+    checks = [make_check(*rule) for rule in RULES if fields.keys() >= set(rule[1:])]
     if rotated := architecture.rotated:
         checks.append(make_check(lambda c, size, _: check_even(c, size), rotated, ""))
     return (*checks, architecture.check)

@@ -40,10 +40,6 @@ def is_integer(value: object) -> bool:
     return type(value) is int and abs(value) <= LARGEST
 
 
-def is_object_of_integers(value: object) -> bool:
-    return isinstance(value, Mapping) and all(map(is_integer, value.values()))
-
-
 def integer_from(least: int) -> Kind:
     """An integer with this lower bound."""
     return Kind(describe_integer(least), lambda value: is_integer(value) and value >= least)
@@ -163,7 +159,10 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
         " linear_attn_config main model_args perceiver_config qformer_config rope_parameters rope_scaling rotary"
         " sliding_attention sparse_attention_config text_config thinker_config",
     ),
-    (Kind("an object of token ids", is_object_of_integers), "vocabulary_map"),
+    (
+        Kind("an object of token ids", lambda ids: isinstance(ids, Mapping) and all(map(is_integer, ids.values()))),
+        "vocabulary_map",
+    ),
 )
 KEY_KINDS = {key: kind for kind, keys in KEYS_BY_KIND for key in keys.split()}
 

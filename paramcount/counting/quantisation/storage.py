@@ -143,8 +143,9 @@ def list_stored(
             packed = select_packed(tensor, group.selection, facts.linear_routers if linear else ())
             if packed is None or not n_plain:
                 continue
+            if tensor.stacked is not None and plan.scope not in ("stacks", "release") and not hypothetical:
+                raise ParamcountError(f"uses {plan.text}, whose layout for experts that share one tensor is unknown")
             try:
-                check_plan(tensor, plan, hypothetical=hypothetical)
                 is_transposed = group.selection.experts == "stacked" or tensor.name.endswith(facts.transposable)
                 size = compute_packed_bytes(tensor, group.packing, is_transposed)
             except ParamcountError:
@@ -161,7 +162,8 @@ def list_stored(
                 f"quantises the {tensor.part} part, but which of its matrices are linear layers is unknown"
             )
         if n_plain:
-            plain = Packing("plain", get_dtype(tensor, plan.dtype))
+            is_float32 = tensor.float32 == "always" or (tensor.float32 and plan.dtype == "F16")
+            plain = Packing("plain", "F32" if is_float32 else plan.dtype)
             yield StoredTensor(tensor, n_plain, plain, n_plain * compute_bytes(tensor.shape, plain), is_unfit)
 
 
@@ -190,12 +192,6 @@ def _merge_facts(parts: tuple[type[Sizes], ...]) -> MatrixFacts:
     )
 
 
-def get_dtype(tensor: TensorRow, dtype: str) -> str:
-    """The dtype of a tensor that is not quantised, given the model's dtype."""
-    is_float32 = tensor.float32 == "always" or (tensor.float32 and dtype == "F16")
-    return "F32" if is_float32 else dtype
-
-
 def is_stored(tensor: TensorRow, release: ReleasedWeights | None) -> bool:
     """Whether a file stores this tensor. `release`: the zoo entry's statement about the released files."""
     if tensor.part == "mtp":
@@ -213,12 +209,6 @@ def may_be_packed(tensor: TensorRow, plan: Plan) -> bool:
     return (
         len(tensor.shape) == 2 and name != tensor.name and any(group.selection.quantises(name) for group in plan.groups)
     )
-
-
-def check_plan(tensor: TensorRow, plan: Plan, *, hypothetical: bool) -> None:
-    """Raises: ParamcountError if the config does not determine how a tensor is stored."""
-    if tensor.stacked is not None and plan.scope not in ("stacks", "release") and not hypothetical:
-        raise ParamcountError(f"uses {plan.text}, whose layout for experts that share one tensor is unknown")
 
 
 def compute_packed_bytes(tensor: TensorRow, packing: Packing, is_transposed: bool) -> int:

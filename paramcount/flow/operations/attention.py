@@ -164,14 +164,10 @@ def softmax(scores: Data, *others: Data, mask: Mask | None = None, sinks: Weight
     learned score per head."""
     shape = scores.shape
     for other in others:
-        shape = (*shape[:-1], join_lengths(shape[-1], other.shape[-1]))
+        m, more = shape[-1], other.shape[-1]  # a name if one of them depends on the input
+        shape = (*shape[:-1], f"{m} and {more}" if isinstance(m, str) or isinstance(more, str) else m + more)
     shown = scores if mask is None else hide(scores, mask)
     return Data(Softmax(), (shown, *others), shape, (sinks,) if sinks else ())
-
-
-def join_lengths(first: Any, second: Any) -> Any:
-    """The length of both; a name if one depends on the input."""
-    return f"{first} and {second}" if isinstance(first, str) or isinstance(second, str) else first + second
 
 
 class WeightedSum(Operation, name="· V", phrase="weighted sum of values", form=Form.WEIGHTED_VALUES):

@@ -30,12 +30,6 @@ def count_patches(image: Array, height: int, width: int, square: int = 1) -> tup
     return rows, columns
 
 
-def order_patches(rows: int, columns: int, square: int) -> Array:
-    """Indices of the patches, square by square."""
-    order = np.arange(rows * columns).reshape(rows // square, square, columns // square, square)
-    return order.transpose(0, 2, 1, 3).reshape(-1)
-
-
 class PatchOperation(Move):
     """What is read of the patches of an image [channels, height, width], row by row."""
 
@@ -44,11 +38,13 @@ class PatchOperation(Move):
     square: Size = 1  # patches that are merged later stand together, in squares of so many rows and columns
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        rows, columns = count_patches(inputs[0], int(self.height), int(self.width), int(self.square))
-        return self.read(inputs[0], rows, columns, order_patches(rows, columns, int(self.square)))
+        square = int(self.square)
+        rows, columns = count_patches(inputs[0], int(self.height), int(self.width), square)
+        order = np.arange(rows * columns).reshape(rows // square, square, columns // square, square)
+        return self.read(inputs[0], rows, columns, order.transpose(0, 2, 1, 3).reshape(-1))
 
     def read(self, image: Array, rows: int, columns: int, order: Array) -> Array:
-        """`order`: the indices of the patches."""
+        """`order`: the indices of the patches, square by square."""
         raise NotImplementedError(self.label)
 
 
