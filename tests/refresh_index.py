@@ -66,6 +66,15 @@ def find_types(named: Iterable[tuple[str, type[Sizes]]]) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
+def is_section_type(name: str, cls: type[Sizes]) -> bool:
+    """Whether a model type of the reference can be the language model of a multimodal config.json."""
+    from paramcount.architectures import get_sections
+    from paramcount.sizes.settings import get_config_class
+
+    is_whole = cls.section is None and get_sections(name) is None
+    return cls.is_section_type and is_whole and get_config_class(name) != ""
+
+
 def make_index() -> dict[str, Any]:
     """The index as it has to be."""
     from paramcount.sizes import Tower
@@ -84,7 +93,7 @@ def make_index() -> dict[str, Any]:
         "references": {name: cls.reference for name, _, cls in named},
         "classes": find_types((name, cls) for name, _, cls in listed),
         "gguf": {name: layouts for name, _, cls in named if (layouts := vars(cls).get("gguf"))},
-        "section_types": [name for name, _, cls in named if vars(cls).get("is_section_type")],
+        "section_types": [name for name, _, cls in named if is_section_type(name, cls)],
         "multimodal": [name for name, _, cls in named if vars(cls).get("sections")],
         "encoders": {name: [module, cls.__name__] for name, module, cls in sorted(towers, key=lambda row: row[0])},
         "section_encoders": sorted(name for name, _, cls in towers if vars(cls).get("is_section_type")),

@@ -6,7 +6,7 @@ Only layers with a sliding window use rotary positions.
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Afmoe(parts.AttentionDecoder):
+class Afmoe(parts.AttentionBias, parts.AttentionDecoder):
     """Source: arXiv:2602.17004; AfmoeDecoderLayer and AfmoeTokenChoiceRouter of the reference.
 
     `scaled_embedding`: a token's row is multiplied by √d_model.
@@ -14,8 +14,8 @@ class Afmoe(parts.AttentionDecoder):
 
     reference = "AfmoeForCausalLM"
     gguf = "afmoe"
-    is_section_type = True
     adapts_experts = True
+    rotated = None
     linear_routers = (".router.gate.weight",)
     float32_if_float16 = (
         "input_layernorm",
@@ -30,18 +30,14 @@ class Afmoe(parts.AttentionDecoder):
     conditions = (sizes.padding_in_table(None), sizes.even_where_rotated("sliding_attention", named=True))
     defaults = {"d_head": 128}
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
     layer_types: sizes.Words = sizes.hf(absent=sizes.full_every_key("global_attn_every_n_layers", 4), null=sizes.ABSENT)
     window: sizes.Positive = sizes.hf()
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.first_dense(1, "num_dense_layers"))
     d_expert: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Natural = sizes.hf("num_experts", null=sizes.needed("num_experts"))
     n_active_experts: sizes.Natural = sizes.hf(null=sizes.needed("num_experts_per_tok"))
     n_shared_experts: sizes.Natural = sizes.hf("num_shared_experts", null=sizes.needed("num_shared_experts"))
-    attention_bias: sizes.Flag = sizes.hf()
     scaled_embedding: sizes.Flag = sizes.hf("mup_enabled", null=False)
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=16384)
     routed_scale = sizes.setting("route_scale", kind=sizes.FACTOR)

@@ -13,21 +13,15 @@ def is_learned(js: sizes.ConfigJson, c: sizes.FieldValues) -> bool:
     return bool(js.get("hidden_act", "xielu") == "xielu")
 
 
-class Apertus(parts.AttentionDecoder):
+class Apertus(parts.AttentionBias, parts.AttentionDecoder):
     """Source: modeling_apertus.py of the reference; the activation arXiv:2411.13010."""
 
     reference = "ApertusForCausalLM"
     gguf = "apertus"
-    is_section_type = True
     task_heads = "SCORED_TOKENS"
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(3),)
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_ff: sizes.Natural = sizes.hf()
     learned_activation: sizes.Flag = sizes.derived(is_learned)
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(12_000_000, positions=65536, absent=SCALED)
     norms_heads = True

@@ -9,7 +9,6 @@ class Arcee(Llama):
 
     reference = "ArceeForCausalLM"
     gguf = "arcee"
-    is_section_type = True
     task_heads = "GENERIC_MOVED"
     defaults = {"d_model": 2560}
 
@@ -27,7 +26,6 @@ class Jais2(Arcee):
     reference = "Jais2ForCausalLM"
     model_types = ("jais2",)
     gguf = "jais2"
-    is_section_type = True
     defaults = {"vocab_size": 150272, "d_model": 3328, "n_heads": 26}
 
     norm_eps = sizes.setting("layer_norm_eps")

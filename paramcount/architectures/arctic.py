@@ -10,7 +10,7 @@ def between_experts(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ..
     return tuple(i for i in sizes.per_layer(c) if (i + 1) % every)
 
 
-class Arctic(parts.Decoder):
+class Arctic(parts.EqualHeads, parts.Decoder):
     """Source: ArcticDecoderLayer in modeling_arctic.py of Snowflake/snowflake-arctic-instruct. The small MLP is as wide
     as the model.
     """
@@ -23,18 +23,15 @@ class Arctic(parts.Decoder):
     dense_layers: sizes.Indices = sizes.derived(between_experts)
     n_heads: sizes.Positive = sizes.hf(absent=32)
     n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     window: sizes.Positive | None = sizes.hf(absent=None)
     d_expert: sizes.Natural = sizes.hf("intermediate_size", absent=14336)  # also of the MLP in a layer without experts
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", absent=8)
     n_active_experts: sizes.Natural = sizes.hf(absent=1)
     residual_mlp: sizes.Flag = sizes.hf("parallel_attn_mlp_res", absent=False)
-    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
     norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(1_000_000, positions=4096)
     kinds = parts.layers_by_mlp
-    check = sizes.check_heads_fill
 
     def layer(c, x: Data, kind: str) -> Data:
         attended = x + c.self_attention(c.norm(x, "input_layernorm"), window=c.window)

@@ -3,26 +3,18 @@
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class AriaText(parts.AttentionDecoder):
+class AriaText(parts.AttentionBias, parts.MixtureDecoder):
     """Source: arXiv:2410.05993; AriaTextDecoderLayer and AriaTextMoELayer of the reference."""
 
     reference = "AriaTextForCausalLM"
-    is_section_type = True
     modules = {".experts.fc1": (".experts.gate_up_proj",), ".experts.fc2": (".experts.down_proj",)}
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(2),)
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)
-    d_expert: sizes.Natural = sizes.hf("intermediate_size")
     n_routed_experts: sizes.Positive = sizes.hf("moe_num_experts")
     n_active_experts: sizes.Natural = sizes.hf("moe_topk")
     n_shared_experts: sizes.Natural = sizes.hf("moe_num_shared_experts")
-    attention_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
-
-    rope = sizes.rotary(positions=2048)
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)

@@ -8,7 +8,6 @@ class AXK1(Glm4MoeLite):
     """Source: modeling_axk1.py of the reference, AXK1DecoderLayer and AXK1MoE."""
 
     reference = "AXK1ForCausalLM"
-    is_section_type = True
     task_heads = "GENERIC"
     adapts_experts = False
     conditions = (

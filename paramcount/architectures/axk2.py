@@ -30,13 +30,11 @@ class AXK2(DeepseekV32):
     """Source: modeling_axk2.py of the reference, AXK2DecoderLayer. `d_norm_gate`: the waist of a norm's gate."""
 
     reference = "AXK2ForCausalLM"
-    is_section_type = True
     task_heads = "GENERIC"
     modules = {
         ".self_attn.q_b_proj": (".self_attn.q_gate_proj",), ".W_down": (".mlp.fc1",), ".W_up": (".mlp.fc2",),
     }  # fmt: skip
     adapts_experts = False
-    float32_if_float16 = ("indexer.weights_proj",)
     conditions = (
         groups_are_sound,
         sizes.grouped_routing(None, None, optional=True),
@@ -48,14 +46,12 @@ class AXK2(DeepseekV32):
 
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.every_sparse))
     n_routed_experts: sizes.Natural = sizes.hf(
-        "num_local_experts", "n_routed_experts", null=sizes.needed("num_local_experts")
+        "num_local_experts", "n_routed_experts", null=sizes.needed("num_local_experts"), late=True
     )
     n_mtp_layers: sizes.Natural = sizes.derived(lambda js, c: 0)  # how a release stores them is not known
     d_norm_gate: sizes.Positive = sizes.hf("gated_norm_rank")
 
     rope = sizes.rotary(positions=131072)
-    n_groups = sizes.setting("n_group", default=1)
-    n_active_groups = sizes.setting("topk_group", default=1)
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.attention(c.gated_norm(x, "input_layernorm."), "self_attn.")

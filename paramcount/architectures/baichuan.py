@@ -22,7 +22,6 @@ class Baichuan(parts.Decoder):
     rotary: sizes.Flag = sizes.derived(
         lambda js, c: "max_position_embeddings" in js
     )  # the 13B models have model_max_length alone
-    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm"), "self_attn.")

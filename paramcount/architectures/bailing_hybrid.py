@@ -1,7 +1,7 @@
 """Ling 3.0: five layers with a gated delta rule and one with gated latent attention in turn, DeepSeek-V3's experts."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
@@ -34,6 +34,9 @@ class BailingHybrid(parts.RoutedLatentDecoder):
     """Source: BailingHybridDecoderLayer of the reference. It ignores tie_word_embeddings: the head is never tied."""
 
     reference = "BailingHybridForCausalLM"
+    is_section_type = False
+    rotated = None
+    d_q_lora = sizes.constant(None)
     reference_names = {
         ".attention.": ".self_attn.",
         ".self_attn.f_proj.": ".self_attn.forget_gate.f_proj.",
@@ -51,14 +54,9 @@ class BailingHybrid(parts.RoutedLatentDecoder):
         sizes.padding_in_table(156892),
         sizes.not_null("n_group", "topk_group", "num_local_experts", "num_experts_per_tok", "n_shared_experts"),
     )
-    tie_word_embeddings: ClassVar[bool] = False
+    tie_word_embeddings = sizes.constant(False)
 
     layer_types: sizes.Words = sizes.hf(absent=last_of_group, null=sizes.ABSENT)
-    n_heads: sizes.Positive = sizes.hf()
-    d_kv_lora: sizes.Positive = sizes.hf()
-    d_nope: sizes.Positive = sizes.hf()
-    d_rope: sizes.Positive = sizes.hf()
-    d_v: sizes.Positive = sizes.hf()
     n_linear_heads: sizes.Positive = sizes.hf(
         "linear_num_heads", absent=sizes.equal_to("n_heads"), null=sizes.unless(("linear_attention",))
     )
@@ -66,17 +64,16 @@ class BailingHybrid(parts.RoutedLatentDecoder):
     d_conv: sizes.Positive = sizes.hf(
         "linear_conv_kernel_dim", "short_conv_kernel_size", null=sizes.unless(("linear_attention",))
     )
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.first_dense(2)))
-    d_expert: sizes.Natural = sizes.hf()
-    n_routed_experts: sizes.Natural = sizes.hf("num_experts", "num_local_experts", null=sizes.needed("num_experts"))
+    n_routed_experts: sizes.Natural = sizes.hf(
+        "num_experts", "num_local_experts", null=sizes.needed("num_experts"), late=True
+    )
     n_active_experts: sizes.Natural = sizes.hf(
-        "num_experts_per_token", "num_experts_per_tok", null=sizes.needed("num_experts_per_token")
+        "num_experts_per_token", "num_experts_per_tok", null=sizes.needed("num_experts_per_token"), late=True
     )
     n_shared_experts: sizes.Natural = sizes.hf(
         "num_shared_experts", "n_shared_experts", null=sizes.needed("num_shared_experts")
     )
-    attention_bias: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(6_000_000, positions=262144)
     pairing = "interleaved"

@@ -21,12 +21,13 @@ class BailingMoe(parts.AttentionDecoder):
     """
 
     reference = "BailingMoeForCausalLM of inclusionAI/Ling-lite"
+    rotated = None
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(126081),)
     defaults = {"vocab_size": 30592, "d_model": 1024, "n_layers": 24, "n_heads": 16}
 
+    n_kv_heads: sizes.Positive = sizes.hf()
     d_head: sizes.Positive = sizes.derived(head_size)
     d_rope: sizes.Positive = sizes.derived(sizes.equal_to("d_head"))
-    d_ff: sizes.Natural = sizes.hf()
     n_dense_layers: sizes.Natural = sizes.hf(absent=0, at_most="n_layers")
     d_expert: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Positive = sizes.hf("num_experts", absent=16)
@@ -34,7 +35,6 @@ class BailingMoe(parts.AttentionDecoder):
     n_shared_experts: sizes.Natural = sizes.hf("num_shared_experts", absent=0, null=0)
     qkv_bias: sizes.Flag = sizes.hf("use_qkv_bias", absent=False)
     o_bias: sizes.Flag = sizes.hf("use_bias", absent=True)
-    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
     names = ("word_embeddings", "layers", "norm")
     norm_eps = sizes.setting("rms_norm_eps", default=1e-5)

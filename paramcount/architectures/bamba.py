@@ -13,7 +13,7 @@ def kinds(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     return tuple("attention" if i in (indices or ()) else "mamba" for i in sizes.per_layer(c))
 
 
-class Bamba(parts.Decoder):
+class Bamba(parts.AttentionBias, parts.Decoder):
     """Source: modeling_bamba.py of the reference."""
 
     reference = "BambaForCausalLM"
@@ -35,9 +35,7 @@ class Bamba(parts.Decoder):
     d_conv: sizes.Positive = sizes.hf(null=sizes.if_no_mixer)
     conv_bias: sizes.Flag = sizes.hf(null=False)
     mixer_bias: sizes.Flag = sizes.hf(null=False)
-    attention_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=262144, share=0.5, share_key="")
     time_step_limit = sizes.setting(default=sizes.time_step_limit)

@@ -32,12 +32,11 @@ def turned(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     return tuple(word for word in words if rope[word] is not None)
 
 
-class Beam(parts.AttentionDecoder):
+class Beam(parts.AttentionBias, parts.GroupedExperts, parts.AttentionDecoder):
     """Source: BeamDecoderLayer of the reference."""
 
     reference = "BeamForCausalLM"
-    is_section_type = True
-    adapts_experts = True
+    rotated = None
     float32 = ("e_score_correction_bias", "mlp.gate.weight")
     conditions = (sizes.grouped_routing(8, 4), sizes.padding_in_table(None))
     defaults = {"d_head": 128}
@@ -45,21 +44,11 @@ class Beam(parts.AttentionDecoder):
     layer_types: sizes.Words = sizes.hf(absent=full_every_sixth, null=sizes.ABSENT)
     rotated_words: sizes.Words = sizes.derived(turned)
     window: sizes.Positive | None = sizes.hf()
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(lambda js, c: tuple(range(min(3, c["n_layers"])))))
-    d_expert: sizes.Natural = sizes.hf()
-    n_routed_experts: sizes.Positive = sizes.hf("num_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary_of(sizes.SLIDING[0], ROPES, 8192, optional=True)
     full_rope = sizes.rotary_of(sizes.SLIDING[1], ROPES, 8192, optional=True)
     soft_cap = sizes.setting("final_logit_softcapping", nullable=True)
-    norm_topk_prob = sizes.setting("norm_topk_prob")
-    routed_scale = sizes.setting("routed_scaling_factor")
-    n_groups = sizes.setting("n_group")
-    n_active_groups = sizes.setting("topk_group")
     kinds = parts.layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

@@ -5,7 +5,7 @@ from math import sqrt
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class BioGPT(parts.Decoder):
+class BioGPT(parts.EqualHeads, parts.Decoder):
     """Source: arXiv:2210.10341; BioGptDecoderLayer of the reference."""
 
     reference = "BioGptForCausalLM"
@@ -14,10 +14,7 @@ class BioGPT(parts.Decoder):
     conditions = (sizes.padding_in_table(1),)
 
     n_positions: sizes.Positive = sizes.hf("max_position_embeddings")
-    n_heads: sizes.Positive = sizes.hf()
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "biogpt."
     names = ("embed_tokens", "layers", "layer_norm")
@@ -25,7 +22,6 @@ class BioGPT(parts.Decoder):
     rope = None
     embedding_scale = sizes.setting(default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", True) else 1.0)
     norm = parts.use_layer_norm
-    check = sizes.check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         """Positions are counted from 2: fairseq counts them from behind its padding token."""

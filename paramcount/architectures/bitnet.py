@@ -3,19 +3,12 @@
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class BitNet(parts.AttentionDecoder):
+class BitNet(parts.AttentionBias, parts.AttentionDecoder):
     """Source: arXiv:2504.12285, section 2."""
 
     reference = "BitNetForCausalLM"
     gguf = "bitnet bitnet-b1.58"
-    is_section_type = True
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(None),)
-
-    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
-    d_ff: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(500_000)
 

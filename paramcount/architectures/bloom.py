@@ -3,7 +3,7 @@
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Bloom(parts.Decoder):
+class Bloom(parts.EqualHeads, parts.Decoder):
     """Source: arXiv:2211.05100, section 3.2; BloomBlock of the reference."""
 
     reference = "BloomForCausalLM"
@@ -14,10 +14,8 @@ class Bloom(parts.Decoder):
     d_model: sizes.Positive = sizes.hf("n_embed", "hidden_size", null=sizes.ABSENT)
     n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "n_layer")
     n_heads: sizes.Positive = sizes.hf("num_attention_heads", "n_head")
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.derived(lambda js, c: 4 * c["d_model"])
     residual_after_norm: sizes.Flag = sizes.hf("apply_residual_connection_post_layernorm")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "transformer."
     names = ("word_embeddings", "h", "ln_f")
@@ -25,7 +23,6 @@ class Bloom(parts.Decoder):
     activation = "gelu_new"
     rope = None
     norm = parts.use_layer_norm
-    check = sizes.check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         return c.norm(super().embed(tokens), "transformer.word_embeddings_layernorm")

@@ -63,9 +63,11 @@ class Chameleon(parts.AttentionDecoder):
 
     reference = "ChameleonForConditionalGeneration"
     rotated = "d_head"
+    is_section_type = False
     conditions = (words_are_numbered, sizes.padding_in_table(None), sizes.angles_fit_heads)
     unused_keys = ("model_parallel_size",)
 
+    n_kv_heads: sizes.Positive = sizes.hf()
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf()
     attention_bias: sizes.Flag = sizes.hf(null=False)

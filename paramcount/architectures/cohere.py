@@ -6,20 +6,14 @@ Command R+ normalizes q and k per head.
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Cohere(parts.AttentionDecoder):
+class Cohere(parts.AttentionBias, parts.AttentionDecoder):
     """Source: modeling_cohere.py of the reference."""
 
     reference = "CohereForCausalLM"
     gguf = "command-r"
-    is_section_type = True
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(0), sizes.not_null("logit_scale", "layer_norm_eps"))
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_ff: sizes.Natural = sizes.hf()
     qk_norm: sizes.Flag = sizes.hf("use_qk_norm", null=False)
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     norm_eps = sizes.setting("layer_norm_eps")
     rope = sizes.rotary(500_000, positions=8192)

@@ -3,21 +3,15 @@
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Cohere2(parts.AttentionDecoder):
+class Cohere2(parts.AttentionBias, parts.AttentionDecoder):
     """Source: modeling_cohere2.py of the reference; layers without positions arXiv:2501.18795."""
 
     reference = "Cohere2ForCausalLM"
     gguf = "cohere2"
-    is_section_type = True
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(0),)
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_ff: sizes.Natural = sizes.hf()
     layer_types: sizes.Words = sizes.hf(absent=sizes.full_every_stated(4), null=sizes.ABSENT)
     window: sizes.Positive = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     norm_eps = sizes.setting("layer_norm_eps")
     rope = sizes.rotary(positions=8192)

@@ -62,7 +62,7 @@ def read_scoring(js: sizes.ConfigJson, *, has_experts: bool) -> str:
     return word
 
 
-class Cohere2Moe(parts.AttentionDecoder):
+class Cohere2Moe(parts.AttentionBias, parts.RoutedExperts, parts.AttentionDecoder):
     """Source: Cohere2MoeDecoderLayer and Cohere2MoeTopKRouter of the reference, modeling_cohere2_moe.py.
 
     `rotated_prefix`: dense layers are rotated whether they have a window or not.
@@ -70,12 +70,11 @@ class Cohere2Moe(parts.AttentionDecoder):
 
     reference = "Cohere2MoeForCausalLM"
     gguf = "cohere2moe"
-    is_section_type = True
     adapts_experts = True
+    rotated = None
     conditions = (words_are_known, sizes.known_ropes(rope_blocks, filled=False), sizes.padding_in_table(0))
     defaults = {"d_head": 128}
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
     layer_types: sizes.Words = sizes.hf(absent=patterns, null=sizes.ABSENT)
     rotated_prefix: sizes.Flag = sizes.derived(
         lambda js, c: sizes.check_no_types(js, "prefix_dense_sliding_window_pattern", 1) == 1
@@ -84,15 +83,11 @@ class Cohere2Moe(parts.AttentionDecoder):
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.first_dense(0)))
     d_expert: sizes.Natural = sizes.hf("intermediate_size")
     d_ff: sizes.Natural = sizes.hf(
-        "prefix_dense_intermediate_size", absent=sizes.equal_to("d_expert"), null=sizes.ABSENT
+        "prefix_dense_intermediate_size", absent=sizes.equal_to("d_expert"), null=sizes.ABSENT, late=True
     )
-    n_routed_experts: sizes.Positive = sizes.hf("num_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
     n_shared_experts: sizes.Natural = sizes.hf("num_shared_experts")
     shared: sizes.Flag = sizes.derived(lambda js, c: c["n_shared_experts"] > 0)
     combined: sizes.Word = sizes.hf("shared_expert_combination_strategy")
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.setting(default=read_rope)
     norm_kind = sizes.setting(default=lambda config, c: "layer" if config.get("rms_norm_eps") is None else "rms")

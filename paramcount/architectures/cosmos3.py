@@ -64,6 +64,7 @@ class Cosmos3EdgeText(parts.AttentionDecoder):
     modules = MODULES
     base_model = "Cosmos3EdgeTextModel"
     rotated = "d_head"
+    is_section_type = False
     conditions = (sizes.padding_in_table(0), three_sections_fill, d_model_splits)
 
     n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))

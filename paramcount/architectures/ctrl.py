@@ -3,7 +3,7 @@
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class CTRL(parts.Decoder):
+class CTRL(parts.EqualHeads, parts.Decoder):
     """Source: arXiv:1909.05858; EncoderLayer in modeling_ctrl.py of the reference."""
 
     reference = "CTRLLMHeadModel"
@@ -17,9 +17,7 @@ class CTRL(parts.Decoder):
     d_model: sizes.Positive = sizes.hf("hidden_size", "n_embd")
     n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "n_layer")
     n_heads: sizes.Positive = sizes.hf("num_attention_heads", "n_head")
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf("dff")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "transformer."
     names = ("w", "h", "layernorm")
@@ -27,7 +25,6 @@ class CTRL(parts.Decoder):
     norm_eps = sizes.setting("layer_norm_epsilon")  # of the last norm
     rope = None
     norm = parts.use_layer_norm
-    check = sizes.check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         x = ops.scale_by_root(super().embed(tokens), c.d_model)

@@ -20,16 +20,12 @@ class CWM(parts.AttentionDecoder):
     """Source: modeling_cwm.py of the reference."""
 
     reference = "CwmForCausalLM"
-    is_section_type = True
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(None),)
     defaults = {"d_head": 128}
 
-    d_ff: sizes.Natural = sizes.hf()
     layer_types: sizes.Words = sizes.hf(absent=full_first, null=sizes.ABSENT)
     window: sizes.Positive = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(1_000_000, positions=131072, absent=SCALED)
     kinds = parts.layers_by_type

@@ -60,7 +60,6 @@ class Dbrx(parts.Decoder):
     d_expert: sizes.Natural = sizes.hf("ffn_config.ffn_hidden_size", absent=3584)
     n_routed_experts: sizes.Positive = sizes.hf("ffn_config.moe_num_experts", absent=4)
     n_active_experts: sizes.Natural = sizes.hf("ffn_config.moe_top_k", absent=1)
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "transformer."
     names = ("wte", "blocks", "norm_f")

@@ -3,18 +3,15 @@
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class DeepseekMoE(parts.AttentionDecoder):
+class DeepseekMoE(parts.EqualHeads, parts.AttentionDecoder):
     """Source: arXiv:2401.06066, section 3; MoEGate and DeepseekDecoderLayer, modeling_deepseek.py of
     deepseek-ai/deepseek-moe-16b-base.
     """
 
     reference = "DeepseekForCausalLM of deepseek-ai/deepseek-moe-16b-base"
     gguf = "deepseek"
-    rotated = "d_head"
     defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 30, "n_heads": 32}
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf(absent=11008)
     n_dense_layers: sizes.Natural = sizes.hf(absent=0)
     d_expert: sizes.Natural = sizes.hf(absent=1407)
@@ -22,12 +19,9 @@ class DeepseekMoE(parts.AttentionDecoder):
     n_active_experts: sizes.Natural = sizes.hf()
     n_shared_experts: sizes.Natural = sizes.hf()
     attention_bias: sizes.Flag = sizes.hf(absent=False)
-    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
-    rope = sizes.rotary(positions=2048)
     norm_topk_prob = sizes.setting("norm_topk_prob", default=False)
     kinds = parts.dense_first
-    check = sizes.check_heads_fill
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)

@@ -16,28 +16,15 @@ class DeepseekV2(parts.LatentMixture):
 
     reference = "DeepseekV2ForCausalLM"
     gguf = "deepseek2"
-    is_section_type = True
     task_heads = "SCORED"
     copied_modules = ("modeling_deepseek",)
-    adapts_experts = True
-    rotated = "d_rope"
     conditions = (sizes.groups_by_method(None), sizes.latent_heads_stay_whole(None), sizes.padding_in_table(None))
 
-    n_heads: sizes.Positive = sizes.hf()
-    d_q_lora: sizes.Positive | None = sizes.hf()
-    d_kv_lora: sizes.Positive = sizes.hf()
-    d_nope: sizes.Positive = sizes.hf()
-    d_rope: sizes.Positive = sizes.hf()
-    d_v: sizes.Positive = sizes.hf()
-    d_ff: sizes.Natural = sizes.hf()
     n_dense_layers: sizes.Natural = sizes.hf(at_most="n_layers")
-    d_expert: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Positive = sizes.hf("num_experts", "n_routed_experts")
-    n_active_experts: sizes.Natural = sizes.hf(absent=sizes.unvisited, null=sizes.ABSENT)
+    n_active_experts: sizes.Natural = sizes.hf(absent=sizes.unvisited, null=sizes.ABSENT, late=True)
     n_shared_experts: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     pairing = sizes.setting(default="interleaved")
     n_groups = sizes.setting(default=in_groups("n_group"))

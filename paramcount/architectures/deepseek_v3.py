@@ -8,11 +8,8 @@ class DeepseekV3(parts.LatentMixture):
 
     reference = "DeepseekV3ForCausalLM"
     gguf = "deepseek2"
-    is_section_type = True
     task_heads = "GENERIC"
     copied_modules = ("modeling_deepseek",)
-    adapts_experts = True
-    rotated = "d_rope"
     conditions = (
         sizes.experts_named("num_local_experts"),
         sizes.not_null("n_routed_experts"),
@@ -21,21 +18,11 @@ class DeepseekV3(parts.LatentMixture):
         sizes.padding_in_table(None),
     )
 
-    n_heads: sizes.Positive = sizes.hf()
-    d_q_lora: sizes.Positive | None = sizes.hf()
-    d_kv_lora: sizes.Positive = sizes.hf()
-    d_nope: sizes.Positive = sizes.hf()
-    d_rope: sizes.Positive = sizes.hf()
-    d_v: sizes.Positive = sizes.hf()
-    d_ff: sizes.Natural = sizes.hf()
     n_dense_layers: sizes.Natural = sizes.hf(at_most="n_layers")
-    d_expert: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts", null=256)
-    n_active_experts: sizes.Natural = sizes.hf(null=sizes.unvisited)
+    n_active_experts: sizes.Natural = sizes.hf(null=sizes.unvisited, late=True)
     n_shared_experts: sizes.Natural = sizes.hf()
     n_mtp_layers: sizes.Natural = sizes.hf("num_nextn_predict_layers", "num_mtp_layers", null=0)
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=4096)
     kinds = parts.dense_first

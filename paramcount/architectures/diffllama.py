@@ -12,20 +12,14 @@ def nothing_is_dropped(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise ParamcountError(f"= {describe_value(js['attention_dropout'])}", where="attention_dropout", expected="0")
 
 
-class DiffLlama(parts.AttentionDecoder):
+class DiffLlama(parts.AttentionBias, parts.AttentionDecoder):
     """Source: arXiv:2410.05258, section 2.1; DiffLlamaDecoderLayer of the reference."""
 
     reference = "DiffLlamaForCausalLM"
-    is_section_type = True
     task_heads = "GENERIC_MOVED"
-    rotated = "d_head"
     conditions = (nothing_is_dropped, sizes.padding_in_table(None))
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)
-    d_ff: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm"), "self_attn.")

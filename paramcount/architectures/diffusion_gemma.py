@@ -42,6 +42,7 @@ class DiffusionGemma(parts.AttentionDecoder):
     base_model = "DiffusionGemmaModel"
     prefix = DECODER
     section = "text_config"
+    rotated = None
     linear_routers = (".router.proj.weight",)
     layered = {
         FULL: {"head_dim": "d_global_head", "num_key_value_heads": "n_global_kv_heads"},

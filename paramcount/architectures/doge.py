@@ -14,26 +14,19 @@ def keys_of_a_half(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return isqrt(c["n_routed_experts"])
 
 
-class Doge(parts.AttentionDecoder):
+class Doge(parts.AttentionBias, parts.RoutedExperts, parts.AttentionDecoder):
     """Source: DogeDecoderLayer of the reference. `n_keys`: side of the square grid of experts."""
 
     reference = "DogeForCausalLM"
-    is_section_type = True
     task_heads = "SCORED"
+    d_expert = sizes.constant(None)
     linear_routers = (".router_gate.weight",)
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(None),)
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_ff: sizes.Natural = sizes.hf()
     window: sizes.Positive | None = sizes.hf(absent=None)
     moe: sizes.Flag = sizes.hf("is_moe")
-    n_routed_experts: sizes.Positive = sizes.hf("num_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
     n_keys: sizes.Positive = sizes.derived(keys_of_a_half)
-    attention_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     n_kept = sizes.setting("keep_window_size")
 

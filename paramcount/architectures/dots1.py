@@ -9,20 +9,16 @@ def late_sliding(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     return tuple(sizes.SLIDING[i < first] for i in sizes.per_layer(c))
 
 
-class Dots1(parts.AttentionDecoder):
+class Dots1(parts.AttentionBias, parts.AttentionDecoder):
     """Source: Dots1DecoderLayer and Dots1TopkRouter of the reference, modeling_dots1.py."""
 
     reference = "Dots1ForCausalLM"
     gguf = "dots1"
-    is_section_type = True
     adapts_experts = True
-    rotated = "d_head"
     conditions = (sizes.grouped_routing(1, 1), sizes.padding_in_table(None))
 
-    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
     window: sizes.Positive | None = sizes.hf()
     layer_types: sizes.Words = sizes.hf(absent=late_sliding, null=sizes.ABSENT)
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.first_dense(0))
     d_expert: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Natural = sizes.hf(
@@ -33,10 +29,7 @@ class Dots1(parts.AttentionDecoder):
     )
     n_active_experts: sizes.Natural = sizes.hf(absent=sizes.needed("num_experts_per_tok"), null=sizes.ABSENT)
     n_shared_experts: sizes.Natural = sizes.hf(absent=sizes.needed("n_shared_experts"), null=sizes.ABSENT)
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    rope = sizes.rotary(positions=2048)
     norm_topk_prob = sizes.setting("norm_topk_prob")
     routed_scale = sizes.setting("routed_scaling_factor")
     n_groups = sizes.setting("n_group")

@@ -121,7 +121,7 @@ class Dots3NoteText(parts.RoutedLatentDecoder):
     """
 
     reference = "Dots3NoteForCausalLM"
-    is_section_type = True
+    rotated = None
     linear_by_component = False
     base_model = "Dots3NoteTextModel"
     layered = {
@@ -137,18 +137,11 @@ class Dots3NoteText(parts.RoutedLatentDecoder):
     )
 
     layer_types: sizes.Words = sizes.derived(layer_words)
-    n_heads: sizes.Positive = sizes.hf()
-    d_q_lora: sizes.Positive = sizes.hf(null=size_of_no_layer("q_lora_rank", 1024))
-    d_kv_lora: sizes.Positive = sizes.hf()
-    d_nope: sizes.Positive = sizes.hf()
-    d_rope: sizes.Positive = sizes.hf()
-    d_v: sizes.Positive = sizes.hf()
+    d_q_lora: sizes.Positive = sizes.hf(null=size_of_no_layer("q_lora_rank", 1024), late=True)
     n_index_heads: sizes.Positive = sizes.hf("index_n_heads")
     d_index: sizes.Positive = sizes.hf("index_head_dim")
     n_chosen: sizes.Positive = sizes.hf("index_topk")
-    window: sizes.Positive = sizes.hf(
-        "sliding_window", absent=lambda js, c: js.get("sliding_window_size", 512), null=sizes.ABSENT
-    )
+    window: sizes.Positive = sizes.hf(absent=lambda js, c: js.get("sliding_window_size", 512), null=sizes.ABSENT)
     n_sliding_heads: sizes.Positive = sizes.hf(
         "swa_num_attention_heads", absent=64, null=size_of_no_layer("swa_num_attention_heads", 64)
     )
@@ -165,15 +158,10 @@ class Dots3NoteText(parts.RoutedLatentDecoder):
         null=size_of_no_layer("swa_qk_rope_head_dim", 64),
     )
     d_sliding_v: sizes.Positive = sizes.hf("swa_v_head_dim", absent=128, null=size_of_no_layer("swa_v_head_dim", 128))
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(without_experts))
-    d_expert: sizes.Natural = sizes.hf()
     d_shared_expert: sizes.Natural = sizes.hf("moe_shared_expert_intermediate_size", "shared_experts_intermediate_size")
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
     n_shared_experts: sizes.Positive = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     ropes = sizes.setting(default=read_ropes)
     kinds = parts.layers_by_type_and_mlp

@@ -29,8 +29,10 @@ class Emu3Text(parts.AttentionDecoder):
     model_types = ("emu3_text_model",)
     base_model = "Emu3TextModel"
     rotated = "d_head"
+    is_section_type = False
     conditions = (sizes.padding_in_table(151643), sizes.not_null("pad_token_id"))
 
+    n_kv_heads: sizes.Positive = sizes.hf()
     d_ff: sizes.Natural = sizes.hf()
     attention_bias: sizes.Flag = sizes.hf(absent=False, null=False)
     mlp_bias: sizes.Flag = sizes.hf(absent=False, null=False)

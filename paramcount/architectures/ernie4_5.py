@@ -8,15 +8,10 @@ class Ernie45(parts.AttentionDecoder):
 
     reference = "Ernie4_5ForCausalLM"
     gguf = "ernie4_5"
-    is_section_type = True
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(0),)
 
-    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
     d_head: sizes.Positive = sizes.hf(null=sizes.d_model_per_head)
-    d_ff: sizes.Natural = sizes.hf()
     bias: sizes.Flag = sizes.hf("use_bias", null=False)
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(500_000, positions=131072)
 

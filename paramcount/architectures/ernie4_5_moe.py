@@ -25,13 +25,11 @@ class Ernie45Moe(parts.AttentionDecoder):
 
     reference = "Ernie4_5_MoeForCausalLM"
     gguf = "ernie4_5-moe"
-    is_section_type = True
     adapts_experts = True
     float32 = ("gate.weight", "moe_statics")
-    rotated = "d_head"
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(0),)
 
-    d_ff: sizes.Natural = sizes.hf()
+    n_kv_heads: sizes.Positive = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(outside)
     d_expert: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Natural = sizes.hf("num_experts", "moe_num_experts", null=sizes.needed("moe_num_experts"))
@@ -39,7 +37,6 @@ class Ernie45Moe(parts.AttentionDecoder):
     n_shared_experts: sizes.Natural = sizes.hf("moe_num_shared_experts", null=sizes.needed("moe_num_shared_experts"))
     shared: sizes.Flag = sizes.derived(lambda js, c: c["n_shared_experts"] > 0)
     bias: sizes.Flag = sizes.hf("use_bias", null=False)
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(500_000, positions=131072)
     kinds = parts.layers_by_mlp

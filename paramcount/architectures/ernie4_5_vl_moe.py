@@ -57,6 +57,7 @@ class Ernie45VLText(Ernie45Moe):
     reference_names = {"model.": ""}
     base_model = "Ernie4_5_VLMoeTextModel"
     adapts_experts = False
+    is_section_type = False
     conditions = (
         sizes.padding_in_table(None),
         sizes.not_null("num_key_value_heads"),

@@ -125,6 +125,7 @@ class Evolla(Llama):
     """Source: doi:10.1101/2025.01.05.630192; modeling_evolla.py of the reference."""
 
     reference = "EvollaForProteinText2Text"
+    is_section_type = False
     base_model = "EvollaModel"
     unused_keys = ("tie_word_embeddings",)
     defaults = {"vocab_size": 128256}

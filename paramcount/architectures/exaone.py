@@ -14,7 +14,7 @@ def heads_share_d_model(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         )
 
 
-class Exaone(parts.AttentionDecoder):
+class Exaone(parts.EqualHeads, parts.AttentionDecoder):
     """Source: arXiv:2408.03541.
 
     configuration_exaone.py and modeling_exaone.py of LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct.
@@ -24,19 +24,15 @@ class Exaone(parts.AttentionDecoder):
     prefix = "transformer."
     names = ("wte", "h", "ln_f")
     o_name = "out_proj"
-    rotated = "d_head"
     conditions = (heads_share_d_model,)
     defaults = {"vocab_size": 102400, "d_model": 2048, "n_heads": 32}
 
     n_layers: sizes.Natural = sizes.hf("num_layers", "num_hidden_layers", absent=32)
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf(absent=lambda js, c: 4 * c["d_model"], null=sizes.ABSENT)
     tie_word_embeddings: sizes.Flag = sizes.hf(absent=True)
 
     activation = sizes.setting("activation_function", default="silu")
     norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
-    check = sizes.check_heads_fill
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "ln_1"), "attn.attention.")

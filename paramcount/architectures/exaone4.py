@@ -15,23 +15,16 @@ def pattern(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     return tuple(sizes.SLIDING[(i + 1) % period == 0] for i in sizes.per_layer(c))
 
 
-class Exaone4(parts.AttentionDecoder):
+class Exaone4(parts.SlidingLayers, parts.AttentionDecoder):
     """Source: arXiv:2507.11407, section 2.1."""
 
     reference = "Exaone4ForCausalLM"
     gguf = "exaone4"
-    is_section_type = True
     task_heads = "GENERIC_MOVED"
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(None),)
 
-    d_ff: sizes.Natural = sizes.hf()
-    window: sizes.Positive | None = sizes.hf()
     layer_types: sizes.Words = sizes.hf(absent=pattern, null=sizes.ABSENT)
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    kinds = parts.layers_by_type
-    check = sizes.check_sliding_or_full
     norms_heads = True
 
     def layer(c, x: Data, kind: str) -> Data:

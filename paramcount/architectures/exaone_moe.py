@@ -3,13 +3,13 @@
 from paramcount.declare import Data, parts, sizes
 
 
-class ExaoneMoe(parts.AttentionDecoder):
+class ExaoneMoe(parts.RoutedExperts, parts.AttentionDecoder):
     """Source: ExaoneMoeAttention and ExaoneMoeTopkRouter of the reference, modeling_exaone_moe.py."""
 
     reference = "ExaoneMoeForCausalLM"
     gguf = "exaone-moe"
-    is_section_type = True
     adapts_experts = True
+    rotated = None
     conditions = (
         sizes.grouped_routing(1, 1),
         sizes.padding_in_table(0),
@@ -19,15 +19,9 @@ class ExaoneMoe(parts.AttentionDecoder):
 
     layer_types: sizes.Words = sizes.hf(absent=sizes.full_every_key("sliding_window_pattern", 4), null=sizes.ABSENT)
     window: sizes.Positive = sizes.hf()
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.first_dense(1)))
-    d_expert: sizes.Natural = sizes.hf()
-    n_routed_experts: sizes.Positive = sizes.hf("num_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
     n_shared_experts: sizes.Natural = sizes.hf("num_shared_experts")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    rope = sizes.rotary(positions=2048)
     norm_topk_prob = sizes.setting("norm_topk_prob")
     routed_scale = sizes.setting("routed_scaling_factor")
     n_groups = sizes.setting("n_group")

@@ -105,7 +105,6 @@ class Falcon(FalconLayers):
     norms: sizes.Word = sizes.derived(arrangement)
     alibi: sizes.Flag = sizes.hf("alibi", null=False)
     bias: sizes.Flag = sizes.hf("bias", null=False)
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     def layer(c, x: Data) -> Data:
         if c.norms == "parallel_two_norms":

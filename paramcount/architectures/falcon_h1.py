@@ -5,15 +5,13 @@ from typing import Any
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class FalconH1(parts.AttentionDecoder):
+class FalconH1(parts.AttentionBias, parts.AttentionDecoder):
     """Source: arXiv:2507.22448, section 2; FalconH1DecoderLayer of the reference. Its multipliers are no weights."""
 
     reference = "FalconH1ForCausalLM"
     gguf = "falcon-h1"
-    is_section_type = True
     not_adapted = ("out_proj", "conv1d")
     names = ("embed_tokens", "layers", "final_layernorm")
-    rotated = "d_head"
     conditions = (
         sizes.padding_in_table(0), sizes.no_key("layer_types", "layers_block_type"), sizes.check_mamba_heads,
         sizes.not_null(
@@ -22,8 +20,6 @@ class FalconH1(parts.AttentionDecoder):
         ),
     )  # fmt: skip
 
-    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
-    d_ff: sizes.Natural = sizes.hf()
     d_ssm: sizes.Positive | None = sizes.hf("mamba_d_ssm")  # null: mamba_expand says it
     n_mamba_heads: sizes.Positive = sizes.hf()
     d_mamba_head: sizes.Positive = sizes.derived(sizes.mamba_head)
@@ -35,9 +31,7 @@ class FalconH1(parts.AttentionDecoder):
     conv_bias: sizes.Flag = sizes.hf(null=False)
     mixer_bias: sizes.Flag = sizes.hf(null=False)
     mixer_out_bias: sizes.Flag = sizes.hf("projectors_bias", null=False)
-    attention_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=8192)
     time_step_limit = sizes.setting(default=sizes.time_step_limit)

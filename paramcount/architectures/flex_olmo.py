@@ -3,21 +3,14 @@
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class FlexOlmo(parts.AttentionDecoder):
+class FlexOlmo(parts.AttentionBias, parts.MixtureDecoder):
     """Source: arXiv:2507.07024; FlexOlmoDecoderLayer of the reference."""
 
     reference = "FlexOlmoForCausalLM"
-    is_section_type = True
     adapts_experts = True
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(100277),)
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_expert: sizes.Natural = sizes.hf("intermediate_size")
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(500_000, positions=4096)
     norm_topk_prob = sizes.setting("norm_topk_prob")

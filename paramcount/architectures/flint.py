@@ -20,25 +20,19 @@ def without_experts(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ..
     return tuple(i for i in sizes.per_layer(c) if i in only or (i + 1) % step)
 
 
-class Flint(parts.AttentionDecoder):
+class Flint(parts.AttentionBias, parts.RoutedExperts, parts.AttentionDecoder):
     """Source: FlintDecoderLayer and FlintTopKRouter of the reference, modeling_flint.py."""
 
     reference = "FlintForCausalLM"
-    is_section_type = True
+    rotated = None
     float32 = ("gate.weight", "sinks", "softmax_offset")  # the last as saved
     conditions = (sizes.padding_in_table(None), sizes.even_where_rotated("sliding_attention", named=True))
     defaults = {"d_head": 128}
 
     layer_types: sizes.Words = sizes.hf(absent=full_every_fourth, null=sizes.ABSENT)
     window: sizes.Positive = sizes.hf()
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(without_experts)
-    d_expert: sizes.Natural = sizes.hf()
-    n_routed_experts: sizes.Positive = sizes.hf("num_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
     d_shared_expert: sizes.Natural = sizes.hf("shared_expert_intermediate_size")
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=262144)
     norm_topk_prob = sizes.setting("norm_topk_prob")

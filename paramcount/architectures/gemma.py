@@ -12,7 +12,7 @@ def with_tanh(config: Mapping[str, Any], c: Any) -> str:
     return "gelu_pytorch_tanh" if name == "gelu" else name
 
 
-class Gemma(parts.AttentionDecoder):
+class Gemma(parts.AttentionBias, parts.AttentionDecoder):
     """Source: arXiv:2403.08295, section 2; norms and embeddings modeling_gemma.py of the reference.
 
     With use_bidirectional_attention, the tokens of a prompt attend to all of it, as in GemmaAttention with the
@@ -21,15 +21,9 @@ class Gemma(parts.AttentionDecoder):
 
     reference = "GemmaForCausalLM"
     gguf = "gemma"
-    is_section_type = True
     task_heads = "GENERIC"
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(0),)
     defaults = {"d_head": 256}
-
-    d_ff: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     activation = sizes.setting(default=with_tanh)
     is_causal = sizes.setting(

@@ -12,17 +12,14 @@ def score_scale(config: Mapping[str, Any], c: Any) -> float:
     return float(config.get("query_pre_attn_scalar", 256) ** -0.5)
 
 
-class Gemma2Layers(parts.AttentionDecoder):
+class Gemma2Layers(parts.AttentionBias, parts.AttentionDecoder):
     """The sizes of a stack of its layers: T5Gemma has two."""
 
-    rotated = "d_head"
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(0),)
     defaults = {"d_head": 256}
 
-    d_ff: sizes.Natural = sizes.hf()
     layer_types: sizes.Words = sizes.hf(absent=sizes.full_every(2), null=sizes.ABSENT)
     window: sizes.Positive = sizes.hf()  # the reference refuses null even if no layer uses it
-    attention_bias: sizes.Flag = sizes.hf()
 
     activation = sizes.setting("hidden_activation", default="gelu_pytorch_tanh")
     rope = sizes.rotary(positions=8192)
@@ -46,10 +43,7 @@ class Gemma2(Gemma2Layers):
 
     reference = "Gemma2ForCausalLM"
     gguf = "gemma2"
-    is_section_type = True
     task_heads = "GENERIC"
-
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     kinds = parts.layers_by_type
 
@@ -82,7 +76,6 @@ class VaultGemma(Gemma2):
 
     reference = "VaultGemmaForCausalLM"
     model_types = ("vaultgemma",)
-    is_section_type = True
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.attend(c.norm(x, "input_layernorm"), kind)

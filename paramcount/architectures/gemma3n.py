@@ -61,7 +61,7 @@ class Gemma3nText(parts.AttentionDecoder):
     conditions = (padding_in_both, active_stream_exists)
     defaults = {"d_head": 256}
 
-    d_ff: sizes.Natural | sizes.Widths = sizes.hf()
+    d_ff: sizes.Natural | sizes.Widths = sizes.hf()  # type: ignore[assignment]  # one number or one per layer
     layer_types: sizes.Words = sizes.hf(absent=sizes.full_every(5), null=sizes.ABSENT)
     window: sizes.Positive = sizes.hf()
     kv_sharing_layers: sizes.Indices = sizes.derived(sizes.sharing_layers(15))

@@ -69,7 +69,7 @@ def moe(c: Any, x: Data) -> Data:
     return parts.stacked_experts(c, c.norm(x, "pre_feedforward_layernorm_2"), weights, "experts.")
 
 
-class Gemma4UnifiedText(parts.AttentionDecoder):
+class Gemma4UnifiedText(parts.AttentionBias, parts.AttentionDecoder):
     """The language model of the 12B.
 
     Source: Gemma4UnifiedTextDecoderLayer of the reference, modeling_gemma4_unified.py.
@@ -80,7 +80,7 @@ class Gemma4UnifiedText(parts.AttentionDecoder):
 
     reference = "Gemma4UnifiedForCausalLM"
     model_types = ("gemma4_unified_text",)
-    is_section_type = True
+    rotated = None
     base_model = "Gemma4UnifiedTextModel"
     layered = {
         FULL: {"head_dim": "d_global_head", "num_key_value_heads": "n_global_kv_heads"},
@@ -92,13 +92,10 @@ class Gemma4UnifiedText(parts.AttentionDecoder):
     v_is_k: sizes.Flag = sizes.hf("attention_k_eq_v")
     n_global_kv_heads: sizes.Positive = sizes.derived(global_kv_heads)
     d_global_head: sizes.Positive = sizes.hf("global_head_dim", absent=512)
-    d_ff: sizes.Natural = sizes.hf()
     layer_types: sizes.Words = sizes.derived(full_at_the_end)
     window: sizes.Positive = sizes.derived(visible_tokens(1024))
     kv_sharing_layers: sizes.Indices = sizes.derived(sizes.sharing_layers(0))
     double_wide: sizes.Flag = sizes.hf("use_double_wide_mlp")
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     activation = sizes.setting("hidden_activation")
     rope = sizes.rotary_of(FULL, ROPES, 131072)
@@ -175,7 +172,6 @@ class Gemma4Text(Gemma4UnifiedText):
 
     reference = "Gemma4ForCausalLM"
     gguf = "gemma4"
-    is_section_type = True
     linear_routers = (".router.proj.weight",)
     base_model = "Gemma4TextModel"
     conditions = (padding_fits, known_attention, sizes.rotary_of_each_kind)
@@ -187,7 +183,7 @@ class Gemma4Text(Gemma4UnifiedText):
     mixture: sizes.Flag = sizes.hf("enable_moe_block")
     n_routed_experts: sizes.Natural = sizes.hf("num_experts", absent=0, null=0)
     n_active_experts: sizes.Natural = sizes.hf("top_k_experts", absent=0, null=0)
-    d_expert: sizes.Natural = sizes.hf("moe_intermediate_size", absent=0, null=0)
+    d_expert: sizes.Natural = sizes.hf(absent=0, null=0)
 
     padding = sizes.setting("pad_token_id")
 

@@ -10,15 +10,14 @@ class Glm(parts.AttentionDecoder):
 
     reference = "GlmForCausalLM"
     gguf = "chatglm"
-    is_section_type = True
     task_heads = "GENERIC"
+    rotated = None
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(151329),)
     defaults = {"d_head": 128}
 
+    n_kv_heads: sizes.Positive = sizes.hf()
     d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5))
-    d_ff: sizes.Natural = sizes.hf()
     qkv_bias: sizes.Flag = sizes.hf("attention_bias")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=131072, share=0.5)
     axes: ClassVar[Any] = None  # of the rotation, if positions have several
@@ -47,7 +46,6 @@ class Glm4(Glm):
     reference = "Glm4ForCausalLM"
     model_types = ("glm4",)
     gguf = "glm4"
-    is_section_type = True
     task_heads = "GENERIC"
 
     def layer(c, x: Data, *places: Data) -> Data:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from paramcount.declare import Data, parts, sizes
 
 
-def rotated(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
+def rotated_dimension(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """How much of each head is rotated: half by default.
 
     Rotation works on pairs unless the head has a single element.
@@ -14,39 +14,29 @@ def rotated(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return min(width, 1) if c["d_head"] == 1 else width
 
 
-class Glm4Moe(parts.AttentionDecoder):
+class Glm4Moe(parts.AttentionBias, parts.GroupedExperts, parts.AttentionDecoder):
     """Source: arXiv:2508.06471; Glm4MoeAttention and Glm4MoeTopkRouter of the reference."""
 
     reference = "Glm4MoeForCausalLM"
     gguf = "glm4moe"
-    is_section_type = True
-    adapts_experts = True
+    rotated = None
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (
         sizes.grouped_routing(1, 1),
         sizes.padding_in_table(None),
         sizes.not_null("n_routed_experts", "n_group", "topk_group"),
     )
 
-    d_rope: sizes.Natural = sizes.derived(rotated)
-    d_ff: sizes.Natural = sizes.hf()
+    d_rope: sizes.Natural = sizes.derived(rotated_dimension)
     n_dense_layers: sizes.Natural = sizes.hf(at_most="n_layers")
-    d_expert: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Natural = sizes.hf(
-        "num_local_experts", "n_routed_experts", null=sizes.needed("num_local_experts")
+        "num_local_experts", "n_routed_experts", null=sizes.needed("num_local_experts"), late=True
     )
-    n_active_experts: sizes.Natural = sizes.hf()
     n_shared_experts: sizes.Natural = sizes.hf()
     n_mtp_layers: sizes.Natural = sizes.hf("num_nextn_predict_layers", "num_mtp_layers", null=0)
-    attention_bias: sizes.Flag = sizes.hf()
     qk_norm: sizes.Flag = sizes.hf("use_qk_norm")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=131072, share=0.5)
     axes: ClassVar[Any] = None  # of the rotation, if positions have several
-    norm_topk_prob = sizes.setting("norm_topk_prob")
-    routed_scale = sizes.setting("routed_scaling_factor")
-    n_groups = sizes.setting("n_group")
-    n_active_groups = sizes.setting("topk_group")
     kinds = parts.dense_first
 
     def layer(c, x: Data, *reads: Any) -> Data:

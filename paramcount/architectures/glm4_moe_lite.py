@@ -10,9 +10,6 @@ class Glm4MoeLite(parts.LatentMixture):
 
     reference = "Glm4MoeLiteForCausalLM"
     gguf = "deepseek2"
-    is_section_type = True
-    adapts_experts = True
-    rotated = "d_rope"
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (
         sizes.grouped_routing(1, 1),
         sizes.latent_heads_stay_whole(20),
@@ -20,22 +17,12 @@ class Glm4MoeLite(parts.LatentMixture):
         sizes.not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
     )
 
-    n_heads: sizes.Positive = sizes.hf()
-    d_q_lora: sizes.Positive | None = sizes.hf()
-    d_kv_lora: sizes.Positive = sizes.hf()
-    d_nope: sizes.Positive = sizes.hf()
     d_rope: sizes.Positive = sizes.hf("head_dim", "qk_rope_head_dim")
-    d_v: sizes.Positive = sizes.hf()
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(lambda js, c: (0,), checked=False))
-    d_expert: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Natural = sizes.hf(
-        "num_local_experts", "n_routed_experts", null=sizes.needed("num_local_experts")
+        "num_local_experts", "n_routed_experts", null=sizes.needed("num_local_experts"), late=True
     )
-    n_active_experts: sizes.Natural = sizes.hf()
     n_shared_experts: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=202752)
     kinds = parts.layers_by_mlp

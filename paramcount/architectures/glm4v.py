@@ -16,6 +16,7 @@ class Glm4vText(Glm4):
     reference = "Glm4vForConditionalGeneration"
     model_types = ("glm4v_text",)
     gguf = "glm4"
+    is_section_type = False
     reference_names = {"model.": ""}
     base_model = "Glm4vTextModel"
     conditions = (sizes.padding_in_table(None), sizes.sections_fill(8, 12, 12))
@@ -38,6 +39,7 @@ class Glm4vMoeText(Glm4Moe):
     gguf = "glm4moe"
     reference_names = {"model.": ""}
     adapts_experts = False
+    is_section_type = False
     base_model = "Glm4vMoeTextModel"
     conditions = (
         sizes.grouped_routing(1, 1),

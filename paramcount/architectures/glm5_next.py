@@ -58,6 +58,9 @@ class Glm5NextText(parts.RoutedLatentDecoder):
 
     reference = "Glm5NextForConditionalGeneration"
     model_types = ("glm5_next_text",)
+    is_section_type = False
+    rotated = None
+    d_rope = sizes.constant(None)
     reference_names = {
         "model.": "",
         ".self_attn.f_a_proj.": ".self_attn.forget_gate.f_a_proj.",
@@ -79,25 +82,16 @@ class Glm5NextText(parts.RoutedLatentDecoder):
     n_linear_heads: sizes.Positive = sizes.hf("linear_attn_config.num_heads", "linear_num_heads")
     d_linear_head: sizes.Positive = sizes.hf("linear_attn_config.head_dim", "linear_head_dim")
     d_conv: sizes.Positive = sizes.hf("linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim")
-    n_heads: sizes.Positive = sizes.hf()
     d_q_lora: sizes.Positive = sizes.hf()
-    d_kv_lora: sizes.Positive = sizes.hf()
-    d_nope: sizes.Positive = sizes.hf()
-    d_v: sizes.Positive = sizes.hf()
     reusing_layers: sizes.Indices = sizes.derived(read_reusing_layers)
     n_index_heads: sizes.Positive = sizes.hf("index_n_heads")
     d_index: sizes.Positive = sizes.hf("index_head_dim")
     n_chosen: sizes.Natural = sizes.hf("index_topk")
     index_block: sizes.Positive = sizes.hf("index_kpool")
     index_tail: sizes.Flag = sizes.hf("index_kpool_always_select_tail")
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(lambda js, c: tuple(sizes.per_layer(c)[:3])))
-    d_expert: sizes.Natural = sizes.hf()
-    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts", null=sizes.unused)
-    n_active_experts: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts", null=sizes.unused, late=True)
     n_shared_experts: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     limit = sizes.setting("swiglu_limit")
     decay_floor = sizes.setting(default=read_decay_floor)

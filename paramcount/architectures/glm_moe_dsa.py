@@ -19,11 +19,8 @@ class GlmMoeDsa(DeepseekV32):
 
     reference = "GlmMoeDsaForCausalLM"
     gguf = "glm-dsa"
-    is_section_type = True
-    float32_if_float16 = ("indexer.weights_proj",)
     conditions = sizes.routed_sparse_attention(1, 1, 64)
 
-    dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.first_dense(3)))
     reusing_layers: sizes.Indices = sizes.derived(reusing)
 
     rope = sizes.rotary(positions=202752)

@@ -13,7 +13,7 @@ def self_attention_only(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise ParamcountError(problem, where="add_cross_attention", expected="false")
 
 
-class GPTBigCode(parts.Decoder):
+class GPTBigCode(parts.EqualHeads, parts.Decoder):
     """Source: arXiv:2305.06161; GPTBigCodeBlock of the reference."""
 
     reference = "GPTBigCodeForCausalLM"
@@ -26,9 +26,7 @@ class GPTBigCode(parts.Decoder):
     n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "n_layer")
     n_heads: sizes.Positive = sizes.hf("num_attention_heads", "n_head")
     n_kv_heads: sizes.Positive = sizes.derived(lambda js, c: 1 if sizes.flag(js, "multi_query", True) else c["n_heads"])
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=sizes.ABSENT)
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "transformer."
     names = ("wte", "h", "ln_f")
@@ -37,7 +35,6 @@ class GPTBigCode(parts.Decoder):
     attention_scale = sizes.setting(default=lambda js, c: None if js.get("scale_attn_weights", True) else 1.0)
     rope = None
     norm = parts.use_layer_norm
-    check = sizes.check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         x = super().embed(tokens)

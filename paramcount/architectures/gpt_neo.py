@@ -38,7 +38,6 @@ class GPTNeo(parts.Decoder):
     n_heads: sizes.Positive = sizes.hf("num_attention_heads", "num_heads")
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf(absent=lambda js, c: 4 * c["d_model"], null=sizes.ABSENT)
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "transformer."
     names = ("wte", "h", "ln_f")

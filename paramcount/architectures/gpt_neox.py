@@ -22,7 +22,7 @@ def rotary_width(share: float, *, in_pairs: bool = False) -> sizes.Derivation:
     return width
 
 
-class GPTNeoX(parts.Decoder):
+class GPTNeoX(parts.AttentionBias, parts.Decoder):
     """Source: arXiv:2204.06745, section 2.1; GPTNeoXLayer of the reference."""
 
     reference = "GPTNeoXForCausalLM"
@@ -37,9 +37,7 @@ class GPTNeoX(parts.Decoder):
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_rope: sizes.Natural | None = sizes.derived(rotary_width(0.25, in_pairs=True))
     d_ff: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
     parallel_residual: sizes.Flag = sizes.hf("use_parallel_residual")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "gpt_neox."
     names = ("embed_in", "layers", "final_layer_norm")

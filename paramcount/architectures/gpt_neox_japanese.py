@@ -16,7 +16,6 @@ class GPTNeoXJapanese(parts.Decoder):
     d_ff: sizes.Natural = sizes.derived(
         lambda js, c: c["d_model"] * sizes.check_no_types(js, "intermediate_multiple_size", 4)
     )
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "gpt_neox_japanese."
     names = ("embed_in", "layers", "final_layer_norm")

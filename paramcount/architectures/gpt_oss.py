@@ -11,27 +11,21 @@ YARN = {
 }  # fmt: skip
 
 
-class GptOss(parts.AttentionDecoder):
+class GptOss(parts.AttentionBias, parts.MixtureDecoder):
     """Source: arXiv:2508.10925, section 2; GptOssAttention and GptOssExperts of the reference."""
 
     reference = "GptOssForCausalLM"
     gguf = "gpt-oss"
-    is_section_type = True
     task_heads = "GENERIC"
     float32_if_float16 = ("post_attention_layernorm", "input_layernorm", "norm")
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(None),)
     defaults = {"d_head": 64}
 
-    d_expert: sizes.Natural = sizes.hf("intermediate_size")
     n_routed_experts: sizes.Positive = sizes.hf("num_experts", "num_local_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
     layer_types: sizes.Words = sizes.hf(
         absent=lambda js, c: tuple(KINDS[i % 2] for i in range(c["n_layers"])), null=sizes.ABSENT
     )
     window: sizes.Positive = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(150_000, positions=131072, absent=YARN)
     alpha = sizes.setting("swiglu_alpha")

@@ -18,7 +18,6 @@ class GPTJ(parts.Decoder):
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_rope: sizes.Positive = sizes.hf("rotary_dim")
     d_ff: sizes.Natural = sizes.hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=sizes.ABSENT)
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "transformer."
     names = ("wte", "h", "ln_f")

@@ -12,20 +12,14 @@ from paramcount.architectures.granitemoe_swa import without_positions
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Granite(parts.AttentionDecoder):
+class Granite(parts.AttentionBias, parts.AttentionDecoder):
     """Source: modeling_granite.py of the reference."""
 
     reference = "GraniteForCausalLM"
     gguf = "granite"
-    is_section_type = True
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(None),)
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_ff: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     embedding_multiplier = sizes.setting("embedding_multiplier")
     attention_multiplier = sizes.setting("attention_multiplier")
@@ -58,9 +52,7 @@ class GraniteSWA(Granite):
     reference = "GraniteSWAForCausalLM"
     model_types = ("granite_swa",)
     gguf = "granite_swa"
-    is_section_type = True
 
-    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
     layer_types: sizes.Words = sizes.hf(absent=full_first, null=sizes.ABSENT)
     unrotated_layers: sizes.Indices = sizes.derived(without_positions)
     window: sizes.Positive = sizes.hf()

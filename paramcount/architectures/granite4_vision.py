@@ -30,6 +30,7 @@ class Granite4VisionText(Granite):
 
     reference = "Granite4VisionForConditionalGeneration"
     model_types = ("granite4_vision_text",)
+    is_section_type = False
     reference_names = {"model.": ""}
     base_model = "Granite4VisionTextModel"
     conditions = (sizes.padding_in_table(None),)

@@ -35,6 +35,7 @@ class GraniteDoclingText(Granite):
 
     reference = "GraniteDoclingForConditionalGeneration"
     model_types = ("granite_docling_text",)
+    is_section_type = False
     reference_names = {"model.": ""}
     base_model = "GraniteDoclingTextModel"
     conditions = (sizes.padding_in_table(100256),)

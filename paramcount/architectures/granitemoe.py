@@ -16,30 +16,23 @@ def inverse_scaling(config: Mapping[str, Any], c: Any) -> float:
     return float(1 / config.get("logits_scaling", 1.0))
 
 
-class GraniteMoe(parts.AttentionDecoder):
+class GraniteMoe(parts.AttentionBias, parts.MixtureDecoder):
     """Source: GraniteMoeDecoderLayer of the reference, modeling_granitemoe.py."""
 
     reference = "GraniteMoeForCausalLM"
     gguf = "granitemoe"
-    is_section_type = True
     modules = {
         ".block_sparse_moe.input_linear": (".block_sparse_moe.experts.gate_up_proj",),
         ".block_sparse_moe.output_linear": (".block_sparse_moe.experts.down_proj",),
         ".router.layer": (".router",),
     }
-    rotated = "d_head"
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (
         sizes.padding_in_table(None),
         sizes.not_null("embedding_multiplier", "residual_multiplier", "logits_scaling"),
     )
     moe_names: ClassVar[tuple[str, str, str]] = RELEASED
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_expert: sizes.Natural = sizes.hf("intermediate_size")
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     embedding_scale = sizes.setting("embedding_multiplier")
     residual_scale = sizes.setting("residual_multiplier")
@@ -70,7 +63,6 @@ class GraniteMoeShared(GraniteMoe):
     reference = "GraniteMoeSharedForCausalLM"
     model_types = ("granitemoeshared",)
     gguf = "granitemoe"
-    is_section_type = True
 
     d_shared_expert: sizes.Natural = sizes.hf("shared_intermediate_size")
 

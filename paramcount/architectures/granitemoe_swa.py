@@ -36,7 +36,6 @@ class GraniteMoeSWA(GraniteMoeShared):
 
     reference = "GraniteMoeSWAForCausalLM"
     gguf = "granite_swa"
-    is_section_type = True
     conditions = (*GraniteMoeShared.conditions, sizes.not_null("attention_multiplier"))
     moe_names = NAMES
 

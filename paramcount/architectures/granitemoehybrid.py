@@ -13,7 +13,7 @@ def all_mamba(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     return tuple(KINDS[0] for _ in sizes.per_layer(c))
 
 
-class GraniteMoeHybrid(parts.Decoder):
+class GraniteMoeHybrid(parts.AttentionBias, parts.Decoder):
     """Source: GraniteMoeHybridDecoderLayer of the reference."""
 
     reference = "GraniteMoeHybridForCausalLM"
@@ -48,8 +48,6 @@ class GraniteMoeHybrid(parts.Decoder):
     d_conv: sizes.Positive = sizes.hf(null=sizes.if_no_mixer)
     conv_bias: sizes.Flag = sizes.hf(null=False)
     mixer_bias: sizes.Flag = sizes.hf(null=False)
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=2048)
     time_step_limit = sizes.setting(default=sizes.time_step_limit)

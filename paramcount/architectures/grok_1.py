@@ -5,17 +5,15 @@ from functools import partial
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Grok1(parts.AttentionDecoder):
+class Grok1(parts.EqualHeads, parts.MixtureDecoder):
     """Source: model.py and run.py of xai-org/grok-1; modeling_grok1.py of hpcai-tech/grok-1, whose names these are."""
 
     reference = "Grok1ModelForCausalLM of hpcai-tech/grok-1"
     model_types = ("grok-1",)
     base_model = "Grok1Model"
-    rotated = "d_head"
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: sizes.Positive = sizes.hf(absent=32, null=sizes.equal_to("n_heads"))
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_expert: sizes.Natural = sizes.hf("intermediate_size", absent=32768)
     n_routed_experts: sizes.Positive = sizes.hf("num_experts", "num_local_experts", absent=8)
     n_active_experts: sizes.Natural = sizes.hf(absent=2)
@@ -28,7 +26,6 @@ class Grok1(parts.AttentionDecoder):
     soft_cap = sizes.setting("max_attn_value", default=1.0)
     embedding_scale = sizes.setting("embedding_multiplier_scale", default=1.0)
     logits_scale = sizes.setting("output_multiplier_scale", default=1.0)
-    check = sizes.check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         return ops.scale_by(super().embed(tokens), c.embedding_scale)

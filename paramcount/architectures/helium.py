@@ -7,16 +7,12 @@ class Helium(parts.AttentionDecoder):
     """Source: modeling_helium.py of the reference."""
 
     reference = "HeliumForCausalLM"
-    is_section_type = True
     task_heads = "GENERIC"
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(3),)
     defaults = {"d_head": 128}
 
-    d_ff: sizes.Natural = sizes.hf()
     qkv_bias: sizes.Flag = sizes.hf("attention_bias")
     mlp_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(100_000, positions=4096)
 

@@ -27,7 +27,7 @@ def read_embedding_scale(config: Mapping[str, Any], c: Any) -> float:
     return 1 / float(config.get("initializer_range", 0.02))
 
 
-class HrmText(parts.Decoder):
+class HrmText(parts.AttentionBias, parts.Decoder):
     """Source: HrmTextModel and HrmTextStack of the reference; arXiv:2506.21734, section 2. `n_layers`: of one stack."""
 
     reference = "HrmTextForCausalLM"
@@ -41,14 +41,12 @@ class HrmText(parts.Decoder):
     rotated = "d_head"
     conditions = (sizes.padding_in_table(None), sizes.not_null("num_hidden_layers"))
 
-    n_layers: sizes.Natural = sizes.hf("num_layers_per_stack", "num_hidden_layers", absent=16, null=sizes.ABSENT)
+    n_layers: sizes.Natural = sizes.hf("num_layers_per_stack", "num_hidden_layers", null=sizes.ABSENT)
     cycles: sizes.Words = sizes.derived(cycles)
     n_heads: sizes.Positive = sizes.hf()
     d_head: sizes.Positive = sizes.hf()
     d_ff: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     embedding_scale = sizes.setting("embedding_scale", default=read_embedding_scale)
 

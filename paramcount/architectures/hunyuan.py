@@ -73,7 +73,6 @@ class HunYuan(parts.Decoder):
     shared_mlp: sizes.Flag = sizes.hf("use_mixed_mlp_moe", absent=False)
     qk_norm: sizes.Flag = sizes.hf("use_qk_norm", absent=False)
     attention_bias: sizes.Flag = sizes.hf(absent=False)
-    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
     norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.setting(default=stretched_rope)

@@ -16,22 +16,16 @@ def rope_with_alpha(config: Mapping[str, Any], c: Any) -> ops.Rope:
     return sizes.make_rope(kind, base, parameters, config, 2048)
 
 
-class HunYuanDenseV1(parts.AttentionDecoder):
+class HunYuanDenseV1(parts.AttentionBias, parts.AttentionDecoder):
     """Source: modeling_hunyuan_v1_dense.py of the reference."""
 
     reference = "HunYuanDenseV1ForCausalLM"
     gguf = "hunyuan-dense"
-    is_section_type = True
     task_heads = "SCORED"
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(0),)
     required_keys = ("rope_scaling.factor",)  # of dynamic scaling
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
     d_head: sizes.Positive = sizes.hf()  # the reference has no default and derives none
-    d_ff: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.setting(default=rope_with_alpha)
 

@@ -35,28 +35,22 @@ def stretched_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     return sizes.make_rope(kind, base, parameters, config, 2048)
 
 
-class HunYuanMoEV1(parts.AttentionDecoder):
+class HunYuanMoEV1(parts.AttentionBias, parts.MixtureDecoder):
     """Source: HunYuanMoEV1Attention and HunYuanMoEV1Gate of the reference, modeling_hunyuan_v1_moe.py."""
 
     reference = "HunYuanMoEV1ForCausalLM"
     gguf = "hunyuan-moe"
-    is_section_type = True
     task_heads = "SCORED"
     adapts_experts = True
     linear_routers = (".gate.wg.weight",)
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(0),)
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
     d_head: sizes.Positive = sizes.hf()  # the reference has no default and derives none
-    d_expert: sizes.Natural = sizes.hf("intermediate_size")
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
     n_active_experts: sizes.Natural = sizes.derived(lambda js, c: max(visited(js, c)))  # in the layer with the most
     active_by_layer: sizes.Indices = sizes.derived(
         lambda js, c: () if len(set(visited(js, c))) == 1 else visited(js, c)
     )
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.setting(default=stretched_rope)
 

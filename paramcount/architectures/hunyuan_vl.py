@@ -58,6 +58,7 @@ class HunYuanVLText(HunYuanDenseV1):
 
     reference = "HunYuanVLForConditionalGeneration"
     model_types = ("hunyuan_vl_text",)
+    is_section_type = False
     reference_names = {"model.": ""}
     base_model = "HunYuanVLTextModel"
     conditions = (sizes.padding_in_table(0, "pad_id"),)

@@ -13,27 +13,22 @@ def shared_width(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return width
 
 
-class HYV3(parts.AttentionDecoder):
+class HYV3(parts.AttentionBias, parts.AttentionDecoder):
     """Source: HYV3DecoderLayer and HYV3TopKRouter of the reference, modeling_hy_v3.py."""
 
     reference = "HYV3ForCausalLM"
     gguf = "hy_v3"
-    is_section_type = True
     reference_names = {".shared_mlp.": ".shared_experts."}
     modules = {".router.gate": (".gate",)}
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(None),)
     defaults = {"d_head": 128}
 
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(lambda js, c: (0,), checked=False))
     d_expert: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts", null=sizes.unused)
     n_active_experts: sizes.Natural = sizes.hf(null=sizes.unused)
     d_shared_expert: sizes.Natural = sizes.derived(shared_width)
-    attention_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()  # of the dense layers and the shared experts
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(11_158_840, positions=131072)
     routed_scale = sizes.setting("router_scaling_factor")

@@ -27,7 +27,6 @@ class HYV4(parts.RoutedLatentDecoder):
     """Source: modeling_hy_v4.py of the reference, HYV4DecoderLayer."""
 
     reference = "HYV4ForCausalLM"
-    is_section_type = True
     modules = {".linear_gate": (".gate_proj",)}
     float32 = (
         "e_score_correction_bias",
@@ -44,28 +43,17 @@ class HYV4(parts.RoutedLatentDecoder):
         *("hc_head_fn", "hc_head_scale", "hc_head_base", "learnable_sink_param"),  # as saved
     )
     unused_keys = ("num_key_value_heads",)
-    rotated = "d_rope"
     conditions = (sizes.grouped_routing(1, 1), sizes.not_null("n_routed_experts"), sizes.padding_in_table(120002))
 
     n_streams: sizes.Positive = sizes.hf("hc_mult")
-    n_heads: sizes.Positive = sizes.hf()
     d_q_lora: sizes.Positive = sizes.hf()
-    d_kv_lora: sizes.Positive = sizes.hf()
-    d_nope: sizes.Positive = sizes.hf()
-    d_rope: sizes.Positive = sizes.hf()
-    d_v: sizes.Positive = sizes.hf()
     reusing_layers: sizes.Indices = sizes.derived(reusing)
     n_index_heads: sizes.Positive = sizes.hf("index_n_heads")
     d_index: sizes.Positive = sizes.hf("index_head_dim")
     n_chosen: sizes.Positive = sizes.hf("index_topk")
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(lambda js, c: (0,)))
-    d_expert: sizes.Natural = sizes.hf()
-    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts", null=sizes.unused)
-    n_active_experts: sizes.Natural = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts", null=sizes.unused, late=True)
     n_shared_experts: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=262144)
     pairing = sizes.setting(default="halves")

@@ -16,7 +16,6 @@ class HyperClovaX(Llama):
     """Source: modeling_hyperclovax.py of the reference."""
 
     reference = "HyperCLOVAXForCausalLM"
-    is_section_type = True
 
     post_norm: sizes.Flag = sizes.hf("use_post_norm")
 

@@ -78,6 +78,7 @@ class Idefics(parts.AttentionDecoder):
     reference = "IdeficsForVisionText2Text"
     base_model = "IdeficsModel"
     rotated = "d_head"
+    is_section_type = False
     conditions = (
         sizes.padding_in_table(0),
         sizes.angles_fit_heads,

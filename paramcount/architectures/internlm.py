@@ -16,7 +16,7 @@ def dynamic_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     return sizes.scale_evenly(base, kind, parameters.get("scaling_factor", 1.0), n_positions)
 
 
-class InternLM(parts.Decoder):
+class InternLM(parts.EqualHeads, parts.Decoder):
     """Source: modeling_internlm.py of internlm/internlm-7b."""
 
     reference = "InternLMForCausalLM of internlm/internlm-7b"
@@ -25,13 +25,10 @@ class InternLM(parts.Decoder):
     defaults = {"vocab_size": 103168, "d_model": 4096, "n_layers": 32}
 
     n_heads: sizes.Positive = sizes.hf(absent=32)
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf(absent=11008)
     attention_bias: sizes.Flag = sizes.hf("bias", absent=True)
-    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
     rope = sizes.setting(default=dynamic_rope)
-    check = sizes.check_heads_fill
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)

@@ -6,22 +6,16 @@ Tensor names follow the first Llama.
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class InternLM2(parts.AttentionDecoder):
+class InternLM2(parts.EqualHeads, parts.AttentionDecoder):
     """Source: arXiv:2403.17297, section 2.2; modeling_internlm2.py of internlm/internlm2-7b."""
 
     reference = "InternLM2ForCausalLM of internlm/internlm2-7b"
     gguf = "internlm2"
     names = ("tok_embeddings", "layers", "norm")
-    rotated = "d_head"
     defaults = {"vocab_size": 103168, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf(absent=11008)
     attention_bias: sizes.Flag = sizes.hf("bias", absent=True)
-    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
-
-    check = sizes.check_heads_fill
 
     def layer(c, x: Data) -> Data:
         x = x + c.attend(c.norm(x, "attention_norm"))

@@ -10,7 +10,6 @@ class InternLM3(Llama):
 
     model_types = ("internlm3",)
     gguf = "llama"
-    is_section_type = True
 
     conditions = (sizes.padding_in_table(2),)
     defaults = {"vocab_size": 128512, "n_layers": 48}

@@ -18,7 +18,6 @@ class IQuestCoder(Llama):
 
     model_types = ("iquestcoder",)
     gguf = "llama"
-    is_section_type = True
 
     conditions = (plain_attention, sizes.padding_in_table(None))
     defaults = {"vocab_size": 76800, "d_model": 5120, "n_layers": 80, "n_heads": 40}

@@ -74,7 +74,6 @@ class Jamba(parts.Decoder):
     dt_rank: sizes.Positive = sizes.derived(sizes.dt_rank("mamba_dt_rank"))
     conv_bias: sizes.Flag = sizes.hf()
     mixer_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     kinds = parts.layers_by_type_and_mlp
 

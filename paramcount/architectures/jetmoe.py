@@ -21,7 +21,6 @@ class JetMoe(parts.Decoder):
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts")
     n_active_experts: sizes.Natural = sizes.hf()
     n_heads: sizes.Positive = sizes.derived(lambda js, c: c["n_kv_heads"] * c["n_active_experts"])
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     activation = sizes.setting("activation_function")
     rope = sizes.rotary(positions=4096)

@@ -41,6 +41,9 @@ class KimiLinear(parts.RoutedLatentDecoder):
 
     reference = "KimiLinearForCausalLM"
     gguf = "kimi-linear"
+    is_section_type = False
+    rotated = None
+    tie_word_embeddings = sizes.constant(False)
     reference_names = {
         ".block_sparse_moe.": ".mlp.",
         ".self_attn.f_a_proj.": ".self_attn.forget_gate.f_a_proj.",
@@ -54,24 +57,19 @@ class KimiLinear(parts.RoutedLatentDecoder):
     )
 
     layer_types: sizes.Words = sizes.hf(absent=listed, null=sizes.ABSENT)
-    n_heads: sizes.Positive = sizes.hf()
     d_q_lora: sizes.Positive | None = sizes.hf(absent=None)
-    d_kv_lora: sizes.Positive = sizes.hf()
-    d_nope: sizes.Positive = sizes.hf()
-    d_rope: sizes.Positive = sizes.hf()  # as wide as the part that other latent attentions rotate
-    d_v: sizes.Positive = sizes.hf(null=sizes.if_no_attention)
+    d_v: sizes.Positive = sizes.hf(null=sizes.if_no_attention, late=True)
     n_linear_heads: sizes.Positive = sizes.hf("linear_attn_config.num_heads", "linear_num_heads")
     d_linear_head: sizes.Positive = sizes.hf("linear_attn_config.head_dim", "linear_head_dim")
     d_conv: sizes.Positive = sizes.hf("linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim")
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.first_dense(1)))
-    d_expert: sizes.Natural = sizes.hf()
-    n_routed_experts: sizes.Positive = sizes.hf("num_experts", "num_local_experts", null=sizes.unused)
-    n_active_experts: sizes.Natural = sizes.hf("num_experts_per_token", "num_experts_per_tok", null=sizes.unused)
+    n_routed_experts: sizes.Positive = sizes.hf("num_experts", "num_local_experts", null=sizes.unused, late=True)
+    n_active_experts: sizes.Natural = sizes.hf(
+        "num_experts_per_token", "num_experts_per_tok", null=sizes.unused, late=True
+    )
     n_shared_experts: sizes.Natural = sizes.hf(
         "num_shared_experts", "n_shared_experts", null=sizes.needed("num_shared_experts")
     )
-    attention_bias: sizes.Flag = sizes.hf()
 
     routing_bias = "block_sparse_moe.gate.e_score_correction_bias"
     norm_topk_prob = sizes.setting("moe_renormalize", "norm_topk_prob")

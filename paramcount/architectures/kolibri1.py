@@ -6,27 +6,21 @@ Four of five layers attend to a sliding window; the others have no positions.
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Kolibri1(parts.AttentionDecoder):
+class Kolibri1(parts.SlidingLayers, parts.RoutedExperts, parts.AttentionDecoder):
     """Source: Kolibri1DecoderLayer and Kolibri1TopKRouter of the reference, modeling_kolibri1.py."""
 
     reference = "Kolibri1ForCausalLM"
-    is_section_type = True
-    rotated = "d_head"
+    d_ff = sizes.constant(None)
     conditions = (sizes.padding_in_table(None),)
     defaults = {"d_head": 128}
 
     layer_types: sizes.Words = sizes.hf(absent=sizes.full_every(5), null=sizes.ABSENT)
     window: sizes.Positive = sizes.hf()
-    d_expert: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
     d_shared_expert: sizes.Natural = sizes.hf("shared_expert_intermediate_size")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=262144)
     norm_topk_prob = sizes.setting("norm_topk_prob")
-    kinds = parts.layers_by_type
-    check = sizes.check_sliding_or_full
     norms_heads = True
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -45,7 +45,7 @@ def weighs_outputs(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise ParamcountError("= true", where="moe_apply_router_weight_on_input", expected="false")
 
 
-class Laguna(parts.Decoder):
+class Laguna(parts.AttentionBias, parts.RoutedExperts, parts.Decoder):
     """Source: LagunaAttention and LagunaTopKRouter of the reference, modeling_laguna.py."""
 
     reference = "LagunaForCausalLM"
@@ -67,13 +67,8 @@ class Laguna(parts.Decoder):
     d_rope_sliding: sizes.Natural = sizes.derived(sizes.rotary_width_of(sizes.SLIDING[0], 1.0, 1.0))
     d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(lambda js, c: (0,)))
-    d_expert: sizes.Natural = sizes.hf()
-    n_routed_experts: sizes.Positive = sizes.hf("num_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
     d_shared_expert: sizes.Natural = sizes.hf("shared_expert_intermediate_size")
     gate_per_head: sizes.Flag = sizes.derived(gate_for_each_head)
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary_of(sizes.SLIDING[1], ROPES, 131072, share=1.0)
     rope_sliding = sizes.rotary_of(sizes.SLIDING[0], ROPES, 131072, share=1.0)

@@ -85,22 +85,18 @@ class Lfm2(parts.Decoder):
         sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)
 
 
-class Lfm2MoE(Lfm2):
+class Lfm2MoE(parts.RoutedExperts, Lfm2):
     """Source: Lfm2MoeDecoderLayer of the reference. There is no default for the kinds of layers."""
 
     reference = "Lfm2MoeForCausalLM"
     model_types = ("lfm2_moe",)
     gguf = "lfm2moe"
-    is_section_type = True
 
     layer_types: sizes.Words = sizes.hf()
     d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(
         lambda js, c: tuple(range(min(sizes.check_no_types(js, "num_dense_layers", 2), c["n_layers"])))
     )
-    d_expert: sizes.Natural = sizes.hf()
-    n_routed_experts: sizes.Positive = sizes.hf("num_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
     expert_bias: sizes.Flag = sizes.hf("use_expert_bias")
 
     norm_topk_prob = sizes.setting("norm_topk_prob")

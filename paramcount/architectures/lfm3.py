@@ -29,7 +29,7 @@ def read_rope(config: Mapping[str, Any], word: str) -> ops.Rope:
     )
 
 
-class Lfm3(parts.Decoder):
+class Lfm3(parts.AttentionBias, parts.Decoder):
     """Source: Lfm3DecoderLayer of the reference."""
 
     reference = "Lfm3ForCausalLM"
@@ -47,10 +47,8 @@ class Lfm3(parts.Decoder):
     d_conv: sizes.Positive = sizes.hf("conv_L_cache")
     mixer_bias: sizes.Flag = sizes.hf("conv_bias")
     attention_gate: sizes.Flag = sizes.hf("use_attention_gate")
-    attention_bias: sizes.Flag = sizes.hf()
     norms_behind: sizes.Flag = sizes.hf("use_sandwich_norm")
     d_ff: sizes.Natural = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     norm_eps = sizes.setting("norm_eps", "rms_norm_eps")
 

@@ -5,22 +5,16 @@ from typing import ClassVar
 from paramcount.declare import Data, parts, sizes
 
 
-class Llama(parts.AttentionDecoder):
+class Llama(parts.AttentionBias, parts.AttentionDecoder):
     """Source: arXiv:2302.13971, section 2.2; grouped-query attention arXiv:2307.09288, section 2.2."""
 
     reference = "LlamaForCausalLM"
     gguf = "llama"
-    is_section_type = True
     task_heads = "GENERIC_MOVED"
-    rotated = "d_head"
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(None),)
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)
-    d_ff: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)

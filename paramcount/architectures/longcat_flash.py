@@ -54,25 +54,18 @@ class LongcatFlash(parts.RoutedLatentDecoder):
     adapts_experts = True
     linear_by_component = False
     float32_if_float16 = ("classifier.weight",)
-    rotated = "d_rope"
+    is_section_type = False
     conditions = (heads_are_rotated_whole, sizes.latent_heads_stay_whole(None), sizes.padding_in_table(None))
 
     n_layers: sizes.Natural = sizes.derived(layers_of)
-    n_heads: sizes.Positive = sizes.hf()
     d_q_lora: sizes.Positive = sizes.hf()
-    d_kv_lora: sizes.Positive = sizes.hf()
-    d_nope: sizes.Positive = sizes.hf()
-    d_rope: sizes.Positive = sizes.hf()
-    d_v: sizes.Positive = sizes.hf()
     d_ff: sizes.Natural = sizes.hf("intermediate_size", "ffn_hidden_size")
     d_expert: sizes.Natural = sizes.hf("moe_intermediate_size", "expert_ffn_hidden_size")
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts")
     n_identity_experts: sizes.Natural = sizes.hf("zero_expert_num")
-    n_active_experts: sizes.Natural = sizes.derived(visited)
+    n_active_experts: sizes.Natural = sizes.derived(visited, late=True)
     n_least_experts: sizes.Natural = sizes.derived(visited_at_least)
-    attention_bias: sizes.Flag = sizes.hf()
     router_bias: sizes.Flag = sizes.hf(absent=False)
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(10_000_000, positions=131072)
     pairing = sizes.setting(default="interleaved")

@@ -20,7 +20,6 @@ class Mamba(parts.Decoder):
     dt_rank: sizes.Positive = sizes.derived(sizes.dt_rank("time_step_rank"))
     conv_bias: sizes.Flag = sizes.hf("use_conv_bias")
     mixer_bias: sizes.Flag = sizes.hf("use_bias")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     norm_eps = sizes.setting("layer_norm_epsilon")
 

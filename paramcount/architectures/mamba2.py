@@ -24,7 +24,6 @@ class Mamba2(parts.Decoder):
     d_conv: sizes.Positive = sizes.hf("conv_kernel")
     conv_bias: sizes.Flag = sizes.hf("use_conv_bias")
     mixer_bias: sizes.Flag = sizes.hf("use_bias")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     norm_eps = sizes.setting("layer_norm_epsilon")
     time_step_limit = sizes.setting(default=sizes.time_step_limit)

@@ -17,30 +17,22 @@ def one_mtp_layer(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise ParamcountError(f"= {n}", where="num_mtp_layers", expected="0 or 1")
 
 
-class Mellum(parts.AttentionDecoder):
+class Mellum(parts.AttentionBias, parts.SoftmaxExperts, parts.AttentionDecoder):
     """Source: modeling_mellum.py of the reference."""
 
     reference = "MellumForCausalLM"
     gguf = "mellum"
-    is_section_type = True
     adapts_experts = True
-    rotated = "d_head"
     conditions = (one_mtp_layer, sizes.not_null("num_experts"), sizes.padding_in_table(None))
     defaults = {"d_head": 128}
 
-    d_ff: sizes.Natural = sizes.hf()
     layer_types: sizes.Words = sizes.hf(
         absent=lambda js, c: tuple(sizes.SLIDING[1] for _ in sizes.per_layer(c)), null=sizes.ABSENT
     )
     window: sizes.Positive | None = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(lambda js, c: ()))
-    d_expert: sizes.Natural = sizes.hf()
-    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts", null=sizes.unused)
-    n_active_experts: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts", null=sizes.unused, late=True)
 
-    norm_topk_prob = sizes.setting("norm_topk_prob")
     rope = sizes.rotary_of(sizes.SLIDING[1], ROPES, 131072, reads_share=True)
     local_rope = sizes.rotary_of(sizes.SLIDING[0], ROPES, 131072, reads_share=True)
     kinds = parts.layers_by_type_and_mlp
@@ -56,6 +48,3 @@ class Mellum(parts.AttentionDecoder):
         if kind[1] == "moe":
             return x + parts.mixture(c, h, "mlp.", choose=c.choose)
         return x + c.gated_mlp(h)
-
-    def choose(c, logits: Data) -> Data:
-        return ops.route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)

@@ -33,16 +33,16 @@ ROPES = {  # the reference's default of rope_parameters
 }
 
 
-class MiMoV2Flash(parts.AttentionDecoder):
+class MiMoV2Flash(parts.AttentionBias, parts.GroupedExperts, parts.AttentionDecoder):
     """Source: arXiv:2601.02780, section 2; MiMoV2FlashAttention and MiMoV2FlashTopkRouter of the reference."""
 
     reference = "MiMoV2FlashForCausalLM"
     gguf = "mimo2"
-    is_section_type = True
+    rotated = None
+    adapts_experts = False
     conditions = (sizes.grouped_routing(1, 1), sizes.not_null("n_routed_experts"), sizes.padding_in_table(None))
     defaults = {"d_head": 192}
 
-    n_kv_heads: sizes.Positive = sizes.hf()  # of a layer that sees everything
     d_v: sizes.Positive = sizes.hf()
     layer_types: sizes.Words = sizes.hf(
         absent=lambda js, c: tuple(sizes.SLIDING[i == 0 or (i + 1) % 6 == 0] for i in sizes.per_layer(c)),
@@ -51,21 +51,12 @@ class MiMoV2Flash(parts.AttentionDecoder):
     window: sizes.Positive = sizes.derived(looks_back)
     d_rope: sizes.Natural = sizes.derived(sizes.rotary_width_of(sizes.SLIDING[1], 0.334, 0.334))
     d_rope_sliding: sizes.Natural = sizes.derived(sizes.rotary_width_of(sizes.SLIDING[0], 0.334, 0.334))
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(lambda js, c: (0,)))
-    d_expert: sizes.Natural = sizes.hf()
-    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts", null=sizes.unused)
-    n_active_experts: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
+    n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts", null=sizes.unused, late=True)
 
     rope = sizes.rotary_of(sizes.SLIDING[1], ROPES, 131072, share=0.334)
     rope_sliding = sizes.rotary_of(sizes.SLIDING[0], ROPES, 131072, share=0.334)
     value_scale = sizes.setting("attention_value_scale", default=value_scale)
-    norm_topk_prob = sizes.setting("norm_topk_prob")
-    routed_scale = sizes.setting("routed_scaling_factor")
-    n_groups = sizes.setting("n_group")
-    n_active_groups = sizes.setting("topk_group")
     kinds = parts.layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

@@ -29,16 +29,13 @@ def output_scale(config: Mapping[str, Any], c: Any) -> float:
     return float(config.get("dim_model_base", 1) / c.d_model)
 
 
-class MiniCPM(parts.AttentionDecoder):
+class MiniCPM(parts.EqualHeads, parts.AttentionDecoder):
     """Source: modeling_minicpm.py of openbmb/MiniCPM-2B-sft-bf16 and openbmb/MiniCPM-MoE-8x2B."""
 
     reference = "MiniCPMForCausalLM of openbmb/MiniCPM-2B-sft-bf16"
     gguf = "minicpm"
-    rotated = "d_head"
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf(absent=11008)
     n_routed_experts: sizes.Positive | None = sizes.derived(n_experts)
     n_active_experts: sizes.Positive | None = sizes.hf(absent=n_active)
@@ -48,7 +45,6 @@ class MiniCPM(parts.AttentionDecoder):
     embedding_scale = sizes.setting("scale_emb", default=1.0)
     residual_scale = sizes.setting(default=residual_scale)
     output_scale = sizes.setting(default=output_scale)
-    check = sizes.check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         return ops.scale_by(super().embed(tokens), c.embedding_scale, "times scale_emb")

@@ -23,21 +23,11 @@ class MiniCPM3(parts.LatentDecoder):
 
     reference = "MiniCPM3ForCausalLM"
     gguf = "minicpm3"
-    is_section_type = True
     task_heads = "SCORED"
-    rotated = "d_rope"
     conditions = (sizes.latent_heads_stay_whole(40), sizes.padding_in_table(None))
 
-    n_heads: sizes.Positive = sizes.hf()
-    d_q_lora: sizes.Positive | None = sizes.hf()
-    d_kv_lora: sizes.Positive = sizes.hf()
-    d_nope: sizes.Positive = sizes.hf()
-    d_rope: sizes.Positive = sizes.hf()
     d_v: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)
-    d_ff: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=32768)
     pairing = sizes.setting(default="halves")

@@ -34,7 +34,6 @@ class MiniMax(parts.Decoder):
     block_size: sizes.Positive = sizes.hf(
         "block_size"
     )  # tokens that lightning attention takes together; its decays are stored for them
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(1_000_000, positions=131072)
     attention_alpha = sizes.setting("full_attn_alpha_factor", default=1.0)  # alpha: of the residual

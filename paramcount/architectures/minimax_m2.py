@@ -5,7 +5,7 @@ from typing import Any
 from paramcount.declare import Data, ops, parts, sizes
 
 
-def rotated(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
+def rotated_dimension(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     turned: int = sizes.rotary_dimension(share_of_width(js, c["d_head"]))(js, c)
     return turned
 
@@ -30,19 +30,19 @@ class MiniMaxM2(parts.AttentionDecoder):
 
     reference = "MiniMaxM2ForCausalLM"
     gguf = "minimax-m2"
-    is_section_type = True
     copied_modules = ("modeling_minimax_m2",)
     modules = {".block_sparse_moe.experts": (".mlp.experts",), ".block_sparse_moe.gate": (".mlp.gate",)}
     adapts_experts = True
+    rotated = None
+    d_ff = sizes.constant(None)
     unused_keys = ("num_mtp_modules",)
     conditions = (sizes.padding_in_table(None),)
     defaults = {"d_head": 128}
 
-    d_rope: sizes.Natural = sizes.derived(rotated)
+    d_rope: sizes.Natural = sizes.derived(rotated_dimension)
     d_expert: sizes.Natural = sizes.hf("intermediate_size")
     n_routed_experts: sizes.Positive = sizes.hf("num_experts", "num_local_experts")
     n_active_experts: sizes.Natural = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = rotary_by_width()
     norms_heads = "wide"

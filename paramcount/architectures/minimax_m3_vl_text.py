@@ -42,7 +42,7 @@ class MiniMaxM3Text(parts.AttentionDecoder):
     """Source: MiniMaxM3VLDecoderLayer and MiniMaxM3VLIndexer of the reference."""
 
     reference = "MiniMaxM3VLForCausalLM"
-    is_section_type = True
+    rotated = None
     base_model = "MiniMaxM3VLTextModel"
     indexer: ClassVar[str] = "indexer."  # in front of the names of its matrices
     unused_keys: ClassVar[tuple[str, ...]] = ("rotary_dim",)
@@ -62,7 +62,6 @@ class MiniMaxM3Text(parts.AttentionDecoder):
     n_routed_experts: sizes.Positive = sizes.hf("num_experts", "num_local_experts", null=sizes.unused)
     n_active_experts: sizes.Natural = sizes.hf()
     d_shared_expert: sizes.Natural = sizes.hf("shared_intermediate_size")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(5_000_000, positions=524288, share=1.0)
     alpha = sizes.setting("swiglu_alpha")

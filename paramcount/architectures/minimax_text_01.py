@@ -35,7 +35,6 @@ class MiniMaxText01(parts.Decoder):
         lambda js, c: js.get("shared_intermediate_size", 0) > 0
     )  # its width is d_expert whatever that says
     norm_in_residual: sizes.Flag = sizes.hf("postnorm", absent=False)
-    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
     norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(1_000_000, positions=131072)

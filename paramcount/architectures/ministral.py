@@ -8,20 +8,16 @@ def all_sliding(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     return tuple("sliding_attention" for _ in sizes.per_layer(c))
 
 
-class Ministral(Mistral):
+class Ministral(parts.SlidingLayers, Mistral):
     """Source: modeling_ministral.py of the reference, which needs head_dim and a window whatever the layers are."""
 
     reference = "MinistralForCausalLM"
-    is_section_type = True
     task_heads = "GENERIC_MOVED"
     conditions = (sizes.padding_in_table(None),)
 
     d_head: sizes.Positive = sizes.hf()
     window: sizes.Positive = sizes.hf()
     layer_types: sizes.Words = sizes.hf(absent=all_sliding, null=sizes.ABSENT)
-
-    kinds = parts.layers_by_type
-    check = sizes.check_sliding_or_full
 
     def layer(c, x: Data, kind: str = "sliding_attention") -> Data:
         window = c.window if kind == "sliding_attention" else None

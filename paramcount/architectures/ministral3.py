@@ -56,7 +56,6 @@ class Ministral3(Mistral):
 
     reference = "Ministral3ForCausalLM"
     gguf = "mistral3 llama"
-    is_section_type = True
     task_heads = "GENERIC_SPAN"
     conditions = (sizes.padding_in_table(11), sizes.one_mask(), growth_is_stated())
     defaults = {"vocab_size": 131072, "n_layers": 34, "window": None}

@@ -10,15 +10,11 @@ class Mistral(parts.AttentionDecoder):
 
     reference = "MistralForCausalLM"
     gguf = "llama mistral3"
-    is_section_type = True
     task_heads = "GENERIC_SPAN"
-    rotated = "d_head"
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(None), sizes.one_mask())
 
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)
-    d_ff: sizes.Natural = sizes.hf()
     window: sizes.Positive | None = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=131072)
 

@@ -39,10 +39,8 @@ class Mistral4(parts.LatentMixture):
 
     reference = "Mistral4ForCausalLM"
     gguf = "mistral4"
-    is_section_type = True
     task_heads = "GENERIC"
     adapts_experts = False
-    rotated = "d_rope"
     conditions = (
         sizes.grouped_routing(1, 1),
         sizes.latent_heads_stay_whole(32),
@@ -51,20 +49,10 @@ class Mistral4(parts.LatentMixture):
         angles_fill,
     )
 
-    n_heads: sizes.Positive = sizes.hf()
-    d_q_lora: sizes.Positive | None = sizes.hf()
-    d_kv_lora: sizes.Positive = sizes.hf()
-    d_nope: sizes.Positive = sizes.hf()
-    d_rope: sizes.Positive = sizes.hf()
-    d_v: sizes.Positive = sizes.hf()
-    d_ff: sizes.Natural = sizes.hf()
     n_dense_layers: sizes.Natural = sizes.hf(at_most="n_layers")
-    d_expert: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts")
-    n_active_experts: sizes.Natural = sizes.hf(null=sizes.unvisited)
+    n_active_experts: sizes.Natural = sizes.hf(null=sizes.unvisited, late=True)
     n_shared_experts: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.unchecked(sizes.rotary(positions=1_048_576, absent=SCALED))
     attention_scale = sizes.setting(default=read_scale)

@@ -87,33 +87,24 @@ class MistralLarge4Text(parts.RoutedLatentDecoder):
     model_types = ("mistral_large4_text",)
     reference_names = {"model.": ""}
     base_model = "MistralLarge4TextModel"
-    rotated = "d_rope"
+    is_section_type = False
+    d_q_lora = sizes.constant(None)
     float32 = ("rotary_emb", "mlp.gate.weight")
     float32_if_float16 = ("indexer.weights_proj",)
     unused_keys = ("head_dim",)
     conditions = sizes.routed_sparse_attention(1, 1, 64)
 
-    n_heads: sizes.Positive = sizes.hf()
-    d_nope: sizes.Positive = sizes.hf()
-    d_rope: sizes.Positive = sizes.hf()
     n_frequencies: sizes.Positive = sizes.derived(frequencies)
-    d_v: sizes.Positive = sizes.hf()
-    d_kv_lora: sizes.Positive = sizes.hf()
     n_index_heads: sizes.Positive = sizes.hf("index_n_heads")
     d_index: sizes.Positive = sizes.hf("index_head_dim")
     n_chosen: sizes.Positive = sizes.hf("index_topk")
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.first_dense(1)))
-    d_expert: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts", "n_routed_experts", null=128)
-    n_active_experts: sizes.Natural = sizes.hf()
     n_shared_experts: sizes.Natural = sizes.hf()
     unrotated_layers: sizes.Indices = sizes.derived(without_positions)
     reusing_layers: sizes.Indices = sizes.derived(reusing)
     lending_layers: sizes.Indices = sizes.derived(lending)
     borrowing_layers: sizes.Indices = sizes.derived(borrowing)
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     norm_topk_prob = sizes.setting(default=True)
     rope = sizes.rotary(positions=1_048_576, absent=SCALED)

@@ -3,24 +3,19 @@
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Mixtral(parts.AttentionDecoder):
+class Mixtral(parts.MixtureDecoder):
     """Source: arXiv:2401.04088, section 2. In the released files w1 is the gate, w3 up and w2 down."""
 
     reference = "MixtralForCausalLM"
     gguf = "llama"
-    is_section_type = True
     task_heads = "GENERIC_SPAN"
     modules = {".block_sparse_moe.experts": (".mlp.experts",), ".block_sparse_moe.gate": (".mlp.gate",)}
     adapts_experts = True
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(None), sizes.one_mask())
 
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)
-    d_expert: sizes.Natural = sizes.hf("intermediate_size")
     n_routed_experts: sizes.Positive = sizes.hf("num_experts", "num_local_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
     window: sizes.Positive | None = sizes.hf(absent=None)
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(1_000_000, positions=131072)
 

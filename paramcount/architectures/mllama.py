@@ -75,6 +75,7 @@ class MllamaText(parts.AttentionDecoder):
     model_types = ("mllama_text_model",)
     base_model = "MllamaTextModel"
     rotated = "d_head"
+    is_section_type = False
     conditions = (sizes.padding_in_table(128004, more=8),)
 
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)

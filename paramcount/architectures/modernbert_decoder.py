@@ -32,7 +32,7 @@ def half_window(js: sizes.ConfigJson, c: sizes.FieldValues) -> int | None:
     return span // 2 if span else None
 
 
-class ModernBertDecoder(parts.Decoder):
+class ModernBertDecoder(parts.AttentionBias, parts.Decoder):
     """Source: ModernBertDecoderLayer of the reference, modeling_modernbert_decoder.py; the encoder it is made from
     arXiv:2412.13663, section 2.1.
     """
@@ -49,14 +49,11 @@ class ModernBertDecoder(parts.Decoder):
     n_heads: sizes.Positive = sizes.hf()
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
     norm_bias: sizes.Flag = sizes.hf("norm_bias")
     transform_bias: sizes.Flag = sizes.hf("classifier_bias")
     lm_head_bias: sizes.Flag = sizes.hf("decoder_bias")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    prefix = "model."
     o_name = "Wo"
     names = ("embeddings.tok_embeddings", "layers", "final_norm")
     activation = sizes.setting("hidden_activation")

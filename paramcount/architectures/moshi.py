@@ -33,6 +33,8 @@ class Moshi(parts.AttentionDecoder):
     unused_keys: ClassVar[tuple[str, ...]] = ("depth_decoder_config",)
     larger: ClassVar[tuple[str, ...]] = ("MoshiForConditionalGeneration",)
     rotated = "d_head"
+    is_section_type = False
+    tie_word_embeddings = sizes.constant(False)
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (codebooks_are_there, sizes.padding_in_table(None, more=1))
 
     n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)

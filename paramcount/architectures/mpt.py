@@ -12,7 +12,7 @@ def known_attention(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise make_choice_error(word, ATTENTIONS, where="attn_config.attn_type")
 
 
-class MPT(parts.Decoder):
+class MPT(parts.EqualHeads, parts.Decoder):
     """Source: modeling_mpt.py of the reference, which reads neither learned_pos_emb nor no_bias nor expansion_ratio."""
 
     reference = "MptForCausalLM"
@@ -23,9 +23,7 @@ class MPT(parts.Decoder):
     d_model: sizes.Positive = sizes.hf("hidden_size", "d_model")
     n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "n_layers")
     n_heads: sizes.Positive = sizes.hf("num_attention_heads", "n_heads")
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.derived(lambda js, c: 4 * c["d_model"])
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "transformer."
     names = ("wte", "blocks", "norm_f")
@@ -34,7 +32,6 @@ class MPT(parts.Decoder):
     rope = None
     attention_scale = sizes.setting(default=lambda js, c: (js.get("attn_config") or {}).get("softmax_scale"))
     qkv_limit = sizes.setting(default=lambda js, c: (js.get("attn_config") or {}).get("clip_qkv"))
-    check = sizes.check_heads_fill
 
     def norm(c, x: Data, name: str) -> Data:
         return ops.layer_norm(x, name, c.norm_eps, bias=False)

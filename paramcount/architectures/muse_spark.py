@@ -79,6 +79,7 @@ class MuseSpark(Muse):
     """Source: modeling_muse_spark.py of the reference."""
 
     reference = "MuseSparkForConditionalGeneration"
+    tie_word_embeddings = sizes.constant(False)
     float32 = (
         "post_attention_residual_gate", "post_feedforward_residual_gate", "mlp.gate.weight", "e_score_correction_bias",
     )  # fmt: skip

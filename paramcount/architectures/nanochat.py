@@ -3,19 +3,12 @@
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class NanoChat(parts.AttentionDecoder):
+class NanoChat(parts.AttentionBias, parts.AttentionDecoder):
     """Source: modeling_nanochat.py of the reference."""
 
     reference = "NanoChatForCausalLM"
-    is_section_type = True
     linear_by_component = False
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(1),)
-
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_ff: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     logit_cap = sizes.setting("final_logit_softcapping", nullable=True)
 

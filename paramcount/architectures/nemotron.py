@@ -15,22 +15,19 @@ def rotated_width(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     )  # it meets its pair of angles by broadcasting, so the reference runs it
 
 
-class Nemotron(parts.AttentionDecoder):
+class Nemotron(parts.AttentionBias, parts.AttentionDecoder):
     """Source: arXiv:2402.16819, section 2; modeling_nemotron.py of the reference."""
 
     reference = "NemotronForCausalLM"
     gguf = "nemotron"
-    is_section_type = True
     task_heads = "GENERIC_MOVED"
+    rotated = None
     conditions = (sizes.padding_in_table(None),)
 
     n_kv_heads: sizes.Positive = sizes.hf()  # absent or null, the reference divides by None
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)
     d_rope: sizes.Natural = sizes.derived(rotated_width)
-    d_ff: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     norm_eps = sizes.setting("norm_eps")
     rope = sizes.rotary(positions=4096, share=0.5)

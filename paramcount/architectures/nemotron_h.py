@@ -37,12 +37,13 @@ def routing(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         sizes.grouped_routing(1, 1)(js, c)
 
 
-class NemotronH(parts.Decoder):
+class NemotronH(parts.RoutedExperts, parts.Decoder):
     """Source: arXiv:2504.03624, section 2; NemotronHBlock of the reference."""
 
     reference = "NemotronHForCausalLM"
     state_dtype = "float32"
     gguf = "nemotron_h_moe nemotron_h"
+    tie_word_embeddings = sizes.constant(False)
     reference_names = {"backbone.": "model."}
     copied_modules = ("modeling_nemotron_h",)
     not_adapted = ("out_proj", "conv1d")
@@ -73,8 +74,6 @@ class NemotronH(parts.Decoder):
     d_ff: sizes.Natural = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts", null=1)
-    n_active_experts: sizes.Natural = sizes.hf()
-    d_expert: sizes.Natural = sizes.hf()
     d_shared_expert: sizes.Positive = sizes.hf("moe_shared_expert_intermediate_size")
     d_expert_latent: sizes.Positive | None = sizes.hf(
         "moe_latent_size", absent=None

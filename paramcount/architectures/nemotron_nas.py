@@ -113,7 +113,6 @@ class NemotronNAS(parts.Decoder):
     d_ff_by_layer: sizes.Indices = sizes.derived(widths)
     attention_bias: sizes.Flag = sizes.hf(absent=False)
     mlp_bias: sizes.Flag = sizes.hf(absent=False)
-    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
     def kinds(c) -> parts.Kinds:
         windows = c.window_by_layer or (0,) * len(c.layer_types)

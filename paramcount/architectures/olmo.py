@@ -8,21 +8,14 @@ from typing import ClassVar
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Olmo(parts.AttentionDecoder):
+class Olmo(parts.AttentionBias, parts.AttentionDecoder):
     """Source: arXiv:2402.00838, section 2.1."""
 
     reference = "OlmoForCausalLM"
     gguf = "olmo"
-    is_section_type = True
     task_heads = "SCORED"
     linear_by_component = False
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(1),)
-
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_ff: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     norm_eps: ClassVar[float] = 1e-5
     clip_qkv = sizes.setting("clip_qkv", default=None)

@@ -14,7 +14,6 @@ class Olmo2(Olmo):
 
     reference = "Olmo2ForCausalLM"
     gguf = "olmo2"
-    is_section_type = True
     task_heads = "SCORED"
     linear_by_component = True
 
@@ -34,13 +33,12 @@ class Olmo2(Olmo):
         return ops.rms_norm(x, name, c.norm_eps)
 
 
-class Olmo3(Olmo2):
+class Olmo3(parts.SlidingLayers, Olmo2):
     """Source: modeling_olmo3.py of the reference."""
 
     reference = "Olmo3ForCausalLM"
     model_types = ("olmo3",)
     gguf = "olmo2"
-    is_section_type = True
     task_heads = "SCORED"
 
     layer_types: sizes.Words = sizes.hf(absent=sizes.full_every(4), null=sizes.ABSENT)
@@ -48,8 +46,6 @@ class Olmo3(Olmo2):
 
     rope = sizes.filled_rotary("full_attention", 500_000)
     local_rope = sizes.filled_rotary("sliding_attention", 500_000, key="", scaled=False)
-    kinds = parts.layers_by_type
-    check = sizes.check_sliding_or_full
 
     def attend(c, x: Data, kind: str) -> Data:
         angles, window = (c.local_rope, c.window) if kind == "sliding_attention" else (c.rope, None)

@@ -35,7 +35,7 @@ def d_linear_k(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return int(0.75 * c["d_model"] / c["n_linear_k_heads"])
 
 
-class OlmoHybrid(parts.Decoder):
+class OlmoHybrid(parts.AttentionBias, parts.Decoder):
     """Source: modeling_olmo_hybrid.py of the reference; for the delta net arXiv:2412.06464."""
 
     reference = "OlmoHybridForCausalLM"
@@ -59,8 +59,6 @@ class OlmoHybrid(parts.Decoder):
     )
     d_conv: sizes.Positive = sizes.hf("linear_conv_kernel_dim")
     d_ff: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.unchecked(
         sizes.rotary(positions=65536), {f"{path}rope_theta": sizes.ABOVE_ZERO for path in ROPE_PATHS}

@@ -3,22 +3,15 @@
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Olmoe(parts.AttentionDecoder):
+class Olmoe(parts.AttentionBias, parts.MixtureDecoder):
     """Source: arXiv:2409.02060, section 2; OlmoeAttention of the reference."""
 
     reference = "OlmoeForCausalLM"
     gguf = "olmoe"
-    is_section_type = True
     adapts_experts = True
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(1),)
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_expert: sizes.Natural = sizes.hf("intermediate_size")
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=4096)
     clip_qkv = sizes.setting("clip_qkv", default=None)

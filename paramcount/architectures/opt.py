@@ -12,7 +12,7 @@ def narrow_table(js: sizes.ConfigJson, c: sizes.FieldValues) -> int | None:
     return None if width == c["d_model"] and type(width) is int else width
 
 
-class OPT(parts.Decoder):
+class OPT(parts.EqualHeads, parts.Decoder):
     """Source: arXiv:2205.01068, section 2.1; OPTDecoderLayer of the reference."""
 
     reference = "OPTForCausalLM"
@@ -21,8 +21,6 @@ class OPT(parts.Decoder):
 
     n_positions: sizes.Positive = sizes.hf("max_position_embeddings")
     d_token: sizes.Positive | None = sizes.derived(narrow_table)
-    n_heads: sizes.Positive = sizes.hf()
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf("ffn_dim")
     norm_first: sizes.Flag = sizes.hf("do_layer_norm_before")
     last_norm: sizes.Flag = sizes.derived(
@@ -30,14 +28,12 @@ class OPT(parts.Decoder):
     )
     norm_weights: sizes.Flag = sizes.hf("layer_norm_elementwise_affine")
     bias: sizes.Flag = sizes.hf("enable_bias")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "model.decoder."
     names = ("embed_tokens", "layers", "final_layer_norm")
     activation = sizes.setting("activation_function")
     norm_eps = 1e-5
     rope = None
-    check = sizes.check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         width = c.d_model if c.d_token is None else c.d_token

@@ -13,6 +13,7 @@ class PaddleOCRText(parts.AttentionDecoder):
     reference_names = {"model.": ""}
     base_model = "PaddleOCRTextModel"
     rotated = "d_head"
+    is_section_type = False
     conditions = (sizes.padding_in_table(0), sizes.sections_fill(16, 24, 24))
 
     n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))

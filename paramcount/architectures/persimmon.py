@@ -24,7 +24,6 @@ class Persimmon(parts.Decoder):
     d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5, paired=False))
     d_ff: sizes.Natural = sizes.hf()
     qk_norm: sizes.Flag = sizes.hf("qk_layernorm")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     norm_eps = sizes.setting("layer_norm_eps")
     rope = sizes.rotary(positions=16384, share=0.5)

@@ -18,13 +18,11 @@ class Phi(parts.AttentionDecoder):
     task_heads = "GENERIC"
     names = ("embed_tokens", "layers", "final_layernorm")
     rotated = "d_rope"
+    is_section_type = False
     conditions = (sizes.padding_in_table(None), sizes.rotates_stated_share(0.5))
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
     d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5, paired=False))
-    d_ff: sizes.Natural = sizes.hf()
     qk_norm: sizes.Flag = sizes.hf("qk_layernorm")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     norm_eps = sizes.setting("layer_norm_eps")
     rope = sizes.rotary(share=0.5)

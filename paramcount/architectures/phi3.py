@@ -46,15 +46,12 @@ class Phi3(parts.AttentionDecoder):
 
     reference = "Phi3ForCausalLM"
     gguf = "phi3"
-    is_section_type = True
     task_heads = "GENERIC"
+    rotated = None
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(32000), sizes.one_mask(), long_rope)
 
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
     d_rope: sizes.Natural = sizes.derived(whole_pairs)
-    d_ff: sizes.Natural = sizes.hf()
     window: sizes.Positive | None = sizes.hf(absent=None)
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=4096, share=1.0)
 

@@ -81,6 +81,7 @@ class Phi4Multimodal(Phi3):
     """Source: arXiv:2503.01743, section 2."""
 
     reference = "Phi4MultimodalForCausalLM"
+    is_section_type = False
     conditions = (sizes.padding_in_table(199999), sizes.one_mask(), long_rope)
 
     n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))

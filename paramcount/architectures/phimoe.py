@@ -41,28 +41,23 @@ def scaled_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     return sizes.make_rope(kind, base, {**parameters, "attention_factor": parameters["long_mscale"]}, config, 131072)
 
 
-class Phimoe(parts.AttentionDecoder):
+class Phimoe(parts.AttentionBias, parts.MixtureDecoder):
     """Source: arXiv:2404.14219, section 2; routing arXiv:2409.12136. In the released files w1 is the gate, w3 up and w2
     down.
     """
 
     reference = "PhimoeForCausalLM"
     gguf = "phimoe"
-    is_section_type = True
     task_heads = "SCORED"
     copied_modules = ("modeling_slimmoe",)
     modules = {".block_sparse_moe.gate": (".mlp.router",), ".block_sparse_moe.experts": (".mlp.experts",)}
     linear_subclasses = (".block_sparse_moe.gate.weight",)
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(None), sizes.one_mask(), scaled_rope_has_magnitudes)
 
-    d_expert: sizes.Natural = sizes.hf("intermediate_size")
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts")
     n_active_experts: sizes.Natural = sizes.derived(visited)
     window: sizes.Positive | None = sizes.hf(absent=None)
-    attention_bias: sizes.Flag = sizes.hf()
     lm_head_bias: sizes.Flag = sizes.hf("lm_head_bias")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.setting(default=scaled_rope)
     tolerance = sizes.setting("router_jitter_noise")

@@ -32,7 +32,6 @@ class Qwen(parts.Decoder):
     n_heads: sizes.Positive = sizes.hf(absent=32)
     d_head: sizes.Positive = sizes.hf("kv_channels", absent=128)
     d_ff: sizes.Natural = sizes.derived(lambda js, c: js.get("intermediate_size", 22016) // 2)
-    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
     norm_eps = sizes.setting("layer_norm_epsilon", default=1e-6)
     activation = sizes.setting(default="silu")

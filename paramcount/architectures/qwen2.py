@@ -10,19 +10,13 @@ class Qwen2(parts.AttentionDecoder):
 
     reference = "Qwen2ForCausalLM"
     gguf = "qwen2"
-    is_section_type = True
     task_heads = "GENERIC_MOVED"
-    rotated = "d_head"
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (
         sizes.attention_words("full_attention", "sliding_attention"),
         sizes.sliding_layers_have_a_window,
         sizes.one_rope,
         sizes.padding_in_table(None),
     )
-
-    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
-    d_ff: sizes.Natural = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=32768)
     layer_types = sizes.setting(default=sizes.sliding_types())

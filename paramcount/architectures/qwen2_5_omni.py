@@ -92,6 +92,7 @@ class Qwen2_5OmniTalker(parts.AttentionDecoder):
 
     section = "talker_config"
     rotated = "d_head"
+    tie_word_embeddings = sizes.constant(False)
 
     n_kv_heads: sizes.Positive = sizes.hf()
     d_head: sizes.Positive = sizes.hf()

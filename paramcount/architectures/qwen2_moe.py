@@ -17,7 +17,7 @@ def slides(i: int, limit: int) -> bool:
     return i % 2 == 0 and i < limit
 
 
-class Qwen2MoE(parts.AttentionDecoder):
+class Qwen2MoE(parts.RoutedExperts, parts.AttentionDecoder):
     """Source: arXiv:2407.10671, section 2.2.2; Qwen2MoeDecoderLayer of the reference.
 
     `d_shared_expert` is a size of its own, not a number of experts.
@@ -25,10 +25,8 @@ class Qwen2MoE(parts.AttentionDecoder):
 
     reference = "Qwen2MoeForCausalLM"
     gguf = "qwen2moe"
-    is_section_type = True
     task_heads = "GENERIC_SPAN"
     linear_routers = (".shared_expert_gate.weight",)
-    rotated = "d_head"
     conditions = (
         sizes.attention_words("full_attention", "sliding_attention"),
         window_is_given,
@@ -37,14 +35,10 @@ class Qwen2MoE(parts.AttentionDecoder):
         sizes.padding_in_table(None),
     )
 
-    d_ff: sizes.Natural = sizes.hf()
+    n_kv_heads: sizes.Positive = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.scattered_dense_layers)
-    d_expert: sizes.Natural = sizes.hf()
-    n_routed_experts: sizes.Positive = sizes.hf("num_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
     d_shared_expert: sizes.Natural = sizes.hf("shared_expert_intermediate_size")
     qkv_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     norm_topk_prob = sizes.setting("norm_topk_prob")
     rope = sizes.rotary(positions=32768)

@@ -17,6 +17,7 @@ class Qwen2VLText(Qwen2):
     reference = "Qwen2VLForConditionalGeneration"
     model_types = ("qwen2_vl_text",)
     gguf = "qwen2vl"
+    is_section_type = False
     reference_names = {"model.": ""}
     base_model = "Qwen2VLTextModel"
     conditions = (*Qwen2.conditions, sizes.sections_fill(16, 24, 24))

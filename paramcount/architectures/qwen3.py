@@ -13,14 +13,12 @@ SMALL_QWEN_3 = {
 }
 
 
-class Qwen3(parts.AttentionDecoder):
+class Qwen3(parts.AttentionBias, parts.AttentionDecoder):
     """Source: arXiv:2505.09388, section 2."""
 
     reference = "Qwen3ForCausalLM"
     gguf = "qwen3"
-    is_section_type = True
     task_heads = "GENERIC_MOVED"
-    rotated = "d_head"
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (
         sizes.attention_words("full_attention", "sliding_attention"),
         sizes.sliding_layers_have_a_window,
@@ -28,11 +26,6 @@ class Qwen3(parts.AttentionDecoder):
         sizes.padding_in_table(None),
     )
     defaults = {"d_head": 128}
-
-    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
-    d_ff: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=32768)
     layer_types: ClassVar = sizes.setting(default=sizes.sliding_types())

@@ -27,7 +27,7 @@ class Qwen35(GatedDeltaHybrid):
         return [((word, "dense"), 1) for word in c.layer_types]
 
 
-class Qwen35MoE(GatedDeltaHybrid):
+class Qwen35MoE(parts.RoutedExperts, GatedDeltaHybrid):
     """Source: modeling_qwen3_5_moe.py of the reference."""
 
     reference = "Qwen3_5MoeForCausalLM"
@@ -37,9 +37,6 @@ class Qwen35MoE(GatedDeltaHybrid):
     base_model = "Qwen3_5MoeTextModel"
     defaults = {"d_model": 2048, "n_layers": 40}
 
-    n_routed_experts: sizes.Positive = sizes.hf("num_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
-    d_expert: sizes.Natural = sizes.hf()
     d_shared_expert: sizes.Natural = sizes.hf("shared_expert_intermediate_size")
 
     norm_topk_prob = True

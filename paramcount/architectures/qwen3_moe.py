@@ -5,24 +5,17 @@ from typing import Any, ClassVar
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Qwen3MoE(parts.AttentionDecoder):
+class Qwen3MoE(parts.AttentionBias, parts.RoutedExperts, parts.AttentionDecoder):
     """Source: arXiv:2505.09388, section 2."""
 
     reference = "Qwen3MoeForCausalLM"
     gguf = "qwen3moe"
-    is_section_type = True
     task_heads = "GENERIC_MOVED"
     adapts_experts = True
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(None), sizes.one_mask(sizes.used_window(4096)))
 
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.scattered_dense_layers)
-    d_expert: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     norm_topk_prob: ClassVar = sizes.setting("norm_topk_prob")
     rope = sizes.rotary(positions=32768)
@@ -53,6 +46,7 @@ class Qwen3OmniMoeText(Qwen3MoE):
 
     reference = "Qwen3OmniMoeThinkerForConditionalGeneration"
     model_types = ("qwen3_omni_moe_text",)
+    is_section_type = False
     reference_names = {"model.": ""}
     base_model = "Qwen3OmniMoeThinkerTextModel"
 

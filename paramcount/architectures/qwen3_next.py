@@ -17,7 +17,7 @@ def dense(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     return sizes.scattered_dense_layers(js, c) if c["n_routed_experts"] else tuple(sizes.per_layer(c))
 
 
-class GatedDeltaHybrid(parts.Decoder):
+class GatedDeltaHybrid(parts.AttentionBias, parts.Decoder):
     """What Qwen3-Next and Qwen3.5 have in common.
 
     Source: for the delta net arXiv:2412.06464; for the gate of the attention arXiv:2505.06708.
@@ -37,8 +37,6 @@ class GatedDeltaHybrid(parts.Decoder):
     n_linear_v_heads: sizes.Positive = sizes.hf("linear_num_value_heads")
     d_linear_v: sizes.Positive = sizes.hf("linear_value_head_dim")
     d_conv: sizes.Positive = sizes.hf("linear_conv_kernel_dim")
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=32768, share=0.25)
     norm_topk_prob: ClassVar = sizes.setting("norm_topk_prob", default=True)
@@ -99,7 +97,7 @@ class GatedDeltaHybrid(parts.Decoder):
         sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)
 
 
-class Qwen3Next(GatedDeltaHybrid):
+class Qwen3Next(parts.RoutedExperts, GatedDeltaHybrid):
     """Source: Qwen3NextDecoderLayer of the reference."""
 
     reference = "Qwen3NextForCausalLM"
@@ -111,9 +109,7 @@ class Qwen3Next(GatedDeltaHybrid):
 
     d_ff: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Natural = sizes.hf("num_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(dense)
-    d_expert: sizes.Natural = sizes.hf()
     d_shared_expert: sizes.Natural = sizes.hf("shared_expert_intermediate_size")
 
     kinds = parts.layers_by_type_and_mlp

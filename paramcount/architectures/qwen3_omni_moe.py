@@ -122,6 +122,7 @@ class Predictor(SpeechDecoder):
     config_class = "Qwen3OmniMoeTalkerCodePredictorConfig"
 
     section = "talker_config.code_predictor_config"
+    tie_word_embeddings = sizes.constant(False)
 
     d_head: sizes.Positive = sizes.hf()
     d_ff: sizes.Natural = sizes.hf()

@@ -18,6 +18,7 @@ class Qwen3VLText(Qwen3):
     reference = "Qwen3VLForConditionalGeneration"
     model_types = ("qwen3_vl_text",)
     gguf = "qwen3vl"
+    is_section_type = False
     reference_names = {"model.": ""}
     base_model = "Qwen3VLTextModel"
     conditions = (sizes.padding_in_table(None),)
@@ -46,6 +47,7 @@ class Qwen3VLMoEText(Qwen3MoE):
     gguf = "qwen3vlmoe"
     reference_names = {"model.": ""}
     adapts_experts = False
+    is_section_type = False
     base_model = "Qwen3VLMoeTextModel"
 
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)

@@ -135,6 +135,7 @@ class Qwen4ExpText(Qwen35MoE):
 
     reference = "Qwen4ExpForCausalLM"
     model_types = ("qwen4_exp_text",)
+    is_section_type = False
     base_model = "Qwen4ExpTextModel"
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (*Qwen35MoE.conditions, indexer_is_whole, output_gate)
 

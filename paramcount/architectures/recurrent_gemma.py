@@ -29,7 +29,7 @@ def rope_is_unscaled(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise make_choice_error(kind, ("default",), where=f"{where}.{key}")
 
 
-class RecurrentGemma(parts.Decoder):
+class RecurrentGemma(parts.AttentionBias, parts.Decoder):
     """Source: arXiv:2404.07839, section 2; arXiv:2402.19427, section 2."""
 
     reference = "RecurrentGemmaForCausalLM"
@@ -44,12 +44,10 @@ class RecurrentGemma(parts.Decoder):
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.if_no_attention)
     d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5))
     window: sizes.Positive = sizes.hf("sliding_window", "attention_window_size")
-    attention_bias: sizes.Flag = sizes.hf()
     d_inner: sizes.Positive = sizes.hf("lru_width", absent=sizes.equal_to("d_model"), null=sizes.ABSENT)
     d_gate: sizes.Positive = sizes.derived(lambda js, c: c["d_inner"] // c["n_heads"])
     d_conv: sizes.Positive = sizes.hf("conv1d_width")
     d_ff: sizes.Natural = sizes.derived(lambda js, c: sizes.check_no_types(js, "intermediate_size", 7680) // 2)
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     activation = sizes.setting("hidden_activation")
     rope = sizes.rotary(share=0.5)

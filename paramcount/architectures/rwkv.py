@@ -21,7 +21,6 @@ class Rwkv(parts.Decoder):
 
     d_inner: sizes.Positive = sizes.hf("attention_hidden_size", absent=sizes.equal_to("d_model"), null=sizes.ABSENT)
     d_ff: sizes.Positive = sizes.hf(absent=lambda js, c: 4 * c["d_model"], null=sizes.ABSENT)
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     prefix = "rwkv."
     names = ("embeddings", "blocks", "ln_out")

@@ -8,18 +8,13 @@ class SeedOss(parts.AttentionDecoder):
 
     reference = "SeedOssForCausalLM"
     gguf = "seed_oss"
-    is_section_type = True
     task_heads = "GENERIC_MOVED"
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(1),)
 
-    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
     d_head: sizes.Positive = sizes.hf(null=sizes.d_model_per_head)
-    d_ff: sizes.Natural = sizes.hf()
     qkv_bias: sizes.Flag = sizes.hf("attention_bias")
     o_bias: sizes.Flag = sizes.hf("attention_out_bias")
     mlp_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=524288)
 

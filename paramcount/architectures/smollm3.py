@@ -24,24 +24,18 @@ def windows(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     return tuple(sizes.SLIDING[not (sliding and i in c["unrotated_layers"])] for i in sizes.per_layer(c))
 
 
-class SmolLM3(parts.AttentionDecoder):
+class SmolLM3(parts.AttentionBias, parts.AttentionDecoder):
     """Source: modeling_smollm3.py of the reference; layers without positions arXiv:2501.18795."""
 
     reference = "SmolLM3ForCausalLM"
     gguf = "smollm3"
-    is_section_type = True
     task_heads = "GENERIC_MOVED"
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(128004),)
 
-    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
-    d_ff: sizes.Natural = sizes.hf()
     unrotated_layers: sizes.Indices = sizes.derived(without_positions)
     window: sizes.Positive | None = sizes.hf(absent=None)
     layer_types: sizes.Words = sizes.hf(absent=windows, null=sizes.ABSENT)
-    attention_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(2_000_000, positions=32768)
     check = sizes.check_sliding_or_full

@@ -3,29 +3,19 @@
 from paramcount.declare import Data, parts, sizes
 
 
-class SolarOpen(parts.AttentionDecoder):
+class SolarOpen(parts.AttentionBias, parts.GroupedExperts, parts.AttentionDecoder):
     """Source: SolarOpenDecoderLayer and SolarOpenTopkRouter of the reference, modeling_solar_open.py."""
 
     reference = "SolarOpenForCausalLM"
     gguf = "glm4moe"
-    is_section_type = True
-    adapts_experts = True
-    rotated = "d_head"
+    d_ff = sizes.constant(None)
     conditions = (sizes.grouped_routing(1, 1), sizes.padding_in_table(None))
     defaults = {"d_head": 128}
 
-    d_expert: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
     n_shared_experts: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(1_000_000, positions=131072)
-    norm_topk_prob = sizes.setting("norm_topk_prob")
-    routed_scale = sizes.setting("routed_scaling_factor")
-    n_groups = sizes.setting("n_group")
-    n_active_groups = sizes.setting("topk_group")
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, o_bias=False)

@@ -11,18 +11,15 @@ class StableLm(parts.AttentionDecoder):
 
     reference = "StableLmForCausalLM"
     gguf = "stablelm"
-    is_section_type = True
     task_heads = "GENERIC"
     rotated = "d_rope"
     conditions = (sizes.padding_in_table(None), sizes.rotates_stated_share(0.25))
 
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.25, paired=False))
-    d_ff: sizes.Natural = sizes.hf()
     qkv_bias: sizes.Flag = sizes.hf("use_qkv_bias")
     qk_norm: sizes.Flag = sizes.hf("qk_layernorm")
     parallel_residual: sizes.Flag = sizes.hf("use_parallel_residual")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     norm_eps = sizes.setting("layer_norm_eps")
     rope = sizes.rotary(positions=4096, share=0.25)

@@ -16,11 +16,11 @@ class StableLMEpoch(parts.AttentionDecoder):
     conditions = (sizes.padding_in_table(None),)
     defaults = {"vocab_size": 50304, "d_model": 2560, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32}
 
+    n_kv_heads: sizes.Positive = sizes.hf()
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_rope: sizes.Natural = sizes.derived(rotary_part)
     d_ff: sizes.Natural = sizes.hf(absent=6912)
     qkv_bias: sizes.Flag = sizes.hf("use_qkv_bias", absent=False)
-    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
     norm_eps = sizes.setting("norm_eps", default=1e-5)
     rope = sizes.rotary(positions=4096)

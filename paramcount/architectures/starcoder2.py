@@ -8,16 +8,12 @@ class Starcoder2(parts.AttentionDecoder):
 
     reference = "Starcoder2ForCausalLM"
     gguf = "starcoder2"
-    is_section_type = True
     task_heads = "GENERIC"
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(None), sizes.one_mask())
 
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)
-    d_ff: sizes.Natural = sizes.hf()
     window: sizes.Positive | None = sizes.hf(absent=None)
     bias: sizes.Flag = sizes.hf("use_bias")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     norm_eps = sizes.setting("norm_epsilon")
     rope = sizes.rotary(positions=4096)

@@ -158,7 +158,7 @@ def attention_scale(config: Mapping[str, Any], c: Any) -> float:
     return float((config.get("query_pre_attn_scalar") or c.d_head) ** -0.5)
 
 
-class Step35(parts.AttentionDecoder):
+class Step35(parts.AttentionBias, parts.AttentionDecoder):
     """Source: arXiv:2602.10604; Step3p7TextModel of the reference, modeling_step3p7.py.
 
     `n_sliding_heads`: of layers with a window, which per_layer_config may give, too.
@@ -166,7 +166,6 @@ class Step35(parts.AttentionDecoder):
 
     unused_keys: ClassVar = ("num_local_experts",)
     own_layer_types = True
-    rotated = "d_head"
     layered: ClassVar = {
         sizes.SLIDING[0]: {"num_attention_heads": "n_sliding_heads", "num_key_value_heads": "n_kv_heads"},
         sizes.SLIDING[1]: {"num_attention_heads": "n_heads", "num_key_value_heads": "n_kv_heads"},
@@ -187,7 +186,6 @@ class Step35(parts.AttentionDecoder):
     window: sizes.Positive = sizes.hf()
     d_rope: sizes.Natural = sizes.derived(rotary_width(sizes.SLIDING[1]))
     d_rope_sliding: sizes.Natural = sizes.derived(rotary_width(sizes.SLIDING[0]))
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(
         sizes.dense_by_type(without_experts, read=lambda js, c: without_mtp(js, c["n_layers"], "mlp_layer_types"))
     )
@@ -195,7 +193,6 @@ class Step35(parts.AttentionDecoder):
     n_routed_experts: sizes.Positive = sizes.hf("moe_num_experts", "n_routed_experts", null=sizes.unused)
     n_active_experts: sizes.Natural = sizes.hf("moe_top_k", "num_experts_per_tok", null=sizes.unused)
     d_shared_expert: sizes.Natural = sizes.hf("share_expert_dims", "share_expert_dim", null=sizes.unused)
-    attention_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
     bidirectional: sizes.Flag = sizes.hf("use_bidirectional_attention", absent=False, null=False, unstated=False)
     n_mtp_layers: sizes.Natural = sizes.hf("num_nextn_predict_layers", absent=0)

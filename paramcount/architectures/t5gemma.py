@@ -19,6 +19,7 @@ class T5GemmaEncoder(Gemma2Layers):
     config_class = "T5GemmaModuleConfig"
 
     section = "encoder"
+    tie_word_embeddings = sizes.constant(False)
 
 
 class T5Gemma(Gemma2Layers):

@@ -64,6 +64,7 @@ class T5Gemma2Encoder(T5Gemma2Layers):
     config_class = "T5Gemma2TextConfig"
 
     section = "encoder.text_config"
+    tie_word_embeddings = sizes.constant(False)
 
     n_ahead: sizes.Natural = sizes.derived(lambda js, c: c["window"] // 2)
     n_behind: sizes.Natural = sizes.derived(lambda js, c: (c["window"] + 1) // 2 - 1)

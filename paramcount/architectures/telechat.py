@@ -14,7 +14,7 @@ def read_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     return ops.Rope(10_000.0 * alpha ** (c.d_head / (c.d_head - 2)))
 
 
-class TeleChat(parts.Decoder):
+class TeleChat(parts.EqualHeads, parts.Decoder):
     """TeleChat too: its code differs only in ignoring num_key_value_heads, which its configs lack.
 
     Source: arXiv:2401.03804; configuration_telechat.py and modeling_telechat.py of Tele-AI/TeleChat2-115B.
@@ -33,14 +33,12 @@ class TeleChat(parts.Decoder):
     n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "n_layer", absent=30)
     n_heads: sizes.Positive = sizes.hf("num_attention_heads", "n_head", absent=32)
     n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf("ffn_hidden_size", absent=12288)
     embedding_norm: sizes.Flag = sizes.hf("embed_layernorm", absent=False)
     tie_word_embeddings: sizes.Flag = sizes.hf(absent=True)
 
     norm_eps = sizes.setting("layer_norm_epsilon", default=1e-5)
     rope = sizes.setting(default=read_rope)
-    check = sizes.check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         x = super().embed(tokens)

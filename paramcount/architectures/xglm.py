@@ -17,8 +17,7 @@ class XGLM(parts.Decoder):
     n_heads: sizes.Positive = sizes.hf("num_attention_heads", "attention_heads")
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf("ffn_dim")
-    cross_attention: sizes.Flag = sizes.hf("add_cross_attention")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
+    cross_attention: sizes.Flag = sizes.hf()
 
     names = ("embed_tokens", "layers", "layer_norm")
     activation = sizes.setting("activation_function")

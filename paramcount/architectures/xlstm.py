@@ -44,11 +44,12 @@ class XLSTM(parts.Decoder):
     LM head are never tied."""
 
     reference = "xLSTMForCausalLM"
+    tie_word_embeddings = sizes.constant(False)
     # weight_mode = "fused" cannot run: the reference fails to initialise the gates, adding a bias for both gates to one
     # of half its size
     conditions = (one_width, sizes.not_null("num_hidden_layers"), sizes.one_of("weight_mode", ("single",), "single"))
 
-    n_layers: sizes.Natural = sizes.hf("num_blocks", "num_hidden_layers", absent=32, null=sizes.ABSENT)
+    n_layers: sizes.Natural = sizes.hf("num_blocks", "num_hidden_layers", null=sizes.ABSENT)
     n_heads: sizes.Positive = sizes.hf("num_heads")
     d_qk: sizes.Positive = sizes.derived(share("qk_dim_factor", 0.5))  # of all heads
     d_inner: sizes.Positive = sizes.derived(share("v_dim_factor", 1.0))

@@ -3,7 +3,7 @@
 from paramcount.declare import Data, parts, sizes
 
 
-class Xverse(parts.Decoder):
+class Xverse(parts.EqualHeads, parts.Decoder):
     """Source: modeling_xverse.py of xverse/XVERSE-13B."""
 
     reference = "XverseForCausalLM of xverse/XVERSE-13B"
@@ -13,11 +13,7 @@ class Xverse(parts.Decoder):
     defaults = {"vocab_size": 100278, "d_model": 5120, "n_layers": 40}
 
     n_heads: sizes.Positive = sizes.hf(absent=40)
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf(absent=13824)
-    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
-
-    check = sizes.check_heads_fill
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"))

@@ -3,23 +3,19 @@
 from paramcount.declare import Data, parts, sizes
 
 
-class Yi(parts.AttentionDecoder):
+class Yi(parts.EqualHeads, parts.AttentionDecoder):
     """Source: arXiv:2403.04652; configuration_yi.py and modeling_yi.py of 01-ai/Yi-34B."""
 
     reference = "YiForCausalLM of 01-ai/Yi-34B"
     model_types = ("Yi",)
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(0),)
     defaults = {"vocab_size": 64000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: sizes.Positive = sizes.hf(absent=4, null=sizes.equal_to("n_heads"))
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf(absent=11008)
-    tie_word_embeddings: sizes.Flag = sizes.hf(absent=False)
 
     norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.rotary(5_000_000, positions=4096)
-    check = sizes.check_heads_fill
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "ln1"))

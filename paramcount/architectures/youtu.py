@@ -8,23 +8,11 @@ class Youtu(parts.LatentDecoder):
 
     reference = "YoutuForCausalLM"
     gguf = "deepseek2"
-    is_section_type = True
-    rotated = "d_rope"
     conditions = (
         sizes.not_null("num_key_value_heads"),
         sizes.latent_heads_stay_whole(16),
         sizes.padding_in_table(None),
     )
-
-    n_heads: sizes.Positive = sizes.hf()
-    d_q_lora: sizes.Positive | None = sizes.hf()
-    d_kv_lora: sizes.Positive = sizes.hf()
-    d_nope: sizes.Positive = sizes.hf()
-    d_rope: sizes.Positive = sizes.hf()
-    d_v: sizes.Positive = sizes.hf()
-    d_ff: sizes.Natural = sizes.hf()
-    attention_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(positions=131072)
 

@@ -98,7 +98,6 @@ class Zamba(SharedBlockDecoder):
     dt_rank: sizes.Positive = sizes.derived(sizes.dt_rank("mamba_dt_rank"))
     conv_bias: sizes.Flag = sizes.hf()
     mixer_bias: sizes.Flag = sizes.hf()
-    tie_word_embeddings: sizes.Flag = sizes.hf()  # untied, the shared blocks are not shared either
 
     mixer_activation = sizes.setting("hidden_mamba_act")
 
@@ -179,5 +178,5 @@ def owned(c: Any) -> None:
 
 def use_of(c: Any, hybrid: list[int], i: int) -> Use:
     use = hybrid.index(i)
-    owner = c.owners[use] if c.tie_word_embeddings else i
+    owner = c.owners[use] if c.tie_word_embeddings else i  # untied blocks are not shared either
     return Use(use, owner, owner == i)

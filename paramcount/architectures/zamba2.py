@@ -115,7 +115,6 @@ class Zamba2(SharedBlockDecoder):
     d_conv: sizes.Positive = sizes.hf()
     conv_bias: sizes.Flag = sizes.derived(lambda js, c: True)
     mixer_bias: sizes.Flag = sizes.hf("add_bias_linear")  # of the MLP too
-    tie_word_embeddings: sizes.Flag = sizes.hf()  # untied, the shared blocks are not shared either
 
     rope = sizes.rotary(positions=4096)
     time_step_limit = sizes.setting(default=sizes.least_time_step("time_step_min"))

@@ -23,11 +23,12 @@ def one_expert(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return 1
 
 
-class Zaya(parts.AttentionDecoder):
+class Zaya(parts.AttentionBias, parts.RoutedExperts, parts.AttentionDecoder):
     """Source: ZayaDecoderLayer of the reference; attention arXiv:2510.04476."""
 
     reference = "ZayaForCausalLM"
-    is_section_type = True
+    rotated = None
+    d_ff = sizes.constant(None)
     linear_routers = (".gate.down_proj.weight", *(f".router_mlp.{name}.weight" for name in ("fc1", "fc2", "out_proj")))
     linear_by_component = False
     conditions = (sizes.padding_in_table(0),)
@@ -45,12 +46,8 @@ class Zaya(parts.AttentionDecoder):
     d_rope: sizes.Natural = sizes.derived(sizes.rotary_width_of(KINDS[0], 0.5, 1.0))
     d_rope_sliding: sizes.Natural = sizes.derived(sizes.rotary_width_of(KINDS[1], 0.5, 1.0))
     d_router: sizes.Positive = sizes.hf("router_hidden_size")
-    d_expert: sizes.Natural = sizes.hf()
-    n_routed_experts: sizes.Positive = sizes.hf("num_experts")
     n_active_experts: sizes.Natural = sizes.derived(one_expert)  # or none
-    attention_bias: sizes.Flag = sizes.hf()
     lm_head_bias: sizes.Flag = sizes.hf("lm_head_bias")
-    tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary_of(KINDS[0], ROPES, 131_072, share=1.0)
     sliding_rope = sizes.rotary_of(KINDS[1], ROPES, 131_072, share=1.0)

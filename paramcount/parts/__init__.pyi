@@ -81,6 +81,9 @@ from paramcount.parts import decoder as decoder
 from paramcount.parts.decoder import Kinds as Kinds
 from paramcount.parts.decoder import Decoder as Decoder
 from paramcount.parts.decoder import AttentionDecoder as AttentionDecoder
+from paramcount.parts.decoder import EqualHeads as EqualHeads
+from paramcount.parts.decoder import AttentionBias as AttentionBias
+from paramcount.parts.decoder import SlidingLayers as SlidingLayers
 from paramcount.parts import decoders as decoders
 from paramcount.parts.decoders import head as head
 from paramcount.parts.decoders import pre_norm as pre_norm
@@ -205,6 +208,10 @@ from paramcount.parts.mixtures import shared_experts as shared_experts
 from paramcount.parts.mixtures import shared_mixture as shared_mixture
 from paramcount.parts.mixtures import routing_bias as routing_bias
 from paramcount.parts.mixtures import choose_in_groups as choose_in_groups
+from paramcount.parts.mixtures import RoutedExperts as RoutedExperts
+from paramcount.parts.mixtures import MixtureDecoder as MixtureDecoder
+from paramcount.parts.mixtures import SoftmaxExperts as SoftmaxExperts
+from paramcount.parts.mixtures import GroupedExperts as GroupedExperts
 from paramcount.parts import mla as mla
 from paramcount.parts.mla import LATENT_EPS as LATENT_EPS
 from paramcount.parts.mla import DOWN as DOWN

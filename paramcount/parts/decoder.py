@@ -16,9 +16,23 @@ from paramcount.parts.attentions import (
     project_output,
     turn_with,
 )
-from paramcount.parts.decoders import head
+from paramcount.parts.decoders import head, layers_by_type
 from paramcount.parts.feed_forward import GATED, gated_mlp
-from paramcount.sizes import Natural, Positive, Sizes, d_model_per_head, hf, rotary, setting
+from paramcount.sizes import (
+    Flag,
+    Natural,
+    Positive,
+    Sizes,
+    Words,
+    check_heads_fill,
+    check_sliding_or_full,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+    rotary,
+    setting,
+)
 from paramcount.sizes.rotary_settings import unchecked
 
 Kinds: TypeAlias = Iterable[tuple[Hashable, Size]]  # ((kind, number of layers), ...) in order
@@ -36,6 +50,7 @@ class Decoder(Sizes):
     vocab_size: Positive = hf()
     d_model: Positive = hf()
     n_layers: Natural = hf()
+    tie_word_embeddings: Flag = hf(usual=False)
 
     activation: ClassVar = setting("hidden_act", usual="silu")
     norm_eps: ClassVar = setting("rms_norm_eps", usual=1e-6)
@@ -151,10 +166,39 @@ class Decoder(Sizes):
 
 
 class AttentionDecoder(Decoder):
-    """A decoder whose attention has the usual sizes."""
+    """A decoder whose attention and MLP have the usual sizes."""
+
+    is_section_type = True
+    rotated: ClassVar[str | None] = "d_head"
 
     n_heads: Positive = hf()
-    n_kv_heads: Positive = hf()
-    d_head: Positive = hf(absent=d_model_per_head)
+    n_kv_heads: Positive = hf(usual=equal_to("n_heads"), null=equal_to("n_heads"))
+    d_head: Positive = hf(usual=d_model_per_head)
+    d_ff: Natural = hf()
 
     rope: ClassVar = rotary()
+
+
+class EqualHeads(Decoder):
+    """A decoder whose heads share d_model."""
+
+    n_heads: Positive = hf()
+    d_head: Positive = derived(d_model_per_head)
+
+    check = check_heads_fill
+
+
+class AttentionBias(Decoder):
+    """A decoder whose config says whether attention has biases."""
+
+    attention_bias: Flag = hf()
+
+
+class SlidingLayers(Decoder):
+    """A decoder some of whose layers look back over a window."""
+
+    window: Positive | None = hf()
+    layer_types: Words = hf()
+
+    kinds = layers_by_type
+    check = check_sliding_or_full

@@ -6,41 +6,44 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.decoder import Decoder
-from paramcount.parts.mixtures import choose_in_groups, routing_bias, shared_mixture
+from paramcount.parts.decoder import AttentionBias
+from paramcount.parts.mixtures import GroupedExperts, shared_mixture
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes.rotary_settings import scale_with_yarn
-from paramcount.sizes.setting_fields import setting
+from paramcount.sizes import Natural, Positive, hf, scale_with_yarn, setting
 
 
 def read_pairing(config: Mapping[str, Any], c: Any) -> str:
     return "interleaved" if config.get("rope_interleave", True) else "halves"
 
 
-class LatentDecoder(Decoder):
-    """A decoder with the settings of DeepSeek-V3's attention."""
+class LatentDecoder(AttentionBias):
+    """A decoder with the sizes and settings of DeepSeek-V3's attention."""
+
+    is_section_type = True
+    rotated: ClassVar[str | None] = "d_rope"
+
+    n_heads: Positive = hf()
+    d_q_lora: Positive | None = hf()
+    d_kv_lora: Positive = hf()
+    d_nope: Positive = hf()
+    d_rope: Positive = hf()
+    d_v: Positive = hf()
+    d_ff: Natural = hf()
 
     pairing: ClassVar = setting(default=read_pairing)
     attention_scale: ClassVar = setting(default=scale_with_yarn)
 
 
-class RoutedLatentDecoder(LatentDecoder):
-    """A decoder with the settings of DeepSeek-V3's attention and experts, whose defaults each model has its own of."""
+class RoutedLatentDecoder(GroupedExperts, LatentDecoder):
+    """A decoder with DeepSeek-V3's attention and experts."""
 
-    routing_bias: ClassVar[str] = "mlp.gate.e_score_correction_bias"
-
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", usual=True)
-    routed_scale: ClassVar = setting("routed_scaling_factor", usual=2.5)
-    n_groups: ClassVar = setting("n_group", usual=1)
-    n_active_groups: ClassVar = setting("topk_group", usual=1)
-
-    def choose(c, logits: Data) -> Data:
-        """Source: arXiv:2412.19437, section 2.1.2."""
-        return choose_in_groups(c, logits, routing_bias(c, c.routing_bias))
+    adapts_experts = False
 
 
 class LatentMixture(RoutedLatentDecoder):
     """A decoder with the layers of DeepSeek-V3. Source: arXiv:2412.19437, section 2."""
+
+    adapts_experts = True
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.attend(c.norm(x, "input_layernorm"))

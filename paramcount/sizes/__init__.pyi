@@ -55,6 +55,8 @@ from paramcount.sizes.fields import DEFAULTS as DEFAULTS
 from paramcount.sizes.fields import REQUIRED as REQUIRED
 from paramcount.sizes.fields import NULL as NULL
 from paramcount.sizes.fields import ABSENT as ABSENT
+from paramcount.sizes.fields import TIED as TIED
+from paramcount.sizes.fields import TAKES_NULL as TAKES_NULL
 from paramcount.sizes.fields import USUAL as USUAL
 from paramcount.sizes.fields import ConfigJson as ConfigJson
 from paramcount.sizes.fields import FieldValues as FieldValues
@@ -71,6 +73,7 @@ from paramcount.sizes.fields import Field as Field
 from paramcount.sizes.fields import hf as hf
 from paramcount.sizes.fields import derived as derived
 from paramcount.sizes.fields import fixed as fixed
+from paramcount.sizes.fields import constant as constant
 from paramcount.sizes.fields import get_key as get_key
 from paramcount.sizes.fields import find_default as find_default
 from paramcount.sizes.fields import find_reference_default as find_reference_default

@@ -24,7 +24,7 @@ from typing import (
 from paramcount.errors import ParamcountError
 from paramcount.flow.operation import Unknown, is_known
 from paramcount.sizes.setting_fields import OF_REFERENCE, Setting, list_settings, setting
-from paramcount.sizes.settings import AUTO, TABLE, get_config_class, read_line
+from paramcount.sizes.settings import AUTO, TABLE, get_config_class, get_settings, read_line
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
@@ -38,6 +38,8 @@ DEFAULTS = Path(__file__).with_name("defaults.json")
 REQUIRED: Any = object()  # value of `absent`: the reference has no default
 NULL: Any = object()  # value of `null`: null itself, which only optional fields accept
 ABSENT: Any = object()  # value of `null`: null means the same as a missing key
+TIED = "tie_word_embeddings"
+TAKES_NULL = frozenset({type(None)})
 
 
 # The config.json key that most architectures read a field from. An architecture that reads another key declares it.
@@ -136,6 +138,7 @@ class Key(NamedTuple):
     at_root: bool = False  # a derivation reads the whole config.json instead of the architecture's section
     fixed: Any = ABSENT  # the value that the reference sets whatever a config.json says; ABSENT if it reads one
     n_aliases: int = 0  # how many of the names are aliases of one key: the last one in a config.json is read
+    usual: Any = REQUIRED  # the default if neither `absent` nor the reference's config class states one
 
     def spellings(self, field: str) -> tuple[str, ...]:
         return () if self.names is None else self.names or (USUAL[field],)
@@ -144,11 +147,12 @@ class Key(NamedTuple):
 class Field:
     """A size of an architecture, as its class states it. On a config it is the value."""
 
-    __slots__ = ("key", "name", "owner", "unstated")
+    __slots__ = ("is_late", "key", "name", "owner", "unstated")
 
-    def __init__(self, key: Key | None = None, unstated: Any = REQUIRED) -> None:
+    def __init__(self, key: Key | None = None, unstated: Any = REQUIRED, *, is_late: bool = False) -> None:
         self.key = key  # None for a part, which has sizes of its own
         self.unstated = unstated  # the value in a zoo entry without the field; REQUIRED if an entry must state it
+        self.is_late = is_late  # whether its place is in the class that declares it anew, rather than in the base
         self.name = ""
         self.owner: type = object
 
@@ -177,6 +181,8 @@ def hf(
     unstated: Any = REQUIRED,
     at_root: bool = False,
     n_aliases: int = 0,
+    usual: Any = REQUIRED,
+    late: bool = False,
 ) -> Any:
     """A field and its config.json keys.
 
@@ -191,13 +197,18 @@ def hf(
         unstated: The value in a zoo entry without the field. Default: an entry must state it.
         at_root: Whether the derivation of a missing key reads the whole config.json.
         n_aliases: How many of the first names are aliases of one key, of which the last one present is read.
+        usual: As `absent`, for classes whose config class in the reference states no default.
+        late: Whether a derivation reads fields that stand behind the same field of the base class.
     """
-    return Field(Key(names, absent, null, at_most, at_root, n_aliases=n_aliases), unstated)
+    key = Key(names, absent, null, at_most, at_root, n_aliases=n_aliases, usual=usual)
+    return Field(key, unstated, is_late=late)
 
 
-def derived(absent: Derivation, *, at_root: bool = False) -> Any:
-    """A field that the reference computes from others. `at_root`: from keys outside of the architecture's section."""
-    return Field(Key(None, absent, NULL, at_root=at_root))
+def derived(absent: Derivation, *, at_root: bool = False, late: bool = False) -> Any:
+    """A field that the reference computes from others. `at_root`: from keys outside of the architecture's section.
+    `late`: see `hf`.
+    """
+    return Field(Key(None, absent, NULL, at_root=at_root), is_late=late)
 
 
 def fixed(value: Any, *, check: Derivation = lambda js, c: None) -> Any:
@@ -217,13 +228,22 @@ def fixed(value: Any, *, check: Derivation = lambda js, c: None) -> Any:
     return Field(Key(None, read, NULL, fixed=value))
 
 
+def constant(value: Any) -> Any:
+    """A value that all models of a class have, in place of a field of its base."""
+    return value
+
+
 @cache
 def get_key(architecture: type[Sizes], field: str) -> Key:
     """The config.json keys and the default of an architecture's field."""
     key = architecture.fields[field].key
     if key is None:
         raise KeyError(field)
-    return key._replace(absent=find_default(architecture, field, key.absent))
+    types = get_settings(find_config_class(architecture)).types if callable(key.null) else {}
+    is_refused = all(type(None) not in types.get(name, TAKES_NULL) for name in key.spellings(field))
+    return key._replace(
+        absent=find_default(architecture, field, key.absent), null=NULL if types and is_refused else key.null
+    )
 
 
 def find_default(architecture: type[Sizes], name: str, declared: Any) -> Any:
@@ -240,7 +260,7 @@ def find_default(architecture: type[Sizes], name: str, declared: Any) -> Any:
     field = architecture.fields.get(name)
     if declared is not REQUIRED or field is None or field.key is None:
         return declared
-    return find_reference_default(architecture, field.key.spellings(name), REQUIRED)
+    return find_reference_default(architecture, field.key.spellings(name), field.key.usual)
 
 
 def find_reference_default(architecture: type[Sizes], keys: Iterable[str], otherwise: Any) -> Any:
@@ -293,15 +313,22 @@ def is_class_variable(annotation: object) -> bool:
 
 
 class Architecture(type):
-    """A class of sizes. Its annotated attributes, and those of its bases, are fields, but for ClassVar and `_names`."""
+    """A class of sizes. Its annotated attributes, and those of its bases, are fields, but for ClassVar and `_names`.
 
-    fields: Mapping[str, Field]  # {name: field}, those of bases first
+    Fields of bases come first, and whether the LM head is tied comes last. A field that a class declares anew keeps its
+    place unless it is late; other values in its place remove it.
+    """
+
+    fields: Mapping[str, Field]  # {name: field}, in order
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         super().__init__(name, bases, namespace)
         fields: dict[str, Field] = {}
         for base in reversed(cls.__mro__):
-            for attribute, annotation in vars(base).get("__annotations__", {}).items():
+            annotations = vars(base).get("__annotations__", {})
+            for attribute in fields.keys() & vars(base).keys() - annotations.keys():
+                del fields[attribute]
+            for attribute, annotation in annotations.items():
                 if attribute[0] == "_" or is_class_variable(annotation):
                     fields.pop(attribute, None)
                     continue
@@ -310,7 +337,11 @@ class Architecture(type):
                     field = Field()
                     field.__set_name__(base, attribute)
                     setattr(base, attribute, field)
+                if field.is_late:
+                    fields.pop(attribute, None)
                 fields[attribute] = field
+        if TIED in fields:
+            fields[TIED] = fields.pop(TIED)
         cls.fields = fields
 
 
