@@ -14,7 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from paramcount.formats.value_types import BITS
+from paramcount.formats.tensor_entries import BITS
 
 HEADERS = Path(__file__).parent / "data" / "headers"
 NAMES = sorted(path.stem for path in HEADERS.glob("*.json"))

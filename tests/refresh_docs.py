@@ -30,7 +30,6 @@ from paramcount.cli import main
 from paramcount.cli.commands import COMMANDS
 from paramcount.costs.gpus import list_gpus
 from paramcount.costs.render_flops import format_amount
-from paramcount.costs.roofline import RATE_LABELS
 from paramcount.database.dictionary import render_columns
 from paramcount.formats.weights import list_abilities
 from tests.headers import write_file
@@ -125,7 +124,7 @@ def make_gpu_table() -> str:
     """One row per accelerator, in Markdown."""
     lines = ["| GPU | GB | TB/s | dense TFLOPs per second |", "|---|---|---|---|"]
     for gpu in list_gpus():
-        rates = ", ".join(f"{RATE_LABELS[name]} {format_amount(rate / 10**12)}" for name, rate in gpu.flops.items())
+        rates = ", ".join(f"{name.upper()} {format_amount(rate / 10**12)}" for name, rate in gpu.flops.items())
         sizes = f"{format_amount(gpu.memory_bytes / 10**9)} | {format_amount(gpu.bandwidth / 10**12)}"
         lines.append(f"| {gpu.name} | {sizes} | {rates or '—'} |")
     return "\n".join(lines)

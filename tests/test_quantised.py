@@ -25,7 +25,7 @@ from paramcount.checkpoints.packed.quantised import Unpacked, unpack
 from paramcount.counting.quantisation.scales import get_scales, make_scales
 from paramcount.errors import ParamcountError
 from paramcount.flow import TensorRow
-from paramcount.formats.value_types import BITS
+from paramcount.formats.tensor_entries import BITS
 from paramcount.formats.weights import compute_bytes, load_formats
 from paramcount.formats.weights.gguf import BLOCKS
 from paramcount.zoo import list_ids

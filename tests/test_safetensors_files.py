@@ -21,9 +21,8 @@ from safetensors import SafetensorError
 from paramcount.errors import ParamcountError
 from paramcount.formats import piecewise_json
 from paramcount.formats import safetensors as safetensors_files
-from paramcount.formats.safetensors import NUMPY, map_bits, read_array, read_header
-from paramcount.formats.tensor_entries import LARGEST_HEADER, TensorEntry
-from paramcount.formats.value_types import BITS
+from paramcount.formats.safetensors import NUMPY, Header, map_bits, read_header, widen_bf16
+from paramcount.formats.tensor_entries import BITS, LARGEST_HEADER, TensorEntry
 from tests.refusing import error_of
 
 deserialize: Any = safetensors.deserialize
@@ -59,6 +58,10 @@ def reading_error(path: Path) -> str:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "model.safetensors"
+
+
+def read_array(header: Header, name: str) -> Any:
+    return widen_bf16(map_bits(header, name), header.tensors[name].dtype)
 
 
 # ---- what the format's library writes

@@ -14,10 +14,11 @@ import pytest
 
 import paramcount as pc
 from paramcount.checkpoints.packed import groups
-from paramcount.costs.dtypes import PLAIN, find_weight_format
+from paramcount.costs.dtypes import find_weight_format
 from paramcount.errors import ParamcountError
 from paramcount.formats import weights
 from paramcount.formats.weights import load_formats
+from paramcount.formats.weights.plain import DTYPES as PLAIN
 from tests.gpt2_files import write_weights
 from tests.running import Runner
 from tests.small_models import LLAMA, TOKENS, make_arrays

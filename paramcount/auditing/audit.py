@@ -17,14 +17,7 @@ from paramcount.auditing.claim_tables import ClaimLine, ClaimTable, ClaimTables
 from paramcount.auditing.consistency import Doubt, find_doubts
 from paramcount.auditing.facts import list_truths
 from paramcount.auditing.headings import COUNTS, Heading
-from paramcount.auditing.verdicts import (
-    Judgement,
-    count_verdicts,
-    explain_claim,
-    find_worst,
-    format_true,
-    judge,
-)
+from paramcount.auditing.verdicts import Judgement, count_verdicts, explain_claim, find_worst, format_true, judge
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, find_nearest, join_words, make_printable
 from paramcount.formats.files import expand_home

@@ -220,18 +220,10 @@ def build_patterns(
     patterns = []
     for (label, dtype, shape), all_names in groups.items():
         for pattern, names in fold_names(all_names):
-            logical = (logical_names[name] for name in names if name in logical_names)
-            parameters = count_parameters(logical, label, values)
+            sizes = [values.get(logical_names[name]) for name in names if name in logical_names]
+            parameters = 0 if label not in COMPONENTS else None if None in sizes else sum(size or 0 for size in sizes)
             patterns.append(NamePattern(pattern, label, dtype, shape, len(names), parameters))
     return tuple(patterns)
-
-
-def count_parameters(names: Iterable[str], label: str, values: Mapping[str, int]) -> int | None:
-    """Parameters in tensors with a label, after unpacking; None if a shape is unknown."""
-    if label not in COMPONENTS:
-        return 0
-    sizes = [values.get(name) for name in names]
-    return None if None in sizes else sum(size or 0 for size in sizes)
 
 
 def collect_notes(

@@ -14,13 +14,13 @@ from typing import Literal, NamedTuple, get_args
 from paramcount.costs.adapter_sites import Site, list_all_tensors, list_layers, list_module_names
 from paramcount.costs.adapter_targets import ALL_LINEAR, AdapterRequest, choose_sites, is_inside
 from paramcount.costs.devices import check_size
-from paramcount.costs.dtypes import PLAIN, PLAIN_LABELS
 from paramcount.counting.results import Result
 from paramcount.counting.tensors import iterate_names
 from paramcount.errors import ParamcountError, describe_value, find_nearest, quote
 from paramcount.flow import TensorRow
 from paramcount.formats.packing import Packing
 from paramcount.formats.weights import compute_bytes
+from paramcount.formats.weights.plain import DTYPES, LABELS
 from paramcount.zoo import Model, count_model
 
 Method = Literal["lora", "rslora", "dora", "ia3", "vera"]
@@ -142,7 +142,7 @@ def measure_adapter(
     check_request(request, method)
     if bias != "none" and method == "ia3":
         raise ParamcountError(f"= {describe_value(bias)}", where="bias", expected='"none" for IA³')
-    stored = check_word("dtype", dtype, PLAIN)
+    stored = check_word("dtype", dtype, DTYPES)
     count = count_model(model)
     tensors = list(list_all_tensors(count))
     saved = find_saved(tensors, request.saved)
@@ -154,7 +154,7 @@ def measure_adapter(
     taken = {module.name for module in saved}
     trained = merge_modules((*modules, *saved, *find_biases(tensors, bias, choice.modules, taken)))
     values = sum(module.parameters for module in trained) + projection
-    packing = Packing("plain", PLAIN[stored])
+    packing = Packing("plain", DTYPES[stored])
     return Lora(
         id=model.id,
         name=model.name,
@@ -170,7 +170,7 @@ def measure_adapter(
         rank_pattern=dict(request.ranks),
         modules_to_save=request.saved,
         bias=bias,
-        dtype=PLAIN_LABELS[packing.dtype],
+        dtype=LABELS[packing.dtype],
         base=count.total,
         modules=trained,
         projection=projection,

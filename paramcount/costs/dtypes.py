@@ -7,10 +7,7 @@ from typing import NamedTuple
 
 from paramcount.errors import ParamcountError, describe_value, find_nearest
 from paramcount.formats.quantization_config import WeightDtype, find_weight_dtype, list_weight_dtypes
-from paramcount.formats.weights.plain import DTYPES as PLAIN
-from paramcount.formats.weights.plain import LABELS as PLAIN_LABELS
-
-__all__ = ["PLAIN", "PLAIN_LABELS", "KVDtype", "find_weight_format", "parse_kv_dtype", "parse_weight_format"]
+from paramcount.formats.weights.plain import LABELS
 
 KV_BYTES = {"f32": 4, "bf16": 2, "f16": 2, "fp8": 1, "int8": 1}  # {dtype of a cache: bytes per value}
 KV_BLOCKS = ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")  # of llama.cpp
@@ -49,7 +46,7 @@ class BlockType(NamedTuple):
 
     @property
     def label(self) -> str:
-        return PLAIN_LABELS.get(self.name.upper(), self.name.upper())
+        return LABELS.get(self.name.upper(), self.name.upper())
 
     def count_bytes(self, elements: int) -> int:
         """Bytes of so many elements, in whole blocks."""

@@ -37,6 +37,8 @@ class Deployment(NamedTuple):
     engine: Engine
     request: Request
     device: Device
+    parallel: Parallelism = Parallelism()
+    limit: int | None = None  # the most tokens that the model takes; None if unknown
     source_is_context: bool = False  # whether the encoder input is as long as the context
 
     def change(self, *, context: int | None = None, batch: int | None = None) -> Deployment:
@@ -44,42 +46,47 @@ class Deployment(NamedTuple):
         request = self.request._replace(context=context or self.request.context, batch=batch or self.request.batch)
         return self._replace(request=request._replace(source=request.context) if self.source_is_context else request)
 
-    def measure(self, parallel: Parallelism) -> tuple[Share, ...]:
+    def measure(self) -> tuple[Share, ...]:
         """The share of one device of each pipeline stage."""
+        parallel = self.parallel
         weights = share_weights(self.rows, self.shape, parallel)
         labels = list_padded_labels()
         padded = share_weights([row for row in self.rows if get_label(row.packing) in labels], self.shape, parallel)
         request, layers = self.request._replace(tp=parallel.tp), split_layers(self.shape.n_layers, parallel.pp)
         shares = []
-        for i, groups in enumerate(self.list_stages(parallel)):
+        for i, groups in enumerate(self.list_stages()):
             allocation = self.engine.allocate(groups, request)
             padding = padded[i] // PADDING_DIVISOR
             shares.append(Share(i, len(layers[i]), weights[i], allocation.kv_bytes, allocation.state_bytes, padding))
         return tuple(shares)
 
-    def count_tokens(self, parallel: Parallelism) -> int:
+    def count_tokens(self) -> int:
         """The tokens that the KV cache can hold, in sequences of the context; of the stage that holds the fewest."""
-        request = self.request._replace(tp=parallel.tp)
-        weights = share_weights(self.rows, self.shape, parallel)
+        request = self.request._replace(tp=self.parallel.tp)
+        weights = share_weights(self.rows, self.shape, self.parallel)
         return min(
             self.engine.count_tokens(groups, request, self.device.usable_bytes - size)
-            for groups, size in zip(self.list_stages(parallel), weights)
+            for groups, size in zip(self.list_stages(), weights)
         )
 
-    def list_stages(self, parallel: Parallelism) -> list[tuple[CacheGroup, ...]]:
+    def list_stages(self) -> list[tuple[CacheGroup, ...]]:
         stages = []
-        for i, layers in enumerate(split_layers(self.shape.n_layers, parallel.pp)):
+        for i, layers in enumerate(split_layers(self.shape.n_layers, self.parallel.pp)):
             outside = [group for repeat, groups in self.caches for group in groups if repeat is None and i == 0]
             stages.append(merge_groups([*outside, *select_layers(self.caches, layers)]))
         return stages
 
-    def find_free(self, parallel: Parallelism) -> int:
+    def find_free(self) -> int:
         """Bytes that are left on the fullest device; negative if they are short."""
-        return self.device.usable_bytes - find_fullest(self.measure(parallel)).total_bytes
+        return self.device.usable_bytes - find_fullest(self.measure()).total_bytes
 
-    def holds(self, parallel: Parallelism) -> bool:
+    def find_longest_context(self) -> int | None:
+        """The longest context that fits, at most `limit`; 0 if none does; None if there is no limit."""
+        return find_largest(lambda n: self.change(context=n).holds(), self.limit, LONGEST_CONTEXT)
+
+    def holds(self) -> bool:
         """Whether it fits for certain."""
-        return all(self.device.judge(*share.needs) == FITS for share in self.measure(parallel))
+        return all(self.device.judge(*share.needs) == FITS for share in self.measure())
 
 
 class Share(NamedTuple):
@@ -163,13 +170,14 @@ def make_parallelism(devices: int, tp: int | None, pp: int | None, ep: int | Non
     return parallel
 
 
-def measure_fit(deployment: Deployment, parallel: Parallelism, limit: int | None) -> Fit:
-    """How a deployment fits. `limit`: the most tokens that the model takes; None if unknown.
+def measure_fit(deployment: Deployment) -> Fit:
+    """How a deployment fits.
 
     Raises: ParamcountError if the model cannot be divided like this.
     """
+    parallel = deployment.parallel
     check_parallelism(deployment.shape, parallel)
-    device, shares = deployment.device, deployment.measure(parallel)
+    device, shares = deployment.device, deployment.measure()
     needed, padding = find_fullest(shares).needs
     fewest = find_fewest(deployment)
     return Fit(
@@ -183,19 +191,14 @@ def measure_fit(deployment: Deployment, parallel: Parallelism, limit: int | None
         utilization=1.0 if device.utilization is None else device.utilization,
         needed_bytes=needed + device.overhead_bytes,
         free_bytes=device.usable_bytes - needed,
-        longest_context=find_longest_context(deployment, parallel, limit),
-        largest_batch=find_largest(lambda n: deployment.change(batch=n).holds(parallel), None, LARGEST_BATCH),
-        kv_tokens=deployment.count_tokens(parallel),
+        longest_context=deployment.find_longest_context(),
+        largest_batch=find_largest(lambda n: deployment.change(batch=n).holds(), None, LARGEST_BATCH),
+        kv_tokens=deployment.count_tokens(),
         fewest_devices=fewest.devices if fewest else None,
         fewest_parallelism=fewest.describe() if fewest else "",
         shares=shares,
         uneven=tuple(list_uneven(deployment.shape, parallel)),
     )
-
-
-def find_longest_context(deployment: Deployment, parallel: Parallelism, limit: int | None) -> int | None:
-    """The longest context that fits, at most `limit`; 0 if none does; None if there is no limit."""
-    return find_largest(lambda n: deployment.change(context=n).holds(parallel), limit, LONGEST_CONTEXT)
 
 
 def find_largest(is_possible: Callable[[int], bool], limit: int | None, most: int) -> int | None:
@@ -220,6 +223,6 @@ def find_fewest(deployment: Deployment) -> Parallelism | None:
     for parallel in candidates:
         with suppress(ParamcountError):  # the model cannot be divided like this
             check_parallelism(deployment.shape, parallel)
-            if deployment.holds(parallel):
+            if deployment._replace(parallel=parallel).holds():
                 return parallel
     return None

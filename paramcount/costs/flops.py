@@ -15,7 +15,6 @@ from paramcount.costs.engines.engine import Engine, Request
 from paramcount.costs.gpus import Gpu, find_gpu, parse_devices
 from paramcount.costs.memory import choose_format, default_context
 from paramcount.costs.roofline import (
-    RATE_LABELS,
     Roofline,
     TrainingTime,
     estimate_training_time,
@@ -203,7 +202,7 @@ def measure_bounds(
         dtype=format.label,
         kv_dtype=request.kv_dtype.label,
         batch=request.batch,
-        rate_dtype=RATE_LABELS[rate],
+        rate_dtype=rate.upper(),
         flops_per_second=gpu.flops[rate],
         bytes_per_second=gpu.bandwidth,
         decoding=step,

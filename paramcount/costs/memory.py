@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -189,17 +190,15 @@ def measure_memory(
             device = device._replace(utilization=rules.utilization)
         deployment = Deployment(
             stored, list_layer_caches(model), find_shape(count.sizes), rules, request, device,
-            source_is_context=source is None and request.source is not None,
+            parallel or Parallelism(), limit, source_is_context=source is None and request.source is not None,
         )  # fmt: skip
-        parallel = parallel or Parallelism()
-        fit = measure_fit(deployment, parallel, limit)
+        fit = measure_fit(deployment)
         is_gguf = engine == "llama.cpp" or bool(format.mix)
 
         def store(name: str) -> list[StoredTensor]:
             return store_model(model, parse_weight_format(name), chosen)
 
-        suggestions = list_suggestions(fit, deployment, parallel, store, limit, is_gguf=is_gguf)
-        fit = fit._replace(suggestions=suggestions)
+        fit = fit._replace(suggestions=list_suggestions(fit, deployment, store, is_gguf=is_gguf))
     warnings = []
     if limit is not None and length > limit:
         warnings.append(f"a context of {length:,} exceeds the {limit:,} positions of {model.id}")
@@ -298,24 +297,17 @@ def label_plan(text: str) -> str:
 
 def list_formats(count: Count, chosen: WeightDtype, weights: tuple[WeightGroup, ...]) -> tuple[WeightCost, ...]:
     """The weights in the usual formats, and in the chosen one: in place of an equal one, otherwise first."""
-    costs, is_listed = [], False
-    for name in ALTERNATIVES:
-        format = parse_weight_format(name)
-        try:
+    found = []
+    for format in map(parse_weight_format, ALTERNATIVES):
+        with suppress(ParamcountError):  # llama.cpp does not support the model
             groups = weights if format == chosen else group_weights(store_weights(count, format))
-        except ParamcountError:  # llama.cpp does not support the model
-            continue
-        is_same = groups == weights
-        costs.append(make_weight_cost(chosen if is_same else format, groups))
-        is_listed = is_listed or is_same
-    return tuple(costs) if is_listed else (make_weight_cost(chosen, weights), *costs)
-
-
-def make_weight_cost(format: WeightDtype, groups: tuple[WeightGroup, ...]) -> WeightCost:
-    inside, mmproj_bytes = split_files(groups, format)
-    return WeightCost(
-        format.label, sum(group.bytes for group in inside), mmproj_bytes, describe_weights(groups, format)
-    )
+            found.append((chosen if groups == weights else format, groups))
+    costs = []
+    for format, groups in found if (chosen, weights) in found else ((chosen, weights), *found):
+        inside, mmproj_bytes = split_files(groups, format)
+        weights_bytes = sum(group.bytes for group in inside)
+        costs.append(WeightCost(format.label, weights_bytes, mmproj_bytes, describe_weights(groups, format)))
+    return tuple(costs)
 
 
 def find_state_dtype(model: Model) -> KVDtype | None:

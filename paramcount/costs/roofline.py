@@ -26,15 +26,6 @@ RATES: Mapping[str, tuple[str, ...]] = {
     "F32": ("fp32",), "BF16": ("bf16",), "F16": ("fp16",), "F8_E4M3": ("fp8", *UNPACKED),
     "F8_E5M2": ("fp8", *UNPACKED), "I8": ("int8", *UNPACKED),
 }  # fmt: skip
-RATE_LABELS = {
-    "fp32": "FP32",
-    "tf32": "TF32",
-    "bf16": "BF16",
-    "fp16": "FP16",
-    "fp8": "FP8",
-    "fp4": "FP4",
-    "int8": "INT8",
-}
 
 
 class Bound(NamedTuple):
@@ -87,24 +78,21 @@ def find_rate(gpu: Gpu, format: WeightDtype) -> str:
 
     Raises: ParamcountError if the data sheet of the GPU does not state it.
     """
-    names = list_rates(format)
+    if format.mix:
+        names = UNPACKED
+    elif format.plan.groups:
+        packing = format.plan.groups[0].packing
+        rate = get_format(packing.layout).rate
+        names = (rate, *UNPACKED) if rate else RATES.get(packing.dtype, UNPACKED)
+    else:
+        names = RATES.get(format.plan.dtype, UNPACKED)
     for name in names:
         if name in gpu.flops:
             return name
-    stated = join_words([RATE_LABELS.get(name, name.upper()) for name in gpu.flops], "and")
+    stated = join_words(map(str.upper, gpu.flops), "and")
     has = f"the data sheet of {gpu.name} states {f'only {stated}' if stated else 'no FLOPs'}"
-    needed = join_words([RATE_LABELS[name] for name in names])
+    needed = join_words(map(str.upper, names))
     raise ParamcountError(has, where="gpu", expected=f"a GPU with a rate for {needed}; see `paramcount docs gpus`")
-
-
-def list_rates(format: WeightDtype) -> tuple[str, ...]:
-    if format.mix:
-        return UNPACKED
-    if not format.plan.groups:
-        return RATES.get(format.plan.dtype, UNPACKED)
-    packing = format.plan.groups[0].packing
-    rate = get_format(packing.layout).rate
-    return (rate, *UNPACKED) if rate else RATES.get(packing.dtype, UNPACKED)
 
 
 def sum_read(rows: Iterable[StoredTensor], trace: Trace) -> int:
@@ -136,4 +124,4 @@ def estimate_training_time(gpu: Gpu, gpus: int, rate: str, flops: int, mfu: floa
     if type(mfu) not in (int, float) or not 0 < mfu <= 1:
         raise ParamcountError(f"= {mfu!r}", where="mfu", expected="above 0 and at most 1, such as 0.4")
     hours = flops / (gpu.flops[rate] * mfu) / 3600
-    return TrainingTime(gpu.name, gpus, mfu, RATE_LABELS[rate], gpu.flops[rate], hours, hours / gpus / 24)
+    return TrainingTime(gpu.name, gpus, mfu, rate.upper(), gpu.flops[rate], hours, hours / gpus / 24)

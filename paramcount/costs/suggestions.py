@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from paramcount.costs.dtypes import parse_kv_dtype
-from paramcount.costs.fit import Deployment, Fit, Suggestion, find_fewest, find_longest_context
-from paramcount.costs.sharding import Parallelism
+from paramcount.costs.fit import Deployment, Fit, Suggestion, find_fewest
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError
 
@@ -20,26 +19,25 @@ SMALLER: Mapping[bool, tuple[str, tuple[str, ...]]] = {
 Store = Callable[[str], Sequence[StoredTensor]]  # a dtype of the weights -> how they are stored
 
 
-def list_suggestions(
-    fit: Fit, deployment: Deployment, parallel: Parallelism, store: Store, limit: int | None, *, is_gguf: bool
-) -> tuple[Suggestion, ...]:
+def list_suggestions(fit: Fit, deployment: Deployment, store: Store, *, is_gguf: bool) -> tuple[Suggestion, ...]:
     """What makes it fit; for what fits already, a smaller KV cache if that allows a longer context."""
     kv_dtype, dtypes = SMALLER[is_gguf]
-    if not has_larger_cache(deployment, kv_dtype):
+    has_cache = any(not group.is_state for _, groups in deployment.caches for group in groups)
+    bits = deployment.request.kv_dtype.keys.count_bytes(32)
+    if not has_cache or bits <= parse_kv_dtype(kv_dtype).keys.count_bytes(32):
         kv_dtype = ""
     if fit.fits:
-        if not kv_dtype or fit.longest_context in (None, limit):
+        if not kv_dtype or fit.longest_context in (None, deployment.limit):
             return ()
         smaller = change(deployment, {"kv_dtype": kv_dtype}, store)
-        longest = find_longest_context(smaller, parallel, limit)
-        return (Suggestion({"kv_dtype": kv_dtype}, smaller.find_free(parallel), longest),)
+        return (Suggestion({"kv_dtype": kv_dtype}, smaller.find_free(), smaller.find_longest_context()),)
     candidates = list_candidates(fit, deployment.request.batch, deployment.request.context, kv_dtype, dtypes)
-    found = [suggestion for options in candidates if (suggestion := attempt(deployment, parallel, options, store))]
+    found = [suggestion for options in candidates if (suggestion := attempt(deployment, options, store))]
     if not found:
         combined = combine(deployment.request.batch, kv_dtype, dtypes)
-        tried = (attempt(deployment, parallel, options, store) for options in combined)
+        tried = (attempt(deployment, options, store) for options in combined)
         found = [suggestion for suggestion in tried if suggestion][:1]
-    return (*found, *suggest_devices(deployment, parallel))
+    return (*found, *suggest_devices(deployment))
 
 
 def list_candidates(
@@ -64,14 +62,12 @@ def combine(batch: int, kv_dtype: str, dtypes: Sequence[str]) -> Iterator[dict[s
             yield {**cache, **fewer, "dtype": dtype}
 
 
-def attempt(
-    deployment: Deployment, parallel: Parallelism, options: Mapping[str, object], store: Store
-) -> Suggestion | None:
+def attempt(deployment: Deployment, options: Mapping[str, object], store: Store) -> Suggestion | None:
     try:
         changed = change(deployment, options, store)
     except ParamcountError:  # llama.cpp does not support the model
         return None
-    return Suggestion(options, changed.find_free(parallel)) if changed.holds(parallel) else None
+    return Suggestion(options, changed.find_free()) if changed.holds() else None
 
 
 def change(deployment: Deployment, options: Mapping[str, Any], store: Store) -> Deployment:
@@ -82,20 +78,13 @@ def change(deployment: Deployment, options: Mapping[str, Any], store: Store) -> 
     return changed._replace(rows=store(options["dtype"])) if "dtype" in options else changed
 
 
-def suggest_devices(deployment: Deployment, parallel: Parallelism) -> Iterator[Suggestion]:
+def suggest_devices(deployment: Deployment) -> Iterator[Suggestion]:
     fewest = find_fewest(deployment)
     if fewest is None:
         return
     options: dict[str, object] = {"tp": fewest.tp, "pp": fewest.pp}
-    if parallel.ep > 1:
+    if deployment.parallel.ep > 1:
         options["ep"] = 1
     if deployment.device.is_gpu:
         options = {"gpu": f"{fewest.devices}x{deployment.device.name}", **options}
-    yield Suggestion(options, deployment.find_free(fewest))
-
-
-def has_larger_cache(deployment: Deployment, kv_dtype: str) -> bool:
-    """Whether the KV cache takes more bits than this dtype."""
-    has_cache = any(not group.is_state for _, groups in deployment.caches for group in groups)
-    bits = deployment.request.kv_dtype.keys.count_bytes(32)
-    return has_cache and bits > parse_kv_dtype(kv_dtype).keys.count_bytes(32)
+    yield Suggestion(options, deployment._replace(parallel=fewest).find_free())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from paramcount.costs.dtypes import PLAIN_LABELS
 from paramcount.counting import Count
 from paramcount.counting.components import TOWERS
 from paramcount.counting.quantisation.storage import StoredTensor, list_stored
@@ -13,6 +12,7 @@ from paramcount.errors import ParamcountError, join_words
 from paramcount.flow import TensorRow
 from paramcount.formats.quantization_config import WeightDtype
 from paramcount.formats.weights import get_label
+from paramcount.formats.weights.plain import LABELS
 
 
 class WeightGroup(NamedTuple):
@@ -24,11 +24,6 @@ class WeightGroup(NamedTuple):
     bytes: int  # scales and zero points included
 
 
-def list_loaded(count: Count) -> list[TensorRow]:
-    """The tensors that inference loads: parameters once each and buffers, without MTP layers."""
-    return [tensor for tensor in count.tensors if tensor.kind in ("total", "buffer")]
-
-
 def store_weights(
     count: Count, format: WeightDtype, overrides: Mapping[str, WeightDtype] | None = None
 ) -> list[StoredTensor]:
@@ -36,7 +31,7 @@ def store_weights(
 
     Raises: ParamcountError for an override of a component that the model does not have.
     """
-    tensors = list_loaded(count)
+    tensors = [tensor for tensor in count.tensors if tensor.kind in ("total", "buffer")]  # without MTP layers
     overrides = dict(overrides or {})
     present = dict.fromkeys(tensor.main_component for tensor in tensors)
     for name in overrides:
@@ -125,5 +120,5 @@ def describe_weights(groups: Sequence[WeightGroup], format: WeightDtype) -> str:
     by_dtype: dict[str, list[str]] = {}
     for group in groups if packed else ():
         if group.format not in packed and 2 * group.parameters > parameters[group.component]:  # not just its biases
-            by_dtype.setdefault(PLAIN_LABELS.get(group.format, group.format), []).append(group.component)
+            by_dtype.setdefault(LABELS.get(group.format, group.format), []).append(group.component)
     return "; ".join(f"{join_words(components, 'and')} in {dtype}" for dtype, components in by_dtype.items())

@@ -19,9 +19,9 @@ from paramcount.execution.sources import Shape, TensorPlace, find_sources, list_
 from paramcount.flow import TensorRow
 from paramcount.flow.operation import Array
 from paramcount.formats.files import check_unchanged, open_regular
-from paramcount.formats.float8 import DTYPES as FLOAT8
-from paramcount.formats.float8 import widen_float8
 from paramcount.formats.safetensors import NUMPY, widen_bf16
+from paramcount.formats.small_floats import DTYPES as FLOAT8
+from paramcount.formats.small_floats import widen_float8
 from paramcount.formats.weights import describe_abilities, get_abilities, get_format, list_abilities
 
 FLOATS = ("F64", "F32", "F16", "BF16")

@@ -6,14 +6,13 @@ that follow the shapes and bytes of a matrix's pieces, and the matrix that given
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from paramcount.errors import format_shape
-from paramcount.formats.value_types import BITS
+from paramcount.formats.tensor_entries import BITS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -357,10 +356,6 @@ def list_unshaped(pieces: Pieces) -> Pieces:
 
 def drop_others(packing: Packing) -> Packing:
     return packing._replace(others=())
-
-
-def get_majority(votes: Counter[Packing]) -> Packing | None:
-    return max(votes, key=lambda packing: votes[packing]) if votes else None
 
 
 def spread(factors: Array, block: Block, shape: Shape) -> Array:

@@ -31,8 +31,14 @@ from paramcount.errors import (
 from paramcount.formats.files import SIGNATURES, FileState, check_unchanged, get_file_state, open_regular
 from paramcount.formats.piecewise_json import expect_end, parse_members, parse_string
 from paramcount.formats.strict_json import parse_json
-from paramcount.formats.tensor_entries import LARGEST_HEADER, LARGEST_NUMBER, TensorEntry, check_layout, name_tensor
-from paramcount.formats.value_types import BITS
+from paramcount.formats.tensor_entries import (
+    BITS,
+    LARGEST_HEADER,
+    LARGEST_NUMBER,
+    TensorEntry,
+    check_layout,
+    name_tensor,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -263,8 +269,3 @@ def widen_bf16(array: Array, dtype: str) -> Array:
     wide: Array = array.astype("<u4")
     wide <<= 16
     return wide.view("<f4")
-
-
-def read_array(header: Header, name: str) -> Array:
-    """The values of a tensor as an array of its stored shape; only BF16 is copied."""
-    return widen_bf16(map_bits(header, name), header.tensors[name].dtype)

@@ -11,6 +11,15 @@ LARGEST_HEADER = 32 << 20  # bytes; a GGUF vocabulary of 262,144 tokens with its
 MOST_TENSORS = 500_000
 LARGEST_NUMBER = 2**63  # the first beyond int64
 
+# Bits per value in safetensors.
+BITS = {
+    "BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6,
+    "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
+    "I16": 16, "U16": 16, "F16": 16, "BF16": 16,
+    "I32": 32, "U32": 32, "F32": 32,
+    "C64": 64, "F64": 64, "I64": 64, "U64": 64,
+}  # fmt: skip
+
 
 class TensorEntry(NamedTuple):
     """A tensor in a file's header."""

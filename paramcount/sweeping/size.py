@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from paramcount.costs.devices import FITS, MARGIN_DIVISOR, Device
-from paramcount.costs.dtypes import PLAIN
 from paramcount.costs.memory import Memory, measure_memory
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, describe_value
+from paramcount.formats.weights.plain import DTYPES as PLAIN
 from paramcount.sizes.values import to_json
 from paramcount.sweeping.columns import Counter
 from paramcount.sweeping.rows import count_rows

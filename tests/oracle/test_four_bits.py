@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from paramcount.formats.float8 import widen_float8
 from paramcount.formats.packing import Packing
+from paramcount.formats.small_floats import widen_float8
 from paramcount.formats.weights import get_format
 
 RNG = np.random.default_rng(0)

@@ -216,7 +216,7 @@ class Fp8(ScaledFormat):
     # ---- values
 
     def widen(self, packing: Packing, bits: Array, parts: Mapping[str, Array]) -> Array:
-        from paramcount.formats.float8 import widen_float8
+        from paramcount.formats.small_floats import widen_float8
 
         array = widen_float8(bits, packing.dtype)
         array *= spread(parts["scale"], packing.block, bits.shape)

@@ -31,7 +31,6 @@ from paramcount.formats.packing import (
     WeightFormat,
     count_blocks,
     drop_others,
-    get_majority,
     list_unshaped,
 )
 from paramcount.formats.quantization_config import (
@@ -168,7 +167,7 @@ class Words(WeightFormat):
         for (_, _, pieces), n in counts.items():
             if (match := match_words(pieces, stated)) and match.packing:
                 votes[drop_others(match.packing)] += n
-        majority = get_majority(votes)
+        majority = max(votes, key=lambda packing: votes[packing], default=None)
         return {key: fit_words(key[2], stated, majority) for key in counts}
 
     def list_bits(self, layout: str, dtype: str, stated: Stated) -> Iterable[int]:

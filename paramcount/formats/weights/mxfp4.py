@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from paramcount.formats.float4 import widen_float4
 from paramcount.formats.packing import (
     INPUTS,
     OUTPUTS,
@@ -38,6 +37,7 @@ from paramcount.formats.quantization_config import (
     list_weights,
     read_excluded,
 )
+from paramcount.formats.small_floats import widen_float4
 from paramcount.formats.weights.fp8 import list_patterns
 
 GROUP = 32

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any
 
 from paramcount.errors import format_shape
-from paramcount.formats.float4 import widen_float4
 from paramcount.formats.packing import (
     INPUTS,
     OUTPUTS,
@@ -34,6 +33,7 @@ from paramcount.formats.packing import (
     spread,
 )
 from paramcount.formats.quantization_config import CompressedGroup, Stated, WeightDtype, list_weights, make_linear_dtype
+from paramcount.formats.small_floats import widen_float4
 
 GROUP = 16
 SCALE = Companion("weight_scale", "scale", ("F8_E4M3",), "used")

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from paramcount.formats.packing import Packing, Pieces, Shape, StoredPiece, WeightFormat, count_blocks
 from paramcount.formats.quantization_config import Plan, WeightDtype
-from paramcount.formats.value_types import BITS
+from paramcount.formats.tensor_entries import BITS
 
 DTYPES = {
     "f32": "F32", "fp32": "F32", "float32": "F32", "bf16": "BF16", "bfloat16": "BF16",

@@ -1,7 +1,7 @@
-"""Values of eight bits as float32: the formats of quantised weights and of their scales.
+"""Values of four and eight bits as float32: the formats of quantised weights and of their scales.
 
-Source: OCP 8-bit Floating Point Specification 1.0; OCP Microscaling Formats 1.0, section 5.4.1, for E8M0. The formats
-with FNUZ have no infinities, no negative zero, and one more as bias: arXiv:2206.02915.
+Source: OCP 8-bit Floating Point Specification 1.0; OCP Microscaling Formats 1.0, section 5.3.3, for E2M1, and 5.4.1,
+for E8M0. The formats with FNUZ have no infinities, no negative zero, and one more as bias: arXiv:2206.02915.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ FORMATS = {
     "F8_E5M2FNUZ": Float8(2, 16, "fnuz"),
 }
 DTYPES = (*FORMATS, "F8_E8M0")
+MAGNITUDES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # of the lower three bits of E2M1; the fourth is the sign
 
 
 @cache
@@ -67,3 +68,17 @@ def widen_float8(array: Array, dtype: str) -> Array:
     [2.0, -1.5]
     """
     return list_values(dtype)[array]
+
+
+def widen_float4(array: Array) -> Array:
+    """Values [..., 2 n], two per byte, as float32 from bytes [..., n], the lower half of a byte first.
+
+    >>> import numpy as np
+    >>> widen_float4(np.array([0xA1, 0x7F], np.uint8)).tolist()
+    [0.5, -1.0, -6.0, 6.0]
+    """
+    import numpy as np
+
+    array = array.view(np.uint8)
+    table = np.array([*MAGNITUDES, *(-x for x in MAGNITUDES)], dtype=np.float32)
+    return np.stack((table[array & 15], table[array >> 4]), axis=-1).reshape(*array.shape[:-1], -1)
