@@ -22,7 +22,7 @@ from paramcount.api import load
 from paramcount.costs.caches import CacheGroup, list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.engines.engine import Option, Request
+from paramcount.costs.engines.engine import CacheRequest, Option
 from paramcount.costs.engines.llama_cpp import LlamaCppOptions, count_cell_bytes, count_cells
 from paramcount.costs.engines.vllm import PACKED_LATENT, VLLM, CachePool, count_token_bytes
 from paramcount.costs.memory import find_state_dtype
@@ -69,7 +69,7 @@ def load_model(name: str) -> Any:
     return load(configs[name]["config"] if name in configs else name)
 
 
-def make_request(row: Mapping[str, str]) -> Request:
+def make_request(row: Mapping[str, str]) -> CacheRequest:
     """What the log caches; a context of llama.cpp is that of all sequences together."""
     is_llama_cpp = "llama" in row["engine"]
     keys, values = row["kv_dtype_k"] or "bf16", row["kv_dtype_v"]
@@ -81,7 +81,7 @@ def make_request(row: Mapping[str, str]) -> Request:
     if is_llama_cpp and row["n_ubatch"]:
         options.setdefault("n_ubatch", int(row["n_ubatch"]))
     model = load_model(row["zoo_or_config"])
-    return Request(
+    return CacheRequest(
         int(row["context"] or cells or 8192) // batch,
         batch,
         parse_kv_dtype(dtype),
@@ -100,7 +100,7 @@ def list_groups(row: Mapping[str, str]) -> list[CacheGroup]:
     return list(groups)
 
 
-def plan(row: Mapping[str, str]) -> tuple[CachePool, Request]:
+def plan(row: Mapping[str, str]) -> tuple[CachePool, CacheRequest]:
     request = make_request(row)
     if int(row["block_size"] or 16) in (16, 64, 128):  # those of hybrid models follow from their states
         request = request._replace(options={**request.options, "block_size": int(row["block_size"] or 16)})

@@ -386,7 +386,58 @@ def make_part(no: int | None, files: int, tensors: int | None = 1) -> bytes:
     )
 
 
+def of_item(kind: int, value: bytes, key: str | bytes = "a") -> bytes:
+    """A file with one entry of metadata."""
+    return make_file([pack_item(key, kind, value)])
+
+
+def of_array(*args: Any) -> bytes:
+    return make_file([pack_array("a", *args)])
+
+
+def of_tensor(sizes: Sequence[int] = (8,), kind: int = F32, start: int = 0, name: str | bytes = "x") -> bytes:
+    return make_file([], [pack_tensor_info(name, sizes, kind, start)], 32)
+
+
+def aligned(kind: int, value: bytes) -> bytes:
+    return make_file([pack_item(ALIGNED, kind, value)], [X], 32)
+
+
+CUT: list[tuple[bytes, str, int]] = [  # a file that ends inside its header: where, and after how many bytes
+    (b"GGU", "", 3),
+    (b"GGUF", "", 4),
+    (make_start(0, 0)[:23], "", 23),
+    (make_start(500_000, 0), "tensor 1: name: ", 24),
+    (make_start(0, 65_536), "metadata 1: name: ", 24),
+    (make_start(0, 1, pack_u64(65_535) + b"a" * 100), "metadata 1: name: ", 132),
+    (make_start(0, 1, pack_item("a", STRING, pack_u64(2**20))), "metadata a: ", 45),
+    (make_start(0, 1, pack_item("a", UINT64, bytes(7))), "metadata a: ", 44),
+    (make_start(0, 1, pack_array("a", UINT8, 2**25 - 49)), "metadata a: ", 49),
+    (make_start(0, 1, pack_array("a", UINT16, 5, bytes(9))), "metadata a: ", 58),
+    (make_start(0, 1, pack_array("a", STRING, 2, pack_string("b" * 9) + pack_string("c")[:8])), "metadata a: ", 74),
+    (make_start(0, 1, pack_array("a", STRING, 2, pack_string("b" * 9) + bytes(7))), "metadata a: ", 73),
+    (make_start(0, 1, pack_array("a", STRING, 3, pack_string("b" * 9))), "metadata a: ", 66),
+    (make_start(1, 0, pack_tensor_info("x", [8])[:-1]), "tensor x: ", 56),
+]
+EXTENDING: list[tuple[bytes, int]] = [  # an array beyond the largest header: the byte to which it extends
+    (of_array(UINT8, MOST), 18_446_744_073_709_551_664),
+    (of_array(FLOAT64, 2**61), 18_446_744_073_709_551_665),
+    (of_array(STRING, MOST), 147_573_952_589_676_412_969),
+    (of_array(STRING, 1, pack_u64(MOST)), 18_446_744_073_709_551_672),
+    (of_array(STRING, 2, pack_string("b") + pack_u64(2**63)), 9_223_372_036_854_775_874),
+]
+STARTS: list[tuple[Sequence[int], int, int]] = [  # a second tensor behind one of these sizes: its start, the right one
+    ([8], 0, 32),
+    ([9], 32, 64),
+    ([9], 36, 64),
+    ([8], 64, 32),
+    ([8], 2**63, 32),
+]
+UTF_8 = "(expected a UTF-8 string)"
+NESTED = "metadata a is an array of arrays (expected an array of numbers, booleans or strings)"
 WRONG: list[tuple[bytes, str]] = [
+    *((data, f"{where}the file ends inside its header, after {n} bytes {WHOLE}") for data, where, n in CUT),
+    *((data, f"metadata a: extends the header to byte {byte:,} {LARGE}") for data, byte in EXTENDING),
     (b"", "is empty (expected a GGUF file)"),
     (bytes(1), f"starts with the bytes 00 {FILE}"),
     (bytes(100_000), f"starts with the bytes 00 00 00 00 {FILE}"),
@@ -394,151 +445,60 @@ WRONG: list[tuple[bytes, str]] = [
     (b"\x1b[31m", f"starts with the bytes 1b 5b 33 31 {FILE}"),
     (b"PK\3\4\0\0\x08\x08\0\0", f"is a zip archive, probably a PyTorch checkpoint {FILE}"),
     (b"\x80\x02}q\0(X\1\0", f"is a pickle {FILE}"),
-    (
-        b"version https://git-lfs.github.com/spec/v1\n",
-        f"is a Git LFS pointer; run `git lfs pull` to fetch the file {FILE}",
-    ),
+    (b"version https://git-lfs.github.com\n", f"is a Git LFS pointer; run `git lfs pull` to fetch the file {FILE}"),
     (struct.pack("<Q", 40) + b'{"x":{"dtype":"F32","shape":[2]', f"is a safetensors file {FILE}"),
-    (b"GGU", f"the file ends inside its header, after 3 bytes {WHOLE}"),
-    (b"GGUF", f"the file ends inside its header, after 4 bytes {WHOLE}"),
-    (make_start(0, 0)[:23], f"the file ends inside its header, after 23 bytes {WHOLE}"),
-    (make_start(0, 0, version=0), "has GGUF version 0 (expected version 2 or 3)"),
-    (make_start(0, 0, version=1), "has GGUF version 1 (expected version 2 or 3)"),
-    (make_start(0, 0, version=4), "has GGUF version 4 (expected version 2 or 3)"),
-    (make_start(0, 0, version=1 << 24), "has GGUF version 1 (expected version 2 or 3)"),
-    (make_start(0, 0, version=0x03030303), "has GGUF version 50,529,027 (expected version 2 or 3)"),
-    (make_start(MOST, 0), "declares 18,446,744,073,709,551,615 tensors (expected at most 500,000)"),
+    *(
+        (make_start(0, 0, version=version), f"has GGUF version {read:,} (expected version 2 or 3)")
+        for version, read in ((0, 0), (1, 1), (4, 4), (1 << 24, 1), (0x03030303, 50_529_027))
+    ),
+    (make_start(MOST, 0), f"declares {MOST:,} tensors (expected at most 500,000)"),
     (make_start(500_001, 0), "declares 500,001 tensors (expected at most 500,000)"),
-    (make_start(500_000, 0), f"tensor 1: name: the file ends inside its header, after 24 bytes {WHOLE}"),
-    (make_start(0, MOST), "declares 18,446,744,073,709,551,615 metadata entries (expected at most 65,536)"),
+    (make_start(0, MOST), f"declares {MOST:,} metadata entries (expected at most 65,536)"),
     (make_start(0, 65_537), "declares 65,537 metadata entries (expected at most 65,536)"),
-    (make_start(0, 65_536), f"metadata 1: name: the file ends inside its header, after 24 bytes {WHOLE}"),
     # names of metadata
-    (make_file([pack_item(b"", UINT8, b"\0")]), f"metadata 1: name = '' {PRINTABLE}"),
-    (make_file([pack_item("\x1b[31m", UINT8, b"\0")]), rf"metadata 1: name = '\x1b[31m' {PRINTABLE}"),
+    (of_item(UINT8, b"\0", b""), f"metadata 1: name = '' {PRINTABLE}"),
+    (of_item(UINT8, b"\0", "\x1b[31m"), rf"metadata 1: name = '\x1b[31m' {PRINTABLE}"),
     (
         make_file([pack_item("a", UINT8, b"\0"), pack_item("a\u202eb", UINT8, b"\0")]),
         rf"metadata 2: name = 'a\u202eb' {PRINTABLE}",
     ),
-    (
-        make_file([pack_item(b"a\xff", UINT8, b"\0")]),
-        "metadata 1: name is not valid UTF-8 at byte 1 (expected a UTF-8 string)",
-    ),
-    (
-        make_start(0, 1, pack_u64(MOST)),
-        "metadata 1: name has 18,446,744,073,709,551,615 bytes (expected a string of at most 65,535)",
-    ),
-    (
-        make_start(0, 1, pack_u64(65_536) + bytes(70_000)),
-        "metadata 1: name has 65,536 bytes (expected a string of at most 65,535)",
-    ),
-    (
-        make_start(0, 1, pack_u64(65_535) + b"a" * 100),
-        f"metadata 1: name: the file ends inside its header, after 132 bytes {WHOLE}",
+    (of_item(UINT8, b"\0", b"a\xff"), f"metadata 1: name is not valid UTF-8 at byte 1 {UTF_8}"),
+    *(
+        (make_start(0, 1, data), f"metadata 1: name has {n:,} bytes (expected a string of at most 65,535)")
+        for data, n in ((pack_u64(MOST), MOST), (pack_u64(65_536) + bytes(70_000), 65_536))
     ),
     (make_file([pack_item("a", UINT8, b"\0"), pack_item("a", UINT8, b"\0")]), "metadata a: duplicate key"),
     (make_file([pack_array("a", UINT8, 0), pack_item("a", UINT8, b"\0")]), "metadata a: duplicate key"),
     # their values
-    (make_file([pack_item("a", 13, b"\0")]), f"metadata a has unknown type 13 {KIND}"),
-    (make_file([pack_item("a", 2**32 - 1, b"\0")]), f"metadata a has unknown type 4,294,967,295 {KIND}"),
-    (make_file([pack_item("a", BOOL, b"\2")]), "metadata a = 2 (expected a boolean: 0 or 1)"),
-    (make_file([pack_item("a", BOOL, b"\xff")]), "metadata a = 255 (expected a boolean: 0 or 1)"),
-    (
-        make_file([pack_item("a", STRING, pack_string(b"abc\xed\xa0\x80"))]),
-        "metadata a is not valid UTF-8 at byte 3 (expected a UTF-8 string)",
-    ),
-    (
-        make_file([pack_item("a", STRING, pack_u64(MOST))]),
-        "metadata a has 18,446,744,073,709,551,615 bytes (expected a string of at most 1,048,576)",
-    ),
-    (
-        make_file([pack_item("a", STRING, pack_u64(2**20 + 1))]),
-        "metadata a has 1,048,577 bytes (expected a string of at most 1,048,576)",
-    ),
-    (
-        make_start(0, 1, pack_item("a", STRING, pack_u64(2**20))),
-        f"metadata a: the file ends inside its header, after 45 bytes {WHOLE}",
-    ),
-    (
-        make_start(0, 1, pack_item("a", UINT64, bytes(7))),
-        f"metadata a: the file ends inside its header, after 44 bytes {WHOLE}",
+    (of_item(13, b"\0"), f"metadata a has unknown type 13 {KIND}"),
+    (of_item(2**32 - 1, b"\0"), f"metadata a has unknown type 4,294,967,295 {KIND}"),
+    (of_item(BOOL, b"\2"), "metadata a = 2 (expected a boolean: 0 or 1)"),
+    (of_item(BOOL, b"\xff"), "metadata a = 255 (expected a boolean: 0 or 1)"),
+    (of_item(STRING, pack_string(b"abc\xed\xa0\x80")), f"metadata a is not valid UTF-8 at byte 3 {UTF_8}"),
+    *(
+        (of_item(STRING, pack_u64(n)), f"metadata a has {n:,} bytes (expected a string of at most 1,048,576)")
+        for n in (MOST, 2**20 + 1)
     ),
     # arrays
-    (make_file([pack_array("a", 13, 1)]), f"metadata a has unknown type 13 {KIND}"),
-    (
-        make_file([pack_array("a", ARRAY, 1, pack_u32(ARRAY) + pack_u64(1))]),
-        "metadata a is an array of arrays (expected an array of numbers, booleans or strings)",
-    ),
-    (
-        make_file([pack_array("a", ARRAY, MOST, (pack_u32(ARRAY) + pack_u64(MOST)) * 100_000)]),
-        "metadata a is an array of arrays (expected an array of numbers, booleans or strings)",
-    ),
-    (
-        make_file([pack_array("a", UINT8, MOST)]),
-        f"metadata a: extends the header to byte 18,446,744,073,709,551,664 {LARGE}",
-    ),
-    (
-        make_file([pack_array("a", FLOAT64, 2**61)]),
-        f"metadata a: extends the header to byte 18,446,744,073,709,551,665 {LARGE}",
-    ),
-    (
-        make_start(0, 1, pack_array("a", UINT8, 2**25 - 49)),
-        f"metadata a: the file ends inside its header, after 49 bytes {WHOLE}",
-    ),
-    (
-        make_start(0, 1, pack_array("a", UINT16, 5, bytes(9))),
-        f"metadata a: the file ends inside its header, after 58 bytes {WHOLE}",
-    ),
-    (
-        make_file([pack_array("a", STRING, MOST)]),
-        f"metadata a: extends the header to byte 147,573,952,589,676,412,969 {LARGE}",
-    ),
-    (
-        make_file([pack_array("a", STRING, 1, pack_u64(MOST))]),
-        f"metadata a: extends the header to byte 18,446,744,073,709,551,672 {LARGE}",
-    ),
-    (
-        make_file([pack_array("a", STRING, 2, pack_string("b") + pack_u64(2**63))]),
-        f"metadata a: extends the header to byte 9,223,372,036,854,775,874 {LARGE}",
-    ),
-    (
-        make_start(0, 1, pack_array("a", STRING, 2, pack_string("b" * 9) + pack_string("c")[:8])),
-        f"metadata a: the file ends inside its header, after 74 bytes {WHOLE}",
-    ),
-    (
-        make_start(0, 1, pack_array("a", STRING, 2, pack_string("b" * 9) + bytes(7))),
-        f"metadata a: the file ends inside its header, after 73 bytes {WHOLE}",
-    ),
-    (
-        make_start(0, 1, pack_array("a", STRING, 3, pack_string("b" * 9))),
-        f"metadata a: the file ends inside its header, after 66 bytes {WHOLE}",
-    ),
+    (of_array(13, 1), f"metadata a has unknown type 13 {KIND}"),
+    (of_array(ARRAY, 1, pack_u32(ARRAY) + pack_u64(1)), NESTED),
+    (of_array(ARRAY, MOST, (pack_u32(ARRAY) + pack_u64(MOST)) * 100_000), NESTED),
     # the alignment, and parts
-    (make_file([pack_item(ALIGNED, UINT32, pack_u32(0))], [X], 32), f"metadata general.alignment = 0 {POWER}"),
-    (make_file([pack_item(ALIGNED, UINT32, pack_u32(24))], [X], 32), f"metadata general.alignment = 24 {POWER}"),
-    (
-        make_file([pack_item(ALIGNED, INT32, b"\xe0\xff\xff\xff")], [X], 32),
-        f"metadata general.alignment has type INT32 {TYPED}",
+    (aligned(UINT32, pack_u32(0)), f"metadata general.alignment = 0 {POWER}"),
+    (aligned(UINT32, pack_u32(24)), f"metadata general.alignment = 24 {POWER}"),
+    *(
+        (aligned(kind, value), f"metadata general.alignment has type {KINDS[kind]} {TYPED}")
+        for kind, value in (
+            (INT32, b"\xe0\xff\xff\xff"),
+            (UINT64, pack_u64(2**32)),
+            (FLOAT32, struct.pack("<f", 32)),
+            (BOOL, b"\1"),
+            (STRING, pack_string("32")),
+            (ARRAY, struct.pack("<IQI", UINT32, 1, 32)),
+        )
     ),
     (
-        make_file([pack_item(ALIGNED, UINT64, pack_u64(2**32))], [X], 32),
-        f"metadata general.alignment has type UINT64 {TYPED}",
-    ),
-    (
-        make_file([pack_item(ALIGNED, FLOAT32, struct.pack("<f", 32))], [X], 32),
-        f"metadata general.alignment has type FLOAT32 {TYPED}",
-    ),
-    (make_file([pack_item(ALIGNED, BOOL, b"\1")], [X], 32), f"metadata general.alignment has type BOOL {TYPED}"),
-    (
-        make_file([pack_item(ALIGNED, STRING, pack_string("32"))], [X], 32),
-        f"metadata general.alignment has type STRING {TYPED}",
-    ),
-    (
-        make_file([pack_array(ALIGNED, UINT32, 1, pack_u32(32))], [X], 32),
-        f"metadata general.alignment has type ARRAY {TYPED}",
-    ),
-    (
-        make_file([pack_item(ALIGNED, UINT32, pack_u32(2**31))], [X], 32),
+        aligned(UINT32, pack_u32(2**31)),
         "ends at byte 128, but its tensors end at byte 2,147,483,680 (expected the same byte, or padding to a "
         "multiple of 2,147,483,648)",
     ),
@@ -548,110 +508,67 @@ WRONG: list[tuple[bytes, str]] = [
     (make_part(0, -3), "metadata split.count = -3 (expected a non-negative integer)"),
     (make_part(0, 3, -1), "metadata split.tensors.count = -1 (expected a non-negative integer)"),
     (make_part(0, 3, None), "metadata split.tensors.count is missing (expected a non-negative integer)"),
-    (
-        make_file([pack_item("split.count", STRING, pack_string("2"))]),
-        "metadata split.count = '2' (expected a non-negative integer)",
-    ),
+    (of_item(STRING, pack_string("2"), "split.count"), "metadata split.count = '2' (expected a non-negative integer)"),
     # tensors
-    (make_file([], [pack_tensor_info("", [8])], 32), f"tensor 1: name = '' {PRINTABLE}"),
-    (make_file([], [pack_tensor_info("\x1b]0;a\x07", [8])], 32), rf"tensor 1: name = '\x1b]0;a\x07' {PRINTABLE}"),
-    (make_file([], [pack_tensor_info("a\nb", [8])], 32), rf"tensor 1: name = 'a\nb' {PRINTABLE}"),
-    (make_file([], [pack_tensor_info("a\0", [8])], 32), rf"tensor 1: name = 'a\x00' {PRINTABLE}"),
+    *(
+        (of_tensor(name=name), f"tensor 1: name = {shown} {PRINTABLE}")
+        for name, shown in (("", "''"), ("\x1b]0;a\x07", r"'\x1b]0;a\x07'"), ("a\nb", r"'a\nb'"), ("a\0", r"'a\x00'"))
+    ),
     (
         make_file([], [X, pack_tensor_info(b"\xc3", [8], F32, 32)], 64),
-        "tensor 2: name is not valid UTF-8 at byte 0 (expected a UTF-8 string)",
+        f"tensor 2: name is not valid UTF-8 at byte 0 {UTF_8}",
     ),
-    (
-        make_file([], [pack_tensor_info("a" * 65, [8])], 32),
-        "tensor 1: name has 65 bytes (expected a string of at most 64)",
-    ),
-    (
-        make_start(1, 0, pack_u64(MOST)),
-        "tensor 1: name has 18,446,744,073,709,551,615 bytes (expected a string of at most 64)",
-    ),
+    (of_tensor(name="a" * 65), "tensor 1: name has 65 bytes (expected a string of at most 64)"),
+    (make_start(1, 0, pack_u64(MOST)), f"tensor 1: name has {MOST:,} bytes (expected a string of at most 64)"),
     (make_file([], [X, pack_tensor_info("x", [8], F32, 32)], 64), "tensor x: duplicate name"),
-    (make_file([], [pack_tensor_info("x", [1] * 5)], 4), "tensor x has 5 axes (expected at most 4)"),
+    (of_tensor([1] * 5), "tensor x has 5 axes (expected at most 4)"),
     (make_start(1, 0, pack_string("x") + pack_u32(2**32 - 1)), "tensor x has 4,294,967,295 axes (expected at most 4)"),
-    (
-        make_start(1, 0, pack_tensor_info("x", [8])[:-1]),
-        f"tensor x: the file ends inside its header, after 56 bytes {WHOLE}",
+    *(
+        (of_tensor([32], kind), f"tensor x has type {kind} ({name}), which GGUF no longer supports")
+        for kind, name in REMOVED.items()
+    ),
+    (of_tensor([32], 43), f"tensor x has unknown type 43 {TYPE}"),
+    (of_tensor([32], 2**32 - 1), f"tensor x has unknown type 4,294,967,295 {TYPE}"),
+    *(
+        (of_tensor(sizes, kind), f"tensor x: shape = {sizes[::-1]} for {name} (expected a last axis divisible by {n})")
+        for sizes, kind, name, n in (
+            ([31], Q4_0, "Q4_0", 32),
+            ([16, 2], Q8_0, "Q8_0", 32),
+            ([128, 4], Q4_K, "Q4_K", 256),
+            ([], Q4_0, "Q4_0", 32),
+        )
+    ),
+    *(
+        (of_tensor(sizes), f"tensor x: shape = {sizes[::-1]} {FEWER}")
+        for sizes in ([2**63], [2**62, 2], [2**16] * 4, [0, MOST])
+    ),
+    # where their values are
+    *(
+        (of_tensor([8], F32, start), f"tensor x: its values start at byte {start:,} (expected byte 0)")
+        for start in (16, 32, MOST)
     ),
     *(
         (
-            make_file([], [pack_tensor_info("x", [32], kind)], 32),
-            f"tensor x has type {kind} ({name}), which GGUF no longer supports",
+            make_file([], [pack_tensor_info("x", before), pack_tensor_info("y", [8], F32, start)], 96),
+            f"tensor y: its values start at byte {start:,} (expected byte {right}, the first multiple of 32 after 'x')",
         )
-        for kind, name in REMOVED.items()
+        for before, start, right in STARTS
     ),
-    (make_file([], [pack_tensor_info("x", [32], 43)], 32), f"tensor x has unknown type 43 {TYPE}"),
-    (make_file([], [pack_tensor_info("x", [32], 2**32 - 1)], 32), f"tensor x has unknown type 4,294,967,295 {TYPE}"),
-    (
-        make_file([], [pack_tensor_info("x", [31], Q4_0)], 32),
-        "tensor x: shape = [31] for Q4_0 (expected a last axis divisible by 32)",
-    ),
-    (
-        make_file([], [pack_tensor_info("x", [16, 2], Q8_0)], 64),
-        "tensor x: shape = [2, 16] for Q8_0 (expected a last axis divisible by 32)",
-    ),
-    (
-        make_file([], [pack_tensor_info("x", [128, 4], Q4_K)], 64),
-        "tensor x: shape = [4, 128] for Q4_K (expected a last axis divisible by 256)",
-    ),
-    (
-        make_file([], [pack_tensor_info("x", [], Q4_0)], 32),
-        "tensor x: shape = [] for Q4_0 (expected a last axis divisible by 32)",
-    ),
-    (make_file([], [pack_tensor_info("x", [2**63])], 32), f"tensor x: shape = [9223372036854775808] {FEWER}"),
-    (make_file([], [pack_tensor_info("x", [2**62, 2])], 32), f"tensor x: shape = [2, 4611686018427387904] {FEWER}"),
-    (
-        make_file([], [pack_tensor_info("x", [2**16] * 4)], 32),
-        f"tensor x: shape = [65536, 65536, 65536, 65536] {FEWER}",
-    ),
-    (make_file([], [pack_tensor_info("x", [0, MOST])], 32), f"tensor x: shape = [18446744073709551615, 0] {FEWER}"),
-    # where their values are
-    (
-        make_file([], [pack_tensor_info("x", [8], F32, 16)], 64),
-        "tensor x: its values start at byte 16 (expected byte 0)",
-    ),
-    (
-        make_file([], [pack_tensor_info("x", [8], F32, 32)], 64),
-        "tensor x: its values start at byte 32 (expected byte 0)",
-    ),
-    (
-        make_file([], [pack_tensor_info("x", [8], F32, MOST)], 64),
-        "tensor x: its values start at byte 18,446,744,073,709,551,615 (expected byte 0)",
-    ),
-    (
-        make_file([], [X, pack_tensor_info("y", [8])], 64),
-        "tensor y: its values start at byte 0 (expected byte 32, the first multiple of 32 after 'x')",
-    ),
-    (
-        make_file([], [pack_tensor_info("x", [9]), pack_tensor_info("y", [8], F32, 32)], 96),
-        "tensor y: its values start at byte 32 (expected byte 64, the first multiple of 32 after 'x')",
-    ),
-    (
-        make_file([], [pack_tensor_info("x", [9]), pack_tensor_info("y", [8], F32, 36)], 96),
-        "tensor y: its values start at byte 36 (expected byte 64, the first multiple of 32 after 'x')",
-    ),
-    (
-        make_file([], [X, pack_tensor_info("y", [8], F32, 64)], 96),
-        "tensor y: its values start at byte 64 (expected byte 32, the first multiple of 32 after 'x')",
-    ),
-    (
-        make_file([], [X, pack_tensor_info("y", [8], F32, 2**63)], 64),
-        "tensor y: its values start at byte 9,223,372,036,854,775,808 (expected byte 32, the first multiple of 32 "
-        "after 'x')",
-    ),
-    (make_file([], [X], 31), f"ends at byte 95, but its tensors end at byte 96 {END}"),
-    (make_file([], [X], 33), f"ends at byte 97, but its tensors end at byte 96 {END}"),
-    (make_file([], [pack_tensor_info("x", [5])], 19), f"ends at byte 83, but its tensors end at byte 84 {END}"),
-    (make_file([], [pack_tensor_info("x", [5])], 33), f"ends at byte 97, but its tensors end at byte 84 {END}"),
-    (
-        make_file([], [pack_tensor_info("x", [2**60])], 32),
-        f"ends at byte 96, but its tensors end at byte 4,611,686,018,427,387,968 {END}",
+    *(
+        (
+            make_file([], [pack_tensor_info("x", [size])], n),
+            f"ends at byte {end}, but its tensors end at byte {right:,} {END}",
+        )
+        for size, n, end, right in (
+            (8, 31, 95, 96),
+            (8, 33, 97, 96),
+            (5, 19, 83, 84),
+            (5, 33, 97, 84),
+            (2**60, 32, 96, 2**62 + 64),
+        )
     ),
     (make_file([pack_item("a", UINT8, b"\0")], [], 1), f"ends at byte 65, but its tensors end at byte 38 {END}"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from paramcount.api import load
 from paramcount.costs.caches import CacheGroup, list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.engines.engine import Request
+from paramcount.costs.engines.engine import CacheRequest
 
 # One of each kind of cache: all tokens, windows, latents, states with and without attention, another text, an image.
 MODELS = (
@@ -22,7 +22,7 @@ MODELS = (
 )  # fmt: skip
 DTYPES = ("q4_0", "q5_0", "fp8", "q8_0", "bf16", "f32")  # by bits per value
 REQUESTS = st.builds(
-    Request,
+    CacheRequest,
     context=st.integers(1, 300_000),
     batch=st.integers(1, 64),
     kv_dtype=st.sampled_from(DTYPES).map(parse_kv_dtype),
@@ -41,20 +41,20 @@ def list_groups(model: str) -> tuple[CacheGroup, ...]:
     return list_cache_groups(load(model))
 
 
-def measure(model: str, engine: str, request: Request) -> int:
+def measure(model: str, engine: str, request: CacheRequest) -> int:
     return ENGINES[engine].allocate(list_groups(model), request).total_bytes
 
 
 @CHECKS
 @given(more=st.integers(1, 100_000), **ANY)
-def test_memory_never_falls_with_the_context(model: str, engine: str, request: Request, more: int) -> None:
+def test_memory_never_falls_with_the_context(model: str, engine: str, request: CacheRequest, more: int) -> None:
     longer = request._replace(context=request.context + more)
     assert measure(model, engine, request) <= measure(model, engine, longer)
 
 
 @CHECKS
 @given(more=st.integers(1, 64), **ANY)
-def test_memory_never_falls_with_the_batch(model: str, engine: str, request: Request, more: int) -> None:
+def test_memory_never_falls_with_the_batch(model: str, engine: str, request: CacheRequest, more: int) -> None:
     larger = request._replace(batch=request.batch + more)
     assert measure(model, engine, request) <= measure(model, engine, larger)
 
@@ -62,7 +62,7 @@ def test_memory_never_falls_with_the_batch(model: str, engine: str, request: Req
 @CHECKS
 @given(low=st.integers(0, 5), high=st.integers(0, 5), **ANY)
 def test_memory_never_falls_with_the_bits_of_the_cache(
-    model: str, engine: str, request: Request, low: int, high: int
+    model: str, engine: str, request: CacheRequest, low: int, high: int
 ) -> None:
     names = [name for name in DTYPES if engine != "vllm" or not name.startswith("q")]  # vLLM has no such dtypes
     fewer, more = (names[i % len(names)] for i in sorted((low % len(names), high % len(names))))
@@ -72,14 +72,14 @@ def test_memory_never_falls_with_the_bits_of_the_cache(
 
 @CHECKS
 @given(**ANY)
-def test_no_engine_allocates_less_than_the_computation_needs(model: str, engine: str, request: Request) -> None:
+def test_no_engine_allocates_less_than_the_computation_needs(model: str, engine: str, request: CacheRequest) -> None:
     assert measure(model, engine, request) >= measure(model, "minimal", request)
 
 
 @CHECKS
 @given(available=st.integers(0, 10**11), **ANY)
 def test_the_tokens_that_fit_do_and_more_sequences_do_not(
-    model: str, engine: str, request: Request, available: int
+    model: str, engine: str, request: CacheRequest, available: int
 ) -> None:
     tokens = ENGINES[engine].count_tokens(list_groups(model), request, available)
     whole = tokens // request.context

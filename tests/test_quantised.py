@@ -618,7 +618,7 @@ WRONG_SHAPES: list[tuple[Any, str, list[int], list[int]]] = [  # what is found, 
     (nvfp4_layer, "weight_scale F8_E4M3", [256, 16], [256, 32]),
 ]
 LOST, LACKING = "packed weights are missing", "scales are missing"
-DAMAGES: list[tuple[Any, dict[str, Any], dict[str, tuple[str, tuple[int, ...]] | None], tuple[str, ...]]] = [
+DAMAGES: list[tuple[Any, dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
     *(
         (make, config, {name: (dtype, tuple(found))}, (f"{name}: shape {found}, expected {expected} {where}",))
         for make, piece, found, expected in WRONG_SHAPES
@@ -908,7 +908,10 @@ WIDTHS = (0, 1, 2, 3, 7, 8, 16, 32, 64, 100, 128, 256, 2**40, 2**62)
 
 def test_random_shapes_never_raise() -> None:
     draw = random.Random(6)  # noqa: S311
-    wrong = [{"bits": "4", "group_size": None}, {"bits": -1, "group_size": 2**70, "dynamic": []}]
+    wrong: list[dict[str, Any]] = [
+        {"bits": "4", "group_size": None},
+        {"bits": -1, "group_size": 2**70, "dynamic": []},
+    ]
     configs = [None, GPTQ, FP8, state("awq"), {"quant_method": "mxfp4"}, *(GPTQ | fields for fields in wrong)]
     configs.append({"quant_method": "fp8", "weight_block_size": [0, "x"]})
     for _ in range(4000):

@@ -19,7 +19,7 @@ from paramcount.checkpoints.opening.sampling import have_same_samples
 from paramcount.checkpoints.packed.quantised import Unpacked, as_decimal, unpack
 from paramcount.checkpoints.verify import Verification
 from paramcount.counting.components import COMPONENTS
-from paramcount.counting.results import Result
+from paramcount.counting.results import JsonResult
 
 MOST_TABLES = 16  # embeddings and heads that are compared with the token embedding
 
@@ -48,7 +48,7 @@ class Copy(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StoredCount(Result):
+class StoredCount(JsonResult):
     """The contents of a checkpoint. Units: parameters, unless stated otherwise."""
 
     json_fields = (

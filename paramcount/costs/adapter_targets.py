@@ -202,7 +202,7 @@ def choose_group(sites: Iterable[Site], group: str, request: AdapterRequest) -> 
 def find_parameters(
     layers: LayerRange, target: str, adapted: Container[str], saved: Sequence[str]
 ) -> dict[Site, dict[str, None]]:
-    """The parameters that a name belongs to. `adapted`: modules with an adapter; `saved`: as in `Request`.
+    """The parameters that a name belongs to. `adapted`: modules with an adapter; `saved`: as in `CacheRequest`.
 
     Raises: ParamcountError for parameters that peft refuses.
     """

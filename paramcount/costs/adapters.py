@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, get_args
 from paramcount.costs.adapter_sites import Site, list_all_tensors, list_layers, list_module_names
 from paramcount.costs.adapter_targets import ALL_LINEAR, AdapterRequest, choose_sites, is_inside
 from paramcount.costs.devices import check_size
-from paramcount.counting.results import Result
+from paramcount.counting.results import JsonResult
 from paramcount.counting.tensors import iterate_names
 from paramcount.errors import ParamcountError, describe_value, find_nearest, quote
 from paramcount.flow import TensorRow
@@ -49,7 +49,7 @@ class TrainedModule(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Lora(Result):
+class Lora(JsonResult):
     """An adapter of a model."""
 
     json_fields = (

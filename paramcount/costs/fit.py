@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from paramcount.costs.caches import CacheGroup, LayerCaches, merge_groups
 from paramcount.costs.devices import FITS, PADDING_DIVISOR, Device
-from paramcount.costs.engines.engine import Engine, Request
+from paramcount.costs.engines.engine import CacheRequest, Engine
 from paramcount.costs.sharding import (
     Parallelism,
     ShardShape,
@@ -35,7 +35,7 @@ class Deployment(NamedTuple):
     caches: Sequence[LayerCaches]
     shape: ShardShape
     engine: Engine
-    request: Request
+    request: CacheRequest
     device: Device
     parallel: Parallelism = Parallelism()
     limit: int | None = None  # the most tokens that the model takes; None if unknown

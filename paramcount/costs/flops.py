@@ -11,7 +11,7 @@ from paramcount.costs.absorption import absorb_up_projections, count_visible_pai
 from paramcount.costs.caches import list_cache_groups
 from paramcount.costs.devices import check_size
 from paramcount.costs.dtypes import parse_kv_dtype, parse_weight_format
-from paramcount.costs.engines.engine import Engine, Request
+from paramcount.costs.engines.engine import CacheRequest, Engine
 from paramcount.costs.gpus import Gpu, find_gpu, parse_devices
 from paramcount.costs.memory import choose_format, default_context
 from paramcount.costs.roofline import (
@@ -23,7 +23,7 @@ from paramcount.costs.roofline import (
     sum_read,
 )
 from paramcount.costs.weights import store_weights
-from paramcount.counting.results import Result
+from paramcount.counting.results import JsonResult
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.flow.operation import Form
 from paramcount.tracing.run import decodes_tokens, has_encoder_input, trace_model
@@ -37,7 +37,7 @@ BACKWARD = 2  # FLOPs of a backward pass per FLOP of the forward pass: one produ
 
 
 @dataclass(frozen=True)
-class Flops(Result):
+class Flops(JsonResult):
     """FLOPs of the matrix products and convolutions: 2 per multiply-add.
 
     Attention runs over all pairs of a query and a key, visible or masked, as the reference computes it. While decoding,
@@ -164,7 +164,7 @@ def measure_flops(
     gpus, name = parse_devices(gpu, where="gpu")
     device = find_gpu(name)
     sequences = 1 if batch is None else check_size("batch", batch)
-    request = Request(tokens, sequences, parse_kv_dtype(kv_dtype or "bf16"), encoder_tokens)
+    request = CacheRequest(tokens, sequences, parse_kv_dtype(kv_dtype or "bf16"), encoder_tokens)
     flops = replace(flops, roofline=measure_bounds(model, decoding, prefill, request, dtype, (gpus, device)))
     if trained is None:
         return flops
@@ -174,7 +174,7 @@ def measure_flops(
 
 
 def measure_bounds(
-    model: Model, decoding: Trace | None, prefill: Trace, request: Request, dtype: object, devices: tuple[int, Gpu]
+    model: Model, decoding: Trace | None, prefill: Trace, request: CacheRequest, dtype: object, devices: tuple[int, Gpu]
 ) -> Roofline:
     """Lower bounds for the time of a decoding step, if the model decodes tokens, and of a prompt.
 

@@ -11,7 +11,7 @@ from paramcount.costs.caches import CacheGroup, count_growth, count_windows, lis
 from paramcount.costs.devices import PADDING_DIVISOR, Device, check_size
 from paramcount.costs.dtypes import KVDtype, parse_kv_dtype, parse_weight_format
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.engines.engine import Option, Request
+from paramcount.costs.engines.engine import CacheRequest, Option
 from paramcount.costs.fit import Deployment, Fit, measure_fit
 from paramcount.costs.sharding import Parallelism, find_shape
 from paramcount.costs.suggestions import list_suggestions
@@ -26,7 +26,7 @@ from paramcount.costs.weights import (
 )
 from paramcount.counting import Count
 from paramcount.counting.quantisation.storage import StoredTensor, find_plan, read_storage
-from paramcount.counting.results import Result
+from paramcount.counting.results import JsonResult
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError, count_noun, make_choice_error, make_printable
 from paramcount.flow.positions import count_positions
@@ -61,7 +61,7 @@ class ContextCost(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Memory(Result):
+class Memory(JsonResult):
     """The memory that inference takes. All sizes are exact for what they count, in bytes.
 
     `total_bytes` is weights, encoders in an mmproj file, buffers, KV cache and state; the overhead of a runtime is not
@@ -99,7 +99,7 @@ class Memory(Result):
     caches: tuple[CacheGroup, ...]
     contexts: tuple[ContextCost, ...]
     formats: tuple[WeightCost, ...]  # the weights in the usual formats, the chosen one included
-    request: Request  # what the cache is allocated for
+    request: CacheRequest  # what the cache is allocated for
     fit: Fit | None = None  # if a device is named
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -169,7 +169,7 @@ def measure_memory(
         raise make_choice_error(engine, ENGINES, where="engine")
     rules, groups = ENGINES[str(engine)], list_cache_groups(model)
     rules.check_options(engine_options or {})
-    request = Request(
+    request = CacheRequest(
         length,
         check_size("batch", batch),
         parse_kv_dtype(kv_dtype),

@@ -78,13 +78,12 @@ def find_rate(gpu: Gpu, format: WeightDtype) -> str:
 
     Raises: ParamcountError if the data sheet of the GPU does not state it.
     """
-    if format.mix:
-        names = UNPACKED
-    elif format.plan.groups:
+    names: tuple[str, ...] = UNPACKED
+    if format.plan.groups:
         packing = format.plan.groups[0].packing
         rate = get_format(packing.layout).rate
         names = (rate, *UNPACKED) if rate else RATES.get(packing.dtype, UNPACKED)
-    else:
+    elif not format.mix:
         names = RATES.get(format.plan.dtype, UNPACKED)
     for name in names:
         if name in gpu.flops:

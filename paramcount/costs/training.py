@@ -28,7 +28,7 @@ from paramcount.costs.training_fit import TrainingFit, fit_training
 from paramcount.costs.training_setup import DTYPE_LABELS, PRECISIONS, Setup
 from paramcount.costs.weights import store_weights
 from paramcount.counting.quantisation.storage import StoredTensor
-from paramcount.counting.results import Result
+from paramcount.counting.results import JsonResult
 from paramcount.counting.sum_weights import list_flows
 from paramcount.output.numbers import format_bytes
 from paramcount.tracing.run import has_encoder_input
@@ -68,7 +68,7 @@ class TrainingShare(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Training(Result):
+class Training(JsonResult):
     """The memory of training on each GPU, in bytes; of several pipeline stages, that of the fullest."""
 
     json_fields = (

@@ -86,10 +86,14 @@ def make_setup(
 
     Raises: ParamcountError for an unknown name, and for sizes that are not positive integers or do not divide.
     """
-    words = {"optimizer": (optimizer, OPTIMIZERS), "precision": (precision, PRECISIONS)}
-    for name, (value, choices) in (words | {"checkpointing": (checkpointing, CHECKPOINTING)}).items():
-        if value not in tuple(choices):
-            raise make_choice_error(value, choices, where=name)
+    words = {
+        "optimizer": (optimizer, tuple(OPTIMIZERS)),
+        "precision": (precision, tuple(PRECISIONS)),
+        "checkpointing": (checkpointing, CHECKPOINTING),
+    }
+    for name, (value, known) in words.items():
+        if value not in known:
+            raise make_choice_error(value, known, where=name)
     sizes = {"tp": tp, "pp": pp, "ep": ep} | {k: v for k, v in {"dp": dp, "fsdp": fsdp}.items() if v is not None}
     checked = {name: check_size(name, value, limit=MOST_GPUS) for name, value in sizes.items()}
     if fsdp is not None and (dp is not None or zero is not None):

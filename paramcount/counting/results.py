@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from paramcount.counting.count import SCHEMA_VERSION
 
 
-class Result:
+class JsonResult:
     """A frozen dataclass whose JSON has some of its fields and properties."""
 
     json_fields: ClassVar[tuple[str, ...]]  # in order

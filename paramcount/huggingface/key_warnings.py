@@ -83,7 +83,7 @@ def split_words(key: str) -> frozenset[str]:
 
 @lru_cache(maxsize=500)
 def map_all_keys(readers: Readers) -> dict[str, Key]:
-    keys = {}
+    keys: dict[str, Key] = {}
     for section, architecture in readers.pairs:
         for field in architecture.fields:
             if field not in inner_configs(architecture):

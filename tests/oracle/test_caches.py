@@ -11,7 +11,7 @@ from paramcount.api import load
 from paramcount.costs.caches import list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.engines.engine import Request
+from paramcount.costs.engines.engine import CacheRequest
 from paramcount.counting.sum_weights import list_flows
 from paramcount.execution.run import sees_later_tokens
 from paramcount.parts.conformer import SpeechEncoder
@@ -162,7 +162,7 @@ def compare(name: str) -> dict[int, tuple[int, int]]:
     found = {}
     for n in sorted({SHORT, LONG, *(end + i for end in ends for i in (-1, 0, 1, 2) if end + i > 1)}):
         theirs, tokens, source = run_reference(model, sizes, cls, n)
-        request = Request(tokens, 1, parse_kv_dtype("bf16"), source)
+        request = CacheRequest(tokens, 1, parse_kv_dtype("bf16"), source)
         ours = ENGINES["transformers"].allocate(groups, request).total_bytes
         if ours != theirs:
             found[n] = ours, theirs

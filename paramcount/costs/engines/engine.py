@@ -14,7 +14,7 @@ BF16, F32 = parse_kv_dtype("bf16"), parse_kv_dtype("f32")
 Option: TypeAlias = "int | bool | str"
 
 
-class Request(NamedTuple):
+class CacheRequest(NamedTuple):
     """What is cached."""
 
     context: int  # tokens per sequence, prompt and answer
@@ -52,14 +52,14 @@ class Engine:
     choices: Mapping[str, Sequence[str]] = MappingProxyType({})
     utilization = 1.0  # the share of a device's memory that it uses by default
 
-    def allocate(self, groups: Sequence[CacheGroup], request: Request) -> Allocation:
+    def allocate(self, groups: Sequence[CacheGroup], request: CacheRequest) -> Allocation:
         return Allocation(count_kv_bytes(groups, request), request.batch * self.count_state_bytes(groups, request))
 
-    def choose_state_dtype(self, state: CacheGroup, request: Request) -> KVDtype:
+    def choose_state_dtype(self, state: CacheGroup, request: CacheRequest) -> KVDtype:
         """The dtype of a state if the user names none."""
         return BF16
 
-    def count_state_bytes(self, groups: Sequence[CacheGroup], request: Request) -> int:
+    def count_state_bytes(self, groups: Sequence[CacheGroup], request: CacheRequest) -> int:
         """Bytes of the states of one sequence."""
         return sum(
             group.layers * group.count_bytes(request.state_dtype or self.choose_state_dtype(group, request), request.tp)
@@ -67,7 +67,7 @@ class Engine:
             if group.is_state
         )
 
-    def describe_state_dtype(self, groups: Sequence[CacheGroup], request: Request) -> str:
+    def describe_state_dtype(self, groups: Sequence[CacheGroup], request: CacheRequest) -> str:
         """Such as "FP32, convolutions BF16"; "" without states."""
         labels: dict[bool, dict[str, None]] = {True: {}, False: {}}  # of convolutions, of others
         for group in groups:
@@ -79,7 +79,7 @@ class Engine:
             return others or convolutions
         return f"{others}, convolutions {convolutions}"
 
-    def count_tokens(self, groups: Sequence[CacheGroup], request: Request, available_bytes: int) -> int:
+    def count_tokens(self, groups: Sequence[CacheGroup], request: CacheRequest, available_bytes: int) -> int:
         """Tokens that fit in so many bytes, in sequences of the context of the request."""
         one = self.allocate(groups, request._replace(batch=1))
         units = (one.total_bytes - one.shared_bytes) // one.unit_bytes
@@ -102,7 +102,7 @@ class Engine:
                 raise ParamcountError(f"= {describe_value(value)}", where=name, expected=expected)
 
 
-def count_kv_bytes(groups: Sequence[CacheGroup], request: Request) -> int:
+def count_kv_bytes(groups: Sequence[CacheGroup], request: CacheRequest) -> int:
     return request.batch * sum(
         group.layers
         * group.count_tokens(request.context, request.source)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from paramcount.costs.caches import CacheGroup, split_heads
 from paramcount.costs.dtypes import KVDtype
-from paramcount.costs.engines.engine import F32, Allocation, Engine, Request
+from paramcount.costs.engines.engine import F32, Allocation, CacheRequest, Engine
 
 
 class LlamaCppOptions(NamedTuple):
@@ -36,7 +36,7 @@ class LlamaCpp(Engine):
     options = MappingProxyType(LlamaCppOptions()._asdict())
     choices = MappingProxyType({"mla": ("latent", "latent-and-values", "expanded")})
 
-    def allocate(self, groups: Sequence[CacheGroup], request: Request) -> Allocation:
+    def allocate(self, groups: Sequence[CacheGroup], request: CacheRequest) -> Allocation:
         """Models all of whose layers have a window, such as Mistral 7B v0.1 and Phi-3, keep all tokens.
 
         llama.cpp knows windows only of architectures that mix layers with and without one (models/*.cpp, swa_type).
@@ -52,11 +52,11 @@ class LlamaCpp(Engine):
         state_bytes = request.batch * (1 + options.n_rs_seq) * self.count_state_bytes(groups, request)
         return Allocation(kv_bytes, state_bytes, describe(groups, options))
 
-    def choose_state_dtype(self, state: CacheGroup, request: Request) -> KVDtype:
+    def choose_state_dtype(self, state: CacheGroup, request: CacheRequest) -> KVDtype:
         return F32
 
 
-def count_cells(group: CacheGroup, request: Request, options: LlamaCppOptions) -> int:
+def count_cells(group: CacheGroup, request: CacheRequest, options: LlamaCppOptions) -> int:
     """The cells of one layer, for all sequences together."""
     padding, sequences = options.padding, request.batch
     streams, shared = (1, sequences) if options.kv_unified else (sequences, 1)
@@ -67,7 +67,7 @@ def count_cells(group: CacheGroup, request: Request, options: LlamaCppOptions) -
     return cells * streams
 
 
-def count_cell_bytes(group: CacheGroup, request: Request, mla: str) -> int:
+def count_cell_bytes(group: CacheGroup, request: CacheRequest, mla: str) -> int:
     """Bytes of one cell of a layer."""
     dtype = request.kv_dtype
     if not group.expanded or mla == "latent":

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 from paramcount.costs.caches import CacheGroup
 from paramcount.costs.dtypes import KVDtype
-from paramcount.costs.engines.engine import BF16, F32, Allocation, Engine, Request
+from paramcount.costs.engines.engine import BF16, F32, Allocation, CacheRequest, Engine
 
 
 class Transformers(Engine):
     name = "transformers"
 
-    def allocate(self, groups: Sequence[CacheGroup], request: Request) -> Allocation:
+    def allocate(self, groups: Sequence[CacheGroup], request: CacheRequest) -> Allocation:
         convolutions = [group for group in groups if group.is_convolution]
         widened = [  # [channels, width - 1] with one more
             group._replace(shapes=tuple((channels, n + 1) for channels, n in group.shapes)) for group in convolutions
@@ -24,7 +24,7 @@ class Transformers(Engine):
         others = [group for group in groups if not group.is_convolution]
         return super().allocate([*others, *widened], request)._replace(notes=notes)
 
-    def choose_state_dtype(self, state: CacheGroup, request: Request) -> KVDtype:
+    def choose_state_dtype(self, state: CacheGroup, request: CacheRequest) -> KVDtype:
         return F32 if state.in_float32 else BF16
 
 

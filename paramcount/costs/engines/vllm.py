@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from paramcount.costs.caches import CacheGroup
 from paramcount.costs.dtypes import KVDtype
-from paramcount.costs.engines.engine import BF16, F32, Allocation, Engine, Request
+from paramcount.costs.engines.engine import BF16, F32, Allocation, CacheRequest, Engine
 
 PACKED_LATENT = 656  # bytes per token of fp8_ds_mla: 512 FP8 values, 4 scales in FP32, 64 values in BF16
 INDEX_SCALE = 4  # bytes per token and 128 values of an indexer, which are in FP8
@@ -59,7 +59,7 @@ class Vllm(Engine):
     options = MappingProxyType(VllmOptions()._asdict())
     utilization = 0.92
 
-    def allocate(self, groups: Sequence[CacheGroup], request: Request) -> Allocation:
+    def allocate(self, groups: Sequence[CacheGroup], request: CacheRequest) -> Allocation:
         """One pool of blocks for all layers; one more block holds nothing."""
         pool = self.plan_pool(groups, request)
         if pool is None:
@@ -72,13 +72,13 @@ class Vllm(Engine):
             state_bytes += unit
         return Allocation(kv_bytes, state_bytes, describe(groups, pool, VllmOptions(**request.options)), unit, unit)
 
-    def choose_state_dtype(self, state: CacheGroup, request: Request) -> KVDtype:
+    def choose_state_dtype(self, state: CacheGroup, request: CacheRequest) -> KVDtype:
         """Convolutions are in the dtype of the model; other states as the config says, or in FP32 if channels decay."""
         if state.is_convolution:
             return BF16
         return request.config_state_dtype or (F32 if state.decays_per_channel else BF16)
 
-    def plan_pool(self, groups: Sequence[CacheGroup], request: Request) -> CachePool | None:
+    def plan_pool(self, groups: Sequence[CacheGroup], request: CacheRequest) -> CachePool | None:
         """The blocks of all layers; None if nothing is cached."""
         options = VllmOptions(**request.options)
         states = [group for group in groups if group.is_state]
@@ -113,7 +113,7 @@ class Vllm(Engine):
         return CachePool(page * size, tuple(buckets), size)
 
 
-def count_token_bytes(group: CacheGroup, request: Request) -> int:
+def count_token_bytes(group: CacheGroup, request: CacheRequest) -> int:
     """Bytes of one token in one layer."""
     if len(group.shapes) < 3 or not group.expanded:
         return group.count_bytes(request.kv_dtype, request.tp)
@@ -124,7 +124,7 @@ def count_token_bytes(group: CacheGroup, request: Request) -> int:
     return size + index + INDEX_SCALE * -(-index // 128)
 
 
-def count_blocks(group: CacheGroup, block: int, request: Request) -> int:
+def count_blocks(group: CacheGroup, block: int, request: CacheRequest) -> int:
     """The blocks that one request reserves in a layer."""
     if group.longest is None:
         return -(-group.count_tokens(request.context, request.source) // block)

@@ -32,7 +32,7 @@ def get_format(layout: str) -> WeightFormat:
 
 @cache
 def list_files() -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py")))
+    return tuple(sorted(path.stem for folder in __path__ for path in Path(folder).glob("[a-z]*.py")))
 
 
 @cache
