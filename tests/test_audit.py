@@ -54,13 +54,8 @@ WRONG: Mapping[str, Mapping[str, int]] = {
     "Llama 3.2 1B": {"layers": 16, "attention_heads": 32, "context_length": 131072},
     "Llama 3.2 3B": {"layers": 28, "d_model": 3072, "attention_heads": 24, "context_length": 131072},
     "Llama 3.2 11B": {"layers": 40, "d_model": 4096, "attention_heads": 32, "context_length": 131072},
-    "Llama 3.2 90B": {
-        "parameters": 88593355323,
-        "layers": 100,
-        "d_model": 8192,
-        "attention_heads": 64,
-        "context_length": 131072,
-    },
+    "Llama 3.2 90B": {"layers": 100, "d_model": 8192, "attention_heads": 64, "context_length": 131072}
+    | {"parameters": 88593355323},
     "Llama 3.3 70B": {"context_length": 131072},
     "Qwen-72B": {"context_length": 32768},
     "Qwen1.5-MoE-A2.7B": {"layers": 24, "d_model": 2048, "attention_heads": 16, "context_length": 32768},
@@ -176,16 +171,8 @@ def test_the_known_errors_in_the_gpt_3_paper_are_found() -> None:
         ("GPT-3 13B", "d_model"): 5120,
         ("GPT-3 175B or “GPT-3”", "total"): 174604259328,
     }
-    assert [row.verdict for row in audit.rows] == [
-        "rounded",
-        "wrong",
-        "rounded",
-        "wrong",
-        "rounded",
-        "rounded",
-        "wrong",
-        "wrong",
-    ]
+    wrong = [i for i, row in enumerate(audit.rows) if row.verdict != "rounded"]
+    assert (len(audit.rows), wrong, {audit.rows[i].verdict for i in wrong}) == (8, [1, 3, 6, 7], {"wrong"})
     assert audit.left_out == ("Batch Size", "Learning Rate")
     doubts = {row.model: [doubt.text.partition(";")[0] for doubt in row.doubts] for row in audit.rows if row.doubts}
     assert doubts == {
@@ -197,115 +184,60 @@ def test_the_known_errors_in_the_gpt_3_paper_are_found() -> None:
 # ---- headings and cells
 
 HEADINGS = {
-    "model": ["Model", "model name", "**Model**", "Name", "HF ID"],
-    "total": [
-        "params",
-        "Parameters",
-        "# Params",
-        "#Total Params",
-        "n_params",
-        "$n_{params}$",
-        "Number of Parameters",
-        "Params (B)",
-        "params_m",
-        "Model params",
-    ],
-    "active": ["Active params", "#Activated Params", "Active Parameters (B)"],
-    "non_embedding": ["Number of Parameters (Non-Embedding)", "non-embedding params"],
-    "n_layers": ["Layers", "n_layers", "num_hidden_layers", "# layers", "Number of Layers", "depth", "nLayers"],
-    "d_model": ["d_model", "Hidden Size", "hidden_dim", "Embedding dim", "n_embd", "width", "$d_{model}$", "dModel"],
-    "n_heads": [
-        "Heads",
-        "Attention heads",
-        "n_heads",
-        "num_attention_heads",
-        "Heads (Q / KV)",
-        "Number of Attention Heads (GQA)",
-    ],
-    "n_kv_heads": ["KV heads", "n_kv_heads", "num_key_value_heads", "KV-Heads", "KVHeads", "Heads (KV)"],
-    "d_head": ["d_head", "head_dim", "Head size"],
-    "d_ff": ["d_ff", "Intermediate size", "FFN dim", "ffn hidden size", "MLP dim"],
-    "n_routed_experts": ["Experts", "# Experts (Total / Activated)", "n_routed_experts", "Number of experts"],
-    "n_active_experts": ["Active experts", "Top-k", "num_experts_per_tok", "experts per token active"],
-    "n_shared_experts": ["Shared experts"],
-    "d_expert": ["moe_intermediate_size", "Expert dim"],
-    "vocab_size": ["Vocab", "vocab_size", "Vocabulary size"],
-    "context_length": ["Context", "Context Length", "max seq len", "n_ctx", "Window", "max_position_embeddings"],
-    "tied": ["Tie Embedding", "tie_word_embeddings"],
-    "bytes": ["Size", "size_fp16", "FP32 (GB)", "Memory (BF16)", "BF16 size (GiB)", "Q4 size"],
-    None: [
-        "batch size",
-        "Layers (encoder)",
-        "training tokens",
-        "# tokens",
-        "Total",
-        "VRAM (GB)",
-        "Speed (GB/s)",
-        "License",
-        "",
-        "n",
-        "Score",
-        "embedding model",
-    ],
+    "model": "Model|model name|**Model**|Name|HF ID",
+    "total": "params|Parameters|# Params|#Total Params|n_params|$n_{params}$|Number of Parameters|Params (B)|params_m"
+    "|Model params",
+    "active": "Active params|#Activated Params|Active Parameters (B)",
+    "non_embedding": "Number of Parameters (Non-Embedding)|non-embedding params",
+    "n_layers": "Layers|n_layers|num_hidden_layers|# layers|Number of Layers|depth|nLayers",
+    "d_model": "d_model|Hidden Size|hidden_dim|Embedding dim|n_embd|width|$d_{model}$|dModel",
+    "n_heads": "Heads|Attention heads|n_heads|num_attention_heads|Heads (Q / KV)|Number of Attention Heads (GQA)",
+    "n_kv_heads": "KV heads|n_kv_heads|num_key_value_heads|KV-Heads|KVHeads|Heads (KV)",
+    "d_head": "d_head|head_dim|Head size",
+    "d_ff": "d_ff|Intermediate size|FFN dim|ffn hidden size|MLP dim",
+    "n_routed_experts": "Experts|# Experts (Total / Activated)|n_routed_experts|Number of experts",
+    "n_active_experts": "Active experts|Top-k|num_experts_per_tok|experts per token active",
+    "n_shared_experts": "Shared experts",
+    "d_expert": "moe_intermediate_size|Expert dim",
+    "vocab_size": "Vocab|vocab_size|Vocabulary size",
+    "context_length": "Context|Context Length|max seq len|n_ctx|Window|max_position_embeddings",
+    "tied": "Tie Embedding|tie_word_embeddings",
+    "bytes": "Size|size_fp16|FP32 (GB)|Memory (BF16)|BF16 size (GiB)|Q4 size",
+    None: "batch size|Layers (encoder)|training tokens|# tokens|Total|VRAM (GB)|Speed (GB/s)|License||n|Score"
+    "|embedding model",
 }
 
 
-@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in HEADINGS.items() for text in texts])
+@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind in HEADINGS for text in HEADINGS[kind].split("|")])
 def test_a_heading_is_parsed(kind: str | None, text: str) -> None:
     assert parse_heading(text).kind == kind
 
 
-@pytest.mark.parametrize(
-    ("heading", "cells"),
-    [
-        (
-            "params",
-            {
-                "7B": 7 * 10**9,
-                "7.61B": 7_610_000_000,
-                "~1.8T (estimated)": 1_800 * 10**9,
-                "124,439,808": 124439808,
-                "124 439 808": 124439808,
-            },
-        ),
-        (
-            "params",
-            {
-                "1,5B": 1_500_000_000,
-                "1.557.611.200": 1557611200,
-                "1.5e9": 1_500_000_000,
-                "175 billion": 175 * 10**9,
-                "**7B**": 7 * 10**9,
-            },
-        ),
-        (
-            "params",
-            {
-                "[7B](https://a.b/c)": 7 * 10**9,
-                "7B[1]": 7 * 10**9,
-                "7B†": 7 * 10**9,
-                r"\~7B\*": 7 * 10**9,
-                "7_000_000_000": 7 * 10**9,
-                "≈13B": 13 * 10**9,
-            },
-        ),
-        ("Params (M)", {"124": 124 * 10**6, "1,558": 1558 * 10**6, "7.5B": 7_500_000_000}),
-        ("layers", {"32": 32, "32.0": 32, "60 (estimated)": 60, "32 layers": 32}),
-        (
-            "context",
-            {"128k": 128_000, "128K tokens": 128_000, "131,072": 131072, "1M": 10**6, ">128k (guessed)": 128_000},
-        ),
-        (
-            "size_fp16",
-            {"0,249 GB": 249 * 10**6, "498 MB": 498 * 10**6, "1.5 GiB": 1_610_612_736, "13.5G": 13_500_000_000},
-        ),
-        ("size", {"7B": 7 * 10**9, "13 GB": 13 * 10**9}),
-    ],
-)
-def test_the_number_in_a_cell_is_parsed(heading: str, cells: dict[str, int]) -> None:
-    for text, value in cells.items():
-        (claim,) = parse_claims(text, parse_heading(heading))
-        assert claim.amount is not None and claim.amount.value == value, text
+CELLS: dict[str, dict[int, str]] = {  # {heading: {number: cells}}
+    "params": {
+        7 * 10**9: "7B|**7B**|[7B](https://a.b/c)|7B[1]|7B†|\\~7B\\*|7_000_000_000",
+        7_610_000_000: "7.61B",
+        1_800 * 10**9: "~1.8T (estimated)",
+        124439808: "124,439,808|124 439 808",
+        1_500_000_000: "1,5B|1.5e9",
+        1557611200: "1.557.611.200",
+        175 * 10**9: "175 billion",
+        13 * 10**9: "≈13B",
+    },
+    "Params (M)": {124 * 10**6: "124", 1558 * 10**6: "1,558", 7_500_000_000: "7.5B"},
+    "layers": {32: "32|32.0|32 layers", 60: "60 (estimated)"},
+    "context": {128_000: "128k|128K tokens|>128k (guessed)", 131072: "131,072", 10**6: "1M"},
+    "size_fp16": {249 * 10**6: "0,249 GB", 498 * 10**6: "498 MB", 1_610_612_736: "1.5 GiB", 13_500_000_000: "13.5G"},
+    "size": {7 * 10**9: "7B", 13 * 10**9: "13 GB"},
+}
+
+
+@pytest.mark.parametrize("heading", CELLS)
+def test_the_number_in_a_cell_is_parsed(heading: str) -> None:
+    for value, texts in CELLS[heading].items():
+        for text in texts.split("|"):
+            (claim,) = parse_claims(text, parse_heading(heading))
+            assert claim.amount is not None and claim.amount.value == value, text
 
 
 SEVERAL = [
@@ -372,109 +304,74 @@ def test_an_unreadable_cell_is_not_checkable_and_has_a_reason(heading: str, text
 # ---- verdicts
 
 
-@pytest.mark.parametrize(
-    ("model", "column", "claim", "text", "note"),
-    [
-        ("llama-3.1-8b", "params", "8,030,261,248", "right", ""),
-        ("llama-3.1-8b", "params", "8B", "matches when rounded", ""),
-        ("qwen2-7b", "params", "7.61B", "matches when rounded (truncated)", "truncated"),  # 7,615,616,512
-        ("qwen2-7b", "params", "7.6156G", "matches when rounded", ""),
-        ("llama-2-7b", "params", "7000000000", "matches when rounded", ""),
-        ("llama-2-7b", "params", "6738415617", "wrong (correct: 6,738,415,616)", ""),
-        ("gpt2-small", "params", "117M", "wrong (correct: 124,439,808)", ""),
-        ("deepseek-v3", "params", ">600B", "not checkable", "a bound that the correct value satisfies"),
-        *[
-            ("gpt2-small", "layers", claim, "wrong (correct: 12)", "a negative number")
-            for claim in ("-12", "−12", "–12", "—12", "(-12)", "~-12")
-        ],
-        *[
-            ("gpt2-small", "layers", claim, "wrong (correct: 12)", "")
-            for claim in (">12", "<12", "less than 12", "over 12", "under 12", "13+", "≥ 13", "13 — 24")
-        ],
-        *[
-            ("gpt2-small", "layers", claim, "not checkable", "a bound that the correct value satisfies")
-            for claim in ("≥12", "<= 12", "12+", "at least 12", "up to 12", ">11", ">=12")
-        ],
-        *[
-            ("gpt2-small", "layers", claim, "not checkable", "a range that includes the correct value")
-            for claim in ("12 — 24", "12-24", "1 to 12", "12–12")
-        ],
-        *[
-            ("gpt2-small", "layers", claim, "not checkable", "a dash before the number")
-            for claim in ("- 12", "--12", "— 12")
-        ],
-        ("gpt2-small", "params", "-124M", "wrong (correct: 124,439,808)", "a negative number"),
-        ("gpt2-small", "params", "-124439808", "wrong (correct: 124,439,808)", "a negative number"),
-        ("gpt2-small", "params", ">124439808", "wrong (correct: 124,439,808)", ""),
-        ("gpt2-small", "params", ">124439807", "not checkable", "a bound that the correct value satisfies"),
-        ("gpt2-small", "params", "<125M", "not checkable", "a bound that the correct value satisfies"),
-        ("qwen-7b", "d_ff", ">22000", "not checkable", "a bound that the correct value satisfies"),
-        ("deepseek-v3", "params", ">700B", "wrong (correct: 671,026,404,352)", ""),
-        ("deepseek-v3", "params", "600B-700B", "not checkable", "a range that includes the correct value"),
-        ("deepseek-v3", "params", "up to 500B", "wrong (correct: 671,026,404,352)", ""),
-        ("llama-3.1-8b", "context", "131072", "right", ""),
-        ("llama-3.1-8b", "context", "128k", "matches when rounded (K = 1,024)", "K = 1,024"),
-        ("llama-3.1-8b", "context", "128000", "wrong (correct: 131,072)", "= 128 × 1,024"),
-        ("llama-3.1-8b", "context", "64k", "wrong (correct: 131,072)", ""),
-        ("llama-3.1-8b", "vocab", "128K", "matches when rounded", ""),
-        (
-            "llama-3.1-8b",
-            "vocab",
-            "128,000",
-            "not checkable",
-            "128,256 rows with padding; the tokenizer may have fewer tokens",
-        ),
-        ("llama-3.1-8b", "vocab", "32000", "wrong (correct: 128,256)", ""),
-        ("llama-3.1-8b", "layers", "30", "wrong (correct: 32)", ""),
-        ("llama-3.1-8b", "d_model", "4K", "matches when rounded (K = 1,024)", "K = 1,024"),
-        ("llama-3.1-8b", "experts", "N/A", "right", ""),
-        ("llama-3.1-8b", "experts", "Mixture of Experts", "wrong (correct: none)", "a dense model"),
-        ("mixtral-8x7b", "experts", "Mixture of Experts", "right", "a mixture of experts"),
-        ("mixtral-8x7b", "experts", "N/A", "not checkable", "may mean none or unknown"),
-        ("mixtral-8x7b", "d_ff", "14336", "right", ""),
-        ("deepseek-moe-16b", "experts", "66", "right", "64 routed and 2 shared"),
-        ("deepseek-v3", "d_ff", "2048", "right", "size of one expert"),
-        ("deepseek-v3", "head dim", "128", "right", "non-rotary part"),
-        ("deepseek-v3", "head dim", "56", "wrong (correct: 192)", ""),
-        ("qwen-7b", "intermediate_size", "22016", "right", "gate and up combined, as in its config.json"),
-        ("t5-small", "layers", "12", "right", "6 encoder and 6 decoder layers"),
-        ("blenderbot-3b", "layers", "26", "right", "2 encoder and 24 decoder layers"),
-        ("codestral-mamba-7b", "heads", "64", "not checkable", "the model has no such size"),
-        ("qwen1.5-moe-a2.7b", "shared experts", "4", "not checkable", "the shared experts are one block of size 5,632"),
-        ("gpt2-small", "tied", "yes", "right", ""),
-        ("llama-3.1-8b", "tied", "yes", "wrong (correct: no)", ""),
-        ("gpt2-small", "fp32", "498 MB", "matches when rounded", ""),
-        (
-            "gpt2-small",
-            "fp32",
-            "548 MB",
-            "matches when rounded (all 137,022,720 values in the released files)",
-            "all 137,022,720 values in the released files",
-        ),
-        ("gpt2-small", "fp32", "474.7 MB", "matches when rounded (M = 2²⁰)", "M = 2²⁰"),
-        ("gpt2-small", "fp32", "474.7 MiB", "matches when rounded", ""),
-        ("gpt2-small", "fp32", "498 MiB", "wrong (correct: 498 MB)", ""),
-        ("gpt2-small", "int8", "124 MB", "matches when rounded", ""),
-        ("gpt2-small", "int4 size", "62 MB", "not checkable", "INT4 files also contain scales"),
-        ("gpt2-small", "size", "498 MB", "not checkable", "the heading does not name a number format"),
-        ("gpt-4", "params", "1.8T", "not checkable", "a third-party estimate; its sizes are unpublished"),
-        (
-            "DeepSeek-V3.1",
-            "context",
-            "128K",
-            "not checkable",
-            "the zoo entry is deepseek-v3, another release with the same sizes",
-        ),
-        ("DeepSeek-V3.1", "context", "163840", "right", ""),
-        ("qwen3-8b", "layers", "35-40", "not checkable", "a range that includes the correct value"),
-        ("llama-2-7b", "params", "6–13B", "not checkable", "a range that includes the correct value"),
-        ("llama-2-7b", "params", "8–13B", "wrong (correct: 6,738,415,616)", ""),
-        ("llama-3.1-8b", "context", "100k+", "not checkable", "a bound that the correct value satisfies"),
-        ("gpt2-small", "fp8 size", "124 MB", "matches when rounded", ""),
-    ],
-)
-def test_a_claim_has_the_expected_verdict(model: str, column: str, claim: str, text: str, note: str) -> None:
-    assert audit_verdict(model, column, claim) == (text, note)
+ROUND, OPEN_, TRUE_SMALL = "matches when rounded", "not checkable", "wrong (correct: 124,439,808)"
+BOUND, RANGE = "a bound that the correct value satisfies", "a range that includes the correct value"
+RELEASED = "all 137,022,720 values in the released files"
+VERDICTS: list[tuple[str, str, str, str, str]] = [  # model, column, claims, verdict, note
+    ("llama-3.1-8b", "params", "8,030,261,248", "right", ""),
+    ("llama-3.1-8b", "params", "8B", ROUND, ""),
+    ("qwen2-7b", "params", "7.61B", f"{ROUND} (truncated)", "truncated"),  # 7,615,616,512
+    ("qwen2-7b", "params", "7.6156G", ROUND, ""),
+    ("llama-2-7b", "params", "7000000000", ROUND, ""),
+    ("llama-2-7b", "params", "6738415617|8–13B", "wrong (correct: 6,738,415,616)", ""),
+    ("gpt2-small", "params", "117M|>124439808", TRUE_SMALL, ""),
+    ("gpt2-small", "params", "-124M|-124439808", TRUE_SMALL, "a negative number"),
+    ("gpt2-small", "params", ">124439807|<125M", OPEN_, BOUND),
+    ("gpt2-small", "layers", "-12|−12|–12|—12|(-12)|~-12", "wrong (correct: 12)", "a negative number"),
+    ("gpt2-small", "layers", ">12|<12|less than 12|over 12|under 12|13+|≥ 13|13 — 24", "wrong (correct: 12)", ""),
+    ("gpt2-small", "layers", "≥12|<= 12|12+|at least 12|up to 12|>11|>=12", OPEN_, BOUND),
+    ("gpt2-small", "layers", "12 — 24|12-24|1 to 12|12–12", OPEN_, RANGE),
+    ("gpt2-small", "layers", "- 12|--12|— 12", OPEN_, "a dash before the number"),
+    ("qwen-7b", "d_ff", ">22000", OPEN_, BOUND),
+    ("deepseek-v3", "params", ">600B", OPEN_, BOUND),
+    ("deepseek-v3", "params", ">700B|up to 500B", "wrong (correct: 671,026,404,352)", ""),
+    ("deepseek-v3", "params", "600B-700B", OPEN_, RANGE),
+    ("llama-3.1-8b", "context", "131072", "right", ""),
+    ("llama-3.1-8b", "context", "128k", f"{ROUND} (K = 1,024)", "K = 1,024"),
+    ("llama-3.1-8b", "context", "128000", "wrong (correct: 131,072)", "= 128 × 1,024"),
+    ("llama-3.1-8b", "context", "64k", "wrong (correct: 131,072)", ""),
+    ("llama-3.1-8b", "context", "100k+", OPEN_, BOUND),
+    ("llama-3.1-8b", "vocab", "128K", ROUND, ""),
+    ("llama-3.1-8b", "vocab", "128,000", OPEN_, "128,256 rows with padding; the tokenizer may have fewer tokens"),
+    ("llama-3.1-8b", "vocab", "32000", "wrong (correct: 128,256)", ""),
+    ("llama-3.1-8b", "layers", "30", "wrong (correct: 32)", ""),
+    ("llama-3.1-8b", "d_model", "4K", f"{ROUND} (K = 1,024)", "K = 1,024"),
+    ("llama-3.1-8b", "experts", "N/A", "right", ""),
+    ("llama-3.1-8b", "experts", "Mixture of Experts", "wrong (correct: none)", "a dense model"),
+    ("mixtral-8x7b", "experts", "Mixture of Experts", "right", "a mixture of experts"),
+    ("mixtral-8x7b", "experts", "N/A", OPEN_, "may mean none or unknown"),
+    ("mixtral-8x7b", "d_ff", "14336", "right", ""),
+    ("deepseek-moe-16b", "experts", "66", "right", "64 routed and 2 shared"),
+    ("deepseek-v3", "d_ff", "2048", "right", "size of one expert"),
+    ("deepseek-v3", "head dim", "128", "right", "non-rotary part"),
+    ("deepseek-v3", "head dim", "56", "wrong (correct: 192)", ""),
+    ("qwen-7b", "intermediate_size", "22016", "right", "gate and up combined, as in its config.json"),
+    ("t5-small", "layers", "12", "right", "6 encoder and 6 decoder layers"),
+    ("blenderbot-3b", "layers", "26", "right", "2 encoder and 24 decoder layers"),
+    ("codestral-mamba-7b", "heads", "64", OPEN_, "the model has no such size"),
+    ("qwen1.5-moe-a2.7b", "shared experts", "4", OPEN_, "the shared experts are one block of size 5,632"),
+    ("gpt2-small", "tied", "yes", "right", ""),
+    ("llama-3.1-8b", "tied", "yes", "wrong (correct: no)", ""),
+    ("gpt2-small", "fp32", "498 MB|474.7 MiB", ROUND, ""),
+    ("gpt2-small", "fp32", "548 MB", f"{ROUND} ({RELEASED})", RELEASED),
+    ("gpt2-small", "fp32", "474.7 MB", f"{ROUND} (M = 2²⁰)", "M = 2²⁰"),
+    ("gpt2-small", "fp32", "498 MiB", "wrong (correct: 498 MB)", ""),
+    ("gpt2-small", "int8", "124 MB", ROUND, ""),
+    ("gpt2-small", "fp8 size", "124 MB", ROUND, ""),
+    ("gpt2-small", "int4 size", "62 MB", OPEN_, "INT4 files also contain scales"),
+    ("gpt2-small", "size", "498 MB", OPEN_, "the heading does not name a number format"),
+    ("gpt-4", "params", "1.8T", OPEN_, "a third-party estimate; its sizes are unpublished"),
+    ("DeepSeek-V3.1", "context", "128K", OPEN_, "the zoo entry is deepseek-v3, another release with the same sizes"),
+    ("DeepSeek-V3.1", "context", "163840", "right", ""),
+    ("qwen3-8b", "layers", "35-40", OPEN_, RANGE),
+    ("llama-2-7b", "params", "6–13B", OPEN_, RANGE),
+]
+
+
+@pytest.mark.parametrize(("model", "column", "claims", "text", "note"), VERDICTS)
+def test_a_claim_has_the_expected_verdict(model: str, column: str, claims: str, text: str, note: str) -> None:
+    for claim in claims.split("|"):
+        assert audit_verdict(model, column, claim) == (text, note), claim
 
 
 @pytest.mark.parametrize(
@@ -678,17 +575,8 @@ def load_frozen() -> Iterator[tuple[str, dict[str, Any], int]]:
 
 def test_no_existing_model_is_impossible_or_below_the_minimum_per_layer() -> None:
     """The keys and totals of the reference configs serve as claims."""
-    names = {
-        "num_hidden_layers",
-        "n_layer",
-        "hidden_size",
-        "n_embd",
-        "num_attention_heads",
-        "n_head",
-        "num_key_value_heads",
-        "head_dim",
-        "vocab_size",
-    }
+    names = {key for column in ("layers", "d_model", "attention_heads", "kv_heads") for key in KEYS[column]}
+    names |= {"head_dim", "vocab_size"}
     rows = []
     for name, config, total in load_frozen():
         sizes = {key: value for key, value in config.items() if key in names and type(value) is int}
@@ -749,36 +637,15 @@ QWEN2 = """\
 
 def test_a_table_with_one_column_per_model_is_transposed() -> None:
     (table,) = from_text(QWEN2, "qwen2.md").claims
-    assert [heading.kind for heading in table.headings] == [
-        "model",
-        "total",
-        "non_embedding",
-        None,
-        "tied",
-        "context_length",
-    ]
-    assert [line.cells[table.model] for line in table.lines] == [
-        "Qwen2-0.5B",
-        "Qwen2-1.5B",
-        "Qwen2-7B",
-        "Qwen2-57B-A14B",
-        "Qwen2-72B",
-    ]
+    kinds = ["model", "total", "non_embedding", None, "tied", "context_length"]
+    assert [heading.kind for heading in table.headings] == kinds
+    models = ["Qwen2-0.5B", "Qwen2-1.5B", "Qwen2-7B", "Qwen2-57B-A14B", "Qwen2-72B"]
+    assert [line.cells[table.model] for line in table.lines] == models
     assert (table.lines[2].cells, table.lines[2].number) == (("Qwen2-7B", "7.07B", "5.98B", "True", "False", "128K"), 1)
     assert table.left_out == ("GQA",)
-    empty = (
-        QWEN2.replace("Qwen2-0.5B", "Shots")
-        .replace("0.49B", "-")
-        .replace("0.35B", "-")
-        .replace("|  True |", "| - |", 2)
-        .replace("| 32K |", "| – |", 1)
-    )
-    assert [line.cells[0] for line in from_text(empty, "f").claims[0].lines] == [
-        "Qwen2-1.5B",
-        "Qwen2-7B",
-        "Qwen2-57B-A14B",
-        "Qwen2-72B",
-    ]
+    empty = re.sub("0.49B|0.35B", "-", QWEN2.replace("Qwen2-0.5B", "Shots"))
+    empty = empty.replace("|  True |", "| - |", 2).replace("| 32K |", "| – |", 1)
+    assert [line.cells[0] for line in from_text(empty, "f").claims[0].lines] == models[1:]
 
 
 def test_columns_are_models_only_if_the_zoo_has_one_of_them() -> None:
@@ -887,10 +754,7 @@ COLUMNS = "a column named model and others such as parameters, active, non-embed
         (b"", f"f is empty (expected {COLUMNS})"),
         (b"\n \n", f"f is empty (expected {COLUMNS})"),
         (b"model,params\n", "f contains no rows (expected at least one row below the header)"),
-        (
-            b"name,colour\ngpt2,red\n",
-            f"f contains no table of claims: its columns are name, colour (expected {COLUMNS})",
-        ),
+        (b"name,colour\n1,red\n", f"f contains no table of claims: its columns are name, colour (expected {COLUMNS})"),
         (b"|a|b|\n|-|-|\n|1|2|\n\n|c|\n|-|\n|1|\n", f"f contains no table of claims (expected {COLUMNS})"),
         (
             b"model,params\ngp\0t2,1\n",
