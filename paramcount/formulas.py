@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from paramcount import flow
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, given
-from paramcount.parts import attentions, feed_forward
+from paramcount.parts import attentions, feed_forward, mixtures
 from paramcount.parts import mla as latent
 from paramcount.symbolic import arrays
 from paramcount.symbolic.polynomials import Polynomial
@@ -274,10 +274,10 @@ def _mixture(
     n_shared_experts: Size | None = None,
 ) -> Size:
     def mixture(c: Any, x: Data) -> Data:
-        routed = feed_forward.mixture(c, x, "", **flags)
+        routed = mixtures.mixture(c, x, "", **flags)
         if c.n_shared_experts is None:
             return routed
-        return routed + feed_forward.shared_experts(c, x, "", bias=flags.get("bias", False))
+        return routed + mixtures.shared_experts(c, x, "", bias=flags.get("bias", False))
 
     sizes = {
         "d_model": d_model,

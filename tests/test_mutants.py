@@ -19,7 +19,7 @@ from paramcount import flow
 from paramcount.architectures import architecture, gemma2, mllama, phi3, qwen3_next, t5
 from paramcount.counting.count import Count
 from paramcount.flow import Data, Weight
-from paramcount.parts import attentions, decoder, decoders, feed_forward, state_space
+from paramcount.parts import attentions, decoder, decoders, feed_forward, mixtures, state_space
 from paramcount.parts.decoder import Decoder
 from paramcount.sizes import build_as_reference
 from tests.comparison import (
@@ -268,7 +268,7 @@ def gates_left_out(patch: Patch) -> None:
 
 
 def buffer_counted_as_parameter(patch: Patch) -> None:
-    original, bias = flow.elementwise, feed_forward.routing_bias
+    original, bias = flow.elementwise, mixtures.routing_bias
     replace_everywhere(patch, original, lambda *a, role="parameter": original(*a))
     replace_everywhere(patch, bias, lambda *a, role="buffer": bias(*a, role="parameter"))
 
@@ -286,7 +286,7 @@ def drop_decay(patch: Patch, role: str) -> None:
 def buffer_left_out(patch: Patch) -> None:
     drop_elementwise(patch, "correct")
     drop_decay(patch, "buffer")
-    original = feed_forward.routing_bias
+    original = mixtures.routing_bias
     replace_everywhere(patch, original, lambda *a, role="buffer": None if role == "buffer" else original(*a, role=role))
 
 

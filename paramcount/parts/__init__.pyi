@@ -201,6 +201,11 @@ from paramcount.parts.mimi import group_of as group_of
 from paramcount.parts.mimi import both_halves_are_derived as both_halves_are_derived
 from paramcount.parts.mimi import without_shortcuts as without_shortcuts
 from paramcount.parts.mimi import Mimi as Mimi
+from paramcount.parts import mixture_decoders as mixture_decoders
+from paramcount.parts.mixture_decoders import RoutedExperts as RoutedExperts
+from paramcount.parts.mixture_decoders import MixtureDecoder as MixtureDecoder
+from paramcount.parts.mixture_decoders import SoftmaxExperts as SoftmaxExperts
+from paramcount.parts.mixture_decoders import GroupedExperts as GroupedExperts
 from paramcount.parts import mixtures as mixtures
 from paramcount.parts.mixtures import Choose as Choose
 from paramcount.parts.mixtures import mixture as mixture
@@ -208,10 +213,6 @@ from paramcount.parts.mixtures import shared_experts as shared_experts
 from paramcount.parts.mixtures import shared_mixture as shared_mixture
 from paramcount.parts.mixtures import routing_bias as routing_bias
 from paramcount.parts.mixtures import choose_in_groups as choose_in_groups
-from paramcount.parts.mixtures import RoutedExperts as RoutedExperts
-from paramcount.parts.mixtures import MixtureDecoder as MixtureDecoder
-from paramcount.parts.mixtures import SoftmaxExperts as SoftmaxExperts
-from paramcount.parts.mixtures import GroupedExperts as GroupedExperts
 from paramcount.parts import mla as mla
 from paramcount.parts.mla import LATENT_EPS as LATENT_EPS
 from paramcount.parts.mla import DOWN as DOWN

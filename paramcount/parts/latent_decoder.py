@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionBias
-from paramcount.parts.mixtures import GroupedExperts, shared_mixture
+from paramcount.parts.mixture_decoders import GroupedExperts
+from paramcount.parts.mixtures import shared_mixture
 from paramcount.parts.mla import latent_attention
 from paramcount.sizes import Natural, Positive, hf, scale_with_yarn, setting
 
