@@ -62,6 +62,27 @@ def qkv_biases(c: Any) -> Any:
     return c.n_heads * c.d_head + 2 * c.n_kv_heads * c.d_head
 
 
+def attention_biases(c: Any) -> Any:
+    """Of q, k, v and the output, by the flag."""
+    return qkv_biases(c) + c.d_model if c.attention_bias else 0
+
+
+def decoder_parameters(c: Any, layers: Any) -> Any:
+    """The token table, the layers, an RMS norm behind the last and the LM head."""
+    return c.vocab_size * c.d_model + layers + c.d_model + lm_head_parameters(c)
+
+
+def expert_parameters(c: Any) -> Any:
+    """One layer's router without bias and its routed experts (arXiv:2401.04088, section 2.1)."""
+    return c.d_model * c.n_routed_experts + c.n_routed_experts * swiglu_parameters(c.d_model, c.d_expert)
+
+
+def unvisited(c: Any, n_mixtures: Any, biases: Any = 0) -> Any:
+    """What a token does not use in so many layers with experts: all but K of n. `biases`: of one expert."""
+    expert = swiglu_parameters(c.d_model, c.d_expert) + biases
+    return n_mixtures * (c.n_routed_experts - c.n_active_experts) * expert
+
+
 # ---- one closed form for each architecture
 
 
@@ -95,12 +116,10 @@ def llama(c: Any) -> Any:
     LlamaForCausalLM for the flags.
     """
     d, f = c.d_model, c.d_ff
-    block = grouped_attention(c) + swiglu_parameters(d, f) + 2 * d
-    if c.attention_bias:
-        block = block + qkv_biases(c) + d
+    block = grouped_attention(c) + swiglu_parameters(d, f) + 2 * d + attention_biases(c)
     if c.mlp_bias:
         block = block + 2 * f + d
-    return c.vocab_size * d + c.n_layers * block + d + lm_head_parameters(c)
+    return decoder_parameters(c, c.n_layers * block)
 
 
 def mllama(c: Any) -> Any:
@@ -111,27 +130,15 @@ def mllama(c: Any) -> Any:
     layer = grouped_attention(c) + swiglu_parameters(d, c.d_ff) + 2 * d
     gated_cross_attention = layer + 2 * c.d_head + 2  # a norm of q and of k; a gate for each half
     n_cross = len(c.cross_attention_layers)
-    decoder = (
-        (c.vocab_size + 8) * d
-        + (c.n_layers - n_cross) * layer
-        + n_cross * gated_cross_attention
-        + d
-        + lm_head_parameters(c)
-    )
+    layers = (c.n_layers - n_cross) * layer + n_cross * gated_cross_attention
+    decoder = decoder_parameters(c, layers) + 8 * d
     eyes = c.vision
     w = eyes.d_model
     ratios, cells = eyes.n_aspect_ratios + 1, eyes.n_patches + 1  # no image is a ratio too; the class token is a cell
     stem = eyes.n_channels * eyes.patch_size * eyes.patch_size * w + w
     positions = cells * w + ratios * eyes.n_tiles * cells * w + 1  # one gate for both tables
     tiles = 2 * (ratios * eyes.n_tiles * w + 1)  # before and behind the local layers
-    local = (
-        2 * w * eyes.n_heads * eyes.d_head
-        + 2 * w * eyes.n_heads * eyes.d_head
-        + 2 * w * eyes.d_ff
-        + eyes.d_ff
-        + w
-        + 4 * w
-    )
+    local = 4 * w * eyes.n_heads * eyes.d_head + 2 * w * eyes.d_ff + eyes.d_ff + w + 4 * w
     tower = stem + positions + tiles + 4 * w + eyes.n_layers * local + eyes.n_global_layers * (local + 2)
     projector = (1 + len(eyes.intermediate_layers)) * w * d + d
     return decoder + tower + projector
@@ -140,26 +147,17 @@ def mllama(c: Any) -> Any:
 def mistral(c: Any) -> Any:
     """arXiv:2310.06825, section 2. A window changes no weight. MistralForCausalLM: no biases."""
     d = c.d_model
-    return (
-        c.vocab_size * d
-        + c.n_layers * (grouped_attention(c) + swiglu_parameters(d, c.d_ff) + 2 * d)
-        + d
-        + lm_head_parameters(c)
-    )
+    return decoder_parameters(c, c.n_layers * (grouped_attention(c) + swiglu_parameters(d, c.d_ff) + 2 * d))
 
 
 def mixtral(c: Any) -> Any:
     """arXiv:2401.04088, section 2.1: Mistral with SwiGLU experts behind Softmax(TopK(x · W_g))."""
-    d = c.d_model
-    block = (
-        grouped_attention(c) + d * c.n_routed_experts + c.n_routed_experts * swiglu_parameters(d, c.d_expert) + 2 * d
-    )
-    return c.vocab_size * d + c.n_layers * block + d + lm_head_parameters(c)
+    return decoder_parameters(c, c.n_layers * (grouped_attention(c) + expert_parameters(c) + 2 * c.d_model))
 
 
 def mixtral_unvisited(c: Any) -> Any:
     """arXiv:2401.04088, section 2.1: the parameters of K of n experts are used."""
-    return c.n_layers * (c.n_routed_experts - c.n_active_experts) * swiglu_parameters(c.d_model, c.d_expert)
+    return unvisited(c, c.n_layers)
 
 
 def minimax_text_01(c: Any) -> Any:
@@ -169,10 +167,9 @@ def minimax_text_01(c: Any) -> Any:
     """
     d, inner, n_softmax = c.d_model, c.n_heads * c.d_head, count_layers(c, "full_attention")
     lightning = 3 * d * inner + d * inner + inner + inner * d
-    experts = d * c.n_routed_experts + c.n_routed_experts * swiglu_parameters(d, c.d_expert)
     shared = swiglu_parameters(d, c.d_expert) + d if c.shared_mlp else 0
     mixers = n_softmax * grouped_attention(c) + (c.n_layers - n_softmax) * lightning
-    return c.vocab_size * d + mixers + c.n_layers * (experts + shared + 2 * d) + d + lm_head_parameters(c)
+    return decoder_parameters(c, mixers + c.n_layers * (expert_parameters(c) + shared + 2 * d))
 
 
 def qwen(c: Any) -> Any:
@@ -181,18 +178,14 @@ def qwen(c: Any) -> Any:
     """
     d, width = c.d_model, c.n_heads * c.d_head
     block = d * 3 * width + 3 * width + width * d + swiglu_parameters(d, c.d_ff) + 2 * d
-    return c.vocab_size * d + c.n_layers * block + d + lm_head_parameters(c)
+    return decoder_parameters(c, c.n_layers * block)
 
 
 def qwen2(c: Any) -> Any:
     """arXiv:2407.10671, section 2.2.1: grouped queries, biases on q, k, v. Qwen2ForCausalLM."""
     d = c.d_model
-    return (
-        c.vocab_size * d
-        + c.n_layers * (grouped_attention(c) + qkv_biases(c) + swiglu_parameters(d, c.d_ff) + 2 * d)
-        + d
-        + lm_head_parameters(c)
-    )
+    block = grouped_attention(c) + qkv_biases(c) + swiglu_parameters(d, c.d_ff) + 2 * d
+    return decoder_parameters(c, c.n_layers * block)
 
 
 def qwen2_moe(c: Any) -> Any:
@@ -200,31 +193,16 @@ def qwen2_moe(c: Any) -> Any:
     d = c.d_model
     n_dense = len(c.dense_layers)
     attention = grouped_attention(c) + (qkv_biases(c) if c.qkv_bias else 0) + 2 * d
-    mixture = (
-        d * c.n_routed_experts
-        + c.n_routed_experts * swiglu_parameters(d, c.d_expert)
-        + swiglu_parameters(d, c.d_shared_expert)
-        + d
-    )
-    return (
-        c.vocab_size * d
-        + c.n_layers * attention
-        + n_dense * swiglu_parameters(d, c.d_ff)
-        + (c.n_layers - n_dense) * mixture
-        + d
-        + lm_head_parameters(c)
-    )
+    mixture = expert_parameters(c) + swiglu_parameters(d, c.d_shared_expert) + d
+    feed_forward = n_dense * swiglu_parameters(d, c.d_ff) + (c.n_layers - n_dense) * mixture
+    return decoder_parameters(c, c.n_layers * attention + feed_forward)
 
 
 def qwen2_moe_unvisited(c: Any) -> Any:
     """Qwen2MoeTopKRouter, Qwen3MoeTopKRouter and Qwen3NextTopKRouter: num_experts_per_tok of num_experts, in layers
     that are no MLP.
     """
-    return (
-        (c.n_layers - len(c.dense_layers))
-        * (c.n_routed_experts - c.n_active_experts)
-        * swiglu_parameters(c.d_model, c.d_expert)
-    )
+    return unvisited(c, c.n_layers - len(c.dense_layers))
 
 
 def qwen3(c: Any) -> Any:
@@ -232,58 +210,43 @@ def qwen3(c: Any) -> Any:
     heads.
     """
     d = c.d_model
-    block = grouped_attention(c) + 2 * c.d_head + swiglu_parameters(d, c.d_ff) + 2 * d
-    if c.attention_bias:
-        block = block + qkv_biases(c) + d
-    return c.vocab_size * d + c.n_layers * block + d + lm_head_parameters(c)
+    block = grouped_attention(c) + 2 * c.d_head + swiglu_parameters(d, c.d_ff) + 2 * d + attention_biases(c)
+    return decoder_parameters(c, c.n_layers * block)
 
 
 def qwen3_moe(c: Any) -> Any:
     """arXiv:2505.09388, section 2: Qwen3's attention, fine-grained experts and no shared one. Qwen3MoeForCausalLM."""
     d = c.d_model
     n_dense = len(c.dense_layers)
-    attention = grouped_attention(c) + 2 * c.d_head + (qkv_biases(c) + d if c.attention_bias else 0) + 2 * d
-    mixture = d * c.n_routed_experts + c.n_routed_experts * swiglu_parameters(d, c.d_expert)
-    return (
-        c.vocab_size * d
-        + c.n_layers * attention
-        + n_dense * swiglu_parameters(d, c.d_ff)
-        + (c.n_layers - n_dense) * mixture
-        + d
-        + lm_head_parameters(c)
-    )
+    attention = grouped_attention(c) + 2 * c.d_head + attention_biases(c) + 2 * d
+    feed_forward = n_dense * swiglu_parameters(d, c.d_ff) + (c.n_layers - n_dense) * expert_parameters(c)
+    return decoder_parameters(c, c.n_layers * attention + feed_forward)
 
 
 def shared_and_routed(c: Any) -> Any:
     """One layer's router, routed experts and shared ones, which are stored as one wide expert (arXiv:2401.06066,
     section 3).
     """
-    return (
-        c.d_model * c.n_routed_experts
-        + c.n_routed_experts * swiglu_parameters(c.d_model, c.d_expert)
-        + swiglu_parameters(c.d_model, c.n_shared_experts * c.d_expert)
-    )
+    return expert_parameters(c) + swiglu_parameters(c.d_model, c.n_shared_experts * c.d_expert)
+
+
+def first_dense(c: Any) -> Any:
+    """The MLPs of the first layers, and shared and routed experts in the others (arXiv:2401.06066, section 5.1.2)."""
+    n_mixtures = c.n_layers - c.n_dense_layers
+    return c.n_dense_layers * swiglu_parameters(c.d_model, c.d_ff) + n_mixtures * shared_and_routed(c)
 
 
 def deepseek(c: Any) -> Any:
     """arXiv:2401.06066, section 3.2 and 5.1.2: the first layer is dense, the rest hold shared and routed experts.
     DeepseekForCausalLM.
     """
-    d = c.d_model
-    attention = grouped_attention(c) + (qkv_biases(c) + d if c.attention_bias else 0) + 2 * d
-    feed_forward = c.n_dense_layers * swiglu_parameters(d, c.d_ff) + (
-        c.n_layers - c.n_dense_layers
-    ) * shared_and_routed(c)
-    return c.vocab_size * d + c.n_layers * attention + feed_forward + d + lm_head_parameters(c)
+    attention = grouped_attention(c) + attention_biases(c) + 2 * c.d_model
+    return decoder_parameters(c, c.n_layers * attention + first_dense(c))
 
 
 def deepseek_unvisited(c: Any) -> Any:
     """arXiv:2401.06066, equation 9: K of the routed experts, and all shared ones."""
-    return (
-        (c.n_layers - c.n_dense_layers)
-        * (c.n_routed_experts - c.n_active_experts)
-        * swiglu_parameters(c.d_model, c.d_expert)
-    )
+    return unvisited(c, c.n_layers - c.n_dense_layers)
 
 
 def latent_attention(c: Any) -> Any:
@@ -304,23 +267,16 @@ def deepseek_v2(c: Any) -> Any:
     ones.
     """
     d, n_mixtures = c.d_model, c.n_layers - c.n_dense_layers
-    feed_forward = c.n_dense_layers * swiglu_parameters(d, c.d_ff) + n_mixtures * shared_and_routed(c)
-    if c.mlp_bias:
-        feed_forward = (
-            feed_forward + c.n_dense_layers * (2 * c.d_ff + d) + n_mixtures * (2 * c.n_shared_experts * c.d_expert + d)
-        )
-    return c.vocab_size * d + c.n_layers * (latent_attention(c) + 2 * d) + feed_forward + d + lm_head_parameters(c)
+    biases = c.n_dense_layers * (2 * c.d_ff + d) + n_mixtures * (2 * c.n_shared_experts * c.d_expert + d)
+    feed_forward = first_dense(c) + (biases if c.mlp_bias else 0)
+    return decoder_parameters(c, c.n_layers * (latent_attention(c) + 2 * d) + feed_forward)
 
 
 def deepseek_v3(c: Any) -> Any:
     """arXiv:2412.19437, section 2.1: V2's layers, the router's correction bias a buffer. DeepseekV3ForCausalLM has no
     MTP layers.
     """
-    d = c.d_model
-    feed_forward = c.n_dense_layers * swiglu_parameters(d, c.d_ff) + (
-        c.n_layers - c.n_dense_layers
-    ) * shared_and_routed(c)
-    return c.vocab_size * d + c.n_layers * (latent_attention(c) + 2 * d) + feed_forward + d + lm_head_parameters(c)
+    return decoder_parameters(c, c.n_layers * (latent_attention(c) + 2 * c.d_model) + first_dense(c))
 
 
 def deepseek_v3_mtp(c: Any) -> Any:
@@ -334,18 +290,14 @@ def gpt_oss(c: Any) -> Any:
     each head, biases by the flag.
     """
     d, n, f = c.d_model, c.n_routed_experts, c.d_expert
-    attention = grouped_attention(c) + (qkv_biases(c) + d if c.attention_bias else 0) + c.n_heads
+    attention = grouped_attention(c) + attention_biases(c) + c.n_heads
     mixture = d * n + n + n * (swiglu_parameters(d, f) + 2 * f + d)
-    return c.vocab_size * d + c.n_layers * (attention + mixture + 2 * d) + d + lm_head_parameters(c)
+    return decoder_parameters(c, c.n_layers * (attention + mixture + 2 * d))
 
 
 def gpt_oss_unvisited(c: Any) -> Any:
     """GptOssTopKRouter: num_experts_per_tok of num_local_experts, with their biases."""
-    return (
-        c.n_layers
-        * (c.n_routed_experts - c.n_active_experts)
-        * (swiglu_parameters(c.d_model, c.d_expert) + 2 * c.d_expert + c.d_model)
-    )
+    return unvisited(c, c.n_layers, biases=2 * c.d_expert + c.d_model)
 
 
 def glm4_moe_attention(c: Any) -> Any:
@@ -359,11 +311,7 @@ def glm4_moe(c: Any) -> Any:
     """arXiv:2508.06471, section 2.1: DeepSeek-V3's shared and routed experts behind that attention. Glm4MoeForCausalLM
     has no MTP layers.
     """
-    d = c.d_model
-    feed_forward = c.n_dense_layers * swiglu_parameters(d, c.d_ff) + (
-        c.n_layers - c.n_dense_layers
-    ) * shared_and_routed(c)
-    return c.vocab_size * d + c.n_layers * (glm4_moe_attention(c) + 2 * d) + feed_forward + d + lm_head_parameters(c)
+    return decoder_parameters(c, c.n_layers * (glm4_moe_attention(c) + 2 * c.d_model) + first_dense(c))
 
 
 def glm4_moe_mtp(c: Any) -> Any:
@@ -394,18 +342,13 @@ def jamba(c: Any) -> Any:
     """
     d, n_attention, n_dense = c.d_model, count_layers(c, "attention"), len(c.dense_layers)
     mixers = n_attention * grouped_attention(c) + (c.n_layers - n_attention) * selective_scan(c)
-    mixture = d * c.n_routed_experts + c.n_routed_experts * swiglu_parameters(d, c.d_expert)
-    feed_forward = n_dense * swiglu_parameters(d, c.d_ff) + (c.n_layers - n_dense) * mixture
-    return c.vocab_size * d + mixers + feed_forward + c.n_layers * 2 * d + d + lm_head_parameters(c)
+    feed_forward = n_dense * swiglu_parameters(d, c.d_ff) + (c.n_layers - n_dense) * expert_parameters(c)
+    return decoder_parameters(c, mixers + feed_forward + c.n_layers * 2 * d)
 
 
 def jamba_unvisited(c: Any) -> Any:
     """arXiv:2403.19887, section 2: K of n experts for a token, in layers that are no MLP."""
-    return (
-        (c.n_layers - len(c.dense_layers))
-        * (c.n_routed_experts - c.n_active_experts)
-        * swiglu_parameters(c.d_model, c.d_expert)
-    )
+    return unvisited(c, c.n_layers - len(c.dense_layers))
 
 
 def gated_delta_rule(c: Any) -> Any:
@@ -441,21 +384,9 @@ def qwen3_next(c: Any) -> Any:
     d, n_dense = c.d_model, len(c.dense_layers)
     n_attention = count_layers(c, "full_attention", "attention")
     mixers = n_attention * gated_attention(c) + (c.n_layers - n_attention) * gated_delta_rule(c)
-    mixture = (
-        d * c.n_routed_experts
-        + c.n_routed_experts * swiglu_parameters(d, c.d_expert)
-        + swiglu_parameters(d, c.d_shared_expert)
-        + d
-    )
-    return (
-        c.vocab_size * d
-        + mixers
-        + n_dense * swiglu_parameters(d, c.d_ff)
-        + (c.n_layers - n_dense) * mixture
-        + c.n_layers * 2 * d
-        + d
-        + lm_head_parameters(c)
-    )
+    mixture = expert_parameters(c) + swiglu_parameters(d, c.d_shared_expert) + d
+    feed_forward = n_dense * swiglu_parameters(d, c.d_ff) + (c.n_layers - n_dense) * mixture
+    return decoder_parameters(c, mixers + feed_forward + c.n_layers * 2 * d)
 
 
 def phi3(c: Any) -> Any:
@@ -463,12 +394,7 @@ def phi3(c: Any) -> Any:
     another.
     """
     d = c.d_model
-    return (
-        c.vocab_size * d
-        + c.n_layers * (grouped_attention(c) + swiglu_parameters(d, c.d_ff) + 2 * d)
-        + d
-        + lm_head_parameters(c)
-    )
+    return decoder_parameters(c, c.n_layers * (grouped_attention(c) + swiglu_parameters(d, c.d_ff) + 2 * d))
 
 
 def olmo2(c: Any) -> Any:
@@ -476,10 +402,15 @@ def olmo2(c: Any) -> Any:
     together, biases by the flag.
     """
     d = c.d_model
-    block = grouped_attention(c) + c.n_heads * c.d_head + c.n_kv_heads * c.d_head + swiglu_parameters(d, c.d_ff) + 2 * d
-    if c.attention_bias:
-        block = block + qkv_biases(c) + d
-    return c.vocab_size * d + c.n_layers * block + d + lm_head_parameters(c)
+    block = (
+        grouped_attention(c)
+        + c.n_heads * c.d_head
+        + c.n_kv_heads * c.d_head
+        + swiglu_parameters(d, c.d_ff)
+        + 2 * d
+        + attention_biases(c)
+    )
+    return decoder_parameters(c, c.n_layers * block)
 
 
 def gemma3(c: Any) -> Any:
@@ -487,10 +418,8 @@ def gemma3(c: Any) -> Any:
     d_head, biases by the flag.
     """
     d = c.d_model
-    block = grouped_attention(c) + 2 * c.d_head + swiglu_parameters(d, c.d_ff) + 4 * d
-    if c.attention_bias:
-        block = block + qkv_biases(c) + d
-    return c.vocab_size * d + c.n_layers * block + d + lm_head_parameters(c)
+    block = grouped_attention(c) + 2 * c.d_head + swiglu_parameters(d, c.d_ff) + 4 * d + attention_biases(c)
+    return decoder_parameters(c, c.n_layers * block)
 
 
 def ernie(c: Any) -> Any:
@@ -509,7 +438,7 @@ def mamba(c: Any) -> Any:
         mixer = mixer + inner
     if c.mixer_bias:
         mixer = mixer + 2 * inner + d
-    return c.vocab_size * d + c.n_layers * (mixer + d) + d + lm_head_parameters(c)
+    return decoder_parameters(c, c.n_layers * (mixer + d))
 
 
 def mamba2(c: Any) -> Any:
@@ -525,7 +454,7 @@ def mamba2(c: Any) -> Any:
         mixer = mixer + convolved
     if c.mixer_bias:
         mixer = mixer + projected + d
-    return c.vocab_size * d + c.n_layers * (mixer + d) + d + lm_head_parameters(c)
+    return decoder_parameters(c, c.n_layers * (mixer + d))
 
 
 def t5(c: Any) -> Any:
@@ -568,12 +497,10 @@ def cohere(c: Any) -> Any:
     queries and keys has a norm of its own.
     """
     d = c.d_model
-    block = grouped_attention(c) + swiglu_parameters(d, c.d_ff) + d
-    if c.attention_bias:
-        block = block + qkv_biases(c) + d
+    block = grouped_attention(c) + swiglu_parameters(d, c.d_ff) + d + attention_biases(c)
     if c.qk_norm:
         block = block + (c.n_heads + c.n_kv_heads) * c.d_head
-    return c.vocab_size * d + c.n_layers * block + d + lm_head_parameters(c)
+    return decoder_parameters(c, c.n_layers * block)
 
 
 def gemma(c: Any, norms: int = 2) -> Any:
@@ -581,10 +508,8 @@ def gemma(c: Any, norms: int = 2) -> Any:
     has one after each of them (arXiv:2408.00118, section 2).
     """
     d = c.d_model
-    block = grouped_attention(c) + swiglu_parameters(d, c.d_ff) + norms * d
-    if c.attention_bias:
-        block = block + qkv_biases(c) + d
-    return c.vocab_size * d + c.n_layers * block + d + lm_head_parameters(c)
+    block = grouped_attention(c) + swiglu_parameters(d, c.d_ff) + norms * d + attention_biases(c)
+    return decoder_parameters(c, c.n_layers * block)
 
 
 def gemma2(c: Any) -> Any:
@@ -614,9 +539,7 @@ def gpt_neox(c: Any) -> Any:
 def nemotron(c: Any) -> Any:
     """arXiv:2402.16819, section 2.1: squared ReLU, so two matrices; norms with biases. NemotronForCausalLM."""
     d = c.d_model
-    block = grouped_attention(c) + 2 * d * c.d_ff + 4 * d
-    if c.attention_bias:
-        block = block + qkv_biases(c) + d
+    block = grouped_attention(c) + 2 * d * c.d_ff + 4 * d + attention_biases(c)
     if c.mlp_bias:
         block = block + c.d_ff + d
     return c.vocab_size * d + c.n_layers * block + 2 * d + lm_head_parameters(c)
@@ -625,9 +548,7 @@ def nemotron(c: Any) -> Any:
 def olmo(c: Any) -> Any:
     """arXiv:2402.00838, section 2.1: SwiGLU, no biases, norms without weights. OlmoForCausalLM: biases are possible."""
     d = c.d_model
-    block = grouped_attention(c) + swiglu_parameters(d, c.d_ff)
-    if c.attention_bias:
-        block = block + qkv_biases(c) + d
+    block = grouped_attention(c) + swiglu_parameters(d, c.d_ff) + attention_biases(c)
     return c.vocab_size * d + c.n_layers * block + lm_head_parameters(c)
 
 
