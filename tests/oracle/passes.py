@@ -73,7 +73,6 @@ EVERY_WAY = (
     "bert",
 )
 
-CASES = cases.load_cases()
 # Of an architecture that is no key of CONFIGS, a config without these keys is taken: the declaration does not know of
 # them.
 UNTRACED = ("'use_bidirectional_attention': 'all'",)
@@ -104,7 +103,7 @@ def make_document(name: str) -> dict[str, Any]:
         }
     known = [
         case
-        for case in CASES[name]
+        for case in cases.load_cases()[name]
         if "refused" not in case and case["total"] < LARGEST and not any(word in str(case) for word in UNTRACED)
     ]
     configs: list[dict[str, Any]] = [case["config"] for case in sorted(known, key=lambda case: -case["total"])]

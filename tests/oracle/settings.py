@@ -1,28 +1,40 @@
 """What the reference asks of the keys of its config classes, by trying: types of values, names of activations, kinds of
 rotary positions. And what they say themselves: the defaults of missing keys.
 
-`python -m tests.oracle.settings` freezes settings.json and defaults.json of paramcount/sizes.
+`python -m tests.oracle.settings [MODEL_TYPE...]` freezes settings.json and defaults.json of paramcount/sizes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Set
+import random
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from copy import deepcopy
 from dataclasses import MISSING, fields
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from paramcount.architectures import ARCHITECTURES, split_name
+from paramcount.architectures import ARCHITECTURES, architecture, split_name
 from paramcount.architectures.encoders import ENCODERS, SECTION_ENCODERS
 from paramcount.counting import count_sizes
 from paramcount.huggingface.config import read_whole_model
 from paramcount.sizes.fields import DEFAULTS, find_config_class
 from paramcount.sizes.setting_fields import OF_REFERENCE, list_settings
-from paramcount.sizes.settings import AUTO, AXIAL, TABLE
+from paramcount.sizes.settings import AUTO, AXIAL, TABLE, get_settings, load_text, read_line
 from tests.cases import load_cases
 from tests.model_types import MODEL_TYPES
-from tests.oracle.differential import build_model, can_be_built, make_config, run_tokens, set_path, silence
+from tests.oracle.differential import (
+    SMALL_ENOUGH_TO_RUN,
+    build_model,
+    can_be_built,
+    make_config,
+    make_document,
+    run_tokens,
+    set_path,
+    silence,
+)
 from tests.refresh_index import list_classes as list_declared
 
 # {letter of the table: values of that type}
@@ -66,11 +78,13 @@ def list_sections(cls: Any) -> dict[str, str]:
     return found
 
 
-def list_classes() -> tuple[dict[str, str], dict[str, Any]]:
-    """{model type: name of its config class} and {name: class}, with those of sections that the reference ships."""
+def list_classes(names: Iterable[str] = ()) -> tuple[dict[str, str], dict[str, Any]]:
+    """{model type: name of its config class} and {name: class} of some model types, or of all that are supported, with
+    those of sections that the reference ships.
+    """
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-    types = {name: config_class(name) for name in list_supported()}
+    types = {name: config_class(name) for name in names or list_supported()}
     for cls in list(types.values()):
         for named in list_sections(cls).values():
             if named.startswith(AUTO) and named[1:] in CONFIG_MAPPING_NAMES:
@@ -117,9 +131,16 @@ def accepts_value(cls: Any, key: str, value: object) -> bool:
 
 @cache
 def make_small(model_type: str) -> Small:
-    """A config that is quickly built, and its class."""
-    case = next(case for case in load_cases()[model_type] if "refused" not in case)["config"]
-    return case, case.get("architectures", [MODEL_TYPES[model_type].cls])[0]
+    """A config that is quickly built and run, and its class: a frozen one, or one drawn for a new model type."""
+    for case in load_cases().get(model_type, ()):
+        if "refused" not in case:
+            return case["config"], case["config"].get("architectures", [MODEL_TYPES[model_type].cls])[0]
+    rng, cls = random.Random(7), architecture(model_type).reference  # noqa: S311
+    drawn = (make_document(model_type, rng.choice, {}) for _ in range(1000))
+    small = (
+        document for document in drawn if (count_reference(document, cls) or SMALL_ENOUGH_TO_RUN) < SMALL_ENOUGH_TO_RUN
+    )
+    return next((document, cls) for document in small if run_tokens(document, cls) is None)
 
 
 def count_reference(document: dict[str, Any], cls: str) -> int | None:
@@ -177,12 +198,10 @@ def needs_probability(small: Small, path: str) -> bool:
     return not runs(1.5) and runs(0.5)
 
 
-def list_probabilities() -> dict[str, list[str]]:
+def list_probabilities(model_types: Iterable[str]) -> dict[str, list[str]]:
     """{class: keys that need a probability, for each model type that reads them}."""
     found: dict[tuple[str, str], bool] = {}
-    for model_type in MODEL_TYPES:
-        if "." in model_type or not can_be_built(model_type):
-            continue
+    for model_type in model_types:
         small = make_small(model_type)
         for holder, prefix, key in list_dropout_keys(config_class(model_type), small[0]):
             place = holder.__name__, key
@@ -280,12 +299,10 @@ def rope_numbers(word: str, n: int) -> dict[str, Any]:
     }
 
 
-def list_section_ropes(known: Set[str]) -> dict[str, Any]:
+def list_section_ropes(model_types: Iterable[str], known: Set[str]) -> dict[str, Any]:
     """{class: what the table says} of the classes of sections that are not known from model types of their own."""
     found: dict[str, Any] = {}
-    for model_type in MODEL_TYPES:
-        if "." in model_type or not can_be_built(model_type):
-            continue
+    for model_type in model_types:
         small = make_small(model_type)
         for cls, place in list_section_classes(config_class(model_type), small[0]):
             name = cls.__name__
@@ -303,20 +320,31 @@ def group_keys(keys: Mapping[str, str]) -> dict[str, str]:
     return {types: " ".join(names) for types, names in sorted(found.items())}
 
 
-def make_table() -> dict[str, Any]:
+def make_table(names: Collection[str] = ()) -> dict[str, Any]:
+    """The file of settings: of all model types, or as it is but for some model types and their config classes."""
+    silence()
+    found = find_settings(names)
+    types = found.pop("types")
+    if names:
+        known = json.loads(TABLE.read_text(encoding="utf-8"))
+        types = known.pop("types") | types
+        found |= {name: facts for name, facts in known.items() if name not in {types[one] for one in names}}
+    return {"types": dict(sorted(types.items())), **dict(sorted(found.items()))}
+
+
+def find_settings(names: Collection[str]) -> dict[str, Any]:
+    """What the config classes of some model types take, or of all."""
     from transformers import PreTrainedConfig
 
-    silence()
-    types, found = list_classes()
+    types, found = list_classes(names)
+    built = [name for name in names or MODEL_TYPES if "." not in name]
     usual = {field.name for field in fields(PreTrainedConfig)}
     keys = {
         name: {field.name: list_letters(cls, field.name) for field in fields(cls) if field.name not in usual}
         for name, cls in found.items()
     }
     ropes: dict[str, Any] = {}
-    for model_type in MODEL_TYPES:
-        if "." in model_type:
-            continue
+    for model_type in built:
         cls = config_class(model_type)
         for small in list_small(model_type):
             for holder, prefix, key in list_activation_keys(cls, small[0]):
@@ -325,19 +353,19 @@ def make_table() -> dict[str, Any]:
                     held[key] = held[key].rstrip("aAx") + letter
         if (kinds := list_rope_types(model_type)) is not None:
             ropes[cls.__name__] = kinds
-    ropes |= list_section_ropes(set(ropes))
+    built = [name for name in built if can_be_built(name)]
     checked = {
         name: {key: types for key, types in held.items() if types and set(types) != set(SAMPLES)}
         for name, held in keys.items()
     }
     facts = {
-        "sections": {name: inside for name, cls in sorted(found.items()) if (inside := list_sections(cls))},
-        "keys": {name: group_keys(held) for name, held in sorted(checked.items())},
-        "rope": ropes,
-        "probabilities": {name: " ".join(held) for name, held in list_probabilities().items()},
+        "sections": {name: inside for name, cls in found.items() if (inside := list_sections(cls))},
+        "keys": {name: group_keys(held) for name, held in checked.items()},
+        "rope": ropes | list_section_ropes(built, set(ropes)),
+        "probabilities": {name: " ".join(held) for name, held in list_probabilities(built).items()},
     }
-    names = sorted({name for held in facts.values() for name in held})
-    return {"types": types} | {n: {what: held[n] for what, held in facts.items() if n in held} for n in names}
+    classes = {name for held in facts.values() for name in held}
+    return {"types": types} | {n: {what: held[n] for what, held in facts.items() if n in held} for n in classes}
 
 
 def make_defaults() -> dict[str, dict[str, Any]]:
@@ -348,17 +376,17 @@ def make_defaults() -> dict[str, dict[str, Any]]:
     """
     _, found = list_classes()
     table: dict[str, dict[str, Any]] = {}
-    for _, architecture in (*list_declared("architectures"), *list_declared("parts")):
-        cls = found.get(find_config_class(architecture))
+    for _, declared in (*list_declared("architectures"), *list_declared("parts")):
+        cls = found.get(find_config_class(declared))
         if cls is None:
             continue
         known = list_defaults(cls)
-        for name, field in architecture.fields.items():
+        for name, field in declared.fields.items():
             spellings = field.key.spellings(name) if field.key else ()
             key = next((key for key in spellings if type(known.get(key)) in (bool, int, str, list)), None)
             if key is not None:
                 table.setdefault(cls.__name__, {})[key] = known[key]
-        for setting in list_settings(architecture).values():
+        for setting in list_settings(declared).values():
             key = next((key for key in setting.names if type(known.get(key)) in (bool, int, str, float)), None)
             if setting.default is OF_REFERENCE and key is not None:
                 table.setdefault(cls.__name__, {})[key] = known[key]
@@ -384,6 +412,25 @@ def format_lines(table: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
+def freeze(names: Iterable[str] = ()) -> None:
+    """Freeze the defaults, and what the config classes of some model types take, or of all."""
+    own = {split_name(name)[0] for name in names} & {*list_supported()}
+    if names and not own:
+        return
+    known = json.loads(TABLE.read_text(encoding="utf-8"))
+    types, classes = list_classes(own)
+    known["types"] |= types  # by which the defaults of a new one are found, as by the sections
+    known |= {name: {"sections": list_sections(cls)} for name, cls in classes.items() if name not in known}
+    write_table(TABLE, known)
+    write_table(DEFAULTS, make_defaults())
+    write_table(TABLE, make_table(own))
+
+
+def write_table(path: Path, table: Mapping[str, Any]) -> None:
+    path.write_text(format_lines(table), encoding="utf-8")
+    for cached in (load_text, read_line, get_settings, find_config_class):
+        cached.cache_clear()
+
+
 if __name__ == "__main__":
-    TABLE.write_text(format_lines(make_table()), encoding="utf-8")
-    DEFAULTS.write_text(format_lines(make_defaults()), encoding="utf-8")
+    freeze(sys.argv[1:])
