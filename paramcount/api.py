@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from paramcount.errors import ParamcountError
 
@@ -50,6 +50,14 @@ if TYPE_CHECKING:
 Settings = Mapping[str, object]
 
 
+class LoadOptions(TypedDict, total=False):
+    """The options that all functions share; see above."""
+
+    download: bool
+    strict: bool
+    set: Settings | None
+
+
 def load(model: object, *, download: bool = False, strict: bool = False, set: Settings | None = None) -> Model:
     """The sizes of a model, with their sources, how its config was read and what its zoo entry says.
 
@@ -72,7 +80,7 @@ def load(model: object, *, download: bool = False, strict: bool = False, set: Se
     return change_sizes(loaded, set)
 
 
-def count(model: object, *, download: bool = False, strict: bool = False, set: Settings | None = None) -> Count:
+def count(model: object, **options: Unpack[LoadOptions]) -> Count:
     """The parameter count of a model: total, active, per component, per part and per tensor. All are Python ints.
 
     Raises: ParamcountError as `load` does, and for a third-party estimate, whose sizes are unpublished.
@@ -86,17 +94,10 @@ def count(model: object, *, download: bool = False, strict: bool = False, set: S
     """
     from paramcount.zoo import count_model
 
-    return count_model(load(model, download=download, strict=strict, set=set))
+    return count_model(load(model, **options))
 
 
-def compare(
-    models: Iterable[object],
-    *,
-    estimates: bool = False,
-    download: bool = False,
-    strict: bool = False,
-    set: Settings | None = None,
-) -> pandas.DataFrame:
+def compare(models: Iterable[object], *, estimates: bool = False, **options: Unpack[LoadOptions]) -> pandas.DataFrame:
     """A DataFrame with one row per model: exact counts, components and sizes; integer columns have the dtype Int64.
 
     `models` may also contain families ("qwen") and wildcards ("gpt2-*"). A size that a model does not have is 0; only
@@ -109,7 +110,7 @@ def compare(
     """
     from paramcount.views.compare import make_frame
 
-    return make_frame(_select(models, estimates=estimates, download=download, strict=strict, set=set))
+    return make_frame(_select(models, estimates=estimates, **options))
 
 
 def zoo() -> pandas.DataFrame:
@@ -193,9 +194,7 @@ def sweep(
     sizes: Mapping[str, object],
     *,
     columns: Iterable[str] = ("total", "active"),
-    download: bool = False,
-    strict: bool = False,
-    set: Settings | None = None,
+    **options: Unpack[LoadOptions],
 ) -> Sweep:
     """The counts of every combination of some sizes, in chunks of int64 arrays; all other sizes keep their values.
 
@@ -216,7 +215,7 @@ def sweep(
     from paramcount.sweeping.axes import make_axes
     from paramcount.sweeping.sweep import make_sweep
 
-    loaded = load(model, download=download, strict=strict, set=set)
+    loaded = load(model, **options)
     return make_sweep(loaded, make_axes(sizes), tuple(columns))
 
 
@@ -233,9 +232,7 @@ def size(
     vary: Sequence[str] | None = None,
     multiple_of: int = 128,
     limit: int = 10,
-    download: bool = False,
-    strict: bool = False,
-    set: Settings | None = None,
+    **options: Unpack[LoadOptions],
 ) -> Sizing:
     """The valid configurations nearest to a budget, with the proportions of a model, best first.
 
@@ -256,7 +253,7 @@ def size(
     """
     from paramcount.sweeping.size import ParameterBudget, size_model
 
-    loaded = load(like, download=download, strict=strict, set=set)
+    loaded = load(like, **options)
     budget = ParameterBudget(total, active, within, memory, dtype, context, overhead)
     return size_model(loaded, budget, vary, multiple_of, limit)
 
@@ -291,13 +288,7 @@ def count_frame(
 
 
 def explain(
-    model: object,
-    *,
-    layer: int | str | None = None,
-    head: bool = False,
-    download: bool = False,
-    strict: bool = False,
-    set: Settings | None = None,
+    model: object, *, layer: int | str | None = None, head: bool = False, **options: Unpack[LoadOptions]
 ) -> Explanation:
     """The arithmetic of a count: per component the formula in named sizes, the same in numbers, and its value.
 
@@ -312,7 +303,7 @@ def explain(
     """
     from paramcount.explaining.explain import explain_model
 
-    return explain_model(load(model, download=download, strict=strict, set=set), layer=layer, head=head)
+    return explain_model(load(model, **options), layer=layer, head=head)
 
 
 def formula(model: object, of: str = "total", **structure: object) -> Polynomial:
@@ -351,14 +342,7 @@ def formula(model: object, of: str = "total", **structure: object) -> Polynomial
     return build_model_formula(loaded, of, structure)
 
 
-def why(
-    model: object,
-    number: str | int | None = None,
-    *,
-    download: bool = False,
-    strict: bool = False,
-    set: Settings | None = None,
-) -> tuple[Why, ...]:
+def why(model: object, number: str | int | None = None, **options: Unpack[LoadOptions]) -> tuple[Why, ...]:
     """What a published figure counts: one answer for `number`, or one for each figure in the model's zoo entry.
 
     `number` is a figure as printed ("3.6B", "~1.04T"), which matches when rounded or truncated, or an integer
@@ -376,7 +360,7 @@ def why(
     """
     from paramcount.explaining.why import explain_figures
 
-    loaded = load(model, download=download, strict=strict, set=set)
+    loaded = load(model, **options)
     return explain_figures(loaded, () if number is None else (number,))
 
 
@@ -388,9 +372,7 @@ def trace(
     batch: int | None = None,
     past: int | None = None,
     source: int | None = None,
-    download: bool = False,
-    strict: bool = False,
-    set: Settings | None = None,
+    **options: Unpack[LoadOptions],
 ) -> Trace:
     """Every operation of the forward pass in order, with the shapes of its inputs, weights and output.
 
@@ -409,8 +391,7 @@ def trace(
 
     if tokens is None:
         tokens = 5 if past is None else 1
-    options = TraceOptions(tokens, pad, batch, past, source)
-    return trace_model(load(model, download=download, strict=strict, set=set), options)
+    return trace_model(load(model, **options), TraceOptions(tokens, pad, batch, past, source))
 
 
 def run(
@@ -480,9 +461,7 @@ def memory(
     tp: int | None = None,
     pp: int | None = None,
     ep: int | None = None,
-    download: bool = False,
-    strict: bool = False,
-    set: Settings | None = None,
+    **options: Unpack[LoadOptions],
 ) -> Memory:
     """The memory that a model takes at inference: weights, KV cache and recurrent state.
 
@@ -523,7 +502,7 @@ def memory(
         parallel = make_parallelism(number, tp, pp, ep)
 
     return measure_memory(
-        load(model, download=download, strict=strict, set=set),
+        load(model, **options),
         dtype=dtype,
         overrides=component_dtypes,
         context=context,
@@ -549,9 +528,7 @@ def flops(
     batch: int | None = None,
     dtype: str | None = None,
     kv_dtype: str | None = None,
-    download: bool = False,
-    strict: bool = False,
-    set: Settings | None = None,
+    **options: Unpack[LoadOptions],
 ) -> Flops:
     """The FLOPs of a model's matrix products: per decoded token, per prompt, and per token of training.
 
@@ -580,7 +557,7 @@ def flops(
     """
     from paramcount.costs.flops import measure_flops
 
-    loaded = load(model, download=download, strict=strict, set=set)
+    loaded = load(model, **options)
     return measure_flops(
         loaded,
         context=context,
@@ -610,9 +587,7 @@ def lora(
     modules_to_save: Iterable[str] = (),
     bias: Bias = "none",
     dtype: str = "f32",
-    download: bool = False,
-    strict: bool = False,
-    set: Settings | None = None,
+    **options: Unpack[LoadOptions],
 ) -> Lora:
     """The trainable parameters of an adapter, equal to those that the peft library adds, and its bytes.
 
@@ -639,7 +614,7 @@ def lora(
     from paramcount.costs.adapters import measure_adapter
 
     return measure_adapter(
-        load(model, download=download, strict=strict, set=set),
+        load(model, **options),
         r=r,
         targets=targets,
         target_pattern=target_pattern,
@@ -677,9 +652,7 @@ def training(
     gpu: str | None = None,
     memory: int | None = None,
     overhead: int = 10**9,
-    download: bool = False,
-    strict: bool = False,
-    set: Settings | None = None,
+    **options: Unpack[LoadOptions],
 ) -> Training:
     """The memory that training takes on each GPU: weights, gradients, optimiser state and activations.
 
@@ -709,7 +682,7 @@ def training(
     from paramcount.costs.training import measure_training
     from paramcount.costs.training_setup import make_setup
 
-    loaded = load(model, download=download, strict=strict, set=set)
+    loaded = load(model, **options)
     devices = device = None
     if gpu is not None or memory is not None:
         devices, device = make_device(gpu, memory, overhead)
@@ -735,13 +708,7 @@ def training(
 
 
 def draw(
-    model: object,
-    *,
-    tokens: int | None = None,
-    layer: int | None = None,
-    download: bool = False,
-    strict: bool = False,
-    set: Settings | None = None,
+    model: object, *, tokens: int | None = None, layer: int | None = None, **options: Unpack[LoadOptions]
 ) -> Drawing:
     """A drawing of the forward pass to scale: every matrix is a rectangle, data blue and weights grey.
 
@@ -758,17 +725,10 @@ def draw(
     """
     from paramcount.drawing.pictures import draw_model
 
-    return draw_model(load(model, download=download, strict=strict, set=set), tokens=tokens, layer=layer)
+    return draw_model(load(model, **options), tokens=tokens, layer=layer)
 
 
-def draw_map(
-    model: object,
-    *,
-    social: bool = False,
-    download: bool = False,
-    strict: bool = False,
-    set: Settings | None = None,
-) -> ParameterMap:
+def draw_map(model: object, *, social: bool = False, **options: Unpack[LoadOptions]) -> ParameterMap:
     """The parameter map of a model: every tensor is a rectangle, its area in proportion to its parameters.
 
     Tensors are grouped by part, layers and component; each copy in a layer or an expert is a cell. `social` makes a
@@ -784,7 +744,7 @@ def draw_map(
     """
     from paramcount.drawing.parameter_map import make_map
 
-    return make_map(load(model, download=download, strict=strict, set=set), social=social)
+    return make_map(load(model, **options), social=social)
 
 
 def plot(
@@ -793,9 +753,7 @@ def plot(
     format: Literal["svg", "png", "pdf"] = "svg",
     scale: Literal["linear", "log"] = "linear",
     estimates: bool = False,
-    download: bool = False,
-    strict: bool = False,
-    set: Settings | None = None,
+    **options: Unpack[LoadOptions],
 ) -> bytes:
     """A bar chart of the components of several models: the bytes of an SVG, PNG or PDF file. Needs the [plot] extra.
 
@@ -810,18 +768,11 @@ def plot(
     from paramcount.drawing.bars import plot_rows
     from paramcount.views.compare import make_rows
 
-    selected = _select(models, estimates=estimates, download=download, strict=strict, set=set)
+    selected = _select(models, estimates=estimates, **options)
     return plot_rows(make_rows(selected), format=format, scale=scale)
 
 
-def report(
-    models: Iterable[object],
-    *,
-    estimates: bool = False,
-    download: bool = False,
-    strict: bool = False,
-    set: Settings | None = None,
-) -> str:
+def report(models: Iterable[object], *, estimates: bool = False, **options: Unpack[LoadOptions]) -> str:
     """An HTML page about one or several models: counts, formulas, the forward pass, drawings and sources.
 
     Needs the [plot] extra.
@@ -834,7 +785,7 @@ def report(
     """
     from paramcount.drawing.report import render_page
 
-    return render_page(_select(models, estimates=estimates, download=download, strict=strict, set=set))
+    return render_page(_select(models, estimates=estimates, **options))
 
 
 def explore_page(models: Iterable[object] | None = None, *, download: bool = False, strict: bool = False) -> str:
@@ -852,7 +803,7 @@ def explore_page(models: Iterable[object] | None = None, *, download: bool = Fal
 
     if models is None:
         return build_zoo_page()
-    return build_page(_select(models, estimates=False, download=download, strict=strict, set=None))
+    return build_page(_select(models, download=download, strict=strict))
 
 
 def verify(
@@ -860,9 +811,7 @@ def verify(
     checkpoint: str | Path,
     *,
     watch: Callable[[int, int], object] | None = None,
-    download: bool = False,
-    strict: bool = False,
-    set: Settings | None = None,
+    **options: Unpack[LoadOptions],
 ) -> Verification:
     """Whether a checkpoint contains the tensors that the model's config implies.
 
@@ -882,7 +831,7 @@ def verify(
     from paramcount.checkpoints.opening.locate import open_checkpoint
     from paramcount.checkpoints.verify import verify_checkpoint
 
-    return verify_checkpoint(load(model, download=download, strict=strict, set=set), open_checkpoint(checkpoint, watch))
+    return verify_checkpoint(load(model, **options), open_checkpoint(checkpoint, watch))
 
 
 def stored_in(path: str | Path, *, watch: Callable[[int, int], object] | None = None) -> StoredCount:
@@ -923,7 +872,14 @@ def audit(source: object) -> Audit:
     return audit_tables([read_tables(source)])
 
 
-def _select(models: object, *, estimates: bool, download: bool, strict: bool, set: Settings | None) -> list[Model]:
+def _select(
+    models: object,
+    *,
+    estimates: bool = False,
+    download: bool = False,
+    strict: bool = False,
+    set: Settings | None = None,
+) -> list[Model]:
     """The selected models, each once, all with the changes in `set`."""
     from paramcount.loading import select_models
 

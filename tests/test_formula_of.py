@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -183,14 +184,15 @@ def make_default(name: str) -> Any:
     return {"model_type": split_name(name)[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
 
 
-@cache
-def load_models() -> dict[str, zoo.Model]:
-    """{architecture: a model}: from the zoo, from a default config, or a released config with remote code."""
-    found = {str(model.architecture): model for model in map(zoo.load_entry, ZOO)}
-    found |= {str(model.architecture): model for model in map(pc.load, REMOTE)}
-    found |= {name: pc.load(make_default(name)) for name in set(MODEL_TYPES) & set(ARCHITECTURES)}
-    lightning = next(config for config in REMOTE if config["model_type"] == "minimax_m1")
-    return found | {"minimax_text_01": pc.load({**lightning, "model_type": "minimax_text_01"})}
+def load_model(name: str) -> zoo.Model:
+    """A model of an architecture: a default config, a released config with remote code, or an entry of the zoo."""
+    if name in MODEL_TYPES:
+        return pc.load(make_default(name))
+    if name == "minimax_text_01":
+        lightning = next(config for config in REMOTE if config["model_type"] == "minimax_m1")
+        return pc.load({**lightning, "model_type": name})
+    models = chain(map(pc.load, REMOTE), map(zoo.load_entry, ZOO))
+    return next(model for model in models if model.architecture == name)
 
 
 # Architectures with the same weights as an encoder
@@ -198,9 +200,16 @@ NOT_OF_A_MODEL = {name for name in ARCHITECTURES if name.endswith("ForTokenClass
 ZIPPED = {"nemotron-nas"}  # several lists per layer, each required once another is given
 
 
-@in_batches("name", keep_every(16, set(ARCHITECTURES) - NOT_OF_A_MODEL), size=12)
+SLOW = {"musicgen"}  # half a minute: each of its three parts has flags, whose combinations are tried
+EVERY = [
+    *keep_every(16, set(ARCHITECTURES) - NOT_OF_A_MODEL - SLOW),
+    *(pytest.param(name, marks=pytest.mark.exhaustive) for name in SLOW),
+]
+
+
+@in_batches("name", EVERY, size=12)
 def test_an_architecture_with_its_required_flags_evaluates_to_the_count(name: str) -> None:
-    model = load_models()[name]
+    model = load_model(name)
     structure, errors = supply_structure(name, model.sizes)
     parts = {"language", "encoder", "decoder", "text_encoder", "vlm", "vlm.language"} & set(structure)
     assert errors <= 1 + len(parts) or name in ZIPPED  # one error names them all; those of each named part, another

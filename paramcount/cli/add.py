@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from paramcount.cli.commands import Command
-from paramcount.cli.options import DOWNLOAD, FilePath, Request, print_messages
+from paramcount.cli.options import DOWNLOAD, CommandRequest, FilePath, print_messages
 from paramcount.errors import make_printable
 
 
@@ -48,7 +48,7 @@ def command(
     hf = hf or (None if is_file_name(config) else config)
     entry = make_entry(model, id, source=source or config, name=name, family=family, publisher=publisher, hf=hf)
     path = write_entry(entry, Path(into).expanduser() if into else get_user_folder(), replace=replace)
-    print_messages(Request(config).collect_messages([model]))
+    print_messages(CommandRequest(config).collect_messages([model]))
     click.echo(f"Wrote {make_printable(path)}: {entry.architecture}, {total:,} parameters, unverified.")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from paramcount.architectures import ARCHITECTURES, INDEX, architecture, split_name
-from paramcount.cli.options import Request, define_command
+from paramcount.cli.options import CommandRequest, define_command
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, count_noun
 from paramcount.output.tables import Column, Table
@@ -26,7 +26,7 @@ NAMES = ("architecture", "model_types", "reference", "about")
 @define_command("architectures", "llama --keys")
 @click.argument("name", required=False)
 @click.option("--keys", is_flag=True, help="List the config.json keys of NAME with their defaults.")
-def command(request: Request, name: str | None, keys: bool) -> None:
+def command(request: CommandRequest, name: str | None, keys: bool) -> None:
     """List the architectures that paramcount can count, with their model types and reference classes.
 
     The reference is the class in transformers, or in the published modeling code, whose parameters `total` counts.
@@ -69,8 +69,11 @@ def build_keys(name: str, format: str) -> Table:
     """One row per size and setting of an architecture: the keys that it is read from, and the default."""
     rows = list(list_keys(architecture(name)))
     columns = [Column(name, name, right=False) for name in KEY_NAMES]
-    cells = [(path, ", ".join(keys), describe_default(default)) for path, keys, default in rows]
     data = [{"name": path, "keys": keys, **export_default(default)} for path, keys, default in rows]
+    cells = [
+        (path, ", ".join(keys), format_size(default) if row["missing"] == "default" else row["missing"])
+        for (path, keys, default), row in zip(rows, data, strict=True)
+    ]
     config_class = find_config_class(architecture(name))
     below = [f"defaults: those of {config_class}" if config_class else "defaults: those of the published code"]
     return Table(columns, cells, {"schema_version": SCHEMA_VERSION, "keys": data}, below=below)
@@ -93,14 +96,8 @@ def list_keys(cls: type[Sizes], path: str = "") -> Iterator[tuple[str, list[str]
         yield path + name, keys, find_default(cls, name, setting.default)
 
 
-def describe_default(value: object) -> str:
-    """The meaning of a missing key."""
-    missing = export_default(value)["missing"]
-    return format_size(value) if missing == "default" else missing
-
-
 def export_default(value: object) -> dict[str, Any]:
-    """The same for JSON."""
+    """The meaning of a missing key, for JSON."""
     if value is REQUIRED or callable(value):
         return {"missing": "required" if value is REQUIRED else "computed", "default": None}
     return {"missing": "default", "default": to_json(value)}

@@ -22,7 +22,6 @@ def is_checkpoint_path(word: str, *, with_config: bool = False) -> bool:
 
 
 def read_checkpoint(path: str) -> Checkpoint:
-    """The checkpoint at a path."""
     from paramcount.checkpoints.opening.locate import open_checkpoint
 
     with progress_callback() as report:

@@ -8,8 +8,8 @@ import click
 
 from paramcount.cli.options import (
     Choice,
+    CommandRequest,
     FilePath,
-    Request,
     column_options,
     define_command,
     estimates_option,
@@ -32,7 +32,7 @@ from paramcount.output.tables import Table
 @click.option("--transpose", is_flag=True, help="Show models as columns.")
 @estimates_option
 def command(
-    request: Request,
+    request: CommandRequest,
     columns: str | None,
     sort: str | None,
     plot: str | None,
@@ -50,9 +50,9 @@ def command(
         raise ParamcountError("--scale requires --plot")
     if plot is not None:
         from paramcount.drawing.bars import plot_rows
-        from paramcount.drawing.figures import choose_format
+        from paramcount.drawing.figures import check_plot
 
-        plot_format = choose_format(plot)  # report a wrong extension before any file is read
+        plot_format = check_plot(plot)  # report a wrong extension before any file is read
     models = request.select(estimates=estimates)
     rows = make_rows(models)
     if columns is not None or sort is not None:
@@ -64,18 +64,8 @@ def command(
     def make_table(format: str) -> Table:
         result = build_comparison_table(rows, columns=columns, sort=sort, transpose=transpose, format=format)
         if plot is not None:
-            silence_matplotlib()
             content = plot_rows(sort_rows(rows, sort), format=plot_format, scale=scale or "linear")
             write_atomically(plot, content, "--plot")
         return result
 
     request.emit(make_table, request.collect_messages(models))
-
-
-def silence_matplotlib() -> None:
-    """Keep matplotlib from opening windows and from logging messages about the user's style."""
-    import logging
-    import os
-
-    os.environ["MPLBACKEND"] = "agg"
-    logging.getLogger("matplotlib").setLevel(logging.CRITICAL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paramcount.cli.options import Request, apply_changes, define_command, make_models_argument
+from paramcount.cli.options import CommandRequest, apply_changes, define_command, make_models_argument
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError
 from paramcount.explaining.glossary import FLAGS
@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 @define_command("diff", "llama-2-7b llama-3.1-8b", make_models_argument("A [B]"))
-def command(request: Request) -> None:
+def command(request: CommandRequest) -> None:
     """Show which sizes and components differ between two models.
 
     A and B are models as for `paramcount show`. Each difference is B minus A; they are sorted by size and add up to the
@@ -48,7 +48,10 @@ def command(request: Request) -> None:
 def build_table(a: Model, b: Model) -> Table:
     """A table of the sizes, the components and the total that differ."""
     diff = diff_models(a, b)
-    rows = [*map(make_size_row, diff.sizes), *map(make_component_row, diff.components)]
+    rows = [make_size_row(size) for size in diff.sizes]
+    for part in diff.components:
+        differences = [part.difference, part.active_difference]
+        rows.append(["component", part.component, part.a, part.b, *differences, render_arithmetic(part)])
     arithmetic = f"{diff.total_b:,} − {diff.total_a:,}"
     rows.append(["total", "total", diff.total_a, diff.total_b, diff.difference, diff.active_difference, arithmetic])
     if b.original is a:
@@ -75,12 +78,6 @@ def make_size_row(size: SizeDifference) -> Row:
     meaning = FLAGS.get(size.name.rpartition(".")[2])
     text = " → ".join(texts) + (f" ({meaning})" if meaning else "")
     return ["size", size.name, *values, None, None, text]
-
-
-def make_component_row(part: ComponentDifference) -> Row:
-    """The row of a component."""
-    arithmetic = render_arithmetic(part)
-    return ["component", part.component, part.a, part.b, part.difference, part.active_difference, arithmetic]
 
 
 def render_arithmetic(part: ComponentDifference) -> str:

@@ -44,19 +44,16 @@ def command(topic: str | None) -> None:
 
 
 def list_topics() -> list[str]:
-    """The names of the guides."""
     guides = files("paramcount").joinpath("docs").iterdir()
     names = (guide.name.removesuffix(".md") for guide in guides if guide.name.endswith(".md"))
     return sorted(name for name in names if name != INDEX)
 
 
 def read_guide(topic: str) -> str:
-    """The Markdown of a guide."""
     return files("paramcount").joinpath("docs", f"{topic}.md").read_text(encoding="utf-8")
 
 
 def read_title(topic: str) -> str:
-    """The first heading of a guide."""
     return next((line.lstrip("# ") for line in read_guide(topic).splitlines() if line.startswith("#")), "")
 
 
@@ -109,13 +106,11 @@ def plain_text(text: str) -> str:
 
 
 def wrap_paragraph(text: str, width: int) -> list[str]:
-    """A paragraph or list item as lines."""
     bullet = BULLET.match(text)
     return wrap(text, width, indent=" " * len(bullet[0])) if bullet else wrap(text, width) or [""]
 
 
 def render_table(lines: list[str], width: int) -> list[str]:
-    """A Markdown table as lines of aligned columns."""
     cells = [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip("| "))] for line in lines]
     headings = [Column(plain_text(cell), plain_text(cell), right=False, show=str) for cell in cells[0]]
     rows = [[plain_text(cell) for cell in row] for row in cells[2:]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import MODEL, FilePath, Request, define_command, print_messages, write_picture
+from paramcount.cli.options import MODEL, CommandRequest, FilePath, define_command, print_messages, write_picture
 from paramcount.errors import ParamcountError
 from paramcount.zoo import Model
 
@@ -25,7 +25,9 @@ from paramcount.zoo import Model
 )
 @click.option("--layer", type=int, metavar="N", help="Draw only layer N of the decoder, counted from 0.")
 @click.option("--tokens", type=int, metavar="N", help="Number of tokens (default: 1,024 or the model's maximum).")
-def command(request: Request, output: str | None, animate: str | None, layer: int | None, tokens: int | None) -> None:
+def command(
+    request: CommandRequest, output: str | None, animate: str | None, layer: int | None, tokens: int | None
+) -> None:
     """Draw every matrix of a model to scale, in the order of the forward pass.
 
     Activations are filled blue, weights grey. Edges of the same colour have the same size. Identical layers are drawn
@@ -48,8 +50,7 @@ def command(request: Request, output: str | None, animate: str | None, layer: in
     write_picture(request, output, ENDINGS, draw)
 
 
-def write_animation(path: str, request: Request, layer: int | None, tokens: int | None) -> None:
-    """Write a walk through one layer."""
+def write_animation(path: str, request: CommandRequest, layer: int | None, tokens: int | None) -> None:
     from paramcount.drawing.animation import make_film, render_animation
     from paramcount.drawing.films import ENDINGS, find_encoder
     from paramcount.output.files import choose_by_extension, write_atomically

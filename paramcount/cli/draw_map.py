@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import MODEL, FilePath, Request, define_command, write_picture
+from paramcount.cli.options import MODEL, CommandRequest, FilePath, define_command, write_picture
 
 
 @define_command("map", "deepseek-v3 -o deepseek-v3.svg", MODEL, prints_table=False)
@@ -16,7 +16,7 @@ from paramcount.cli.options import MODEL, FilePath, Request, define_command, wri
     help="Write to FILE.svg or .png, or into a directory (default: MODEL.svg).",
 )
 @click.option("--social", is_flag=True, help="Draw the map for a link preview: 1200 × 630 pixels, larger text.")
-def command(request: Request, output: str | None, social: bool) -> None:
+def command(request: CommandRequest, output: str | None, social: bool) -> None:
     """Draw every tensor of a model as a rectangle, its area in proportion to its parameters.
 
     Tensors are grouped by part, layers and component. Each copy in a layer or an expert is a cell; the experts that

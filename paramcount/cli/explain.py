@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import MODEL, Request, define_command
+from paramcount.cli.options import MODEL, CommandRequest, define_command
 from paramcount.errors import ParamcountError
 
 
@@ -16,7 +16,7 @@ from paramcount.errors import ParamcountError
     help="Explain one layer: its index in the decoder, or stack and index, such as encoder.layers.3.",
 )
 @click.option("--head", is_flag=True, help="Explain one attention head (in --layer, or in the first attention layer).")
-def command(request: Request, tensors: bool, layer: str | None, head: bool) -> None:
+def command(request: CommandRequest, tensors: bool, layer: str | None, head: bool) -> None:
     """Explain where the parameters come from: each component as a formula, with numbers, and its value.
 
     The sizes come first, the total last. For a mixture of experts, the active parameters are explained too. --format

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from paramcount.cli.options import (
+    CommandRequest,
     FilePath,
-    Request,
     define_command,
     make_models_argument,
     open_in_browser,
@@ -30,7 +30,7 @@ from paramcount.output.files import check_is_html, write_atomically
 @click.option(
     "--open/--no-open", "opens", default=None, help="Open the page in a browser (default: unless -o is given)."
 )
-def command(request: Request, output: str | None, opens: bool | None) -> None:
+def command(request: CommandRequest, output: str | None, opens: bool | None) -> None:
     """Write an HTML page to browse, compare and change models and to see inside them.
 
     Without a MODEL the page has the whole zoo. It is one file that loads nothing from the network.

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from paramcount.cli.options import MODEL, Request, define_command
+from paramcount.cli.options import MODEL, CommandRequest, define_command
 from paramcount.cli.quantities import TOKENS, TRAINING_TOKENS
 from paramcount.errors import ParamcountError
 
@@ -27,7 +27,7 @@ from paramcount.errors import ParamcountError
 @click.option("--batch", type=int, metavar="N", help="Decode N sequences at once; requires --gpu (default: 1).")
 @click.option("--dtype", metavar="DTYPE", help="Store the weights as DTYPE; requires --gpu (default: as released).")
 @click.option("--kv-dtype", metavar="DTYPE", help="Store the KV cache as DTYPE; requires --gpu (default: bf16).")
-def command(request: Request, **options: Any) -> None:
+def command(request: CommandRequest, **options: Any) -> None:
     """Show the FLOPs of a forward pass: per decoded token and per prompt, by component.
 
     For a model that decodes no tokens, such as an encoder, the FLOPs are those of a pass over the whole context.

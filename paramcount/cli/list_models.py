@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import Request, column_options, complete_names, define_command, estimates_option
+from paramcount.cli.options import CommandRequest, column_options, complete_names, define_command, estimates_option
 from paramcount.errors import ParamcountError, describe_value, find_nearest, quote
 from paramcount.output.tables import Table
 
@@ -19,7 +19,7 @@ FILE_COLUMNS = "id,total,active,family,publisher,released,hf"
 @click.option("--limit", metavar="N", help="List at most N models.")
 @estimates_option
 def command(
-    request: Request,
+    request: CommandRequest,
     words: tuple[str, ...],
     where: str | None,
     columns: str | None,

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from paramcount.cli.options import MODEL, Choice, Request, define_command
+from paramcount.cli.options import MODEL, Choice, CommandRequest, define_command
 
 
 @define_command("lora", "llama-3.1-8b -r 16 --targets attention", MODEL)
@@ -54,7 +54,7 @@ from paramcount.cli.options import MODEL, Choice, Request, define_command
     help="Also train the biases of adapted layers, or all (default: none).",
 )
 @click.option("--dtype", default="f32", metavar="DTYPE", help="Save the adapter as f32 (default), f16 or bf16.")
-def command(request: Request, **options: Any) -> None:
+def command(request: CommandRequest, **options: Any) -> None:
     """Show the trainable parameters of an adapter: LoRA, rsLoRA, DoRA, IA³ or VeRA, by module.
 
     The numbers equal those of the peft library. all-linear means every linear layer except the LM head."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from paramcount.cli.options import MODEL, FilePath, Request, add_changes, define_command, exit_with_verdict
+from paramcount.cli.options import MODEL, CommandRequest, FilePath, add_changes, define_command, exit_with_verdict
 from paramcount.cli.quantities import BYTES, OVERHEAD, TOKENS
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.output.files import write_atomically
@@ -66,7 +66,7 @@ DEVICE_OPTIONS = ("overhead", "utilization", "tp", "pp", "ep")  # which only a d
 @click.option("--ep", type=int, metavar="N", help="Expert parallelism: split the experts across N GPUs.")
 @click.option("--plot", metavar="FILE", type=FilePath(), help="Plot the memory by context to FILE.svg, .png or .pdf.")
 def command(
-    request: Request, dtypes: tuple[str, ...], engine_options: tuple[str, ...], plot: str | None, **options: Any
+    request: CommandRequest, dtypes: tuple[str, ...], engine_options: tuple[str, ...], plot: str | None, **options: Any
 ) -> None:
     """Show the memory that a model takes at inference: weights by dtype, KV cache and state by context.
 
@@ -97,7 +97,7 @@ def command(
     if plot:
         write_atomically(plot, plot_memory(result, check_plot(plot)), "--plot")
     request.emit(add_changes(build_memory_table(result), model), messages)
-    exit_with_verdict(result.fit)
+    exit_with_verdict(result.fit.verdict if result.fit else "")
 
 
 def split_dtypes(dtypes: tuple[str, ...]) -> tuple[str | None, dict[str, str]]:

@@ -57,13 +57,6 @@ class Messages(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class HasVerdict(Protocol):
-    """Whether something fits a device."""
-
-    @property
-    def verdict(self) -> str: ...
-
-
 class HasMessages(Protocol):
     """A result with warnings and notes, such as a trace."""
 
@@ -127,7 +120,6 @@ MODEL = click.Argument(["names"], metavar="MODEL", shell_complete=complete_names
 
 
 def make_models_argument(metavar: str = "MODEL...", *, required: bool = True) -> click.Argument:
-    """One or more models."""
     return click.Argument(["names"], nargs=-1, required=required, metavar=metavar, shell_complete=complete_names)
 
 
@@ -170,14 +162,14 @@ OUTPUT_OPTIONS = [
 def define_command(
     name: str, example: str, argument: click.Parameter | None = None, *, prints_table: bool = True
 ) -> Callable[[Callable[..., None]], Command]:
-    """A decorator for a command with the options that commands share, which its function gets as a `Request` in front
-    of its own parameters. `argument`: the models that it reads."""
+    """A decorator for a command with the options that commands share; its function gets them as a `CommandRequest`, in
+    front of its own parameters. `argument`: the models that it reads."""
     shared = [*([argument, *MODEL_OPTIONS] if argument else []), *(OUTPUT_OPTIONS if prints_table else [])]
 
     def decorate(function: Callable[..., None]) -> Command:
         @wraps(function)
         def callback(**options: Any) -> None:
-            request = Request(**{name: options.pop(name) for name in {str(option.name) for option in shared}})
+            request = CommandRequest(**{name: options.pop(name) for name in {str(option.name) for option in shared}})
             function(request, **options)
 
         command = click.command(name, cls=Command, epilog=f"Example: paramcount {name} {example}")(callback)
@@ -188,7 +180,7 @@ def define_command(
     return decorate
 
 
-class Request(NamedTuple):
+class CommandRequest(NamedTuple):
     """What the options that commands share ask for: which models, and where a table goes in which format."""
 
     names: str | tuple[str, ...] = ()  # of one model, or of several
@@ -240,7 +232,6 @@ class Request(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """Whether the table goes to a file rather than to stdout."""
         return self.output not in (None, "-")
 
     @property
@@ -252,10 +243,8 @@ class Request(NamedTuple):
         return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
     def emit(self, table: Table | Callable[[str], Table], messages: Messages | None = None) -> None:
-        """Render a table, or the one that a function returns for the selected format, to stdout or to a file.
-
-        Messages go to stderr; in JSON, to the fields `warnings` and `notes`. A file is written whole or not at all.
-        """
+        """Render a table, or the one that a function returns for the selected format, to stdout or to a file. Messages
+        go to stderr; in JSON, to the fields `warnings` and `notes`. A file is written whole or not at all."""
         format = self.table_format
         if messages and format != "json":
             print_messages(messages)
@@ -296,7 +285,6 @@ def add_changes(table: Table, model: Model) -> Table:
 
 
 def is_terminal() -> bool:
-    """Whether stdout is a terminal."""
     return bool(sys.stdout) and sys.stdout.isatty()
 
 
@@ -326,7 +314,7 @@ def write_named(output: str | None, models: Sequence[Model], extension: str, con
 
 
 def write_picture(
-    request: Request, output: str | None, endings: Mapping[str, str], draw: Callable[[Model, str], str | bytes]
+    request: CommandRequest, output: str | None, endings: Mapping[str, str], draw: Callable[[Model, str], str | bytes]
 ) -> None:
     """Draw the model of a request in the format that the name of a file selects, by default SVG, and write it."""
     is_named = output is not None and output != "-" and not is_directory(output)
@@ -351,8 +339,8 @@ def choose_file_name(models: Sequence[Model]) -> str:
     return re.sub(r"[^A-Za-z0-9_.\-]+", "-", name.rpartition("/")[2])[:80].strip("-.") or "model"
 
 
-def exit_with_verdict(fit: HasVerdict | None) -> None:
-    """End with the exit code of a fit: 0 if it fits, 1 if it does not, 3 if it is too close to call."""
+def exit_with_verdict(verdict: str) -> None:
+    """End with the exit code of a verdict: 0 if it fits or for "", 1 if it does not, 3 if it is too close to call."""
     from paramcount.costs.devices import DOES_NOT_FIT, FITS, TOO_CLOSE
 
-    sys.exit({FITS: 0, DOES_NOT_FIT: 1, TOO_CLOSE: 3}[fit.verdict] if fit else 0)
+    sys.exit({"": 0, FITS: 0, DOES_NOT_FIT: 1, TOO_CLOSE: 3}[verdict])

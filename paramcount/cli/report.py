@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from paramcount.cli.options import (
+    CommandRequest,
     FilePath,
-    Request,
     define_command,
     estimates_option,
     is_directory,
@@ -29,12 +29,12 @@ from paramcount.output.files import check_is_html
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 @estimates_option
-def command(request: Request, output: str | None, open_page: bool, estimates: bool) -> None:
+def command(request: CommandRequest, output: str | None, open_page: bool, estimates: bool) -> None:
     """Write an HTML page about one or more models: counts, formulas, forward pass, drawing, sources.
 
     The page runs no script and loads nothing from the network. Needs the [plot] extra.
     """
-    from paramcount.cli.compare import silence_matplotlib
+    from paramcount.drawing.figures import silence_matplotlib
     from paramcount.drawing.report import render_page
 
     if open_page and output == "-":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paramcount.cli.options import FilePath, Request, column_options, define_command
+from paramcount.cli.options import CommandRequest, FilePath, column_options, define_command
 from paramcount.errors import ParamcountError, join_place, make_printable
 from paramcount.formats.files import expand_home
 from paramcount.output.tables import Table
@@ -29,7 +29,7 @@ MOST_JOBS = 512
 @click.option("--jobs", type=int, metavar="N", help="Use N processes, and print the rate and the commonest errors.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors (exit code 1).")
 def command(
-    request: Request, folder: str, columns: str | None, sort: str | None, jobs: int | None, strict: bool
+    request: CommandRequest, folder: str, columns: str | None, sort: str | None, jobs: int | None, strict: bool
 ) -> None:
     """Count every config.json below a directory.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
-from paramcount.cli.options import MODEL, Choice, Messages, Request, define_command
+from paramcount.cli.options import MODEL, Choice, CommandRequest, Messages, define_command
 from paramcount.errors import ParamcountError
 from paramcount.output.tables import Table
 from paramcount.views.model import build_estimates_table, build_model_table
@@ -16,7 +16,7 @@ from paramcount.zoo import count_model
 @click.option("--estimates", is_flag=True, help="Show third-party estimates for a model whose sizes are unpublished.")
 @click.option("--by", type=Choice(["layer", "part", "tensor"]), help="Show one row per layer, part or tensor.")
 @click.option("--keys", is_flag=True, help="Show where each size and setting comes from: key, default or derivation.")
-def command(request: Request, estimates: bool, by: str | None, keys: bool) -> None:
+def command(request: CommandRequest, estimates: bool, by: str | None, keys: bool) -> None:
     """Show one model: total, components and arithmetic.
 
     MODEL is a name, a Hugging Face id, or the path of a config.json, its directory or a YAML file; - reads standard
@@ -43,9 +43,10 @@ def command(request: Request, estimates: bool, by: str | None, keys: bool) -> No
         return
     count = count_model(model)
     if by or keys:
-        from paramcount.views import breakdown
+        from paramcount.views.breakdown import BREAKDOWNS, build_key_table
 
-        result = breakdown.build_key_table(model) if by is None else breakdown.build_breakdown(model, count, by)
+        above = [f"{model.name}   {count.total:,} parameters"]
+        result = build_key_table(model) if by is None else BREAKDOWNS[by](count)._replace(above=above)
     else:
         from paramcount.costs.summary import summarize_resources
 
@@ -54,7 +55,7 @@ def command(request: Request, estimates: bool, by: str | None, keys: bool) -> No
     request.emit_model(result, model)
 
 
-def show_checkpoint(request: Request, by: str | None) -> None:
+def show_checkpoint(request: CommandRequest, by: str | None) -> None:
     """Show what a checkpoint contains, by component or by tensor."""
     from paramcount.checkpoints import render_contents
     from paramcount.checkpoints.contents import summarize_checkpoint

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from paramcount.cli.options import FilePath, Request, complete_names, define_command
+from paramcount.cli.options import CommandRequest, FilePath, complete_names, define_command
 from paramcount.cli.quantities import BYTES, PARAMETERS, TOKENS
 from paramcount.errors import ParamcountError
 
@@ -41,7 +41,7 @@ LIKE = click.Option(
 @click.option("--limit", type=int, metavar="N", default=10, show_default=True, help="Show at most N configurations.")
 @click.option("--save", metavar="FILE", type=FilePath(), help="Write the best one to FILE.yaml as a zoo entry.")
 def command(
-    request: Request, within: float, vary: str | None, step: int, limit: int, save: str | None, **budget: Any
+    request: CommandRequest, within: float, vary: str | None, step: int, limit: int, save: str | None, **budget: Any
 ) -> None:
     """Find the valid configurations nearest to a budget, with the proportions of a model.
 

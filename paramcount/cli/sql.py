@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from paramcount.cli.options import Request, define_command
+from paramcount.cli.options import CommandRequest, define_command
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.output.tables import Column, Table, format_value
@@ -15,7 +15,7 @@ from paramcount.output.tables import Column, Table, format_value
 @define_command("sql", "--schema")
 @click.argument("query", required=False)
 @click.option("--schema", is_flag=True, help="Show every table and column with its type, unit and meaning.")
-def command(request: Request, query: str | None, schema: bool) -> None:
+def command(request: CommandRequest, query: str | None, schema: bool) -> None:
     """Query the zoo with one SELECT of SQLite: models, sizes, components, tensors, published figures and more.
 
     The tables are in memory and can only be read; --schema lists them. JSON and CSV have exact integers.
@@ -43,7 +43,6 @@ def command(request: Request, query: str | None, schema: bool) -> None:
 
 
 def is_numeric(values: list[Any]) -> bool:
-    """Whether a column has numbers and no text."""
     return all(value is None or isinstance(value, (int, float)) for value in values)
 
 

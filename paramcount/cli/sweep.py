@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from paramcount.cli.options import MODEL, Messages, Request, define_command, print_messages
+from paramcount.cli.options import MODEL, CommandRequest, Messages, define_command, print_messages
 from paramcount.cli.progress import progress_callback
 from paramcount.output.files import ANY_EXTENSION, EXTENSIONS, choose_by_extension
 
@@ -15,7 +15,7 @@ from paramcount.output.files import ANY_EXTENSION, EXTENSIONS, choose_by_extensi
 @click.argument("settings", nargs=-1, required=True, metavar="SIZE=VALUES...")
 @click.option("--columns", metavar="A,B,…", help="Select counts and sizes (default: total,active).")
 @click.option("--invalid", is_flag=True, help="List the invalid combinations instead, with reasons.")
-def command(request: Request, settings: tuple[str, ...], columns: str | None, invalid: bool) -> None:
+def command(request: CommandRequest, settings: tuple[str, ...], columns: str | None, invalid: bool) -> None:
     """Count every valid combination of sizes.
 
     VALUES is a range START:STOP:STEP that includes STOP, a list a,b,c, or an expression of other sizes with + - * //

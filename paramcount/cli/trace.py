@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from paramcount.cli.options import MODEL, FilePath, Request, add_changes, define_command
+from paramcount.cli.options import MODEL, CommandRequest, FilePath, add_changes, define_command
 from paramcount.cli.progress import progress_callback
 from paramcount.errors import ParamcountError
 from paramcount.output.files import write_atomically
@@ -51,13 +51,8 @@ if TYPE_CHECKING:
     help="Number of most likely next tokens to show with --weights (default: 5).",
 )
 def command(
-    request: Request,
-    tokens: int | None,
-    pad: int | None,
-    batch: int | None,
+    request: CommandRequest,
     decode: bool,
-    past: int | None,
-    source: int | None,
     full: bool,
     weights: str | None,
     text: str | None,
@@ -65,6 +60,7 @@ def command(
     plot: str | None,
     tokenizer: str | None,
     top: int,
+    **lengths: Any,
 ) -> None:
     """Trace a forward pass: every operation in order, with the shapes of its inputs and output.
 
@@ -76,18 +72,17 @@ def command(
     from paramcount.tracing.run import trace_model
     from paramcount.tracing.shapes import TraceOptions
 
-    if past is not None and not decode:
+    if lengths["past"] is not None and not decode:
         raise ParamcountError("--past requires --decode")
-    if decode and past is None:
+    if decode and lengths["past"] is None:
         raise ParamcountError("--decode requires --past N")
-    if decode and pad is not None:
+    if decode and lengths["pad"] is not None:
         raise ParamcountError("--decode cannot be combined with --pad, because decoding does not pad")
     model = request.load()
     run = None
     if weights or text or watch or plot:
-        options = {"--tokens": tokens, "--pad": pad, "--batch": batch, "--past": past, "--source": source}
-        shape_options = [option for option, value in options.items() if value is not None]
-        path = check_run_options(model, weights, text, watch, shape_options)
+        given = [f"--{name}" for name in TraceOptions._fields if lengths[name] is not None]
+        path = check_run_options(model, weights, text, watch, given)
         if plot:
             from paramcount.drawing.figures import check_plot
 
@@ -96,13 +91,10 @@ def command(
 
         with progress_callback("running layers") as report:
             run = run_text(model, path, text or "", tokenizer, top=top, keeps_maps=bool(plot), report=report)
-    if run:
-        n_tokens = len(run.ids)
-    elif tokens is not None:
-        n_tokens = tokens
-    else:
-        n_tokens = 1 if decode else 5
-    trace = trace_model(model, TraceOptions(n_tokens, pad, batch, past, source))
+        lengths["tokens"] = len(run.ids)
+    elif lengths["tokens"] is None:
+        lengths["tokens"] = 1 if decode else 5
+    trace = trace_model(model, TraceOptions(**lengths))
     result = add_changes(build_table(with_every_layer(trace) if full else trace), model)
     if run:
         result = add_run(result, run, watch=watch)
@@ -134,10 +126,8 @@ def check_run_options(
 
 
 def add_run(trace: Table, run: TextRun, *, watch: bool) -> Table:
-    """The trace with the input tokens above it and the most likely next tokens below.
-
-    With `watch`, a table of the layers takes its place.
-    """
+    """The trace with the input tokens above it and the most likely next tokens below. With `watch`, a table of the
+    layers takes its place."""
     from paramcount.execution.render import build_layer_table, list_next_words
     from paramcount.execution.text import format_tokens
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from paramcount.cli.options import MODEL, Request, define_command, exit_with_verdict
+from paramcount.cli.options import MODEL, CommandRequest, define_command, exit_with_verdict
 from paramcount.cli.quantities import BYTES, OVERHEAD, TOKENS
 from paramcount.errors import ParamcountError
 
@@ -38,31 +38,22 @@ from paramcount.errors import ParamcountError
     metavar="SIZE",
     help="Assume that a runtime takes SIZE on each device (default: 1GB).",
 )
-def command(
-    request: Request, context: int | None, gpu: str | None, memory: int | None, overhead: int, **options: Any
-) -> None:
+def command(request: CommandRequest, **options: Any) -> None:
     """Show the memory that training takes on each GPU: weights, gradients, optimizer state and activations.
 
     Activations are the values that the backward pass reads. With several pipeline stages, the fullest one is shown.
     The exit code of the check against a device is 1 if the training does not fit, and 3 if it is too close to call."""
-    from paramcount.costs.devices import make_device
-    from paramcount.costs.memory import default_context
+    from paramcount.api import training as measure_training
     from paramcount.costs.render_training import build_training_table
-    from paramcount.costs.training import measure_training
-    from paramcount.costs.training_setup import make_setup
 
     if options["sp"] and options["tp"] == 1:
         raise ParamcountError("--sp requires --tp")
     for option in ("dp", "zero"):
         if options["fsdp"] is not None and options[option] is not None:
             raise ParamcountError(f"--fsdp cannot be combined with --{option}, because it sets both --dp and --zero")
-    if gpu is not None and memory is not None:
+    if options["gpu"] is not None and options["memory"] is not None:
         raise ParamcountError("--gpu cannot be combined with --memory")
     model = request.load()
-    number, device = None, None
-    if gpu is not None or memory is not None:
-        number, device = make_device(gpu, memory, overhead)
-    setup = make_setup(context=default_context(model) if context is None else context, devices=number, **options)
-    training = measure_training(model, setup, device)
+    training = measure_training(model, **options)
     request.emit_model(build_training_table(training), model, training)
-    exit_with_verdict(training.fit)
+    exit_with_verdict(training.fit.verdict if training.fit else "")

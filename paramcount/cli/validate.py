@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from paramcount.cli.options import FilePath, Request, define_command
+from paramcount.cli.options import CommandRequest, FilePath, define_command
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError
 from paramcount.output.tables import Column, Table
@@ -14,7 +14,7 @@ from paramcount.output.tables import Column, Table
 
 @define_command("validate", "configs/")
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=FilePath())
-def command(request: Request, paths: tuple[str, ...]) -> None:
+def command(request: CommandRequest, paths: tuple[str, ...]) -> None:
     """Check zoo entries: fields, sizes, sources, names, and published figures against the count.
 
     PATH is a YAML file or a directory of them; without PATH, the entries that you added. A published figure that

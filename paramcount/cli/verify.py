@@ -8,7 +8,7 @@ import sys
 import click
 
 from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
-from paramcount.cli.options import MODEL, FilePath, Messages, Request, add_changes, define_command
+from paramcount.cli.options import MODEL, CommandRequest, FilePath, Messages, add_changes, define_command
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.output.numbers import describe_verdict
@@ -28,7 +28,7 @@ FORWARD_PASS_CHECKS = {  # {name of a check: its heading}
 
 @define_command("verify", "gpt2-small", MODEL)
 @click.argument("checkpoint", required=False, type=FilePath())
-def command(request: Request, checkpoint: str | None) -> None:
+def command(request: CommandRequest, checkpoint: str | None) -> None:
     """Check a model against its reference, published figures or a checkpoint.
 
     CHECKPOINT is a .safetensors or .gguf file, an index (model.safetensors.index.json, pytorch_model.bin.index.json), a
@@ -47,7 +47,7 @@ def command(request: Request, checkpoint: str | None) -> None:
         check_files(request, model, checkpoint, messages)
 
 
-def check_files(request: Request, model: Model, path: str, messages: Messages) -> None:
+def check_files(request: CommandRequest, model: Model, path: str, messages: Messages) -> None:
     """Check a model against a checkpoint. The exit code is 1 if they differ."""
     from paramcount.checkpoints import render_verification
     from paramcount.checkpoints.identify import find_zoo_models
@@ -71,7 +71,7 @@ def check_files(request: Request, model: Model, path: str, messages: Messages) -
     sys.exit(not result.ok)
 
 
-def check_figures(request: Request, model: Model) -> None:
+def check_figures(request: CommandRequest, model: Model) -> None:
     """Check a model against its reference and published figures. The exit code is 1 if one differs."""
     count = count_model(model)
     results = run_checks(model, count)
@@ -85,7 +85,6 @@ def check_figures(request: Request, model: Model) -> None:
 
 
 def build_table(title: str, results: list[Check], *, is_what_if: bool = False) -> Table:
-    """A table with one row per check."""
     columns = [
         Column("what", "what", right=False, show=name_count),
         Column("text", "expected", only="text"),
@@ -117,5 +116,4 @@ def build_table(title: str, results: list[Check], *, is_what_if: bool = False) -
 
 
 def name_count(what: str) -> str:
-    """The name of a count in the table."""
     return FORWARD_PASS_CHECKS.get(what) or what.replace("_without_input_embedding", " − input embedding")

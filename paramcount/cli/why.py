@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
-from paramcount.cli.options import Request, apply_changes, define_command, make_models_argument
+from paramcount.cli.options import CommandRequest, apply_changes, define_command, make_models_argument
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable, quote
 from paramcount.explaining.why import (
@@ -38,7 +38,7 @@ Row = list[object]
 
 
 @define_command("why", "gpt-oss-20b 3.6B", make_models_argument("MODEL [NUMBER|CHECKPOINT]... [MODEL ...]"))
-def command(request: Request) -> None:
+def command(request: CommandRequest) -> None:
     """Explain what a published number counts or a checkpoint contains.
 
     The answer is a count plus or minus named parts, with nothing left unexplained. A short NUMBER (3.6B, ~1.04T) may be
@@ -56,15 +56,18 @@ def command(request: Request) -> None:
         contents.append(explain_files(model, question.files))
     request = request._replace(names=tuple(question.name for question in questions))
     messages = request.collect_messages(models)
-    unanswered = [question for question, *results in zip(questions, answers, contents) if not any(results)]
-    notes = map(describe_no_figures, unanswered)
-    messages = messages._replace(notes=(*messages.notes, *notes))
+    for question, *results_of_one in zip(questions, answers, contents):
+        if not any(results_of_one):
+            name = make_printable(question.name)
+            note = f"{name}: no published figure is known; to explain one, run `paramcount why {name} NUMBER`"
+            messages = messages._replace(notes=(*messages.notes, note))
     results: list[Why | CheckpointExplanation] = [*chain(*answers), *chain(*contents)]
     is_single = len(questions) == 1 == len(questions[0].figures) + len(questions[0].files)
 
     def make_table(format: str) -> Table:
         if format not in ("csv", "json") and is_single:
-            return build_answer_table(models[0], results[0])
+            (model,), (answer,) = models, results
+            return build_figure_table(model, answer) if isinstance(answer, Why) else build_contents_table(model, answer)
         if format not in ("csv", "json") and not results:
             return build_count_table(models)
         return build_table(models, answers, contents)
@@ -104,7 +107,7 @@ def parse_arguments(words: Sequence[str]) -> list[Question]:
     return questions
 
 
-def load_question_model(i: int, question: Question, request: Request) -> Model:
+def load_question_model(i: int, question: Question, request: CommandRequest) -> Model:
     """The model of the question with index `i`.
 
     Raises: ParamcountError; for a word after a model, it says that a figure or a checkpoint may stand there too.
@@ -123,7 +126,6 @@ def load_question_model(i: int, question: Question, request: Request) -> Model:
 
 
 def explain_files(model: Model, paths: Sequence[str]) -> list[CheckpointExplanation]:
-    """What each checkpoint contains."""
     if not paths:
         return []
     from paramcount.checkpoints.why import explain_checkpoint
@@ -131,18 +133,7 @@ def explain_files(model: Model, paths: Sequence[str]) -> list[CheckpointExplanat
     return [explain_checkpoint(model, read_checkpoint(path)) for path in paths]
 
 
-def describe_no_figures(question: Question) -> str:
-    """The note on a model without published figures."""
-    name = make_printable(question.name)
-    return f"{name}: no published figure is known; to explain one, run `paramcount why {name} NUMBER`"
-
-
 # ---- one answer
-
-
-def build_answer_table(model: Model, answer: Why | CheckpointExplanation) -> Table:
-    """The answer for one figure or one checkpoint."""
-    return build_figure_table(model, answer) if isinstance(answer, Why) else build_contents_table(model, answer)
 
 
 def build_figure_table(model: Model, why: Why) -> Table:
@@ -251,7 +242,6 @@ def build_table(
 
 
 def build_count_table(models: Sequence[Model]) -> Table:
-    """The totals of models without figures to explain."""
     columns = [Column("model", "model", right=False), Column("total", "total")]
     rows = [[model.name, count_model(model).total] for model in models]
     return Table(columns, rows, None, [line for model in models for line in describe_changes(model)])
@@ -293,7 +283,6 @@ def summarise(why: Why) -> str:
 
 
 def format_signed(n: int) -> str:
-    """A number with its sign."""
     return f"{'−' if n < 0 else '+'}{abs(n):,}"
 
 

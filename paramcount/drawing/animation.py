@@ -20,7 +20,7 @@ from paramcount.drawing.render import (
     make_style,
 )
 from paramcount.drawing.sections import choose_layer, list_sections, select_layer
-from paramcount.drawing.shapes import Arrow, Drawing, Place, Rectangle, text_width
+from paramcount.drawing.shapes import Drawing, Place, Rectangle, text_width
 from paramcount.errors import ParamcountError, format_shape
 from paramcount.tracing.sentences import explain_step
 from paramcount.tracing.trace import Step
@@ -75,7 +75,6 @@ def make_film(model: Model, *, tokens: int | None = None, layer: int | None = No
 
 
 def render_frames(film: Film) -> Iterator[str]:
-    """One SVG for each step."""
     top = 0.0
     for number, i in enumerate(film.indices):
         marked = [place for place in film.drawing.places if i in place.steps]
@@ -118,7 +117,11 @@ def render_frame(film: Film, number: int, marked: Sequence[Place], top: float) -
         *(draw_box(place, 3, f'fill="{INSIDE}" fill-opacity=".75"') for place in dimmed),
         f'<g style="stroke:{ACCENT};stroke-width:2">',
         *(draw_token(r, drawing.tokens) for r in drawing.rectangles if is_covered(r, clear)),
-        *(trace_arrow(arrow) for arrow in done if arrow.end == i != arrow.start),
+        *(
+            f'<polyline fill="none" points="{" ".join(f"{fmt(x)},{fmt(y)}" for x, y in arrow.points)}"/>'
+            for arrow in done
+            if arrow.end == i != arrow.start
+        ),
         *(draw_box(place, EDGE, 'fill="none" rx="6"') for place in marked),
         "</g>",
         "</svg>",
@@ -129,19 +132,12 @@ def render_frame(film: Film, number: int, marked: Sequence[Place], top: float) -
 
 
 def draw_box(place: Place, margin: float, attributes: str) -> str:
-    """A box around a place."""
     x, y = fmt(place.x - margin), fmt(place.y - margin)
     size = f'width="{fmt(place.width + 2 * margin)}" height="{fmt(place.height + 2 * margin)}"'
     return f'<rect x="{x}" y="{y}" {size} {attributes}/>'
 
 
-def trace_arrow(arrow: Arrow) -> str:
-    points = " ".join(f"{fmt(x)},{fmt(y)}" for x, y in arrow.points)
-    return f'<polyline fill="none" points="{points}"/>'
-
-
 def is_covered(rectangle: Rectangle, places: Sequence[Place]) -> bool:
-    """Whether the centre of a rectangle is in one of the places."""
     x, y = rectangle.x + rectangle.width / 2, rectangle.y + rectangle.height / 2
     return any(p.x <= x <= p.x + p.width and p.y <= y <= p.y + p.height for p in places)
 
@@ -176,20 +172,14 @@ def draw_caption(film: Film, number: int) -> Iterator[str]:
     yield draw_line(width - MARGIN, y + LINE, "red line: one token", SMALL, SOFT, anchor="end")
     yield draw_line(MARGIN, y, step.text, TITLE, INK, bold=True)
     lines = wrap_text(explain_step(film.all_steps, film.indices[number]), room, SENTENCE)
-    texts = [describe_shapes(step), *lines[:MAX_LINES], *list_weights(step, layer)]
+    shapes = " → ".join(filter(None, (", ".join(map(format_shape, step.inputs)), format_shape(step.out))))
+    texts = [shapes, *lines[:MAX_LINES], *list_weights(step, layer)]
     for text, color in zip(texts, [INK, *[INK] * len(lines[:MAX_LINES]), SOFT]):
         y += LINE
         yield draw_line(MARGIN, y, shorten(text, room), SENTENCE, color)
 
 
-def describe_shapes(step: Step) -> str:
-    """The shapes of the inputs and of the output."""
-    inputs = ", ".join(map(format_shape, step.inputs))
-    return f"{inputs} → {format_shape(step.out)}" if inputs else format_shape(step.out)
-
-
 def list_weights(step: Step, layer: int | None) -> list[str]:
-    """A line with the weights and their shapes; empty without weights."""
     names = (f"{weight.name.replace('{layer}', str(layer))} {format_shape(weight.shape)}" for weight in step.weights)
     return [" · ".join(names)] if step.weights else []
 
@@ -211,9 +201,6 @@ def draw_line(
 
 
 def render_animation(film: Film, format: str) -> bytes:
-    """The content of a file in this format.
-
-    Raises: ParamcountError if the [animate] extra is missing.
-    """
+    """The content of a file in this format. Raises: ParamcountError if the [animate] extra is missing."""
     encode = find_encoder(format)
     return encode((convert_to_png(svg, zoom=1) for svg in render_frames(film)), len(film.indices))

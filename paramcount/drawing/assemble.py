@@ -39,17 +39,12 @@ def make_row(band: SectionBand, scale: float) -> tuple[Group, Point, Point]:
 
 
 def make_section(
-    section: DrawnSection,
-    bands: Sequence[SectionBand],
-    steps: Sequence[Step],
-    scale: float,
-    parts: int,
-    layer: int | None,
+    section: DrawnSection, steps: Sequence[Step], scale: float, parts: int, layer: int | None
 ) -> PlacedSection:
     """A section: heading, rows, and a frame around layers."""
     rows = [
         SectionBand("" if i else band.name, items)
-        for band in bands
+        for band in section.bands
         for i, items in enumerate(split_rows(band.items, steps, scale))
     ]
     has_frame = bool(section.layers)
@@ -96,24 +91,19 @@ def make_return_arrow(
 
 
 def assemble_sections(
-    sections: Sequence[tuple[DrawnSection, Sequence[SectionBand]]],
-    steps: Sequence[Step],
-    scale: float,
-    parts: int,
-    layer: int | None,
+    sections: Sequence[DrawnSection], steps: Sequence[Step], scale: float, parts: int, layer: int | None
 ) -> Group:
-    """All sections, stacked."""
     group, y = Group(), 0.0
     previous_place: tuple[PlacedSection, float] | None = None
-    for (section, bands), previous in zip(sections, [None, *sections]):
-        placed = make_section(section, bands, steps, scale, parts, layer)
+    for section, previous in zip(sections, [None, *sections]):
+        placed = make_section(section, steps, scale, parts, layer)
         left = 0.0 if section.layers else PAD
         section_group = placed.group.move(left, y)
-        if previous_place and previous and is_linked(previous, bands, steps):
+        if previous_place and previous and is_linked(previous, section, steps):
             above, above_y = previous_place
             shift = 0.0 if above.group.frames and above.group.frames[0].role == "layer" else PAD
             start, end = shift_point(above.way_out, shift, above_y), shift_point(placed.way_in, left, y)
-            step = bands[0].items[0].step
+            step = section.bands[0].items[0].step
             shapes = above.group.move(shift, above_y)
             shapes = shapes._replace(frames=tuple(frame for frame in shapes.frames if frame.role != "layer"))
             arrow = make_return_arrow(shapes, start, end, above.right + shift, y - SECTION_GAP / 2, -TURN, step)
@@ -126,11 +116,9 @@ def assemble_sections(
     return group._replace(frames=tuple(frames))
 
 
-def measure_width(sections: Sequence[tuple[DrawnSection, Sequence[SectionBand]]], scale: float) -> float:
-    """The width of the widest band in one row."""
-    return max(max(spread_items(band.items, scale).rights) for _, bands in sections for band in bands)
+def measure_width(sections: Sequence[DrawnSection], scale: float) -> float:
+    return max(max(spread_items(band.items, scale).rights) for section in sections for band in section.bands)
 
 
 def list_all_items(items: Sequence[Item]) -> list[Item]:
-    """All items, including those inside experts."""
     return [each for item in items for each in (item, *list_all_items(item.body))]

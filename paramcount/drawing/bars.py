@@ -117,7 +117,6 @@ class BarAxis(NamedTuple):
     scale: Scale
 
     def at(self, n: int) -> float:
-        """The position of a sum."""
         if self.scale == "linear":
             return LONGEST["linear"] * (n / self.end)
         start = math.log10(self.start)
@@ -257,7 +256,6 @@ def _draw_dot(axes: Axes, bar: Bar, x: float, width: float) -> None:
 
 
 def _draw_bar(axes: Axes, bar: Bar, length: float) -> None:
-    """Draw the components of a bar; each takes its share of the length."""
     total, sum_before = bar.sum, 0
     for name, n in bar.components.items():
         if n:
@@ -267,7 +265,6 @@ def _draw_bar(axes: Axes, bar: Bar, length: float) -> None:
 
 
 def escape_line(line: BarLine) -> BarLine:
-    """A row whose texts contain only letters of the font."""
     name = make_printable(escape_missing_letters(line.name), 46)
     return line._replace(name=name, replacement=escape_missing_letters(line.replacement))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import logging
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -33,23 +35,13 @@ METADATA: dict[Format, dict[str, str | None]] = {  # reproducible: no dates
 }
 
 
-def choose_format(path: str) -> Format:
-    """The format for a file extension.
-
-    >>> choose_format("sizes.PNG")
-    'png'
-
-    Raises: ParamcountError for any other extension.
-    """
-    return choose_by_extension(path, ENDINGS, where="--plot")
-
-
 def check_plot(path: str) -> Format:
-    """The format for a file extension, before anything is computed.
+    """The format for the extension of a file, before anything is computed.
 
     Raises: ParamcountError if the extension is unknown, or if matplotlib is missing.
     """
-    format = choose_format(path)
+    format = choose_by_extension(path, ENDINGS, where="--plot")
+    silence_matplotlib()
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -57,11 +49,14 @@ def check_plot(path: str) -> Format:
     return format
 
 
-def save_figure(make: Callable[[], Figure], format: Format, title: str, *, transparent: bool = False) -> bytes:
-    """The bytes of a file with the figure that `make` returns.
+def silence_matplotlib() -> None:
+    """Keep matplotlib from opening windows and from logging messages about the user's style."""
+    os.environ["MPLBACKEND"] = "agg"
+    logging.getLogger("matplotlib").setLevel(logging.CRITICAL)
 
-    Raises: ParamcountError if matplotlib is missing.
-    """
+
+def save_figure(make: Callable[[], Figure], format: Format, title: str, *, transparent: bool = False) -> bytes:
+    """The bytes of a file with the figure that `make` returns. Raises: ParamcountError if matplotlib is missing."""
     try:
         import matplotlib
         from matplotlib.backends import backend_agg, backend_pdf, backend_svg

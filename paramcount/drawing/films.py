@@ -52,7 +52,6 @@ def divide_time(n: int, units: int) -> list[int]:
 
 
 def list_durations(n: int) -> list[int]:
-    """The durations of pictures in milliseconds."""
     return [UNIT * length for length in divide_time(n, 1000 * SECONDS // UNIT)]
 
 
@@ -81,7 +80,6 @@ def encode_gif(pictures: Iterable[bytes], n: int) -> bytes:
 
 
 def encode_webp(pictures: Iterable[bytes], n: int) -> bytes:
-    """A WebP without losses."""
     first, *others = read_pictures(pictures)
     file = BytesIO()
     first.save(

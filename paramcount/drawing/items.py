@@ -7,7 +7,6 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from paramcount.drawing.matrices import (
-    Matrix,
     count_features,
     has_equal_rows,
     make_bias,
@@ -17,6 +16,7 @@ from paramcount.drawing.matrices import (
     make_state,
     make_weight,
 )
+from paramcount.drawing.shapes import Rectangle
 from paramcount.errors import format_shape
 from paramcount.flow.operation import Form
 from paramcount.tracing.trace import Product, Shape, Step, WeightUse
@@ -32,10 +32,10 @@ class Item(NamedTuple):
     kind: str  # source | product | lookup | box | operation | words | sign | experts
     step: int
     reads: tuple[int, ...]  # steps
-    out: Matrix | None = None
-    right: Matrix | None = None  # right operand of a product
-    weights: tuple[Matrix, ...] = ()  # other weights: biases, the vector of a norm
-    state: Matrix | None = None
+    out: Rectangle | None = None
+    right: Rectangle | None = None  # right operand of a product
+    weights: tuple[Rectangle, ...] = ()  # other weights: biases, the vector of a norm
+    state: Rectangle | None = None
     words: tuple[str, ...] = ()
     operand: int | None = None  # step that computes `right`, if that is data
     body: tuple[Item, ...] = ()  # of one expert
@@ -98,7 +98,6 @@ class Reader:
         return [item._replace(others=tuple(others.get(item.step, ()))) for item in self.items]
 
     def add_sources(self, i: int) -> None:
-        """Add the data that a step reads from outside the section."""
         step = self.steps[i]
         for j in () if step.reads_only_lengths else step.reads:
             if j in self.within or self.find_source(j) in self.owner:
@@ -129,7 +128,6 @@ class Reader:
         )
 
     def add_step(self, i: int) -> None:
-        """Add the item of a step, if it has one."""
         step = self.steps[i]
         if i in self.fused or self.is_reshape(step):
             self.alias_of[i] = step.reads[0]
@@ -146,7 +144,11 @@ class Reader:
             self.add(Item("lookup", i, step.reads, make_output(step, i), table, note=describe_tie(step)))
         elif step.form is Form.MASK:
             self.add(Item("words", i, step.reads, words=("mask",)))
-        elif step.form is Form.ATTENTION_WEIGHTS and self.is_after_mask(i):
+        elif (
+            step.form is Form.ATTENTION_WEIGHTS
+            and self.steps[step.reads[0]].form is Form.MASK
+            and step.reads[0] in self.within
+        ):
             self.add_softmax(i)
         elif step.form in SIGNS and len(step.reads) > 1 and not step.weights:
             self.add(Item("sign", i, step.reads, words=(SIGNS[step.form],)))
@@ -201,7 +203,6 @@ class Reader:
     # ---- products
 
     def add_product(self, i: int) -> None:
-        """Add data times a matrix, one per head if the output has heads."""
         step = self.steps[i]
         weight, *others = list_operands(step)
         out = make_data(step.out, i)
@@ -253,9 +254,6 @@ class Reader:
 
     # ---- softmax, state, experts
 
-    def is_after_mask(self, i: int) -> bool:
-        return self.steps[self.steps[i].reads[0]].form is Form.MASK and self.steps[i].reads[0] in self.within
-
     def add_softmax(self, i: int) -> None:
         """Add the unmasked attention weights: a triangle, or a band of it."""
         step = self.steps[i]
@@ -292,7 +290,6 @@ class Reader:
         return Item("words", i, (source,), words=words), [*splits, rotation]
 
     def is_elementwise(self, i: int) -> bool:
-        """Whether it is an element-wise operation without weights."""
         step = self.steps[i]
         return (
             i in self.within

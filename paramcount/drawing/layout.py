@@ -46,7 +46,6 @@ class Spread(NamedTuple):
 
     @property
     def rights(self) -> list[float]:
-        """The right edge of each item."""
         return [x + piece.width for x, piece in zip(self.xs, self.pieces)]
 
 
@@ -94,13 +93,16 @@ def shift_lanes(
 
 
 def lay_out(items: Sequence[Item], scale: float, *, inside: bool = False) -> Layout:
-    """Arranged items with arrows."""
     pieces, edges, lanes, xs = spread_items(items, scale, inside=inside)
     ys = choose_heights(pieces, edges, lanes, xs)
     groups = [piece.group.move(x, ys[lane]) for piece, x, lane in zip(pieces, xs, lanes)]
     lines = Lines(groups)
-    in_lane = [edge for edge in edges if not edge.operand and lanes[edge.start] == lanes[edge.end]]
-    straight = {edge for edge in in_lane if is_next_in_lane(edge, lanes, xs)}
+    straight = {
+        edge
+        for edge in edges
+        if not edge.operand and lanes[edge.start] == lanes[edge.end]
+        if not any(lane == lanes[edge.start] and xs[edge.start] < x < xs[edge.end] for lane, x in zip(lanes, xs))
+    }
     for edge in sorted(edges, key=lambda e: (e not in straight, abs(xs[e.end] - xs[e.start]), e.end)):
         start, end = pieces[edge.start], pieces[edge.end]
         point = shift_point(start.way_out, xs[edge.start], ys[lanes[edge.start]])
@@ -159,10 +161,6 @@ def choose_heights(
         ys.append(y)
         above += [(left, right, y + bottom) for left, right, _, bottom in spans]
     return ys
-
-
-def is_next_in_lane(edge: Edge, lanes: Sequence[int], xs: Sequence[float]) -> bool:
-    return not any(lane == lanes[edge.start] and xs[edge.start] < x < xs[edge.end] for lane, x in zip(lanes, xs))
 
 
 def list_ports(end: Piece, x: float, y: float, edge: Edge) -> list[Port]:

@@ -36,7 +36,7 @@ def render_map(map: ParameterMap, id: str = "map") -> str:
     width, height = fmt(map.width), fmt(map.height)
     cells = CellWriter(name)
     tiles = [element for tile in map.tiles for element in draw_tile(tile, map, cells)]
-    shares = (f"{entry.component} {entry.parameters:,}" for entry in map.entries)
+    shares = (f"{component} {n:,}" for component, n in map.components.items())
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="paramcount-map" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" role="img" '
@@ -67,10 +67,10 @@ def make_style(map: ParameterMap) -> str:
         f"{ROOT} .border{{fill:none}}",
         f"{ROOT} .scale{{fill:none;stroke:#848d97}}",
     ]
-    for entry in map.entries:
-        colour = COLOURS[entry.component]
-        rules.append(f"{ROOT} .{entry.component}{{fill:{colour}}}")
-        rules.append(f"{ROOT} .on-{entry.component}{{fill:{choose_text_colour(colour)}}}")
+    for component in map.components:
+        colour = COLOURS[component]
+        rules.append(f"{ROOT} .{component}{{fill:{colour}}}")
+        rules.append(f"{ROOT} .on-{component}{{fill:{choose_text_colour(colour)}}}")
     light, dark = ("".join(list_colour_rules(colours)) for colours in (LIGHT, DARK))
     return f"{''.join(rules)}{light}@media (prefers-color-scheme:dark){{{dark}}}"
 
@@ -116,7 +116,6 @@ class CellWriter:
 
 
 def trace_grid(rows: Sequence[CellRow]) -> str:
-    """The lines between cells."""
     d = ""
     for i, row in enumerate(rows):
         x, y, width, height = row.area
@@ -140,7 +139,6 @@ def trace_first_cells(rows: Sequence[CellRow], n: int) -> str:
 
 
 def draw_tile(tile: Tile, map: ParameterMap, cells: CellWriter) -> Iterator[str]:
-    """A tensor with the cells of its copies."""
     tensor, area = tile.tensor, tile.area
     copies = [axis for axis in tile.copies if axis.number > 1]
     share = format_share(tensor.parameters, map.total)
@@ -154,22 +152,16 @@ def draw_tile(tile: Tile, map: ParameterMap, cells: CellWriter) -> Iterator[str]
 
 
 def format_area(area: Area) -> str:
-    """The attributes of a rectangle."""
     x, y, width, height = (f"{value:.4f}".rstrip("0").rstrip(".") for value in area)
     return f'x="{x}" y="{y}" width="{width}" height="{height}"'
 
 
 def draw_borders(map: ParameterMap) -> Iterator[str]:
     """The lines between tensors, components, stacks of layers and parts, each wider than the ones before."""
-    areas = [("tensor", tile.area) for tile in map.tiles] + [(border.kind, border.area) for border in map.borders]
+    areas = [*(("tensor", tile.area) for tile in map.tiles), *map.borders]
     for kind, width in BORDERS.items():
-        outlines = (trace_area(area) for k, area in areas if k == kind)
-        yield f'<path class="border" stroke-width="{width}" d="{"".join(outlines)}"/>'
-
-
-def trace_area(area: Area) -> str:
-    x, y, width, height = map(fmt, area)
-    return f"M{x} {y}h{width}v{height}h-{width}z"
+        d = "".join("M{0} {1}h{2}v{3}h-{2}z".format(*(fmt(n) for n in area)) for k, area in areas if k == kind)
+        yield f'<path class="border" stroke-width="{width}" d="{d}"/>'
 
 
 def draw_lines(tile: Tile) -> Iterator[str]:
@@ -186,21 +178,18 @@ def draw_lines(tile: Tile) -> Iterator[str]:
 
 
 def get_component(tile: Tile) -> str:
-    """The component of a tensor, without its detail."""
     return tile.tensor.component.partition(".")[0]
 
 
 def draw_text(
     x: float, y: float, text: str, size: float, role: str, *, bold: bool = False, anchor: str = "start"
 ) -> str:
-    """A line of text."""
     role = f"{role} bold" if bold else role
     side = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return f'<text class="{role}" x="{fmt(x)}" y="{fmt(y)}" font-size="{fmt(size)}"{side}>{escape_text(text)}</text>'
 
 
 def draw_header(map: ParameterMap) -> Iterator[str]:
-    """The title and the lines below it."""
     y = MARGIN + 20 * map.zoom
     yield draw_text(MARGIN, y, map.title, 24 * map.zoom, "ink", bold=True)
     for i, line in enumerate(map.subtitle):
@@ -213,19 +202,19 @@ def draw_legend(map: ParameterMap) -> Iterator[str]:
     zoom = map.zoom
     left, right, y = map.area.x + map.area.width + GAP, map.width - MARGIN, map.area.y
     side, text_left, size, step = 14 * zoom, left + 22 * zoom, 12 * zoom, 23 * zoom
-    for entry in map.entries:
-        yield f'<rect class="{entry.component}" {format_area(Area(left, y, side, side))}/>'
-        yield draw_text(text_left, y + 11.5 * zoom, entry.component, size, "ink")
-        number = f"{format_count(entry.parameters)} · {format_share(entry.parameters, map.total)}"
+    for component, n in map.components.items():
+        yield f'<rect class="{component}" {format_area(Area(left, y, side, side))}/>'
+        yield draw_text(text_left, y + 11.5 * zoom, component, size, "ink")
+        number = f"{format_count(n)} · {format_share(n, map.total)}"
         yield draw_text(right, y + 11.5 * zoom, number, size, "soft", anchor="end")
         y += step
     y += 10 * zoom
     per_pixel = map.total / (map.area.width * map.area.height)
     yield f'<rect class="scale" {format_area(Area(left, y, side, side))}/>'
     yield draw_text(text_left, y + 11.5 * zoom, f"{format_count(round(per_pixel * side**2))} parameters", size, "soft")
-    if map.has_inactive:
+    experts = next((tile for tile in map.tiles if any(axis.active < axis.number for axis in tile.copies)), None)
+    if experts:
         y += step
-        experts = next(tile for tile in map.tiles if any(axis.active < axis.number for axis in tile.copies))
         square = format_area(Area(left, y, side, side))
         yield f'<rect class="{get_component(experts)}" {square}/><rect class="active" {ACTIVE} {square}/>'
         yield draw_text(text_left, y + 11.5 * zoom, "active for one token", size, "soft")
@@ -233,9 +222,6 @@ def draw_legend(map: ParameterMap) -> Iterator[str]:
 
 
 def render_map_file(map: ParameterMap, format: str) -> str | bytes:
-    """The content of a file in this format.
-
-    Raises: ParamcountError for a PNG if the [plot] extra is missing.
-    """
+    """The content of a file in this format. Raises: ParamcountError for a PNG if the [plot] extra is missing."""
     svg = render_map(map)
     return svg if format == "svg" else convert_to_png(svg, zoom=1 if map.zoom > 1 else 2)

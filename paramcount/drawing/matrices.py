@@ -1,35 +1,14 @@
-"""Converts tensor shapes to matrices: rows, columns, and copies stacked or concatenated."""
+"""Converts tensor shapes to rectangles: rows, columns, and copies stacked or concatenated."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple
 
+from paramcount.drawing.shapes import Rectangle
 from paramcount.errors import format_shape
 from paramcount.flow.operation import Form
 from paramcount.tracing.trace import Shape, Step, WeightUse
-
-
-class Matrix(NamedTuple):
-    """The content of a rectangle. Its fields are those of `shapes.Rectangle`."""
-
-    rows: int | str
-    cols: int | str
-    role: str
-    shape: str
-    step: int
-    label: str = ""
-    name: str = ""
-    copies: int = 1
-    beside: int = 1
-    mask: str = ""
-    window: int | None = None
-    tied: bool = False
-
-    def repeat_shape(self, shape: str) -> str:
-        """The shape of all copies, from the shape of a single one."""
-        return f"{self.copies} × {shape}" if self.copies > 1 else shape
 
 
 def multiply_sizes(sizes: Sequence[int | str]) -> int | str:
@@ -38,20 +17,20 @@ def multiply_sizes(sizes: Sequence[int | str]) -> int | str:
     return " × ".join(names) if names else prod(n for n in sizes if isinstance(n, int))
 
 
-def make_data(shape: Shape, step: int, *, flat: bool = False, column: bool = False, label: str = "") -> Matrix:
+def make_data(shape: Shape, step: int, *, flat: bool = False, column: bool = False, label: str = "") -> Rectangle:
     """Data with one row per token. Heads are stacked, or with `flat` concatenated. `column`: one element per token."""
     if len(shape) == 3 and isinstance(shape[1], int) and flat:
         text = f"[{shape[0]}, {shape[1]} · {shape[2]}]" if shape[1] > 1 else f"[{shape[0]}, {shape[2]}]"
-        return Matrix(shape[0], multiply_sizes(shape[1:]), "data", text, step, label, beside=shape[1])
+        return Rectangle(shape[0], multiply_sizes(shape[1:]), "data", text, step, label, beside=shape[1])
     if len(shape) == 3 and isinstance(shape[1], int):
         return make_stack(shape[1], (shape[0], shape[2]), "data", step, label)
     if len(shape) < 2:
         n = shape[0] if shape else 1
-        return Matrix(n if column else 1, 1 if column else n, "data", format_shape(shape), step, label)
-    return Matrix(shape[0], multiply_sizes(shape[1:]), "data", format_shape(shape), step, label)
+        return Rectangle(n if column else 1, 1 if column else n, "data", format_shape(shape), step, label)
+    return Rectangle(shape[0], multiply_sizes(shape[1:]), "data", format_shape(shape), step, label)
 
 
-def make_output(step: Step, index: int, *, column: bool = False, label: str = "") -> Matrix:
+def make_output(step: Step, index: int, *, column: bool = False, label: str = "") -> Rectangle:
     """The output of a step. A bias per pair of tokens is drawn like attention scores, one matrix per head."""
     if (
         step.form is Form.LOOKUP
@@ -63,22 +42,21 @@ def make_output(step: Step, index: int, *, column: bool = False, label: str = ""
     return make_data(step.out, index, column=column, label=label)
 
 
-def make_stack(copies: int, shape: Shape, role: str, step: int, label: str = "", name: str = "") -> Matrix:
-    """Stacked matrices of equal shape."""
-    stack = Matrix(shape[0], shape[1], role, "", step, label, name, copies)
+def make_stack(copies: int, shape: Shape, role: str, step: int, label: str = "", name: str = "") -> Rectangle:
+    stack = Rectangle(shape[0], shape[1], role, "", step, label, name, copies)
     return stack._replace(shape=stack.repeat_shape(format_shape(shape)))
 
 
-def make_state(shape: Shape, step: int) -> Matrix:
+def make_state(shape: Shape, step: int) -> Rectangle:
     """A recurrent state. The first of three axes is the heads."""
     while len(shape) > 2 and shape[0] == 1:
         shape = shape[1:]
     if len(shape) == 3 and isinstance(shape[0], int):
         return make_stack(shape[0], shape[1:], "data", step, "recurrent state")
-    return Matrix(shape[0], multiply_sizes(shape[1:]), "data", format_shape(shape), step, "recurrent state")
+    return Rectangle(shape[0], multiply_sizes(shape[1:]), "data", format_shape(shape), step, "recurrent state")
 
 
-def make_weight(weight: WeightUse, step: int, form: Form = Form.PLAIN, label: str = "") -> Matrix:
+def make_weight(weight: WeightUse, step: int, form: Form = Form.PLAIN, label: str = "") -> Rectangle:
     """A weight as a matrix: a vector becomes a column, and further axes are flattened into the second."""
     shape = weight.shape
     tied = weight.tied_to is not None
@@ -87,10 +65,10 @@ def make_weight(weight: WeightUse, step: int, form: Form = Form.PLAIN, label: st
     if len(shape) == 3 and form is Form.LINEAR_PER_HEAD and isinstance(shape[0], int):
         return make_stack(shape[0], shape[1:], "weight", step, label, weight.name)._replace(tied=tied)
     rows, cols = shape[0] if shape else 1, multiply_sizes(shape[1:])
-    return Matrix(rows, cols, "weight", format_shape(weight.shape), step, label, weight.name, tied=tied)
+    return Rectangle(rows, cols, "weight", format_shape(weight.shape), step, label, weight.name, tied=tied)
 
 
-def make_bias(weight: WeightUse, right: Matrix) -> Matrix:
+def make_bias(weight: WeightUse, right: Rectangle) -> Rectangle:
     """A bias, as wide as its matrix."""
     bias = make_stack(right.copies, (1, right.cols), "weight", right.step, name=weight.name)
     return bias._replace(shape=right.repeat_shape(f"[{right.cols}]"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import NamedTuple
@@ -65,20 +65,6 @@ class Tile(NamedTuple):
     lines: tuple[MapLine, ...]
 
 
-class Border(NamedTuple):
-    """The outline of a group."""
-
-    area: Area
-    kind: str  # part | layers | component
-
-
-class MapEntry(NamedTuple):
-    """A line of the legend."""
-
-    component: str
-    parameters: int
-
-
 class ParameterMap(NamedTuple):
     """A map of all parameters of a model, in pixels."""
 
@@ -91,13 +77,8 @@ class ParameterMap(NamedTuple):
     area: Area  # of all tensors
     total: int
     tiles: tuple[Tile, ...]
-    borders: tuple[Border, ...]
-    entries: tuple[MapEntry, ...]  # in the order of COMPONENTS
-
-    @property
-    def has_inactive(self) -> bool:
-        """Whether some experts are not active for a token."""
-        return any(axis.active < axis.number for tile in self.tiles for axis in tile.copies)
+    borders: tuple[tuple[str, Area], ...]  # kinds of groups (part, layers, component) and their outlines
+    components: Mapping[str, int]  # their parameters, in the order of COMPONENTS
 
     def svg(self, id: str = "map") -> str:
         """The map as an SVG element. `id` is the prefix of the ids in it, unique per page."""
@@ -145,14 +126,14 @@ def make_map(model: Model, *, social: bool = False) -> ParameterMap:
         total=count.total,
         tiles=tuple(tiles),
         borders=tuple(borders),
-        entries=tuple(MapEntry(name, count.components[name]) for name in COMPONENTS if count.components[name]),
+        components={name: count.components[name] for name in COMPONENTS if count.components[name]},
     )
 
 
-def place_groups(tree: TensorGroup, area: Area, zoom: float) -> tuple[list[Tile], list[Border]]:
+def place_groups(tree: TensorGroup, area: Area, zoom: float) -> tuple[list[Tile], list[tuple[str, Area]]]:
     """The rectangles of all tensors in a tree. The texts of a group stand in the rectangle of its first tensor."""
     tiles: list[Tile] = []
-    borders: list[Border] = []
+    borders: list[tuple[str, Area]] = []
 
     def place(
         group: TensorGroup, parent: TensorGroup, area: Area, copies: tuple[Copies, ...], headings: tuple[Label, ...]
@@ -164,7 +145,7 @@ def place_groups(tree: TensorGroup, area: Area, zoom: float) -> tuple[list[Tile]
             tiles.append(Tile(area, group, copies, tuple(place_labels(labels, area, zoom))))
             return
         if group.kind in ("part", "layers", "component"):
-            borders.append(Border(area, group.kind))
+            borders.append((group.kind, area))
             headings = (*headings, *describe_group(group, parent, tree))
         children = sorted(group.children, key=lambda child: -child.parameters)
         areas = squarify([child.parameters for child in children], area)
@@ -177,7 +158,6 @@ def place_groups(tree: TensorGroup, area: Area, zoom: float) -> tuple[list[Tile]
 
 
 def describe_group(group: TensorGroup, parent: TensorGroup, tree: TensorGroup) -> Iterator[Label]:
-    """The heading of a part, of a stack of layers or of a component."""
     if group.label == parent.label or (group.kind == "part" and len(tree.children) == 1):
         return
     sizes = format_count(group.parameters)
@@ -191,7 +171,6 @@ def describe_group(group: TensorGroup, parent: TensorGroup, tree: TensorGroup) -
 
 
 def describe_tensor(tensor: TensorGroup, copies: Sequence[Copies]) -> Iterator[Label]:
-    """The name and the shape of a tensor, and the number of its copies."""
     name, shape = shorten_name(tensor.label), format_shape(tensor.shape)
     yield Label((f"{name} {shape}", name), SMALL, RANKS["tensor"])
     axes = [axis for axis in copies if axis.number > 1]

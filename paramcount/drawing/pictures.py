@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from paramcount.drawing.assemble import assemble_sections, list_all_items, measure_width
 from paramcount.drawing.items import Item
 from paramcount.drawing.pieces import CARDS, LONGEST, THINNEST
 from paramcount.drawing.sections import (
     DrawnSection,
-    SectionBand,
     count_parts,
     describe_origins,
     end_with_data,
@@ -41,9 +40,6 @@ MARGIN, TITLE_GAP = 28.0, 30.0  # around the drawing; between the title and the 
 MAX_SECTIONS = 100  # in one drawing
 MAX_COLOURS = 12  # of edges; no model has more inner dimensions
 SWATCHES = 130.0  # width of the legend's symbols
-
-
-Rows: TypeAlias = list[tuple[DrawnSection, list[SectionBand]]]
 
 
 def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = None) -> Drawing:
@@ -89,10 +85,10 @@ def draw_body(trace: Trace, where: str, layer: int | None = None) -> DrawnTrace:
         problem = f"{len(sections):,} kinds of layers do not fit in one drawing"
         raise ParamcountError(problem, where=where, expected=f"at most {MAX_SECTIONS}; select one layer")
     selected = sections if layer is None else select_layer(sections, layer, where)
-    rows = list_rows(trace, sections, selected, layer)
-    scale = choose_scale(rows)
-    items = [item for _, bands in rows for band in bands for item in list_all_items(band.items)]
-    return DrawnTrace(assemble_sections(rows, trace.steps, scale, count_parts(sections), layer), scale, items)
+    drawn = add_bands(trace, sections, selected, layer)
+    scale = choose_scale(drawn)
+    items = [item for section in drawn for band in section.bands for item in list_all_items(band.items)]
+    return DrawnTrace(assemble_sections(drawn, trace.steps, scale, count_parts(sections), layer), scale, items)
 
 
 def trace_drawn(model: Model, tokens: int | None) -> Trace:
@@ -101,42 +97,41 @@ def trace_drawn(model: Model, tokens: int | None) -> Trace:
     return trace_model(model, TraceOptions(n, source=n if has_encoder_input(model) else None))
 
 
-def list_rows(
+def add_bands(
     trace: Trace, sections: Sequence[DrawnSection], selected: Sequence[DrawnSection], layer: int | None
-) -> Rows:
+) -> list[DrawnSection]:
     """The selected, nonempty sections with their bands. A section without an outgoing arrow ends with data."""
-    rows: Rows = []
+    drawn: list[DrawnSection] = []
     states = find_states(trace)
     for section, previous in zip(selected, [None, *selected]):
         origins = describe_origins(sections, trace.steps, section, previous)
         if layer and layer > min(first for other in sections if other.part == section.part for first, _ in other.runs):
             origins |= dict.fromkeys(trace.steps[section.indices[0]].reads[:1], f"from layer {layer - 1:,}")
         times = section.times if layer is None else 1
-        rows.append((section, list_bands(trace, section, states, origins, layers=times)))
-    rows = [(section, bands) for section, bands in rows if bands]
-    ended: Rows = []
-    for (section, bands), next_bands in zip(rows, [*(bands for _, bands in rows[1:]), None]):
-        has_arrow = next_bands is not None and is_linked((section, bands), next_bands, trace.steps)
-        ended.append((section, bands if has_arrow else end_with_data(bands, trace.steps)))
-    return ended
+        if bands := list_bands(trace, section, states, origins, layers=times):
+            drawn.append(section._replace(bands=tuple(bands)))
+    return [
+        section if after and is_linked(section, after, trace.steps) else end_with_data(section, trace.steps)
+        for section, after in zip(drawn, [*drawn[1:], None])
+    ]
 
 
-def choose_scale(rows: Rows) -> float:
+def choose_scale(sections: Sequence[DrawnSection]) -> float:
     """The finest scale that truncates no matrix of a layer, or a coarser one if that is much narrower."""
-    side = find_longest_side(rows)
+    side = find_longest_side(sections)
     scale, *coarser = [scale for scale in SCALES if side / scale <= LONGEST] or SCALES[-1:]
-    width = measure_width(rows, scale)
+    width = measure_width(sections, scale)
     for coarser_scale in coarser[:MAX_COARSER]:
-        if width <= WIDEST or (coarser_width := measure_width(rows, coarser_scale)) > MIN_GAIN * width:
+        if width <= WIDEST or (coarser_width := measure_width(sections, coarser_scale)) > MIN_GAIN * width:
             break
         scale, width = coarser_scale, coarser_width
     return scale
 
 
-def find_longest_side(rows: Rows) -> int:
+def find_longest_side(sections: Sequence[DrawnSection]) -> int:
     """The longest side of a weight in a layer, or of any weight if there are no layers."""
     for in_layers in (True, False):
-        bands = [band for section, bands in rows if bool(section.layers) == in_layers for band in bands]
+        bands = [band for section in sections if bool(section.layers) == in_layers for band in section.bands]
         items = [item for band in bands for item in list_all_items(band.items) if item.kind != "lookup"]
         matrices = [matrix for item in items for matrix in (item.right, *item.weights) if matrix is not None]
         weights = [matrix for matrix in matrices if matrix.role == "weight"]
@@ -147,13 +142,11 @@ def find_longest_side(rows: Rows) -> int:
 
 
 def list_inner_sizes(items: Sequence[Item]) -> list[int]:
-    """The inner dimensions of matrix products, in order."""
     sizes = [item.right.rows for item in items if item.kind == "product" and item.right]
     return [n for n in dict.fromkeys(sizes) if isinstance(n, int) and n > 1]
 
 
 def describe_products(items: Sequence[Item]) -> Iterator[str]:
-    """The matrix products and lookups as text."""
     for item in items:
         if item.kind in ("product", "lookup") and item.right and item.out:
             name = f"{item.right.label}: " if item.right.label else ""
@@ -165,7 +158,6 @@ def describe_products(items: Sequence[Item]) -> Iterator[str]:
 
 
 def make_header(model: Model, trace: Trace) -> Group:
-    """The title: model, number of tokens and parameters, changes and warnings."""
     count = count_model(model)
     unit = "parameters of the language model" if count.scope == "language_model" else "parameters"
     lines = [
@@ -208,19 +200,14 @@ def place_below(header: Group, legend: Group, body: Group) -> Group:
     _, top, right, _ = body.box
     legend = legend.move(max(right - legend.box[2], header.box[2] + 2 * TITLE_GAP), 4)
     y = header.box[3] + TITLE_GAP - top
-    if any(is_near(legend.box, box) for box in list_boxes(body.move(0, y))):
+    moved = body.move(0, y)
+    boxes = moved.boxes
+    for arrow in moved.arrows:
+        boxes += [(min(a, c), min(b, d), max(a, c), max(b, d)) for (a, b), (c, d) in pairwise(arrow.points)]
+    if any(is_near(legend.box, box) for box in boxes):
         y = max(y, legend.box[3] + TITLE_GAP - top)
     return header.combine(legend, body.move(0, y))
 
 
-def list_boxes(group: Group) -> list[Box]:
-    """The areas of all shapes in a group and of each segment of its arrows."""
-    boxes = group.boxes
-    for arrow in group.arrows:
-        boxes += [(min(a, c), min(b, d), max(a, c), max(b, d)) for (a, b), (c, d) in pairwise(arrow.points)]
-    return boxes
-
-
 def is_near(a: Box, b: Box) -> bool:
-    """Whether two boxes are too close to each other."""
     return a[0] < b[2] + 20 and b[0] < a[2] + 20 and a[1] < b[3] + 20 and b[1] < a[3] + 20

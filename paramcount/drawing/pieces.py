@@ -6,7 +6,6 @@ import re
 from typing import NamedTuple
 
 from paramcount.drawing.items import Item
-from paramcount.drawing.matrices import Matrix
 from paramcount.drawing.shapes import Arrow, Group, Place, Point, Rectangle, Sign, Text, snap, text_width
 
 LONGEST = 340.0  # longer matrices are truncated
@@ -48,32 +47,24 @@ def choose_length(n: int | str, scale: float) -> tuple[float, str]:
     return (THINNEST, "thin") if length < THINNEST else (length, "")
 
 
-def make_rectangle(matrix: Matrix, scale: float) -> Rectangle:
+def make_rectangle(matrix: Rectangle, scale: float) -> Rectangle:
     """A matrix as a rectangle centred at (0, 0)."""
     (height, row_mark), (width, col_mark) = choose_length(matrix.rows, scale), choose_length(matrix.cols, scale)
     cards = min(matrix.copies, CARDS)
-    axis_marks = (("rows", row_mark), ("cols", col_mark))
-    marks = {name: tuple(axis for axis, mark in axis_marks if mark == name) for name in ("broken", "thin", "unknown")}
-    return Rectangle(
-        -width / 2,
-        -height / 2,
-        width,
-        height,
-        matrix.rows,
-        matrix.cols,
-        matrix.role,
-        matrix.label,
-        matrix.shape,
-        matrix.step,
-        name=matrix.name,
-        copies=matrix.copies,
+    broken, thin, unknown = (
+        tuple(axis for axis, mark in (("rows", row_mark), ("cols", col_mark)) if mark == name)
+        for name in ("broken", "thin", "unknown")
+    )
+    return matrix._replace(
+        x=-width / 2,
+        y=-height / 2,
+        width=width,
+        height=height,
         cards=cards,
         offset=min(3.0, snap(DEPTH / (cards - 1))) if cards > 1 else 0.0,
-        beside=matrix.beside,
-        mask=matrix.mask,
-        window=matrix.window,
-        tied=matrix.tied,
-        **marks,
+        broken=broken,
+        thin=thin,
+        unknown=unknown,
     )
 
 
@@ -94,7 +85,6 @@ def wrap_text(text: str, room: float, size: float) -> list[str]:
 
 
 def split_name(name: str, room: float, size: float) -> list[str]:
-    """The name, or its parts if it is too long for a line."""
     return [name] if text_width(name.rstrip(), size) <= room else re.split(r"(?<=\.)(?=\S)", name)
 
 
@@ -107,7 +97,7 @@ def split_shape(shape: str, room: float) -> list[str]:
 
 
 def make_cell(
-    matrix: Matrix, scale: float, *, all_above: bool = False, biases: tuple[Matrix, ...] = (), note: str = ""
+    matrix: Rectangle, scale: float, *, all_above: bool = False, biases: tuple[Rectangle, ...] = (), note: str = ""
 ) -> Group:
     """A rectangle with its name above and its shape below, or with all texts above. `biases`: drawn right below it."""
     front = make_rectangle(matrix, scale)
@@ -160,14 +150,15 @@ def make_piece(item: Item, scale: float) -> Piece:
 
 def make_shapes(item: Item, scale: float) -> Piece:
     match item:
-        case Item(kind="product" | "lookup", right=Matrix() as right, out=Matrix() as out):
+        case Item(kind="product" | "lookup", right=Rectangle() as right, out=Rectangle() as out):
             return make_product(item, right, out, scale)
-        case Item(kind="box" | "source", out=Matrix() as out):
+        case Item(kind="box" | "source", out=Rectangle() as out):
             return make_box(item, out, scale)
         case Item(kind="words"):
             return add_result(make_words(item), scale)
         case Item(kind="sign"):
-            return add_result(make_sign(item), scale)
+            sign = Group(signs=(Sign(JOINT, 0, item.words[0], item.step),))
+            return add_result(Piece(item, sign, 2 * JOINT, (0, 0), (2 * JOINT, 0)), scale)
         case _:
             return make_operation(item, scale)
 
@@ -178,8 +169,7 @@ def finish_row(item: Item, row: PieceRow, operand: Point | None = None) -> Piece
     return Piece(item, row.group, row.x, (0, 0), (last[2], 0), operand)
 
 
-def make_product(item: Item, matrix: Matrix, out: Matrix, scale: float) -> Piece:
-    """The input times a matrix: · weight = data."""
+def make_product(item: Item, matrix: Rectangle, out: Rectangle, scale: float) -> Piece:
     row = PieceRow()
     has_data_operand = item.operand is not None
     if item.kind == "product":
@@ -196,7 +186,7 @@ def make_product(item: Item, matrix: Matrix, out: Matrix, scale: float) -> Piece
     return finish_row(item, row, (x, front.y + front.height) if has_data_operand else None)
 
 
-def make_box(item: Item, out: Matrix, scale: float) -> Piece:
+def make_box(item: Item, out: Rectangle, scale: float) -> Piece:
     """Data, after a joint if there are several inputs."""
     row = PieceRow()
     if len(item.reads) > 1:
@@ -213,7 +203,6 @@ def make_box(item: Item, out: Matrix, scale: float) -> Piece:
 
 
 def make_words(item: Item) -> Piece:
-    """Words above a line."""
     n = len(item.words)
     texts = tuple(Text(0, -5 - (n - 1 - i) * LINE, word, SMALL, role="note") for i, word in enumerate(item.words))
     width = max(text_width(word, SMALL) for word in item.words)
@@ -235,11 +224,6 @@ def add_result(piece: Piece, scale: float) -> Piece:
     arrow = Arrow((piece.way_out, (x + front.x, 0.0)), piece.item.step, piece.item.step)
     group = row.group.combine(Group(arrows=(arrow,)))
     return piece._replace(group=group, width=row.x, way_out=(x + front.box[2], 0.0))
-
-
-def make_sign(item: Item) -> Piece:
-    mark = Sign(JOINT, 0, item.words[0], item.step)
-    return Piece(item, Group(signs=(mark,)), 2 * JOINT, (0, 0), (2 * JOINT, 0))
 
 
 def make_operation(item: Item, scale: float) -> Piece:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
 from paramcount.drawing.shapes import CARD, Arrow, Drawing, Frame, Point, Rectangle, Text, snap
 from paramcount.errors import make_extra_error, make_printable
-from paramcount.output.files import choose_by_extension
 
 FONTS = "'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 LIGHT: dict[str, str | tuple[str, ...]] = {
@@ -38,7 +37,6 @@ FONT_SIZES = {
 
 
 def list_colour_rules(colours: dict[str, str | tuple[str, ...]], root: str) -> str:
-    """The CSS rules of one colour scheme."""
     rules = [
         f".paper{{fill:{colours['paper']}}}",
         f"text{{fill:{colours['ink']}}}",
@@ -84,7 +82,6 @@ def fmt(value: float) -> str:
 
 
 def escape_text(text: str, longest: int = 200) -> str:
-    """Text escaped for XML and HTML."""
     return escape(make_printable(text, longest))
 
 
@@ -109,7 +106,6 @@ def render_svg(drawing: Drawing, id: str = "drawing") -> str:
 
 
 def draw_marker(name: str) -> str:
-    """The definition of the arrows' heads."""
     return (
         f'<defs><marker id="{name}-head" viewBox="0 0 6 6" refX="5.6" refY="3" markerWidth="6" markerHeight="6" '
         'orient="auto"><path class="head" d="M0 0L6 3L0 6Z"/></marker></defs>'
@@ -117,7 +113,6 @@ def draw_marker(name: str) -> str:
 
 
 def draw_shapes(drawing: Drawing, name: str) -> Iterator[str]:
-    """All shapes of a drawing."""
     for frame in drawing.frames:
         yield from draw_frame(frame)
     yield '<g class="flow">'
@@ -135,7 +130,7 @@ def draw_shapes(drawing: Drawing, name: str) -> Iterator[str]:
 def draw_frame(frame: Frame) -> Iterator[str]:
     """A frame with the frames behind it, active ones dark; or a symbol of the legend."""
     x, y, width, height = frame.x, frame.y, frame.width, frame.height
-    sample = Rectangle(x, y, width, height, 0, 1, "weight", "", "", 0)
+    sample = Rectangle(0, 1, "weight", "", 0, x=x, y=y, width=width, height=height)
     match frame.role:
         case "rule":
             left, right = fmt(x), fmt(x + width)
@@ -226,7 +221,6 @@ def trace_polyline(points: Sequence[Point]) -> str:
 
 
 def draw_rectangle(r: Rectangle, colours: dict[int, int]) -> Iterator[str]:
-    """A rectangle with its lines, breaks and coloured edges."""
     if r.shape:
         yield f"<title>{escape_text(' '.join(filter(None, (r.label, r.name, r.shape))))}</title>"
     dashed = " unknown" if r.unknown else ""
@@ -251,13 +245,11 @@ def draw_text(text: Text, colours: dict[int, int]) -> str:
     side = "" if text.anchor == "middle" else f" {text.anchor}"
     content = escape_text(text.text)
     if text.role == "shape":
-        content = AXIS_SIZE.sub(lambda size: colour_number(size[0], colours), content)
+        content = AXIS_SIZE.sub(
+            lambda n: f'<tspan class="k{colours[int(n[0])]}">{n[0]}</tspan>' if int(n[0]) in colours else n[0], content
+        )
     content = content.replace("ᵀ", '<tspan dy="-4" style="font-size:75%">T</tspan>')  # few fonts have this letter
     return f'<text class="{text.role}{side}" x="{fmt(text.x)}" y="{fmt(text.y)}"{size}>{content}</text>'
-
-
-def colour_number(n: str, colours: dict[int, int]) -> str:
-    return f'<tspan class="k{colours[int(n)]}">{n}</tspan>' if int(n) in colours else n
 
 
 def render_html(drawing: Drawing) -> str:
@@ -290,20 +282,8 @@ def render_html(drawing: Drawing) -> str:
     )
 
 
-def render_png(drawing: Drawing) -> bytes:
-    """The drawing as a PNG file, in light colours.
-
-    Raises: ParamcountError if the [plot] extra is missing.
-    """
-    zoom = max(1, min(2, int(MAX_PIXELS // max(drawing.width, drawing.height))))
-    return convert_to_png(render_svg(drawing), zoom=zoom)
-
-
 def convert_to_png(svg: str, *, zoom: int) -> bytes:
-    """An SVG as a PNG file, in light colours.
-
-    Raises: ParamcountError if the [plot] extra is missing.
-    """
+    """An SVG as a PNG file, in light colours. Raises: ParamcountError if the [plot] extra is missing."""
     try:
         import resvg_py
     except ImportError:
@@ -324,18 +304,9 @@ def find_fonts() -> list[str]:
     return [str(path) for path in paths if path.is_file()]
 
 
-def choose_format(path: str) -> str:
-    """The format for a file extension.
-
-    >>> choose_format("gpt2.SVG"), choose_format("block.htm")
-    ('svg', 'html')
-
-    Raises: ParamcountError for any other extension.
-    """
-    return choose_by_extension(path, ENDINGS)
-
-
 def render_file(drawing: Drawing, format: str) -> str | bytes:
-    """The content of a file in this format."""
-    renderers: dict[str, Callable[[Drawing], str | bytes]] = {"png": render_png, "html": render_html}
-    return renderers.get(format, render_svg)(drawing)
+    """The content of a file in this format. Raises: ParamcountError for a PNG if the [plot] extra is missing."""
+    if format == "html":
+        return render_html(drawing)
+    zoom = max(1, min(2, int(MAX_PIXELS // max(drawing.width, drawing.height))))
+    return convert_to_png(render_svg(drawing), zoom=zoom) if format == "png" else render_svg(drawing)

@@ -179,18 +179,12 @@ def describe_reason(why: Why) -> str:
 
 
 def split_trace(steps: Sequence[Step]) -> Iterator[Stretch]:
-    """The steps of a trace, grouped by layers and experts."""
     previous: tuple[Scope, ...] = ()
     for scopes, group in groupby(steps, key=lambda step: step.scopes):
-        first = _count_common_scopes(previous, scopes)
+        first = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(previous, scopes)))
         headings = tuple((depth, *describe_scope(scope)) for depth, scope in enumerate(scopes) if depth >= first)
         yield Stretch(headings, len(scopes), tuple((step, describe_step(step)) for step in group))
         previous = scopes
-
-
-def _count_common_scopes(a: Sequence[Scope], b: Sequence[Scope]) -> int:
-    """The number of leading scopes that are equal."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b)))
 
 
 def _finalize(value: object, safe: type[Markup]) -> Markup | str:
@@ -201,7 +195,6 @@ def _finalize(value: object, safe: type[Markup]) -> Markup | str:
 
 
 def _mark_inner(text: str, safe: type[Markup]) -> Markup:
-    """Shapes with the inner dimensions of products highlighted."""
     marked = safe('<b class="inner">{}</b>')
     pieces = [
         marked.format(piece[1:-1]) if piece.startswith("‹") else piece

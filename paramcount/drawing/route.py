@@ -137,12 +137,10 @@ class Lines:
 
 
 def measure_path(points: Sequence[Point]) -> float:
-    """The cost of a path's length and corners."""
     return CORNER * len(points) + sum(abs(a - c) + abs(b - d) for (a, b), (c, d) in pairwise(points)) / 40
 
 
 def list_direct_paths(start: Point, port: Port) -> Iterator[tuple[Point, ...]]:
-    """Paths to a port with at most two corners."""
     (x, y), end = start, (port.x, port.y)
     if port.side != "left":
         if (y > port.y) == (port.side == "below") and abs(y - port.y) > 4 and x < port.x:
@@ -156,7 +154,6 @@ def list_direct_paths(start: Point, port: Port) -> Iterator[tuple[Point, ...]]:
 
 
 def list_detours(start: Point, port: Port, channels: Sequence[float]) -> Iterator[tuple[Point, ...]]:
-    """Paths to a port along a channel."""
     (x, y), end = start, (port.x, port.y)
     for c in channels:
         for i in range(2):
@@ -168,7 +165,6 @@ def list_detours(start: Point, port: Port, channels: Sequence[float]) -> Iterato
 
 
 def simplify_path(points: Sequence[Point]) -> tuple[Point, ...]:
-    """The path without redundant points."""
     path = [points[0]]
     for point in points[1:]:
         if point == path[-1]:

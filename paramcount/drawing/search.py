@@ -54,7 +54,10 @@ def find_path(
             break
         _, cost, node = heappop(queue)
         if node == last:
-            return tuple((columns[i], rows[j]) for i, j in (divmod(n // 4, n_rows) for n in trace_back(node, origin)))
+            path = [node]
+            while path[-1] in origin:
+                path.append(origin[path[-1]])
+            return tuple((columns[i], rows[j]) for i, j in (divmod(n // 4, n_rows) for n in reversed(path)))
         if cost > best[node]:
             continue
         place, direction = divmod(node, 4)
@@ -116,11 +119,3 @@ def sum_tolls(columns: Sequence[float], rows: Sequence[float], tolls: Sequence[T
             for piece in pieces:
                 costs[line * line_stride + piece * piece_stride] += prices[axis]
     return costs
-
-
-def trace_back(node: int, origin: dict[int, int]) -> list[int]:
-    """The nodes of the path to this one, from the first."""
-    path = [node]
-    while path[-1] in origin:
-        path.append(origin[path[-1]])
-    return path[::-1]

@@ -30,6 +30,7 @@ class DrawnSection(NamedTuple):
     times: int  # number of equal layers
     kinds: tuple[str, ...]
     runs: tuple[tuple[int, int], ...]
+    bands: tuple[SectionBand, ...] = ()  # its rows, since it is drawn
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -39,34 +40,24 @@ class DrawnSection(NamedTuple):
 
 def list_sections(trace: Trace) -> list[DrawnSection]:
     """The sections of a trace in order. Kinds of layers with equal steps share a section."""
-    sections: list[DrawnSection] = []
-    section_of: dict[Hashable, int] = {}  # {signature: index of the section}
-    for _, group in groupby(range(len(trace.steps)), key=lambda i: find_place(trace.steps[i])):
+    sections: dict[Hashable, DrawnSection] = {}  # by what layers of one section have in common
+    for _, group in groupby(range(len(trace.steps)), key=lambda i: trace.steps[i].layers or trace.steps[i].part):
         indices = tuple(group)
         layers, part = trace.steps[indices[0]].layers, trace.steps[indices[0]].part
         covers = (range(indices[0], indices[-1] + 1),)
         if not layers:
-            sections.append(DrawnSection(part, (), indices, covers, 1, (), ()))
+            sections[indices] = DrawnSection(part, (), indices, covers, 1, (), ())
             continue
         last = layers[-1]
-        times = prod(scope.copies for scope in layers)
         key = (part, layers[:-1], last.name.partition("{layer}")[0], tuple(make_signature(trace.steps, indices)))
-        if key in section_of:
-            section = sections[section_of[key]]
-            sections[section_of[key]] = section._replace(
-                covers=(*section.covers, *covers),
-                times=section.times + times,
-                kinds=(*section.kinds, last.kind),
-                runs=join_ranges((*section.runs, *last.runs)),
-            )
-        else:
-            section_of[key] = len(sections)
-            sections.append(DrawnSection(part, layers, indices, covers, times, (last.kind,), join_ranges(last.runs)))
-    return sections
-
-
-def find_place(step: Step) -> Hashable:
-    return step.layers or step.part
+        before = sections.get(key, DrawnSection(part, layers, indices, (), 0, (), ()))
+        sections[key] = before._replace(
+            covers=(*before.covers, *covers),
+            times=before.times + prod(scope.copies for scope in layers),
+            kinds=(*before.kinds, last.kind),
+            runs=join_ranges((*before.runs, *last.runs)),
+        )
+    return list(sections.values())
 
 
 def make_signature(steps: Sequence[Step], indices: Sequence[int]) -> Iterator[Hashable]:
@@ -97,10 +88,7 @@ def select_layer(sections: Sequence[DrawnSection], layer: int, where: str) -> li
 
 
 def choose_layer(sections: Sequence[DrawnSection], where: str) -> int:
-    """The first layer of the commonest kind.
-
-    Raises: ParamcountError if there are no layers.
-    """
+    """The first layer of the commonest kind. Raises: ParamcountError if there are no layers."""
     commonest = max(list_layer_kinds(sections, where), key=lambda section: section.times)
     return commonest.runs[0][0]
 
@@ -166,25 +154,21 @@ def find_states(trace: Trace) -> dict[int, Shape]:
 # ---- bands
 
 
-def is_linked(
-    previous: tuple[DrawnSection, Sequence[SectionBand]], bands: Sequence[SectionBand], steps: Sequence[Step]
-) -> bool:
+def is_linked(previous: DrawnSection, section: DrawnSection, steps: Sequence[Step]) -> bool:
     """Whether a section begins with the data at the end of the previous section."""
-    previous_section, previous_bands = previous
-    first = bands[0].items[0]
+    first = section.bands[0].items[0]
     is_model_input = not steps[first.step].reads and not steps[first.step].weights
     if first.kind != "source" or is_model_input:
         return False
-    return first.step in (previous_bands[-1].items[-1].step, *previous_section.ends)
+    return first.step in (previous.bands[-1].items[-1].step, *previous.ends)
 
 
-def end_with_data(bands: Sequence[SectionBand], steps: Sequence[Step]) -> list[SectionBand]:
-    """The bands, with the data at the end of the last one drawn."""
-    *others, last = bands
+def end_with_data(section: DrawnSection, steps: Sequence[Step]) -> DrawnSection:
+    *others, last = section.bands
     *items, item = last.items
     if item.out is None and item.kind in ("words", "sign", "operation"):
         item = item._replace(out=make_output(steps[item.step], item.step))
-    return [*others, last._replace(items=(*items, item))]
+    return section._replace(bands=(*others, last._replace(items=(*items, item))))
 
 
 class SectionBand(NamedTuple):
@@ -197,10 +181,8 @@ class SectionBand(NamedTuple):
 def list_bands(
     trace: Trace, section: DrawnSection, states: Mapping[int, Shape], origins: Mapping[int, str], *, layers: int = 1
 ) -> list[SectionBand]:
-    """The bands of a section. Each residual sum ends a band.
-
-    `origins`: labels of data from other sections. `layers`: number of layers that the section represents.
-    """
+    """The bands of a section. Each residual sum ends a band. `origins`: labels of data from other sections. `layers`:
+    number of layers that the section represents."""
     items = [
         label_source(item, trace.steps, origins)._replace(layers=layers)
         for item in list_items(trace.steps, section.indices, states=states)
@@ -210,13 +192,14 @@ def list_bands(
         bands[-1].append(item)
         is_sum = item.kind == "sign" and item.words == ("+",)
         has_both_sides = has_matrices(bands[-1]) and has_matrices(items[i + 1 :])
-        if is_sum and has_both_sides and is_bottleneck(items, i):
+        earlier = {item.step for item in items[:i]}
+        is_bottleneck = earlier.isdisjoint(step for item in items[i + 1 :] for step in item.reads)
+        if is_sum and has_both_sides and is_bottleneck:
             bands.append([Item("source", item.step, (), make_output(trace.steps[item.step], item.step))])
     return [SectionBand(name_band(band, trace.steps), tuple(band)) for band in bands if band]
 
 
 def label_source(item: Item, steps: Sequence[Step], origins: Mapping[int, str]) -> Item:
-    """A source with a label: its name, or where it comes from."""
     if item.kind != "source" or item.out is None or item.reads:
         return item
     step = steps[item.step]
@@ -256,14 +239,7 @@ def has_matrices(items: Sequence[Item]) -> bool:
     return any(item.kind in ("product", "experts", "lookup") or item.state for item in items)
 
 
-def is_bottleneck(items: Sequence[Item], i: int) -> bool:
-    """Whether later items read no item before this one."""
-    earlier = {item.step for item in items[:i]}
-    return earlier.isdisjoint(step for item in items[i + 1 :] for step in item.reads)
-
-
 def name_band(items: Sequence[Item], steps: Sequence[Step]) -> str:
-    """The name of a band, from its operations."""
     drawn_steps = [steps[item.step] for item in items if item.kind != "source"]
     forms = {step.form for step in drawn_steps}
     components = {weight.component.partition(".")[0] for step in drawn_steps for weight in step.weights}

@@ -28,27 +28,31 @@ def snap(length: float) -> float:
 class Rectangle(NamedTuple):
     """A matrix, drawn to scale except on the axes in `broken`, `thin` and `unknown`."""
 
-    x: float
-    y: float
-    width: float
-    height: float
     rows: int | str  # a size that depends on the input is a name
     cols: int | str
     role: str  # data | weight
-    label: str  # "queries", "Kᵀ"; may be empty
     shape: str  # as text: "12 × [768, 64]"
     step: int  # index in Trace.steps of the operation that computes or uses it
+    label: str = ""  # "queries", "Kᵀ"
     name: str = ""  # tensor name of a weight in the checkpoint
     copies: int = 1  # in a stack
-    cards: int = 1  # number of copies drawn
-    offset: float = 0  # between two cards, to the right and up
     beside: int = 1  # number of heads concatenated in it
-    broken: tuple[str, ...] = ()  # axes ("rows", "cols") that are truncated
-    thin: tuple[str, ...] = ()  # axes whose size is too small to draw to scale
-    unknown: tuple[str, ...] = ()  # axes whose size depends on the input
     mask: str = ""  # causal | near: which elements are not masked
     window: int | None = None  # attention window of a masked matrix
     tied: bool = False
+    x: float = 0.0  # this and what follows: since it is drawn at a scale
+    y: float = 0.0
+    width: float = 0.0
+    height: float = 0.0
+    cards: int = 1  # number of copies drawn
+    offset: float = 0  # between two cards, to the right and up
+    broken: tuple[str, ...] = ()  # axes ("rows", "cols") that are truncated
+    thin: tuple[str, ...] = ()  # axes whose size is too small to draw to scale
+    unknown: tuple[str, ...] = ()  # axes whose size depends on the input
+
+    def repeat_shape(self, shape: str) -> str:
+        """The shape of all copies, from the shape of a single one."""
+        return f"{self.copies} × {shape}" if self.copies > 1 else shape
 
     @property
     def box(self) -> Box:
@@ -188,7 +192,6 @@ class Group(NamedTuple):
     places: tuple[Place, ...] = ()
 
     def move(self, dx: float, dy: float) -> Group:
-        """The group, shifted."""
         return Group(
             tuple(r._replace(x=r.x + dx, y=r.y + dy) for r in self.rectangles),
             tuple(a._replace(points=tuple((x + dx, y + dy) for x, y in a.points)) for a in self.arrows),
@@ -199,16 +202,7 @@ class Group(NamedTuple):
         )
 
     def combine(self, *others: Group) -> Group:
-        """One group with the shapes of all."""
-        groups = (self, *others)
-        return Group(
-            tuple(chain.from_iterable(group.rectangles for group in groups)),
-            tuple(chain.from_iterable(group.arrows for group in groups)),
-            tuple(chain.from_iterable(group.texts for group in groups)),
-            tuple(chain.from_iterable(group.signs for group in groups)),
-            tuple(chain.from_iterable(group.frames for group in groups)),
-            tuple(chain.from_iterable(group.places for group in groups)),
-        )
+        return Group(*(tuple(chain.from_iterable(shapes)) for shapes in zip(self, *others)))
 
     @property
     def boxes(self) -> list[Box]:
@@ -249,7 +243,6 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def letter_width(c: str) -> int:
-    """The width of a letter in hundredths of an em."""
     if ord(c) > 0x2200:
         return LETTERS.get(c, FOREIGN)
     return LETTERS.get(c, CAPITAL if c.isupper() else OTHER)

@@ -27,7 +27,6 @@ class CellRow(NamedTuple):
 
     @property
     def width(self) -> float:
-        """Of one cell."""
         return self.area.width / self.columns
 
     @property
@@ -73,10 +72,8 @@ def squarify(values: Sequence[float], area: Area) -> list[Area]:
 
 
 def choose_strip(values: Sequence[float], short: float, scale: float) -> Sequence[float]:
-    """The first values, as many as make the least square rectangle of a strip as square as possible.
-
-    `short`: the length of the strip. `scale`: the thickness of the strip for each unit of its values.
-    """
+    """The first values, as many as make the least square rectangle of a strip as square as possible. `short`: the
+    length of the strip. `scale`: the thickness of the strip for each unit of its values."""
     best = float("inf")
     for n in range(1, len(values) + 1):
         worst = measure_worst_ratio(values[:n], short, scale)
@@ -87,7 +84,6 @@ def choose_strip(values: Sequence[float], short: float, scale: float) -> Sequenc
 
 
 def measure_worst_ratio(strip: Sequence[float], short: float, scale: float) -> float:
-    """The largest ratio of two sides in a strip of rectangles."""
     part = sum(strip)
     thickness = part * scale
     lengths = [short * strip[0] / part, short * strip[-1] / part]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paramcount.drawing.figures import choose_format, escape_missing_letters, save_figure
+from paramcount.drawing.figures import check_plot, escape_missing_letters, save_figure
 from paramcount.execution.render import HEADINGS, KINDS, format_layer, shorten
 from paramcount.execution.text import TextRun, format_token
 
@@ -25,7 +25,7 @@ TITLE = "What changes from layer to layer"
 
 def plot_run(run: TextRun, path: str) -> bytes:
     """An SVG, PNG or PDF file, as the extension of the path says. The run has kept its attention maps."""
-    return save_figure(lambda: make_figure(run), choose_format(path), TITLE)
+    return save_figure(lambda: make_figure(run), check_plot(path), TITLE)
 
 
 def make_figure(run: TextRun) -> Figure:

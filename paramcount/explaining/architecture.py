@@ -76,7 +76,6 @@ def make_open_sizes(cls: type[Sizes], values: Values, kinds: dict[str, FieldKind
 
 
 def find_inner_class(cls: type[Sizes], name: str, path: str, value: object) -> type[Sizes]:
-    """The class of an inner config; `value` names it if it can be any architecture or encoder."""
     inner = inner_configs(cls)[name]
     if inner in (Sizes, Tower):
         try:
@@ -135,9 +134,7 @@ def read_defaults(cls: type[Sizes]) -> Mapping[str, Any]:
 @cache
 def list_strings(cls: type[Sizes], name: str) -> tuple[str, ...]:
     """The valid strings of a field: the choices in the error for an invalid one, otherwise the strings in its default.
-
-    () if there are none.
-    """
+    () if there are none."""
     for value in ("?", ("?",)):
         try:
             cls.check(SimpleNamespace(**{**read_defaults(cls), name: value}))  # type: ignore[arg-type]
@@ -254,7 +251,6 @@ def get_default_number(cls: type[Sizes], path: str) -> int:
 
 
 def list_symbols(cls: type[Sizes], values: Values, prefix: str = "") -> Iterator[str]:
-    """The paths of all sizes that are symbols."""
     for name in cls.fields:
         path = prefix + name
         kind = find_kind(cls, name)
@@ -300,7 +296,6 @@ def make_field_error(owner: type[Sizes], path: str, within: str) -> ParamcountEr
 
 
 def check_value(owner: type[Sizes], name: str, path: str, value: object) -> None:
-    """Raise an error if a value is invalid for a field."""
     kind, choices = find_kind(owner, name), list_strings(owner, name)
     if kind and kind.name in NAMED_PARTS:
         find_inner_class(owner, name, path, value)
@@ -331,5 +326,4 @@ def check_value(owner: type[Sizes], name: str, path: str, value: object) -> None
 
 
 def is_choice(value: object, choices: Sequence[str]) -> bool:
-    """Whether a value is a string and, if there are choices, one of them."""
     return isinstance(value, str) and (not choices or value in choices)

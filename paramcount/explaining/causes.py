@@ -77,7 +77,6 @@ class CauseCandidate(NamedTuple):
         return Cause(self.name, self.units, self.note, items)
 
     def list_items(self) -> Iterator[tuple[str, tuple[TensorRow, ...], int]]:
-        """(name, tensors, sign) of each item."""
         yield from ((name, tensors, self.sign) for name, tensors in self.items)
         yield from ((name, tensors, -self.sign) for name, tensors in self.replaced_by)
 
@@ -201,7 +200,6 @@ def name_module(name: str, others: Iterable[str]) -> str:
 
 
 def find_vectors(tensors: Sequence[TensorRow]) -> Iterator[CauseCandidate]:
-    """Omitted biases, norms, or both."""
     counted = select_kind(tensors, "total")
     norms = tuple(t for t in counted if t.component.partition(".")[0] == "norm")
     biases = tuple(t for t in counted if t.name.endswith("bias") and t not in norms)
@@ -258,13 +256,11 @@ def find_mtp_layers(tensors: Sequence[TensorRow], files: bool) -> Iterator[Cause
 
 
 def name_mtp_layers(own: Iterable[TensorRow]) -> str:
-    """The name of one MTP layer or of several."""
     layers = max((prod(r.count for r in tensor.repeats if r.axis == "layer") for tensor in own), default=1)
     return MTP_LAYER if layers == 1 else MTP_LAYERS
 
 
 def find_buffers(tensors: Sequence[TensorRow]) -> Iterator[CauseCandidate]:
-    """Buffers in the files, and legacy buffers in older files."""
     for name, kind in ((BUFFERS, "buffer"), (LEGACY_BUFFERS, "legacy_buffer")):
         yield CauseCandidate(name, 1, (("", select_kind(tensors, kind)),), make_claims((), name))
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from paramcount.counting.sum_weights import list_flows, list_numbers
 from paramcount.errors import ParamcountError, join_words
-from paramcount.explaining.build import list_sizes, make_size
-from paramcount.explaining.explanation import Component, Explanation, Line
+from paramcount.explaining.explain import make_explanation
+from paramcount.explaining.explanation import Explanation, Line
 from paramcount.explaining.layers import LayerStack, find_layer, format_runs, list_stacks
 from paramcount.explaining.lines import ComponentShare, make_line, sum_component
 from paramcount.explaining.pieces import PieceWalk
@@ -16,7 +16,6 @@ from paramcount.flow import Add, Data, Linear, Repeat, Size, Split, Weight, last
 from paramcount.flow.caches import find_attentions
 from paramcount.symbolic.polynomials import decide_by, to_polynomial
 from paramcount.zoo import Model
-from paramcount.zoo.what_if import describe_changes
 
 OUTPUT = "output_projection"
 
@@ -63,32 +62,22 @@ def explain_head(model: Model, walk: PieceWalk, layer: int | str | None) -> Expl
         (shared if matrix.heads is None else biases if is_bias else own).append(line)
         if matrix.heads is not None and walk.evaluate(matrix.heads) != heads and not is_bias:
             groups.setdefault(walk.evaluate(matrix.heads), []).append(name)
-    total = sum(line.value for line in own)
-    return Explanation(
-        id=model.id,
-        name=model.name,
-        of="head",
-        subject=f"one of {heads} heads in layer {index} of {stack.title} ({stack.describe_kind(kind)})",
-        total=total,
-        active=total,
-        sizes=list_sizes(model, walk, (matrix.per_head for matrix in matrices)),
-        fixed_sizes=tuple(make_size(model, name, value) for name, value in walk.fixed.items()),
-        components=tuple(group_lines(own)),
-        expert_groups=(),
-        not_included=tuple(
+    return make_explanation(
+        model,
+        walk,
+        [
+            sum_component(name, tuple(line for line in own if line.component == name))
+            for name in dict.fromkeys(line.component for line in own)
+        ],
+        [
             sum_component(name, tuple(lines))
             for name, lines in (("biases of the head", biases), ("shared by all heads", shared))
-            if lines
-        ),
-        changes=tuple(describe_changes(model)),
-        notes=tuple(describe_sharing(names, heads, n) for n, names in groups.items()),
+        ],
+        numbers=(matrix.per_head for matrix in matrices),
+        of="head",
+        subject=f"one of {heads} heads in layer {index} of {stack.title} ({stack.describe_kind(kind)})",
+        notes=[describe_sharing(names, heads, n) for n, names in groups.items()],
     )
-
-
-def group_lines(lines: Sequence[Line]) -> Iterator[Component]:
-    """A component for each name."""
-    for name in dict.fromkeys(line.component for line in lines):
-        yield sum_component(name, tuple(line for line in lines if line.component == name))
 
 
 def describe_sharing(names: Sequence[str], heads: int, n: int) -> str:

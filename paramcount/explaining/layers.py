@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from paramcount.errors import LONGEST, ParamcountError, find_nearest, make_printable
-from paramcount.explaining.build import build_explanation
+from paramcount.explaining.explain import explain_rows
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.lines import find_kinds
 from paramcount.explaining.pieces import PieceWalk
@@ -53,7 +53,6 @@ class LayerStack(NamedTuple):
 
 
 def explain_layer(model: Model, walk: PieceWalk, layer: int | str) -> Explanation:
-    """The explanation of one layer."""
     stacks = list_stacks(walk)
     stack, index, i = find_layer(model, stacks, layer)
     kind = stack.kinds[i]
@@ -68,7 +67,7 @@ def explain_layer(model: Model, walk: PieceWalk, layer: int | str) -> Explanatio
     subject = f"layer {index} of {stack.title} ({'; '.join(facts)})"
     others = [f"{other.title}.{other.indices}" for other in stacks if other is not stack]
     notes = [f"other stacks: {'; '.join(others)}"] if others else []
-    return build_explanation(model, walk, rows, {}, of="layer", subject=subject, notes=notes)
+    return explain_rows(model, walk, rows, of="layer", subject=subject, notes=notes)
 
 
 def list_stacks(walk: PieceWalk) -> list[LayerStack]:

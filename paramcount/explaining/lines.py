@@ -34,7 +34,6 @@ class ComponentShare(NamedTuple):
 
 
 def find_kinds(rows: Sequence[TensorRow], walk: PieceWalk) -> Kinds:
-    """The kinds of layers in each stack."""
     kinds: dict[str, dict[Repeat, None]] = {}
     for row in rows:
         if row.layer and walk.has_layers(row):

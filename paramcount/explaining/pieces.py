@@ -21,11 +21,9 @@ class PieceWalk(NamedTuple):
     conditions: tuple[Condition, ...]  # which sizes are equal: other sizes have other weights
 
     def evaluate(self, size: Size) -> int:
-        """The value of a number or polynomial."""
         return evaluate(size, self.values)
 
     def has_layers(self, row: TensorRow) -> bool:
-        """Whether any layers have it."""
         return row.layer is not None and self.evaluate(row.layer.count) > 0
 
 
@@ -106,5 +104,4 @@ def is_bias(row: TensorRow) -> bool:
 
 
 def name_module(row: TensorRow) -> str:
-    """The name without ".weight" or ".bias"."""
     return row.name.removesuffix(".weight").removesuffix(".bias")

@@ -134,10 +134,8 @@ def list_rows(
     colour: bool,
     shortens: bool,
 ) -> Iterator[str]:
-    """The rows on a terminal. Names are long, so shape, repeats and count are in the row below.
-
-    `shortens`: longer names are shortened, and what does not fit a line continues in the next one.
-    """
+    """The rows on a terminal. Names are long, so shape, repeats and count are in the row below. `shortens`: longer
+    names are shortened, and what does not fit a line continues in the next one."""
     for line in above:
         yield from (paint(piece, "bold") if colour else piece for piece in fold_line(line, width))
     yield ""
@@ -167,7 +165,6 @@ def list_rows(
 
 
 def list_notes_below(tensor: TensorRow, width: int) -> Iterator[str]:
-    """The note of a tensor, in the lines below its name."""
     note = tensor.note
     if tensor.tied_to:
         note += f" to {shorten_name(tensor.tied_to, width - len(f'{INDENT}{note} to '))}"

@@ -117,12 +117,10 @@ def render_text(e: Explanation, width: int, colour: bool = False) -> str:
 
 
 def paint_title(rows: list[str], n: int) -> list[str]:
-    """The first n rows in bold."""
     return [*(paint(row, "bold") for row in rows[:n]), *rows[n:]]
 
 
 def wrap_line(line: str, width: int) -> list[str]:
-    """A line in as many rows as it needs, broken first at gaps of three spaces."""
     pieces = line.split("   ") if len(line) > width else [line]
     return [
         row for piece in pieces for row in textwrap.wrap(piece, width, subsequent_indent="  ", break_on_hyphens=False)
@@ -130,7 +128,6 @@ def wrap_line(line: str, width: int) -> list[str]:
 
 
 def make_size_table(sizes: Sequence[Size], width: int) -> Table:
-    """The sizes with their meanings, for a terminal of `width` columns."""
     names = max(len(size.name) for size in sizes)
     values = max(len("value"), *(len(f"{size.value:,}") for size in sizes))
     room = width - names - values - 4
@@ -195,7 +192,6 @@ class TextLayout(NamedTuple):
         return [f"{indent + word:<{LEFT}}{row}".rstrip() for word, row in zip_longest(words, rows, fillvalue="")]
 
     def format_sum(self, label: str, terms: str, value: int, style: str = "") -> list[str]:
-        """The rows of a sum: label, arithmetic and value."""
         first, *others = self.format_arithmetic(terms, value)
         return [self.paint(f"{label:<{LEFT}}", style) + first, *(" " * LEFT + row for row in others)]
 
@@ -263,7 +259,6 @@ def render_markdown(e: Explanation) -> str:
 
 
 def make_cells(component: Component, *labels: str) -> list[list[str]]:
-    """The table rows of a component, one per line."""
     rows = []
     for line in component.lines:
         label = ", ".join([*labels, *list_labels(line, component.lines, component.name)]) or line.of
@@ -323,7 +318,6 @@ def render_latex(e: Explanation) -> str:
 
 
 def name_sum(group: ExpertGroup, label: str) -> str:
-    """The label of a sum after its component: "experts, one expert", "active experts"."""
     return label if label.endswith(f" {group.component}") else f"{group.component}, {label}"
 
 

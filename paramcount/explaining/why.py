@@ -19,7 +19,7 @@ from paramcount.explaining.causes import (
     find_candidates,
     select_active,
 )
-from paramcount.output.numbers import Figure, match_figure, parse_figure
+from paramcount.output.numbers import COUNT_UNITS, Figure, format_scaled, match_figure, parse_figure
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.entries import Published
 
@@ -177,7 +177,6 @@ def get_stated_count(what: str | None, count: Count) -> int | None:
 
 
 def rank_fit(value: int | None, figure: Figure) -> int:
-    """How well a number matches a figure; 0 is best."""
     fit = None if value is None else match_figure(value, figure)
     return FITS.index(fit) if fit else len(FITS)
 
@@ -210,7 +209,6 @@ def find_shortest_sums(
     candidates: Mapping[str, Sequence[CauseCandidate]],
     is_match: Callable[[int], bool],
 ) -> list[Sum]:
-    """All matching sums with the fewest causes."""
     for n in range(MOST_CAUSES + 1):
         matches = [
             candidate
@@ -224,7 +222,6 @@ def find_shortest_sums(
 
 
 def make_sums(base: str, count: int, candidates: Sequence[CauseCandidate], n: int) -> Iterator[Sum]:
-    """A count with each combination of n candidates."""
     units = [(candidate.units, candidate) for candidate in candidates]
     for group in combinations(units, n) if n >= 0 else ():
         yield Sum(base, tuple(candidate for _, candidate in group), count + sum(n for n, _ in group))
@@ -245,23 +242,10 @@ def make_accounts(counts: Mapping[str, int], sums: Iterable[Sum], figure: Figure
 def describe_difference(why: Why) -> str:
     """How far an unexplained figure is from the count that it was compared with."""
     n = abs(why.left_over)
-    difference = f"{n:,}" if why.step == 1 else round_number(n)
+    difference = f"{n:,}" if why.step == 1 else format_scaled(n, COUNT_UNITS, digits=2)
     return f"unexplained, {difference} {'less' if why.left_over < 0 else 'more'} than {name_base(why)}"
 
 
 def name_base(why: Why) -> str:
     """The name of the count that an unexplained figure was compared with."""
     return why.base if why.value - why.left_over == why.true else COUNT_PHRASES.get(str(why.what), str(why.what))
-
-
-def round_number(n: int) -> str:
-    """A number with two significant digits, or three before the point.
-
-    >>> round_number(7_439_808), round_number(852_282_624), round_number(999_700_000), round_number(3416)
-    ('7.4 M', '852 M', '1.0 B', '3.4 K')
-    """
-    for unit, size in (("T", 10**12), ("B", 10**9), ("M", 10**6), ("K", 10**3)):
-        if n >= size - size // 2000:
-            tenths = (20 * n + size) // (2 * size)
-            return f"{tenths // 10}.{tenths % 10} {unit}" if tenths < 100 else f"{(2 * n + size) // (2 * size)} {unit}"
-    return str(n)

@@ -71,10 +71,7 @@ def choose_by_extension(path: str, extensions: Mapping[str, T], *, where: str = 
 
 
 def check_is_html(path: str) -> None:
-    """Check the extension of a page.
-
-    Raises: ParamcountError for any but .html and .htm.
-    """
+    """Check the extension of a page. Raises: ParamcountError for any but .html and .htm."""
     choose_by_extension(path, {suffix: name for suffix, name in EXTENSIONS.items() if name == "html"})
 
 
@@ -95,7 +92,6 @@ def open_existing(path: str, flags: int) -> int:
 
 
 def is_special(path: Path) -> bool:
-    """Whether a path exists and is not a regular file: a device, a pipe or a directory."""
     try:
         return not stat.S_ISREG(path.stat().st_mode)
     except FileNotFoundError:

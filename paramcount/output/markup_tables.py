@@ -60,7 +60,6 @@ def render_markdown(table: Table) -> str:
 
 
 def render_html(table: Table) -> str:
-    """The table as a minimal HTML page."""
     title = escape(table.above[0].partition("   ")[0] if table.above else "paramcount")
     head = f'<!doctype html>\n<meta charset="utf-8">\n<title>{title}</title>\n<style>{CSS}</style>\n'
     return head + render_html_fragment(table)

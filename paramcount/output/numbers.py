@@ -14,6 +14,7 @@ FIGURE = re.compile(
     re.IGNORECASE,
 )
 
+COUNT_UNITS = (("T", 10**12), ("B", 10**9), ("M", 10**6), ("K", 10**3))
 VALID = "a number such as 7B, 7.61B or ~1.04T, or an integer"
 
 
@@ -80,7 +81,7 @@ def format_count(count: int) -> str:
     >>> format_count(124439808), format_count(8030261248), format_count(1536), format_count(671026404352)
     ('124 M', '8.03 B', '1.54 K', '671 B')
     """
-    return format_scaled(count, (("T", 10**12), ("B", 10**9), ("M", 10**6), ("K", 10**3)))
+    return format_scaled(count, COUNT_UNITS)
 
 
 def format_bytes(count: int) -> str:
@@ -105,18 +106,23 @@ def format_binary_bytes(count: int) -> str:
     return format_scaled(count, (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)))
 
 
-def format_scaled(count: int, units: Sequence[tuple[str, int]]) -> str:
-    """A count with three significant digits in the largest unit that does not exceed it. `units`: largest first."""
+def format_scaled(count: int, units: Sequence[tuple[str, int]], digits: int = 3) -> str:
+    """A count with so many significant digits, or all of those before the point, in the largest unit that does not
+    exceed it. `units`: largest first.
+
+    >>> [format_scaled(n, COUNT_UNITS, 2) for n in (7_439_808, 852_282_624, 999_700_000, 3416)]
+    ['7.4 M', '852 M', '1.0 B', '3.4 K']
+    """
     i = next((i for i, (_, size) in enumerate(units) if count >= size), None)
     if i is None:
         return str(count)
     unit, size = units[i]
-    for decimals in (2, 1, 0):  # integer arithmetic, because a float is not exact
+    for decimals in reversed(range(digits)):  # integer arithmetic, because a float is not exact
         rounded = (count * 10**decimals * 2 + size) // (2 * size)
-        if rounded < 1000:
+        if rounded < 10**digits:
             break
     if rounded >= 1000 and i:  # 999.9 M is 1.00 B
-        unit, rounded, decimals = units[i - 1][0], 100, 2
-    digits = str(rounded).rjust(decimals + 1, "0")
-    whole, fraction = digits[: len(digits) - decimals], digits[len(digits) - decimals :]
+        unit, rounded, decimals = units[i - 1][0], 10 ** (digits - 1), digits - 1
+    text = str(rounded).rjust(decimals + 1, "0")
+    whole, fraction = text[: len(text) - decimals], text[len(text) - decimals :]
     return f"{whole}.{fraction} {unit}" if fraction else f"{whole} {unit}"

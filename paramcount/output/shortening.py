@@ -14,10 +14,8 @@ SHORTEST_END = 8  # columns of the end of a name behind the index of its layer
 
 
 def fit_columns(columns: Sequence[Column], cells: Sequence[list[str]], width: int) -> tuple[list[int], int]:
-    """The indices of the columns to show, and the space of the column that may be shortened.
-
-    Optional columns are left out, highest number first, until names have READABLE columns or are not shortened at all.
-    """
+    """The indices of the columns to show, and the space of the column that may be shortened. Optional columns are left
+    out, highest number first, until names have READABLE columns or are not shortened at all."""
     widths = [max(map(measure_text, (c.label, *(row[i] for row in cells)))) for i, c in enumerate(columns)]
     name = next(i for i, column in enumerate(columns) if column.shortens)
     shown = [i for i, n in enumerate(widths) if n]
@@ -87,7 +85,6 @@ def list_short_names(name: str, width: int) -> list[str]:
 
 
 def cut_start(name: str, start: str, width: int) -> str:
-    """`start` and as many of the last letters of a name as fit."""
     rest = name
     while rest and measure_text(start + rest) > width:
         rest = rest[1:]

@@ -44,7 +44,6 @@ def get_terminal_width() -> int:
 
 
 def pad(text: str, width: int, *, right: bool) -> str:
-    """Text padded to a width."""
     blanks = " " * (width - measure_text(text))
     return blanks + text if right else text + blanks
 

@@ -16,9 +16,7 @@ MISMATCH = "differs"  # the word in a line above a table from which the line is 
 
 def render_text(table: Table, width: int, *, colour: bool = False, shortens: bool = False) -> str:
     """The table as text of at most `width` columns. A last column of prose wraps; other columns continue in panels.
-
-    `shortens`: names are shortened and optional columns left out before there are several panels.
-    """
+    `shortens`: names are shortened and optional columns left out before there are several panels."""
     columns, cells = format_cells(table)
     if shortens and any(column.shortens for column in columns):
         columns, cells, table = shorten_columns(columns, cells, table, width)
@@ -55,11 +53,8 @@ def render_text(table: Table, width: int, *, colour: bool = False, shortens: boo
 def drop_columns(
     columns: list[Column], cells: list[list[str]], table: Table, width: int
 ) -> tuple[list[Column], list[list[str]], Table]:
-    """The columns that fit the width, and the table with a note about the others.
-
-    The first `table.first` columns stay, in several panels if they need them. The last of the others are left
-    out first.
-    """
+    """The columns that fit the width, and the table with a note about the others. The first `table.first` columns stay,
+    in several panels if they need them. The last of the others are left out first."""
     widths = [max(map(measure_text, (c.label, *(row[i] for row in cells)))) for i, c in enumerate(columns)]
     if table.wraps:
         widths[-1] = min(widths[-1], table.narrowest)
@@ -97,7 +92,6 @@ def shorten_columns(
 
 
 def format_missing(columns: Sequence[str], remedy: str) -> str:
-    """The note about columns that a table leaves out."""
     return f"note: not enough space for {', '.join(columns)}; {remedy}"
 
 
@@ -122,7 +116,6 @@ def format_lines_above(table: Table, width: int, *, colour: bool) -> Iterator[st
 
 
 def paint_title(line: str) -> str:
-    """The first line above a table, with its name and number in bold."""
     words = line.split("   ")
     return "   ".join([*(paint(word, "bold") for word in words[:2]), *words[2:]])
 
@@ -179,5 +172,4 @@ def measure_panels(widths: list[int], width: int) -> tuple[int, int]:
 
 
 def measure_panel(widths: list[int], panel: list[int]) -> int:
-    """The columns of a terminal that a panel takes."""
     return sum(widths[i] + 2 for i in panel) - 2

@@ -32,7 +32,6 @@ def name_data(data: Data, components: tuple[str, ...], part: str) -> str:
 
 
 def name_component(component: str, data: Data, part: str) -> str:
-    """The name of the weights of a component in an operation."""
     is_lookup = data.operation.form is Form.LOOKUP
     if component in GENERAL_COMPONENTS:
         return data.operation.label

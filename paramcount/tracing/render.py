@@ -70,10 +70,8 @@ def format_inputs(inputs: Sequence[Shape]) -> Iterator[str]:
 
 
 def describe_scope(scope: Scope, flops: int = 0) -> tuple[str, str]:
-    """The heading of a repeated block: (number of copies and kind, module name and layer indices).
-
-    `flops`: of one layer; 0 if they are unknown.
-    """
+    """The heading of a repeated block: (number of copies and kind, module name and layer indices). `flops`: of one
+    layer; 0 if they are unknown."""
     if scope.axis == "expert":
         return f"{scope.active:,} of {scope.copies:,} experts", scope.name
     if scope.axis != "layer":
@@ -167,7 +165,6 @@ def build_table(trace: Trace) -> Table:
 
 
 def list_csv_cells(step: Step) -> list[object]:
-    """The cells of CSV_COLUMNS."""
     product = [format_shape(shape) for shape in step.product] if step.product else ["", "", ""]
     copies = prod(scope.copies for scope in step.scopes)
     end = [format_shape(step.out), step.note, step.flops]
@@ -175,7 +172,6 @@ def list_csv_cells(step: Step) -> list[object]:
 
 
 def describe_input(trace: Trace) -> str:
-    """The model and its input."""
     text = f"{trace.tokens:,} token{'s' if trace.tokens != 1 else ''}"
     if trace.past is not None:
         cached = "cached " if any(entry.what not in STATE_LABELS for entry in trace.cache) else "earlier "
@@ -226,7 +222,6 @@ def describe_flops(trace: Trace) -> Iterator[str]:
 
 
 def describe_scores(trace: Trace) -> Iterator[str]:
-    """The number of elements of all attention scores."""
     layers: dict[Shape, int] = {}
     for step in trace.steps:
         if step.form is Form.ATTENTION_WEIGHTS:
@@ -238,7 +233,6 @@ def describe_scores(trace: Trace) -> Iterator[str]:
 
 
 def describe_cache(trace: Trace) -> Iterator[str]:
-    """The size of the KV cache and of the recurrent state, per sequence."""
     attentions = {entry.kind for entry in trace.cache} - {""}
     for entry in merge_entries(trace.cache):
         shapes = " + ".join(format_shape(shape) for shape in entry.shapes)

@@ -21,10 +21,7 @@ def choose_length(model: Model, most: int) -> int:
 
 
 def trace_model(model: Model, options: TraceOptions) -> Trace:
-    """The forward pass of a model in shapes.
-
-    Raises: ParamcountError for inputs that the model cannot process.
-    """
+    """The forward pass of a model in shapes. Raises: ParamcountError for inputs that the model cannot process."""
     for name, value in options._asdict().items():
         least = 0 if name == "past" else 1
         if value is not None and (type(value) is not int or not least <= value <= MAX_TOKENS):

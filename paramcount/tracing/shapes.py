@@ -52,7 +52,6 @@ class TracePlace(NamedTuple):
     part: str = "decoder"
 
     def inside(self, data: Data, body: Body) -> TracePlace:
-        """The position inside one body of data."""
         names, repeats = enter_body(data, body, self.names, self.repeats)
         scopes = self.scopes
         if len(repeats) > len(self.repeats):
@@ -63,12 +62,10 @@ class TracePlace(NamedTuple):
 
     @property
     def layers(self) -> int:
-        """How many layers share this position."""
         return product_of(scope.copies for scope in self.scopes if scope.axis == "layer")  # type: ignore[no-any-return]
 
     @property
     def is_expert(self) -> bool:
-        """Whether the position is inside an expert."""
         return any(scope.axis == "expert" for scope in self.scopes)
 
 
@@ -311,5 +308,4 @@ def match_inputs(data: Data) -> Iterator[tuple[Data, tuple[Data, ...]]]:
 
 
 def end_indices(body: Body) -> tuple[Size, ...]:
-    """The layer indices that follow its runs."""
     return tuple(first + n for first, n in body.repeat.runs)

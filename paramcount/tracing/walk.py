@@ -140,7 +140,6 @@ class Walk(Shapes):
             self.add_step(data, place, make_stage(data), inputs=(self.shape_of(out),), reads=self.find_sources((out,)))
 
     def find_last(self, bodies: Sequence[Body]) -> Body:
-        """The body that the last layer runs."""
         return max(bodies, key=last_end_index)
 
     def pass_on(self, data: Data, original: Data) -> None:
@@ -186,7 +185,6 @@ class Walk(Shapes):
         self.steps.append(step._replace(**fields))
 
     def add_operation(self, data: Data, place: TracePlace) -> None:
-        """Append a step for one operation."""
         uses = tuple(self.use_weight(weight, data, place) for weight in data.weights)
         is_lm_head = bool(uses) and uses[0].component == "lm_head" and data.operation.form is Form.LINEAR
         if is_lm_head and self.causal and data.shape[0] == "tokens" and not self.is_after_selection:
@@ -386,7 +384,6 @@ class Walk(Shapes):
         self.add_step(data, place, KV_CACHE, inputs=(self.add_batch_axis((n, *data.shape[1:])), new))
 
     def add_padding(self, inputs: tuple[Data, ...], place: TracePlace) -> None:
-        """Append a step that pads data with zeros."""
         if self.n_rows == self.options.tokens or place.is_expert:
             return
         for data in inputs:
@@ -426,7 +423,6 @@ def find_band(mask: Mask) -> Band | None:
 
 
 def add(counts: Sequence[int | None]) -> int | None:
-    """Their sum; None if one is unknown."""
     found = counts[0]
     for n in counts[1:]:
         found = None if found is None or n is None else found + n
@@ -444,7 +440,6 @@ def is_silent(data: Data) -> bool:
 
 
 def last_end_index(body: Body) -> Size:
-    """The layer index that follows its last run."""
     return max(end_indices(body), default=0)
 
 

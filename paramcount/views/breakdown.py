@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from math import isfinite
 from typing import Any
 
@@ -66,7 +66,6 @@ def format_run(stack: str, first: int, n: int) -> str:
 
 
 def add_to_sums(sums: Sums, key: RowKey, parameters: int, active: int) -> None:
-    """Add parameters and active parameters to a row."""
     row = sums.setdefault(key, [0, 0])
     row[0] += parameters
     row[1] += active
@@ -83,7 +82,6 @@ def sort_runs(sums: Sums) -> Iterator[tuple[RowKey, list[int]]]:
 
 
 def build_part_table(count: Count) -> Table:
-    """One row per component of each part."""
     sums: Sums = {}
     for tensor in count.tensors:
         if tensor.is_counted:
@@ -141,11 +139,6 @@ BREAKDOWNS: dict[str, Callable[[Count], Table]] = {
 }
 
 
-def build_breakdown(model: Model, count: Count, by: str) -> Table:
-    """The table of one of BREAKDOWNS below the name and the total of the model."""
-    return BREAKDOWNS[by](count)._replace(above=[f"{model.name}   {count.total:,} parameters"])
-
-
 def build_key_table(model: Model) -> Table:
     """How each key of a config.json was used, and which defaults and derivations filled in the rest.
 
@@ -162,7 +155,7 @@ def build_key_table(model: Model) -> Table:
     rows = [*size_rows, *list_setting_rows(reading, origins)]
     if reading.context_key:
         rows.append([reading.context_key, "read", "", "context_length", model.context_length, []])
-    rows += list_ignored_rows(unread)
+    rows += [[key, "ignored", "", "", value, []] for key, value in unread.items() if key not in CLASS_KEYS]
     names = ("key", "origin", "size", "setting", "value", "derived_from")
     data = {
         "schema_version": SCHEMA_VERSION,
@@ -171,8 +164,12 @@ def build_key_table(model: Model) -> Table:
         "keys": [dict(zip(names, row, strict=True)) for row in rows],
     }
     has_derived = any(row[-1] for row in size_rows)  # settings follow the keys that they are derived from
-    texts = [name_key_row(*row[:4]) for row in rows]
-    rows = [[row[0], text[0], *row[1:4], text[1], row[4], ", ".join(row[5])] for row, text in zip(rows, texts)]
+    cells = []
+    for key, origin, size, setting, value, keys in rows:
+        name = (
+            size or setting
+        )  # of a row without a key it comes first: a narrow terminal repeats the first column alone
+        cells.append([key, key or name, origin, size, setting, name if key else "", value, ", ".join(keys)])
     columns = [
         Column("key", "key", right=False, only="csv"),
         Column("label", "key or name", right=False, only="text", show=lambda key: make_printable(key, 40)),
@@ -190,23 +187,12 @@ def build_key_table(model: Model) -> Table:
         ),
     ]
     title = f"{model.name}   read as {reading.reference}, architecture {model.architecture}"
-    return Table(columns, rows, data, above=[title])
-
-
-def name_key_row(key: str, origin: str, size: str, setting: str) -> tuple[str, str]:
-    """(key in the config.json, size or setting that is read from it); of one without a key, its own name comes first.
-
-    A narrow terminal repeats the first column alone, so that it names every row.
-    """
-    name = size or setting
-    return (key, name) if key else (name, "")
+    return Table(columns, cells, data, above=[title])
 
 
 def list_size_rows(model: Model) -> Iterator[list[Any]]:
-    """One row per size and per key that was used: [key, origin, size, "", value, keys it was derived from].
-
-    A key has the value in the config.json, a derived size the value that was computed.
-    """
+    """One row per size and per key that was used: [key, origin, size, "", value, keys it was derived from]. A key has
+    the value in the config.json, a derived size the value that was computed."""
     reading = model.reading
     read_keys = {key for origin in reading.origin.values() if origin.kind == "read" for key in origin.keys}
     listed: set[str] = set()
@@ -214,7 +200,7 @@ def list_size_rows(model: Model) -> Iterator[list[Any]]:
         value = get_size(model.sizes, field)
         if origin.kind == "read":
             config_value = get_value(reading.document, origin.keys[0])
-            is_unchanged = is_equal_size(config_value, value)
+            is_unchanged = value == (tuple(config_value) if isinstance(config_value, list) else config_value)
             yield [origin.keys[0], "read", field if is_unchanged else "", "", config_value, []]
             if is_unchanged:
                 continue
@@ -270,20 +256,6 @@ def make_plain(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
-def list_ignored_rows(keys: Mapping[str, Any]) -> Iterator[list[Any]]:
-    """The keys in the config.json that no size was read or derived from."""
-    for key, value in keys.items():
-        if key not in CLASS_KEYS:
-            yield [key, "ignored", "", "", value, []]
-
-
-def is_equal_size(config_value: object, value: object) -> bool:
-    """Whether a size is the value in the config.json; a list there is a tuple here."""
-    if isinstance(config_value, list) and isinstance(value, tuple):
-        return config_value == list(value)
-    return config_value is value or bool(config_value == value)
-
-
 def strip_sections(keys: str) -> str:
     """Keys without the sections of the config.json that contain them, on one line.
 
@@ -294,7 +266,6 @@ def strip_sections(keys: str) -> str:
 
 
 def format_json_value(value: object) -> str:
-    """A value as JSON, truncated for a terminal."""
     if isinstance(value, Sizes):
         value = value.to_dict()
     return make_printable(json.dumps(value, ensure_ascii=False, default=str), LONGEST_VALUE)

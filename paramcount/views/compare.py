@@ -55,7 +55,6 @@ def make_rows(models: Iterable[Model]) -> list[Row]:
 
 
 def list_columns(rows: Sequence[Row]) -> tuple[str, ...]:
-    """The columns of the rows."""
     further = rows[0].get(FURTHER, ()) if rows else ()
     changes = CHANGE_COLUMNS if any(row.get("set") for row in rows) else ()
     return (*COLUMNS, *further, *changes)
@@ -67,19 +66,14 @@ def add_fields(rows: Sequence[Row], models: Iterable[Model], fields: Mapping[str
         return list(rows)
     return [
         row
-        | {name: compute_field(field, model) for name, field in fields.items()}
+        | {name: field.compute(model, count) for name, field in fields.items()}
         | {FURTHER: row.get(FURTHER, {}) | fields}
         for row, model in zip(rows, models, strict=True)
+        for count in [None if model.estimate else count_model(model)]
     ]
 
 
-def compute_field(field: TableField, model: Model) -> Any:
-    """The value of a column for a model."""
-    return field.compute(model, None if model.estimate else count_model(model))
-
-
 def _make_row(model: Model) -> Row:
-    """The row of a model."""
     count = None if model.estimate else count_model(model)
     row: Row = {field.name: field.compute(model, count) for field in FIELDS}
     if model.original is None or count is None:
@@ -119,7 +113,9 @@ def build_comparison_table(
     data = {"schema_version": SCHEMA_VERSION, "models": models}
     further = rows[0].get(FURTHER, {}) if rows else {}
     fields = [(further.get(name) or KNOWN[name]).column._replace(name=name) for name in names]
-    above, below, caption = describe_row_changes(rows), list_footnotes(rows), make_caption(rows)
+    above, below = describe_row_changes(rows), list_footnotes(rows)
+    ids = ", ".join(row["id"] for row in rows) if len(rows) <= MAX_NAMES_IN_CAPTION else f"{len(rows)} models"
+    caption = f"Parameter counts of {ids}, computed by paramcount"
     if not transpose:
         cells = [[row[name] if has_all else _mark_cell(row, name) for name in names] for row in rows]
         first = sum(name in (*TOTALS, *COMPONENTS) for name in names)
@@ -148,19 +144,12 @@ def describe_row_changes(rows: Sequence[Row]) -> list[str]:
 
 
 def list_footnotes(rows: Sequence[Row]) -> list[str]:
-    """An explanation of each mark in the rows."""
     footnotes = []
     if any(row["estimate"] for row in rows):
         footnotes.append("~ third-party estimate, not a count")
     if any(is_unverified(row) for row in rows):
         footnotes.append(UNVERIFIED)
     return footnotes
-
-
-def make_caption(rows: Sequence[Row]) -> str:
-    """The caption of the table in a paper."""
-    names = ", ".join(row["id"] for row in rows) if len(rows) <= MAX_NAMES_IN_CAPTION else f"{len(rows)} models"
-    return f"Parameter counts of {names}, computed by paramcount"
 
 
 def sort_rows(rows: Sequence[Row], sort: str | None) -> Sequence[Row]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -120,15 +119,10 @@ def diff_models(a: Model, b: Model) -> Difference:
         sizes=tuple(find_differences(sizes_a, sizes_b)),
         components=tuple(sorted(components, key=lambda c: (-abs(c.difference), -abs(c.active_difference)))),
         beside=tuple(find_differences(extras_a, extras_b)),
-        release_differences=tuple(list_release_differences(count_a, count_b)),
+        release_differences=tuple(
+            f"{count.id}: {text}" for count in (count_a, count_b) if (text := describe_release_difference(count))
+        ),
     )
-
-
-def list_release_differences(*counts: Count) -> Iterator[str]:
-    """A line for each model whose total is not that of the reference."""
-    for count in counts:
-        if text := describe_release_difference(count):
-            yield f"{count.id}: {text}"
 
 
 def list_facts(model: Model) -> dict[str, Any]:
@@ -160,20 +154,16 @@ def find_differences(a: dict[str, Any], b: dict[str, Any]) -> list[SizeDifferenc
 
 
 def compare_components(a: Count, b: Count) -> list[ComponentDifference]:
-    """The components with different parameters or active parameters."""
-    names = [
-        name
+    counts = {
+        name: (a.components[name], b.components[name], a.active_components[name], b.active_components[name])
         for name in a.components
-        if a.components[name] != b.components[name] or a.active_components[name] != b.active_components[name]
-    ]
-    if not names:
+    }
+    differing = {name: n for name, n in counts.items() if n[0] != n[1] or n[2] != n[3]}
+    if not differing:
         return []
     arithmetic_a, arithmetic_b = format_arithmetic(a), format_arithmetic(b)
-    differences = []
-    for name in names:
-        total_a, total_b = a.components[name], b.components[name]
-        active_a, active_b = a.active_components[name], b.active_components[name]
-        difference = ComponentDifference(
+    return [
+        ComponentDifference(
             component=name,
             a=total_a,
             b=total_b,
@@ -184,5 +174,5 @@ def compare_components(a: Count, b: Count) -> list[ComponentDifference]:
             arithmetic_a=arithmetic_a.get(name, ""),
             arithmetic_b=arithmetic_b.get(name, ""),
         )
-        differences.append(difference)
-    return differences
+        for name, (total_a, total_b, active_a, active_b) in differing.items()
+    ]

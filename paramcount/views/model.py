@@ -70,7 +70,10 @@ def describe_count(count: Count) -> list[str]:
     extras += count.not_counted
     if extras:
         lines.append(f"not included in the total: {' · '.join(extras)}")
-    lines += describe_release(count)
+    if len(items := {name: n for name, n in count.release.items() if n}) > 1:
+        scales = f"{str(count.quantisation).upper()} scales"
+        terms = [f"{RELEASE_ITEMS.get(name, name).format(scales=scales)} {n:,}" for name, n in items.items()]
+        lines.append(f"released files: {count.checkpoint:,} = {' + '.join(terms)}")
     for reason, n in sum_unreachable(count.sizes, count.head).items():
         lines.append(f"not included in the total: unreachable {n:,} ({reason})")
     if count.language_model != count.total:
@@ -105,7 +108,6 @@ def name_module(tensor: str) -> str:
 
 
 def describe_active(count: Count) -> str:
-    """The active parameters with the number of experts per token."""
     repeats = (repeat for tensor in count.tensors for repeat in (*tensor.repeats, tensor.stacked) if repeat)
     groups = dict.fromkeys(f"{repeat.active} of {repeat.count}" for repeat in repeats if repeat.axis == "expert")
     varies = count.active_min != count.active
@@ -115,17 +117,7 @@ def describe_active(count: Count) -> str:
     return f"active {count.active:,} ({format_count(count.active)}): {experts}{least} · {without}"
 
 
-def describe_release(count: Count) -> list[str]:
-    """What the released files contain, item by item, if that is more than the parameters."""
-    if len(items := {name: n for name, n in count.release.items() if n}) < 2:
-        return []
-    scales = f"{str(count.quantisation).upper()} scales"
-    terms = [f"{RELEASE_ITEMS.get(name, name).format(scales=scales)} {n:,}" for name, n in items.items()]
-    return [f"released files: {count.checkpoint:,} = {' + '.join(terms)}"]
-
-
 def describe_storage(count: Count) -> list[str]:
-    """The size of the quantised weights."""
     storage = count.storage
     if storage is None:
         return []
@@ -135,10 +127,7 @@ def describe_storage(count: Count) -> list[str]:
 
 
 def build_estimates_table(model: Model) -> Table:
-    """Third-party estimates of a model with unpublished sizes.
-
-    Raises: ParamcountError if the entry lists none.
-    """
+    """Third-party estimates of a model with unpublished sizes. Raises: ParamcountError if the entry lists none."""
     if not model.claims:
         raise ParamcountError("has no third-party estimates", where=model.id)
     refs = {source.id: source.ref for source in model.sources}
