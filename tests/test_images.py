@@ -44,6 +44,7 @@ def compute(
     return operation.compute(run, arrays, [np.asarray(w, np.float32) for w in weights], shape or arrays[0].shape)
 
 
+X = Data("x", (), ("image", 2, 2))
 IMAGE = np.arange(24.0).reshape(1, 4, 6)  # one channel, rows 0–5, 6–11, 12–17, 18–23
 
 
@@ -88,7 +89,7 @@ def test_a_convolution_of_a_video_reads_a_frame_and_those_before_it() -> None:
 
 
 def test_an_id_ends_each_row_of_the_ids_of_an_image() -> None:
-    assert compute(ops.EndRowsOfIds(9), np.array([1, 2, 3, 4])).tolist() == [1, 2, 9, 3, 4, 9]
+    assert compute(ops.end_rows_of_ids(X, 9).operation, np.array([1, 2, 3, 4])).tolist() == [1, 2, 9, 3, 4, 9]
 
 
 def test_windows_hold_whole_squares() -> None:
@@ -133,7 +134,7 @@ def test_patches_outside_the_image_fill_the_last_windows() -> None:
     places, windows = (compute(kind(2, 2, window=4), IMAGE) for kind in (ops.PaddedPlaces, ops.PaddedWindows))
     assert places.tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2], [0, 3], [1, 3]]
     assert windows.tolist() == [0, 0, 1, 0, 0, 1, 1, 1]
-    assert compute(ops.PadRows(), [[5.0]], windows[:3]).ravel().tolist() == [5, 0, 0]
+    assert compute(ops.pad_rows(X, X).operation, [[5.0]], windows[:3]).ravel().tolist() == [5, 0, 0]
     assert compute(ops.EarlierTokens(), [[5.0], [6.0], [7.0]], [1, 1]).ravel().tolist() == [5, 6]
 
 
@@ -223,7 +224,7 @@ def test_a_group_norm_is_over_all_rows_of_an_image() -> None:
 
 def test_an_image_becomes_twice_as_high_and_wide() -> None:
     x = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]])
-    found = compute(ops.Upsample(), x)
+    found = compute(ops.enlarge(X).operation, x)
     assert found[:, 0].tolist() == [1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4]
     assert found[:, 1].tolist() == (10 * found[:, 0]).tolist()
 
@@ -258,9 +259,9 @@ def test_what_is_stored_with_a_table_is_not_looked_up() -> None:
 
 def test_channels_stand_in_the_place_of_tokens() -> None:
     x = np.arange(12.0).reshape(3, 2, 2)
-    found = compute(ops.TransposeHeads(), x)
+    found = compute(ops.transpose_heads(X).operation, x)
     assert found[:, 0].tolist() == [[0, 4, 8], [1, 5, 9]]
-    assert compute(ops.TransposeHeads(), found).tolist() == x.tolist()
+    assert compute(ops.transpose_heads(X).operation, found).tolist() == x.tolist()
 
 
 def test_an_image_may_be_padded_with_more_zeros() -> None:

@@ -482,7 +482,7 @@ def test_all_tokens_see_keys_in_front_of_the_text() -> None:
 
 
 def test_a_full_expert_takes_no_more_tokens() -> None:
-    found = compute(ops.LimitCapacity(1), [[0.75, 0], [0.75, 0], [0, 0.75]])
+    found = compute(ops.limit_capacity(LOGITS, 1).operation, [[0.75, 0], [0.75, 0], [0, 0.75]])
     assert found.tolist() == [[0.75, 0], [0, 0], [0, 0.75]]
 
 
@@ -612,7 +612,7 @@ def test_a_head_attends_to_the_keys_with_the_largest_biases() -> None:
 
 
 def test_experts_in_a_grid_are_chosen_by_row_and_column() -> None:
-    found = compute(ops.ProductKeys(2), [[0.0, 1.0, 5.0, 2.0]])
+    found = compute(ops.product_keys(LOGITS, 2).operation, [[0.0, 1.0, 5.0, 2.0]])
     assert found.tolist() == [[5, 2, 6, 3]]  # of row 0, then of row 1
 
 
@@ -710,7 +710,7 @@ def test_sparse_gates_are_what_exceeds_a_quantile_of_a_normal_distribution() -> 
 
 
 def test_streams_get_the_root_mean_square_of_the_first() -> None:
-    found = compute(ops.NormToFirst(1e-5), [[[3.0, 3.0], [1.0, 1.0], [0.0, 2.0]]])
+    found = compute(ops.norm_to_first(LOGITS, 1e-5).operation, [[[3.0, 3.0], [1.0, 1.0], [0.0, 2.0]]])
     assert found.tolist()[0][:2] == [[3, 3], [3, 3]]
     assert found[0, 2] == pytest.approx([0, 2 * 3 / sqrt(2)])
 
@@ -731,7 +731,7 @@ def test_a_table_may_have_a_row_for_ids_beyond_it() -> None:
 
 
 def test_pairs_of_tokens_are_related_by_segment_or_by_distance() -> None:
-    assert compute(ops.SameSegment(), [0, 1, 1]).tolist() == [[0, 1, 1], [1, 0, 0], [1, 0, 0]]
+    assert compute(ops.compare_segments(LOGITS).operation, [0, 1, 1]).tolist() == [[0, 1, 1], [1, 0, 0], [1, 0, 0]]
     mixed = compute(ops.SegmentBuckets(4, 2, n_segments=3), [0, 2])
     assert mixed.tolist() == [[0, 4 + 0 * 3 + 2], [4 + 2 * 3 + 0, 0]]
     assert compute(ops.Distances(), [[0.0]] * 2, past=1).tolist() == [[2, 3, 4], [1, 2, 3]]  # 3 + key - query
@@ -754,9 +754,11 @@ def test_texts_are_pooled() -> None:
     x, scores = [[1.0], [2.0], [6.0]], [[0.0], [log(3)], [0.0]]
     assert compute(ops.LastPosition(), x).tolist() == [[6]]
     assert compute(ops.Mean(), x).tolist() == [[3]]
-    assert compute(ops.BestPosition(), x, scores).tolist() == [[2], [2], [2]]
-    assert compute(ops.WeightedMean(), x, scores).ravel() == pytest.approx([(1 + 3 * 2 + 6) / 5])
-    assert compute(ops.WithoutPrompt(), x, past=-1).tolist() == [[2], [6]]
+    assert compute(ops.best_position(LOGITS, LOGITS).operation, x, scores).tolist() == [[2], [2], [2]]
+    assert compute(ops.weighted_mean(LOGITS, LOGITS).operation, x, scores).ravel() == pytest.approx(
+        [(1 + 3 * 2 + 6) / 5]
+    )
+    assert compute(ops.text_alone(LOGITS).operation, x, past=-1).tolist() == [[2], [6]]
 
 
 def test_what_stands_in_front_of_a_text_stands_there_once() -> None:
@@ -799,7 +801,7 @@ def test_the_fourier_transform_is_over_tokens_and_channels() -> None:
 
 
 def test_the_part_of_a_vector_along_another() -> None:
-    assert compute(ops.Project(), [[3.0, 4.0]], [[0.0, 1.0]]).tolist() == [[0, 4]]
+    assert compute(ops.project_onto(LOGITS, LOGITS).operation, [[3.0, 4.0]], [[0.0, 1.0]]).tolist() == [[0, 4]]
 
 
 def test_an_image_token_behind_another_token_may_stay() -> None:

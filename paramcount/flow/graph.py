@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import update_wrapper
 from itertools import chain
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeAlias, overload
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.operation import NOT_DESCRIBED, Array, Form, Operation, Pass, Shape
@@ -208,3 +209,59 @@ class Unreachable(NamedTuple):
 def elementwise(x: Data, op: str, name: str, component: str, *shape: Size, role: str = "parameter") -> Data:
     """An element-wise step with one weight that is not described, such as a separator."""
     return Data(op, (x,), x.shape, (Weight(name, component, shape, role=role),))
+
+
+_P = ParamSpec("_P")
+_Builds1: TypeAlias = Callable[Concatenate[Data, _P], Data]
+_Builds2: TypeAlias = Callable[Concatenate[Data, Data, _P], Data]
+
+
+class StepMaker(Protocol):
+    """What makes of a function of arrays the function that declarations call with data."""
+
+    @overload
+    def __call__(self, compute: Callable[Concatenate[Pass, Array, Array, _P], Array], /) -> _Builds2[_P]: ...
+    @overload
+    def __call__(self, compute: Callable[Concatenate[Pass, Array, _P], Array], /) -> _Builds1[_P]: ...
+    @overload
+    def __call__(self, compute: Callable[Concatenate[Array, Array, _P], Array], /) -> _Builds2[_P]: ...
+    @overload
+    def __call__(self, compute: Callable[Concatenate[Array, _P], Array], /) -> _Builds1[_P]: ...
+
+
+def make_step(
+    name: str,
+    base: type[Operation] = Operation,
+    *,
+    shape: Callable[..., tuple[Size, ...]] | None = None,
+    **facets: object,
+) -> StepMaker:
+    """An operation without weights, as the function that computes it: of the pass, if it is a `Pass`, of its inputs,
+    which are arrays, and of its parameters. Declarations call it with data and parameters.
+
+    `shape`: of the output, from what a declaration gives; default: that of the first input.
+    """
+
+    def make(function: Callable[..., Array]) -> Callable[..., Data]:
+        arguments = {name: kind for name, kind in function.__annotations__.items() if name != "return"}
+        reads_pass, n_inputs = "Pass" in arguments.values(), list(arguments.values()).count("Array")
+        fields = {name: kind for name, kind in arguments.items() if kind not in ("Pass", "Array")}
+        positional = function.__code__.co_varnames[: function.__code__.co_argcount]
+        defaults = dict(zip(positional[::-1], (function.__defaults__ or ())[::-1])) | (function.__kwdefaults__ or {})
+
+        def compute(self: Operation, run: Pass, inputs: Sequence[Array], weights: object, shape: object) -> Array:
+            values = {name: getattr(self, name) for name in fields}
+            return function(run, *inputs, **values) if reads_pass else function(*inputs, **values)
+
+        names = {"__module__": function.__module__, "__qualname__": function.__qualname__, "__doc__": function.__doc__}
+        body = {**names, **defaults, "__annotations__": fields, "compute": compute}
+        kind = type(function.__name__, (base,), body, name=name, **facets)
+
+        def build(*given: Any, **named: Any) -> Data:
+            inputs = given[:n_inputs]
+            out = inputs[0].shape if shape is None else shape(*given, **named)
+            return Data(kind(*given[n_inputs:], **named), inputs, out)
+
+        return update_wrapper(build, function)
+
+    return make

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from paramcount.flow.graph import Data, Size, Weight, multiply
+from paramcount.flow.graph import Data, Size, Weight, make_step, multiply
 from paramcount.flow.operation import Array, Form, Move, Operation, Pass, Shape, Unknown, np, require
 from paramcount.flow.operations.padding import AROUND, BEFORE, LATER, SAME, Padding, Zeros
 
@@ -277,18 +277,11 @@ def normalise_kernel(x: Data) -> Data:
     return Data(WeightNorm(x.operation), x.inputs, x.shape, (kernel._replace(name=name + "1"), *others, length))
 
 
-class Crop(Move, name="crop", phrase="all frames but the first {crops[0]:,} and the last {crops[1]:,}"):
+@make_step("crop", Move, phrase="all frames but the first {crops[0]:,} and the last {crops[1]:,}")
+def crop_frames(x: Array, crops: tuple[int, int] | Unknown) -> Array:
     """All frames but some first and some last ones."""
-
-    crops: tuple[int, int] | Unknown
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        first, last = require(self.crops)
-        return inputs[0][first : len(inputs[0]) - last]
-
-
-def crop_frames(x: Data, crops: tuple[int, int] | Unknown) -> Data:
-    return Data(Crop(crops), (x,), x.shape)
+    first, last = require(crops)
+    return x[first : len(x) - last]
 
 
 # ---- over two axes

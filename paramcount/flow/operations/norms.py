@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from paramcount.flow.graph import Data, Size, Weight, last_size
+from paramcount.flow.graph import Data, Size, Weight, last_size, make_step
 from paramcount.flow.operation import Array, Pass, Shape, Unknown, is_known, np, require
 from paramcount.flow.operations.elementwise import Rescaling
 
@@ -109,16 +109,13 @@ class CumulativeNorm(OtherNorm, phrase="layer norm over all rows so far"):
         return y / np.sqrt(variance + np.float32(require(self.eps))) * weights[0]
 
 
-class NormToFirst(Rescaling, name="norm", phrase="scaled to the RMS of the first stream"):
-    """Streams [n, streams, d], scaled to the root mean square of the first one, which is not changed."""
-
-    least: float  # of what a mean square is taken for
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        (x,) = inputs
-        squares = (x * x).mean(-1, keepdims=True)
-        factors = np.sqrt(squares[:, :1]) / np.sqrt(np.maximum(squares, np.float32(self.least)))
-        return np.concatenate((x[:, :1], x[:, 1:] * factors[:, 1:]), axis=1)
+@make_step("norm", Rescaling, phrase="scaled to the RMS of the first stream")
+def norm_to_first(x: Array, least: float) -> Array:
+    """Streams [n, streams, d], scaled to the root mean square of the first one, which is not changed. `least`: of what
+    a mean square is taken for."""
+    squares = (x * x).mean(-1, keepdims=True)
+    factors = np.sqrt(squares[:, :1]) / np.sqrt(np.maximum(squares, np.float32(least)))
+    return np.concatenate((x[:, :1], x[:, 1:] * factors[:, 1:]), axis=1)
 
 
 def norm(
@@ -181,11 +178,6 @@ def batch_norm(x: Data, name: str, eps: float) -> Data:
 def cumulative_norm(x: Data, name: str, eps: float | Unknown) -> Data:
     """A layer norm of each row with the mean and variance of all rows so far, over all axes."""
     return Data(CumulativeNorm(eps), (x,), x.shape, (Weight(name + ".weight", "norm", x.shape[-1:]),))
-
-
-def norm_to_first(x: Data, least: float) -> Data:
-    """Streams of the same root mean square as the first. `least`: of what a mean square is taken for."""
-    return Data(NormToFirst(least), (x,), x.shape)
 
 
 def plain_norm(x: Data, kind: Literal["rms", "layer", "l2"], eps: float | Unknown) -> Data:

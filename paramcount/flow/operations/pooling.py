@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Size, Weight
+from paramcount.flow.graph import Data, Size, Weight, make_step
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
 
 
@@ -17,11 +17,10 @@ class Pooling(Operation, saves_inputs=False):
 # ---- one row for a text
 
 
-class FirstToken(Pooling, name="first token"):
+@make_step("first token", Pooling, shape=lambda x: ("text", *x.shape[1:]))
+def first_token(x: Array) -> Array:
     """The row of the first token."""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return inputs[0][:1]
+    return x[:1]
 
 
 class LastPosition(Pooling, name="last position"):
@@ -47,26 +46,16 @@ class OnePosition(Pooling, name="one position"):
         return inputs[0][require(self.position)]
 
 
-def first_token(x: Data) -> Data:
-    return Data(FirstToken(), (x,), ("text", *x.shape[1:]))
-
-
 def pool_text(x: Data, of: Literal["last position", "mean"] | Unknown) -> Data:
     """One vector for the text."""
     operation = OnePosition(of) if isinstance(of, Unknown) else LastPosition() if of == "last position" else Mean()
     return Data(operation, (x,), ("text", *x.shape[1:]))
 
 
-class BestPosition(Pooling, name="best position"):
-    """The row of the token with the largest score, the second input, for all tokens."""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        x, scores = inputs
-        return np.broadcast_to(x[scores.reshape(-1).argmax()], x.shape)
-
-
-def best_position(x: Data, scores: Data) -> Data:
-    return Data(BestPosition(), (x, scores), x.shape)
+@make_step("best position", Pooling)
+def best_position(x: Array, scores: Array) -> Array:
+    """The row of the token with the largest score, for all tokens."""
+    return np.broadcast_to(x[scores.reshape(-1).argmax()], x.shape)
 
 
 def weigh_rows(x: Array, *scores: Array) -> Array:
@@ -76,11 +65,10 @@ def weigh_rows(x: Array, *scores: Array) -> Array:
     return shares / shares.sum(0)
 
 
-class WeightedMean(Pooling, name="weighted mean"):
-    """The mean of all rows, weighted by the softmax of the second input."""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return (inputs[0] * weigh_rows(*inputs)).sum(0, keepdims=True)
+@make_step("weighted mean", Pooling, shape=lambda x, scores: ("text", *x.shape[1:]))
+def weighted_mean(x: Array, scores: Array) -> Array:
+    """The mean of all rows, weighted by the softmax of their scores."""
+    return np.asarray((x * weigh_rows(x, scores)).sum(0, keepdims=True))
 
 
 class Deviation(Pooling, name="deviation"):
@@ -90,10 +78,6 @@ class Deviation(Pooling, name="deviation"):
         x, shares = inputs[0], weigh_rows(*inputs)
         mean = (x * shares).sum(0, keepdims=True)
         return np.sqrt(np.maximum((shares * (x - mean) ** 2).sum(0, keepdims=True), np.float32(1e-12)))
-
-
-def weighted_mean(x: Data, scores: Data) -> Data:
-    return Data(WeightedMean(), (x, scores), ("text", *x.shape[1:]))
 
 
 def deviation(x: Data, *scores: Data) -> Data:
@@ -145,15 +129,10 @@ def last_tokens(x: Data, n: Size) -> Data:
     return Data(LastTokens(n), (x,), x.shape)
 
 
-class WithoutPrompt(Pooling, name="text", phrase="all but the prepended prompt"):
+@make_step("text", Pooling, phrase="all but the prepended prompt")
+def text_alone(run: Pass, x: Array) -> Array:
     """All rows but those in front of the first token."""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return inputs[0][run.positions >= 0]
-
-
-def text_alone(x: Data) -> Data:
-    return Data(WithoutPrompt(), (x,), x.shape)
+    return x[run.positions >= 0]
 
 
 # ---- one row for a block of tokens
@@ -341,35 +320,19 @@ def largest_of_squares(x: Data, n: Size, *places: Data) -> Data:
 # ---- one vector for several of a row
 
 
-class MeansOfHeads(Pooling, name="means of heads"):
+@make_step("means of heads", Pooling, shape=lambda x, n_kv_heads: (x.shape[0], n_kv_heads, x.shape[2]))
+def means_of_heads(x: Array, n_kv_heads: int) -> Array:
     """The mean of the heads that share keys and values: [n, heads, d] to [n, kv_heads, d]."""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        (x,) = inputs
-        return x.reshape(len(x), int(shape[1]), -1, x.shape[-1]).mean(2)
+    return np.asarray(x.reshape(len(x), int(n_kv_heads), -1, x.shape[-1]).mean(2))
 
 
-class MeanOfStreams(Pooling, name="mean of streams"):
+@make_step("mean of streams", Pooling, shape=lambda x: (x.shape[0], x.shape[2]))
+def mean_of_streams(x: Array) -> Array:
     """The mean of all streams: [n, streams, d] to [n, d]."""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return inputs[0].mean(1)
+    return np.asarray(x.mean(1))
 
 
-class SumOfStreams(Pooling, name="sum of streams"):
+@make_step("sum of streams", Pooling, shape=lambda x: (x.shape[0], x.shape[2]))
+def sum_of_streams(x: Array) -> Array:
     """The sum of all streams: [n, streams, d] to [n, d]."""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return inputs[0].sum(1)
-
-
-def means_of_heads(x: Data, n_kv_heads: Size) -> Data:
-    return Data(MeansOfHeads(), (x,), (x.shape[0], n_kv_heads, x.shape[2]))
-
-
-def mean_of_streams(x: Data) -> Data:
-    return Data(MeanOfStreams(), (x,), (x.shape[0], x.shape[2]))
-
-
-def sum_of_streams(x: Data) -> Data:
-    return Data(SumOfStreams(), (x,), (x.shape[0], x.shape[2]))
+    return np.asarray(x.sum(1))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
-from paramcount.flow.graph import Data, Size
+from paramcount.flow.graph import Data, Size, make_step
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
 
 if TYPE_CHECKING:
@@ -274,20 +274,10 @@ def rope_across_halves(x: Data, places: Data, settings: Rope | Unknown, axes: Ax
     return Data(RotaryAcrossHalves(settings, axes=axes), (x, places), x.shape)
 
 
-class RotaryFromTable(Operation, name="rope", saves_inputs=False):
-    """Rotates by angles whose sines, then cosines, are the second input."""
-
-    pairing: Pairing = "halves"
-
-    phrase: ClassVar[str] = "rotary position embedding, sines and cosines from a table"
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        (x, table), is_single = inputs, inputs[0].shape[-1] == 1
-        sines, cosines = np.split(table, 2, axis=-1)
-        turned = turn_pairs(np.concatenate((x, x), axis=-1) if is_single else x, sines, cosines, self.pairing)
-        return turned[..., :1] * np.float32(sqrt(2)) if is_single else turned
-
-
-def rope_from(x: Data, sinusoids: Data, pairing: Pairing = "interleaved") -> Data:
-    """Rotary positions on the last axis, whose sines and cosines are an input: [n, d]."""
-    return Data(RotaryFromTable(pairing), (x, sinusoids), x.shape)
+@make_step("rope", phrase="rotary position embedding, sines and cosines from a table", saves_inputs=False)
+def rope_from(x: Array, sinusoids: Array, pairing: Pairing = "interleaved") -> Array:
+    """Rotary positions on the last axis, whose sines, then cosines, are an input: [n, d]."""
+    is_single = x.shape[-1] == 1
+    sines, cosines = np.split(sinusoids, 2, axis=-1)
+    turned = turn_pairs(np.concatenate((x, x), axis=-1) if is_single else x, sines, cosines, pairing)
+    return turned[..., :1] * np.float32(sqrt(2)) if is_single else turned

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import log, sqrt
 from typing import ClassVar
 
-from paramcount.flow.graph import Data, Size
+from paramcount.flow.graph import Data, Size, make_step
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
 
 
@@ -161,21 +161,17 @@ def index_signed_distances(x: Data, rows: Size, farthest: int | Unknown = 0) -> 
     return Data(operation, (x,), (x.shape[0], x.shape[0]))
 
 
-class ClippedDistances(Relation, phrase=OF_TOKENS + ", at most {before:,} before and {after:,} after"):
-    """The key's position minus the query's, at most so many tokens before it and after it, from row 0 on."""
-
-    before: Size
-    after: Size
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return np.clip(-find_distances(run), -int(self.before), int(self.after)) + int(self.before)
-
-
-def index_clipped_distances(x: Data, before: Size, after: Size) -> Data:
+@make_step(
+    "relative positions",
+    Relation,
+    phrase=OF_TOKENS + ", at most {before:,} before and {after:,} after",
+    shape=lambda x, before, after: (x.shape[0], x.shape[0]),
+)
+def index_clipped_distances(run: Pass, x: Array, before: int, after: int) -> Array:
     """For all pairs of tokens, the row of their distance in a table whose first row is for keys `before` tokens before
     the query and more, and whose last row is for keys `after` tokens after it and more, [n, m].
     """
-    return Data(ClippedDistances(before, after), (x,), (x.shape[0], x.shape[0]))
+    return np.clip(-find_distances(run), -int(before), int(after)) + int(before)
 
 
 class PatchDistances(Relation, reads_only_lengths=False):
@@ -241,18 +237,16 @@ def extend_segments(run: Pass, segments: Array) -> Array:
     return run.state["segments"]
 
 
-class SameSegment(Relation, name="same segment", reads_only_lengths=False):
-    """0 if both tokens are in one segment, else 1."""
-
-    phrase: ClassVar[str] = "whether each pair of tokens is in the same segment"
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return (inputs[0][:, None] != extend_segments(run, inputs[0])).astype(np.int64)
-
-
-def compare_segments(segments: Data) -> Data:
+@make_step(
+    "same segment",
+    Relation,
+    phrase="whether each pair of tokens is in the same segment",
+    reads_only_lengths=False,
+    shape=lambda segments: (segments.shape[0], segments.shape[0]),
+)
+def compare_segments(run: Pass, segments: Array) -> Array:
     """Segments [n] to 0 for two tokens of one segment and 1 for others, [n, m]."""
-    return Data(SameSegment(), (segments,), (segments.shape[0], segments.shape[0]))
+    return (segments[:, None] != extend_segments(run, segments)).astype(np.int64)
 
 
 class SegmentBuckets(DistanceBuckets, reads_only_lengths=False):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from paramcount.flow.graph import Data, Size, Weight
-from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is_known, np, require
+from paramcount.flow.graph import Data, Size, Weight, make_step
+from paramcount.flow.operation import Array, Move, Operation, Pass, Shape, Unknown, is_known, np, require
 from paramcount.flow.operations.elementwise import activate, softmax_rows
 from paramcount.flow.operations.scaling import AddVector, scale_by
 
@@ -74,33 +74,19 @@ def limit_to_groups(
     return scores if is_one else Data(LimitToGroups(n_groups, n_active, by, excluded), (scores,), scores.shape)
 
 
-class GivenExperts(Operation, name="given experts", phrase="looked up by token id", only_moves=True):
-    """Scores of the experts whose indices are the second input, [n, active], and 0 for the others."""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        scores, indices = inputs
-        times = np.zeros(scores.shape, np.float32)  # an expert may be given twice
-        np.add.at(times, (np.arange(len(scores))[:, None], indices.astype(np.int64)), 1)
-        return np.asarray(scores * times, np.float32)
+@make_step("given experts", Move, phrase="looked up by token id")
+def given_experts(scores: Array, indices: Array) -> Array:
+    """Scores of the experts with these indices, [n, active], and 0 for the others."""
+    times = np.zeros(scores.shape, np.float32)  # an expert may be given twice
+    np.add.at(times, (np.arange(len(scores))[:, None], indices.astype(np.int64)), 1)
+    return np.asarray(scores * times, np.float32)
 
 
-def given_experts(scores: Data, indices: Data) -> Data:
-    return Data(GivenExperts(), (scores, indices), scores.shape)
-
-
-class LimitCapacity(Operation, name="limit capacity", phrase="at most {capacity:,} tokens per expert", only_moves=True):
+@make_step("limit capacity", Move, phrase="at most {capacity:,} tokens per expert")
+def limit_capacity(weights: Array, capacity: int | Unknown) -> Array:
     """Weights of experts, each of which takes only so many tokens of a text, the first ones. Source: arXiv:2101.03961,
     section 2.2."""
-
-    capacity: int | Unknown
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        (x,) = inputs
-        return np.where((x != 0).cumsum(axis=0) <= require(self.capacity), x, np.float32(0))
-
-
-def limit_capacity(weights: Data, capacity: int | Unknown) -> Data:
-    return Data(LimitCapacity(capacity), (weights,), weights.shape)
+    return np.where((weights != 0).cumsum(axis=0) <= require(capacity), weights, np.float32(0))
 
 
 class NormaliseWeights(Operation, name="normalise"):
@@ -123,43 +109,29 @@ def normalise_weights(weights: Data, when: bool | Unknown = True, *, least_sum: 
     return weights if when is False else Data(NormaliseWeights(when, least_sum), (weights,), weights.shape)
 
 
-class SparseMixer(Operation, name="sparse mixer", phrase="top {n}"):
+@make_step("sparse mixer", phrase="top {n}")
+def sparse_mixer(logits: Array, n: int, tolerance: float | Unknown) -> Array:
     """Router logits to the weights of n experts: each choice is weighted by a softmax over the logits near it. Source:
-    arXiv:2409.12136; `sparsemixer` of the reference, modeling_phimoe.py."""
+    arXiv:2409.12136; `sparsemixer` of the reference, modeling_phimoe.py.
 
-    n: Size
-    tolerance: float | Unknown  # which logits are near enough to the largest: half of the share
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        logits = rest = inputs[0]
-        y = np.zeros_like(logits)
-        for _ in range(int(self.n)):
-            best = choose_largest(rest, 1)
-            most = rest.max(-1, keepdims=True)
-            near = (most - logits) / np.maximum(np.abs(logits), most) <= 2 * require(self.tolerance)
-            y = np.where(best, softmax_rows(np.where(near, rest, -np.inf)), y)
-            rest = np.where(best, -np.inf, rest)
-        return np.asarray(y, np.float32)
+    `tolerance`: which logits are near enough to the largest: half of the share.
+    """
+    rest, y = logits, np.zeros_like(logits)
+    for _ in range(int(n)):
+        best = choose_largest(rest, 1)
+        most = rest.max(-1, keepdims=True)
+        near = (most - logits) / np.maximum(np.abs(logits), most) <= 2 * require(tolerance)
+        y = np.where(best, softmax_rows(np.where(near, rest, -np.inf)), y)
+        rest = np.where(best, -np.inf, rest)
+    return np.asarray(y, np.float32)
 
 
-def sparse_mixer(logits: Data, n: Size, tolerance: float | Unknown) -> Data:
-    return Data(SparseMixer(n, tolerance), (logits,), logits.shape)
-
-
-class ProductKeys(Operation, name="product keys"):
+@make_step("product keys", shape=lambda logits, side: (*logits.shape[:1], side * side))
+def product_keys(logits: Array, side: int) -> Array:
     """Logits of the rows and then of the columns of a square of experts, [n, 2 · side], to their sums, [n, side²].
     Source: arXiv:1907.05242, section 3.1."""
-
-    side: Size
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        (x,) = inputs
-        rows, columns = x.reshape(2, len(x), -1)  # regroups the logits of different tokens: Doge
-        return np.asarray((rows[:, :, None] + columns[:, None, :]).reshape(len(x), -1))
-
-
-def product_keys(logits: Data, side: Size) -> Data:
-    return Data(ProductKeys(side), (logits,), (*logits.shape[:1], side * side))
+    rows, columns = logits.reshape(2, len(logits), -1)  # regroups the logits of different tokens: Doge
+    return np.asarray((rows[:, :, None] + columns[:, None, :]).reshape(len(logits), -1))
 
 
 def add_routing_bias(scores: Data, bias: Weight | None) -> Data:

@@ -7,7 +7,7 @@ from math import sqrt
 from typing import Any, ClassVar, Literal
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Size, Weight
+from paramcount.flow.graph import Data, Size, Weight, make_step
 from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, is_known, np, require
 from paramcount.flow.operations.elementwise import FUNCTIONS, Rescaling, sigmoid
 
@@ -27,16 +27,10 @@ def scale(x: Data, by: Data) -> Data:
     return Data(ScalePerToken(), (x, by), x.shape)
 
 
-class Project(Operation, name="project", phrase="the part along a vector of length 1", form=Form.PRODUCT):
+@make_step("project", phrase="the part along a vector of length 1", form=Form.PRODUCT)
+def project_onto(x: Array, unit: Array) -> Array:
     """The part of each vector x along a vector y of length 1: (x · y) y."""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        projected: Array = (inputs[0] * inputs[1]).sum(-1, keepdims=True) * inputs[1]
-        return projected
-
-
-def project_onto(x: Data, unit: Data) -> Data:
-    return Data(Project(), (x, unit), x.shape)
+    return np.asarray((x * unit).sum(-1, keepdims=True) * unit)
 
 
 # ---- constants
@@ -67,34 +61,16 @@ def scale_by(x: Data, factor: float | Unknown, text: str = "scale", *, shift: fl
     return x if is_same else Data(Scale(factor, shift, text), (x,), x.shape)
 
 
-class ScaleByRoot(Rescaling, name="{text}", saves_inputs=False):
-    """x times the square root of a size or of a ratio of sizes."""
-
-    size: Size
-    over: Size = 1
-    text: str = "times √d_model"
-    inverse: bool = False  # divided by the root
-    rounded: bool = False  # the root, to bfloat16
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        root: Any = np.float32(sqrt(self.size / self.over))
-        if self.rounded:
-            bits = int(root.view(np.uint32))  # the nearest float32 with 16 zero bits; ties to even
-            root = np.uint32((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16).view(np.float32)
-        return inputs[0] / root if self.inverse else inputs[0] * root
-
-
+@make_step("{text}", Rescaling, saves_inputs=False)
 def scale_by_root(
-    x: Data,
-    size: Size,
-    text: str = "times √d_model",
-    *,
-    inverse: bool = False,
-    over: Size = 1,
-    rounded: bool = False,
-) -> Data:
-    """x times √(size / over), or one over it."""
-    return Data(ScaleByRoot(size, over, text, inverse, rounded), (x,), x.shape)
+    x: Array, size: int, text: str = "times √d_model", *, inverse: bool = False, over: int = 1, rounded: bool = False
+) -> Array:
+    """x times √(size / over), or one over it. `rounded`: the root, to bfloat16."""
+    root: Any = np.float32(sqrt(size / over))
+    if rounded:
+        bits = int(root.view(np.uint32))  # the nearest float32 with 16 zero bits; ties to even
+        root = np.uint32((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16).view(np.float32)
+    return np.asarray(x / root if inverse else x * root)
 
 
 class ScaleByDepth(Rescaling, name="depth scale", saves_inputs=False):

@@ -6,80 +6,64 @@ from collections.abc import Sequence
 from math import exp, pi
 from typing import ClassVar, Literal
 
-from paramcount.flow.graph import Data, Size, Weight, multiply
-from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, Value, np, require
+from paramcount.flow.graph import Data, Size, Weight, make_step, multiply
+from paramcount.flow.operation import Array, Form, Move, Operation, Pass, Shape, Unknown, Value, np, require
 from paramcount.flow.operations.attention import OnScores, find_scale, multiply_heads
 
 INVERSE_STEPS = 6
 
 
-class BiasByDistance(Operation, name="bias by distance", saves_inputs=False, only_moves=True):
-    """Biases for each distance, [n, heads, distances], to those of each key, [n, m, heads]: 0 beyond. Inputs: the
-    biases, and the keys."""
-
-    phrase: ClassVar[str] = "that of each key's distance"
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        bias, m, end = inputs[0], len(inputs[1]), int(run.positions[-1]) + 1
-        distances = run.positions[:, None] - np.arange(end - m, end)
-        reached = (distances >= 0) & (distances < bias.shape[-1])
-        found = np.take_along_axis(bias, np.where(reached, distances, 0)[:, None], axis=-1)
-        return np.where(reached[:, None], found, 0).transpose(0, 2, 1)
-
-
-def bias_by_distance(bias: Data, k: Data) -> Data:
-    """What is added to the scores of q and k."""
-    return Data(BiasByDistance(), (bias, k), (bias.shape[0], k.shape[0], bias.shape[1]))
+@make_step(
+    "bias by distance",
+    Move,
+    phrase="that of each key's distance",
+    saves_inputs=False,
+    shape=lambda bias, k: (bias.shape[0], k.shape[0], bias.shape[1]),
+)
+def bias_by_distance(run: Pass, bias: Array, k: Array) -> Array:
+    """Biases for each distance, [n, heads, distances], to those of each key, [n, m, heads]: 0 beyond."""
+    m, end = len(k), int(run.positions[-1]) + 1
+    distances = run.positions[:, None] - np.arange(end - m, end)
+    reached = (distances >= 0) & (distances < bias.shape[-1])
+    found = np.take_along_axis(bias, np.where(reached, distances, 0)[:, None], axis=-1)
+    return np.where(reached[:, None], found, 0).transpose(0, 2, 1)
 
 
-class BiasByPlace(Operation, name="bias by place", saves_inputs=False, only_moves=True):
+@make_step(
+    "bias by place",
+    Move,
+    phrase="that of the distance in {along}",
+    saves_inputs=False,
+    shape=lambda bias, places, along: (bias.shape[0], bias.shape[0], bias.shape[1]),
+)
+def bias_by_place(bias: Array, places: Array, along: Literal["rows", "columns"]) -> Array:
     """Biases for each distance of two patches in rows, or in columns, from -(distances // 2) on, [n, heads, distances],
-    to those of each pair, [n, n, heads]. Inputs: the biases, and the places [n, 2]."""
-
-    phrase: ClassVar[str] = "that of the distance in {along}"
-    along: Literal["rows", "columns"]
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        bias, places = inputs[0], inputs[1][:, int(self.along == "columns")]
-        distances = places[:, None] - places + bias.shape[-1] // 2
-        # patches that are farther apart do not see one another
-        return np.take_along_axis(bias, np.clip(distances, 0, bias.shape[-1] - 1)[:, None], axis=-1).transpose(0, 2, 1)
+    to those of each pair, [n, n, heads]. `places`: of patches, [n, 2]."""
+    at = places[:, int(along == "columns")]
+    distances = at[:, None] - at + bias.shape[-1] // 2
+    # patches that are farther apart do not see one another
+    return np.take_along_axis(bias, np.clip(distances, 0, bias.shape[-1] - 1)[:, None], axis=-1).transpose(0, 2, 1)
 
 
-def bias_by_place(bias: Data, places: Data, along: Literal["rows", "columns"]) -> Data:
-    """What is added to the scores of patches."""
-    return Data(BiasByPlace(along), (bias, places), (bias.shape[0], bias.shape[0], bias.shape[1]))
-
-
-class PutItselfLast(OnScores, name="put itself last", phrase="a token attends to itself only if to no other token"):
+@make_step("put itself last", OnScores, phrase="a token attends to itself only if to no other token")
+def put_itself_last(scores: Array) -> Array:
     """A token sees itself only if it sees no other. Source: LSHSelfAttention of the reference."""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        scores: Array = inputs[0].copy()
-        n, m = scores.shape[-2:]
-        scores[..., np.arange(n), np.arange(m - n, m)] = np.float32(-1e5)
-        return scores
+    found, (n, m) = scores.copy(), scores.shape[-2:]
+    found[..., np.arange(n), np.arange(m - n, m)] = np.float32(-1e5)
+    return found
 
 
-def put_itself_last(scores: Data) -> Data:
-    return Data(PutItselfLast(), (scores,), scores.shape)
-
-
-class Collisions(OnScores, name="(1 − arccos / π)ⁿ", form=Form.ATTENTION_WEIGHTS):
+@make_step(
+    "(1 − arccos / π)ⁿ",
+    OnScores,
+    phrase="probabilities of a hash collision, n = {exponent}",
+    plain="probabilities of a hash collision",
+    form=Form.ATTENTION_WEIGHTS,
+)
+def collisions(scores: Array, exponent: int | Unknown) -> Array:
     """Weights instead of softmax: how likely `exponent` random hyperplanes all have q and k, of length 1, on the same
     side. Their sum is not 1. Source: arXiv:2111.09714 §3."""
-
-    phrase: ClassVar[str] = "probabilities of a hash collision, n = {exponent}"
-    plain: ClassVar[str] = "probabilities of a hash collision"
-    exponent: int | Unknown
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        found: Array = (1 - np.arccos(np.clip(inputs[0], -1, 1)) / np.float32(pi)) ** int(require(self.exponent))
-        return found
-
-
-def collisions(scores: Data, exponent: int | Unknown) -> Data:
-    return Data(Collisions(exponent), (scores,), scores.shape)
+    return np.asarray((1 - np.arccos(np.clip(scores, -1, 1)) / np.float32(pi)) ** int(require(exponent)))
 
 
 class Pseudoinverse(OnScores, name="pseudoinverse", phrase=f"of the attention weights, in {INVERSE_STEPS} steps"):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isqrt, prod
-from typing import ClassVar, Literal
+from typing import Literal
 
-from paramcount.flow.graph import Data, Size, Weight
+from paramcount.flow.graph import Data, Size, Weight, make_step
 from paramcount.flow.operation import Array, Form, Move, Pass, Shape, Unknown, np, require
 
 
@@ -174,31 +174,17 @@ def end_rows(x: Data, name: str, component: str, *places: Data) -> Data:
     return Data(EndRows(), (x, *places), ("image", x.shape[-1]), (Weight(name, component, x.shape[-1:]),))
 
 
-class EndRowsOfIds(Concatenation, name="end rows", phrase="appended to each row of patches"):
+@make_step("end rows", Concatenation, phrase="appended to each row of patches", shape=lambda ids, id: ("image",))
+def end_rows_of_ids(ids: Array, id: int | Unknown) -> Array:
     """The ids of the patches of a square image, with one more after each row of them."""
-
-    id: int | Unknown
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        ids = inputs[0].reshape(isqrt(len(inputs[0])), -1)
-        return np.pad(ids, ((0, 0), (0, 1)), constant_values=require(self.id)).reshape(-1)
+    rows = ids.reshape(isqrt(len(ids)), -1)
+    return np.pad(rows, ((0, 0), (0, 1)), constant_values=require(id)).reshape(-1)
 
 
-def end_rows_of_ids(ids: Data, id: int | Unknown) -> Data:
-    return Data(EndRowsOfIds(id), (ids,), ("image",))
-
-
-class PadRows(Concatenation, name="pad", phrase="padded with zeros"):
-    """Rows of zeros after those of the input: as many as a second input has rows."""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        x, other = inputs
-        return np.pad(x, ((0, len(other) - len(x)), *((0, 0),) * (x.ndim - 1)))
-
-
-def pad_rows(x: Data, other: Data) -> Data:
+@make_step("pad", Concatenation, phrase="padded with zeros", shape=lambda x, other: (*other.shape[:1], *x.shape[1:]))
+def pad_rows(x: Array, other: Array) -> Array:
     """x with zeros after it: as many rows as the other has."""
-    return Data(PadRows(), (x, other), (*other.shape[:1], *x.shape[1:]))
+    return np.pad(x, ((0, len(other) - len(x)), *((0, 0),) * (x.ndim - 1)))
 
 
 class Tuple(Move, name="tuple"):
@@ -274,27 +260,16 @@ def channels_first(x: Data) -> Data:
     return Data(MergeRowsByChannel(), (x,), (x.shape[0], x.shape[2], x.shape[1]))
 
 
-class TransposeHeads(Reshaping, name="transpose"):
+@make_step("transpose", Reshaping, shape=lambda x: x.shape[::-1])
+def transpose_heads(x: Array) -> Array:
     """[n, heads, d] to [d, heads, n], so that channels attend to one another; and back."""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return inputs[0].transpose(2, 1, 0)
+    return x.transpose(2, 1, 0)
 
 
-def transpose_heads(x: Data) -> Data:
-    """[n, heads, d] to [d, heads, n]."""
-    return Data(TransposeHeads(), (x,), x.shape[::-1])
-
-
-class CachedValues(Reshaping, name="memory", phrase="cached for later tokens"):
+@make_step("memory", Reshaping, phrase="cached for later tokens")
+def to_memory(x: Array) -> Array:
     """Values that are cached for later tokens, as they are."""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return inputs[0]
-
-
-def to_memory(x: Data) -> Data:
-    return Data(CachedValues(), (x,), x.shape)
+    return x
 
 
 # ---- the same values several times
@@ -322,15 +297,15 @@ def to_every_stream(x: Data, streams: Size) -> Data:
     return Data(Expand("streams"), (x,), (*x.shape[:1], streams, x.shape[-1]))
 
 
-class ExpandToLaterStreams(Move, name="expand to later streams", phrase="shared by all later streams"):
+@make_step(
+    "expand to later streams",
+    Move,
+    phrase="shared by all later streams",
+    shape=lambda x, streams: (*x.shape[:1], streams, x.shape[-1]),
+)
+def to_later_streams(x: Array, streams: int) -> Array:
     """[n, d] to every stream but the first, which gets zeros."""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return inputs[0][:, None] * (np.arange(shape[1]) > 0).astype(np.float32)[:, None]
-
-
-def to_later_streams(x: Data, streams: Size) -> Data:
-    return Data(ExpandToLaterStreams(), (x,), (*x.shape[:1], streams, x.shape[-1]))
+    return np.asarray(x[:, None] * (np.arange(streams) > 0).astype(np.float32)[:, None])
 
 
 class ExpandToTokens(Move, name="expand to tokens", phrase="shared by all tokens"):
@@ -351,30 +326,23 @@ def expand_to_tokens(x: Data, vector: Data) -> Data:
     return Data(ExpandToTokens(), (x, vector), (x.shape[0], *vector.shape[1:]))
 
 
-class PairHeads(Move, name="expand to pairs of heads"):
+@make_step(
+    "expand to pairs of heads",
+    Move,
+    phrase="pairs each head of the first half with one of the second half",
+    shape=lambda x: (*x.shape[:2], x.shape[2] + x.shape[2]),
+)
+def to_pairs_of_heads(x: Array) -> Array:
     """A head of the first half beside one of the second, twice: [n, heads, d] to [n, heads, 2 · d]."""
-
-    phrase: ClassVar[str] = "pairs each head of the first half with one of the second half"
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        pairs = np.concatenate(np.split(inputs[0], 2, axis=1), axis=-1)
-        return np.concatenate((pairs, pairs), axis=1)
+    pairs = np.concatenate(np.split(x, 2, axis=1), axis=-1)
+    return np.concatenate((pairs, pairs), axis=1)
 
 
-def to_pairs_of_heads(x: Data) -> Data:
-    return Data(PairHeads(), (x,), (*x.shape[:2], x.shape[2] + x.shape[2]))
-
-
-class Upsample(Move, name="expand to larger image", phrase="each patch becomes four"):
+@make_step("expand to larger image", Move, phrase="each patch becomes four", shape=lambda x: ("image", x.shape[-1]))
+def enlarge(x: Array) -> Array:
     """Each patch of a square image as four, [n, d] to [4 · n, d]."""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        (x,), side = inputs, round(len(inputs[0]) ** 0.5)
-        return x.reshape(side, side, -1).repeat(2, axis=0).repeat(2, axis=1).reshape(-1, x.shape[-1])
-
-
-def enlarge(x: Data) -> Data:
-    return Data(Upsample(), (x,), ("image", x.shape[-1]))
+    side = round(len(x) ** 0.5)
+    return x.reshape(side, side, -1).repeat(2, axis=0).repeat(2, axis=1).reshape(-1, x.shape[-1])
 
 
 # ---- one of several values
