@@ -126,7 +126,7 @@ def test_squares_of_patches_become_one_row() -> None:
 
 
 def test_the_last_block_has_no_mean_if_it_is_shorter() -> None:
-    assert compute(ops.BlockMeans(2), [[1.0], [3.0], [5.0], [9.0], [100.0]]).ravel().tolist() == [2, 7]
+    assert compute(ops.mean_of_blocks(X, 2).operation, [[1.0], [3.0], [5.0], [9.0], [100.0]]).ravel().tolist() == [2, 7]
 
 
 def test_patches_outside_the_image_fill_the_last_windows() -> None:

@@ -306,13 +306,12 @@ from paramcount.flow.operations.pooling import later_rows as later_rows
 from paramcount.flow.operations.pooling import LastTokens as LastTokens
 from paramcount.flow.operations.pooling import last_tokens as last_tokens
 from paramcount.flow.operations.pooling import text_alone as text_alone
+from paramcount.flow.operations.pooling import BLOCKS as BLOCKS
 from paramcount.flow.operations.pooling import BlockPool as BlockPool
 from paramcount.flow.operations.pooling import BlockSums as BlockSums
-from paramcount.flow.operations.pooling import BlockMeans as BlockMeans
-from paramcount.flow.operations.pooling import BlockStarts as BlockStarts
-from paramcount.flow.operations.pooling import sum_blocks as sum_blocks
 from paramcount.flow.operations.pooling import mean_of_blocks as mean_of_blocks
 from paramcount.flow.operations.pooling import block_starts as block_starts
+from paramcount.flow.operations.pooling import sum_blocks as sum_blocks
 from paramcount.flow.operations.pooling import WeightedBlocks as WeightedBlocks
 from paramcount.flow.operations.pooling import OverlappingBlocks as OverlappingBlocks
 from paramcount.flow.operations.pooling import CachedWeightedBlocks as CachedWeightedBlocks
@@ -547,9 +546,8 @@ from paramcount.flow.operations.sinusoids import distance_sinusoids as distance_
 from paramcount.flow.operations.sinusoids import GridSinusoids as GridSinusoids
 from paramcount.flow.operations.sinusoids import grid_sinusoids as grid_sinusoids
 from paramcount.flow.operations.sinusoids import StoredSinusoids as StoredSinusoids
-from paramcount.flow.operations.sinusoids import TimeSinusoids as TimeSinusoids
-from paramcount.flow.operations.sinusoids import stored_sinusoids as stored_sinusoids
 from paramcount.flow.operations.sinusoids import time_sinusoids as time_sinusoids
+from paramcount.flow.operations.sinusoids import stored_sinusoids as stored_sinusoids
 from paramcount.flow.operations.sinusoids import LearnedAngles as LearnedAngles
 from paramcount.flow.operations.sinusoids import learned_angles as learned_angles
 from paramcount.flow.operations.streams import ReadWeights as ReadWeights

@@ -138,7 +138,10 @@ def text_alone(run: Pass, x: Array) -> Array:
 # ---- one row for a block of tokens
 
 
-class BlockPool(Pooling, phrase="blocks of {size} tokens"):
+BLOCKS = "blocks of {size} tokens"
+
+
+class BlockPool(Pooling, phrase=BLOCKS):
     """One row for each block of tokens."""
 
     size: Size | Unknown  # tokens per block
@@ -153,34 +156,22 @@ class BlockSums(BlockPool, name="block sums"):
         return np.add.reduceat(x, starts, axis=0) if len(starts) else x[:0]
 
 
-class BlockMeans(BlockPool, name="block means"):
-    """The mean of each complete block."""
+@make_step("block means", Pooling, phrase=BLOCKS, shape=lambda x, size: ("blocks", *x.shape[1:]))
+def mean_of_blocks(x: Array, size: int | Unknown) -> Array:
+    """The mean of each complete block: [n, d] to [n / size, d]."""
+    n = int(require(size))
+    return np.asarray(x[: len(x) // n * n].reshape(-1, n, *x.shape[1:]).mean(1))
 
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        (x,), size = inputs, int(require(self.size))
-        return x[: len(x) // size * size].reshape(-1, size, *x.shape[1:]).mean(1)
 
-
-class BlockStarts(BlockPool, name="block starts"):
-    """The first row of each block."""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return inputs[0][:: int(require(self.size))]
+@make_step("block starts", Pooling, phrase=BLOCKS, shape=lambda x, size: ("blocks", *x.shape[1:]))
+def block_starts(x: Array, size: int | Unknown) -> Array:
+    """The first row of each block: [n, d] to [n / size, d]."""
+    return x[:: int(require(size))]
 
 
 def sum_blocks(x: Data, size: int | Unknown) -> Data:
     """[n, d] to [n / size, d]."""
     return Data(BlockSums(size), (x,), ("blocks", *x.shape[1:]))
-
-
-def mean_of_blocks(x: Data, size: Size) -> Data:
-    """[n, d] to [n / size, d]."""
-    return Data(BlockMeans(size), (x,), ("blocks", *x.shape[1:]))
-
-
-def block_starts(x: Data, size: int | Unknown) -> Data:
-    """The first of every `size` rows: [n, d] to [n / size, d]."""
-    return Data(BlockStarts(size), (x,), ("blocks", *x.shape[1:]))
 
 
 class WeightedBlocks(BlockPool, name="weighted blocks", saves_inputs=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
-from paramcount.flow.graph import Data, Size, Weight
+from paramcount.flow.graph import Data, Size, Weight, make_step
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
 
 if TYPE_CHECKING:
@@ -148,26 +148,23 @@ class StoredSinusoids(FixedVectors, phrase="sines and cosines of the position, b
         return lay_out_waves(np.outer(run.positions, weights[0]), int(shape[-1]), "halves")
 
 
-class TimeSinusoids(StoredSinusoids, phrase="sines and cosines of the time, base {base:,.10g}"):
-    """Of the values of the input, [n, 1], times the scale."""
-
-    plain: ClassVar[str] = "sines and cosines of the time"
-    scale: float | Unknown
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        d, moments = int(shape[-1]), inputs[0][:, 0] * require(self.scale)
-        return lay_out_waves(np.outer(moments, find_wave_frequencies(d, require(self.base), "base")), d, "halves")
+@make_step(
+    "sinusoidal positions",
+    FixedVectors,
+    phrase="sines and cosines of the time, base {base:,.10g}",
+    plain="sines and cosines of the time",
+    shape=lambda time, d, base, scale: (*time.shape[:1], d),
+)
+def time_sinusoids(time: Array, d: int, base: float | Unknown, scale: float | Unknown) -> Array:
+    """The fixed vectors of moments [n, 1], [n, d]: sines, then cosines, of frequencies from `scale` to scale / base."""
+    frequencies = find_wave_frequencies(int(d), require(base), "base")
+    return lay_out_waves(np.outer(time[:, 0] * require(scale), frequencies), int(d), "halves")
 
 
 def stored_sinusoids(x: Data, name: str, d: Size, n_frequencies: Size, base: float | Unknown) -> Data:
     """Sines and cosines of positions with stored frequencies, one over the powers of a base: [n, d]."""
     weight = Weight(name, "position", (n_frequencies,), role="buffer")
     return Data(StoredSinusoids(base), (x,), (x.shape[0], d), (weight,))
-
-
-def time_sinusoids(time: Data, d: Size, base: float | Unknown, scale: float | Unknown) -> Data:
-    """The fixed vectors of moments [n, 1], [n, d]: sines, then cosines, of frequencies from `scale` to scale / base."""
-    return Data(TimeSinusoids(base, scale), (time,), (*time.shape[:1], d))
 
 
 class LearnedAngles(FixedVectors):
