@@ -134,7 +134,7 @@ class ParamcountError(ValueError):
         num_heads = 0
         """
         found, where, expected = (text.rename(find_name) for text in (self._found, self._where, self._expected))
-        return self._replace_texts(found, where, expected, self.nearest)
+        return self.replace(found=found, where=where, expected=expected)
 
     def add_location(self, place: str) -> ParamcountError:
         """The same error with a file or line before its field.
@@ -178,21 +178,13 @@ class ParamcountError(ValueError):
         nearest: Iterable[str] | None = None,
     ) -> ParamcountError:
         """The same error with some of its parts replaced."""
-        return self._replace_texts(
-            self._found if found is None else found,
-            self._where if where is None else where,
-            self._expected if expected is None else expected,
-            self.nearest if nearest is None else nearest,
-        )
-
-    def _replace_texts(self, found: Text, where: Text, expected: Text, nearest: Iterable[str]) -> ParamcountError:
         return type(self)(
-            found,
-            where=where,
-            expected=expected,
+            self._found if found is None else found,
+            where=self._where if where is None else where,
+            expected=self._expected if expected is None else expected,
             choices=self.choices,
             sizes=self.sizes,
-            nearest=nearest,
+            nearest=self.nearest if nearest is None else nearest,
         )
 
 

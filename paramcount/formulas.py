@@ -308,8 +308,11 @@ def _count(
     present = {name: value for name, value in sizes.items() if name not in absent}
     valid = arrays.check_sizes(present, Polynomial, optional=("n_shared_experts",))
     for is_wrong, problem, expected, small, large in RULES:
-        if small in valid and large in valid:
-            arrays.check_pair(is_wrong, problem, expected, valid, small, large)
+        a, b = valid.get(small), valid.get(large)
+        if all(arrays.is_array(size) or isinstance(size, int) for size in (a, b)):  # neither is a symbol, nor missing
+            found = is_wrong(a, b)
+            if found.any() if arrays.is_array(found) else found:
+                raise ParamcountError(f"{small} {problem} {large}", expected=f"{expected} {large}")
     arrays.check_overflow(count, valid)
     return count(valid)
 

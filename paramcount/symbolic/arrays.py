@@ -90,17 +90,3 @@ def _check_integer(name: str, value: Any, least: int | None) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and (least is None or value >= least):
         return value
     raise ParamcountError(f"{name} = {describe_value(value)}", expected=expected)
-
-
-def check_pair(
-    conflict: Callable[[Any, Any], Any], problem: str, expected: str, sizes: Mapping[str, Any], small: str, large: str
-) -> None:
-    """Raises: ParamcountError if two sizes conflict, at any point of arrays. Symbols are not checked.
-
-    `conflict`: whether two sizes conflict. `problem`: the verb between their names. `small`, `large`: their names.
-    """
-    a, b = sizes[small], sizes[large]
-    if all(is_array(size) or isinstance(size, int) for size in (a, b)):
-        conflicts = conflict(a, b)
-        if conflicts.any() if is_array(conflicts) else conflicts:
-            raise ParamcountError(f"{small} {problem} {large}", expected=f"{expected} {large}")
