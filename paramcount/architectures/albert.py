@@ -1,7 +1,7 @@
 """ALBERT: narrow tables led to wide layers, which share their weights: a group of layers is used again and again."""
 
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
@@ -28,7 +28,7 @@ def layers_of_a_group(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, 
     return tuple(range(n))
 
 
-class Albert(sizes.Sizes):
+class Albert(parts.EncoderFlow):
     """Source: arXiv:1909.11942, section 3; AlbertLayer of the reference."""
 
     reference = "AlbertForMaskedLM"
@@ -38,6 +38,9 @@ class Albert(sizes.Sizes):
         )
     }
     conditions = (sizes.padding_inside(0),)
+    prefix = "albert."
+    head_names = HEAD
+    reads_source = False
 
     vocab_size: sizes.Positive = sizes.hf()
     d_embedding: sizes.Positive = sizes.hf()
@@ -56,31 +59,22 @@ class Albert(sizes.Sizes):
     )
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    prefix: ClassVar[str] = "albert."
-    activation = sizes.setting("hidden_act")
-    norm_eps = sizes.setting("layer_norm_eps")
-    first_position: ClassVar = 0
-    norm = parts.use_layer_norm
+    def width(c) -> ops.Size:
+        return c.d_embedding
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        def build(tokens: Data, segments: Data) -> Data:
-            x = c.norm(parts.embed_tokens(c, tokens, segments, c.d_embedding), "albert.embeddings.LayerNorm")
-            x = ops.linear(x, "albert.encoder.embedding_hidden_mapping_in", "other", c.d_model, bias=True)
-            for index, places in groupby(c.layer_groups):
-                x = group(c, x, index, len(tuple(places)))
-            if c.pooled:
-                x = parts.first_pooled(x, "albert.pooler")
-            return parts.masked_head(c, x, HEAD, c.d_embedding, c.activation) if head else x
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        x = super().embed(tokens, *reads)
+        return ops.linear(x, "albert.encoder.embedding_hidden_mapping_in", "other", c.d_model, bias=True)
 
-        return ops.block(tokens, "", build, reads=(ops.given("segments", "tokens", default=0),), part="encoder")
+    def encode(c, x: Data, *memory: Data) -> Data:
+        for index, places in groupby(c.layer_groups):
+            x = group(c, x, index, len(tuple(places)))
+        return parts.first_pooled(x, "albert.pooler") if c.pooled else x
 
     def layer(c, x: Data) -> Data:
         x = c.norm(x + parts.multi_head(c, x, "attention.", MATRICES), "attention.LayerNorm")
         mlp = parts.plain_mlp(x, ("ffn", "ffn_output"), "mlp", c.d_ff, activation=c.activation, bias=True)
         return c.norm(x + mlp, "full_layer_layer_norm")
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
 
     def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         spare = [index for index in range(c.n_layer_groups) if index not in c.layer_groups]

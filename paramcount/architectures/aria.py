@@ -19,23 +19,18 @@ def most_queries(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return max(int(n) for n in numbers.values())
 
 
-class Aria(parts.Multimodal):
+class Aria(parts.FormerMultimodal):
     """Source: arXiv:2410.05993, section 2.2; modeling_aria.py of the reference."""
 
     reference = "AriaForConditionalGeneration"
     sections = sizes.Sections(
         "aria_text", ignores_model_type=True, default_encoder="idefics3_vision", encoders=("idefics3_vision",)
     )
-    reference_names = parts.FORMER_PREFIXES
 
     vision: Idefics3Vision
     n_queries: sizes.Positive = sizes.derived(most_queries)
 
-    image_token = sizes.setting("image_token_index", "image_token_id")
     views = viewed_layers(-1)
-
-    def encode(c: Any, pixels: Data) -> Data:
-        return c.vision.forward(pixels, (c.views, 1))
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         d = c.vision.d_model

@@ -1,6 +1,6 @@
 """Aya Vision and Command A Vision: SigLIP, squares of patches through a gated projector, Cohere's layers."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.llava import viewed_layers
 from paramcount.declare import Data, ops, parts, sizes
@@ -23,21 +23,16 @@ class Cohere2Vision(parts.Multimodal):
     sections = sizes.Sections(
         "cohere2", default_tie=True, default_encoder="siglip_vision_model", default_encoder_section=COHERE_SIGLIP
     )
-    encoder_prefix = "model.vision_tower."
-    projector_prefix = "model.multi_modal_projector."
-    moved: ClassVar[tuple[str, str] | None] = ("model.", "model.language_model.")
 
     vision: sizes.Tower
     merge_size: sizes.Positive = sizes.hf("downsample_factor")
     d_aligned: sizes.Positive = sizes.hf("alignment_intermediate_size")
     d_gated: sizes.Positive = sizes.derived(lambda js, c: c["d_aligned"] // 2)
 
-    image_token = sizes.setting("image_token_id")
-
     def project(c: Any, x: Data, *places: Data) -> Data:
         return c.widen(ops.merge_squares(x, c.merge_size * c.merge_size))
 
-    def widen(c: Any, x: Data) -> Data:
+    def widen(c: Any, x: Data, d_hidden: ops.Size | None = None) -> Data:
         h, gate = ops.split(ops.linear(x, "linear_1", "projector", c.d_aligned, bias=True), c.d_gated, c.d_gated)
         return ops.linear(ops.activate(gate, "silu") * h, "linear_2", "projector", c.language.d_model, bias=True)
 
@@ -48,7 +43,7 @@ class Cohere2Vision(parts.Multimodal):
             )
 
 
-class AyaVision(Cohere2Vision):
+class AyaVision(parts.FormerMultimodal, Cohere2Vision):
     """Source: arXiv:2505.08751, section 3; modeling_aya_vision.py of the reference."""
 
     reference = "AyaVisionForConditionalGeneration"
@@ -58,21 +53,13 @@ class AyaVision(Cohere2Vision):
         default_encoder="siglip_vision_model",
         default_encoder_section=parts.SIGLIP | {"num_attention_heads": 14},
     )
-    reference_names = parts.FORMER_PREFIXES
-    encoder_prefix = "vision_tower."
-    projector_prefix = "multi_modal_projector."
-    moved = None
     conditions = (sizes.one_of("vision_feature_select_strategy", ("default", "full"), "full"),)
 
     d_aligned: sizes.Positive = sizes.hf("alignment_intermediate_size", absent=lambda js, c: c["language"].d_model)
 
-    image_token = sizes.setting("image_token_index", "image_token_id")
     views = viewed_layers(-1)
     selection = sizes.setting("vision_feature_select_strategy")
     norm_eps = sizes.setting("adapter_layer_norm_eps")
-
-    def encode(c: Any, pixels: Data) -> Data:
-        return c.vision.forward(pixels, (c.views, 1))
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = x if c.selection == "full" else ops.other_tokens(x)

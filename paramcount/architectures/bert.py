@@ -23,12 +23,6 @@ class Bert(parts.Encoder):
     pooled: sizes.Flag = sizes.derived(sizes.class_ends(*POOLED))
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
-        return parts.second_bias(c, tokens, "cls.predictions.bias")
-
-    def layer(c, x: Data, *memory: Data) -> Data:
-        return parts.encoders.post_norm_layer(c, x, *memory)
-
 
 class MegatronBert(Bert):
     """Megatron-BERT: BERT with its norms before attention and MLP and behind the last layer, none behind the tables.

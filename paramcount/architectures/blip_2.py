@@ -29,7 +29,7 @@ class Blip2Vision(parts.BlipVision):
     qkv_bias: sizes.Flag = sizes.hf("qkv_bias")
 
 
-class Blip2(sizes.Sizes):
+class Blip2(parts.Composite):
     """Source: arXiv:2301.12597, section 3."""
 
     reference = "Blip2ForConditionalGeneration"
@@ -38,6 +38,7 @@ class Blip2(sizes.Sizes):
     base_model: ClassVar[str | None] = ""  # Blip2Model has the LM head, too
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (token_given("image_token_id", "image_token_index"),)
     float32_if_float16: ClassVar[tuple[str, ...]] = ("query_tokens", "qformer")
+    moved = None
 
     vision: Blip2Vision
     qformer: parts.Blip2QFormer
@@ -46,11 +47,8 @@ class Blip2(sizes.Sizes):
 
     image_token = sizes.setting("image_token_id", "image_token_index", default=None)
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        return parts.with_language(c, tokens, [(c.see(), c.image_token)], head=head)
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
+    def list_inputs(c) -> parts.Inputs:
+        return ((c.see(), c.image_token),)
 
     def see(c) -> Data:
         """An image to n_queries vectors of the language model's size."""

@@ -16,7 +16,7 @@ def attention_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return max(1, int(c["n_heads"] // ratio))
 
 
-class ConvBert(parts.MaskedEncoder):
+class ConvBert(parts.NarrowEncoder):
     """Source: arXiv:2008.02496, section 4; ConvBertLayer of the reference."""
 
     reference = "ConvBertForMaskedLM"
@@ -32,10 +32,9 @@ class ConvBert(parts.MaskedEncoder):
     }
     conditions = (sizes.memory_needs_a_decoder, sizes.padding_inside(1))
     prefix = "convbert."
+    head_names = HEAD
+    head_activation = "gelu"
 
-    d_embedding: sizes.Positive = sizes.hf()
-    embeddings_projected: sizes.Flag = sizes.derived(lambda js, c: c["d_embedding"] != c["d_model"])
-    n_token_types: sizes.Positive = sizes.hf()
     n_attention_heads: sizes.Positive = sizes.derived(attention_heads)
     d_head: sizes.Positive = sizes.derived(lambda js, c: c["d_model"] // attention_heads(js, c) // 2)
     d_conv: sizes.Positive = sizes.hf("conv_kernel_size")
@@ -46,12 +45,6 @@ class ConvBert(parts.MaskedEncoder):
     is_decoder: sizes.Flag = sizes.hf()
     cross_attention: sizes.Flag = sizes.hf()
     tie_word_embeddings: sizes.Flag = sizes.hf()
-
-    def embed(c, tokens: Data, *reads: Data) -> Data:
-        x = c.norm(parts.embed_tokens(c, tokens, reads[0], c.d_embedding), "convbert.embeddings.LayerNorm")
-        return (
-            ops.linear(x, "convbert.embeddings_project", "other", c.d_model, bias=True) if c.embeddings_projected else x
-        )
 
     def layer(c, x: Data) -> Data:
         x = ops.block(x, "attention.", c.attend)
@@ -87,9 +80,6 @@ class ConvBert(parts.MaskedEncoder):
         weight = ops.Weight(name + ".weight", component, (c.n_groups_of_mlp, d_in, d_out))
         y = ops.linear_by_head(ops.reshape(x, c.n_groups_of_mlp, d_in), d_out, weight, transposed=True, of="group")
         return ops.add_vector(ops.reshape(y, width), name + ".bias", component, width)
-
-    def head(c, x: Data) -> Data:
-        return parts.masked_head(c, x, HEAD, c.d_embedding, "gelu")
 
     def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         if not c.cross_attention:

@@ -119,8 +119,6 @@ class Cosmos3Edge(parts.PlacedImages):
     vision: Cosmos3EdgeVision
     d_projector: sizes.Positive = sizes.hf("projector_hidden_size")
 
-    image_token = sizes.setting("image_token_id")
-
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = parts.merge(c.vision, ops.layer_norm(x, "norm", 1e-6))
         h = ops.activate(ops.linear(x, "linear_fc1", "projector", c.d_projector, bias=True), "gelu")

@@ -62,9 +62,6 @@ class Deberta(parts.MaskedEncoder):
     pooler_activation = sizes.setting("pooler_hidden_act")
     farthest: ClassVar = 0  # rows of distances are on no log scale
 
-    def inputs(c) -> dict[str, int]:
-        return {"segments": 0} if c.has_segments else {}
-
     def embed(c, tokens: Data, *reads: Data) -> Data:
         segments = reads[0] if reads else None
         x = parts.embed_tokens(c, tokens, segments, c.d_embedding, has_positions=c.positions_added)

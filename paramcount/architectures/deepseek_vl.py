@@ -13,15 +13,9 @@ class DeepseekVL(parts.Multimodal):
     sections = sizes.Sections("llama", default_tie=True, default_encoder="siglip_vision_model")
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.aligner."
-    moved = ("model.", "model.language_model.")
+    projector = ("linear1", "linear2")
 
     vision: sizes.Tower
-
-    image_token = sizes.setting("image_token_id")
-
-    def project(c: Any, x: Data, *places: Data) -> Data:
-        h = ops.activate(ops.linear(x, "linear1", "projector", c.language.d_model, bias=True), "gelu")
-        return ops.linear(h, "linear2", "projector", c.language.d_model, bias=True)
 
 
 def has_a_global_layer(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:

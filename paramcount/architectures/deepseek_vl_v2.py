@@ -135,7 +135,7 @@ class VL2Vision(sizes.Sizes):
     check = sizes.check_heads_fill
 
 
-class DeepseekVL2(sizes.Sizes):
+class DeepseekVL2(parts.Composite):
     """Source: arXiv:2412.10302; modeling_deepseek_vl_v2.py, siglip_vit.py and modeling_deepseek.py of github
     deepseek-ai/DeepSeek-VL2@ef9f91e2b642. The attention pooling behind the vision encoder is allocated and never
     read.
@@ -144,6 +144,8 @@ class DeepseekVL2(sizes.Sizes):
     reference = "DeepseekVLV2ForCausalLM of deepseek-ai/deepseek-vl2"
     required_keys = ("tile_tag",)
     conditions = (as_released,)
+    moved = None
+    language_prefix = "language."
 
     language: VL2Language
     vision: VL2Vision
@@ -151,12 +153,12 @@ class DeepseekVL2(sizes.Sizes):
         lambda js, c: (js.get("projector_config") or {}).get("downsample_ratio", 2)
     )
 
-    def forward(c, tokens: Data) -> Data:
+    def list_inputs(c) -> parts.Inputs:
         vision = c.vision
         pixels = ops.given("pixels", "patches", 3, vision.patch_size, vision.patch_size)
         image = ops.block(pixels, "vision.", lambda x: vision_encoder(vision, x), part="vision")
         image = ops.block(image, "", lambda x: project(c, x), part="projector")
-        return parts.with_language(c, tokens, [(image, ops.Unknown("image_token"))], head=True, prefix="language.")
+        return ((image, ops.Unknown("image_token")),)
 
     def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         x = ops.given("hidden states", "patches", c.vision.d_model)

@@ -217,12 +217,12 @@ class Dots3Note(parts.Multimodal):
     }
     encoder_prefix = "vision_encoder."
     projector_prefix = "vision_encoder.adapter."
+    moved = None
     language_prefix = ""
 
     vision: Dots3NoteVision
     audio: Dots3NoteEars
 
-    image_token = sizes.setting("image_token_id")
     audio_token = sizes.setting("audio_token_id")
 
     def see_more(c) -> Sequence[tuple[Data, int | ops.Unknown]]:

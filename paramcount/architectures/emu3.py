@@ -68,6 +68,7 @@ class Emu3(Emu3TextOf):
     unused_keys = ()
     root_conditions = (words_are_known,)
     prefix = "text_model.model."
+    head_name = "text_model.lm_head"
 
     tie_word_embeddings: sizes.Flag = sizes.hf("/tie_word_embeddings", absent=False)
     codec: parts.EmuVqVae
@@ -95,6 +96,3 @@ class Emu3(Emu3TextOf):
         x = ops.block(x, name, codec.stretch, part="vision")
         quanta = ops.tie_weights(ops.block(quanta, name, codec.stretch, part="vision"), name)
         return ops.block(x, name, codec.grow, reads=(quanta,), part="vision")
-
-    def head(c, x: Data) -> Data:
-        return parts.head(c, x, c.prefix + "embed_tokens.weight", "text_model.lm_head")

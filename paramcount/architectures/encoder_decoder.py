@@ -25,7 +25,7 @@ def width_is_encoders(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
 
 def is_encoder(part: type[sizes.Sizes]) -> bool:
     """Whether the part is an encoder of the BERT kind that reads tokens alone."""
-    return issubclass(part, parts.EncoderFlow) and part.forward is parts.EncoderFlow.forward
+    return issubclass(part, parts.EncoderFlow) and part.reads_source and part.forward is parts.EncoderFlow.forward
 
 
 def is_decoder(part: type[sizes.Sizes]) -> bool:

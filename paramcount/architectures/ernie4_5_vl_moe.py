@@ -147,8 +147,6 @@ class Ernie45VL(parts.PlacedImages):
 
     vision: Ernie45VLVision
 
-    image_token = sizes.setting("image_token_id")
-
     def marks(c, tokens: Data) -> tuple[Data, ...]:
         return (mark_images(),)
 

@@ -62,9 +62,6 @@ class Esm(parts.Encoder):
     def count_unused_positions(c) -> int:
         return super().count_unused_positions() if c.positions_added else 0
 
-    def inputs(c) -> dict[str, int]:
-        return {}
-
     def embed(c, tokens: Data, *reads: Data) -> Data:
         x = c.look_up(tokens)
         if c.masked_id is not None:

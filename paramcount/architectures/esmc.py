@@ -21,6 +21,8 @@ class Esmc(parts.PositionlessEncoder):
     conditions = (as_many_kv_heads,)
     prefix = "esmc."
     layers_name = "layers"
+    head_names = HEAD
+    head_activation = "gelu"
 
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.d_model_per_head)
     attention_bias: sizes.Flag = sizes.hf()
@@ -28,9 +30,6 @@ class Esmc(parts.PositionlessEncoder):
 
     norm_eps = 1e-5
     rope = sizes.rotary(10_000, 2048)
-
-    def inputs(c) -> dict[str, int]:
-        return {}
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
         return ops.lookup(tokens, "esmc.embed_tokens.weight", "embedding", c.vocab_size, c.d_model)
@@ -51,9 +50,3 @@ class Esmc(parts.PositionlessEncoder):
 
     def scale(c, x: Data) -> Data:
         return ops.scale_by_root(x, USUAL_DEPTH, f"divided by √(layers / {USUAL_DEPTH})", over=c.n_layers)
-
-    def head(c, x: Data) -> Data:
-        return parts.masked_head(c, x, HEAD, c.d_model, "gelu")
-
-    def check(c) -> None:
-        sizes.check_heads_fill(c)

@@ -33,9 +33,6 @@ class EuroBert(parts.PositionlessEncoder):
     norm_eps = sizes.setting("rms_norm_eps")
     rope = sizes.rotary(10_000, 8192)
 
-    def inputs(c) -> dict[str, int]:
-        return {}
-
     def embed(c, tokens: Data, *reads: Data) -> Data:
         return ops.lookup(tokens, TABLE, "embedding", c.vocab_size, c.d_model)
 

@@ -54,11 +54,8 @@ class Exaone45(WithQwenVision):
     sections = sizes.Sections("exaone4", old_type="exaone4_5_text", needs_model_type=True)
     encoder_prefix = "model.visual."
     projector_prefix = "model.visual.merger."
-    moved = ("model.", "model.language_model.")
 
     vision: Exaone45Vision
-
-    image_token = sizes.setting("image_token_id")
 
 
 def logit_scale(config: Mapping[str, Any], c: Any) -> Any:
@@ -87,9 +84,9 @@ class HyperClovaXVision(WithQwenVision):
     modules = {".vision_projector": (".projector",)}
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.vision_model.merger."
+    moved = None
     language_prefix = "model.language_model."
 
-    image_token = sizes.setting("image_token_id")
     logit_scale = sizes.setting(default=logit_scale)
 
     def forward(c, tokens: Data, head: bool = True) -> Data:

@@ -28,8 +28,6 @@ class FastVlm(parts.Multimodal):
     conditions = (last_layer_is_whole,)
     required_keys = ("vision_config.model_args.inference_mode",)
     encoder_prefix = "model.vision_tower.timm_model."
-    projector_prefix = "model.multi_modal_projector."
-    moved = ("model.", "model.language_model.")
 
     vision: parts.FastViT
     projector_bias: sizes.Flag = sizes.hf("multimodal_projector_bias")

@@ -30,5 +30,4 @@ class FNet(parts.EncoderFlow):
         x = c.norm(x + ops.fourier(x), "fourier.output.LayerNorm")
         return c.norm(x + parts.bert_mlp(c, x), "output.LayerNorm")
 
-    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
-        return parts.second_bias(c, tokens, "cls.predictions.bias")
+    unreachable = parts.MaskedEncoder.unreachable

@@ -124,14 +124,8 @@ class FunAsrNano(parts.AudioLanguageModel):
         other_sections=("audio_config", "adaptor_config"),
     )
 
-    encoder_prefix = "model.audio_tower."
-    projector_prefix = "model.multi_modal_projector."
-    moved = ("model.", "model.language_model.")
-
     audio: FunAsrEncoder
     adaptor: FunAsrAdaptor
-
-    audio_token = sizes.setting("audio_token_id")
 
     def hear(c: Any) -> Data:
         frames = ops.given("log-mel frames", "frames", c.audio.n_stacked * c.audio.n_mels)

@@ -46,6 +46,8 @@ class Fuyu(parts.SeeingDecoder, Persimmon):
     is_section_type = False
     reference_names = parts.FORMER_PREFIXES
     prefix = "language_model.model."
+    head_name = "language_model.lm_head"
+    section = None
     unused_keys = ("image_size",)
     conditions = (of_persimmon,)
 
@@ -71,6 +73,3 @@ class Fuyu(parts.SeeingDecoder, Persimmon):
 
     def project(c, x: Data) -> Data:
         return ops.linear(x, "vision_embed_tokens", "projector", c.d_model, bias=True)
-
-    def head(c, x: Data) -> Data:
-        return parts.head(c, x, "language_model.model.embed_tokens.weight", "language_model.lm_head")

@@ -85,8 +85,8 @@ class Gemma3(parts.SeeingDecoder, Gemma3Text):
     task_heads = "SCORED"
     reference_names = parts.FORMER_PREFIXES
     prefix = "language_model.model."
+    head_name = "language_model.lm_head"
     base_model = "Gemma3Model"
-    section = "text_config"
 
     tie_word_embeddings: sizes.Flag = sizes.hf("/tie_word_embeddings", absent=True, null=False)
     n_image_tokens: sizes.Positive = sizes.hf("/mm_tokens_per_image", absent=256)
@@ -97,9 +97,6 @@ class Gemma3(parts.SeeingDecoder, Gemma3Text):
 
     def project(c, x: Data) -> Data:
         return project(c, x)
-
-    def head(c, x: Data) -> Data:
-        return c.cap(parts.head(c, x, "language_model.model.embed_tokens.weight", "language_model.lm_head"))
 
 
 def project(c: Any, x: Data) -> Data:

@@ -93,8 +93,6 @@ class Glm4v(parts.PlacedImages):
 
     vision: parts.Glm4vVision
 
-    image_token = sizes.setting("image_token_id")
-
 
 class Glm4vMoe(Glm4v):
     """The same around experts. Source: modeling_glm4v_moe.py of the reference."""

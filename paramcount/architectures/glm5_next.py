@@ -194,5 +194,3 @@ class Glm5Next(parts.PlacedImages):
     }
 
     vision: parts.Glm5NextVision
-
-    image_token = sizes.setting("image_token_id")

@@ -52,14 +52,13 @@ class GlmAsrEars(sizes.Sizes):
         return parts.partial_rope(x, c.d_rope, c.rope)
 
 
-class GlmAsr(parts.AudioLanguageModel):
+class GlmAsr(parts.FormerAudioLanguageModel):
     """Source: modeling_glmasr.py of the reference."""
 
     reference = "GlmAsrForConditionalGeneration"
     sections = sizes.Sections(
         "llama", default_tie=True, default_section=GLM_ASR, fills_missing_keys=True, other_sections=("audio_config",)
     )
-    reference_names = parts.FORMER_PREFIXES
     added_keys = {
         "language": {
             "rms_norm_eps": 1e-5,
@@ -70,11 +69,7 @@ class GlmAsr(parts.AudioLanguageModel):
 
     audio: GlmAsrEars
 
-    audio_token = sizes.setting("audio_token_id")
     activation = sizes.setting("projector_hidden_act")
 
     def project(c: Any, x: Data) -> Data:
-        d_model = c.language.d_model
-        x = Data(ops.MergeRows(), (x,), ("audio tokens", c.audio.d_ff))
-        h = ops.activate(ops.linear(x, "linear_1", "projector", 2 * d_model, bias=True), c.activation)
-        return ops.linear(h, "linear_2", "projector", d_model, bias=True)
+        return c.widen(Data(ops.MergeRows(), (x,), ("audio tokens", c.audio.d_ff)), 2 * c.language.d_model)

@@ -14,19 +14,16 @@ GOT = {
 }
 
 
-class GotOcr2(parts.Multimodal):
+class GotOcr2(parts.FormerMultimodal):
     """Source: arXiv:2409.01704, section 3.2; GotOcr2MultiModalProjector of the reference."""
 
     reference = "GotOcr2ForConditionalGeneration"
     model_types = ("got_ocr2", "pp_chart2table")
     sections = sizes.Sections("qwen2", default_tie=True, default_section=GOT | {"tie_word_embeddings": True})
-    reference_names = parts.FORMER_PREFIXES
     absent_sections = {"language": {"rope_theta": 1e6}}
     copied_modules = ("modeling_pp_chart2table",)
 
     vision: parts.SamVision
-
-    image_token = sizes.setting("image_token_index", "image_token_id")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = ops.convolve_image(x, "conv_upsampler1", "projector", 2 * c.vision.d_out, 3, stride=2)

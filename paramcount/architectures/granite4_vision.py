@@ -151,7 +151,7 @@ class WindowQFormer(parts.Blip2QFormer):
         return c.norm(x + h, "output.LayerNorm")
 
 
-class Granite4Vision(sizes.Sizes):
+class Granite4Vision(parts.Composite):
     """Source: modeling_granite4_vision.py of the reference. An image is one tile.
 
     `query_side`, `window_side`: of a window, in queries and in patches. `target_layers`: the layer of the language
@@ -166,7 +166,6 @@ class Granite4Vision(sizes.Sizes):
         other_sections=("vision_config", "qformer_config"),
     )
     conditions = (sized_image,)
-    moved: ClassVar[tuple[str, str]] = ("model.", "model.language_model.")
 
     language: sizes.Sizes
     vision: sizes.Tower
@@ -181,15 +180,10 @@ class Granite4Vision(sizes.Sizes):
     selection: ClassVar = sizes.setting("vision_feature_select_strategy")
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
-        n, d, moved = len(c.target_layers), c.language.d_model, c.moved
-        image = c.see()
-        x = ops.rename_weights(ops.block(tokens, "", c.language.embed), moved=moved)
+        n, d, image = len(c.target_layers), c.language.d_model, c.see()
+        x = c.embed_text(tokens)
         x = ops.insert(x, tokens, ops.scale_by(ops.split(image, *[d] * n)[0], 0.0), c.image_token)
-        x = ops.rename_weights(ops.block(x, "", c.transform, reads=(tokens, ops.reshape(image, n, d))), moved=moved)
-        return ops.rename_weights(ops.block(x, "", c.language.head), moved=moved) if head else x
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
+        return c.read_text(x, tokens, ops.reshape(image, n, d), head=head)
 
     def see(c: Any) -> Data:
         """An image to the outputs of all projectors side by side, and a learned vector at its end."""
@@ -224,7 +218,9 @@ class Granite4Vision(sizes.Sizes):
 
     def apply(c, x: Data, name: str, corner: int | None, windows: tuple[Data, ...]) -> Data:
         """A projector. `name`: its prefix."""
-        return ops.block(x, name, lambda x, *reads: c.project(x, corner, *reads), reads=windows, part="projector")
+        return ops.block(
+            x, name, lambda x, *reads: c.apply_to_windows(x, corner, *reads), reads=windows, part="projector"
+        )
 
     def projectors(c) -> Iterator[tuple[str, int | None]]:
         """The prefix of each projector, and which corner of each square it reads; None: the mean of the square."""
@@ -236,7 +232,7 @@ class Granite4Vision(sizes.Sizes):
     def encode(c: Any, pixels: Data) -> Data:
         return c.vision.forward(pixels, (c.views, c.n_views + 1))
 
-    def project(c: Any, x: Data, corner: int | None, grid: Data, *windows: Data) -> Data:
+    def apply_to_windows(c: Any, x: Data, corner: int | None, grid: Data, *windows: Data) -> Data:
         """Patches to the filled queries of their windows, as many as there are squares of 2 x 2 patches."""
         window, place, query_window, query_place = windows
         d = c.vision.d_model
@@ -251,8 +247,11 @@ class Granite4Vision(sizes.Sizes):
         filled = ops.block(queries, "qformer.", c.qformer.fill, reads=(patches, query_window, window))
         return ops.linear(filled, "out_linear", "projector", c.language.d_model, bias=True)
 
-    def transform(c: Any, x: Data, tokens: Data, image: Data) -> Data:
-        """Embedded tokens to hidden states. Of two projectors for one layer, the later one is added."""
+    def transform(c: Any, x: Data, *reads: Data) -> Data:
+        """Embedded tokens to hidden states. `reads`: the tokens and the image.
+
+        Of two projectors for one layer, the later one is added.
+        """
         language = c.language
         added = {layer: i for i, layer in enumerate(c.target_layers) if layer < language.n_layers}
 
@@ -267,8 +266,8 @@ class Granite4Vision(sizes.Sizes):
             kinds += [("", index - reached), (Adding(added[index]), 1)]
             reached = index + 1
         kinds.append(("", language.n_layers - reached))
-        x = language.to_first_layer(x, tokens)
-        return language.last(ops.layers(x, "model.layers.{layer}.", kinds, layer, reads=(tokens, image)))
+        x = language.to_first_layer(x, reads[0])
+        return language.last(ops.layers(x, "model.layers.{layer}.", kinds, layer, reads=reads))
 
     def unreachable(c: Any, tokens: Data) -> tuple[ops.Unreachable, ...]:
         found = []

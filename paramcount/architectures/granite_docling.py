@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from paramcount.architectures.granite import Granite
 from paramcount.architectures.idefics3 import Idefics3Vision
 from paramcount.architectures.qwen3_vl import side_by_side
-from paramcount.declare import Data, ops, sizes
+from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
 
 VISION = "model.vision_model."
@@ -111,7 +111,7 @@ class GraniteDoclingVision(Idefics3Vision):
             raise ParamcountError(f"= {c.coarse}", where="scale_factor", expected=expected)
 
 
-class GraniteDocling(sizes.Sizes):
+class GraniteDocling(parts.Composite):
     """Source: modeling_granite_docling.py of the reference. `seen_layers`: those of the language model behind which a
     deep view is added.
     """
@@ -119,7 +119,7 @@ class GraniteDocling(sizes.Sizes):
     reference = "GraniteDoclingForConditionalGeneration"
     sections = sizes.Sections("granite_docling_text", default_tie=True, ignores_model_type=True)
     conditions = (fitting_tokens, routed_to_fine)
-    moved: ClassVar[tuple[str, str]] = ("model.", "model.text_model.")
+    moved = ("model.", "model.text_model.")
 
     language: sizes.Sizes
     vision: GraniteDoclingVision
@@ -131,17 +131,10 @@ class GraniteDocling(sizes.Sizes):
     image_token = sizes.setting("image_token_id")
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
-        vision, moved, token = c.vision, c.moved, c.image_token
-        n_views, d = len(vision.views), vision.d_out
-        image = c.see()
+        n_views, d, image = len(c.vision.views), c.vision.d_out, c.see()
         first, *deep = ops.split(image, d, n_views * d) if n_views else (image,)
-        x = ops.insert(ops.rename_weights(ops.block(tokens, "", c.language.embed), moved=moved), tokens, first, token)
-        reads = (tokens, *(ops.reshape(views, n_views, d) for views in deep))
-        x = ops.rename_weights(ops.block(x, "", c.transform, reads=reads), moved=moved)
-        return ops.rename_weights(ops.block(x, "", c.language.head), moved=moved) if head else x
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
+        x = ops.insert(c.embed_text(tokens), tokens, first, c.image_token)
+        return c.read_text(x, tokens, *(ops.reshape(views, n_views, d) for views in deep), head=head)
 
     def see(c) -> Data:
         """A tile to vectors of the language model's size, with the deep views side by side."""

@@ -115,12 +115,11 @@ class GraniteQFormer(parts.Blip2QFormer):
     section = "projector_config"
 
 
-class GraniteSpeech(parts.AudioLanguageModel):
+class GraniteSpeech(parts.FormerAudioLanguageModel):
     """Source: arXiv:2505.08699, section 3; modeling_granite_speech.py of the reference."""
 
     reference = "GraniteSpeechForConditionalGeneration"
     sections = sizes.Sections("granite", default_tie=True, other_sections=("encoder_config", "projector_config"))
-    reference_names = parts.FORMER_PREFIXES
     conditions = (fitting_memory,)
 
     encoder_prefix = "encoder."

@@ -139,8 +139,6 @@ class HunYuanVL(parts.PlacedImages):
 
     vision: HunYuanVLVision
 
-    image_token = sizes.setting("image_token_id")
-
     def place_tokens(c: Any, tokens: Data, pixels: Data) -> Data:
         side = c.vision.patch_size * c.vision.merge_size
         return ops.tokens_in_rows(tokens, pixels, side, c.language.n_axes, c.image_token)

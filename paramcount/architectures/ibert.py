@@ -16,12 +16,12 @@ def full_precision(config: Any, c: Any) -> str:
     return "linear"
 
 
-class IBert(parts.MaskedEncoder):
+class IBert(parts.LikeRoberta, parts.MaskedEncoder):
     """Source: arXiv:2101.01321, sections 3 and 4; modeling_ibert.py of the reference."""
 
     reference = "IBertForMaskedLM"
     task_heads = "ROBERTA"
-    conditions = (sizes.padding_inside(1, places=2), sizes.one_of("hidden_act", ("gelu",), "gelu"))
+    conditions = (*parts.LikeRoberta.conditions, sizes.one_of("hidden_act", ("gelu",), "gelu"))
     prefix = "ibert."
     has_other_linear_layers = True  # QuantLinear is no linear layer to those who look for these
     linear_by_component = False
@@ -31,7 +31,6 @@ class IBert(parts.MaskedEncoder):
     pooled: sizes.Flag = sizes.derived(sizes.class_ends("Model", "ForMultipleChoice"))
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
-    first_position = sizes.setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
     rounding = sizes.setting(default=full_precision)
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
@@ -82,12 +81,6 @@ class IBert(parts.MaskedEncoder):
         if name == parts.ROBERTA_HEAD[1]:
             return y
         return c.quantise(store(y, {name + ".shift": (1,)}), name + ".activation")
-
-    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
-        return parts.second_bias(c, tokens, "lm_head.bias")
-
-    def head(c, x: Data) -> Data:
-        return parts.masked_head(c, x, parts.ROBERTA_HEAD, c.d_model, "gelu")
 
 
 def store_table(x: Data, name: str) -> Data:

@@ -53,11 +53,10 @@ class Idefics2(parts.Multimodal):
     perceiver: Idefics2Perceiver
     d_connector: sizes.Natural = sizes.hf("text_config.intermediate_size", absent=lambda js, c: c["language"].d_ff)
 
-    image_token = sizes.setting("image_token_id")
     norm_eps = sizes.setting(default=perceiver_eps)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        x = c.widen(x)
+        x = c.enlarge(x)
         latents = ops.learned_rows(
             "perceiver_resampler.latents", "projector", c.perceiver.n_latents, c.language.d_model
         )
@@ -65,7 +64,7 @@ class Idefics2(parts.Multimodal):
         latents = ops.layers(latents, name, kinds, lambda kind, *x: c.resample(*x), reads=(x,))
         return ops.rms_norm(latents, "perceiver_resampler.norm", c.norm_eps)
 
-    def widen(c: Any, x: Data) -> Data:
+    def enlarge(c: Any, x: Data) -> Data:
         """Patches to vectors of the language model's size."""
         activation, d = c.language.activation, c.language.d_model
         prefix = "modality_projection."

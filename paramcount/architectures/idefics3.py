@@ -33,8 +33,6 @@ class Idefics3(parts.Multimodal):
     vision: Idefics3Vision
     merge_size: sizes.Positive = sizes.hf("scale_factor")
 
-    image_token = sizes.setting("image_token_id")
-
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = ops.merge_squares(x, c.merge_size * c.merge_size)
         return ops.linear(x, "modality_projection.proj", "projector", c.language.d_model)

@@ -66,7 +66,6 @@ class Inkling2(parts.SeeingDecoder, Inkling2Text):
         ".attn.v_sconv.": ".self_attn.v_sconv.",
     }
     base_model = "Inkling2Model"
-    section = "text_config"
     encoder_prefix = "model.visual.backbone."
     projector_prefix = "model.visual."
     modules = {

@@ -94,7 +94,7 @@ class InternVision(InternVisionLayers):
         return ops.linear(a, "attention.projection_layer", "output_projection", c.d_model, bias=True)
 
 
-class InternVL(parts.Multimodal):
+class InternVL(parts.FormerMultimodal):
     """Source: arXiv:2312.14238, section 3.2; the projector arXiv:2404.16821, section 3.1. `n_merged`: patches that
     become one vector.
     """
@@ -102,8 +102,7 @@ class InternVL(parts.Multimodal):
     reference = "InternVLForConditionalGeneration"
     gguf = "qwen2 qwen3 qwen3moe internlm2 llama gpt-oss"
     sections = sizes.Sections("qwen2", default_tie=True)
-    reference_names = parts.FORMER_PREFIXES
-    projector: ClassVar[tuple[str, str, str]] = ("layer_norm", "linear_1", "linear_2")
+    projector_norm: ClassVar[str] = "layer_norm"
 
     vision: InternVision
     n_merged: sizes.Positive = sizes.derived(lambda js, c: int(1 / js.get("downsample_ratio", 0.5)) ** 2)
@@ -117,7 +116,5 @@ class InternVL(parts.Multimodal):
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         """Squares of patches to vectors of the language model's size."""
-        names = c.projector
         x = ops.merge_squares(ops.other_tokens(x), c.n_merged)
-        h = ops.linear(ops.layer_norm(x, names[0], 1e-5), names[1], "projector", c.language.d_model, bias=True)
-        return ops.linear(ops.activate(h, c.activation), names[2], "projector", c.language.d_model, bias=True)
+        return c.widen(ops.layer_norm(x, c.projector_norm, 1e-5))

@@ -66,7 +66,7 @@ class InternVLChat(InternVL):
     conditions = (no_adapters,)
     encoder_prefix = "vision_model."
     projector_prefix = "mlp1."
-    projector = ("0", "1", "3")
+    projector_norm, projector = "0", ("1", "3")
 
     vision: InternViT  # type: ignore[assignment]
 
@@ -129,6 +129,6 @@ class QianfanOCR(InternVL):
         "mlp1.1": ("multi_modal_projector.linear_1",),
         "mlp1.3": ("multi_modal_projector.linear_2",),
     }
-    projector = ("0", "1", "3")
+    projector_norm, projector = "0", ("1", "3")
 
     vision: QianfanOCRVision

@@ -74,12 +74,9 @@ class Janus(parts.Multimodal):
     sections = sizes.Sections("llama", default_tie=True, other_sections=("vision_config", "vq_config"))
     encoder_prefix = "model.vision_model."
     projector_prefix = "model.aligner."
-    moved = ("model.", "model.language_model.")
 
     vision: JanusVision
     codec: JanusVqVae
-
-    image_token = sizes.setting("image_token_id")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         return align(x, c.vision, "")

@@ -1,6 +1,6 @@
 """Jina Embeddings v3, Nomic BERT, GTE: BERT's post-norm layers with rotary positions instead of learned ones."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
 
@@ -28,6 +28,8 @@ class JinaEmbeddingsV3(parts.PositionlessEncoder):
     matrices: ClassVar[tuple[str, str]] = ("mixer.Wqkv", "mixer.out_proj")
     norms: ClassVar[tuple[str, str, str]] = ("emb_ln", "norm1", "norm2")  # of embeddings, attention, MLP
     attention_bias: ClassVar[bool] = True
+    head_names: ClassVar[Any] = parts.ROBERTA_HEAD
+    head_activation: ClassVar[str | None] = "gelu"
 
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head)
     n_token_types: sizes.Positive = sizes.hf()
@@ -37,8 +39,7 @@ class JinaEmbeddingsV3(parts.PositionlessEncoder):
     rope = sizes.rotary(20_000, 8194)
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
-        segments = reads[0] if reads else None
-        x = parts.embed_tokens(c, tokens, segments, c.d_model, has_positions=False)
+        x = parts.embed_tokens(c, tokens, reads[0] if reads else None, c.d_model, has_positions=False)
         return c.norm(x, c.prefix + c.norms[0])
 
     def layer(c, x: Data) -> Data:
@@ -48,11 +49,7 @@ class JinaEmbeddingsV3(parts.PositionlessEncoder):
     def mlp(c, x: Data) -> Data:
         return parts.plain_mlp(x, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
 
-    def head(c, x: Data) -> Data:
-        return parts.masked_head(c, x, parts.ROBERTA_HEAD, c.d_model, "gelu")
-
-    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
-        return parts.second_bias(c, tokens, "lm_head.bias")
+    unreachable: ClassVar[Any] = parts.MaskedEncoder.unreachable
 
     def check(c) -> None:
         """The heads need not fill d_model."""
@@ -78,6 +75,7 @@ class Gte(JinaEmbeddingsV3):
     layers_name = "encoder.layer"
     matrices = ("attention.qkv_proj", "attention.o_proj")
     norms = ("embeddings.LayerNorm", "attn_ln", "mlp_ln")
+    head_names = ("lm_head.dense", "lm_head.norm", "lm_head.decoder", "lm_head.decoder.bias")
 
     n_token_types: sizes.Natural = sizes.hf()
     has_segments: sizes.Flag = sizes.derived(lambda js, c: c["n_token_types"] > 0)
@@ -85,16 +83,9 @@ class Gte(JinaEmbeddingsV3):
 
     rope = sizes.rotary(160_000, 8192)
 
-    def inputs(c) -> dict[str, int | ops.Unknown | None]:
-        return {"segments": 0} if c.has_segments else {}
-
     def mlp(c, x: Data) -> Data:
         up, gate = ops.fused(x, "mlp.up_gate_proj", {"mlp.up": c.d_ff, "mlp.gate": c.d_ff})
         return ops.linear(ops.activate(gate, c.activation) * up, "mlp.down_proj", "mlp.down", c.d_model, bias=True)
-
-    def head(c, x: Data) -> Data:
-        names = ("lm_head.dense", "lm_head.norm", "lm_head.decoder", "lm_head.decoder.bias")
-        return parts.masked_head(c, x, names, c.d_model, "gelu")
 
     unreachable = sizes.Sizes.unreachable
 
@@ -124,6 +115,8 @@ class NomicBert(JinaEmbeddingsV3):
     }
     matrices = ("attn.Wqkv", "attn.out_proj")
     attention_bias = False
+    head_names = tuple(name.replace("LayerNorm", "layer_norm") for name in parts.BERT_HEAD)
+    head_activation = None
 
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.d_model_per_head)
     n_token_types: sizes.Positive = sizes.hf()
@@ -134,11 +127,3 @@ class NomicBert(JinaEmbeddingsV3):
 
     def mlp(c, x: Data) -> Data:
         return parts.gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation, names=("fc12", "fc11", "fc2"))
-
-    def head(c, x: Data) -> Data:
-        transform = "cls.predictions.transform."
-        names = (transform + "dense", transform + "layer_norm", "cls.predictions.decoder", "cls.predictions.bias")
-        return parts.masked_head(c, x, names, c.d_model, c.activation)
-
-    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
-        return parts.second_bias(c, tokens, "cls.predictions.bias")

@@ -2,7 +2,7 @@
 layers.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
 
@@ -17,15 +17,17 @@ class KimiVLVision(parts.MoonViT):
 class Kimi(parts.Multimodal):
     """A projector that normalizes patches and merges them."""
 
-    projector: ClassVar[tuple[str, str]]
+    encoder_prefix = "vision_tower."
+    projector_prefix = "multi_modal_projector."
+    moved = None
     places = parts.places_of_patches
+
     vision: parts.MoonViT
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         merged = c.vision.merged_rows * c.vision.merged_columns
         x = ops.merge_squares(c.norm(x), merged, *places)
-        h = ops.linear(x, c.projector[0], "projector", merged * c.vision.d_model, bias=True)
-        return ops.linear(ops.activate(h, "gelu"), c.projector[1], "projector", c.language.d_model, bias=True)
+        return c.widen(x, merged * c.vision.d_model)
 
     def norm(c: Any, x: Data) -> Data:
         """Images fit if the size of the norm, which K2.5 names apart, is the encoder's."""
@@ -41,7 +43,6 @@ class KimiVL(Kimi):
 
     reference = "KimiVLForConditionalGeneration of moonshotai/Kimi-VL-A3B-Instruct"
     sections = sizes.Sections("deepseek_v3", tie_rule="text", ignores_model_type=True)
-    projector = ("linear_1", "linear_2")
 
     vision: KimiVLVision
 
@@ -75,5 +76,4 @@ class KimiK25(Kimi):
 
     d_projection: sizes.Positive = sizes.hf("projection_hidden_size")
 
-    image_token = sizes.setting("image_token_id")
     norm_eps = sizes.setting("projection_layer_norm_eps")

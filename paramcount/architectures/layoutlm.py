@@ -36,9 +36,3 @@ class LayoutLM(parts.MaskedEncoder):
             x = x + ops.lookup(places, name, "position", c.n_page_positions, c.d_model, tied_to=tied_to)
             tables.add(axis)
         return c.norm(x, "layoutlm.embeddings.LayerNorm")
-
-    def layer(c, x: Data) -> Data:
-        return parts.encoders.post_norm_layer(c, x)
-
-    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
-        return parts.second_bias(c, tokens, "cls.predictions.bias")

@@ -11,9 +11,6 @@ class Lfm2VL(parts.Multimodal):
     reference = "Lfm2VlForConditionalGeneration"
     sections = sizes.Sections("lfm2", default_tie=True, has_old_tie_key=True, default_encoder="siglip2_vision_model")
     places = parts.places_of_patches
-    encoder_prefix = "model.vision_tower."
-    projector_prefix = "model.multi_modal_projector."
-    moved = ("model.", "model.language_model.")
 
     vision: sizes.Tower
     merge_size: sizes.Positive = sizes.hf("downsample_factor")
@@ -21,13 +18,8 @@ class Lfm2VL(parts.Multimodal):
     projector_bias: sizes.Flag = sizes.hf("projector_bias")
     projector_norm: sizes.Flag = sizes.hf("projector_use_layernorm")
 
-    image_token = sizes.setting("image_token_id")
     activation = sizes.setting("projector_hidden_act")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = ops.merge_squares(x, c.merge_size * c.merge_size, *places)
-        x = ops.layer_norm(x, "layer_norm", 1e-5) if c.projector_norm else x
-        h = ops.linear(x, "linear_1", "projector", c.d_projector, bias=c.projector_bias)
-        return ops.linear(
-            ops.activate(h, c.activation), "linear_2", "projector", c.language.d_model, bias=c.projector_bias
-        )
+        return c.widen(ops.layer_norm(x, "layer_norm", 1e-5) if c.projector_norm else x)

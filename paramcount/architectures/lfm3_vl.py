@@ -71,20 +71,12 @@ class Lfm3VL(parts.Multimodal):
     reference = "Lfm3VlForConditionalGeneration"
     sections = sizes.Sections("lfm3", default_tie=True)
     modules = {".patchifier": (".patch_embed",)}
-    encoder_prefix = "model.vision_tower."
-    projector_prefix = "model.multi_modal_projector."
-    moved = ("model.", "model.language_model.")
 
     vision: Lfm3Vision
     d_projector: sizes.Positive = sizes.hf("projector_hidden_size")
     projector_bias: sizes.Flag = sizes.hf("projector_bias")
 
-    image_token = sizes.setting("image_token_id")
     activation = sizes.setting("projector_hidden_act")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        x = ops.merge_rows(ops.layer_norm(x, "layer_norm", 1e-6), c.vision.merge_size * c.vision.merge_size)
-        h = ops.linear(x, "linear_1", "projector", c.d_projector, bias=c.projector_bias)
-        return ops.linear(
-            ops.activate(h, c.activation), "linear_2", "projector", c.language.d_model, bias=c.projector_bias
-        )
+        return c.widen(ops.merge_rows(ops.layer_norm(x, "layer_norm", 1e-6), c.vision.merge_size * c.vision.merge_size))

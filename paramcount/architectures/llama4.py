@@ -170,13 +170,14 @@ class Llama4Vision(parts.VisionEncoder):
         """The reference builds it whatever its heads are."""
 
 
-class Llama4(parts.SeeingDecoder, Llama4TextOf):
+class Llama4(parts.SeeingDecoder, Llama4Text):
     """Source: modeling_llama4.py of the reference."""
 
     reference = "Llama4ForConditionalGeneration"
     gguf = "llama4"
     base_model = ""
     prefix = "language_model.model."
+    head_name = "language_model.lm_head"
     encoder_prefix = "vision_model."
 
     vision: Llama4Vision
@@ -185,9 +186,6 @@ class Llama4(parts.SeeingDecoder, Llama4TextOf):
 
     def project(c, x: Data) -> Data:
         return matrix(x, "linear_1", "projector", c.vision.d_out, c.d_model)
-
-    def head(c, x: Data) -> Data:
-        return parts.head(c, x, c.prefix + "embed_tokens.weight", "language_model.lm_head")
 
 
 def matrix(x: Data, name: str, component: str, d_in: Any, d_out: Any) -> Data:

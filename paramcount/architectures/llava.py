@@ -66,7 +66,7 @@ def viewed_layers(absent: Any, keys: tuple[str, ...] = VIEWS) -> Any:
     return sizes.setting(default=read)
 
 
-class Llava(parts.Multimodal):
+class Llava(parts.FormerMultimodal):
     """Source: arXiv:2304.08485, section 4.1; two matrices in the projector arXiv:2310.03744, section 3.2."""
 
     reference = "LlavaForConditionalGeneration"
@@ -74,13 +74,11 @@ class Llava(parts.Multimodal):
     sections = sizes.Sections(
         "llama", tie_rule="either", default_encoder="clip_vision_model", default_encoder_section=parts.CLIP
     )
-    reference_names = parts.FORMER_PREFIXES
 
     vision: sizes.Tower
     n_views: sizes.Positive = n_views(-2)
     projector_bias: sizes.Flag = sizes.hf("multimodal_projector_bias")
 
-    image_token = sizes.setting("image_token_index", "image_token_id")
     views = viewed_layers(-2)
     selection: ClassVar = sizes.setting("vision_feature_select_strategy")
     activation = sizes.setting("projector_hidden_act")
@@ -90,12 +88,6 @@ class Llava(parts.Multimodal):
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         return c.widen(x if c.selection == "full" else ops.other_tokens(x))
-
-    def widen(c: Any, x: Data) -> Data:
-        h = ops.linear(x, "linear_1", "projector", c.language.d_model, bias=c.projector_bias)
-        return ops.linear(
-            ops.activate(h, c.activation), "linear_2", "projector", c.language.d_model, bias=c.projector_bias
-        )
 
 
 class VipLlava(Llava):
@@ -112,11 +104,11 @@ class VipLlava(Llava):
     selection = "default"
     norm_eps = sizes.setting("projector_layernorm_eps")
 
-    def widen(c: Any, x: Data) -> Data:
+    def widen(c: Any, x: Data, d_hidden: ops.Size | None = None) -> Data:
         return super().widen(ops.layer_norm(x, "projector_layernorm", c.norm_eps))
 
 
-class PaliGemma(parts.Multimodal):
+class PaliGemma(parts.FormerMultimodal):
     """Source: arXiv:2407.07726, section 3.1. The tokens of a prompt attend to all of it (PaliGemmaConfig sets
     use_bidirectional_attention); over Gemma 2, to those before them, as in the reference without token_type_ids.
     """
@@ -131,14 +123,11 @@ class PaliGemma(parts.Multimodal):
         default_encoder="siglip_vision_model",
         default_encoder_section=PALIGEMMA_VISION,
     )
-    reference_names = parts.FORMER_PREFIXES
     conditions = (sizes.encoder_has_image_size,)
     added_keys = {"language": {"use_bidirectional_attention": True}}
 
     vision: sizes.Tower
     d_projected: sizes.Positive = sizes.hf("projection_dim")
-
-    image_token = sizes.setting("image_token_index", "image_token_id")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         return ops.linear(x, "linear", "projector", c.d_projected, bias=True)

@@ -55,12 +55,12 @@ def attend_nearby(c: Any, x: Data, marks: Data, window: ops.Size, prefix: str) -
     return ops.select(marks, near, ops.attend(q, k, v))
 
 
-class Longformer(parts.MaskedEncoder):
+class Longformer(parts.LikeRoberta, parts.MaskedEncoder):
     """Source: arXiv:2004.05150, section 3; LongformerSelfAttention of the reference."""
 
     reference = "LongformerForMaskedLM"
     task_heads = "ROBERTA"
-    conditions = (sizes.padding_inside(1, places=2), windows_fill_the_text("attention_window"))
+    conditions = (*parts.LikeRoberta.conditions, windows_fill_the_text("attention_window"))
     prefix = "longformer."
 
     n_token_types: sizes.Positive = sizes.hf()
@@ -68,8 +68,6 @@ class Longformer(parts.MaskedEncoder):
     windows: sizes.Widths = read_windows("attention_window", "n_layers")
     pooled: sizes.Flag = sizes.derived(sizes.class_ends("Model", "ForMultipleChoice"))
     tie_word_embeddings: sizes.Flag = sizes.hf()
-
-    first_position = sizes.setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
 
     def inputs(c) -> dict[str, int | ops.Unknown | None]:
         return {"segments": 0, "global tokens": 0}
@@ -85,12 +83,6 @@ class Longformer(parts.MaskedEncoder):
         a = ops.linear(a, "attention.output.dense", "output_projection", c.d_model, bias=True)
         x = c.norm(x + a, "attention.output.LayerNorm")
         return c.norm(x + parts.bert_mlp(c, x), "output.LayerNorm")
-
-    def head(c, x: Data) -> Data:
-        return parts.masked_head(c, x, parts.ROBERTA_HEAD, c.d_model, "gelu")
-
-    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
-        return parts.second_bias(c, tokens, "lm_head.bias")
 
     def check(c) -> None:
         super().check()

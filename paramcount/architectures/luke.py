@@ -15,7 +15,7 @@ def words_of_luke(c: Any, tokens: Data) -> Data:
     return c.forward(tokens, head=False, pooler=False)
 
 
-class Luke(parts.MaskedEncoder):
+class Luke(parts.LikeRoberta, parts.MaskedEncoder):
     """Source: arXiv:2010.01057, section 3; modeling_luke.py of the reference."""
 
     reference = "LukeForMaskedLM"
@@ -23,7 +23,6 @@ class Luke(parts.MaskedEncoder):
         "ForTokenClassification": parts.TOKENS._replace(body=words_of_luke),
         "ForQuestionAnswering": parts.SPAN_OF_LABELS._replace(body=words_of_luke),
     }
-    conditions = (sizes.padding_inside(1, places=2),)
     prefix = "luke."
 
     n_entities: sizes.Positive = sizes.hf("entity_vocab_size")
@@ -31,8 +30,6 @@ class Luke(parts.MaskedEncoder):
     n_token_types: sizes.Positive = sizes.hf("type_vocab_size")
     entity_aware: sizes.Flag = sizes.hf("use_entity_aware_attention")
     tie_word_embeddings: sizes.Flag = sizes.hf()
-
-    first_position = sizes.setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
 
     def forward(c, tokens: Data, head: bool = True, pooler: bool = True) -> Data:
         """Token ids to logits, beside those of the entities, or without `head` to the words' hidden states, the pooled

@@ -30,7 +30,7 @@ class MiniCPMVision(parts.SiglipVision):
         return c.norm(c.encode(c.embed(pixels), n_layers=n_layers), "post_layernorm")
 
 
-class MiniCPMV(sizes.Sizes):
+class MiniCPMV(parts.Multimodal):
     """Source: arXiv:2408.01800, section 3; modeling_minicpmv.py, modeling_navit_siglip.py and resampler.py of
     openbmb/MiniCPM-V-2_6 and openbmb/MiniCPM-V-4_5.
     """
@@ -39,16 +39,30 @@ class MiniCPMV(sizes.Sizes):
     sections = sizes.Sections("qwen2", is_flat=True, versions=MINICPM_V)
     conditions = (vision_is_given,)
 
-    language: sizes.Sizes
+    encoder_prefix = "vpm."
+    projector_prefix = "resampler."
+    moved = None
+    language_prefix = "llm."
+
     vision: MiniCPMVision
     n_queries: sizes.Positive = sizes.hf("query_num", absent=64)
     n_query_heads: sizes.Positive = sizes.derived(lambda js, c: c["language"].d_model // 128)
 
-    def forward(c, tokens: Data) -> Data:
-        vision = c.vision
-        image = ops.block(vision.image(), "vpm.", vision.forward, part="vision")
-        image = ops.block(image, "resampler.", lambda x: resample(c, x), part="projector")
-        return parts.with_language(c, tokens, [(image, ops.Unknown("image_token"))], head=True, prefix="llm.")
+    image_token = ops.Unknown("image_token")
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        """Patches to as many vectors as there are learned queries, which attend to them."""
+        width = c.language.d_model
+        memory = ops.norm(ops.linear(x, "kv_proj", "projector", width), "ln_kv", bias=True)
+        query = Data("query", (x,), ("image", width), (ops.Weight("query", "projector", (c.n_queries, width)),))
+        query = ops.norm(query, "ln_q", bias=True)
+        heads = (c.n_query_heads, 128)
+        thirds = {"qkv.q": heads, "qkv.k": heads, "qkv.v": heads}
+        q, _, _ = ops.fused(query, "attn.in_proj_", thirds, bias=True, suffixes=("weight", "bias"))
+        k, v = (Data("split", (q.inputs[0], memory), (memory.shape[0], *heads)) for _ in "kv")
+        a = ops.linear(ops.attend(q, k, v), "attn.out_proj", "output_projection", width, bias=True)
+        projection = ops.Weight("proj", "projector", (width, width))
+        return Data("linear", (ops.norm(a, "ln_post", bias=True),), a.shape, (projection,))
 
     def check(c) -> None:
         d_model = c.language.d_model  # type: ignore[attr-defined]
@@ -56,18 +70,3 @@ class MiniCPMV(sizes.Sizes):
             raise ParamcountError(
                 f"= {d_model}", where=FieldName("language.d_model"), expected="a multiple of 128", sizes=(d_model,)
             )
-
-
-def resample(c: Any, x: Data) -> Data:
-    """Patches to as many vectors as there are learned queries, which attend to them."""
-    width = c.language.d_model
-    memory = ops.norm(ops.linear(x, "kv_proj", "projector", width), "ln_kv", bias=True)
-    query = Data("query", (x,), ("image", width), (ops.Weight("query", "projector", (c.n_queries, width)),))
-    query = ops.norm(query, "ln_q", bias=True)
-    heads = (c.n_query_heads, 128)
-    thirds = {"qkv.q": heads, "qkv.k": heads, "qkv.v": heads}
-    q, _, _ = ops.fused(query, "attn.in_proj_", thirds, bias=True, suffixes=("weight", "bias"))
-    k, v = (Data("split", (q.inputs[0], memory), (memory.shape[0], *heads)) for _ in "kv")
-    a = ops.linear(ops.attend(q, k, v), "attn.out_proj", "output_projection", width, bias=True)
-    projection = ops.Weight("proj", "projector", (width, width))
-    return Data("linear", (ops.norm(a, "ln_post", bias=True),), a.shape, (projection,))

@@ -65,9 +65,7 @@ class MiniCPMV46(parts.Multimodal):
     reference = "MiniCPMV4_6ForConditionalGeneration"
     sections = sizes.Sections("qwen3_5_text")
     unused_keys = ("image_size", "merge_kernel_size")
-    encoder_prefix = "model.vision_tower."
     projector_prefix = "model.merger."
-    moved = ("model.", "model.language_model.")
 
     vision: MiniCPMV46Vision
     n_merges: sizes.Positive = sizes.hf("merger_times")
@@ -118,16 +116,11 @@ class MiniCPMV47(MiniCPMV46):
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         if not hasattr(c.language, "axes"):
             return super().forward(tokens, head)
-        pixels = c.vision.image()
-        image = ops.block(pixels, c.encoder_prefix, c.encode, part="vision")
-        image = ops.block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
-        x = ops.insert(
-            ops.rename_weights(ops.block(tokens, "", c.language.embed), moved=c.moved), tokens, image, c.image_token
-        )
-        places = ops.text_places(tokens)
+        image = c.see()
+        x = ops.insert(c.embed_text(tokens), tokens, image, c.image_token)
+        places, pixels = ops.text_places(tokens), c.vision.image()
         places = Data(ops.Undescribed("places on a canvas", of_prompt=True), (places, pixels), places.shape)
-        x = ops.rename_weights(ops.block(x, "", c.language.transform, reads=(places,)), moved=c.moved)
-        return ops.rename_weights(ops.block(x, "", c.language.head), moved=c.moved) if head else x
+        return c.read_text(x, places, head=head)
 
 
 class MiniCPMOcr(MiniCPMV46):

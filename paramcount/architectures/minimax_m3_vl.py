@@ -70,6 +70,7 @@ class MiniMaxM3(parts.SeeingDecoder, MiniMaxM3Text):
     }
     base_model = "MiniMaxM3VLModel"
     prefix = "language_model.model."
+    head_name = "language_model.lm_head"
     modules = {
         ".block_sparse_moe.experts": (".mlp.experts",),
         ".block_sparse_moe.gate": (".mlp.gate",),
@@ -82,7 +83,6 @@ class MiniMaxM3(parts.SeeingDecoder, MiniMaxM3Text):
         "patch_merge_mlp.linear_1": ("multi_modal_projector.merge_linear_1",),
         "patch_merge_mlp.linear_2": ("multi_modal_projector.merge_linear_2",),
     }
-    section = "text_config"
     unused_keys = (*MiniMaxM3Text.unused_keys, "/merged_hidden_size")  # which the reference computes anew
     indexer: ClassVar[str] = "index_"
 
@@ -117,6 +117,3 @@ class MiniMaxM3(parts.SeeingDecoder, MiniMaxM3Text):
     def mlp(c, x: Data, prefix: str, component: str, d_ff: ops.Size) -> Data:
         gate, up = (ops.linear(x, f"{prefix}{name}_proj", f"{component}.{name}", d_ff) for name in ("gate", "up"))
         return ops.linear(c.gated(gate, up), prefix + "down_proj", component + ".down", c.d_model)
-
-    def head(c, x: Data) -> Data:
-        return parts.head(c, x, c.prefix + "embed_tokens.weight", "language_model.lm_head")

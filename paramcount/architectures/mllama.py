@@ -132,6 +132,7 @@ class Mllama(MllamaTextOf):
     reference_names = parts.FORMER_PREFIXES
     base_model = "MllamaModel"
     prefix = "language_model.model."
+    head_name = "language_model.lm_head"
 
     vision: MllamaVision
 
@@ -150,9 +151,6 @@ class Mllama(MllamaTextOf):
 
     def project(c, x: Data) -> Data:
         return ops.linear(x, "multi_modal_projector", "projector", c.d_model, bias=True)
-
-    def head(c, x: Data) -> Data:
-        return parts.head(c, x, "language_model.model.embed_tokens.weight", "language_model.lm_head")
 
 
 def gate(x: Data, name: str) -> Data:

@@ -59,9 +59,6 @@ class ModernBert(parts.PositionlessEncoder):
     norm: ClassVar[Callable[..., Data]] = ModernBertDecoder.norm
     check: ClassVar[Any] = ModernBertDecoder.check
 
-    def inputs(c) -> dict[str, int]:
-        return {}
-
     def embed(c, tokens: Data, *reads: Data) -> Data:
         return c.to_first_layer(c.look_up(tokens))
 

@@ -29,7 +29,6 @@ class ModernVBert(parts.Multimodal):
     vision: parts.SiglipVision
     merge_size: sizes.Positive = sizes.hf("pixel_shuffle_factor")
 
-    image_token = sizes.setting("image_token_id")
     pooling = sizes.setting("classifier_pooling")
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:

@@ -23,21 +23,13 @@ class MossTranscribeDiarize(parts.AudioLanguageModel):
     reference = "MossTranscribeDiarizeForConditionalGeneration"
     sections = sizes.Sections("qwen3", default_tie=True, default_section=SMALL_QWEN_3, other_sections=("audio_config",))
 
-    encoder_prefix = "model.audio_tower."
-    projector_prefix = "model.multi_modal_projector."
-    moved = ("model.", "model.language_model.")
     absent_sections = {"language": {"rope_theta": 1e6}}
 
     audio: MossAudio
     n_merged: sizes.Positive = sizes.hf("audio_merge_size")
     projector_bias: sizes.Flag = sizes.hf("projector_bias")
 
-    audio_token = sizes.setting("audio_token_id")
     activation = sizes.setting("projector_hidden_act")
 
     def project(c: Any, x: Data) -> Data:
-        d_model = c.language.d_model
-        x = ops.merge_rows(x, c.n_merged)
-        x = ops.activate(ops.linear(x, "linear_1", "projector", d_model, bias=c.projector_bias), c.activation)
-        x = ops.linear(x, "linear_2", "projector", d_model, bias=c.projector_bias)
-        return ops.layer_norm(x, "norm", c.language.norm_eps)
+        return ops.layer_norm(c.widen(ops.merge_rows(x, c.n_merged)), "norm", c.language.norm_eps)

@@ -17,7 +17,7 @@ def padding_is_1(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     sizes.padding_inside(1, places=2)({}, c)
 
 
-class MPNet(parts.MaskedEncoder):
+class MPNet(parts.LikeRoberta, parts.MaskedEncoder):
     """Source: arXiv:2004.09297, section 3; MPNetLayer of the reference."""
 
     reference = "MPNetForMaskedLM"
@@ -31,12 +31,6 @@ class MPNet(parts.MaskedEncoder):
 
     first_position = 2
 
-    def inputs(c) -> dict[str, int]:
-        return {}
-
-    def embed(c, tokens: Data, *reads: Data) -> Data:
-        return c.norm(parts.embed_tokens(c, tokens, None, c.d_model), "mpnet.embeddings.LayerNorm")
-
     def share(c, tokens: Data, *reads: Data) -> tuple[Data, ...]:
         buckets = ops.bucket_distances(tokens, BUCKETS, FARTHEST, causal=False)
         name = "mpnet.encoder.relative_attention_bias.weight"
@@ -48,9 +42,3 @@ class MPNet(parts.MaskedEncoder):
         )
         x = c.norm(x + a, "attention.LayerNorm")
         return c.norm(x + parts.bert_mlp(c, x), "output.LayerNorm")
-
-    def head(c, x: Data) -> Data:
-        return parts.masked_head(c, x, parts.ROBERTA_HEAD, c.d_model, "gelu")
-
-    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
-        return parts.second_bias(c, tokens, "lm_head.bias")

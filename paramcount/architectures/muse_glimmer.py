@@ -93,7 +93,6 @@ class Muse(parts.SeeingDecoder, parts.AttentionDecoder):
     """
 
     prefix = "model.language_model."
-    section = "text_config"
     rotated = "d_head"
     conditions = (heads_fill, sizes.padding_in_table(None))
 

@@ -69,6 +69,7 @@ class NemotronHOmni(parts.Multimodal):
     }
     encoder_prefix = "vision_model."
     projector_prefix = "mlp1."
+    moved = None
 
     vision: parts.RadioVision
     audio: OmniEars | None
@@ -107,12 +108,12 @@ class NemotronHOmni(parts.Multimodal):
         return run(x, c.projector_prefix, c.project, "projector", ops.patch_places(pixels, side, side))
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        return c.widen(ops.merge_squares(x, c.n_merged, *places), ("0", "1", "3"), c.d_projector)
+        return c.enlarge(ops.merge_squares(x, c.n_merged, *places), ("0", "1", "3"), c.d_projector)
 
     def project_sound(c: Any, x: Data) -> Data:
         names = ("norm", "linear1", "linear2")
-        return c.widen(x, names, c.audio.d_projector, bias=c.audio.projector_bias)
+        return c.enlarge(x, names, c.audio.d_projector, bias=c.audio.projector_bias)
 
-    def widen(c: Any, x: Data, names: tuple[str, str, str], d_hidden: ops.Size, *, bias: bool = False) -> Data:
+    def enlarge(c: Any, x: Data, names: tuple[str, str, str], d_hidden: ops.Size, *, bias: bool = False) -> Data:
         h = ops.linear(ops.rms_norm(x, names[0], 1e-5), names[1], "projector", d_hidden, bias=bias)
         return ops.linear(ops.activate(h, "relu2"), names[2], "projector", c.language.d_model, bias=bias)

@@ -50,14 +50,10 @@ class Ovis2(parts.Multimodal):
     reference = "Ovis2ForConditionalGeneration"
     sections = sizes.Sections("qwen2", tie_rule="outside", default_tie=True)
     unused_keys = ("vocab_size",)  # of the head, which is tied
-    encoder_prefix = "model.vision_tower."
     projector_prefix = "model."
-    moved = ("model.", "model.language_model.")
 
     vision: Ovis2Vision
     d_visual: sizes.Positive = sizes.hf("hidden_size")
-
-    image_token = sizes.setting("image_token_id")
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         """Its last rows take the place of the tokens around an image."""

@@ -64,8 +64,6 @@ class PaddleOCRVL(parts.PlacedImages):
 
     vision: PaddleOCRVision
 
-    image_token = sizes.setting("image_token_id")
-
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = ops.merge_squares(ops.layer_norm(x, "pre_norm", 1e-5), c.vision.merge_size * c.vision.merge_size, *places)
         x = ops.activate(ops.linear(x, "linear_1", "projector", x.shape[-1], bias=True), "gelu")

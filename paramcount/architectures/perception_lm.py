@@ -14,12 +14,9 @@ class PerceptionLM(parts.Multimodal):
     sections = sizes.Sections("llama", tie_rule="text unless top")
     places = parts.places_of_patches
     encoder_prefix = "model.vision_tower.timm_model."
-    projector_prefix = "model.multi_modal_projector."
-    moved = ("model.", "model.language_model.")
 
     vision: parts.PerceptionEncoder
 
-    image_token = sizes.setting("image_token_id")
     leaves_first_out = sizes.setting("vision_use_cls_token")
     pooling_ratio = sizes.setting("projector_pooling_ratio")
 
@@ -28,9 +25,7 @@ class PerceptionLM(parts.Multimodal):
         return ops.other_tokens(x) if c.leaves_first_out else x
 
     def project(c: Any, x: Data, *places: Data) -> Data:
-        width, ratio = c.language.d_model, c.pooling_ratio
-        x = ops.activate(ops.linear(x, "linear_1", "projector", width, bias=True), "gelu")
-        x = ops.linear(x, "linear_2", "projector", width, bias=True)
+        x, ratio = c.widen(x), c.pooling_ratio
         if isinstance(ratio, ops.Unknown):
             return ops.mean_of_squares(x, ratio, *places)
         return ops.mean_of_squares(x, ratio * ratio, *places) if ratio > 1 else x

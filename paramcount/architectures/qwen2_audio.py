@@ -67,13 +67,12 @@ class AudioFlamingo3Ears(VoxtralEars):
         return norm_means(c, super().forward(frames))
 
 
-class Qwen2Audio(parts.AudioLanguageModel):
+class Qwen2Audio(parts.FormerAudioLanguageModel):
     """Source: arXiv:2407.10759, section 2."""
 
     reference = "Qwen2AudioForConditionalGeneration"
     gguf = "qwen2"
     sections = sizes.Sections("qwen2", tie_rule="never", other_sections=("audio_config",))
-    reference_names = parts.FORMER_PREFIXES
 
     audio: Qwen2AudioEars
 
@@ -83,7 +82,7 @@ class Qwen2Audio(parts.AudioLanguageModel):
         return ops.linear(x, "linear", "projector", c.language.d_model, bias=True)
 
 
-class Voxtral(parts.AudioLanguageModel):
+class Voxtral(parts.FormerAudioLanguageModel):
     """As many states side by side as are as wide as the encoder's MLP, four of them, go through two matrices.
 
     Source: arXiv:2507.13264, section 2.
@@ -95,38 +94,29 @@ class Voxtral(parts.AudioLanguageModel):
     sections = sizes.Sections(
         "llama", tie_rule="never", default_section=VOXTRAL, fills_missing_keys=True, other_sections=("audio_config",)
     )
-    reference_names = parts.FORMER_PREFIXES
     added_keys = {"language": {"rms_norm_eps": 1e-5, "rope_theta": 1e8, "max_position_embeddings": 131072}}
     float32 = ("embed_positions",)
 
     audio: VoxtralEars
 
+    projector_bias = False
+
     audio_token = sizes.setting("audio_token_id", default=None)
     activation = sizes.setting("projector_hidden_act")
 
     def project(c: Any, x: Data) -> Data:
-        x = Data(ops.MergeRows(), (x,), ("audio tokens", c.audio.d_ff))
-        h = ops.activate(ops.linear(x, "linear_1", "projector", c.language.d_model), c.activation)
-        return ops.linear(h, "linear_2", "projector", c.language.d_model)
+        return c.widen(Data(ops.MergeRows(), (x,), ("audio tokens", c.audio.d_ff)))
 
 
-class AudioFlamingo3(parts.AudioLanguageModel):
+class AudioFlamingo3(parts.FormerAudioLanguageModel):
     """Source: arXiv:2507.08128, section 3.1."""
 
     reference = "AudioFlamingo3ForConditionalGeneration"
     model_types = ("audioflamingo3",)
     gguf = "qwen2"
     sections = sizes.Sections("qwen2", tie_rule="never", other_sections=("audio_config",))
-    reference_names = parts.FORMER_PREFIXES
 
     audio: AudioFlamingo3Ears
     projector_bias: sizes.Flag = sizes.hf("projector_bias")
 
-    audio_token = sizes.setting("audio_token_id")
     activation = sizes.setting("projector_hidden_act")
-
-    def project(c: Any, x: Data) -> Data:
-        h = ops.activate(
-            ops.linear(x, "linear_1", "projector", c.language.d_model, bias=c.projector_bias), c.activation
-        )
-        return ops.linear(h, "linear_2", "projector", c.language.d_model, bias=c.projector_bias)

@@ -128,7 +128,7 @@ class Qwen2_5VLVision(Qwen2VLVision):
         return ops.rms_norm(x, name, 1e-6)
 
 
-class Qwen2VL(sizes.Sizes):
+class Qwen2VL(parts.PlacedImages):
     """Source: arXiv:2409.12191, section 2.1."""
 
     reference = "Qwen2VLForConditionalGeneration"
@@ -136,18 +136,11 @@ class Qwen2VL(sizes.Sizes):
     sections = sizes.Sections("qwen2_vl_text", tie_rule="either", ignores_model_type=True, is_flat=True)
     reference_names = {"model.": "model.language_model.", "lm_head.": "lm_head.", "": "model."}
 
-    language: sizes.Sizes
+    encoder_prefix = "visual."
+    projector_prefix = "visual.merger."
+    moved = None
+
     vision: Qwen2VLVision
-
-    image_token = sizes.setting("image_token_id")
-
-    def forward(c: Any, tokens: Data) -> Data:
-        """Images through the encoder and the merger, then among the tokens through the language model."""
-        language, pixels = c.language, parts.image_of(c.vision)
-        image = ops.block(pixels, "visual.", c.vision.forward, part="vision")
-        image = ops.block(image, "visual.merger.", c.vision.merge, part="projector")
-        x = ops.insert(language.embed(tokens), tokens, image, c.image_token)
-        return language.head(language.transform(x, parts.places_in_text(c, tokens, pixels)))
 
 
 class Qwen2_5VL(Qwen2VL):

@@ -84,8 +84,6 @@ class Qwen35VL(parts.PlacedImages):
 
     vision: Qwen35Vision
 
-    image_token = sizes.setting("image_token_id")
-
 
 class Qwen35MoEVL(Qwen35VL):
     """The same around experts. Source: modeling_qwen3_5_moe.py of the reference."""

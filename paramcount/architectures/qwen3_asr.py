@@ -23,13 +23,8 @@ class Qwen3ASR(parts.AudioLanguageModel):
         default_section=ASR_QWEN_3 | {"tie_word_embeddings": True},
         other_sections=("audio_config",),
     )
-    encoder_prefix = "model.audio_tower."
-    projector_prefix = "model.multi_modal_projector."
-    moved = ("model.", "model.language_model.")
 
     audio: Qwen3ASREars
-
-    audio_token = sizes.setting("audio_token_id")
 
     def project(c: Any, x: Data) -> Data:
         h = ops.activate(ops.linear(x, "linear_1", "projector", c.audio.d_model, bias=True), c.audio.activation)

@@ -211,7 +211,7 @@ class Qwen3OmniMoe(parts.Speaking, Qwen3OmniMoeThinker):
     vocoder: Qwen3OmniVocoder
     d_thinker: sizes.Positive = sizes.hf("talker_config.thinker_hidden_size", absent=2048)
 
-    image_token = parts.thinker_setting("image_token_id", default=151655)  # type: ignore[misc]
+    image_token = parts.thinker_setting("image_token_id", default=151655)
     audio_token = parts.thinker_setting("audio_token_id", default=151646)
 
     def speak(c) -> tuple[Data, ...]:

@@ -130,7 +130,7 @@ class Qwen3VLVision(QwenVision):
         )
 
 
-class Qwen3VL(sizes.Sizes):
+class Qwen3VL(parts.Composite):
     """Source: modeling_qwen3_vl.py of the reference. `seen_layers`: those of the language model behind which a deep
     view is added.
     """
@@ -139,10 +139,6 @@ class Qwen3VL(sizes.Sizes):
     gguf = "qwen3vl"
     sections = sizes.Sections("qwen3_vl_text", ignores_model_type=True)
     encoder_prefix: ClassVar[str] = "model.visual."
-    moved: ClassVar[tuple[str, str]] = (
-        parts.qwen_vision.NAMES
-    )  # prefixes of the language model: in its declaration, in files
-    renamed: ClassVar[tuple[tuple[str, str], ...]] = ()  # parts of names of the language model: the same
 
     language: sizes.Sizes
     vision: Qwen3VLVision
@@ -150,24 +146,17 @@ class Qwen3VL(sizes.Sizes):
         lambda js, c: tuple(range(min(len(c["vision"]["deep_layers"]), c["language"].n_layers)))
     )
 
-    image_token = sizes.setting("image_token_id")
+    image_token: ClassVar[Any] = sizes.setting("image_token_id")
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
-        pixels, token, moved = parts.image_of(c.vision), c.image_token, c.moved
+        pixels = parts.image_of(c.vision)
         image = ops.block(pixels, c.encoder_prefix, c.vision.forward, part="vision")
         image = ops.block(image, c.encoder_prefix, lambda x: side_by_side(*c.vision.merge(x)), part="projector")
         n_deep, d_out = len(c.vision.deep_layers), c.vision.d_out
-        first, deep = ops.split(image, d_out, n_deep * d_out) if n_deep else (image, None)
-        x = ops.insert(ops.rename_weights(ops.block(tokens, "", c.language.embed), moved=moved), tokens, first, token)
-        x = c.insert_sound(x, tokens)
-        reads: tuple[Data, ...] = (tokens, parts.places_in_text(c, tokens, pixels))
-        if deep is not None:
-            reads += (ops.reshape(deep, n_deep, d_out),)
-        x = ops.rename_weights(ops.block(x, "", c.transform, reads=reads), moved=moved, replaced=c.renamed)
-        return ops.rename_weights(ops.block(x, "", c.language.head), moved=moved) if head else x
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
+        first, *deep = ops.split(image, d_out, n_deep * d_out) if n_deep else (image,)
+        x = c.insert_sound(ops.insert(c.embed_text(tokens), tokens, first, c.image_token), tokens)
+        places = parts.places_in_text(c, tokens, pixels)
+        return c.read_text(x, tokens, places, *(ops.reshape(views, n_deep, d_out) for views in deep), head=head)
 
     def insert_sound(c, x: Data, tokens: Data) -> Data:
         """Embedded tokens with a sound, if the model hears."""

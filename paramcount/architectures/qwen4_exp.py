@@ -275,7 +275,5 @@ class Qwen4Exp(parts.PlacedImages):
 
     vision: Qwen35Vision
 
-    image_token = sizes.setting("image_token_id")
-
     def marks(c, tokens: Data) -> tuple[Data, ...]:
         return (tokens,)

@@ -22,8 +22,5 @@ class RemBert(parts.Encoder):
         x = c.norm(parts.embed_tokens(c, tokens, reads[0], c.d_embedding), "rembert.embeddings.LayerNorm")
         return ops.linear(x, "rembert.encoder.embedding_hidden_mapping_in", "other", c.d_model, bias=True)
 
-    def layer(c, x: Data, *memory: Data) -> Data:
-        return parts.encoders.post_norm_layer(c, x, *memory)
-
     def head(c, x: Data) -> Data:
         return parts.masked_head(c, x, HEAD, c.d_output, c.activation)

@@ -1,10 +1,10 @@
 """RoBERTa, XLM-RoBERTa, CamemBERT, data2vec: BERT with positions counted from the padding token's id + 1."""
 
 from paramcount.architectures.bert import Bert
-from paramcount.declare import Data, ops, parts, sizes
+from paramcount.declare import Data, parts, sizes
 
 
-class Roberta(Bert):
+class Roberta(parts.LikeRoberta, Bert):
     """Source: arXiv:1907.11692, section 2.2; the table of places: modeling_roberta.py of the reference."""
 
     reference = "RobertaForMaskedLM"
@@ -16,13 +16,6 @@ class Roberta(Bert):
     prefix = "roberta."
 
     pooled: sizes.Flag = sizes.derived(sizes.class_ends("Model", "ForMultipleChoice"))
-    first_position = sizes.setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
-
-    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
-        return parts.second_bias(c, tokens, "lm_head.bias")
-
-    def head(c, x: Data) -> Data:
-        return parts.masked_head(c, x, parts.ROBERTA_HEAD, c.d_model, "gelu")
 
 
 class XLMRoberta(Roberta):

@@ -6,7 +6,7 @@ Their sines are a frozen table that all layers read.
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class RoFormer(parts.Encoder):
+class RoFormer(parts.NarrowEncoder, parts.Encoder):
     """Source: arXiv:2104.09864, section 3; RoFormerLayer of the reference."""
 
     reference = "RoFormerForMaskedLM"
@@ -21,22 +21,11 @@ class RoFormer(parts.Encoder):
     equivalent_classes = ("RoFormerForCausalLM",)
     prefix = "roformer."
     rotated = "d_head"
+    has_positions = False
 
     d_embedding: sizes.Positive = sizes.hf(absent=sizes.equal_to("d_model"), null=sizes.equal_to("d_model"))
-    embeddings_projected: sizes.Flag = sizes.derived(lambda js, c: c["d_embedding"] != c["d_model"])
-    n_token_types: sizes.Positive = sizes.hf()
     values_rotated: sizes.Flag = sizes.hf("rotary_value")
     tie_word_embeddings: sizes.Flag = sizes.hf()
-
-    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
-        return parts.second_bias(c, tokens, "cls.predictions.bias")
-
-    def embed(c, tokens: Data, *reads: Data) -> Data:
-        x = parts.embed_tokens(c, tokens, reads[0], c.d_embedding, has_positions=False)
-        x = c.norm(x, "roformer.embeddings.LayerNorm")
-        return (
-            ops.linear(x, "roformer.embeddings_project", "other", c.d_model, bias=True) if c.embeddings_projected else x
-        )
 
     def share(c, tokens: Data, *reads: Data) -> tuple[Data, ...]:
         name = "roformer.encoder.embed_positions.weight"
@@ -49,10 +38,6 @@ class RoFormer(parts.Encoder):
 
         return parts.encoders.post_norm_layer(c, x, *memory, turn=turn)
 
-    def head(c, x: Data) -> Data:
-        return parts.masked_head(c, x, parts.BERT_HEAD, c.d_embedding, c.activation)
-
     def check(c) -> None:
         super().check()
         sizes.check_rotated_in_pairs(c, "d_head")
-        sizes.check_projection(c)

@@ -56,9 +56,6 @@ class SqueezeBert(parts.MaskedEncoder):
         options = {"group": groups[name], "component": f"qkv.{name[0]}"}
         return ops.to_heads(ops.convolve_tokens(x, f"attention.{name}", c.d_model, 1, **options), c.n_heads, c.d_head)
 
-    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
-        return parts.second_bias(c, tokens, "cls.predictions.bias")
-
     def check(c) -> None:
         super().check()
         sizes.check_equal(c, "d_embedding", "d_model")

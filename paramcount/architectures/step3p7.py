@@ -58,7 +58,6 @@ class Step37(parts.SeeingDecoder, Step35):
         ".shared_experts.": ".mlp.shared_experts.",
     }
     base_model = "Step3p7Model"
-    section = "text_config"
     encoder_prefix = "vision_model."
     projector_prefix = ""
     modules = {

@@ -42,12 +42,6 @@ class Tapas(parts.Encoder):
             x = x + ops.lookup(ids, f"{names}token_type_embeddings_{i}.weight", "other_embedding", rows, c.d_model)
         return c.norm(x, names + "LayerNorm")
 
-    def layer(c, x: Data, *memory: Data) -> Data:
-        return parts.encoders.post_norm_layer(c, x, *memory)
-
-    def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
-        return parts.second_bias(c, tokens, "cls.predictions.bias")
-
     def check(c) -> None:
         super().check()
         n = len(c.n_token_types)

@@ -92,9 +92,6 @@ class UltraBert(parts.PositionlessEncoder):
     rope = rotary_by_layer("full_attention")
     local_rope = rotary_by_layer("sliding_attention")
 
-    def inputs(c) -> dict[str, int]:
-        return {}
-
     def embed(c, tokens: Data, *reads: Data) -> Data:
         return c.look_up(tokens)
 

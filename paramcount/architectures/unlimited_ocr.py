@@ -72,7 +72,6 @@ class UnlimitedOcrClip(parts.ClipVision):
 class OcrDecoder(parts.SeeingDecoder, parts.AttentionDecoder):
     """DeepSeek's layers of plain attention, and an image among the tokens. A subclass adds `see`."""
 
-    section = "text_config"
     unused_keys = ("head_dim",)
     modules = {
         ".self_attn.qkv_proj": (".self_attn.q_proj", ".self_attn.k_proj", ".self_attn.v_proj"),

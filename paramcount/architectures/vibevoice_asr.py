@@ -90,7 +90,7 @@ def whole_latents(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise ParamcountError(f"= {chunk:,}", where="acoustic_tokenizer_chunk_size", expected=expected)
 
 
-class VibeVoiceAsr(parts.AudioLanguageModel):
+class VibeVoiceAsr(parts.FormerAudioLanguageModel):
     """Source: arXiv:2601.18184, section 2; modeling_vibevoice_asr.py of the reference."""
 
     reference = "VibeVoiceAsrForConditionalGeneration"
@@ -99,13 +99,10 @@ class VibeVoiceAsr(parts.AudioLanguageModel):
         tie_rule="never",
         other_sections=("semantic_tokenizer_encoder_config", "acoustic_tokenizer_encoder_config"),
     )
-    reference_names = parts.FORMER_PREFIXES
     conditions = (whole_latents,)
 
     acoustic: AcousticEncoder
     semantic: SemanticEncoder
-
-    audio_token = sizes.setting("audio_token_id")
 
     def hear(c: Any) -> Data:
         """Samples to vectors of the language model's size: what both encoders say."""

@@ -42,6 +42,7 @@ class Decoder(Sizes):
     """A decoder-only language model. A subclass adds its fields and `layer`; the other methods are the usual ones."""
 
     prefix: ClassVar[str] = "model."
+    head_name: ClassVar[str] = "lm_head"
     norms_heads: ClassVar[bool | Literal["wide"]] = False  # whether q and k have norms: of each head, or of all
     o_name: ClassVar[str] = "o_proj"  # of the output projection
     names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "norm")  # of the embedding, layers and last norm
@@ -162,7 +163,7 @@ class Decoder(Sizes):
 
     def head(c, x: Data) -> Data:
         """Hidden states to logits, through the token embedding if it is tied."""
-        return head(c, x, f"{c.prefix}{c.names[0]}.weight")
+        return head(c, x, f"{c.prefix}{c.names[0]}.weight", c.head_name)
 
 
 class AttentionDecoder(Decoder):

@@ -13,7 +13,6 @@ from paramcount import flow as ops
 from paramcount import parts, sizes
 from paramcount.flow import Data
 
-NAMES = ("model.", "model.language_model.")
 ROWS_AND_COLUMNS = ops.Axes((1, 1), "restarted")
 
 
@@ -96,7 +95,7 @@ def places_in_text(c: Any, tokens: Data, pixels: Data) -> Data:
     return ops.token_places(tokens, pixels, side, side, c.image_token)
 
 
-class PlacedImages(sizes.Sizes):
+class PlacedImages(parts.Composite):
     """An encoder whose patches are merged, and a language model that rotates by time, row and column.
 
     A subclass adds `vision`.
@@ -104,32 +103,20 @@ class PlacedImages(sizes.Sizes):
 
     encoder_prefix: ClassVar[str] = "model.visual."
     projector_prefix: ClassVar[str] = "model.visual."
-    moved: ClassVar[tuple[str, str]] = NAMES  # prefixes of the language model: in its declaration, in files
-    renamed: ClassVar[tuple[tuple[str, str], ...]] = ()  # parts of the names of layers: the same
-    image_token: ClassVar[Any]  # a setting: the id of the tokens that stand for an image
 
     language: sizes.Sizes
 
+    image_token: ClassVar[Any] = sizes.setting("image_token_id")
+
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
-        pixels, moved, renamed = image_of(c.vision), c.moved, c.renamed
-        image = ops.rename_weights(
-            ops.block(pixels, c.encoder_prefix, c.vision.forward, part="vision"), replaced=renamed
-        )
+        pixels = image_of(c.vision)
+        image = ops.block(pixels, c.encoder_prefix, c.vision.forward, part="vision")
+        image = ops.rename_weights(image, replaced=c.renamed)
         image = ops.block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
         if not hasattr(c.language, "axes"):
-            return parts.with_language(c, tokens, [(image, c.image_token)], head=head, moved=moved)
-        x = ops.insert(
-            ops.rename_weights(ops.block(tokens, "", c.language.embed), moved=moved), tokens, image, c.image_token
-        )
-        x = c.insert_sound(x, tokens)
-        places = c.place_tokens(tokens, pixels)
-        x = ops.rename_weights(
-            ops.block(x, "", c.language.transform, reads=(places, *c.marks(tokens))), moved=moved, replaced=renamed
-        )
-        return ops.rename_weights(ops.block(x, "", c.language.head), moved=moved) if head else x
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
+            return c.read_with(tokens, [(image, c.image_token)], head=head)
+        x = c.insert_sound(ops.insert(c.embed_text(tokens), tokens, image, c.image_token), tokens)
+        return c.read_text(x, c.place_tokens(tokens, pixels), *c.marks(tokens), head=head)
 
     def place_tokens(c, tokens: Data, pixels: Data) -> Data:
         """Where each token stands, in a text with an image."""
