@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import paramcount.zoo as zoo
@@ -17,7 +15,6 @@ from paramcount.flow import TensorRow
 from paramcount.sizes import build_as_reference
 from tests.type_files import load_all
 
-CONFIGS = Path(__file__).parent / "data" / "zoo_configs.jsonl"
 TOTALS = ("total", "embedding", "lm_head", "buffers")
 
 
@@ -32,11 +29,9 @@ def load_reference() -> dict[str, dict[str, Any]]:
     return load_zoo_facts("reference")
 
 
-@lru_cache(maxsize=1)
 def load_configs() -> dict[str, dict[str, Any]]:
-    """{zoo id: its published config.json, as the source of the entry has it}. One line per model."""
-    lines = (json.loads(line) for line in CONFIGS.read_text(encoding="utf-8").splitlines())
-    return {line["id"]: line["config"] for line in lines}
+    """{zoo id: its published config.json, as the source of the entry has it}"""
+    return load_zoo_facts("zoo_configs")
 
 
 def list_learned(count: Count) -> Iterator[TensorRow]:

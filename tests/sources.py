@@ -28,6 +28,11 @@ class Module(NamedTuple):
 
 
 @cache
+def read_tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def find_file(module: str) -> Path | None:
     place = ROOT.joinpath(*module.split("."))
     return next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
@@ -40,7 +45,7 @@ def parse_module(module: str) -> Module | None:
     if path is None or module.split(".")[0] not in ("paramcount", "tests"):
         return None
     found = Module({}, {}, [])
-    for node in list_statements(ast.parse(path.read_text(encoding="utf-8")).body):
+    for node in list_statements(read_tree(path).body):
         if isinstance(node, ast.Import | ast.ImportFrom):
             found.imports.update(list_imports(node, module))
             if isinstance(node, ast.ImportFrom) and node.names[0].name == "*" and node.module:

@@ -1,43 +1,81 @@
-"""The default run tries one zoo model of each architecture.
+"""The default run tries a few models that together have all operations, each with all of its parameters.
 
-The others, whose structure is the same, are tried under -m exhaustive.
+The others are tried under -m exhaustive. `python -m tests.structures` writes tests/data/covering.txt, the architectures
+of these few, those first that bring most.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Iterator
-from functools import cache
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import paramcount.zoo as zoo
+from paramcount.counting.sum_weights import list_flows
+from paramcount.flow import list_steps
 from paramcount.sizes import Sizes
 
-ZOO = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
+COVERING = Path(__file__).parent / "data" / "covering.txt"
+RANKS = {name: i for i, name in enumerate(COVERING.read_text(encoding="utf-8").split())}
+with (zoo.CONFIGS / "zoo.csv").open(encoding="utf-8", newline="") as file:
+    ROWS = {row["id"]: row for row in csv.DictReader(file)}
+ZOO = [id for id, row in ROWS.items() if row["estimate"] == "false"]
 
 
-@cache
-def sort_key(id: str) -> tuple[str, int, str]:
-    """The architecture of a zoo model, its total, and its id, so that the order of the ids does not matter."""
-    model = zoo.load_entry(id)
-    return model.architecture or "", zoo.count_model(model).total, id
+def pick_smallest(ids: Iterable[str] = ZOO) -> dict[str, str]:
+    """{architecture: its smallest zoo model}, whatever the order of the ids."""
+    found: dict[str, str] = {}
+    for id in sorted(ids, key=lambda id: (ROWS[id]["architecture"], int(ROWS[id]["total"]), id)):
+        found.setdefault(ROWS[id]["architecture"], id)
+    return found
 
 
 def pick_structures(ids: Iterable[str] = ZOO, *, every: int = 1) -> list[Any]:
     """Zoo ids as parameters of a test: the smallest model of each architecture, the others marked exhaustive.
 
-    `every`: of each n-th architecture only, for slow tests.
+    `every`: of an n-th of the architectures only, for slow tests.
     """
-    seen: set[str] = set()
-    parameters = []
-    for id in sorted(ids, key=sort_key):
-        architecture, *_ = sort_key(id)
-        is_kept = architecture not in seen and len(seen) % every == 0
-        parameters.append(pytest.param(id, id=id, marks=() if is_kept else (pytest.mark.exhaustive,)))
-        seen.add(architecture)
-    return parameters
+    ids = list(ids)
+    smallest = pick_smallest(ids)
+    kept = {smallest[name] for name in pick_few(smallest, every)}
+    ordered = sorted(ids, key=lambda id: (ROWS[id]["architecture"], int(ROWS[id]["total"]), id))
+    return [pytest.param(id, id=id, marks=() if id in kept else (pytest.mark.exhaustive,)) for id in ordered]
+
+
+def pick_few(names: Iterable[str], every: int) -> list[str]:
+    """An n-th of some names: of architectures those that bring most operations."""
+    names = sorted(names)
+    known = sorted(RANKS.keys() & {*names}, key=lambda name: RANKS[name])
+    n = -(-len(names) // every)
+    return [*known, *(name for name in names if name not in RANKS)][:n] if known else names[::every]
+
+
+def list_features(id: str) -> Iterator[tuple[str, ...]]:
+    """The operations of a zoo model, and their parameters that are neither empty nor false."""
+    for flow in list_flows(zoo.load_entry(id).sizes):
+        for data, *_ in list_steps(*flow):
+            operation = data.operation
+            name = type(operation).__name__
+            yield (name,)
+            for cls in type(operation).__mro__:
+                fields = (*getattr(cls, "__slots__", ()), *getattr(operation, "__dict__", ()))
+                yield from ((name, field) for field in fields if getattr(operation, field, None))
+
+
+def find_covering() -> list[str]:
+    """The architectures of a few models that together have all features."""
+    features = {name: {*list_features(id)} for name, id in pick_smallest().items()}
+    missing = set[tuple[str, ...]]().union(*features.values())
+    found = []
+    while missing:
+        best = max(features, key=lambda name: len(features[name] & missing))
+        found.append(best)
+        missing -= features[best]
+    return found
 
 
 def pick_distinct(ids: Iterable[str]) -> list[str]:
@@ -79,7 +117,11 @@ def list_fields(sizes: Sizes, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def keep_every(n: int, names: Iterable[str]) -> list[Any]:
-    """Names as parameters of a slow test: each n-th, the others marked exhaustive."""
-    return [
-        name if i % n == 0 else pytest.param(name, marks=pytest.mark.exhaustive) for i, name in enumerate(sorted(names))
-    ]
+    """Names as parameters of a slow test: an n-th, the others marked exhaustive."""
+    names = sorted(names)
+    kept = {*pick_few(names, n)}
+    return [name if name in kept else pytest.param(name, marks=pytest.mark.exhaustive) for name in names]
+
+
+if __name__ == "__main__":
+    COVERING.write_text("\n".join(find_covering()) + "\n", encoding="utf-8")

@@ -18,6 +18,7 @@ import yaml
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.zoo.entries import dump_sizes
+from tests.batches import in_batches
 from tests.refusing import command_error, model_error
 from tests.structures import keep_every
 
@@ -216,7 +217,7 @@ def test_the_models_that_the_cases_start_from_are_counted() -> None:
         assert pc.count(tuples_to_lists(make_entry(architecture))).total > 0
 
 
-@pytest.mark.parametrize("architecture", keep_every(3, MODELS))
+@in_batches("architecture", keep_every(10, MODELS))
 def test_every_size_of_every_architecture_is_a_whole_number_in_its_range(architecture: str) -> None:
     sizes = {
         (path, name): value
@@ -255,7 +256,7 @@ def test_every_size_of_every_architecture_is_a_whole_number_in_its_range(archite
             assert str(caught.value) == f"{'.'.join(('config', *path, name))} {message}"
 
 
-@pytest.mark.parametrize("architecture", keep_every(3, MODELS))
+@in_batches("architecture", keep_every(10, MODELS))
 def test_every_field_of_every_architecture_is_required_and_no_other_is_known(architecture: str) -> None:
     for path, block in list_blocks(architecture):
         fields = [name for name in block if name != "architecture"]
@@ -272,7 +273,7 @@ def test_every_field_of_every_architecture_is_required_and_no_other_is_known(arc
         assert (f" or {others} other{'s' * (others > 1)}); " in message) == (others > 0)
 
 
-@pytest.mark.parametrize("architecture", keep_every(3, MODELS))
+@in_batches("architecture", keep_every(10, MODELS))
 def test_every_flag_of_every_architecture_is_true_or_false(architecture: str) -> None:
     flags = [
         (path, name)

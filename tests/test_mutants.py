@@ -22,6 +22,7 @@ from paramcount.flow import Data, Weight
 from paramcount.parts import attentions, decoder, decoders, feed_forward, mixtures, state_space
 from paramcount.parts.decoder import Decoder
 from paramcount.sizes import build_as_reference
+from tests.batches import in_batches
 from tests.comparison import (
     TOTALS,
     count_anew,
@@ -527,7 +528,7 @@ def test_without_a_mutant_no_entry_differs_from_its_reference() -> None:
     assert find_caught(count_all(IDS)) == {}
 
 
-@pytest.mark.parametrize("id", NAMED)
+@in_batches("id", NAMED, size=80)
 def test_an_entry_has_the_tensors_of_its_reference_name_by_name(id: str) -> None:
     assert find_misnamed(id, count_anew(id)) == []
 

@@ -11,6 +11,7 @@ import pytest
 import paramcount as pc
 from paramcount.cli.commands import COMMANDS
 from tests.running import Run, Runner
+from tests.sources import read_tree
 
 PACKAGE = Path(pc.__file__).parent
 ROOT = PACKAGE.parent
@@ -112,7 +113,7 @@ def test_a_document_has_no_old_phrase(path: Path) -> None:
 def test_no_docstring_has_an_old_phrase() -> None:
     found = set()
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(read_tree(path)):
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
                 name = str(path.relative_to(PACKAGE))
                 found |= {(name, phrase) for phrase in find_old_phrases(ast.get_docstring(node) or "")}

@@ -17,6 +17,7 @@ import pytest
 
 import paramcount as pc
 from tests.batches import in_batches
+from tests.sources import read_tree
 
 ROOT = Path(pc.__file__).parent
 
@@ -60,7 +61,7 @@ def list_imports(path: Path) -> Iterator[str]:
     """The packages and root modules that a file imports anywhere in it: at the top, inside functions, for type
     checking.
     """
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(read_tree(path)):
         if isinstance(node, ast.ImportFrom) and node.module == "paramcount":
             yield from (alias.name for alias in node.names if alias.name != "__version__")
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("paramcount."):
@@ -174,12 +175,12 @@ def test_an_unknown_public_name_is_an_attribute_error() -> None:
 
 def test_every_module_says_what_it_is_for() -> None:
     for path in ROOT.rglob("*.py"):
-        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+        assert ast.get_docstring(read_tree(path)), path
 
 
 def test_every_package_states_its_contract() -> None:
     for path in ROOT.rglob("__init__.py"):
-        assert len((ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split()) >= 12, path
+        assert len((ast.get_docstring(read_tree(path)) or "").split()) >= 12, path
 
 
 # ---- types
@@ -231,7 +232,7 @@ def test_every_directory_listing_is_closed() -> None:
 def test_a_class_name_means_one_thing_in_the_package() -> None:
     places: dict[str, list[str]] = {}
     for path in sorted(ROOT.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(read_tree(path)):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -52,7 +52,7 @@ def list_tensors(group: TensorGroup) -> list[TensorGroup]:
     return [leaf for child in group.children for leaf in list_tensors(child)] or [group]
 
 
-@in_batches("id", pick_structures(every=4))
+@in_batches("id", pick_structures(every=10))
 def test_every_tensor_is_a_rectangle_of_its_share_of_the_area(id: str) -> None:
     map = pc.draw_map(id)
     tensors = list_tensors(group_tensors(pc.count(id)))

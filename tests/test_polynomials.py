@@ -26,6 +26,7 @@ from paramcount.flow import sum_parameters
 from paramcount.symbolic.polynomials import Polynomial, decide_by, has_same_terms, make_symbols
 from tests.batches import in_batches
 from tests.printed import evaluate_latex, evaluate_text
+from tests.structures import keep_every, pick_structures
 from tests.symbolic import make_symbolic
 
 sympy = pytest.importorskip("sympy", reason="the second opinion")
@@ -391,7 +392,7 @@ def test_a_symbol_equals_only_numbers_and_symbols(other: object) -> None:
 # ---- declarations on symbols
 
 
-@in_batches("id", ENTRIES, size=80)
+@in_batches("id", pick_structures(), size=80)
 def test_a_declaration_run_on_symbols_evaluates_to_the_count_of_its_entry(id: str) -> None:
     model, count = zoo.load_entry(id), paramcount.count(id)
     c, values = make_symbolic(model.sizes)
@@ -422,7 +423,7 @@ WITHOUT_TOWERS = [
 ]
 
 
-@pytest.mark.parametrize("id", WITHOUT_TOWERS)
+@in_batches("id", keep_every(4, WITHOUT_TOWERS), size=30)
 def test_each_component_run_on_symbols_evaluates_to_its_count(id: str) -> None:
     model, count = zoo.load_entry(id), paramcount.count(id)
     c, values = make_symbolic(model.sizes)

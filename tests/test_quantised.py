@@ -939,12 +939,12 @@ def test_random_shapes_never_raise() -> None:
 
 
 def test_any_number_of_faults_is_at_most_a_hundred_lines() -> None:
-    tensors: Layer = {f"m.{i}.qweight": ("I32", (i + 1, 7)) for i in range(3000)}
-    tensors |= {f"m.{i}.{end}": ("F16", (i + 2, 9)) for i in range(3000) for end in ("scales", "qzeros")}
+    tensors: Layer = {f"m.{i}.qweight": ("I32", (i + 1, 7)) for i in range(300)}
+    tensors |= {f"m.{i}.{end}": ("F16", (i + 2, 9)) for i in range(300) for end in ("scales", "qzeros")}
     faults = unpack_tensors(tensors).faults
     assert len(faults) == 101
     assert faults[0] == "m.0.scales: shape [2, 9], expected [1, 7] for a [7, 8] tensor in GPTQ 4-bit with groups of 128"
-    assert faults[-1] == "and 5,900 more tensors with problems"
+    assert faults[-1] == "and 500 more tensors with problems"
 
 
 def test_more_shapes_than_any_model_has_are_rejected() -> None:

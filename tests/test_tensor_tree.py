@@ -27,7 +27,7 @@ def list_groups(group: TensorGroup) -> Iterator[TensorGroup]:
         yield from list_groups(child)
 
 
-@in_batches("id", pick_structures(every=4))
+@in_batches("id", pick_structures(every=10))
 def test_a_tree_has_the_components_the_parts_and_the_active_parameters_of_its_model(id: str) -> None:
     count = pc.count(id)
     tree = group_tensors(count)

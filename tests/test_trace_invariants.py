@@ -42,7 +42,7 @@ WAYS = [
 BUILT = {name: [case["config"] for case in of_type if "total" in case] for name, of_type in CASES.items()}
 CONFIGS: dict[str, Any] = {f"{name}.json": configs[0] for name, configs in BUILT.items() if configs}
 CONFIGS |= {f"{name}.json": released["config"] for name, released in REMOTE.items()}
-MODELS = [*pick_structures(every=4), *keep_every(8, CONFIGS)]
+MODELS = [*pick_structures(every=10), *keep_every(20, CONFIGS)]
 
 
 @cache

@@ -226,7 +226,7 @@ def read_entry_schema() -> Any:
     return pytest.importorskip("jsonschema").Draft202012Validator(make_entry_schema())
 
 
-@in_batches("id", [*pick_structures(every=4), *sorted({*zoo.list_ids()} - {*ZOO})], size=80)
+@in_batches("id", [*pick_structures(every=10), *sorted({*zoo.list_ids()} - {*ZOO})], size=80)
 def test_an_entry_is_valid_in_an_editor(id: str) -> None:
     path = zoo.find_path(id)
     assert path is not None

@@ -451,7 +451,7 @@ def test_every_published_figure_has_an_answer_that_adds_up(id: str) -> None:
         json.dumps(answer.to_dict())
 
 
-@in_batches("name", keep_every(8, MODEL_TYPES), size=30)
+@in_batches("name", keep_every(20, MODEL_TYPES), size=30)
 def test_every_architecture_explains_its_total_with_and_without_the_embedding(name: str) -> None:
     model_type, cls = split_name(name)
     required = MODEL_TYPES[name].vary.get("=") or {}
@@ -666,7 +666,7 @@ def test_every_answer_has_every_format(run: Runner, args: list[str], format: str
     assert (done.code in (0, 1), done.err, bool(done.out)) == (True, "", True)
 
 
-@in_batches("id", pick_structures(IDS, every=2), size=50)
+@in_batches("id", pick_structures(IDS, every=6), size=50)
 def test_every_answer_is_readable_in_80_columns(run: Runner, id: str) -> None:
     lines = run("why", id).out.splitlines() + run("why", id, "1.7B").out.splitlines()
     assert max(map(len, lines)) <= 80

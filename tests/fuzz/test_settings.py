@@ -52,7 +52,7 @@ def list_examples(readers: Iterable[Reader], most: int) -> list[tuple[Reader, An
 
 def test_every_command_answers_or_refuses_an_odd_setting() -> None:
     verdicts = {"read": 0, "refused": 0}
-    for reader, value in list_examples(list_readers(), 10 * EXAMPLES):
+    for reader, value in list_examples(list_readers(), EXAMPLES // 2):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -127,7 +127,7 @@ def test_run_computes_or_refuses_an_odd_setting() -> None:
 
 def test_an_entry_with_an_odd_setting_is_read_or_refused() -> None:
     verdicts = {"read": 0, "refused": 0}
-    for reader, value in list_examples(list_readers(), 2 * EXAMPLES):
+    for reader, value in list_examples(list_readers(), EXAMPLES // 2):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             entry = make_yaml(reader.name)

@@ -30,10 +30,11 @@ from tests.comparison import load_configs
 from tests.model_types import MODEL_TYPES, default_document
 from tests.oracle import checkpoints, passes, remote
 from tests.oracle.renamed import STAND_INS
-from tests.sources import Function, Piece, Symbol, digest, parse_module, read_piece
+from tests.sources import ROOT, Function, Piece, Symbol, digest, parse_module, read_piece
 from tests.type_files import load_all, load_facts
 
 FOLLOWED = ("paramcount.architectures", "paramcount.parts", "paramcount.flow", "paramcount.sizes")
+GUIDE = ROOT / "paramcount/docs/add-an-architecture.md"
 PACKAGES = ("torch", "transformers", "peft")
 
 
@@ -224,7 +225,7 @@ def list_own(cls: type) -> Iterator[str]:
 
 def list_frozen(name: str) -> str:
     """What is frozen about a model type, and the published configs of its zoo entries."""
-    facts = {kind: fact for kind, fact in load_facts(name).items() if kind != "proofs"}
+    facts = {kind: fact for kind, fact in load_facts(name).items() if kind not in ("proofs", "zoo_configs")}
     return json.dumps([facts, [load_configs().get(id) for id in facts.get("reference", ())]])
 
 
@@ -263,14 +264,15 @@ def digest_test(file: str, name: str) -> str:
     parsed = parse_module(module)
     roots = [Symbol(module, one) for one in parsed.definitions] if parsed else []
     found = close(roots, lambda module: module.startswith("tests."), name)
-    return digest(json.dumps(sorted((*symbol, text) for symbol, text in found.items())))
+    guide = GUIDE.read_text(encoding="utf-8") if file == "test_guide" else ""
+    return digest(json.dumps(sorted((*symbol, text) for symbol, text in found.items())) + guide)
 
 
 def digest_proof(name: str, file: str) -> str:
     return digest(describe_type(name)[0] + digest_test(file, name))
 
 
-def pick_sample(most: int = 16) -> list[str]:
+def pick_sample(most: int = 10) -> list[str]:
     """A few model types that together have most operations, each with several that those before it lack."""
     operations = {name: describe_type(name)[1] for name in list_types()}
     missing = set[str]().union(*operations.values())

@@ -5,7 +5,8 @@ the reference builds or refuses them, classes with the head of another task, par
 aliases of keys, and whether the flow computes the reference's logits; `--only FACT` one of these. It needs torch and
 transformers.
 What a person writes into a file stays: `vary`, the values that random configs draw; `configs`, small configs to run;
-`without_entry`, why the zoo has no such model. `python -m tests.oracle.prove TYPE…` then writes the proofs.
+`without_entry`, why the zoo has no such model; `zoo_configs`, the published config.json of each zoo entry.
+`python -m tests.oracle.prove TYPE…` then writes the proofs.
 """
 
 from __future__ import annotations

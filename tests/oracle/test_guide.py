@@ -48,7 +48,7 @@ def list_lines() -> list[str]:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """A checkout without the guide's example: its file, what is frozen about it, and its zoo entries."""
-    unused = shutil.ignore_patterns("__pycache__", "node_modules", "images", "golden")
+    unused = shutil.ignore_patterns("__pycache__", "node_modules", "images", Path(__file__).name)
     for name in ("paramcount", "configs", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=unused)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
@@ -68,24 +68,25 @@ def drop_example(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return {key: value for key, value in pairs if not key.startswith((NAME, "SeedOss"))}
 
 
-def test_the_guide_leads_to_a_proven_architecture(copy: Path) -> None:
+@pytest.mark.parametrize("name", [NAME])
+def test_the_guide_leads_to_a_proven_architecture(name: str, copy: Path) -> None:
     (imports,) = re.findall(r"`(from paramcount\.declare import [^`]*)`", GUIDE)
     (declaration,) = re.findall(r"```python\n(class .*?)```", GUIDE, re.DOTALL)
     source = f'"""Seed-OSS."""\n\n{imports}\n\n\n{declaration}'
-    (copy / f"paramcount/architectures/{NAME}.py").write_text(source, encoding="utf-8")
-    assert NAME not in run_line(copy, "paramcount architectures")  # and no traceback before the first step
+    (copy / f"paramcount/architectures/{name}.py").write_text(source, encoding="utf-8")
+    assert name not in run_line(copy, "paramcount architectures")  # and no traceback before the first step
     lines = list_lines()
     assert [line.split()[-1] for line in (lines[0], lines[-1])] == ["tests.refresh_index", "auto"]
     printed = {line.split()[2]: run_line(copy, line) for line in lines[:-1]}
     assert "155,136" in printed["NAME"]
-    assert printed["tests.oracle.differential"].startswith(f"{NAME}: 0 of 200 differ; ")
+    assert printed["tests.oracle.differential"].startswith(f"{name}: 0 of 200 differ; ")
     assert re.search(r"^[1-9]\d* proofs hold, 0 do not$", printed["tests.oracle.prove"], re.MULTILINE)
     for name in GENERATED:
         assert (copy / "paramcount" / name).read_bytes() == (ROOT / "paramcount" / name).read_bytes()
-    found, known = (json.loads((folder / find_file(NAME).relative_to(ROOT)).read_text()) for folder in (copy, ROOT))
+    found, known = (json.loads((folder / find_file(name).relative_to(ROOT)).read_text()) for folder in (copy, ROOT))
     assert [found[kind] for kind in ("class", "total", "running")] == [
         known[kind] for kind in ("class", "total", "running")
     ]
-    (copy / "config.json").write_text(json.dumps({"model_type": NAME}), encoding="utf-8")
+    (copy / "config.json").write_text(json.dumps({"model_type": name}), encoding="utf-8")
     assert f"{known['total']:,} parameters" in run_line(copy, "paramcount ./config.json")
     assert " passed" in run_line(copy, "pytest -n 0 tests/test_model_types.py")  # of the last step's tests
