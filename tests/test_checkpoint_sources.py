@@ -7,7 +7,7 @@ import os
 import pickle
 import struct
 import tracemalloc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -341,86 +341,76 @@ def test_the_tensors_of_a_missing_file_are_known_by_name(tmp_path: Path) -> None
     assert [file.size is None for file in found.files] == [True, False]
 
 
-def index_moved(folder: Path) -> None:
-    write_sharded(folder, weight_map=MAP | {"head.weight": FIRST})
-
-
-def index_nowhere(folder: Path) -> None:
-    write_sharded(folder, weight_map=MAP | {f"layers.{i}.bias": SECOND for i in range(4)})
-
-
-def index_unnamed(folder: Path) -> None:
-    write_sharded(folder, weight_map={name: file for name, file in MAP.items() if name != "layers.1.weight"})
-
-
-def index_twice(folder: Path) -> None:
-    write_sharded(folder, [{**PARTS[0], "head.weight": np.zeros((5, 5), np.float32)}, PARTS[1]])
-
-
-def index_lacking(folder: Path) -> None:
-    write_sharded(folder, weight_map={name: file for name, file in MAP.items() if file == FIRST})
-
-
-def index_lacking_and_gone(folder: Path) -> None:
-    write_sharded(folder, PARTS[:1], dict.fromkeys(PARTS[0], "model-00001-of-00003.safetensors"), 60)
-    (folder / "model-00001-of-00001.safetensors").rename(folder / "model-00001-of-00003.safetensors")
-
-
-def index_larger(folder: Path) -> None:
-    write_sharded(folder, total_size=TOTAL + 1)
-
-
-def one_of_three(folder: Path) -> None:
-    write_sharded(folder, [*PARTS, {"b": np.ones(1)}], {})
-    (folder / "model-00002-of-00003.safetensors").unlink()
-
-
-def one_of_many(folder: Path) -> None:
-    write_saved(folder / "model-00007-of-99999.safetensors")
-
-
-def a_broken_link(folder: Path) -> None:
-    write_sharded(folder, weight_map={})
-    (folder / SECOND).unlink()
-    (folder / SECOND).symlink_to("none")
-
-
-LIES: list[tuple[Callable[[Path], None], list[str]]] = [
-    (index_moved, [f"1 tensor is in {SECOND}, but the index says {FIRST}: head.weight"]),
-    (index_nowhere, [f"4 tensors are in no file, but the index says {SECOND}: layers.{{0-3}}.bias"]),
-    (index_unnamed, [f"1 tensor is in {SECOND}, but not in the index: layers.1.weight"]),
-    (index_twice, [f"1 tensor is in both {FIRST} and {SECOND}: head.weight"]),
-    (
-        index_lacking,
+TWICE: dict[str, Any] = {"parts": [{**PARTS[0], "head.weight": np.zeros((5, 5), np.float32)}, PARTS[1]]}
+IN_FIRST = {name: file for name, file in MAP.items() if file == FIRST}
+UNNAMED = {name: file for name, file in MAP.items() if name != "layers.1.weight"}
+# (options of write_sharded, {file: its new name, or "" if it is gone}, faults)
+LIES: dict[str, tuple[dict[str, Any], dict[str, str], list[str]]] = {
+    "moved": (
+        {"weight_map": MAP | {"head.weight": FIRST}},
+        {},
+        [f"1 tensor is in {SECOND}, but the index says {FIRST}: head.weight"],
+    ),
+    "nowhere": (
+        {"weight_map": MAP | {f"layers.{i}.bias": SECOND for i in range(4)}},
+        {},
+        [f"4 tensors are in no file, but the index says {SECOND}: layers.{{0-3}}.bias"],
+    ),
+    "unnamed": (
+        {"weight_map": UNNAMED},
+        {},
+        [f"1 tensor is in {SECOND}, but not in the index: layers.1.weight"],
+    ),
+    "twice": (TWICE, {}, [f"1 tensor is in both {FIRST} and {SECOND}: head.weight"]),
+    "lacking": (
+        {"weight_map": IN_FIRST},
+        {},
         [
             f"{SECOND} is not in the index",
             f"2 tensors are in {SECOND}, but not in the index: head.weight, layers.1.weight",
         ],
     ),
-    (
-        index_lacking_and_gone,
+    "lacking and gone": (
+        {
+            "parts": PARTS[:1],
+            "weight_map": dict.fromkeys(PARTS[0], "model-00001-of-00003.safetensors"),
+            "total_size": 60,
+        },
+        {"model-00001-of-00001.safetensors": "model-00001-of-00003.safetensors"},
         ["model-00002-of-00003.safetensors, model-00003-of-00003.safetensors are not in the index"],
     ),
-    (index_larger, ["the index says total_size 121, but the tensors take 120 bytes"]),
-    (one_of_three, ["model-00002-of-00003.safetensors is missing"]),
-    (
-        one_of_many,
+    "larger": ({"total_size": TOTAL + 1}, {}, ["the index says total_size 121, but the tensors take 120 bytes"]),
+    "one of three": (
+        {"parts": [*PARTS, {"b": np.ones(1)}], "weight_map": {}},
+        {"model-00002-of-00003.safetensors": ""},
+        ["model-00002-of-00003.safetensors is missing"],
+    ),
+    "one of many": (
+        {"parts": PARTS[:1], "weight_map": {}},
+        {"model-00001-of-00001.safetensors": "model-00007-of-99999.safetensors"},
         [", ".join(f"model-{i:05}-of-99999.safetensors" for i in (1, 2, 3, 4)) + " and 99,994 more are missing"],
     ),
-    (a_broken_link, [f"{SECOND} is a broken link"]),
-]
+}
 
 
-@pytest.mark.parametrize(("lie", "expected"), LIES, ids=[lie.__name__ for lie, _ in LIES])
-def test_contradictions_between_files_are_reported(
-    lie: Callable[[Path], None], expected: list[str], tmp_path: Path
-) -> None:
-    lie(tmp_path)
+@pytest.mark.parametrize("lie", LIES)
+def test_contradictions_between_files_are_reported(lie: str, tmp_path: Path) -> None:
+    options, renamed, expected = LIES[lie]
+    write_sharded(tmp_path, **options)
+    for old, new in renamed.items():
+        (tmp_path / old).rename(tmp_path.parent / "gone" if not new else tmp_path / new)
     assert list_faults(tmp_path) == expected
 
 
+def test_a_broken_link_is_reported(tmp_path: Path) -> None:
+    write_sharded(tmp_path, weight_map={})
+    (tmp_path / SECOND).unlink()
+    (tmp_path / SECOND).symlink_to("none")
+    assert list_faults(tmp_path) == [f"{SECOND} is a broken link"]
+
+
 def test_the_index_decides_which_of_two_tensors_with_one_name_is_used(tmp_path: Path) -> None:
-    index_twice(tmp_path)
+    write_sharded(tmp_path, **TWICE)
     assert open_checkpoint(tmp_path).tensors["head.weight"][:3] == (SECOND, "F32", (4, 3))
     (tmp_path / INDEX).unlink()
     assert open_checkpoint(tmp_path).tensors["head.weight"][:3] == (FIRST, "F32", (5, 5))
