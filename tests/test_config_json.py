@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,12 +25,47 @@ DATA = Path(__file__).parent / "data"
 HEAD = 151_936 * 4096  # of QWEN
 
 
+def of_type(model_type: str, **keys: Any) -> dict[str, Any]:
+    """A config.json."""
+    return {"model_type": model_type, **keys}
+
+
 def read_lines(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[str, str]:
     with pytest.raises(SystemExit) as leaving:
         main(list(args))
     assert leaving.value.code == 0
     captured = capsys.readouterr()
     return captured.out, captured.err
+
+
+Show = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Show:
+    """A function that writes a config.json and returns what the command prints about it: stdout and stderr."""
+    path = tmp_path / "config.json"
+
+    def run(document: dict[str, Any], *options: str) -> tuple[str, str]:
+        path.write_text(json.dumps(document), encoding="utf-8")
+        return read_lines(capsys, str(path), *options)
+
+    return run
+
+
+def list_keys(show: Show, document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of --keys."""
+    rows: list[dict[str, Any]] = json.loads(show(document, "--keys", "--json")[0])["keys"]
+    return rows
+
+
+def make_row(key: str, origin: str, size: str, value: object) -> dict[str, Any]:
+    return {"key": key, "origin": origin, "size": size, "setting": "", "value": value, "derived_from": []}
+
+
+def split_table(show: Show, document: dict[str, Any]) -> list[list[str]]:
+    """The lines of --keys as CSV."""
+    return [line.split(",") for line in show(document, "--keys", "--csv")[0].splitlines()]
 
 
 # ---- the class
@@ -87,13 +123,13 @@ BERT_BODY = 108_891_648
 def test_an_encoder_has_the_pooler_and_head_of_its_class(
     model_type: str, cls: str, total: int, not_counted: tuple[str, ...]
 ) -> None:
-    count = pc.count({"model_type": model_type, "architectures": [cls]})
+    count = pc.count(of_type(model_type, architectures=[cls]))
     assert (count.total, count.not_counted, count.reference) == (total, not_counted, cls)
 
 
 def test_a_class_that_is_not_declared_is_an_error() -> None:
     message = "architectures.0 = Emu3VQVAE is not supported for model_type emu3 (expected Emu3ForConditionalGeneration)"
-    assert model_error({"model_type": "emu3", "architectures": ["Emu3VQVAE"]}) == message
+    assert model_error(of_type("emu3", architectures=["Emu3VQVAE"])) == message
 
 
 def test_encoder_decoder_and_cross_attention_are_separate_parts() -> None:
@@ -107,10 +143,9 @@ def test_encoder_decoder_and_cross_attention_are_separate_parts() -> None:
     assert count.total == sum(count.parts.values())
 
 
-def test_the_table_of_a_model_without_its_head_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(QWEN | {"architectures": ["Qwen3Model"]}), encoding="utf-8")
-    out, _ = read_lines(capsys, str(path))
+def test_the_table_of_a_model_without_its_head_says_so(show: Show) -> None:
+    document = QWEN | {"architectures": ["Qwen3Model"]}
+    out, _ = show(document)
     assert "not included in the total: lm_head" in out
     assert "as built by Qwen3Model" in out
 
@@ -122,20 +157,17 @@ def test_the_table_of_a_model_without_its_head_says_so(tmp_path: Path, capsys: p
     ("document", "total"),
     [  # transformers 5.23.0, the class of each type with these keys
         ({"model_type": "llama"}, 6_738_415_616),
-        ({"model_type": "llama", "num_key_value_heads": None}, 6_738_415_616),
-        ({"model_type": "llama", "num_key_value_heads": 8}, 5_933_109_248),
-        ({"model_type": "qwen2", "num_attention_heads": 64}, 11_512_844_288),
-        ({"model_type": "gpt2", "n_inner": None}, 124_439_808),
-        ({"model_type": "gpt2", "n_embd": 768, "n_layer": 12}, 124_439_808),
-        ({"model_type": "gpt2", "hidden_size": 768, "num_hidden_layers": 12}, 124_439_808),
-        ({"model_type": "mllama_text_model", "num_hidden_layers": 4}, 1_923_158_274),
-        (
-            {"model_type": "mllama_text_model", "num_hidden_layers": 4, "cross_attention_layers": [3, 0, 9]},
-            1_923_158_532,
-        ),
-        ({"model_type": "switch_transformers", "encoder_sparse_step": 1}, 515_548_416),
-        ({"model_type": "switch_transformers", "encoder_sparse_step": 0, "decoder_sparse_step": 6}, 229_207_296),
-        ({"model_type": "modernbert-decoder", "sliding_window": -1}, 149_655_232),
+        (of_type("llama", num_key_value_heads=None), 6_738_415_616),
+        (of_type("llama", num_key_value_heads=8), 5_933_109_248),
+        (of_type("qwen2", num_attention_heads=64), 11_512_844_288),
+        (of_type("gpt2", n_inner=None), 124_439_808),
+        (of_type("gpt2", n_embd=768, n_layer=12), 124_439_808),
+        (of_type("gpt2", hidden_size=768, num_hidden_layers=12), 124_439_808),
+        (of_type("mllama_text_model", num_hidden_layers=4), 1_923_158_274),
+        (of_type("mllama_text_model", num_hidden_layers=4, cross_attention_layers=[3, 0, 9]), 1_923_158_532),
+        (of_type("switch_transformers", encoder_sparse_step=1), 515_548_416),
+        (of_type("switch_transformers", encoder_sparse_step=0, decoder_sparse_step=6), 229_207_296),
+        (of_type("modernbert-decoder", sliding_window=-1), 149_655_232),
     ],
 )
 def test_missing_keys_and_nulls_mean_the_same_as_in_the_reference(document: dict[str, Any], total: int) -> None:
@@ -146,19 +178,19 @@ def test_missing_keys_and_nulls_mean_the_same_as_in_the_reference(document: dict
     ("document", "message"),
     [
         (
-            {"model_type": "modernbert-decoder", "sliding_window": -2},
+            of_type("modernbert-decoder", sliding_window=-2),
             "sliding_window = -2 (expected an integer of at least 0, or -1)",
         ),
         (
-            {"model_type": "modernbert-decoder", "sliding_window": None},
+            of_type("modernbert-decoder", sliding_window=None),
             "sliding_window = null (expected an integer of at least 0, or -1)",
         ),
         (
-            {"model_type": "mllama_text_model", "cross_attention_layers": [-1]},
+            of_type("mllama_text_model", cross_attention_layers=[-1]),
             "cross_attention_layers = [-1] (expected non-negative integers)",
         ),
         (
-            {"model_type": "whisper", "encoder_attention_heads": None, "num_attention_heads": 6},
+            of_type("whisper", encoder_attention_heads=None, num_attention_heads=6),
             "encoder_attention_heads = null (expected a value, or no such key)",
         ),
     ],
@@ -253,7 +285,7 @@ def test_other_ignored_keys_cause_no_warning(key: str, value: object) -> None:
 
 def test_missing_sizes_are_one_warning() -> None:
     """LlamaConfig's defaults are those of Llama 7B: 6,738,415,616 parameters."""
-    count = pc.count({"model_type": "llama", "rope_theta": 500000.0})
+    count = pc.count(of_type("llama", rope_theta=500000.0))
     assert count.total == 6_738_415_616
     assert count.warnings == (
         "vocab_size, hidden_size, num_hidden_layers, num_attention_heads and intermediate_size are missing; used the "
@@ -270,14 +302,14 @@ def test_missing_sizes_are_one_warning() -> None:
 def test_a_missing_section_is_a_warning_but_missing_sizes_in_it_are_not() -> None:
     """The reference saves only keys that differ from the defaults: LLaVA 1.5's text_config has no hidden_size."""
     layers = {"num_hidden_layers": 2}
-    assert pc.count({"model_type": "gemma3", "text_config": layers, "vision_config": layers}).warnings == ()
-    warnings = pc.count({"model_type": "gemma3", "hidden_size": 64}).warnings
+    assert pc.count(of_type("gemma3", text_config=layers, vision_config=layers)).warnings == ()
+    warnings = pc.count(of_type("gemma3", hidden_size=64)).warnings
     assert warnings == (
         "ignored hidden_size (looks like a size, but Gemma3ForConditionalGeneration does not use it); did you mean "
         "text_config.hidden_size?",
         "text_config is missing; used the defaults of Gemma3Config",
     )
-    misspelt = {"model_type": "gemma3", "text_config": {"hiden_size": 64}}
+    misspelt = of_type("gemma3", text_config={"hiden_size": 64})
     assert pc.count(misspelt).warnings == (
         "ignored text_config.hiden_size (looks like a size, but Gemma3ForConditionalGeneration does not use it); did "
         "you mean text_config.hidden_size?",
@@ -298,17 +330,15 @@ def test_missing_sizes_at_the_top_level_of_a_multimodal_config_are_a_warning() -
         "num_key_value_heads": 2,
         "intermediate_size": 8,
     }
-    assert pc.count({"model_type": "qwen2_vl", **sizes}).warnings == ()
-    assert pc.count({"model_type": "qwen2_vl", "text_config": {"num_hidden_layers": 1}}).warnings == ()
+    assert pc.count(of_type("qwen2_vl", **sizes)).warnings == ()
+    assert pc.count(of_type("qwen2_vl", text_config={"num_hidden_layers": 1})).warnings == ()
     (warning,) = pc.count({"model_type": "dots3_note"}).warnings
     assert warning.endswith("more are missing; used the defaults of Dots3NoteConfig")
 
 
-LLAVA_NEXT = {
-    "model_type": "llava_next",
-    "text_config": {"model_type": "llama", "num_hidden_layers": 1},
-    "vision_config": {"model_type": "no such encoder"},
-}
+LLAVA_NEXT = of_type(
+    "llava_next", text_config=of_type("llama", num_hidden_layers=1), vision_config={"model_type": "no such encoder"}
+)
 
 
 @pytest.mark.parametrize(
@@ -365,12 +395,12 @@ def test_the_class_decides_about_the_lm_head_even_if_the_vision_encoder_is_unkno
 
 
 def test_the_publishers_class_of_a_multimodal_model_causes_no_warning() -> None:
-    published = {
-        "model_type": "kimi_k25",
-        "architectures": ["KimiK25ForConditionalGeneration"],
-        "text_config": {"num_hidden_layers": 1},
-        "projection_hidden_size": 1152,
-    }
+    published = of_type(
+        "kimi_k25",
+        architectures=["KimiK25ForConditionalGeneration"],
+        text_config={"num_hidden_layers": 1},
+        projection_hidden_size=1152,
+    )
     assert pc.count(published).warnings == ()
 
 
@@ -380,14 +410,14 @@ def test_a_query_rank_that_no_layer_uses_may_be_null(kind: str) -> None:
     unread, needed = (
         ("swa_q_lora_rank", "q_lora_rank") if kind == "full_attention" else ("q_lora_rank", "swa_q_lora_rank")
     )
-    config = {"model_type": "dots3_note_text", "num_hidden_layers": 2, "layer_types": [kind] * 2}
+    config = of_type("dots3_note_text", num_hidden_layers=2, layer_types=[kind] * 2)
     assert pc.count({**config, unread: None}).total == pc.count(config).total
     assert model_error({**config, needed: None}) == f"{needed} = null (expected a positive integer)"
 
 
 @pytest.mark.parametrize("key", ["num_experts", "num_experts_per_token", "num_shared_experts"])
 def test_a_number_of_experts_that_no_layer_uses_may_be_null(key: str) -> None:
-    config = {"model_type": "kimi_linear", "num_hidden_layers": 2, "mlp_layer_types": ["dense", "dense"]}
+    config = of_type("kimi_linear", num_hidden_layers=2, mlp_layer_types=["dense", "dense"])
     assert pc.count({**config, key: None}).total == pc.count(config).total
 
 
@@ -414,7 +444,7 @@ def test_a_size_of_linear_attention_may_be_null_if_no_layer_uses_it(key: str) ->
 
     A layer of linear attention cannot be built from null.
     """
-    config = {"model_type": "bailing_hybrid", "num_hidden_layers": 2, "layer_group_size": 1}
+    config = of_type("bailing_hybrid", num_hidden_layers=2, layer_group_size=1)
     assert pc.count({**config, key: None}).total == pc.count(config).total
     assert "null" in model_error({**config, "layer_group_size": 2, key: None})
 
@@ -423,11 +453,11 @@ def test_a_size_of_linear_attention_may_be_null_if_no_layer_uses_it(key: str) ->
 def test_the_keys_of_a_rope_type_are_required_even_without_rotary_positions(model_type: str) -> None:
     """PreTrainedConfig.validate_rope runs for every config class."""
     assert (
-        model_error({"model_type": model_type, "rope_scaling": {"rope_type": "yarn"}})
+        model_error(of_type(model_type, rope_scaling={"rope_type": "yarn"}))
         == "rope_scaling.factor is missing for rope_type = yarn (expected a number)"
     )
     assert (
-        pc.count({"model_type": model_type, "rope_scaling": {"rope_type": "no such kind"}}).total
+        pc.count(of_type(model_type, rope_scaling={"rope_type": "no such kind"})).total
         == pc.count({"model_type": model_type}).total
     )
 
@@ -457,23 +487,20 @@ def test_an_unknown_rope_type_in_a_section_is_an_error(model_type: str, place: s
     ("config", "place"),
     [
         (
-            {"model_type": "step3p7", "text_config": {"sliding_window": 8, "rope_scaling": {"rope_type": "nonsense"}}},
+            of_type("step3p7", text_config={"sliding_window": 8, "rope_scaling": {"rope_type": "nonsense"}}),
             "rope_scaling",
         ),
         (
-            {"model_type": "t5gemma2", "encoder": {"text_config": {"rope_scaling": {"rope_type": "nonsense"}}}},
+            of_type("t5gemma2", encoder={"text_config": {"rope_scaling": {"rope_type": "nonsense"}}}),
             "rope_scaling",
         ),
         (
-            {
-                "model_type": "t5gemma2",
-                "decoder": {"rope_parameters": {"sliding_attention": {"rope_type": "nonsense"}}},
-            },
+            of_type("t5gemma2", decoder={"rope_parameters": {"sliding_attention": {"rope_type": "nonsense"}}}),
             "rope_parameters.sliding_attention",
         ),
-        ({"model_type": "cohere2_moe", "rope_parameters": {"rope_type": "nonsense"}}, "rope_parameters"),
-        ({"model_type": "olmo_hybrid", "rope_parameters": {"rope_type": "nonsense"}}, "rope_parameters"),
-        ({"model_type": "olmo_hybrid", "rope_scaling": {"type": "nonsense"}}, "rope_scaling"),
+        (of_type("cohere2_moe", rope_parameters={"rope_type": "nonsense"}), "rope_parameters"),
+        (of_type("olmo_hybrid", rope_parameters={"rope_type": "nonsense"}), "rope_parameters"),
+        (of_type("olmo_hybrid", rope_scaling={"type": "nonsense"}), "rope_scaling"),
     ],
 )  # fmt: skip
 def test_an_unknown_rope_type_is_an_error_where_the_reference_reads_it(config: dict[str, Any], place: str) -> None:
@@ -487,7 +514,7 @@ def test_an_unknown_rope_type_is_an_error_where_the_reference_reads_it(config: d
         ({"model_type": "cohere2_moe"}, {"rope_scaling": {"rope_type": "nonsense"}}),  # a field that no code reads
         ({"model_type": "olmo_hybrid"}, {"rope_parameters": {"rope_type": "nonsense", "rope_theta": None}}),
         (
-            {"model_type": "step3p7", "text_config": {"sliding_window": 8, "layer_types": ["sliding_attention"] * 45}},
+            of_type("step3p7", text_config={"sliding_window": 8, "layer_types": ["sliding_attention"] * 45}),
             {"text_config": {"rope_scaling": {"rope_type": "nonsense"}}},
         ),
     ],
@@ -504,13 +531,13 @@ def test_an_unknown_rope_type_is_no_error_where_the_reference_ignores_it(
     [
         {"model_type": "gemma4_text"},
         {"model_type": "gemma4_unified_text"},
-        {"model_type": "diffusion_gemma", "num_experts": 8, "top_k_experts": 2, "moe_intermediate_size": 64},
+        of_type("diffusion_gemma", num_experts=8, top_k_experts=2, moe_intermediate_size=64),
     ],
 )
 def test_rotary_positions_without_a_kind_of_layers_are_an_error(config: dict[str, Any]) -> None:
     rope = {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0}}
     is_inside = config["model_type"] == "diffusion_gemma"
-    stated = {"model_type": config["model_type"], "text_config": config | rope} if is_inside else config | rope
+    stated = of_type(config["model_type"], text_config=config | rope) if is_inside else config | rope
     expected = "rope_parameters has no full_attention (expected an object for each of layer_types)"
     assert model_error(stated) == expected
 
@@ -524,9 +551,7 @@ def test_the_keys_of_a_rope_type_have_defaults_only_with_rotary_positions(model_
     total = pc.count(config).total
     assert pc.count({**config, "rope_scaling": {**yarn, "original_max_position_embeddings": 512}}).total == total
     assert pc.count({**config, "rope_scaling": yarn, "rope_theta": 10000.0}).total == total
-    assert (
-        pc.count({"model_type": "persimmon", "rope_scaling": yarn}).total == pc.count({"model_type": "persimmon"}).total
-    )
+    assert pc.count(of_type("persimmon", rope_scaling=yarn)).total == pc.count({"model_type": "persimmon"}).total
 
 
 def test_a_block_with_sizes_in_a_flat_config_is_a_warning() -> None:
@@ -541,7 +566,7 @@ def test_a_block_with_sizes_in_a_flat_config_is_a_warning() -> None:
 def test_a_block_of_sizes_in_a_section_is_read() -> None:
     """Glm5NextTextConfig takes sizes from linear_attn_config."""
     text = {"hidden_size": 64, "linear_attn_config": {"num_heads": 2, "head_dim": 8, "short_conv_kernel_size": 4}}
-    model = pc.load({"model_type": "glm5_next", "text_config": text, "vision_config": {"out_hidden_size": 64}})
+    model = pc.load(of_type("glm5_next", text_config=text, vision_config={"out_hidden_size": 64}))
     assert [text for text in model.reading.warnings if "linear_attn_config" in text] == []
 
 
@@ -554,12 +579,12 @@ def test_a_section_that_the_reference_mistakes_for_the_language_model_is_an_erro
     block = {key: {"hidden_size": 1024}}
     text = "is set, but {} has no such section and cannot run with it (expected sizes at the top level)"
     assert model_error({**LLAMA, **block}) == f"{key} {text.format('LlamaForCausalLM')}"
-    assert model_error({"model_type": "t5", **block}) == f"{key} {text.format('T5ForConditionalGeneration')}"
+    assert model_error(of_type("t5", **block)) == f"{key} {text.format('T5ForConditionalGeneration')}"
     assert (
         model_error({**LLAMA, **block, "architectures": ["LlamaModel"]}) == f"{key} {text.format('LlamaForCausalLM')}"
     )
     assert pc.count({**LLAMA, key: None}).warnings == ()
-    (warning,) = pc.count({"model_type": "bert", **BERT, **block}).warnings
+    (warning,) = pc.count(of_type("bert", **BERT, **block)).warnings
     assert warning == f"ignored {key} (a block with hidden_size, but BertForMaskedLM reads it at the top level)"
 
 
@@ -588,10 +613,7 @@ BERT = {
             "LlamaForCausalLM",
         ),
         ([1], "ignored architectures (expected a list of class names, found [1]); counted as LlamaForCausalLM"),
-        (
-            {"a": 1},
-            "ignored architectures (expected a list of class names, found {…}); counted as LlamaForCausalLM",
-        ),
+        ({"a": 1}, "ignored architectures (expected a list of class names, found {…}); counted as LlamaForCausalLM"),
         ([], None),
         (None, None),
         (["LlamaForCausalLM"], None),
@@ -659,26 +681,22 @@ def test_strict_in_python_raises() -> None:
         pc.count(model, strict=True)
 
 
-def test_python_warns_once_for_each_call_and_the_command_line_only_prints(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_python_warns_once_for_each_call_and_the_command_line_only_prints(show: Show) -> None:
     document = {**LLAMA, "num_layer": 3}
     text = "ignored num_layer (looks like a size, but LlamaForCausalLM does not use it)"
     for call in (pc.count, pc.load, pc.explain, pc.trace):
         with pytest.warns(pc.ConfigWarning) as shown:
             call(document)
         assert [(str(warning.message), warning.filename) for warning in shown] == [(text, __file__)]
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(document), encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert read_lines(capsys, str(path))[1] == f"warning: {text}\n"
+        assert show(document)[1] == f"warning: {text}\n"
 
 
 REAL = sorted([*DATA.glob("truth/*.json"), *DATA.glob("config_truth/*.json")])
 KNOWN_WARNINGS = {
     # sizes of sliding layers that the reference does not read
-    "MiMo-V2-Flash": "ignored swa_num_key_value_heads (looks like a size, but MiMoV2FlashForCausalLM does not use it)",
+    "MiMo-V2-Flash": "ignored swa_num_key_value_heads (looks like a size, but MiMoV2FlashForCausalLM does not use it)"
 }
 
 
@@ -703,140 +721,76 @@ def test_every_command_prints_warnings_on_stderr_or_in_its_json(
     assert [json.loads(out)[kind] for kind in ("warnings", "notes")] == [[f"{start}{warning}"], []]
 
 
-def test_keys_shows_where_every_size_comes_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "config.json"
-    document = {"model_type": "llama", "hidden_size": 2048, "num_key_value_heads": None, "rope_theta": 1e4}
-    path.write_text(json.dumps(document), encoding="utf-8")
-    out, _ = read_lines(capsys, str(path), "--keys", "--json")
+def test_keys_shows_where_every_size_comes_from(show: Show) -> None:
+    document = of_type("llama", hidden_size=2048, num_key_value_heads=None, rope_theta=1e4)
+    out, _ = show(document, "--keys", "--json")
     rows = {row["size"] or row["setting"] or row["key"]: row for row in json.loads(out)["keys"]}
-    assert rows["d_model"] == {
-        "key": "hidden_size",
-        "origin": "read",
-        "size": "d_model",
-        "setting": "",
-        "value": 2048,
-        "derived_from": [],
-    }
-    assert rows["vocab_size"] == {
-        "key": "",
-        "origin": "default",
-        "size": "vocab_size",
-        "setting": "",
-        "value": 32000,
-        "derived_from": [],
-    }
+    assert rows["d_model"] == make_row("hidden_size", "read", "d_model", 2048)
+    assert rows["vocab_size"] == make_row("", "default", "vocab_size", 32000)
     assert rows["d_head"]["origin"] == "derived"
-    assert rows["rope_theta"] == {
-        "key": "rope_theta",
-        "origin": "used",
-        "size": "",
-        "setting": "",
-        "value": 10000.0,
-        "derived_from": [],
-    }
-    assert rows["num_key_value_heads"] == {
-        "key": "num_key_value_heads",
-        "origin": "used",
-        "size": "",
-        "setting": "",
-        "value": None,
-        "derived_from": [],
-    }
+    assert rows["rope_theta"] == make_row("rope_theta", "used", "", 10000.0)
+    assert rows["num_key_value_heads"] == make_row("num_key_value_heads", "used", "", None)
     settings = {"is_causal", "activation", "norm_eps", "rope"}
     assert set(rows) == {*type(pc.load(document).sizes).fields, *settings, "num_key_value_heads", "rope_theta"}
-    out, _ = read_lines(capsys, str(path), "--keys")
+    out, _ = show(document, "--keys")
     assert "read as LlamaForCausalLM, architecture llama" in out
 
 
-def test_keys_lists_config_values_and_derived_sizes_separately(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_keys_lists_config_values_and_derived_sizes_separately(show: Show) -> None:
     """SigLIP splits an image of 896 × 896 into 64 × 64 patches of 14 × 14 (arXiv:2503.19786, section 2)."""
-    path = tmp_path / "config.json"
-    document = {
-        "model_type": "gemma3",
-        "text_config": {"num_hidden_layers": 2},
-        "vision_config": {"image_size": 896, "patch_size": 14},
-    }
-    path.write_text(json.dumps(document), encoding="utf-8")
-    rows = json.loads(read_lines(capsys, str(path), "--keys", "--json")[0])["keys"]
-    assert {
-        "key": "vision_config.image_size",
-        "origin": "used",
-        "size": "",
-        "setting": "",
-        "value": 896,
-        "derived_from": [],
-    } in rows
-    patches = {
-        "key": "",
-        "origin": "derived",
-        "size": "vision.n_patches",
-        "setting": "",
-        "value": 4096,
-        "derived_from": ["vision_config.image_size"],
-    }
+    document = of_type(
+        "gemma3", text_config={"num_hidden_layers": 2}, vision_config={"image_size": 896, "patch_size": 14}
+    )
+    rows = list_keys(show, document)
+    assert make_row("vision_config.image_size", "used", "", 896) in rows
+    patches = make_row("", "derived", "vision.n_patches", 4096) | {"derived_from": ["vision_config.image_size"]}
     assert [row for row in rows if row["size"] == "vision.n_patches"] == [patches]
-    lines = [line.split() for line in read_lines(capsys, str(path), "--keys")[0].splitlines()]
+    lines = [line.split() for line in show(document, "--keys")[0].splitlines()]
     # At 80 columns the values are in a second table below.
     assert ["vision_config.image_size", "used"] in lines
     assert ["vision_config.image_size", "896"] in lines
-    table = [line.split(",") for line in read_lines(capsys, str(path), "--keys", "--csv")[0].splitlines()]
+    table = split_table(show, document)
     assert ["vision_config.image_size", "used", "", "", "896", ""] in table
     assert ["", "derived", "vision.n_patches", "", "4096", "vision_config.image_size"] in table
 
 
-def test_keys_shows_the_renamed_layer_types(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_keys_shows_the_renamed_layer_types(show: Show) -> None:
     """`attention` is an older name of full_attention (PreTrainedConfig.layer_types)."""
-    path = tmp_path / "config.json"
-    path.write_text(
-        json.dumps({"model_type": "gemma2", "num_hidden_layers": 1, "layer_types": ["attention"]}), encoding="utf-8"
-    )
-    rows = {
-        row["size"] or row["key"]: row
-        for row in json.loads(read_lines(capsys, str(path), "--keys", "--json")[0])["keys"]
-    }
+    document = of_type("gemma2", num_hidden_layers=1, layer_types=["attention"])
+    rows = {row["size"] or row["key"]: row for row in list_keys(show, document)}
     assert rows["layer_types"]["value"] == ["full_attention"]
 
 
-def test_keys_shows_where_every_setting_comes_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_keys_shows_where_every_setting_comes_from(show: Show) -> None:
     """LlamaConfig: hidden_act = "silu"; the base of rotary positions is rope_theta of the config."""
-    path = tmp_path / "config.json"
-    document = {"model_type": "llama", "rms_norm_eps": 1e-5, "rope_theta": 5e5, "rope_scaling": None}
-    path.write_text(json.dumps(document), encoding="utf-8")
-    table = [line.split(",") for line in read_lines(capsys, str(path), "--keys", "--csv")[0].splitlines()]
+    document = of_type("llama", rms_norm_eps=1e-5, rope_theta=5e5, rope_scaling=None)
+    table = split_table(show, document)
     assert table[0] == ["key", "origin", "size", "setting", "value", "derived_from"]
     assert ["rms_norm_eps", "read", "", "norm_eps", "1e-05", ""] in table
     assert ["", "default", "", "activation", "silu", ""] in table
     assert ["rope_theta", "used", "", "", "500000.0", ""] in table
-    rows = json.loads(read_lines(capsys, str(path), "--keys", "--json")[0])["keys"]
+    rows = list_keys(show, document)
     (rope,) = (row for row in rows if row["setting"] == "rope")
     assert (rope["origin"], rope["value"], rope["derived_from"]) == ("derived", {"base": 5e5}, ["rope_theta"])
-    lines = [line.split() for line in read_lines(capsys, str(path), "--keys")[0].splitlines()]
+    lines = [line.split() for line in show(document, "--keys")[0].splitlines()]
     assert ["rms_norm_eps", "read", "norm_eps", "1e-05"] in lines
     assert ["activation", "default", '"silu"'] in lines
 
 
-def test_keys_shows_the_settings_of_each_part_with_their_section(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "config.json"
+def test_keys_shows_the_settings_of_each_part_with_their_section(show: Show) -> None:
     sections = {"text_config": {"rms_norm_eps": 0.001, "rope_theta": 5e5}, "vision_config": {"layer_norm_eps": 0.5}}
-    path.write_text(json.dumps({"model_type": "llava", **sections}), encoding="utf-8")
-    table = [line.split(",") for line in read_lines(capsys, str(path), "--keys", "--csv")[0].splitlines()]
+    document = of_type("llava", **sections)
+    table = split_table(show, document)
     assert ["text_config.rms_norm_eps", "read", "", "language.norm_eps", "0.001", ""] in table
     assert ["text_config.rope_theta", "used", "", "", "500000.0", ""] in table
     assert ["vision_config.layer_norm_eps", "read", "", "vision.norm_eps", "0.5", ""] in table
     assert not [row for row in table if row[1] == "ignored"]
 
 
-def test_keys_shows_what_a_config_class_adds_to_a_section_as_a_default(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_keys_shows_what_a_config_class_adds_to_a_section_as_a_default(show: Show) -> None:
     """VoxtralConfig has other defaults for its language model than LlamaConfig."""
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps({"model_type": "voxtral", "text_config": {"num_hidden_layers": 2}}), encoding="utf-8")
-    table = [line.split(",") for line in read_lines(capsys, str(path), "--keys", "--csv")[0].splitlines()]
+    document = of_type("voxtral", text_config={"num_hidden_layers": 2})
+    table = split_table(show, document)
     assert ["", "default", "", "language.norm_eps", "1e-05", ""] in table
 
 
@@ -857,11 +811,7 @@ def test_keys_shows_what_a_config_class_adds_to_a_section_as_a_default(
 def test_a_missing_section_has_the_settings_that_the_config_class_gives_it(
     model_type: str, eps: float, base: float
 ) -> None:
-    document = {
-        "model_type": model_type,
-        "rms_norm_eps": 0.5,
-        "rope_theta": 7.0,
-    }  # at the top level, nothing reads them
+    document = of_type(model_type, rms_norm_eps=0.5, rope_theta=7.0)  # at the top level, nothing reads them
     settings = pc.load(document).sizes.language.settings  # type: ignore[attr-defined]
     assert (settings["norm_eps"], settings["rope"].base) == (eps, base)
 
@@ -871,7 +821,7 @@ def test_a_partial_section_has_the_other_settings_from_the_config_class(
     model_type: str, eps: float, base: float
 ) -> None:
     """VoxtralConfig.__post_init__ and GlmAsrConfig.__post_init__ put their defaults under the section's keys."""
-    document = {"model_type": model_type, "text_config": {"model_type": "llama", "num_hidden_layers": 2}}
+    document = of_type(model_type, text_config=of_type("llama", num_hidden_layers=2))
     settings = pc.load(document).sizes.language.settings  # type: ignore[attr-defined]
     assert (settings["norm_eps"], settings["rope"].base) == (eps, base)
 
@@ -879,31 +829,24 @@ def test_a_partial_section_has_the_other_settings_from_the_config_class(
 @pytest.mark.parametrize(
     ("document", "key", "size"),
     [
-        ({"model_type": "llama", "max_position_embeddings": 77}, "max_position_embeddings", "context_length"),
-        ({"model_type": "opt", "max_position_embeddings": 77}, "max_position_embeddings", "n_positions"),
+        (of_type("llama", max_position_embeddings=77), "max_position_embeddings", "context_length"),
+        (of_type("opt", max_position_embeddings=77), "max_position_embeddings", "n_positions"),
         (
-            {"model_type": "gemma3", "text_config": {"max_position_embeddings": 77}},
+            of_type("gemma3", text_config={"max_position_embeddings": 77}),
             "text_config.max_position_embeddings",
             "context_length",
         ),
     ],
 )
-def test_keys_shows_which_key_limits_the_context(
-    document: dict[str, object], key: str, size: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(document), encoding="utf-8")
-    rows = json.loads(read_lines(capsys, str(path), "--keys", "--json")[0])["keys"]
+def test_keys_shows_which_key_limits_the_context(document: dict[str, object], key: str, size: str, show: Show) -> None:
+    rows = list_keys(show, document)
     assert [(row["origin"], row["size"] or row["setting"]) for row in rows if row["key"] == key] == [("read", size)]
 
 
-def test_a_narrow_terminal_names_every_row_of_keys_in_every_panel(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps({"model_type": "llama", "hidden_size": 2048}), encoding="utf-8")
+def test_a_narrow_terminal_names_every_row_of_keys_in_every_panel(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = of_type("llama", hidden_size=2048)
     monkeypatch.setenv("COLUMNS", "40")
-    lines = read_lines(capsys, str(path), "--keys")[0].splitlines()
+    lines = show(document, "--keys")[0].splitlines()
     assert [line.split() for line in lines if line.startswith("d_head ")] == [["d_head", "derived"], ["d_head", "64"]]
 
 
@@ -924,7 +867,7 @@ def test_keys_of_a_zoo_entry_is_an_error(capsys: pytest.CaptureFixture[str]) -> 
     ("document", "unused"),
     [  # A token uses 12 of 512 experts and 256 identity experts, so perhaps none with weights: 28 layers × 12 × 3 × …
         ({"model_type": "longcat_flash"}, 28 * 12 * 3 * 2048 * 6144),
-        ({"model_type": "longcat_flash", "zero_expert_num": 10}, 28 * 10 * 3 * 2048 * 6144),
+        (of_type("longcat_flash", zero_expert_num=10), 28 * 10 * 3 * 2048 * 6144),
         ({"model_type": "mixtral"}, 0),
     ],
 )
@@ -942,30 +885,24 @@ def test_active_min_is_lower_if_the_number_of_active_experts_varies(document: di
     ("document", "message"),
     [
         (
-            {"model_type": "got_ocr2", "text_config": {"model_type": [True]}},
+            of_type("got_ocr2", text_config={"model_type": [True]}),
             "text_config.model_type = [true] (expected a string)",
         ),
+        (of_type("paligemma", vision_config={"model_type": {}}), "vision_config.model_type = {} (expected a string)"),
         (
-            {"model_type": "paligemma", "vision_config": {"model_type": {}}},
-            "vision_config.model_type = {} (expected a string)",
-        ),
-        (
-            {"model_type": "hrm_text", "L_cycles": 1999},
+            of_type("hrm_text", L_cycles=1999),
             "H_cycles = 2 (expected a positive integer, with H_cycles × (L_cycles + 1) at most 256)",
         ),
-        ({"model_type": "deepseek_v2", "q_lora_rank": [1]}, "q_lora_rank = [1] (expected a positive integer)"),
+        (of_type("deepseek_v2", q_lora_rank=[1]), "q_lora_rank = [1] (expected a positive integer)"),
         (
-            {"model_type": "glm4v_text", "head_dim": [None], "partial_rotary_factor": 2**31},
+            of_type("glm4v_text", head_dim=[None], partial_rotary_factor=2**31),
             "head size = [null] (expected an integer)",
         ),
         (
-            {"model_type": "phi", "partial_rotary_factor": "x" * 100},
+            of_type("phi", partial_rotary_factor="x" * 100),
             "partial_rotary_factor = 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxxx' (expected a number)",
         ),
-        (
-            {"model_type": "albert", "inner_group_num": 3001},
-            "inner_group_num = 3001 (expected an integer of at most 256)",
-        ),
+        (of_type("albert", inner_group_num=3001), "inner_group_num = 3001 (expected an integer of at most 256)"),
     ],
 )
 def test_a_config_that_cannot_be_built_is_an_error(document: dict[str, Any], message: str) -> None:
@@ -977,18 +914,18 @@ THINKER = {"text_config": {"head_dim": 128, "num_hidden_layers": 48, "num_attent
 
 def test_qwen3_omni_is_counted_whole() -> None:
     """Qwen3-Omni-30B-A3B has the layers of Qwen3-30B-A3B and a vocabulary of 152,064 (arXiv:2509.17765, table 1)."""
-    omni = {
-        "model_type": "qwen3_omni_moe",
-        "architectures": ["Qwen3OmniMoeForConditionalGeneration"],
-        "thinker_config": THINKER,
-        "enable_audio_output": False,
-    }
+    omni = of_type(
+        "qwen3_omni_moe",
+        architectures=["Qwen3OmniMoeForConditionalGeneration"],
+        thinker_config=THINKER,
+        enable_audio_output=False,
+    )
     model = pc.load(omni)
     count = pc.count(omni)
     assert count.language_model == pc.count("qwen3-30b-a3b").total + 2 * (152_064 - 151_936) * 2048
     assert (count.scope, count.reference) == ("model", "Qwen3OmniMoeForConditionalGeneration")
     assert model.reading.origin["language.n_layers"].keys == ("thinker_config.text_config.num_hidden_layers",)
-    alone = pc.count({"model_type": "qwen3_omni_moe_thinker", **THINKER})
+    alone = pc.count(of_type("qwen3_omni_moe_thinker", **THINKER))
     assert (alone.total, alone.language_model) == (count.total, count.language_model)
 
 
@@ -996,7 +933,7 @@ def test_qwen3_omni_cannot_speak_without_keys_that_have_no_default() -> None:
     """Only published configs have them (Qwen3OmniMoeTalkerConfig of transformers 5.23)."""
     talker = {"spatial_merge_size": 2, "thinker_hidden_size": 2048, "text_config": {}}
     message = "talker_config.text_config.shared_expert_intermediate_size is missing (expected a positive integer)"
-    assert model_error({"model_type": "qwen3_omni_moe", "thinker_config": THINKER, "talker_config": talker}) == message
+    assert model_error(of_type("qwen3_omni_moe", thinker_config=THINKER, talker_config=talker)) == message
 
 
 @pytest.mark.parametrize(
@@ -1011,7 +948,7 @@ def test_qwen3_omni_cannot_speak_without_keys_that_have_no_default() -> None:
     ],
 )
 def test_an_error_in_a_thinkers_config_names_the_whole_path(thinker: object, message: str) -> None:
-    assert model_error({"model_type": "qwen3_omni_moe", "thinker_config": thinker}) == message
+    assert model_error(of_type("qwen3_omni_moe", thinker_config=thinker)) == message
 
 
 def test_ovis2_may_have_an_lm_head_of_its_own() -> None:
@@ -1024,13 +961,7 @@ def test_ovis2_may_have_an_lm_head_of_its_own() -> None:
         "num_key_value_heads": 2,
         "intermediate_size": 40,
     }
-    own = {
-        "model_type": "ovis2",
-        "tie_word_embeddings": False,
-        "vocab_size": 96,
-        "hidden_size": 32,
-        "text_config": text,
-    }
+    own = of_type("ovis2", tie_word_embeddings=False, vocab_size=96, hidden_size=32, text_config=text)
     assert pc.count(own).total - pc.count(own | {"tie_word_embeddings": True}).total == 96 * 32
     assert pc.count(own).scope == "model"
     assert "same vocab_size and hidden_size" in error_of(pc.count, own | {"vocab_size": 64})
@@ -1038,12 +969,7 @@ def test_ovis2_may_have_an_lm_head_of_its_own() -> None:
 
 def test_a_null_number_of_experts_is_an_error_if_groups_divide_it() -> None:
     """AXK2Config.validate_architecture divides it whether a layer has experts or not; without groups it may be null."""
-    dense = {
-        "model_type": "axk2",
-        "num_local_experts": None,
-        "num_hidden_layers": 2,
-        "mlp_layer_types": ["dense", "dense"],
-    }
+    dense = of_type("axk2", num_local_experts=None, num_hidden_layers=2, mlp_layer_types=["dense", "dense"])
     assert pc.count(dense).total > 0
     with pytest.raises(pc.ParamcountError, match="num_local_experts = null, but n_group is set"):
         pc.count(dense | {"n_group": 1, "topk_group": 1})
@@ -1053,34 +979,28 @@ def test_a_null_number_of_experts_is_an_error_if_groups_divide_it() -> None:
     ("config", "message"),
     [
         (
-            {"model_type": "bert", "hidden_size": 100},
+            of_type("bert", hidden_size=100),
             "hidden_size = 100 is not a multiple of num_attention_heads = 12 (expected a multiple of 12)",
         ),
-        ({"model_type": "gpt2", "n_embd": 1023}, "n_embd = 1023 is not a multiple of n_head = 12"),
+        (of_type("gpt2", n_embd=1023), "n_embd = 1023 is not a multiple of n_head = 12"),
         (
-            {"model_type": "gpt2", "n_embd": 1023, "num_attention_heads": 12},
+            of_type("gpt2", n_embd=1023, num_attention_heads=12),
             "n_embd = 1023 is not a multiple of num_attention_heads = 12",
         ),
-        ({"model_type": "mamba2", "num_heads": 7}, "num_heads × head_dim = 7 × 64 = 448 is not the inner size 8192"),
-        ({"model_type": "bart", "decoder_attention_heads": 7}, "d_model = 1024 is not a multiple of decoder_attention"),
-        ({"model_type": "phi", "num_attention_heads": 33}, "rotary dimension = 31 is odd"),
+        (of_type("mamba2", num_heads=7), "num_heads × head_dim = 7 × 64 = 448 is not the inner size 8192"),
+        (of_type("bart", decoder_attention_heads=7), "d_model = 1024 is not a multiple of decoder_attention"),
+        (of_type("phi", num_attention_heads=33), "rotary dimension = 31 is odd"),
         ({"model_type": "minimax_m1"}, "attn_type_list is missing"),
         ({"model_type": "deepseek_vl_v2"}, "tile_tag is missing (expected 2D)"),
+        (of_type("jamba", num_experts=None), "num_experts = null is invalid with num_hidden_layers"),
+        (of_type("plbart", hidden_size=3), "hidden_size = 3 is less than encoder_attention_heads = 12"),
+        (of_type("qwen2_moe", decoder_sparse_step=0), "decoder_sparse_step = 0 is invalid with num_hidden_layers = 24"),
         (
-            {"model_type": "jamba", "num_experts": None},
-            "num_experts = null is invalid with num_hidden_layers",
-        ),
-        ({"model_type": "plbart", "hidden_size": 3}, "hidden_size = 3 is less than encoder_attention_heads = 12"),
-        (
-            {"model_type": "qwen2_moe", "decoder_sparse_step": 0},
-            "decoder_sparse_step = 0 is invalid with num_hidden_layers = 24",
-        ),
-        (
-            {"model_type": "inkling2_text", "head_dim": 7, "rope_scaling": {"type": "linear", "factor": 2.0}},
+            of_type("inkling2_text", head_dim=7, rope_scaling={"type": "linear", "factor": 2.0}),
             "head_dim = 7 is odd, but rope_scaling is set (expected an even number)",
         ),
         (
-            {"model_type": "gemma4", "vision_config": {"num_attention_heads": 7}},
+            of_type("gemma4", vision_config={"num_attention_heads": 7}),
             "vision_config.num_key_value_heads = 12 does not divide num_attention_heads = 7 (expected 1 or 7)",
         ),
     ],
@@ -1094,13 +1014,13 @@ def test_an_error_names_the_keys_of_the_config(config: dict[str, Any], message: 
 @pytest.mark.parametrize(
     ("key", "config"),
     [
-        ("mlp_ratio", {"model_type": "janus", "vision_config": {"mlp_ratio": "4"}}),
-        ("mlp_ratio", {"model_type": "florence2", "vision_config": {"mlp_ratio": "4"}}),
-        ("mlp_ratio", {"model_type": "deepseek_vl_hybrid", "high_res_vision_config": {"mlp_ratio": "4"}}),
-        ("rotary_pct", {"model_type": "gpt_neox", "rotary_pct": "4"}),
-        ("partial_rotary_factor", {"model_type": "deepseek_v4", "partial_rotary_factor": "4"}),
-        ("partial_rotary_factor", {"model_type": "musicflamingo", "rope_parameters": {"partial_rotary_factor": "4"}}),
-        ("block_ffn_dim_multiplier", {"model_type": "lfm2", "block_ffn_dim_multiplier": "4"}),
+        ("mlp_ratio", of_type("janus", vision_config={"mlp_ratio": "4"})),
+        ("mlp_ratio", of_type("florence2", vision_config={"mlp_ratio": "4"})),
+        ("mlp_ratio", of_type("deepseek_vl_hybrid", high_res_vision_config={"mlp_ratio": "4"})),
+        ("rotary_pct", of_type("gpt_neox", rotary_pct="4")),
+        ("partial_rotary_factor", of_type("deepseek_v4", partial_rotary_factor="4")),
+        ("partial_rotary_factor", of_type("musicflamingo", rope_parameters={"partial_rotary_factor": "4"})),
+        ("block_ffn_dim_multiplier", of_type("lfm2", block_ffn_dim_multiplier="4")),
     ],
 )
 def test_a_string_is_no_share_of_a_size(key: str, config: dict[str, Any]) -> None:
@@ -1149,34 +1069,30 @@ def test_defaults_are_inherited_until_a_nearer_class_states_another() -> None:
 
 def test_unlimited_ocr_reads_the_section_of_its_release() -> None:
     text = {"hidden_size": 20, "num_hidden_layers": 2}
-    now = pc.count({"model_type": "unlimited_ocr", "text_config": text})
-    released = {"model_type": "unlimited_ocr", "language_config": text}
+    now = pc.count(of_type("unlimited_ocr", text_config=text))
+    released = of_type("unlimited_ocr", language_config=text)
     assert pc.count(released).total == now.total
     assert now.total < 600_000_000 < pc.count({"model_type": "unlimited_ocr"}).total
-    ignored = pc.count({"model_type": "unlimited_ocr", "text_config": text, "language_config": {"hidden_size": 64}})
+    ignored = pc.count(of_type("unlimited_ocr", text_config=text, language_config={"hidden_size": 64}))
     assert ignored.total == now.total
 
 
 @pytest.mark.parametrize(
     ("config", "usable"),
     [
-        ({"model_type": "roberta", "max_position_embeddings": 514}, 512),
-        ({"model_type": "xlm-roberta", "max_position_embeddings": 514, "pad_token_id": 0}, 513),
-        ({"model_type": "longformer", "max_position_embeddings": 4098}, 4096),
-        ({"model_type": "mpnet", "max_position_embeddings": 514, "pad_token_id": 5}, 512),  # the class sets 1
-        ({"model_type": "esm", "max_position_embeddings": 1026, "vocab_size": 33, "pad_token_id": 1}, 1024),
+        (of_type("roberta", max_position_embeddings=514), 512),
+        (of_type("xlm-roberta", max_position_embeddings=514, pad_token_id=0), 513),
+        (of_type("longformer", max_position_embeddings=4098), 4096),
+        (of_type("mpnet", max_position_embeddings=514, pad_token_id=5), 512),  # the class sets 1
+        (of_type("esm", max_position_embeddings=1026, vocab_size=33, pad_token_id=1), 1024),
         (
-            {
-                "model_type": "esm",
-                "max_position_embeddings": 1026,
-                "vocab_size": 33,
-                "pad_token_id": 1,
-                "position_embedding_type": "rotary",
-            },
+            of_type(
+                "esm", max_position_embeddings=1026, vocab_size=33, pad_token_id=1, position_embedding_type="rotary"
+            ),
             1026,
         ),
-        ({"model_type": "bert", "max_position_embeddings": 512}, 512),
-        ({"model_type": "opt", "max_position_embeddings": 2048}, 2048),  # its table has two more rows
+        (of_type("bert", max_position_embeddings=512), 512),
+        (of_type("opt", max_position_embeddings=2048), 2048),  # its table has two more rows
     ],
 )
 def test_positions_begin_behind_that_of_padding(config: dict[str, Any], usable: int) -> None:
@@ -1186,7 +1102,7 @@ def test_positions_begin_behind_that_of_padding(config: dict[str, Any], usable: 
 
 def test_a_causal_window_of_gemma_3_holds_the_token_itself() -> None:
     """One on either side may hold no other: configuration_gemma3.py halves it, rounded down."""
-    config = {"model_type": "gemma3_text", "sliding_window": 1}
+    config = of_type("gemma3_text", sliding_window=1)
     causal, both = pc.load(config).sizes, pc.load({**config, "use_bidirectional_attention": True}).sizes
     assert (causal.window, both.window) == (1, 0)  # type: ignore[attr-defined]
     with pytest.raises(pc.ParamcountError, match=r"window = 0 \(expected a positive integer\)"):

@@ -65,11 +65,7 @@ def from_path(path: Path) -> ClaimTables:
 
     Raises: ParamcountError with the file and line if the file cannot be read or contains no table of claims.
     """
-    place = make_printable(path)
-    try:
-        return from_text(read_text(path, KIND_OF_FILE, MOST_BYTES), place)
-    except csv.Error as error:
-        raise ParamcountError(f"invalid CSV: {error}", where=place) from None
+    return from_text(read_text(path, KIND_OF_FILE, MOST_BYTES), make_printable(path))
 
 
 def from_bytes(data: bytes, place: str) -> ClaimTables:

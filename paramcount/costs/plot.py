@@ -35,22 +35,15 @@ def make_figure(memory: Memory, costs: list[ContextCost]) -> Figure:
     figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
     axes = figure.add_subplot()
     contexts = [cost.context for cost in costs]
-    weights = memory.loaded_bytes
-    areas = {"weights": [weights / GB] * len(costs), "KV cache": [cost.kv_cache_bytes / GB for cost in costs]}
-    if memory.state_bytes:
-        areas["state"] = [cost.state_bytes / GB for cost in costs]
-    names = [name for name in ("weights", "state", "KV cache") if name in areas]
-    labels = {
-        "weights": f"weights ({inline_label(memory.dtype)})",
-        "KV cache": f"KV cache ({memory.kv_dtype})",
-        "state": "state",
+    areas = {  # {label: (colour, sizes)}
+        f"weights ({inline_label(memory.dtype)})": ("weights", [memory.loaded_bytes / GB] * len(costs)),
+        "state": ("state", [cost.state_bytes / GB for cost in costs]),
+        f"KV cache ({memory.kv_dtype})": ("KV cache", [cost.kv_cache_bytes / GB for cost in costs]),
     }
-    axes.stackplot(
-        contexts,
-        *(areas[name] for name in names),
-        labels=[labels[name] for name in names],
-        colors=[COLOURS[name] for name in names],
-    )
+    if not memory.state_bytes:
+        del areas["state"]
+    colours, sizes = zip(*areas.values())
+    axes.stackplot(contexts, *sizes, labels=[*areas], colors=[COLOURS[name] for name in colours])
     if memory.fit:
         limit = memory.fit.memory_bytes * memory.fit.devices
         devices = f"{memory.fit.devices} × {memory.fit.device}: {format_bytes(limit)}"

@@ -22,17 +22,10 @@ def build_adapter_table(adapter: Lora) -> Table:
         Column("parameters", "trainable"),
         Column("kind", "", right=False, show=KINDS.__getitem__),
     ]
-    rows: list[list[object]] = [
-        [
-            module.name,
-            " × ".join(f"{n:,}" for n in module.shape),
-            module.copies,
-            module.rank,
-            module.parameters,
-            module.kind,
-        ]
-        for module in adapter.modules
-    ]
+    rows: list[list[object]] = []
+    for module in adapter.modules:
+        shape = " × ".join(f"{n:,}" for n in module.shape)
+        rows.append([module.name, shape, module.copies, module.rank, module.parameters, module.kind])
     if all(module.kind == "adapter" for module in adapter.modules):
         columns[-1] = columns[-1]._replace(only="csv")
     if adapter.r is None:

@@ -20,15 +20,10 @@ def build_training_table(training: Training) -> Table:
         Column("bytes", "bytes", show=format_bytes),
         Column("formula", "formula", right=False, style="dim"),
     ]
-    share = training.share
-    sizes = {
-        "weights": share.weights_bytes,
-        "gradients": share.gradients_bytes,
-        "optimizer": share.optimizer_bytes,
-        "activations": share.activations_bytes,
-    }
-    rows: list[list[object]] = [[name, size, training.formulas[name]] for name, size in sizes.items()]
-    rows.append(["total", share.total_bytes, ""])
+    rows: list[list[object]] = [
+        [name, getattr(training, f"{name}_bytes"), formula] for name, formula in training.formulas.items()
+    ]
+    rows.append(["total", training.total_bytes, ""])
     setup = training.setup
     heading = f"{training.name}   {training.parameters:,} parameters, {OPTIMIZERS[setup.optimizer].label}"
     return Table(

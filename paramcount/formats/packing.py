@@ -183,6 +183,9 @@ class WeightFormat:
     signatures: tuple[Signature, ...] = ()  # of schemes that cannot be verified: their tensors by endings and types
     rate = ""  # of a GPU that multiplies the values as they are, if their dtype does not say
     released: Mapping[str, Any] | None = None  # what release.quantisation of a zoo entry stands for
+    compressed: tuple[tuple[str, ...], str, tuple[int, ...], str] | None = (
+        None  # formats, type, bits and dtype of values
+    )
     has_own_files = False  # whether files of their own say how each tensor is stored
     is_padded = False  # whether engines pad the matrices for their kernels
     unfit = "is not a matrix"  # of values from whose shape no matrix follows
@@ -265,7 +268,13 @@ class WeightFormat:
 
     def read_compressed(self, group: CompressedGroup, dtype: str) -> tuple[str, Packing] | None:
         """(name, packing) of a group of compressed-tensors; None if it is in another format."""
-        return None
+        if self.compressed is None:
+            return None
+        forms, kind, bits, stored = self.compressed
+        if group.form not in forms or group.kind != kind or group.bits not in bits:
+            return None
+        layout = type(self).__module__.rpartition(".")[2]
+        return self.name, group.packing._replace(layout=layout, dtype=stored, bits=group.bits)
 
     def pack_experts(self, dtype: str, scale: str) -> Packing | None:
         """The packing of experts whose `expert_dtype` beside another format names this one."""

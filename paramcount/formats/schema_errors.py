@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 
+EXPECTED = {
+    "int_type": "an integer", "bool_type": "true or false", "string_type": "a string",
+    "string_unicode": "a Unicode string", "model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list",
+}  # fmt: skip
+
+
 def convert_validation_error(error: ValidationError, schema: type) -> ParamcountError:
     """The first validation error as one line. Unknown fields come first: they are often a misspelt missing field."""
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
@@ -76,6 +82,8 @@ def _locate(error: ErrorDetails, schema: type) -> tuple[list[str], list[str]]:
 
 
 def _describe_expected(error: ErrorDetails) -> str:
+    if error["type"] in EXPECTED:
+        return EXPECTED[error["type"]]
     limits = error.get("ctx", {})
     match error["type"]:
         case "value_error" if isinstance(limits["error"], ParamcountError):
@@ -84,14 +92,6 @@ def _describe_expected(error: ErrorDetails) -> str:
             return describe_integer(limits["ge"])
         case "less_than_equal":
             return f"an integer of at most {limits['le']:,}"
-        case "int_type":
-            return "an integer"
-        case "bool_type":
-            return "true or false"
-        case "string_type":
-            return "a string"
-        case "string_unicode":
-            return "a Unicode string"
         case "string_too_short":
             least = limits["min_length"]
             return f"a string of at least {least} characters" if least > 1 else "a non-empty string"
@@ -99,10 +99,6 @@ def _describe_expected(error: ErrorDetails) -> str:
             return f"a string of at most {limits['max_length']} characters"
         case "too_long":
             return f"a list of at most {limits['max_length']:,} items"
-        case "model_type" | "dict_type":
-            return "a mapping"
-        case "tuple_type":
-            return "a list"
         case "literal_error":
             return str(limits["expected"])
         case _:

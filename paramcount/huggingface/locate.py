@@ -245,34 +245,33 @@ def download_config(repo: str, revision: str = "main") -> Path:
 
     try:
         return Path(run_with_timeout(fetch, constants.ENDPOINT))
-    except TimeoutError:
-        problem = f"no response within {DOWNLOAD_TIMEOUT} seconds; try again later or pass the config.json as a file"
-        raise ParamcountError(problem, where=where) from None
-    except GatedRepoError:
-        raise ParamcountError("is gated", where=where, expected=access) from None
-    except RepositoryNotFoundError:
-        raise ParamcountError("does not exist or is private", where=where, expected=access) from None
     except ParamcountError as error:
         raise error.replace(where=where) from None
+    except TimeoutError:
+        problem = f"no response within {DOWNLOAD_TIMEOUT} seconds; try again later or pass the config.json as a file"
+        expected = ""
+    except GatedRepoError:
+        problem, expected = "is gated", access
+    except RepositoryNotFoundError:
+        problem, expected = "does not exist or is private", access
     except LocalEntryNotFoundError as error:
+        problem, expected = (
+            "cannot be reached",
+            "a network connection, a token in HF_TOKEN, or the config.json as a file",
+        )
         if status := find_status(error):
-            raise ParamcountError(f"responded with HTTP {status}; try again later", where=where) from None
-        expected = "a network connection, a token in HF_TOKEN, or the config.json as a file"
-        raise ParamcountError("cannot be reached", where=where, expected=expected) from None
+            problem, expected = f"responded with HTTP {status}; try again later", ""
     except EntryNotFoundError:
-        raise ParamcountError("has no config.json", where=where, expected="a repository with a model") from None
+        problem, expected = "has no config.json", "a repository with a model"
     except HfHubHTTPError as error:
         status = getattr(error.response, "status_code", None)
+        problem, expected = f"responded with {status or 'an error'}; try again later", ""
         if status == 401:
-            raise ParamcountError("responded with HTTP 401", where=where, expected=access) from None
-        problem = f"responded with {status or 'an error'}; try again later"
-        raise ParamcountError(problem, where=where) from None
+            problem, expected = "responded with HTTP 401", access
     except Exception as error:  # the network library may raise anything
-        raise ParamcountError(
-            f"cannot be reached: {type(error).__name__}",
-            where=where,
-            expected="a network connection, or the config.json as a file",
-        ) from None
+        problem = f"cannot be reached: {type(error).__name__}"
+        expected = "a network connection, or the config.json as a file"
+    raise ParamcountError(problem, where=where, expected=expected)
 
 
 def find_status(error: BaseException | None) -> int | None:

@@ -31,7 +31,6 @@ from paramcount.formats.packing import (
     spread,
 )
 from paramcount.formats.quantization_config import (
-    CompressedGroup,
     PackedGroup,
     Plan,
     Selection,
@@ -88,6 +87,7 @@ class Fp8(ScaledFormat):
         }
     )
     patterns = list_patterns("fp8", DTYPES, SCALES)
+    compressed = (("float-quantized", "naive-quantized", "int-quantized"), "float", (8,), "F8_E4M3")
 
     def name_group(self, dtype: str | None, roles: Sequence[str], stated: Stated) -> str:
         return dtype or self.name
@@ -135,13 +135,6 @@ class Fp8(ScaledFormat):
             groups.insert(0, PackedGroup(Selection(excluded, experts="only"), packing))
         exact = not has_byte_scales and "weight_block_size" in config
         return Plan(method, text, tuple(groups), dtype, exact, scope="release")
-
-    def read_compressed(self, group: CompressedGroup, dtype: str) -> tuple[str, Packing] | None:
-        if group.form not in ("float-quantized", "naive-quantized", "int-quantized"):
-            return None
-        if (group.kind, group.bits) != ("float", 8):
-            return None
-        return "FP8", group.packing._replace(layout="fp8", dtype="F8_E4M3", bits=8)
 
     def read_scales(self, method: str, config: Mapping[str, Any]) -> PackedGroup | None:
         block = read_block(config.get("weight_block_size"))

@@ -8,19 +8,13 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from paramcount.formats.packing import Packing, ScaledFormat
-from paramcount.formats.quantization_config import CompressedGroup, WeightDtype, make_linear_dtype
+from paramcount.formats.quantization_config import WeightDtype, make_linear_dtype
 
 
 class Int8(ScaledFormat):
     name = "INT8"
     dtypes = MappingProxyType({"int8": ("INT8 (per row)", {})})
-
-    def read_compressed(self, group: CompressedGroup, dtype: str) -> tuple[str, Packing] | None:
-        if group.form not in ("int-quantized", "float-quantized", "naive-quantized"):
-            return None
-        if (group.kind, group.bits) != ("int", 8):
-            return None
-        return self.name, group.packing._replace(layout="int8", dtype="I8", bits=8)
+    compressed = (("int-quantized", "float-quantized", "naive-quantized"), "int", (8,), "I8")
 
     def find_dtype(self, name: str) -> WeightDtype | None:
         packing = Packing("int8", "I8", 8, (1, 0), "BF16")
