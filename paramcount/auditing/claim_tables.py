@@ -121,10 +121,7 @@ def format_cell(value: object) -> str:
 
 
 def select_tables(grids: Sequence[Grid], place: str) -> ClaimTables:
-    """The tables of claims, with a line for each other table.
-
-    Raises: ParamcountError if there is no table of claims.
-    """
+    """The tables of claims, with a line for each other table."""
     claims, skipped, has_empty_table = [], [], False
     for grid in grids:
         number, texts = grid[0]

@@ -25,43 +25,45 @@ Modules = Mapping[str, Site | None]  # as of list_modules
 
 
 class AdapterRequest(NamedTuple):
-    """What an adapter is asked to apply to. Source: check_target_module_exists of peft."""
+    """What an adapter is asked to apply to, in the names of peft. Source: check_target_module_exists of peft."""
 
-    names: tuple[str, ...] = ()  # of modules, or their ends, groups, all-linear
-    pattern: str = ""  # regular expression for full names of modules, instead of names
-    parameters: tuple[str, ...] = ()  # names, or their ends
-    excluded: tuple[str, ...] = ()  # names of modules, or their ends
-    excluded_pattern: str = ""  # regular expression for full names of modules, instead of names
-    saved: tuple[str, ...] = ()  # names of modules that are trained as a whole, or their ends
-    layers: frozenset[int] | None = None  # indices; None: all
-    layers_patterns: tuple[str, ...] = ()  # regular expressions for what precedes the index of a layer
-    rank: int = 1
-    ranks: tuple[tuple[str, int], ...] = ()  # (regular expression for the end of a name, rank): the first one counts
+    r: int  # rank
+    targets: tuple[str, ...]  # names of modules, or their ends, groups, all-linear
+    target_pattern: str  # regular expression for full names of modules, instead of names
+    target_parameters: tuple[str, ...]  # names, or their ends
+    exclude_modules: tuple[str, ...]  # names of modules, or their ends
+    exclude_pattern: str  # regular expression for full names of modules, instead of names
+    layers_to_transform: tuple[int, ...] | None  # indices; None: all
+    layers_pattern: tuple[str, ...]  # regular expressions for what precedes the index of a layer
+    rank_pattern: dict[str, int]  # {regular expression for the end of a name: rank}; the first one counts
+    modules_to_save: tuple[str, ...]  # names of modules that are trained as a whole, or their ends
 
     def excludes(self, module: str) -> bool:
         """Whether a module is named among those to exclude."""
-        if self.excluded_pattern and re.fullmatch(self.excluded_pattern, module):
+        if self.exclude_pattern and re.fullmatch(self.exclude_pattern, module):
             return True
-        return any(ends_in(module, word) for word in self.excluded)
+        return any(ends_in(module, word) for word in self.exclude_modules)
 
     def allows(self, module: str) -> bool:
         """Whether a module may take an adapter if a target names it."""
-        return not self.excludes(module) and not is_inside(module, self.saved)
+        return not self.excludes(module) and not is_inside(module, self.modules_to_save)
 
     def matches(self, module: str, target: str) -> bool:
         """Whether a target names a module. As in peft, its layer does not matter if the target is its full name."""
         return module == target or (ends_in(module, target) and self.has_layer(module))
 
     def has_layer(self, module: str) -> bool:
-        if self.layers is None:
+        if self.layers_to_transform is None:
             return True
-        patterns = [rf"(?:^|.*?\.){pattern}" for pattern in self.layers_patterns] or [r".*?\.[^.]*"]
+        patterns = [rf"(?:^|.*?\.){pattern}" for pattern in self.layers_pattern] or [r".*?\.[^.]*"]
         found = (re.match(rf"{pattern}\.(?P<layer>\d+)\.", module) for pattern in patterns)
         layer = next((int(match["layer"]) for match in found if match), None)
-        return layer in self.layers
+        return layer in self.layers_to_transform
 
     def find_rank(self, name: str, factor: int = 1) -> int:
-        return next((rank for pattern, rank in self.ranks if matches_end(name, pattern)), factor * self.rank)
+        return next(
+            (rank for pattern, rank in self.rank_pattern.items() if matches_end(name, pattern)), factor * self.r
+        )
 
 
 class TargetChoice(NamedTuple):
@@ -106,7 +108,7 @@ def choose_sites(count: Count, layers: LayerRange, request: AdapterRequest, *, i
     unknown: list[str] = []
     left_out: list[str] = []  # targets without any module but excluded ones
 
-    where = "target_pattern" if request.pattern else "targets"
+    where = "target_pattern" if request.target_pattern else "targets"
 
     def choose(names: Iterable[str]) -> None:
         for name in names:
@@ -118,9 +120,11 @@ def choose_sites(count: Count, layers: LayerRange, request: AdapterRequest, *, i
                 raise ParamcountError(found, where=where, expected="names of other modules")
             chosen.setdefault(site, {})[name] = None
 
-    if request.pattern and not old_names:
-        choose(name for name in modules if re.fullmatch(request.pattern, name))
-    targets = list_leaves_of_pattern(layers, modules, request) if request.pattern and old_names else request.names
+    if request.target_pattern and not old_names:
+        choose(name for name in modules if re.fullmatch(request.target_pattern, name))
+    targets = (
+        list_leaves_of_pattern(layers, modules, request) if request.target_pattern and old_names else request.targets
+    )
     for target in targets:
         if target.lower() == ALL_LINEAR:
             linear = [name for name, site in modules.items() if site and site.kind == "linear" and not site.is_head]
@@ -138,15 +142,15 @@ def choose_sites(count: Count, layers: LayerRange, request: AdapterRequest, *, i
             continue
         else:
             found = [name for name in modules if request.matches(name, target)]
-        if not found and not request.pattern:
+        if not found and not request.target_pattern:
             is_known = target.lower() == ALL_LINEAR or target in GROUPS or any(ends_in(name, target) for name in every)
             (left_out if is_known else unknown).append(target)
         choose(found)
     adapted = {name for names in chosen.values() for name in names}
     check_saved(every, left_out, request)
     missing = []
-    for parameter in request.parameters:
-        named = find_parameters(layers, parameter, adapted, request.saved)
+    for parameter in request.target_parameters:
+        named = find_parameters(layers, parameter, adapted, request.modules_to_save)
         missing += [] if named else [parameter]
         for site, names in named.items():
             chosen.setdefault(site, {}).update(names)
@@ -183,14 +187,11 @@ def divide_by_rank(
 
 
 def choose_group(sites: Iterable[Site], group: str, request: AdapterRequest) -> list[Site]:
-    """The sites of a group's components.
-
-    Raises: ParamcountError if there are none, and for layers of experts and routers.
-    """
+    """The sites of a group's components."""
     found = [site for site in sites if site.component.partition(".")[0] in GROUPS[group]]
     if group not in STACKED_GROUPS:
         found = [site for site in found if site.kind == "linear"]
-    elif request.layers is not None:
+    elif request.layers_to_transform is not None:
         raise ParamcountError(
             f"does not apply to {group}", where="layers_to_transform", expected="names of modules as targets"
         )
@@ -230,10 +231,7 @@ def find_parameters(
 
 
 def find_by_leaf(modules: Modules, linear: Iterable[str], left_out: Container[str]) -> list[str]:
-    """All modules whose last names are those of linear layers: how peft chooses them if it adapts experts as well.
-
-    Raises: ParamcountError if other modules have such names, which peft refuses.
-    """
+    """All modules whose last names are those of linear layers: how peft chooses them if it adapts experts as well."""
     leaves = {leaf for name in linear if (leaf := name.rpartition(".")[2]) not in left_out}
     found = [name for name in modules if name.rpartition(".")[2] in leaves]
     for name in found:
@@ -261,7 +259,7 @@ def list_leaves_of_pattern(layers: LayerRange, modules: Modules, request: Adapte
         for leaf in site.former
     ]
     names = (*modules, *filter(request.allows, (*parameters, *former)))
-    return list(dict.fromkeys(name.rpartition(".")[2] for name in names if re.fullmatch(request.pattern, name)))
+    return list(dict.fromkeys(name.rpartition(".")[2] for name in names if re.fullmatch(request.target_pattern, name)))
 
 
 def choose_former(sites: Sequence[Site], names: Sequence[str]) -> dict[Site, int]:
@@ -326,14 +324,14 @@ def warn_patterns(
     for target in left_out:
         yield f"every module that is named {quote(target)} is left out, so it has no effect, as in peft"
     excludes = any(request.excludes(name) for name in every)
-    if not excludes and (request.excluded or request.excluded_pattern):
+    if not excludes and (request.exclude_modules or request.exclude_pattern):
         yield "no module is named among those to exclude, so they have no effect, as in peft"
     names = [name for chosen_names in chosen.values() for name in chosen_names]
-    for pattern, _ in request.ranks:
+    for pattern in request.rank_pattern:
         if not any(matches_end(name, pattern) for name in names):
             yield f"no adapted module is named {quote(pattern)}, so its rank has no effect, as in peft"
-    parents = dict.fromkeys(name.rpartition(".")[0] for name in names) if request.pattern else {}
-    parent = next((name for name in parents if re.fullmatch(request.pattern, f"{name}.any_module")), None)
+    parents = dict.fromkeys(name.rpartition(".")[0] for name in names) if request.target_pattern else {}
+    parent = next((name for name in parents if re.fullmatch(request.target_pattern, f"{name}.any_module")), None)
     if parent:
         reason = "peft refuses it if one of them has no parameters, such as an activation function"
         yield f"the pattern matches every module inside {parent}; {reason}"
@@ -347,23 +345,25 @@ def list_leaves(layers: LayerRange) -> tuple[str, ...]:
 def check_saved(every: Modules, left_out: Iterable[str], request: AdapterRequest) -> None:
     for target in left_out:
         names = [name for name in every if ends_in(name, target)]
-        if names and all(is_inside(name, request.saved) for name in names):
+        if names and all(is_inside(name, request.modules_to_save) for name in names):
             raise ParamcountError(f"{target} is one of modules_to_save", where="targets")
 
 
 def check_limits(every: Modules, left_out: Sequence[str], request: AdapterRequest) -> None:
     """Raises: ParamcountError if other options leave no module of the targets, or a pattern matches none."""
-    excluding = "exclude_modules" if request.excluded else "exclude_pattern"
+    excluding = "exclude_modules" if request.exclude_modules else "exclude_pattern"
     for target in left_out:
         is_allowed = any(ends_in(name, target) and request.allows(name) for name in every)
-        where = "layers_to_transform" if request.layers is not None and is_allowed else excluding
+        where = "layers_to_transform" if request.layers_to_transform is not None and is_allowed else excluding
         raise ParamcountError(f"no module of {quote(target)} is left", where=where)
-    if request.pattern and any(site and re.fullmatch(request.pattern, name) for name, site in every.items()):
-        raise ParamcountError(f"no module that {quote(request.pattern)} matches is left", where=excluding)
-    if request.pattern:
+    if request.target_pattern and any(
+        site and re.fullmatch(request.target_pattern, name) for name, site in every.items()
+    ):
+        raise ParamcountError(f"no module that {quote(request.target_pattern)} matches is left", where=excluding)
+    if request.target_pattern:
         example = next(name for name, site in every.items() if site)
         raise ParamcountError(
-            f"= {quote(request.pattern)} matches no module",
+            f"= {quote(request.target_pattern)} matches no module",
             where="target_pattern",
             expected=f"a regular expression for full names such as {example}",
         )

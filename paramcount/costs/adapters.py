@@ -123,21 +123,19 @@ def measure_adapter(
     rank = 1 if method == "ia3" else check_size("r", r)
     parameters = read_words("target_parameters", target_parameters)
     pattern = read_pattern("target_pattern", target_pattern)
-    words = read_words("targets", (() if parameters or pattern else ALL_LINEAR) if targets is None else targets)
-    layers = read_layers(layers_to_transform)
     request = AdapterRequest(
-        names=words,
-        pattern=pattern,
-        parameters=parameters,
-        excluded=read_words("exclude_modules", exclude_modules),
-        excluded_pattern=read_pattern("exclude_pattern", exclude_pattern),
-        saved=read_words("modules_to_save", modules_to_save),
-        layers=None if layers is None else frozenset(layers),
-        layers_patterns=tuple(
+        r=rank,
+        targets=read_words("targets", (() if parameters or pattern else ALL_LINEAR) if targets is None else targets),
+        target_pattern=pattern,
+        target_parameters=parameters,
+        exclude_modules=read_words("exclude_modules", exclude_modules),
+        exclude_pattern=read_pattern("exclude_pattern", exclude_pattern),
+        layers_to_transform=read_layers(layers_to_transform),
+        layers_pattern=tuple(
             read_pattern("layers_pattern", word) for word in read_words("layers_pattern", layers_pattern)
         ),
-        rank=rank,
-        ranks=read_ranks(rank_pattern),
+        rank_pattern=dict(read_ranks(rank_pattern)),
+        modules_to_save=read_words("modules_to_save", modules_to_save),
     )
     check_request(request, method)
     if bias != "none" and method == "ia3":
@@ -145,7 +143,7 @@ def measure_adapter(
     stored = check_word("dtype", dtype, DTYPES)
     count = count_model(model)
     tensors = list(list_all_tensors(count))
-    saved = find_saved(tensors, request.saved)
+    saved = find_saved(tensors, request.modules_to_save)
     choice = choose_sites(count, list_layers(count), request, is_lora=method in ("lora", "rslora", "dora"))
     modules = [make_adapter(site, method, rank) for site, rank in choice.ranks]
     projection = 0
@@ -159,16 +157,7 @@ def measure_adapter(
         id=model.id,
         name=model.name,
         method=method,
-        r=None if method == "ia3" else rank,
-        targets=words,
-        target_pattern=pattern,
-        target_parameters=parameters,
-        exclude_modules=request.excluded,
-        exclude_pattern=request.excluded_pattern,
-        layers_to_transform=layers,
-        layers_pattern=request.layers_patterns,
-        rank_pattern=dict(request.ranks),
-        modules_to_save=request.saved,
+        **request._asdict() | ({"r": None} if method == "ia3" else {}),
         bias=bias,
         dtype=LABELS[packing.dtype],
         base=count.total,
@@ -192,10 +181,7 @@ def merge_modules(modules: Iterable[TrainedModule]) -> tuple[TrainedModule, ...]
 
 
 def check_word(where: str, value: object, choices: Iterable[str]) -> str:
-    """The value of an option that is one of some words, in any case.
-
-    Raises: ParamcountError for any other value, with the nearest word.
-    """
+    """The value of an option that is one of some words, in any case."""
     word = value.lower() if isinstance(value, str) else ""
     choices = tuple(choices)
     if word not in choices:
@@ -219,10 +205,7 @@ def read_words(where: str, value: object) -> tuple[str, ...]:
 
 
 def read_pattern(where: str, value: object) -> str:
-    """A regular expression; empty if there is none.
-
-    Raises: ParamcountError for anything else.
-    """
+    """A regular expression; empty if there is none."""
     if value is None:
         return ""
     expected = "a regular expression"
@@ -275,33 +258,30 @@ def read_ranks(value: object) -> tuple[tuple[str, int], ...]:
 def check_request(request: AdapterRequest, method: str) -> None:
     """Raises: ParamcountError for options that exclude each other, as in peft, and for those that a method lacks."""
     name = NAMES[method]
-    if request.names and request.pattern:
+    if request.targets and request.target_pattern:
         raise ParamcountError("does not combine with targets", where="target_pattern")
-    if not request.names and not request.pattern and not request.parameters:
+    if not request.targets and not request.target_pattern and not request.target_parameters:
         raise ParamcountError("is empty", where="targets", expected='"all-linear", a group or names of modules')
-    if request.excluded and request.excluded_pattern:
+    if request.exclude_modules and request.exclude_pattern:
         raise ParamcountError("does not combine with exclude_modules", where="exclude_pattern")
-    if request.parameters and method not in ("lora", "rslora"):
+    if request.target_parameters and method not in ("lora", "rslora"):
         raise ParamcountError(f"{name} does not apply to parameters", where="target_parameters")
-    if request.layers is not None and (
-        method == "ia3" or request.pattern or ALL_LINEAR in map(str.lower, request.names)
+    if request.layers_to_transform is not None and (
+        method == "ia3" or request.target_pattern or ALL_LINEAR in map(str.lower, request.targets)
     ):
-        what = "IA³" if method == "ia3" else "target_pattern" if request.pattern else ALL_LINEAR
+        what = "IA³" if method == "ia3" else "target_pattern" if request.target_pattern else ALL_LINEAR
         raise ParamcountError(f"does not apply to {what}", where="layers_to_transform", expected="names as targets")
-    if request.layers_patterns and request.layers is None:
+    if request.layers_pattern and request.layers_to_transform is None:
         raise ParamcountError("requires layers_to_transform", where="layers_pattern")
-    if method == "vera" and (request.excluded or request.excluded_pattern):
-        where = "exclude_modules" if request.excluded else "exclude_pattern"
+    if method == "vera" and (request.exclude_modules or request.exclude_pattern):
+        where = "exclude_modules" if request.exclude_modules else "exclude_pattern"
         raise ParamcountError("does not apply to VeRA", where=where)
-    if request.ranks and method in ("ia3", "vera"):
+    if request.rank_pattern and method in ("ia3", "vera"):
         raise ParamcountError(f"does not apply to {name}", where="rank_pattern")
 
 
 def make_adapter(site: Site, method: str, rank: int) -> TrainedModule:
-    """What a method trains for a layer, in all copies.
-
-    Raises: ParamcountError if the method does not apply to the layer.
-    """
+    """What a method trains for a layer, in all copies."""
     is_line = site.kind == "convolution" and len(site.shape) == 3  # of Conv1d, which IA³ has no class for
     if site.kind not in KINDS[method] or (method == "ia3" and is_line):
         what = {"experts": "routed experts"}.get(site.kind, site.kind + "s")

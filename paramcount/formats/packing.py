@@ -172,13 +172,14 @@ Signature: TypeAlias = tuple[str, tuple[tuple[str, tuple[str | None, ...]], ...]
 class WeightFormat:
     """What paramcount knows of one weight format; each has one instance, FORMAT in its file.
 
-    Without `plan` or `find_dtype` its bytes cannot be planned, without `patterns` no file can be verified, and without
+    Without `plan` or `dtypes` its bytes cannot be planned, without `patterns` no file can be verified, and without
     `widen` its values cannot be computed.
     """
 
     name = ""  # "NVFP4"
     methods: tuple[str, ...] = ()  # values of quant_method that transformers supports
-    dtypes: Mapping[str, tuple[str, Mapping[str, Any]]] = MappingProxyType({})  # {name for --dtype: (label, config)}
+    # {name for --dtype: (label, a config of this format, or the packing of linear layers)}
+    dtypes: Mapping[str, tuple[str, Mapping[str, Any] | Packing]] = MappingProxyType({})
     patterns: tuple[Pattern, ...] = ()
     signatures: tuple[Signature, ...] = ()  # of schemes that cannot be verified: their tensors by endings and types
     rate = ""  # of a GPU that multiplies the values as they are, if their dtype does not say
@@ -286,12 +287,14 @@ class WeightFormat:
 
     def find_dtype(self, name: str) -> WeightDtype | None:
         """The format that --dtype names; None if it is another one."""
-        from paramcount.formats.quantization_config import WeightDtype
+        from paramcount.formats.quantization_config import WeightDtype, make_linear_dtype
 
         if name not in self.dtypes:
             return None
-        label, config = self.dtypes[name]
-        return WeightDtype(name, label, self.plan_own(config))
+        label, stored = self.dtypes[name]
+        if isinstance(stored, Packing):
+            return make_linear_dtype(name, label, stored)
+        return WeightDtype(name, label, self.plan_own(stored))
 
     def guess(self, names: tuple[str, ...], stated: Stated, scale: str) -> Packing | None:
         """The packing of tensors of which only the ends of their names are known."""

@@ -65,10 +65,7 @@ class Config(NamedTuple):
 
 
 def get_model_type(document: Mapping[str, Any]) -> str:
-    """The model type of a config.json.
-
-    Raises: ParamcountError if it is missing or unknown.
-    """
+    """The model type of a config.json."""
     model_type = document.get("model_type")
     cls = get_class_name(document)
     if not isinstance(model_type, str):

@@ -124,10 +124,7 @@ def name_model(path: Path) -> str:
 
 
 def find_in_directory(folder: Path) -> Path:
-    """The config.json of a model directory, or of a repository in a Hugging Face cache.
-
-    Raises: ParamcountError if there is none or more than one.
-    """
+    """The config.json of a model directory, or of a repository in a Hugging Face cache."""
     place = make_printable(folder)
     if os.path.lexists(folder / "config.json"):
         return folder / "config.json"

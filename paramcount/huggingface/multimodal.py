@@ -75,10 +75,7 @@ def get_language_section(document: Mapping[str, Any], sections: Sections) -> Map
 
 
 def find_language_type(section: Mapping[str, Any], sections: Sections) -> str:
-    """The model type of the language model.
-
-    Raises: ParamcountError if it is not supported.
-    """
+    """The model type of the language model."""
     model_type = section.get("model_type", sections.default_type)
     if sections.classes:
         model_type = find_type_of_class(section, sections)

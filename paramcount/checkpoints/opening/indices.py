@@ -116,10 +116,7 @@ def _check_total_size(value: object) -> int:
 
 
 def check_shard_name(file: str, tensor: str) -> str:
-    """The name of a shard, which must be below the directory of its index.
-
-    Raises: ParamcountError that names a tensor of the shard.
-    """
+    """The name of a shard, which must be below the directory of its index."""
     parts = set(file.split("/"))
     is_below = file.isprintable() and "\\" not in file and not DRIVE.match(file) and not {"", ".", ".."} & parts
     if not is_below or not file.lower().endswith((".safetensors", *PICKLES)):

@@ -243,10 +243,7 @@ def list_files(folder: Path) -> list[str]:
 
 
 def find_checkpoint(folder: Path) -> CheckpointSource:
-    """The only checkpoint in a folder, or in a repository of a Hugging Face cache.
-
-    Raises: ParamcountError that lists the checkpoints if there are several, or the other files if there is none.
-    """
+    """The only checkpoint in a folder, or in a repository of a Hugging Face cache."""
     names = list_files(folder)
     sources = list(_find_sources(folder, names))
     sources = [source for source in sources if source.format != "pytorch"] or sources

@@ -172,10 +172,7 @@ def get_key(group: StoredGroup) -> Key:
 
 
 def fit_groups(groups: Sequence[StoredGroup], stated: Stated) -> list[PieceFit]:
-    """The fit of each group, which may depend on the others.
-
-    Raises: ParamcountError if there are more shapes than any model has.
-    """
+    """The fit of each group, which may depend on the others."""
     if len({group.pieces for group in groups}) > MOST_SHAPES:
         found = f"packed tensors have more than {MOST_SHAPES:,} shapes"
         raise ParamcountError(found, expected=f"at most {MOST_SHAPES:,}")

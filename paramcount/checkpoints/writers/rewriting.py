@@ -24,20 +24,19 @@ def fuse(name: str, tensors: Sequence[TensorRow]) -> TensorRow:
     return first._replace(name=name, matrix=matrix, splits=splits, axis=0)
 
 
-def split_tensor(tensor: TensorRow, pieces: Sequence[tuple[str, str, int]], axis: int = 0) -> list[TensorRow]:
-    """A tensor split along an axis. `pieces`: the name, component and size of each piece.
+def split_tensor(tensor: TensorRow, pieces: Sequence[tuple[str, str, int]]) -> list[TensorRow]:
+    """A tensor split along its first axis. `pieces`: the name, component and size of each piece.
 
     >>> from paramcount.api import count
-    >>> c_attn = next(t for t in count("gpt2-small").tensors if t.name.endswith("c_attn.weight"))
-    >>> [t.shape for t in split_tensor(c_attn, [("q", "qkv.q", 768), ("k", "qkv.k", 768), ("v", "qkv.v", 768)], axis=1)]
-    [(768, 768), (768, 768), (768, 768)]
+    >>> qkv = next(t for t in count("phi-3-mini").tensors if t.name.endswith("qkv_proj.weight"))
+    >>> [t.shape for t in split_tensor(qkv, [(f"{name}_proj", f"qkv.{name}", 3072) for name in "qkv"])]
+    [(3072, 3072), (3072, 3072), (3072, 3072)]
     """
-    size, total = tensor.matrix[axis], sum(width for _, _, width in pieces)
+    size, total = tensor.matrix[0], sum(width for _, _, width in pieces)
     if total != size:
         raise ParamcountError(f"has size {size}, but its pieces add up to {total}", where=tensor.name)
-    before, after = tensor.matrix[:axis], tensor.matrix[axis + 1 :]
     return [
-        tensor._replace(name=name, component=component, matrix=(*before, width, *after), splits=())
+        tensor._replace(name=name, component=component, matrix=(width, *tensor.matrix[1:]), splits=())
         for name, component, width in pieces
     ]
 

@@ -83,7 +83,7 @@ class Abilities(NamedTuple):
 
 def get_abilities(format: WeightFormat) -> Abilities:
     kind = type(format)
-    planned = any(getattr(kind, name) is not getattr(WeightFormat, name) for name in ("plan", "find_dtype"))
+    planned = bool(format.dtypes) or kind.plan is not WeightFormat.plan
     verified = bool(format.patterns) or format.has_own_files
     return Abilities(format.name, planned, verified, kind.widen is not WeightFormat.widen)
 

@@ -35,9 +35,7 @@ from paramcount.formats.quantization_config import (
     Plan,
     Selection,
     Stated,
-    WeightDtype,
     list_weights,
-    make_linear_dtype,
     read_block,
     read_excluded,
 )
@@ -83,7 +81,10 @@ class Fp8(ScaledFormat):
         {
             "fp8": ("FP8 (128 × 128 blocks)", released),
             "fp8-tensor": ("FP8 (per tensor)", {"weight_block_size": None}),
-            "fp8-row": ("FP8 (per row)", {}),
+            "fp8-row": (
+                "FP8 (per row)",
+                Packing("fp8", "F8_E4M3", 8, (1, 0), "BF16"),
+            ),  # as compressed-tensors stores it
         }
     )
     patterns = list_patterns("fp8", DTYPES, SCALES)
@@ -144,11 +145,6 @@ class Fp8(ScaledFormat):
         names = excluded if isinstance(excluded, (list, tuple)) else ()
         selection = Selection(tuple(name for name in names if isinstance(name, str) and name))
         return PackedGroup(selection, Packing("fp8", "F8_E4M3", 8, block, "F32"))
-
-    def find_dtype(self, name: str) -> WeightDtype | None:
-        if name == "fp8-row":  # as compressed-tensors stores it
-            return make_linear_dtype(name, self.dtypes[name][0], Packing("fp8", "F8_E4M3", 8, (1, 0), "BF16"))
-        return super().find_dtype(name)
 
     def guess(self, names: tuple[str, ...], stated: Stated, scale: str) -> Packing | None:
         if len(names) != 2 or not names[1].endswith("_scale_inv"):

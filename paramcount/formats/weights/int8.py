@@ -8,17 +8,12 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from paramcount.formats.packing import Packing, ScaledFormat
-from paramcount.formats.quantization_config import WeightDtype, make_linear_dtype
 
 
 class Int8(ScaledFormat):
     name = "INT8"
-    dtypes = MappingProxyType({"int8": ("INT8 (per row)", {})})
+    dtypes = MappingProxyType({"int8": ("INT8 (per row)", Packing("int8", "I8", 8, (1, 0), "BF16"))})
     compressed = (("int-quantized", "float-quantized", "naive-quantized"), "int", (8,), "I8")
-
-    def find_dtype(self, name: str) -> WeightDtype | None:
-        packing = Packing("int8", "I8", 8, (1, 0), "BF16")
-        return make_linear_dtype(name, self.dtypes[name][0], packing) if name in self.dtypes else None
 
 
 FORMAT = Int8()

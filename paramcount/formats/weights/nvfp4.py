@@ -32,7 +32,7 @@ from paramcount.formats.packing import (
     list_unshaped,
     spread,
 )
-from paramcount.formats.quantization_config import CompressedGroup, Stated, WeightDtype, list_weights, make_linear_dtype
+from paramcount.formats.quantization_config import CompressedGroup, Stated, list_weights
 from paramcount.formats.small_floats import widen_float4
 
 GROUP = 16
@@ -40,11 +40,13 @@ SCALE = Companion("weight_scale", "scale", ("F8_E4M3",), "used")
 INPUT_SCALE = "activation scale"
 CACHE = tuple(Companion(ending, INPUT_SCALE) for ending in ("k_scale", "v_scale"))
 TENSOR_SCALE = StoredPiece("tensor scale", "F32", (1,))
+SCALES_OF_TENSORS = (TENSOR_SCALE, TENSOR_SCALE._replace(what=INPUT_SCALE))
+PACKED = Packing("nvfp4 packed", "U8", 4, (1, GROUP), "F8_E4M3", others=SCALES_OF_TENSORS)
 
 
 class Nvfp4(WeightFormat):
     name = "NVFP4"
-    dtypes = MappingProxyType({"nvfp4": ("NVFP4", {})})
+    dtypes = MappingProxyType({"nvfp4": ("NVFP4", PACKED)})
     rate = "fp4"
     patterns = (
         Pattern(
@@ -85,14 +87,8 @@ class Nvfp4(WeightFormat):
     def read_compressed(self, group: CompressedGroup, dtype: str) -> tuple[str, Packing] | None:
         if group.form != "nvfp4-pack-quantized" or not is_nvfp4(group.kind, group.bits, group.size):
             return None
-        inputs = TENSOR_SCALE._replace(what=INPUT_SCALE)
-        others = (TENSOR_SCALE, inputs) if group.has_inputs else (TENSOR_SCALE,)
-        return self.name, Packing("nvfp4 packed", "U8", 4, group.packing.block, "F8_E4M3", others=others)
-
-    def find_dtype(self, name: str) -> WeightDtype | None:
-        others = (TENSOR_SCALE, TENSOR_SCALE._replace(what=INPUT_SCALE))
-        packing = Packing("nvfp4 packed", "U8", 4, (1, GROUP), "F8_E4M3", others=others)
-        return make_linear_dtype(name, self.name, packing) if name in self.dtypes else None
+        others = SCALES_OF_TENSORS if group.has_inputs else (TENSOR_SCALE,)
+        return self.name, PACKED._replace(block=group.packing.block, others=others)
 
     # ---- files
 
