@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from paramcount.costs.dtypes import parse_weight_format
-from paramcount.counting.quantisation.storage import list_stored
+from paramcount.counting.quantisation.storage import list_stored, merge_facts
 from paramcount.explore.conditions import NoConditionsError, SymbolicRun, follow_all
 from paramcount.explore.pools import Pool
 from paramcount.flow import TensorRow
@@ -25,7 +25,9 @@ class Packings(Pool):
 
     def add_tensor(self, sizes: Sizes, row: TensorRow) -> list[int]:
         """The position of a tensor's packing in each of FORMATS."""
-        key = (type(sizes), row.name, row.component, row.part, len(row.shape), row.stacked and row.stacked.merged)
+        facts, name = merge_facts(sizes), row.name[max(0, row.name.rfind("{")) :]  # a layer's place decides nothing
+        shape = len(row.shape), row.stacked and row.stacked.merged
+        key = (*facts[:2], name, row.component, row.part, row.role, row.tied_to, row.float32, *shape)
         if key not in self.known:
             self.known[key] = [self.add(to_json(derive_packing(sizes, row, name))) for name in FORMATS]
         return self.known[key]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
 
@@ -25,7 +26,12 @@ def factor(terms: Terms) -> Tree:
 
     A product is a number, names and sums, in this order; a negative number subtracts.
     """
-    nonzero = {monomial: n for monomial, n in terms.items() if n}
+    return _factor(tuple(terms.items()))
+
+
+@lru_cache(maxsize=2**16)  # the tensors and steps of a model have few different sizes
+def _factor(terms: tuple[tuple[Monomial, int], ...]) -> Tree:
+    nonzero = {monomial: n for monomial, n in terms if n}
     if len(nonzero) < 2:
         return next((_multiply(n, monomial) for monomial, n in nonzero.items()), 0)
     number, common, rest = _take_common_factor(nonzero)
@@ -132,6 +138,7 @@ def _get_degree(tree: Tree) -> int:
 LAYERS, EXPERTS, ROWS, MODEL_DIMENSION, NUMBERS, DIMENSIONS = range(6)
 
 
+@lru_cache(maxsize=2**12)
 def get_rank(name: str) -> int:
     """The rank of a factor: layers, experts, table rows, model dimension, other numbers, other dimensions."""
     last = name.rpartition(".")[2]
