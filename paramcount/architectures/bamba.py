@@ -1,15 +1,12 @@
 """Bamba: Mamba 2 layers with a few attention layers among them, each followed by a gated MLP."""
 
 from paramcount.declare import Data, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 
 def kinds(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     indices = js.get("attn_layer_indices")
     if indices is not None and not (isinstance(indices, list) and all(type(i) is int for i in indices)):
-        raise ParamcountError(
-            f"= {describe_value(indices)}", where="attn_layer_indices", expected="a list of layer indices"
-        )
+        raise sizes.make_value_error(indices, "attn_layer_indices", "a list of layer indices")
     return tuple("attention" if i in (indices or ()) else "mamba" for i in sizes.per_layer(c))
 
 

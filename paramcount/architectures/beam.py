@@ -6,7 +6,6 @@ Five of six layers attend to a sliding window with rotary positions; the sixth a
 from collections.abc import Mapping
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 # The reference's default of rope_parameters.
 ROPES = {sizes.SLIDING[1]: None, sizes.SLIDING[0]: {"rope_type": "default", "rope_theta": 10_000.0}}
@@ -24,11 +23,7 @@ def turned(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
         return ("sliding_attention",)
     words = sorted(set(c["layer_types"]))
     if not isinstance(rope, Mapping) or any(not isinstance(rope[word], (Mapping, type(None))) for word in words):
-        raise ParamcountError(
-            f"= {describe_value(rope)}",
-            where="rope_parameters",
-            expected="a JSON object or null for each entry of layer_types",
-        )
+        raise sizes.make_value_error(rope, "rope_parameters", "a JSON object or null for each entry of layer_types")
     return tuple(word for word in words if rope[word] is not None)
 
 

@@ -7,7 +7,6 @@ to bytes.
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 
 def two_thirds_of_four(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
@@ -68,9 +67,7 @@ def n_hash_tables(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
         js.get("encoder_hash_byte_group_nb_functions", 1),
     )
     if not all(type(n) is int and n > 0 for n in groups):
-        raise ParamcountError(
-            f"= {describe_value(groups)}", where="encoder_hash_byte_group_size", expected="positive integers"
-        )
+        raise sizes.make_value_error(groups, "encoder_hash_byte_group_size", "positive integers")
     return len(groups) * (functions if type(functions) is int else 0)
 
 

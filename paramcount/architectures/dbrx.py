@@ -19,9 +19,7 @@ def can_run(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if "rope_theta" not in inner:
         raise ParamcountError("is missing", where="attn_config.rope_theta", expected="a number")
     if type(inner.get("clip_qkv")) not in (int, float):
-        raise ParamcountError(
-            f"= {describe_value(inner.get('clip_qkv'))}", where="attn_config.clip_qkv", expected="a number"
-        )
+        raise sizes.make_value_error(inner.get("clip_qkv"), "attn_config.clip_qkv", "a number")
     if js.get("d_model", 2048) != c["d_model"]:
         raise ParamcountError(
             f"= {c['d_model']}, but d_model = {describe_value(js.get('d_model', 2048))}",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value, make_choice_error
+from paramcount.errors import FieldName, ParamcountError, count_noun, make_choice_error
 
 KINDS = ("sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention")
 RATIOS = {0: KINDS[0], 4: KINDS[1], 128: KINDS[2]}
@@ -63,9 +63,7 @@ def block_size(word: str, key: str, absent: int) -> sizes.Derivation:
             else rates[word]
         )
         if type(n) is not int or n < 1:
-            raise ParamcountError(
-                f"= {describe_value(n)}", where=f"compress_rates.{word}", expected="a positive integer"
-            )
+            raise sizes.make_value_error(n, f"compress_rates.{word}", "a positive integer")
         return n
 
     return found

@@ -4,12 +4,12 @@ Every head attends twice and subtracts the second result from the first, scaled 
 """
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 
 def nothing_is_dropped(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if js.get("attention_dropout", 0.0) > 0:
-        raise ParamcountError(f"= {describe_value(js['attention_dropout'])}", where="attention_dropout", expected="0")
+        raise sizes.make_value_error(js["attention_dropout"], "attention_dropout", "0")
 
 
 class DiffLlama(parts.AttentionBias, parts.AttentionDecoder):

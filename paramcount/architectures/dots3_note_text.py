@@ -67,11 +67,7 @@ def sizes_are_consistent(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
             raise ParamcountError(f"= {describe_value(found)} for {heads} heads", where=where, expected=f"{heads}")
         where, found = of_layer(js, own, sliding, "head_dim", 256, 256)
         if sliding and found != width:
-            raise ParamcountError(
-                f"= {describe_value(found)}",
-                where=where,
-                expected=f"{width}, the sum of the nope and rope head dimensions",
-            )
+            raise sizes.make_value_error(found, where, f"{width}, the sum of the nope and rope head dimensions")
 
 
 def sizes_of_attention(heads: str, start: str) -> dict[str, str]:

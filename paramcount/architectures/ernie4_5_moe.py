@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 
 def outside(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
@@ -15,7 +14,7 @@ def outside(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     first, last, step = (js.get(key, absent) for key, absent in keys.items())
     for key, value in zip(keys, (first, last, step)):
         if type(value) is not int:
-            raise ParamcountError(f"= {describe_value(value)}", where=key, expected="an integer")
+            raise sizes.make_value_error(value, key, "an integer")
     last = c["n_layers"] - 1 if last == -1 else last
     return tuple(i for i in sizes.per_layer(c) if (i + 1) % step or not first <= i <= last)
 

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
+from paramcount.errors import FieldName, ParamcountError, make_choice_error
 
 NORMS = ("sequential", "parallel", "parallel_two_norms")
 
@@ -16,7 +16,7 @@ def switch(js: sizes.ConfigJson, key: str, absent: bool) -> bool:
 def n_kv_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     given = js.get("num_kv_heads")
     if given is not None and type(given) is not int:
-        raise ParamcountError(f"= {describe_value(given)}", where="num_kv_heads", expected="an integer or null")
+        raise sizes.make_value_error(given, "num_kv_heads", "an integer or null")
     n: int = c["n_heads"] if given is None else given
     if switch(js, "new_decoder_architecture", False):
         return n
@@ -39,7 +39,7 @@ def arrangement(js: sizes.ConfigJson, c: sizes.FieldValues) -> str:
         js.get("num_ln_in_parallel_attn"),
     )
     if n is not None and type(n) is not int:
-        raise ParamcountError(f"= {describe_value(n)}", where="num_ln_in_parallel_attn", expected="1, 2 or null")
+        raise sizes.make_value_error(n, "num_ln_in_parallel_attn", "1, 2 or null")
     if not side_by_side:
         if new:
             raise ParamcountError("= false with new_decoder_architecture", where="parallel_attn", expected="true")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from paramcount.architectures.gemma import enlarge
 from paramcount.architectures.gemma3n import padding_in_both
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 FULL = "full_attention"
 ROPES: Mapping[str, Any] = {
@@ -34,9 +34,7 @@ def global_kv_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
 
 def known_attention(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if (found := js.get("use_bidirectional_attention")) not in (None, "all", "vision"):
-        raise ParamcountError(
-            f"= {describe_value(found)}", where="use_bidirectional_attention", expected="all, vision or null"
-        )
+        raise sizes.make_value_error(found, "use_bidirectional_attention", "all, vision or null")
 
 
 def sees_no_later(config: Mapping[str, Any], c: Any) -> bool:
@@ -49,7 +47,7 @@ def visible_tokens(absent: int) -> sizes.Derivation:
     def derive(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
         n = js.get("sliding_window", absent)
         if type(n) is not int or n < 1:
-            raise ParamcountError(f"= {describe_value(n)}", where="sliding_window", expected="a positive integer")
+            raise sizes.make_value_error(n, "sliding_window", "a positive integer")
         return n // 2 + 1 if js.get("use_bidirectional_attention") == "all" else n
 
     return derive

@@ -3,7 +3,6 @@
 from typing import Any, ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 KINDS = ("global", "local")
 
@@ -16,9 +15,7 @@ def expanded(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
         runs = [[KINDS, 12]]
     for run, times in runs:
         if len(words) + len(run) * times > sizes.MOST_NAMED:
-            raise ParamcountError(
-                f"= {describe_value(runs)}", where="attention_types", expected=f"at most {sizes.MOST_NAMED:,} layers"
-            )
+            raise sizes.make_value_error(runs, "attention_types", f"at most {sizes.MOST_NAMED:,} layers")
         words += list(run) * times
     return tuple(words)
 

@@ -7,7 +7,6 @@ from functools import partial
 
 from paramcount.architectures.granitemoe import GraniteMoeShared
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 KINDS = ("full_attention", "sliding_attention", "attention")  # the last is the older word for the first
 NAMES = (
@@ -27,7 +26,7 @@ def without_positions(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, 
         or len(bases) < c["n_layers"]
         or not all(type(base) in (int, float) for base in bases)
     ):
-        raise ParamcountError(f"= {describe_value(bases)}", where="layer_rope_theta", expected="one number per layer")
+        raise sizes.make_value_error(bases, "layer_rope_theta", "one number per layer")
     return tuple(i for i in sizes.per_layer(c) if not bases[i])
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName
 
 MOST_PASSES = 256  # each is walked
 
@@ -14,10 +14,8 @@ def cycles(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     slow, fast = js.get("H_cycles", 2), js.get("L_cycles", 3)
     for key, n in (("H_cycles", slow), ("L_cycles", fast)):
         if type(n) is not int or not 1 <= n <= MOST_PASSES or slow * (fast + 1) > MOST_PASSES:
-            raise ParamcountError(
-                f"= {describe_value(n)}",
-                where=key,
-                expected=f"a positive integer, with H_cycles × (L_cycles + 1) at most {MOST_PASSES:,}",
+            raise sizes.make_value_error(
+                n, key, f"a positive integer, with H_cycles × (L_cycles + 1) at most {MOST_PASSES:,}"
             )
     words: tuple[str, ...] = (*["L"] * fast, "H") * slow
     return words
@@ -93,9 +91,7 @@ class HrmText(parts.AttentionBias, parts.Decoder):
 
     def check(c) -> None:
         if set(c.cycles) != {"L", "H"} or c.cycles[-1] != "H":
-            raise ParamcountError(
-                f"= {describe_value(c.cycles)}", where=FieldName("cycles"), expected="L and H, ending with H"
-            )
+            raise sizes.make_value_error(c.cycles, FieldName("cycles"), "L and H, ending with H")
         sizes.check_divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
 
 

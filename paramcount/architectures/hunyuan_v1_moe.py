@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 
 def visited(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
@@ -21,7 +21,7 @@ def visited(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
         or len(found) < c["n_layers"]
         or not all(type(n) is int and n > 0 for n in found)
     ):
-        raise ParamcountError(f"= {describe_value(found)}", where=key, expected="a positive integer, or one per layer")
+        raise sizes.make_value_error(found, key, "a positive integer, or one per layer")
     return tuple(found[i] for i in sizes.per_layer(c))
 
 

@@ -6,7 +6,7 @@ They follow keys, values and every sublayer. Shared experts take part in the sof
 from typing import Any, ClassVar, NamedTuple
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 KINDS = ("hybrid", "hybrid_sliding")
 
@@ -14,7 +14,7 @@ KINDS = ("hybrid", "hybrid_sliding")
 def words(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     local = js.get("local_layer_ids")
     if local is not None and not (isinstance(local, (list, tuple)) and all(type(i) is int for i in local)):
-        raise ParamcountError(f"= {describe_value(local)}", where="local_layer_ids", expected="layer indices")
+        raise sizes.make_value_error(local, "local_layer_ids", "layer indices")
     return tuple(KINDS[i in local if local is not None else (i + 1) % 6 > 0] for i in sizes.per_layer(c))
 
 

@@ -2,15 +2,12 @@
 
 from paramcount.architectures.llama import Llama
 from paramcount.declare import sizes
-from paramcount.errors import ParamcountError, describe_value
 
 
 def plain_attention(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if js.get("clip_qkv") is not None or js.get("use_sliding_window"):
         key = "use_sliding_window" if js.get("use_sliding_window") else "clip_qkv"
-        raise ParamcountError(
-            f"= {describe_value(js[key])}", where=key, expected="no such key, because the reference does not support it"
-        )
+        raise sizes.make_value_error(js[key], key, "no such key, because the reference does not support it")
 
 
 class IQuestCoder(Llama):

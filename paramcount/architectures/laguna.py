@@ -6,7 +6,7 @@ The routing bias is a parameter.
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 ROPES = {  # the reference's default of rope_parameters
     sizes.SLIDING[1]: {"rope_type": "default", "rope_theta": 500_000.0, "partial_rotary_factor": 0.5},
@@ -24,11 +24,7 @@ def heads_by_layer(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...
         or len(found) != c["n_layers"]
         or not all(type(n) is int and n > 0 for n in found)
     ):
-        raise ParamcountError(
-            f"= {describe_value(found)}",
-            where="num_attention_heads_per_layer",
-            expected="a positive integer for each layer",
-        )
+        raise sizes.make_value_error(found, "num_attention_heads_per_layer", "a positive integer for each layer")
     return () if set(found) == {c["n_heads"]} else tuple(found[i] for i in sizes.per_layer(c))
 
 
@@ -36,7 +32,7 @@ def gate_for_each_head(js: sizes.ConfigJson, c: sizes.FieldValues) -> bool:
     """The reference gates each number of each head where `gating` is false or any other word."""
     gating = js.get("gating", True)
     if not isinstance(gating, (bool, str)):
-        raise ParamcountError(f"= {describe_value(gating)}", where="gating", expected="true, per-head or per-element")
+        raise sizes.make_value_error(gating, "gating", "true, per-head or per-element")
     return gating is True or gating == "per-head"
 
 

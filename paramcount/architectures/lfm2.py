@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 KINDS = ("conv", "full_attention", "attention")  # the last is the older word for the second
 NAMES = ("w1", "w3", "w2")
@@ -14,9 +13,7 @@ def kinds(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """full_attn_idxs names the layers of attention; without it all are."""
     indices = js.get("full_attn_idxs")
     if indices is not None and not (isinstance(indices, list) and all(type(i) is int for i in indices)):
-        raise ParamcountError(
-            f"= {describe_value(indices)}", where="full_attn_idxs", expected="a list of layer indices"
-        )
+        raise sizes.make_value_error(indices, "full_attn_idxs", "a list of layer indices")
     return tuple(KINDS[indices is None or i in indices] for i in sizes.per_layer(c))
 
 

@@ -6,7 +6,7 @@ Some of its experts are identities.
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError
 
 
 def layers_of(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
@@ -43,7 +43,7 @@ def heads_are_rotated_whole(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     for key, absent, fits in (("head_dim", 64, c["d_rope"]), ("qk_head_dim", None, c["d_nope"] + c["d_rope"])):
         value = js.get(key, absent)
         if value != fits and (value is not None or key == "head_dim"):
-            raise ParamcountError(f"= {describe_value(value)}", where=key, expected=f"{fits}")
+            raise sizes.make_value_error(value, key, f"{fits}")
 
 
 class LongcatFlash(parts.RoutedLatentDecoder):

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 KINDS = ("full_attention", "minimax_m3_sparse", "attention")  # the last is the older word for the first
 OLDER = "sparse_attention_config."  # the block that released files have, whose keys stand before the others
@@ -16,7 +15,7 @@ OLDER = "sparse_attention_config."  # the block that released files have, whose 
 def truths(js: sizes.ConfigJson, c: sizes.FieldValues, key: str, found: Any) -> tuple[bool, ...]:
     """One number or flag per layer."""
     if not isinstance(found, (list, tuple)) or len(found) != c["n_layers"]:
-        raise ParamcountError(f"= {describe_value(found)}", where=key, expected="one number per layer")
+        raise sizes.make_value_error(found, key, "one number per layer")
     return tuple(bool(found[i]) for i in sizes.per_layer(c))
 
 

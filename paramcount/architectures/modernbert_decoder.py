@@ -6,7 +6,6 @@ A transform stands before the tied head.
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 
 def full_first(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
@@ -22,13 +21,11 @@ def half_window(js: sizes.ConfigJson, c: sizes.FieldValues) -> int | None:
     if "sliding_window" in js:
         window = js["sliding_window"]
         if type(window) is not int or window < -1:
-            raise ParamcountError(
-                f"= {describe_value(window)}", where="sliding_window", expected="an integer of at least 0, or -1"
-            )
+            raise sizes.make_value_error(window, "sliding_window", "an integer of at least 0, or -1")
         return None if window == -1 else window
     span = js.get("local_attention", 128)
     if span is not None and type(span) is not int:
-        raise ParamcountError(f"= {describe_value(span)}", where="local_attention", expected="an integer or null")
+        raise sizes.make_value_error(span, "local_attention", "an integer or null")
     return span // 2 if span else None
 
 

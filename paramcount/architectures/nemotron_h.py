@@ -4,7 +4,6 @@ It is Mamba 2, attention without positions, an MLP or experts.
 """
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 LETTERS = {"M": "linear_attention", "E": "moe", "*": "full_attention", "-": "mlp"}
 KINDS = (*LETTERS.values(), "mamba", "attention")  # the last two are the older words for the first and the third
@@ -15,9 +14,7 @@ def kinds(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     pattern = js.get("hybrid_override_pattern", "ME*-")
     for letter in pattern:
         if letter not in LETTERS:
-            raise ParamcountError(
-                f"= {describe_value(pattern)}", where="hybrid_override_pattern", expected=" ".join(LETTERS)
-            )
+            raise sizes.make_value_error(pattern, "hybrid_override_pattern", " ".join(LETTERS))
     return tuple(LETTERS[letter] for letter in pattern)
 
 

@@ -23,9 +23,7 @@ def read_layer_types(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, .
     if words is None:
         period = js.get("full_attention_interval", 4)
         if type(period) is not int or period == 0:
-            raise ParamcountError(
-                f"= {describe_value(period)}", where="full_attention_interval", expected="a positive integer"
-            )
+            raise sizes.make_value_error(period, "full_attention_interval", "a positive integer")
         return tuple(LINEAR if (i + 1) % period else INDEXED for i in sizes.per_layer(c))
     return tuple(INDEXED if word == "full_attention" else word for word in words)
 
@@ -97,7 +95,7 @@ def ngram_rows(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     if not c["ple_layers"]:
         return ()
     if type(base) is not int or not 0 <= base <= LARGEST_TABLE or type(divisor) is not int or divisor < 1:
-        raise ParamcountError(f"= {describe_value(base)}", where="ngram_vocab_size_base", expected="a number of rows")
+        raise sizes.make_value_error(base, "ngram_vocab_size_base", "a number of rows")
     primes = primes_from(base)
     totals = [sum(next(primes) for _ in range(c["n_ngram_heads"])) for _ in c["ple_layers"]]
     return tuple(-(-total // divisor) * divisor for total in totals)
@@ -113,7 +111,7 @@ def indexer_is_whole(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     for key, value in values.items():
         if type(value) is not int or value <= 0 or (key == INDEXER[1] and value != 1):
             expected = "1" if key == INDEXER[1] else "a positive integer"
-            raise ParamcountError(f"= {describe_value(value)}", where=key, expected=expected)
+            raise sizes.make_value_error(value, key, expected)
     if c["index_budget"] % c["index_block"]:
         raise ParamcountError(
             f"= {c['index_budget']} is not a multiple of " + FieldName("index_block") + f" = {c['index_block']}",

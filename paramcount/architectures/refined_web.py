@@ -2,7 +2,7 @@
 
 from paramcount.architectures.falcon import NORMS, Falcon, FalconLayers, switch
 from paramcount.declare import Data, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 
 def four_times_d_model(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
@@ -25,7 +25,7 @@ def layout_of_7b(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     n = js.get("n_head_kv")
     if n is not None and n != c["n_kv_heads"]:
         expected = f"{c['n_kv_heads']}, or no such key; Falcon-40B has model_type RefinedWeb"
-        raise ParamcountError(f"= {describe_value(n)}", where="n_head_kv", expected=expected)
+        raise sizes.make_value_error(n, "n_head_kv", expected)
     if switch(js, "new_decoder_architecture", False):
         raise ParamcountError("= true", where="new_decoder_architecture", expected="false, or no such key")
 

@@ -1,7 +1,6 @@
 """SmolLM3: the Llama layout, every fourth layer without positions."""
 
 from paramcount.declare import Data, parts, sizes
-from paramcount.errors import ParamcountError, describe_value
 
 
 def without_positions(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
@@ -14,7 +13,7 @@ def without_positions(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, 
         or len(rotates) < c["n_layers"]
         or not all(type(n) is int for n in rotates)
     ):
-        raise ParamcountError(f"= {describe_value(rotates)}", where="no_rope_layers", expected="one integer per layer")
+        raise sizes.make_value_error(rotates, "no_rope_layers", "one integer per layer")
     return tuple(i for i in sizes.per_layer(c) if not rotates[i])
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.bailing_hybrid import head_gate
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, count_noun, describe_value
+from paramcount.errors import ParamcountError, count_noun
 
 
 def without_mtp(js: sizes.ConfigJson, n_layers: int, key: str) -> Any:
@@ -145,13 +145,13 @@ def limits_reach_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
 def gates_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """With another word the reference has a gate for each value of a head, which it multiplies heads by."""
     if not ((gating := js.get("gating", True)) is True or gating == "per-head") and c["d_head"] != 1:
-        raise ParamcountError(f"= {describe_value(gating)}", where="gating", expected="true or per-head")
+        raise sizes.make_value_error(gating, "gating", "true or per-head")
 
 
 def scale_is_real(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The scale of attention is a root of this number."""
     if (found := js.get("query_pre_attn_scalar")) is not None and found <= 0:
-        raise ParamcountError(f"= {describe_value(found)}", where="query_pre_attn_scalar", expected="a positive number")
+        raise sizes.make_value_error(found, "query_pre_attn_scalar", "a positive number")
 
 
 def attention_scale(config: Mapping[str, Any], c: Any) -> float:

@@ -13,9 +13,7 @@ def factor(js: sizes.ConfigJson, key: str, absent: float) -> float:
     """The reference asks for a point in it."""
     found = js.get(key, absent)
     if type(found) is not float:
-        raise ParamcountError(
-            f"= {describe_value(found)}", where=key, expected=f"a number with a decimal point, such as {absent}"
-        )
+        raise sizes.make_value_error(found, key, f"a number with a decimal point, such as {absent}")
     return found
 
 

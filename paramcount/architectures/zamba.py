@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 KINDS = ("linear_attention", "hybrid", "mamba")  # the last is the older word for the first
 
@@ -36,9 +36,7 @@ def widened(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The shared block reads hidden state and embedding side by side and nothing else."""
     width = js.get("attention_hidden_size") or 2 * c["d_model"]
     if width != 2 * c["d_model"] and "hybrid" in c["layer_types"]:
-        raise ParamcountError(
-            f"= {describe_value(width)}", where="attention_hidden_size", expected=f"{2 * c['d_model']}"
-        )
+        raise sizes.make_value_error(width, "attention_hidden_size", f"{2 * c['d_model']}")
 
 
 def doubled_per_head(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:

@@ -30,7 +30,7 @@ def block_count(c: sizes.FieldValues) -> int:
     """How many shared blocks the hybrid layers use in turn."""
     n = c["n_blocks"]
     if type(n) is not int or n < 1:
-        raise ParamcountError(f"= {describe_value(n)}", where="num_mem_blocks", expected="a positive integer")
+        raise sizes.make_value_error(n, "num_mem_blocks", "a positive integer")
     return n
 
 

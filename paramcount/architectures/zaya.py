@@ -5,7 +5,7 @@ expert at all.
 """
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError
 
 KINDS = ("hybrid", "hybrid_sliding")
 LEAST_NORM = 1e-14  # about the square of the smallest length that the reference divides by
@@ -19,7 +19,7 @@ ROPES = {  # the reference's default of rope_parameters
 
 def one_expert(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     if (n := js.get("num_experts_per_tok", 1)) != 1:
-        raise ParamcountError(f"= {describe_value(n)}", where="num_experts_per_tok", expected="1")
+        raise sizes.make_value_error(n, "num_experts_per_tok", "1")
     return 1
 
 
