@@ -39,7 +39,6 @@ class Afmoe(parts.AttentionBias, parts.AttentionDecoder):
     n_shared_experts: sizes.Natural = sizes.hf("num_shared_experts", null=sizes.needed("num_shared_experts"))
     scaled_embedding: sizes.Flag = sizes.hf("mup_enabled", null=False)
 
-    rope = sizes.rotary(positions=16384)
     routed_scale = sizes.setting("route_scale", kind=sizes.FACTOR)
     kinds = parts.layers_by_type_and_mlp
 

@@ -23,7 +23,7 @@ class Apertus(parts.AttentionBias, parts.AttentionDecoder):
 
     learned_activation: sizes.Flag = sizes.derived(is_learned)
 
-    rope = sizes.rotary(12_000_000, positions=65536, absent=SCALED)
+    rope = sizes.rotary(absent=SCALED)
     norms_heads = True
 
     def layer(c, x: Data) -> Data:

@@ -12,8 +12,6 @@ class Arcee(Llama):
     task_heads = "GENERIC_MOVED"
     defaults = {"d_model": 2560}
 
-    rope = sizes.rotary(positions=4096)
-
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         h, names = c.norm(x, "post_attention_layernorm"), ("mlp.up_proj", "mlp.down_proj")
@@ -29,5 +27,5 @@ class Jais2(Arcee):
     defaults = {"vocab_size": 150272, "d_model": 3328, "n_heads": 26}
 
     norm_eps = sizes.setting("layer_norm_eps")
-    rope = sizes.rotary(positions=8192)
+    rope = sizes.rotary()
     norm = parts.use_layer_norm

@@ -75,7 +75,7 @@ class BailingHybrid(parts.RoutedLatentDecoder):
         "num_shared_experts", "n_shared_experts", null=sizes.needed("num_shared_experts")
     )
 
-    rope = sizes.rotary(6_000_000, positions=262144)
+    rope = sizes.rotary(6_000_000)
     pairing = "interleaved"
     norm_topk_prob = sizes.setting("moe_renormalize", "norm_topk_prob")
     n_groups = sizes.setting("num_expert_group", "n_group")

@@ -34,7 +34,7 @@ class Bamba(parts.AttentionBias, parts.Decoder):
     mixer_bias: sizes.Flag = sizes.hf(null=False)
     mlp_bias: sizes.Flag = sizes.hf()
 
-    rope = sizes.rotary(positions=262144, share=0.5, share_key="")
+    rope = sizes.rotary(share=0.5, share_key="")
     time_step_limit = sizes.setting(default=sizes.time_step_limit)
     kinds = parts.layers_by_type
 

@@ -10,8 +10,6 @@ class BitNet(parts.AttentionBias, parts.AttentionDecoder):
     gguf = "bitnet bitnet-b1.58"
     conditions = (sizes.padding_in_table(None),)
 
-    rope = sizes.rotary(500_000)
-
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
         x = x + c.self_attention(h, bias=c.attention_bias)

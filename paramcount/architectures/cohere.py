@@ -16,7 +16,6 @@ class Cohere(parts.AttentionBias, parts.AttentionDecoder):
     qk_norm: sizes.Flag = sizes.hf("use_qk_norm", null=False)
 
     norm_eps = sizes.setting("layer_norm_eps")
-    rope = sizes.rotary(500_000, positions=8192)
     logit_scale = sizes.setting("logit_scale")
 
     def layer(c, x: Data) -> Data:

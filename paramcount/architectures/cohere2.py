@@ -14,7 +14,6 @@ class Cohere2(parts.AttentionBias, parts.AttentionDecoder):
     window: sizes.Positive = sizes.hf()
 
     norm_eps = sizes.setting("layer_norm_eps")
-    rope = sizes.rotary(positions=8192)
     logit_scale = sizes.setting("logit_scale")
     kinds = parts.layers_by_type
 

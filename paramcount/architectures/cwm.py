@@ -27,7 +27,7 @@ class CWM(parts.AttentionDecoder):
     window: sizes.Positive = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
 
-    rope = sizes.rotary(1_000_000, positions=131072, absent=SCALED)
+    rope = sizes.rotary(absent=SCALED)
     kinds = parts.layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -24,7 +24,7 @@ class DeepseekV3(parts.LatentMixture):
     n_shared_experts: sizes.Natural = sizes.hf()
     n_mtp_layers: sizes.Natural = sizes.hf("num_nextn_predict_layers", "num_mtp_layers", null=0)
 
-    rope = sizes.rotary(positions=4096)
+    rope = sizes.rotary()
     kinds = parts.dense_first
 
     def check(c) -> None:

@@ -20,7 +20,7 @@ class DeepseekV32(parts.LatentMixture):
     n_shared_experts: sizes.Natural = sizes.hf()
     n_mtp_layers: sizes.Natural = sizes.hf("num_nextn_predict_layers", absent=0, null=0)
 
-    rope = sizes.rotary(positions=163840)
+    rope = sizes.rotary()
     pairing = sizes.setting(default="interleaved")
     kinds = parts.layers_by_mlp
 

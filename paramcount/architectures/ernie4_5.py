@@ -13,8 +13,6 @@ class Ernie45(parts.AttentionDecoder):
     d_head: sizes.Positive = sizes.hf(null=sizes.d_model_per_head)
     bias: sizes.Flag = sizes.hf("use_bias", null=False)
 
-    rope = sizes.rotary(500_000, positions=131072)
-
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.bias)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.bias)

@@ -37,7 +37,6 @@ class Ernie45Moe(parts.AttentionDecoder):
     shared: sizes.Flag = sizes.derived(lambda js, c: c["n_shared_experts"] > 0)
     bias: sizes.Flag = sizes.hf("use_bias", null=False)
 
-    rope = sizes.rotary(500_000, positions=131072)
     kinds = parts.layers_by_mlp
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -33,7 +33,6 @@ class FalconH1(parts.AttentionBias, parts.AttentionDecoder):
     mixer_out_bias: sizes.Flag = sizes.hf("projectors_bias", null=False)
     mlp_bias: sizes.Flag = sizes.hf()
 
-    rope = sizes.rotary(positions=8192)
     time_step_limit = sizes.setting(default=sizes.time_step_limit)
     embedding_multiplier = sizes.setting("embedding_multiplier")
     lm_head_multiplier = sizes.setting("lm_head_multiplier")

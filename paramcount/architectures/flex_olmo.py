@@ -12,7 +12,6 @@ class FlexOlmo(parts.AttentionBias, parts.MixtureDecoder):
 
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
 
-    rope = sizes.rotary(500_000, positions=4096)
     norm_topk_prob = sizes.setting("norm_topk_prob")
     norms_heads = "wide"
 

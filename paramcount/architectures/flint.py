@@ -34,7 +34,6 @@ class Flint(parts.AttentionBias, parts.RoutedExperts, parts.AttentionDecoder):
     dense_layers: sizes.Indices = sizes.derived(without_experts)
     d_shared_expert: sizes.Natural = sizes.hf("shared_expert_intermediate_size")
 
-    rope = sizes.rotary(positions=262144)
     norm_topk_prob = sizes.setting("norm_topk_prob")
     kinds = parts.layers_by_type_and_mlp
     norms_heads = True

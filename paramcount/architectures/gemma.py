@@ -29,7 +29,6 @@ class Gemma(parts.AttentionBias, parts.AttentionDecoder):
     is_causal = sizes.setting(
         "is_causal", default=lambda config, c: config.get("use_bidirectional_attention") is not True
     )
-    rope = sizes.rotary(positions=8192)
 
     def embed(c, tokens: Data) -> Data:
         return enlarge(super().embed(tokens))

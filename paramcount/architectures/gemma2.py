@@ -22,7 +22,6 @@ class Gemma2Layers(parts.AttentionBias, parts.AttentionDecoder):
     window: sizes.Positive = sizes.hf()  # the reference refuses null even if no layer uses it
 
     activation = sizes.setting("hidden_activation", default="gelu_pytorch_tanh")
-    rope = sizes.rotary(positions=8192)
     attention_scale = sizes.setting(default=score_scale)
     score_cap = sizes.setting("attn_logit_softcapping", default=50.0, nullable=True)
     logit_cap = sizes.setting("final_logit_softcapping", default=30.0, nullable=True)

@@ -19,7 +19,7 @@ class Glm(parts.AttentionDecoder):
     d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5))
     qkv_bias: sizes.Flag = sizes.hf("attention_bias")
 
-    rope = sizes.rotary(positions=131072, share=0.5)
+    rope = sizes.rotary(share=0.5)
     axes: ClassVar[Any] = None  # of the rotation, if positions have several
 
     def layer(c, x: Data) -> Data:

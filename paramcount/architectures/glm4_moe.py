@@ -35,7 +35,7 @@ class Glm4Moe(parts.AttentionBias, parts.GroupedExperts, parts.AttentionDecoder)
     n_mtp_layers: sizes.Natural = sizes.hf("num_nextn_predict_layers", "num_mtp_layers", null=0)
     qk_norm: sizes.Flag = sizes.hf("use_qk_norm")
 
-    rope = sizes.rotary(positions=131072, share=0.5)
+    rope = sizes.rotary(share=0.5)
     axes: ClassVar[Any] = None  # of the rotation, if positions have several
     kinds = parts.dense_first
 

@@ -24,7 +24,7 @@ class Glm4MoeLite(parts.LatentMixture):
     )
     n_shared_experts: sizes.Natural = sizes.hf()
 
-    rope = sizes.rotary(positions=202752)
+    rope = sizes.rotary()
     kinds = parts.layers_by_mlp
 
     def check(c) -> None:

@@ -23,7 +23,7 @@ class GlmMoeDsa(DeepseekV32):
 
     reusing_layers: sizes.Indices = sizes.derived(reusing)
 
-    rope = sizes.rotary(positions=202752)
+    rope = sizes.rotary()
 
     def decode(c, x: Data) -> Data:
         kinds, width = list_kinds(c), (c.n_chosen,)

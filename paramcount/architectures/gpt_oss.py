@@ -27,7 +27,7 @@ class GptOss(parts.AttentionBias, parts.MixtureDecoder):
     )
     window: sizes.Positive = sizes.hf()
 
-    rope = sizes.rotary(150_000, positions=131072, absent=YARN)
+    rope = sizes.rotary(absent=YARN)
     alpha = sizes.setting("swiglu_alpha")
     limit = sizes.setting("swiglu_limit")
     kinds = parts.layers_by_type

@@ -57,7 +57,6 @@ class GraniteSWA(Granite):
     unrotated_layers: sizes.Indices = sizes.derived(without_positions)
     window: sizes.Positive = sizes.hf()
 
-    rope = sizes.rotary(positions=8192)
     layer_rope_theta = sizes.setting("layer_rope_theta", default=None)
 
     def kinds(c) -> parts.Kinds:

@@ -49,7 +49,7 @@ class GraniteMoeHybrid(parts.AttentionBias, parts.Decoder):
     conv_bias: sizes.Flag = sizes.hf(null=False)
     mixer_bias: sizes.Flag = sizes.hf(null=False)
 
-    rope = sizes.rotary(positions=2048)
+    rope = sizes.rotary()
     time_step_limit = sizes.setting(default=sizes.time_step_limit)
     embedding_scale = sizes.setting("embedding_multiplier")
     residual_scale = sizes.setting("residual_multiplier")

@@ -14,8 +14,6 @@ class Helium(parts.AttentionDecoder):
     qkv_bias: sizes.Flag = sizes.hf("attention_bias")
     mlp_bias: sizes.Flag = sizes.hf()
 
-    rope = sizes.rotary(100_000, positions=4096)
-
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.qkv_bias, o_bias=False)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.mlp_bias)

@@ -30,7 +30,6 @@ class HYV3(parts.AttentionBias, parts.AttentionDecoder):
     d_shared_expert: sizes.Natural = sizes.derived(shared_width)
     mlp_bias: sizes.Flag = sizes.hf()  # of the dense layers and the shared experts
 
-    rope = sizes.rotary(11_158_840, positions=131072)
     routed_scale = sizes.setting("router_scaling_factor")
     kinds = parts.layers_by_mlp
     norms_heads = True

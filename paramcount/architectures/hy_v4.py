@@ -55,7 +55,7 @@ class HYV4(parts.RoutedLatentDecoder):
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts", null=sizes.unused, late=True)
     n_shared_experts: sizes.Natural = sizes.hf()
 
-    rope = sizes.rotary(positions=262144)
+    rope = sizes.rotary()
     pairing = sizes.setting(default="halves")
     limit = sizes.setting("swiglu_limit")
     streams_eps = sizes.setting("hc_eps")

@@ -19,8 +19,6 @@ class InternLM3(Llama):
     attention_bias: sizes.Flag = sizes.hf("qkv_bias", "attention_bias")
     mlp_bias: sizes.Flag = sizes.hf("bias", "mlp_bias")
 
-    rope = sizes.rotary(positions=32768)
-
     def check(c) -> None:
         super().check()
         if c.attention_bias != c.mlp_bias:

@@ -21,5 +21,3 @@ class IQuestCoder(Llama):
 
     n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
     d_head: sizes.Positive = sizes.hf(null=sizes.d_model_per_head)
-
-    rope = sizes.rotary(positions=131072)

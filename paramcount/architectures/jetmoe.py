@@ -23,7 +23,7 @@ class JetMoe(parts.Decoder):
     n_heads: sizes.Positive = sizes.derived(lambda js, c: c["n_kv_heads"] * c["n_active_experts"])
 
     activation = sizes.setting("activation_function")
-    rope = sizes.rotary(positions=4096)
+    rope = sizes.rotary()
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(ops.rms_norm(x, "input_layernorm", 1e-6))  # only the last norm has rms_norm_eps

@@ -19,7 +19,6 @@ class Kolibri1(parts.SlidingLayers, parts.RoutedExperts, parts.AttentionDecoder)
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
     d_shared_expert: sizes.Natural = sizes.hf("shared_expert_intermediate_size")
 
-    rope = sizes.rotary(positions=262144)
     norm_topk_prob = sizes.setting("norm_topk_prob")
     norms_heads = True
 

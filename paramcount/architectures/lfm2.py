@@ -54,7 +54,7 @@ class Lfm2(parts.Decoder):
 
     activation = "silu"
     norm_eps = sizes.setting("norm_eps")
-    rope = sizes.rotary(1_000_000, positions=128_000)
+    rope = sizes.rotary()
 
     def kinds(c) -> parts.Kinds:
         return [((word, "dense"), 1) for word in c.layer_types]

@@ -67,7 +67,7 @@ class LongcatFlash(parts.RoutedLatentDecoder):
     n_least_experts: sizes.Natural = sizes.derived(visited_at_least)
     router_bias: sizes.Flag = sizes.hf(absent=False)
 
-    rope = sizes.rotary(10_000_000, positions=131072)
+    rope = sizes.rotary()
     pairing = sizes.setting(default="interleaved")
     n_chosen = sizes.setting("num_experts_per_tok", "moe_topk")
 

@@ -29,7 +29,7 @@ class MiniCPM3(parts.LatentDecoder):
     d_v: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)
     mlp_bias: sizes.Flag = sizes.hf()
 
-    rope = sizes.rotary(positions=32768)
+    rope = sizes.rotary()
     pairing = sizes.setting(default="halves")
     embedding_scale = sizes.setting("scale_emb", default=12.0)
     residual_scale = sizes.setting(default=scale_residual)

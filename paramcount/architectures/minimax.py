@@ -35,7 +35,7 @@ class MiniMax(parts.Decoder):
         "block_size"
     )  # tokens that lightning attention takes together; its decays are stored for them
 
-    rope = sizes.rotary(1_000_000, positions=131072)
+    rope = sizes.rotary()
     attention_alpha = sizes.setting("full_attn_alpha_factor", default=1.0)  # alpha: of the residual
     attention_beta = sizes.setting("full_attn_beta_factor", default=1.0)  # beta: of what is added to it
     linear_attention_alpha = sizes.setting("linear_attn_alpha_factor", default=1.0)

@@ -62,7 +62,7 @@ class MiniMaxM3Text(parts.AttentionDecoder):
     n_active_experts: sizes.Natural = sizes.hf()
     d_shared_expert: sizes.Natural = sizes.hf("shared_intermediate_size")
 
-    rope = sizes.rotary(5_000_000, positions=524288, share=1.0)
+    rope = sizes.rotary(share=1.0)
     alpha = sizes.setting("swiglu_alpha")
     limit = sizes.setting("swiglu_limit")
     routed_scale = sizes.setting("routed_scaling_factor")

@@ -62,7 +62,7 @@ class Ministral3(Mistral):
 
     d_head: sizes.Positive = sizes.hf()
 
-    rope = sizes.rotary(positions=262144, absent=SCALED)
+    rope = sizes.rotary(absent=SCALED)
     beta = growth()
     original_length = growth_step(262144)
 

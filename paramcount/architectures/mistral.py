@@ -16,8 +16,6 @@ class Mistral(parts.AttentionDecoder):
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)
     window: sizes.Positive | None = sizes.hf()
 
-    rope = sizes.rotary(positions=131072)
-
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), window=c.window)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))

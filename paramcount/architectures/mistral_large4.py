@@ -107,7 +107,7 @@ class MistralLarge4Text(parts.RoutedLatentDecoder):
     borrowing_layers: sizes.Indices = sizes.derived(borrowing)
 
     norm_topk_prob = sizes.setting(default=True)
-    rope = sizes.rotary(positions=1_048_576, absent=SCALED)
+    rope = sizes.rotary(absent=SCALED)
     logit_cap = sizes.setting("final_logit_softcapping")
     choose: ClassVar[Any] = Mistral4.choose
     moe: ClassVar[Any] = Mistral4.moe

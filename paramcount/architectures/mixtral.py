@@ -17,8 +17,6 @@ class Mixtral(parts.MixtureDecoder):
     n_routed_experts: sizes.Positive = sizes.hf("num_experts", "num_local_experts")
     window: sizes.Positive | None = sizes.hf(absent=None)
 
-    rope = sizes.rotary(1_000_000, positions=131072)
-
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), window=c.window)
         h = c.norm(x, "post_attention_layernorm")

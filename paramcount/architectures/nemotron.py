@@ -30,7 +30,7 @@ class Nemotron(parts.AttentionBias, parts.AttentionDecoder):
     mlp_bias: sizes.Flag = sizes.hf()
 
     norm_eps = sizes.setting("norm_eps")
-    rope = sizes.rotary(positions=4096, share=0.5)
+    rope = sizes.rotary(share=0.5)
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)

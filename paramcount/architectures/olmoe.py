@@ -13,7 +13,6 @@ class Olmoe(parts.AttentionBias, parts.MixtureDecoder):
 
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
 
-    rope = sizes.rotary(positions=4096)
     clip_qkv = sizes.setting("clip_qkv", default=None)
     norm_topk_prob = sizes.setting("norm_topk_prob")
 

@@ -26,7 +26,7 @@ class Persimmon(parts.Decoder):
     qk_norm: sizes.Flag = sizes.hf("qk_layernorm")
 
     norm_eps = sizes.setting("layer_norm_eps")
-    rope = sizes.rotary(positions=16384, share=0.5)
+    rope = sizes.rotary(10_000.0, share=0.5)  # Fuyu's, too
     norm = parts.use_layer_norm
 
     def layer(c, x: Data) -> Data:

@@ -18,7 +18,6 @@ class Qwen2(parts.AttentionDecoder):
         sizes.padding_in_table(None),
     )
 
-    rope = sizes.rotary(positions=32768)
     layer_types = sizes.setting(default=sizes.sliding_types())
     window = sizes.setting(default=sizes.used_window(4096))
     kinds = parts.layers_by_setting

@@ -41,7 +41,6 @@ class Qwen2MoE(parts.RoutedExperts, parts.AttentionDecoder):
     qkv_bias: sizes.Flag = sizes.hf()
 
     norm_topk_prob = sizes.setting("norm_topk_prob")
-    rope = sizes.rotary(positions=32768)
     layer_types = sizes.setting(default=sizes.sliding_types(slides=slides))
     window = sizes.setting(default=sizes.used_window(4096))
     kinds = parts.layers_by_setting_and_mlp

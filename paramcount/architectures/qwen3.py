@@ -27,7 +27,6 @@ class Qwen3(parts.AttentionBias, parts.AttentionDecoder):
     )
     defaults = {"d_head": 128}
 
-    rope = sizes.rotary(positions=32768)
     layer_types: ClassVar = sizes.setting(default=sizes.sliding_types())
     window = sizes.setting(default=sizes.used_window(4096))
     kinds = parts.layers_by_setting

@@ -18,7 +18,6 @@ class Qwen3MoE(parts.AttentionBias, parts.RoutedExperts, parts.AttentionDecoder)
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
 
     norm_topk_prob: ClassVar = sizes.setting("norm_topk_prob")
-    rope = sizes.rotary(positions=32768)
     window: ClassVar = sizes.setting(default=sizes.used_window(4096))  # of every layer
     kinds = parts.layers_by_mlp
     norms_heads = True
@@ -53,6 +52,6 @@ class Qwen3OmniMoeText(Qwen3MoE):
     n_routed_experts: sizes.Positive = sizes.hf("num_experts")
     tie_word_embeddings: sizes.Flag = sizes.hf(absent=False, null=False)
 
-    rope = sizes.rotary(1_000_000, 32768)
+    rope = sizes.rotary()
     window = None
     axes = parts.mrope_axes("interleaved", 24, 20, 20)

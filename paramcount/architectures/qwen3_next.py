@@ -38,7 +38,7 @@ class GatedDeltaHybrid(parts.AttentionBias, parts.Decoder):
     d_linear_v: sizes.Positive = sizes.hf("linear_value_head_dim")
     d_conv: sizes.Positive = sizes.hf("linear_conv_kernel_dim")
 
-    rope = sizes.rotary(positions=32768, share=0.25)
+    rope = sizes.rotary(share=0.25)
     norm_topk_prob: ClassVar = sizes.setting("norm_topk_prob", default=True)
 
     def norm(c, x: Data, name: str) -> Data:

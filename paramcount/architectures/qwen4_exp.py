@@ -158,7 +158,7 @@ class Qwen4ExpText(Qwen35MoE):
     n_ngram_rows: sizes.Indices = sizes.derived(ngram_rows)
     n_shards: sizes.Positive = sizes.hf("split_ngram_parts")
 
-    rope = sizes.rotary(positions=32768, share=1.0, share_key="")
+    rope = sizes.rotary(share=1.0, share_key="")
     index_kv_heads = sizes.setting("indexer_kv_heads", default=None)  # 1 if there is an indexer
     output_gate = sizes.setting("output_gate_type", default=lambda js, c: js.get("hidden_act", "silu"))
 

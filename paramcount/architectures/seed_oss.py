@@ -16,8 +16,6 @@ class SeedOss(parts.AttentionDecoder):
     o_bias: sizes.Flag = sizes.hf("attention_out_bias")
     mlp_bias: sizes.Flag = sizes.hf()
 
-    rope = sizes.rotary(positions=524288)
-
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.qkv_bias, o_bias=c.o_bias)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.mlp_bias)

@@ -36,7 +36,6 @@ class SmolLM3(parts.AttentionBias, parts.AttentionDecoder):
     layer_types: sizes.Words = sizes.hf(absent=windows, null=sizes.ABSENT)
     mlp_bias: sizes.Flag = sizes.hf()
 
-    rope = sizes.rotary(2_000_000, positions=32768)
     check = sizes.check_sliding_or_full
 
     def kinds(c) -> parts.Kinds:

@@ -15,8 +15,6 @@ class SolarOpen(parts.AttentionBias, parts.GroupedExperts, parts.AttentionDecode
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "n_routed_experts")
     n_shared_experts: sizes.Natural = sizes.hf()
 
-    rope = sizes.rotary(1_000_000, positions=131072)
-
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, o_bias=False)
         return x + parts.shared_mixture(c, c.norm(x, "post_attention_layernorm"), "mlp.", choose=c.choose)

@@ -22,7 +22,7 @@ class StableLm(parts.AttentionDecoder):
     parallel_residual: sizes.Flag = sizes.hf("use_parallel_residual")
 
     norm_eps = sizes.setting("layer_norm_eps")
-    rope = sizes.rotary(positions=4096, share=0.25)
+    rope = sizes.rotary(share=0.25)
     norm = parts.use_layer_norm
 
     def layer(c, x: Data) -> Data:

@@ -16,7 +16,6 @@ class Starcoder2(parts.AttentionDecoder):
     bias: sizes.Flag = sizes.hf("use_bias")
 
     norm_eps = sizes.setting("norm_epsilon")
-    rope = sizes.rotary(positions=4096)
     norm = parts.use_layer_norm
 
     def layer(c, x: Data) -> Data:

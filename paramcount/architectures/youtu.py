@@ -14,7 +14,7 @@ class Youtu(parts.LatentDecoder):
         sizes.padding_in_table(None),
     )
 
-    rope = sizes.rotary(positions=131072)
+    rope = sizes.rotary()
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")

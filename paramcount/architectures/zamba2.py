@@ -116,7 +116,7 @@ class Zamba2(SharedBlockDecoder):
     conv_bias: sizes.Flag = sizes.derived(lambda js, c: True)
     mixer_bias: sizes.Flag = sizes.hf("add_bias_linear")  # of the MLP too
 
-    rope = sizes.rotary(positions=4096)
+    rope = sizes.rotary()
     time_step_limit = sizes.setting(default=sizes.least_time_step("time_step_min"))
 
     def layer(c, x: Data, embedded: Data, kind: Any) -> Data:

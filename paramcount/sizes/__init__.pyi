@@ -151,7 +151,10 @@ from paramcount.sizes.reading import get_stated_section as get_stated_section
 from paramcount.sizes.reading import get_language_section as get_language_section
 from paramcount.sizes import rotary_settings as rotary_settings
 from paramcount.sizes.rotary_settings import FROM_ORIGINAL as FROM_ORIGINAL
+from paramcount.sizes.rotary_settings import USUAL_BASE as USUAL_BASE
+from paramcount.sizes.rotary_settings import USUAL_POSITIONS as USUAL_POSITIONS
 from paramcount.sizes.rotary_settings import THETA as THETA
+from paramcount.sizes.rotary_settings import POSITIONS as POSITIONS
 from paramcount.sizes.rotary_settings import ORIGINAL as ORIGINAL
 from paramcount.sizes.rotary_settings import rotary as rotary
 from paramcount.sizes.rotary_settings import unchecked as unchecked

@@ -16,18 +16,20 @@ from paramcount import flow as ops
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Rope
 from paramcount.sizes.derivations import part_of
-from paramcount.sizes.fields import FieldValues
+from paramcount.sizes.fields import FieldValues, find_reference_default
 from paramcount.sizes.setting_fields import USUAL_KINDS, Config, Setting
 from paramcount.sizes.setting_kinds import Kind
 from paramcount.sizes.settings import ROPE_KEYS, UNFILLED_ROPE_KEYS
 
 FROM_ORIGINAL = ("llama3", "yarn", "longrope")  # kinds that read the context length before scaling
-THETA, SHARE, ORIGINAL = "rope_theta", "partial_rotary_factor", "original_max_position_embeddings"
+USUAL_BASE, USUAL_POSITIONS = 10_000.0, 2048  # of a config class that states none
+THETA, POSITIONS = "rope_theta", "max_position_embeddings"
+SHARE, ORIGINAL = "partial_rotary_factor", "original_max_position_embeddings"
 
 
 def rotary(
-    base: float = 10_000.0,
-    positions: int = 2048,
+    base: float | None = None,
+    positions: int | None = None,
     absent: Config | None = None,
     *,
     key: str = THETA,
@@ -39,8 +41,8 @@ def rotary(
     """The setting of rotary positions that are the same in all layers.
 
     Args:
-        base: The default of the base.
-        positions: The default of max_position_embeddings.
+        base: The default of the base. None: that of the reference's config class.
+        positions: The default of max_position_embeddings. None: that of the reference's config class.
         absent: The default of rope_parameters, with a base of its own.
         key: The key of the base outside of rope_parameters.
         share: The default of partial_rotary_factor; None if heads rotate as a whole.
@@ -49,7 +51,7 @@ def rotary(
         head_key: The key of the head size whose share the angles are for, if heads have another size.
     """
 
-    def find_block(config: Config) -> Config:
+    def find_block(config: Config, base: float) -> Config:
         block = find_parameters(config, absent) if scaled else {}
         outside = find_base(block, config, key, base)
         kind = find_kind(block)
@@ -61,15 +63,19 @@ def rotary(
         return overlay(block, outside)
 
     def read(config: Config, sizes: Any) -> Rope:
-        block = find_block(config)
-        rope = make_rope(find_kind(block), block[THETA], block, config, positions)
+        known = type(sizes)
+        block = find_block(config, base or find_reference_default(known, (THETA,), USUAL_BASE))
+        n_positions = positions or find_reference_default(known, (POSITIONS,), USUAL_POSITIONS)
+        rope = make_rope(find_kind(block), block[THETA], block, config, n_positions)
         return rope if share is None else mark_odd(rope, config.get(head_key) or sizes.d_head, block[SHARE])
 
     def check(config: Config, c: FieldValues) -> None:
         is_scaled = scaled and (absent or config.get("rope_scaling") or config.get("rope_parameters"))
-        if not is_scaled and config.get(key, base) is not None:  # as in most models: there is nothing else to check
+        if (
+            not is_scaled and config.get(key, USUAL_BASE) is not None
+        ):  # as in most models: there is nothing else to check
             return
-        block = find_block(config)
+        block = find_block(config, base or USUAL_BASE)
         where = "rope_scaling" if config.get("rope_scaling") else "rope_parameters"
         for word in sorted(set(c.get("layer_types") or ())) if scaled else ():
             if word in block:

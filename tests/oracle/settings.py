@@ -21,8 +21,9 @@ from paramcount.architectures.encoders import ENCODERS, SECTION_ENCODERS
 from paramcount.counting import count_sizes
 from paramcount.huggingface.config import read_whole_model
 from paramcount.sizes.fields import DEFAULTS, find_config_class
+from paramcount.sizes.rotary_settings import POSITIONS, USUAL_BASE, USUAL_POSITIONS
 from paramcount.sizes.setting_fields import OF_REFERENCE, list_settings
-from paramcount.sizes.settings import AUTO, AXIAL, TABLE, get_settings, load_text, read_line
+from paramcount.sizes.settings import AUTO, AXIAL, TABLE, get_settings, read_line
 from tests.cases import load_cases
 from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import (
@@ -390,6 +391,11 @@ def make_defaults() -> dict[str, dict[str, Any]]:
             key = next((key for key in setting.names if type(known.get(key)) in (bool, int, str, float)), None)
             if setting.default is OF_REFERENCE and key is not None:
                 table.setdefault(cls.__name__, {})[key] = known[key]
+        if "rope" in list_settings(declared):  # it reads both of these if they are missing
+            theta: Any = getattr(cls, "default_theta", None)  # an object where kinds of layers differ
+            rotary = {"rope_theta": int(theta) if type(theta) is float else None, POSITIONS: known.get(POSITIONS)}
+            own = {key: n for key, n in rotary.items() if n not in (None, USUAL_BASE, USUAL_POSITIONS)}
+            table.setdefault(cls.__name__, {}).update(own)
     return {name: dict(sorted(held.items())) for name, held in sorted(table.items())}
 
 
@@ -428,7 +434,7 @@ def freeze(names: Iterable[str] = ()) -> None:
 
 def write_table(path: Path, table: Mapping[str, Any]) -> None:
     path.write_text(format_lines(table), encoding="utf-8")
-    for cached in (load_text, read_line, get_settings, find_config_class):
+    for cached in (read_line, get_settings, find_config_class):
         cached.cache_clear()
 
 
