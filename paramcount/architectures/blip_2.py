@@ -8,17 +8,14 @@ from paramcount.errors import ParamcountError, describe_value
 BLIP_LANGUAGES = ("llama", "opt", "t5")
 
 
-def token_given(*keys: str) -> sizes.Condition:
+@sizes.options_first
+def token_given(js: sizes.ConfigJson, c: sizes.FieldValues, *keys: str) -> None:
     """The reference looks for the tokens that stand for an image in every text, and cannot without their id."""
-
-    def condition(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-        found = next((js[key] for key in keys if js.get(key) is not None), None)
-        if type(found) is not int:
-            raise ParamcountError(
-                "is missing" if found is None else f"= {describe_value(found)}", where=keys[-1], expected="a token id"
-            )
-
-    return condition
+    found = next((js[key] for key in keys if js.get(key) is not None), None)
+    if type(found) is not int:
+        raise ParamcountError(
+            "is missing" if found is None else f"= {describe_value(found)}", where=keys[-1], expected="a token id"
+        )
 
 
 class Blip2Vision(parts.BlipVision):

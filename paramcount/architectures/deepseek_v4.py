@@ -50,23 +50,20 @@ def hashed(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     return tuple(i for i in sizes.per_layer(c) if words[i] == "hash_moe")
 
 
-def block_size(word: str, key: str, absent: int) -> sizes.Derivation:
+@sizes.options_first
+def block_size(js: sizes.ConfigJson, c: sizes.FieldValues, word: str, key: str, absent: int) -> int:
     """How many tokens become one."""
-
-    def found(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-        rates = js.get("compress_rates")
-        n = (
-            js.get(key)
-            if js.get(key) is not None
-            else absent
-            if rates is None or word not in c["layer_types"]
-            else rates[word]
-        )
-        if type(n) is not int or n < 1:
-            raise sizes.make_value_error(n, f"compress_rates.{word}", "a positive integer")
-        return n
-
-    return found
+    rates = js.get("compress_rates")
+    n = (
+        js.get(key)
+        if js.get(key) is not None
+        else absent
+        if rates is None or word not in c["layer_types"]
+        else rates[word]
+    )
+    if type(n) is not int or n < 1:
+        raise sizes.make_value_error(n, f"compress_rates.{word}", "a positive integer")
+    return n
 
 
 def find_share(js: sizes.ConfigJson, d_head: int, label: str) -> Any:

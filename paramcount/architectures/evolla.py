@@ -11,16 +11,13 @@ SECTION = "protein_encoder_config"
 PROTEIN = "model.protein_encoder."
 
 
-def in_section(condition: sizes.Condition) -> sizes.Condition:
+@sizes.options_first
+def in_section(js: sizes.ConfigJson, c: sizes.FieldValues, condition: sizes.Condition) -> None:
     """The condition with errors that name the section too."""
-
-    def check(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-        try:
-            condition(js, c)
-        except ParamcountError as error:
-            raise error.add_block(SECTION) from None
-
-    return check
+    try:
+        condition(js, c)
+    except ParamcountError as error:
+        raise error.add_block(SECTION) from None
 
 
 def ids_are_known(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:

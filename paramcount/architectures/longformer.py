@@ -28,16 +28,13 @@ def read_windows(key: str, limit: str) -> Any:
     return sizes.derived(derive)
 
 
-def windows_fill_the_text(key: str) -> Any:
+@sizes.options_first
+def windows_fill_the_text(js: sizes.ConfigJson, c: sizes.FieldValues, key: str) -> None:
     """Texts are padded to a multiple of the largest window, which the others divide."""
-
-    def condition(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-        for window in c["windows"]:
-            if max(c["windows"]) % window:
-                found = f"contains {2 * window}, which does not divide {2 * max(c['windows'])}"
-                raise ParamcountError(found, where=key, expected="divisors of the largest window")
-
-    return condition
+    for window in c["windows"]:
+        if max(c["windows"]) % window:
+            found = f"contains {2 * window}, which does not divide {2 * max(c['windows'])}"
+            raise ParamcountError(found, where=key, expected="divisors of the largest window")
 
 
 def check_windows(c: Any, limit: str) -> None:

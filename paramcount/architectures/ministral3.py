@@ -35,20 +35,17 @@ def growth_step(positions: int, absent: Mapping[str, Any] = SCALED) -> Any:
     return sizes.setting(default=read)
 
 
-def growth_is_stated(absent: Mapping[str, Any] = SCALED) -> sizes.Condition:
+@sizes.options_first
+def growth_is_stated(js: sizes.ConfigJson, c: sizes.FieldValues, absent: Mapping[str, Any] = SCALED) -> None:
     """rope_parameters that are stated have no defaults for the growth of queries."""
-
-    def condition(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-        block = sizes.find_parameters(js, absent)
-        if not isinstance(block, Mapping) or not c["n_layers"]:
-            return
-        for key in (BETA, sizes.ORIGINAL):
-            is_filled = key == sizes.ORIGINAL and sizes.find_kind(block) in sizes.FROM_ORIGINAL
-            if block.get(key) is None and not is_filled:
-                where = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
-                raise ParamcountError("is missing", where=f"{where}.{key}", expected="a number")
-
-    return condition
+    block = sizes.find_parameters(js, absent)
+    if not isinstance(block, Mapping) or not c["n_layers"]:
+        return
+    for key in (BETA, sizes.ORIGINAL):
+        is_filled = key == sizes.ORIGINAL and sizes.find_kind(block) in sizes.FROM_ORIGINAL
+        if block.get(key) is None and not is_filled:
+            where = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
+            raise ParamcountError("is missing", where=f"{where}.{key}", expected="a number")
 
 
 class Ministral3(Mistral):

@@ -6,16 +6,13 @@ from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
 
 
-def half_of(absent: int) -> sizes.Derivation:
+@sizes.options_first
+def half_of(js: sizes.ConfigJson, c: sizes.FieldValues, absent: int) -> int:
     """config.json gives gate and up together. `absent`: the reference's default."""
-
-    def derive(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-        width = js.get("ffn_dim", absent)
-        if type(width) is not int or width < 2 or width % 2:
-            raise ParamcountError(f"= {describe_value(width)}", where="ffn_dim", expected="an even number")
-        return width // 2
-
-    return derive
+    width = js.get("ffn_dim", absent)
+    if type(width) is not int or width < 2 or width % 2:
+        raise ParamcountError(f"= {describe_value(width)}", where="ffn_dim", expected="an even number")
+    return width // 2
 
 
 def codebooks_are_there(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:

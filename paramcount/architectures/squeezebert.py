@@ -5,17 +5,16 @@ from typing import ClassVar
 from paramcount.declare import Data, ops, parts, sizes
 
 
-def channels_per_group(key: str, absent: int, inside: str = "d_model", outside: str = "d_model") -> sizes.Derivation:
+@sizes.options_first
+def channels_per_group(
+    js: sizes.ConfigJson, c: sizes.FieldValues, key: str, absent: int, inside: str = "d_model", outside: str = "d_model"
+) -> int:
     """The channels that each output of a group reads. `inside`, `outside`: sizes of what is read and given."""
-
-    def derive(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-        groups = js.get(key, absent)
-        if type(groups) is not int or groups < 1 or c[inside] % groups or c[outside] % groups:
-            expected = f"a divisor of {c[inside]}" + (f" and {c[outside]}" if inside != outside else "")
-            raise sizes.make_value_error(groups, key, expected)
-        return int(c[inside] // groups)
-
-    return derive
+    groups = js.get(key, absent)
+    if type(groups) is not int or groups < 1 or c[inside] % groups or c[outside] % groups:
+        expected = f"a divisor of {c[inside]}" + (f" and {c[outside]}" if inside != outside else "")
+        raise sizes.make_value_error(groups, key, expected)
+    return int(c[inside] // groups)
 
 
 class SqueezeBert(parts.MaskedEncoder):

@@ -2,7 +2,7 @@
 shared one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from paramcount.architectures.bailing_hybrid import head_gate
@@ -114,14 +114,11 @@ def read_ropes(config: Mapping[str, Any], c: Any) -> dict[str, ops.Rope]:
     return ropes
 
 
-def read_limits(key: str) -> Callable[[Mapping[str, Any], Any], tuple[float | None, ...]]:
+@sizes.options_first
+def read_limits(config: Mapping[str, Any], c: Any, key: str) -> tuple[float | None, ...]:
     """The limit of each layer; 0 is none."""
-
-    def read(config: Mapping[str, Any], c: Any) -> tuple[float | None, ...]:
-        found = config.get(key) or ()
-        return tuple((found[i] if i < len(found) else None) or None for i in range(c.n_layers))
-
-    return read
+    found = config.get(key) or ()
+    return tuple((found[i] if i < len(found) else None) or None for i in range(c.n_layers))
 
 
 def bases_reach_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:

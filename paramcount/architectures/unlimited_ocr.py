@@ -3,7 +3,6 @@
 While it writes, tokens see the prompt and its image, and the last tokens that they have written.
 """
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from paramcount.architectures.deepseek_v2 import DeepseekV2, in_groups
@@ -22,15 +21,13 @@ SAM_NAMES = (
 CHANNELS = (512, 1024)
 
 
-def channels(at: int, absent: tuple[int, int] = CHANNELS) -> Callable[[sizes.ConfigJson, sizes.FieldValues], Any]:
-    def derive(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
-        found = js.get("downsample_channels")
-        found = absent if found is None else found
-        if not isinstance(found, (list, tuple)) or len(found) != len(absent):
-            raise sizes.make_value_error(found, "vision_config.sam_config.downsample_channels", "two positive integers")
-        return found[at]
-
-    return derive
+@sizes.options_first
+def channels(js: sizes.ConfigJson, c: sizes.FieldValues, at: int, absent: tuple[int, int] = CHANNELS) -> Any:
+    found = js.get("downsample_channels")
+    found = absent if found is None else found
+    if not isinstance(found, (list, tuple)) or len(found) != len(absent):
+        raise sizes.make_value_error(found, "vision_config.sam_config.downsample_channels", "two positive integers")
+    return found[at]
 
 
 class UnlimitedOcrSam(parts.SamVision):

@@ -12,16 +12,13 @@ from paramcount import parts, sizes
 from paramcount.flow import Data
 
 
-def count_patches(image_size: int) -> sizes.Derivation:
+@sizes.options_first
+def count_patches(js: sizes.ConfigJson, c: sizes.FieldValues, image_size: int) -> int:
     """The patches of an image. `image_size`: the default of the key."""
-
-    def derive(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-        size = js.get("image_size", image_size)
-        if type(size) is not int:  # a pair is not refused, but cannot be divided later
-            raise sizes.make_value_error(size, "image_size", "an integer")
-        return (size // c["patch_size"]) ** 2
-
-    return derive
+    size = js.get("image_size", image_size)
+    if type(size) is not int:  # a pair is not refused, but cannot be divided later
+        raise sizes.make_value_error(size, "image_size", "an integer")
+    return (size // c["patch_size"]) ** 2
 
 
 class BlipVision(parts.VisionEncoder):

@@ -29,28 +29,25 @@ def thinker_setting(*names: str, default: Any) -> Any:
     return sizes.setting(default=read)
 
 
-def sections_are_objects(*names: str) -> sizes.Condition:
-    def condition(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-        for name in names:
-            if not isinstance(js.get(name, {}), Mapping | None):
-                raise sizes.make_value_error(js[name], name, "a JSON object")
-
-    return condition
+@sizes.options_first
+def sections_are_objects(js: sizes.ConfigJson, c: sizes.FieldValues, *names: str) -> None:
+    for name in names:
+        if not isinstance(js.get(name, {}), Mapping | None):
+            raise sizes.make_value_error(js[name], name, "a JSON object")
 
 
-def if_it_speaks(section: str, part: str, *conditions: sizes.Condition) -> sizes.Condition:
+@sizes.options_first
+def if_it_speaks(
+    js: sizes.ConfigJson, c: sizes.FieldValues, section: str, part: str, *conditions: sizes.Condition
+) -> None:
     """Conditions on a section that matters only if the model speaks. `part`: its field."""
-
-    def condition(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-        if not js.get(SPEAKS, True):
-            return
-        for each in conditions:
-            try:
-                each(sizes.find_section(js, section), c[part])
-            except ParamcountError as error:
-                raise error.add_block(section) from None
-
-    return condition
+    if not js.get(SPEAKS, True):
+        return
+    for each in conditions:
+        try:
+            each(sizes.find_section(js, section), c[part])
+        except ParamcountError as error:
+            raise error.add_block(section) from None
 
 
 if TYPE_CHECKING:

@@ -15,16 +15,13 @@ from paramcount import parts, sizes
 from paramcount.flow import Data
 
 
-def side(absent: int) -> sizes.Derivation:
+@sizes.options_first
+def side(js: Mapping[str, Any], c: Mapping[str, Any], absent: int) -> int:
     """How many patches an image is wide and high. `absent`: the default of its size in pixels."""
-
-    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-        size = js.get("image_size", absent)
-        if type(size) is not int or size < c["patch_size"]:
-            raise sizes.make_value_error(size, "vision_config.image_size", "an integer, at least the patch size")
-        return size // c["patch_size"]
-
-    return derive
+    size = js.get("image_size", absent)
+    if type(size) is not int or size < c["patch_size"]:
+        raise sizes.make_value_error(size, "vision_config.image_size", "an integer, at least the patch size")
+    return size // c["patch_size"]
 
 
 def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:

@@ -52,23 +52,18 @@ def mono_or_stereo(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise sizes.make_key_error(js, "audio_channels", 1, "1 or 2")
 
 
-def codes_are_powers_of_two(absent: int) -> sizes.Condition:
-    def condition(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-        if c["n_codes"] & (c["n_codes"] - 1):
-            raise sizes.make_key_error(js, "codebook_size", absent, "a power of 2")
-
-    return condition
+@sizes.options_first
+def codes_are_powers_of_two(js: sizes.ConfigJson, c: sizes.FieldValues, absent: int) -> None:
+    if c["n_codes"] & (c["n_codes"] - 1):
+        raise sizes.make_key_error(js, "codebook_size", absent, "a power of 2")
 
 
-def only(key: str, *choices: object) -> sizes.Condition:
+@sizes.options_first
+def only(js: sizes.ConfigJson, c: sizes.FieldValues, key: str, *choices: object) -> None:
     """The first choice is the reference's default."""
-
-    def condition(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-        if js.get(key, choices[0]) not in choices:
-            expected = join_words([str(choice).lower() for choice in choices])
-            raise sizes.make_key_error(js, key, choices[0], expected)
-
-    return condition
+    if js.get(key, choices[0]) not in choices:
+        expected = join_words([str(choice).lower() for choice in choices])
+        raise sizes.make_key_error(js, key, choices[0], expected)
 
 
 EDGES = {"constant": "zeros", "reflect": "mirrored", "replicate": "repeated"}

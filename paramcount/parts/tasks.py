@@ -86,19 +86,16 @@ def summary_of_one_position(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise make_choice_error(js["summary_type"], known, where="summary_type")
 
 
-def summary_as_wide_as(wanted: str) -> sizes.Condition:
+@sizes.options_first
+def summary_as_wide_as(js: sizes.ConfigJson, c: sizes.FieldValues, wanted: str) -> None:
     """The matrix behind the summary takes a vector of that size."""
-
-    def condition(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-        size = c["n_labels"] if c["summary_projected"] and c["summary_to_labels"] else c["d_model"]
-        if size != c[wanted]:
-            raise ParamcountError(
-                f"gives {size} values, but the next matrix takes {c[wanted]}",
-                where="summary_proj_to_labels",
-                expected="another value",
-            )
-
-    return condition
+    size = c["n_labels"] if c["summary_projected"] and c["summary_to_labels"] else c["d_model"]
+    if size != c[wanted]:
+        raise ParamcountError(
+            f"gives {size} values, but the next matrix takes {c[wanted]}",
+            where="summary_proj_to_labels",
+            expected="another value",
+        )
 
 
 def pooler_fits(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
