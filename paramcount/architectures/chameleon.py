@@ -18,8 +18,7 @@ def words_are_numbered(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     n = c["vocab_size"]
     for word, id in image_words(js).items():
         if type(id) is not int or not -n <= id < n:
-            where = f"vocabulary_map.{make_printable(word, 40)}"
-            raise sizes.make_value_error(id, where, f"0 to {n - 1}")
+            raise sizes.make_value_error(id, f"vocabulary_map.{make_printable(word, 40)}", f"0 to {n - 1}")
 
 
 def image_words(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,13 +84,11 @@ class Cosmos3EdgeText(parts.AttentionDecoder):
         return x + parts.plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
 
 
-class Cosmos3EdgeVision(parts.VisionEncoder):
+class Cosmos3EdgeVision(parts.PatchEncoder):
     """Patches stand square by square, and positions are stretched over the image."""
 
     config_class = "Cosmos3EdgeVisionConfig"
 
-    n_channels: sizes.Positive = sizes.hf("num_channels")
-    patch_size: sizes.Positive = sizes.hf("patch_size")
     n_patches: sizes.Natural = sizes.hf("num_patches")
     merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
 

@@ -58,8 +58,7 @@ class DeepseekOcr2Encoder(parts.VisionEncoder):
         h = c.norm(x, "post_attention_layernorm")
         return x + parts.gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.rms_norm(x, name, c.norm_eps)
+    norm = parts.use_rms_norm
 
     def check(c) -> None:
         sizes.check_divides(c, "n_kv_heads", "n_heads")

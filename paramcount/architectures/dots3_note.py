@@ -58,7 +58,7 @@ def fits_adapter(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise ParamcountError("= true, but some layers have experts", where="vision_config.mlp_bias", expected="false")
 
 
-class Dots3NoteVision(parts.VisionEncoder):
+class Dots3NoteVision(parts.PatchEncoder):
     """`experts_by_layer`, `active_by_layer`: of each layer, 0 of a dense one."""
 
     config_class = "Dots3NoteVisionConfig"
@@ -70,8 +70,6 @@ class Dots3NoteVision(parts.VisionEncoder):
     n_layers: sizes.Natural = sizes.hf()
     n_heads: sizes.Positive = sizes.hf("num_heads", "num_attention_heads")
     d_ff: sizes.Natural = sizes.hf()
-    n_channels: sizes.Positive = sizes.hf("num_channels")
-    patch_size: sizes.Positive = sizes.hf("patch_size")
     merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
     d_out: sizes.Positive = sizes.hf("adapter_out_dim")
     layer_types: sizes.Words = sizes.derived(mlp_words)
@@ -119,8 +117,7 @@ class Dots3NoteVision(parts.VisionEncoder):
 
         return ops.experts(x, weights, "mlp.experts.{expert}.", n, n_active, expert)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.rms_norm(x, name, c.norm_eps)
+    norm = parts.use_rms_norm
 
     def project(c, x: Data) -> Data:
         """Squares of patches to vectors of the language model's size."""
@@ -141,8 +138,7 @@ def fits_encoder(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The size that the projector is said to read is the encoder's."""
     found = js.get("whisper_adapter_in_dim", js.get("adapter_input_size", 1280))
     if found != c["d_model"]:
-        where = "audio_config.adapter_input_size"
-        raise sizes.make_value_error(found, where, f"{c['d_model']}")
+        raise sizes.make_value_error(found, "audio_config.adapter_input_size", f"{c['d_model']}")
 
 
 class Dots3NoteEars(parts.Qwen3Ears):

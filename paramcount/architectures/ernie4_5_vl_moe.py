@@ -130,9 +130,6 @@ class Ernie45VLVision(Qwen2VLVision):
         x = ops.linear(patches, "patch_embed.proj", "embedding", c.d_model)
         return c.norm(parts.encode(c, x, parts.places_of(c, pixels)), "ln")
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.layer_norm(x, name, c.norm_eps)
-
 
 class Ernie45VL(parts.PlacedImages):
     """Source: modeling_ernie4_5_vl_moe.py of the reference. An image is as two equal frames; images fit if two frames

@@ -124,8 +124,7 @@ def weights_have_a_spread(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """BART alone does not read this key, but the reference does here."""
     found = (js.get("text_config") or {}).get("initializer_range", 0.02)
     if type(found) not in (int, float):
-        where = "text_config.initializer_range"
-        raise sizes.make_value_error(found, where, "a number")
+        raise sizes.make_value_error(found, "text_config.initializer_range", "a number")
 
 
 class Florence2(sizes.Sizes):

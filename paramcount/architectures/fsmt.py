@@ -3,7 +3,6 @@
 from typing import Any, ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError
 
 
 def position_rows(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
@@ -17,7 +16,7 @@ def padding_has_rows(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     token, is_tied = js.get("pad_token_id", 1), c["tie_word_embeddings"]
     reaches_shared = not is_tied or token + c["n_source_tokens"] < c["vocab_size"]
     if token < 0 and not (reaches_shared and token + c["n_position_rows"] >= 0):
-        raise ParamcountError(f"= {token}", where="pad_token_id", expected="0 or more")
+        raise sizes.make_value_error(token, "pad_token_id", "0 or more")
 
 
 class FSMT(parts.Seq2Seq):

@@ -31,8 +31,7 @@ class FunAsrLayers(sizes.Sizes):
         h = c.norm(x, "post_attention_layernorm")
         return x + parts.plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.layer_norm(x, name, c.norm_eps)
+    norm = parts.use_layer_norm
 
     def check(c) -> None:
         sizes.check_heads_fill(c)

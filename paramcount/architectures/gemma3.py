@@ -59,13 +59,7 @@ class Gemma3Text(Gemma2):
         return ops.soft_cap(logits, c.logit_cap) if ops.is_known(c.logit_cap) else logits  # no released model has one
 
 
-class Gemma3TextOf(Gemma3Text):
-    """The language model of a config that has a tower too."""
-
-    model_types = ("gemma3.Gemma3ForCausalLM",)
-    gguf = "gemma3"
-
-    section = "text_config"
+Gemma3TextOf = sizes.in_section(Gemma3Text, "gemma3.Gemma3ForCausalLM", gguf="gemma3")
 
 
 def causal_scale(config: Mapping[str, Any], c: Any) -> float:

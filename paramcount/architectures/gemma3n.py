@@ -162,12 +162,7 @@ class Gemma3nText(parts.AttentionDecoder):
             raise ParamcountError(found, where=FieldName("d_ff"), expected="one size, or one per layer", sizes=widths)
 
 
-class Gemma3nTextOf(Gemma3nText):
-    """The language model of a config that has other inputs too."""
-
-    model_types = ("gemma3n.Gemma3nForCausalLM",)
-
-    section = "text_config"
+Gemma3nTextOf = sizes.in_section(Gemma3nText, "gemma3n.Gemma3nForCausalLM")
 
 
 class Gemma3n(Gemma3nText):

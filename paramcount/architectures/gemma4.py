@@ -17,7 +17,6 @@ class Gemma4Vision(parts.VisionEncoder):
 
     config_class = "Gemma4VisionConfig"
 
-    section = "vision_config"
     unused_keys = ("pooling_kernel_size",)
 
     n_kv_heads: sizes.Positive = sizes.hf()
@@ -65,20 +64,10 @@ class Gemma4Vision(parts.VisionEncoder):
         up = parts.clipped_linear(x, "mlp.up_proj", "mlp.up", c.d_ff, clipped=c.clipped)
         return parts.clipped_linear(gate * up, "mlp.down_proj", "mlp.down", c.d_model, clipped=c.clipped)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.rms_norm(x, name, c.norm_eps)
+    norm = parts.use_rms_norm
 
     def check(c) -> None:
         sizes.check_rotated_in_two_directions(c)
-
-
-class Gemma4TextOf(Gemma4Text):
-    """The language model of a config that has towers too."""
-
-    model_types = ("gemma4.Gemma4ForCausalLM",)
-    gguf = "gemma4"
-
-    section = "text_config"
 
 
 class Gemma4(Gemma4Text):
@@ -183,14 +172,6 @@ class Gemma4Samples(sizes.Sizes):
     n_samples: sizes.Positive = sizes.derived(samples)
 
     norm_eps = sizes.setting("rms_norm_eps")
-
-
-class Gemma4UnifiedTextOf(Gemma4UnifiedText):
-    """The language model of a config that has other inputs too."""
-
-    model_types = ("gemma4_unified.Gemma4UnifiedForCausalLM",)
-
-    section = "text_config"
 
 
 class Gemma4Unified(Gemma4UnifiedText):

@@ -216,3 +216,7 @@ class Gemma4Text(Gemma4UnifiedText):
                 raise ParamcountError(
                     "is missing", where=FieldName(field), expected="a positive integer, because layers have experts"
                 )
+
+
+Gemma4TextOf = sizes.in_section(Gemma4Text, "gemma4.Gemma4ForCausalLM", gguf="gemma4")
+Gemma4UnifiedTextOf = sizes.in_section(Gemma4UnifiedText, "gemma4_unified.Gemma4UnifiedForCausalLM")

@@ -287,12 +287,11 @@ class Granite4Vision(parts.Composite):
 
     def check(c: Any) -> None:
         if c.qformer.d_model != c.vision.d_model:
-            problem = f"= {c.qformer.d_model}"
-            raise ParamcountError(problem, where=FieldName("qformer.d_model"), expected=f"{c.vision.d_model}")
+            raise sizes.make_value_error(c.qformer.d_model, FieldName("qformer.d_model"), f"{c.vision.d_model}")
         if not c.target_layers:
             expected = "a layer, or one in deepstack_layer_map"
             raise ParamcountError("= []", where="spatial_target_layers", expected=expected)
         n = len(c.target_layers)
         if not n - N_CORNERS <= c.n_views <= n:
             expected = f"a number from {max(0, n - N_CORNERS)} to {n}, because target_layers has {n} layers"
-            raise ParamcountError(f"= {c.n_views}", where=FieldName("n_views"), expected=expected)
+            raise sizes.make_value_error(c.n_views, FieldName("n_views"), expected)

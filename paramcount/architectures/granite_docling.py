@@ -105,10 +105,9 @@ class GraniteDoclingVision(Idefics3Vision):
     def check(c) -> None:
         super().check()
         if c.d_out % 4:
-            raise ParamcountError(f"= {c.d_out}", where="out_hidden_size", expected="a multiple of 4")
+            raise sizes.make_value_error(c.d_out, "out_hidden_size", "a multiple of 4")
         if c.has_fine and c.coarse < 2:
-            expected = "at least 2, because use_fine_route is true"
-            raise ParamcountError(f"= {c.coarse}", where="scale_factor", expected=expected)
+            raise sizes.make_value_error(c.coarse, "scale_factor", "at least 2, because use_fine_route is true")
 
 
 class GraniteDocling(parts.Composite):

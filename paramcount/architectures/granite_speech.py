@@ -104,7 +104,7 @@ class GraniteEars(sizes.Sizes):
 
     def check(c) -> None:
         if c.chunk > c.farthest:
-            raise ParamcountError(f"= {c.chunk}", where="context_size", expected=f"at most max_pos_emb = {c.farthest}")
+            raise sizes.make_value_error(c.chunk, "context_size", f"at most max_pos_emb = {c.farthest}")
 
 
 class GraniteQFormer(parts.Blip2QFormer):

@@ -83,17 +83,14 @@ class HunYuanVLText(HunYuanDenseV1):
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
 
-class HunYuanVLVision(parts.VisionEncoder):
+class HunYuanVLVision(parts.PatchEncoder):
     """`n_positions`: of a grid as large as the largest image, and of a class token that there is not."""
 
     config_class = "HunYuanVLVisionConfig"
 
-    section = "vision_config"
     unused_keys = ("text_hidden_size", "out_hidden_size", "num_key_value_heads")
 
     n_heads: sizes.Positive = sizes.hf("attention_heads", "num_attention_heads")
-    n_channels: sizes.Positive = sizes.hf("num_channels")
-    patch_size: sizes.Positive = sizes.hf("patch_size")
     merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
     n_positions: sizes.Positive = sizes.derived(
         lambda js, c: (js.get("max_image_size", 2048) // c["patch_size"]) ** 2 + 1

@@ -17,14 +17,12 @@ def n_patches(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return (js.get("image_size", 384) // c["patch_size"]) ** 2
 
 
-class JanusVision(parts.VisionEncoder):
+class JanusVision(parts.PatchEncoder):
     """SigLIP's layers. With more than one head, the reference cannot norm queries and keys."""
 
     config_class = "JanusVisionConfig"
 
     d_ff: sizes.Natural = sizes.derived(sizes.times_mlp_ratio(4.0))
-    n_channels: sizes.Positive = sizes.hf("num_channels")
-    patch_size: sizes.Positive = sizes.hf("patch_size")
     n_patches: sizes.Natural = sizes.derived(n_patches)
     attention_bias: sizes.Flag = sizes.hf()
     qk_norm: sizes.Flag = sizes.hf("use_qk_norm")

@@ -11,8 +11,7 @@ PADDING = 69569
 def codebooks_are_the_codecs(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     n, expected = js.get("num_codebooks", 32), len(c["codec"]["semantic"]) + len(c["codec"]["acoustic"])
     if n != expected:
-        where = "num_codebooks"
-        raise sizes.make_value_error(n, where, f"{expected}, as in codec_config")
+        raise sizes.make_value_error(n, "num_codebooks", f"{expected}, as in codec_config")
 
 
 def padding_is_a_row(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:

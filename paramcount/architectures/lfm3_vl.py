@@ -61,8 +61,7 @@ class Lfm3Vision(parts.VisionEncoder):
         q, k = (ops.rope_at(y, places, c.rope, ROWS_AND_COLUMNS) for y in (q, k))
         return ops.linear(ops.attend(q, k, v), "self_attn.out_proj", "output_projection", c.d_model)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.rms_norm(x, name, c.norm_eps)
+    norm = parts.use_rms_norm
 
 
 class Lfm3VL(parts.Multimodal):

@@ -114,16 +114,10 @@ class Llama4Text(parts.AttentionDecoder):
         sizes.check_rotated_in_pairs(c, "d_head")
 
 
-class Llama4TextOf(Llama4Text):
-    """The language model of a config that has a tower too."""
-
-    model_types = ("llama4.Llama4ForCausalLM",)
-    gguf = "llama4"
-
-    section = "text_config"
+Llama4TextOf = sizes.in_section(Llama4Text, "llama4.Llama4ForCausalLM", gguf="llama4")
 
 
-class Llama4Vision(parts.VisionEncoder):
+class Llama4Vision(parts.PatchEncoder):
     """Rotary positions in two dimensions; a class token after the patches. Squares of patches become one, which an
     adapter takes to the size that the projector reads.
     """
@@ -131,8 +125,6 @@ class Llama4Vision(parts.VisionEncoder):
     config_class = "Llama4VisionConfig"
 
     d_ff: sizes.Natural = sizes.hf()  # of the layers, and what the adapter reads
-    n_channels: sizes.Positive = sizes.hf("num_channels")
-    patch_size: sizes.Positive = sizes.hf("patch_size")
     n_patches: sizes.Positive = sizes.derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
     d_adapter: sizes.Positive = sizes.hf("projector_input_dim")
     d_adapted: sizes.Positive = sizes.hf("projector_output_dim")

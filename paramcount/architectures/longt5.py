@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paramcount.architectures.t5 import OF_AN_ENCODER, QKVO, T5, relative_bias
+from paramcount.architectures.t5 import QKVO, T5, EncoderAlone, relative_bias
 from paramcount.declare import Data, ops, sizes
 from paramcount.errors import FieldName, make_choice_error
 
@@ -47,15 +47,9 @@ class LongT5(T5):
             raise make_choice_error(c.encoder_attention, ATTENTIONS, where=FieldName("encoder_attention"))
 
 
-class LongT5Encoder(LongT5):
-    """The encoder alone."""
-
+class LongT5Encoder(EncoderAlone, LongT5):
     reference = "LongT5EncoderModel"
     model_types = ("longt5.LongT5EncoderModel",)
-    conditions = OF_AN_ENCODER
-
-    def forward(c, tokens: Data) -> Data:
-        return c.encode(tokens)
 
 
 def attend_nearby(c: Any, x: Data, source: Data, bias: Data, prefix: str) -> Data:

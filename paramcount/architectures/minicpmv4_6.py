@@ -18,13 +18,11 @@ def window(axis: int) -> Any:
     return sizes.derived(lambda js, c: js.get("window_kernel_size", (2, 2))[axis])
 
 
-class MiniCPMV46Vision(parts.VisionEncoder):
+class MiniCPMV46Vision(parts.PatchEncoder):
     """Source: MiniCPMV4_6VisionModel of the reference."""
 
     config_class = "MiniCPMOcrVisionConfig"
 
-    n_channels: sizes.Positive = sizes.hf("num_channels")
-    patch_size: sizes.Positive = sizes.hf("patch_size")
     n_patches: sizes.Natural = sizes.derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
     window_rows: sizes.Positive = window(0)
     window_columns: sizes.Positive = window(1)

@@ -8,7 +8,7 @@ from paramcount.declare import Data, ops, parts, sizes
 ROWS_AND_COLUMNS = ops.Axes((1, 1), "restarted")
 
 
-class MiniMaxM3Vision(parts.VisionEncoder):
+class MiniMaxM3Vision(parts.PatchEncoder):
     """A third of the pairs of a head rotates with the frame, a third with the row, a third with the column.
 
     An image is one frame, at 0. `n_pairs`: of a third; what is left of a head is not rotated.
@@ -18,8 +18,6 @@ class MiniMaxM3Vision(parts.VisionEncoder):
 
     unused_keys = ("image_size",)
 
-    n_channels: sizes.Positive = sizes.hf("num_channels")
-    patch_size: sizes.Positive = sizes.hf("patch_size")
     n_frames: sizes.Positive = sizes.hf("temporal_patch_size")
     merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
     n_pairs: sizes.Natural = sizes.derived(lambda js, c: c["d_head"] // 3 // 2)

@@ -20,8 +20,7 @@ def tiles_fit_ratios(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The reference's own list of aspect ratios is for four tiles."""
     ratios = js.get("supported_aspect_ratios") or RATIOS_OF_FOUR_TILES
     if [list(ratio) for ratio in ratios] == RATIOS_OF_FOUR_TILES and c["n_tiles"] != 4:
-        expected = "4, or other supported_aspect_ratios"
-        raise ParamcountError(f"= {c['n_tiles']}", where=FieldName("n_tiles"), expected=expected)
+        raise sizes.make_value_error(c["n_tiles"], FieldName("n_tiles"), "4, or other supported_aspect_ratios")
 
 
 def crossing_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:

@@ -19,8 +19,7 @@ def mlps_in_front(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]
     """The MLPs of a layer in front of its last one."""
     n = js.get("num_feedforward_networks", 4)
     if type(n) is not int or not 1 <= n <= MOST_MLPS:
-        expected = f"an integer from 1 to {MOST_MLPS}"
-        raise sizes.make_value_error(n, "num_feedforward_networks", expected)
+        raise sizes.make_value_error(n, "num_feedforward_networks", f"an integer from 1 to {MOST_MLPS}")
     return tuple(range(n - 1))
 
 

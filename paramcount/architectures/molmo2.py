@@ -27,8 +27,7 @@ def viewed(section: sizes.ConfigJson) -> list[int]:
     if found is None:
         return [24, 18]
     if not isinstance(found, list) or not all(type(layer) is int for layer in found):
-        where = "adapter_config.vision_feature_layer"
-        raise sizes.make_value_error(found, where, "a list of integers")
+        raise sizes.make_value_error(found, "adapter_config.vision_feature_layer", "a list of integers")
     return found
 
 

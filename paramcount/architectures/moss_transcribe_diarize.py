@@ -11,11 +11,6 @@ class MossAudio(parts.Ears):
 
     config_class = "MossTranscribeDiarizeAudioConfig"
 
-    d_model: sizes.Positive = sizes.hf("d_model", "hidden_size")
-    n_layers: sizes.Natural = sizes.hf("encoder_layers", "num_hidden_layers")
-    n_heads: sizes.Positive = sizes.hf("encoder_attention_heads", "num_attention_heads")
-    d_ff: sizes.Natural = sizes.hf("encoder_ffn_dim", "intermediate_size")
-
 
 class MossTranscribeDiarize(parts.AudioLanguageModel):
     """Source: modeling_moss_transcribe_diarize.py of the reference."""

@@ -1,7 +1,6 @@
 """MPNet: BERT without segments, whose layers share a bias for the distance of each pair of tokens."""
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError
 
 BUCKETS, FARTHEST = 32, 128  # of distances, whatever the size of the table
 
@@ -9,7 +8,7 @@ BUCKETS, FARTHEST = 32, 128  # of distances, whatever the size of the table
 def buckets_in_table(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The table of distances has a row for each bucket."""
     if (n := c["n_buckets"]) < BUCKETS:
-        raise ParamcountError(f"= {n}", where="relative_attention_num_buckets", expected=f"at least {BUCKETS}")
+        raise sizes.make_value_error(n, "relative_attention_num_buckets", f"at least {BUCKETS}")
 
 
 def padding_is_1(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from paramcount.architectures.t5 import OF_AN_ENCODER, T5, decoder_layers, dense_activation, gated
-from paramcount.declare import Data, ops, parts, sizes
+from paramcount.architectures.t5 import T5, EncoderAlone, decoder_layers, dense_activation, gated
+from paramcount.declare import ops, parts, sizes
 
 
 class MT5(T5):
@@ -12,7 +12,6 @@ class MT5(T5):
     reference = "MT5ForConditionalGeneration"
     gguf = "t5"
     task_heads = parts.t5("mt5.MT5EncoderModel")
-    float32_if_float16 = ("wo",)
 
     n_decoder_layers: sizes.Natural = sizes.hf("num_decoder_layers", absent=decoder_layers(8), null=sizes.ABSENT)
     gated: sizes.Flag = sizes.derived(lambda js, c: gated(js, c, "gated-gelu"))
@@ -22,16 +21,9 @@ class MT5(T5):
     activation = sizes.setting(default=lambda js, c: dense_activation(js, c, "gated-gelu"))
 
 
-class MT5Encoder(MT5):
-    """The encoder alone."""
-
+class MT5Encoder(EncoderAlone, MT5):
     reference = "MT5EncoderModel"
     model_types = ("mt5.MT5EncoderModel",)
-    conditions = OF_AN_ENCODER
-    float32_if_float16 = ("wo",)
-
-    def forward(c, tokens: Data) -> Data:
-        return c.encode(tokens)
 
 
 class UMT5(MT5):
@@ -44,7 +36,6 @@ class UMT5(MT5):
     model_types = ("umt5",)
     gguf = "t5"
     task_heads = parts.t5("umt5.UMT5EncoderModel")
-    float32_if_float16 = ("wo",)
     shares_bias = False
 
     scaled: sizes.Flag = sizes.derived(lambda js, c: True)
@@ -57,13 +48,6 @@ class UMT5(MT5):
         return [("layer", c.n_decoder_layers)]
 
 
-class UMT5Encoder(UMT5):
-    """The encoder alone."""
-
+class UMT5Encoder(EncoderAlone, UMT5):
     reference = "UMT5EncoderModel"
     model_types = ("umt5.UMT5EncoderModel",)
-    conditions = OF_AN_ENCODER
-    float32_if_float16 = ("wo",)
-
-    def forward(c, tokens: Data) -> Data:
-        return c.encode(tokens)

@@ -37,7 +37,7 @@ def unrotated(absent: sizes.ConfigJson | None = None) -> sizes.Derivation:
 
 def heads_fill(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if c["d_model"] % c["n_heads"]:
-        raise ParamcountError(f"= {c['d_model']}", where="hidden_size", expected=f"a multiple of {c['n_heads']}")
+        raise sizes.make_value_error(c["d_model"], "hidden_size", f"a multiple of {c['n_heads']}")
 
 
 class MuseGlimmerVision(parts.VisionEncoder):

@@ -71,8 +71,7 @@ class MuseSparkAudio(sizes.Sizes):
         names = ("mlp.fc1", "mlp.fc2")
         return x + parts.plain_mlp(c.norm(h, "norm"), names, "mlp", d_ff, activation=c.activation, bias=True)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.rms_norm(x, name, c.norm_eps)
+    norm = parts.use_rms_norm
 
 
 class MuseSpark(Muse):

@@ -100,22 +100,13 @@ class MusicGen(MusicGenMelody):
 OTHER_PARTS = ("/audio_encoder", "/text_encoder")
 
 
-class MusicGenOf(MusicGen):
-    """The decoder of a config that has a text encoder and a codec too."""
-
-    model_types = ("musicgen.MusicgenForCausalLM",)
-
-    section = "decoder"
-    unused_keys = OTHER_PARTS
-
-
-class MusicGenMelodyOf(MusicGenMelody):
-    """The decoder of a config that has a text encoder and a codec too."""
-
-    model_types = ("musicgen_melody.MusicgenMelodyForCausalLM",)
-
-    section = "decoder"
-    unused_keys = (*OTHER_PARTS, "/num_chroma", "/chroma_length")
+MusicGenOf = sizes.in_section(MusicGen, "musicgen.MusicgenForCausalLM", "decoder", unused_keys=OTHER_PARTS)
+MusicGenMelodyOf = sizes.in_section(
+    MusicGenMelody,
+    "musicgen_melody.MusicgenMelodyForCausalLM",
+    "decoder",
+    unused_keys=(*OTHER_PARTS, "/num_chroma", "/chroma_length"),
+)
 
 
 class MusicGenDecoder(MusicGen):

@@ -24,8 +24,7 @@ def same_frames(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
 def fitting_patches(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     expected, found = c["vision"]["d_model"], js.get("vision_hidden_size", js.get("vit_hidden_size", 1280))
     if found != expected:
-        where = "vision_hidden_size"
-        raise sizes.make_value_error(found, where, f"vision_config.hidden_size = {expected}")
+        raise sizes.make_value_error(found, "vision_hidden_size", f"vision_config.hidden_size = {expected}")
 
 
 class OmniEars(parts.ParakeetEars):

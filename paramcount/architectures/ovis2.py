@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Ovis2Vision(parts.VisionEncoder):
+class Ovis2Vision(parts.PatchEncoder):
     """`n_tokens`: visual tokens, of which the last ones, `n_indicators`, are not of an image.
 
     Source: arXiv:2411.14402, section 2, for the layers.
@@ -13,8 +13,6 @@ class Ovis2Vision(parts.VisionEncoder):
 
     config_class = "Ovis2VisionConfig"
 
-    n_channels: sizes.Positive = sizes.hf("num_channels")
-    patch_size: sizes.Positive = sizes.hf("patch_size")
     n_patches: sizes.Natural = sizes.derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
     n_tokens: sizes.Positive = sizes.hf("vocab_size")
     n_indicators: sizes.Natural = sizes.hf("num_visual_indicator_tokens")
@@ -40,8 +38,7 @@ class Ovis2Vision(parts.VisionEncoder):
         h = c.norm(x, "rms_norm2")
         return x + parts.gated_mlp(h, "ffn.", "mlp", c.d_ff, bias=c.mlp_bias, activation=c.activation)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.rms_norm(x, name, c.norm_eps)
+    norm = parts.use_rms_norm
 
 
 class Ovis2(parts.Multimodal):

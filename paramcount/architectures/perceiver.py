@@ -53,12 +53,12 @@ def widths_divide(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
 def decodes_text(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     classes = js.get("architectures") or ["PerceiverForMaskedLM"]
     if classes[0] == "PerceiverForMaskedLM" and c["d_model"] % DECODER_HEADS:
-        raise ParamcountError(f"= {c['d_model']}", where="d_model", expected=f"a multiple of {DECODER_HEADS}")
+        raise sizes.make_value_error(c["d_model"], "d_model", f"a multiple of {DECODER_HEADS}")
 
 
 def few_blocks(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if c["n_blocks"] > MOST_BLOCKS:
-        raise ParamcountError(f"= {c['n_blocks']}", where="num_blocks", expected=f"at most {MOST_BLOCKS}")
+        raise sizes.make_value_error(c["n_blocks"], "num_blocks", f"at most {MOST_BLOCKS}")
 
 
 class Perceiver(sizes.Sizes):
@@ -169,5 +169,4 @@ class Perceiver(sizes.Sizes):
         x = ops.block(query, prefix + "decoding_cross_attention.", lambda x, z: c.layer(x, heads, 1, z), reads=(z,))
         return ops.linear(x, prefix + "final_layer", "other", c.n_labels, bias=True)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.layer_norm(x, name, c.norm_eps)
+    norm = parts.use_layer_norm

@@ -131,7 +131,7 @@ class Pi0(sizes.Sizes):
             raise ParamcountError("is not supported", where=FieldName("vlm.language.architecture"), expected="gemma")
         if c.vlm.d_projected != language.d_model:
             expected = f"{language.d_model}, the size of the language model"
-            raise ParamcountError(f"= {c.vlm.d_projected}", where=FieldName("vlm.d_projected"), expected=expected)
+            raise sizes.make_value_error(c.vlm.d_projected, FieldName("vlm.d_projected"), expected)
         for field in ("vocab_size", "n_kv_heads", "d_head"):
             if (found := getattr(expert, field)) != (n := getattr(language, field)):
                 expected = f"{n}, as in the language model"

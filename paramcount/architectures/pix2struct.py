@@ -60,8 +60,7 @@ class PatchEncoder(sizes.Sizes):
         h = c.norm(x, "pre_mlp_layer_norm")
         return x + parts.gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, names=GATED)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.rms_norm(x, name, c.norm_eps)
+    norm = parts.use_rms_norm
 
 
 class PatchReader(sizes.Sizes):
@@ -118,8 +117,7 @@ class PatchReader(sizes.Sizes):
         name = "self_attention.attention.relative_attention_bias.weight"
         return ops.lookup(buckets, name, "position", c.n_buckets, c.n_bias_heads)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.rms_norm(x, name, c.norm_eps)
+    norm = parts.use_rms_norm
 
     def head(c, x: Data) -> Data:
         return parts.head(c, x, "decoder.embed_tokens.weight", "decoder.lm_head")

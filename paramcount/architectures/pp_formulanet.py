@@ -9,7 +9,6 @@ from paramcount.errors import ParamcountError
 
 class PPFormulaNetVision(parts.SamVision):
     config_class = "PPFormulaNetVisionConfig"
-    section = "vision_config"
 
     d_post_in: sizes.Positive = sizes.hf("post_conv_in_channels")
     d_post_half: sizes.Positive = sizes.hf("post_conv_mid_channels")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.architectures.qwen2 import Qwen2
 from paramcount.architectures.qwen2_vl import Qwen2_5VLText, Qwen2_5VLVision, Qwen2VLText
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError
+from paramcount.errors import FieldName
 
 
 class Qwen2_5OmniText(Qwen2_5VLText):
@@ -174,9 +174,9 @@ class Qwen2_5Omni(parts.Speaking, Qwen2_5OmniThinker):
     def check_speech(c) -> None:
         if c.talker.d_thinker != c.language.d_model:
             expected = f"{c.language.d_model}, the size of the thinker"
-            raise ParamcountError(f"= {c.talker.d_thinker}", where=FieldName("talker.d_thinker"), expected=expected)
+            raise sizes.make_value_error(c.talker.d_thinker, FieldName("talker.d_thinker"), expected)
         if c.vocoder.n_mels != c.denoiser.n_mels:
             expected = f"{c.denoiser.n_mels}, as in dit_config"
-            raise ParamcountError(f"= {c.vocoder.n_mels}", where=FieldName("vocoder.n_mels"), expected=expected)
+            raise sizes.make_value_error(c.vocoder.n_mels, FieldName("vocoder.n_mels"), expected)
         c.check_part("denoiser", parts.check_speaker_encoder)
         c.check_part("vocoder", parts.check_vocoder)

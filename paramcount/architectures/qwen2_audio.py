@@ -14,8 +14,8 @@ VOXTRAL = {
 }
 
 
-class Qwen2AudioEars(parts.Ears):
-    """The mean of every two states is normed. Source: Qwen2AudioEncoder of the reference."""
+class Qwen2AudioEars(parts.MeanEars):
+    """Source: Qwen2AudioEncoder of the reference."""
 
     config_class = "Qwen2AudioEncoderConfig"
 
@@ -25,16 +25,6 @@ class Qwen2AudioEars(parts.Ears):
     n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "encoder_layers")
     n_heads: sizes.Positive = sizes.hf("num_attention_heads", "encoder_attention_heads")
     d_ff: sizes.Natural = sizes.hf("intermediate_size", "encoder_ffn_dim")
-
-    last_norm = ""
-
-    def forward(c, frames: Data) -> Data:
-        return norm_means(c, super().forward(frames))
-
-
-def norm_means(c: parts.Ears, states: Data) -> Data:
-    """The normed mean of every two states."""
-    return c.norm(ops.mean_of_blocks(states, 2), "layer_norm")
 
 
 class VoxtralEars(parts.Ears):
@@ -46,13 +36,8 @@ class VoxtralEars(parts.Ears):
         sizes.one_of("model_type", ("voxtral_encoder",), "voxtral_encoder"),
     )
 
-    d_model: sizes.Positive = sizes.hf("d_model", "hidden_size")
-    n_layers: sizes.Natural = sizes.hf("encoder_layers", "num_hidden_layers")
-    n_heads: sizes.Positive = sizes.hf("encoder_attention_heads", "num_attention_heads")
-    d_ff: sizes.Natural = sizes.hf("encoder_ffn_dim", "intermediate_size")
 
-
-class AudioFlamingo3Ears(VoxtralEars):
+class AudioFlamingo3Ears(parts.MeanEars):
     """Qwen 2 Audio's encoder, with its keys under Voxtral's names. Source: AudioFlamingo3Encoder of the reference."""
 
     config_class = "AudioFlamingo3EncoderConfig"
@@ -60,11 +45,6 @@ class AudioFlamingo3Ears(VoxtralEars):
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (
         sizes.one_of("model_type", ("audioflamingo3_encoder",), "audioflamingo3_encoder"),
     )
-
-    last_norm = ""
-
-    def forward(c, frames: Data) -> Data:
-        return norm_means(c, super().forward(frames))
 
 
 class Qwen2Audio(parts.FormerAudioLanguageModel):

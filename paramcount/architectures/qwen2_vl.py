@@ -62,38 +62,22 @@ class Qwen2_5VLText(Qwen2VLText):
     base_model = "Qwen2_5_VLTextModel"
 
 
-class Qwen2VLVision(sizes.Sizes):
-    """The encoder: LayerNorms and a plain MLP. `d_out`: after the merger."""
+class Qwen2VLVision(parts.SquareEncoder):
+    """The encoder: LayerNorms and a plain MLP."""
 
     config_class = "Qwen2VLVisionConfig"
 
-    section = "vision_config"
-
     d_model: sizes.Positive = sizes.hf("embed_dim")
-    n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "depth")
-    n_heads: sizes.Positive = sizes.hf("num_attention_heads", "num_heads")
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.derived(lambda js, c: c["d_model"] * sizes.check_no_types(js, "mlp_ratio", 4))
     d_out: sizes.Positive = sizes.hf("hidden_size")
-    n_channels: sizes.Positive = sizes.hf("in_channels")
-    n_frames: sizes.Positive = sizes.hf("temporal_patch_size")
-    patch_size: sizes.Positive = sizes.hf("patch_size")
-    merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
-
-    activation = sizes.setting("hidden_act")
-    rope = sizes.rotary()
-    check = sizes.check_heads_fill
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches."""
         return parts.encode(c, parts.embed_image(c, pixels), parts.places_of(c, pixels))
 
-    def layer(c, x: Data, places: Data) -> Data:
-        x = x + parts.encoder_attention(c, c.norm(x, "norm1"), places)
+    def layer(c, x: Data, *reads: Data) -> Data:
+        x = x + parts.encoder_attention(c, c.norm(x, "norm1"), reads[0])
         return x + parts.encoder_mlp(c, c.norm(x, "norm2"))
-
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.layer_norm(x, name, 1e-6)
 
     def merge(c, x: Data) -> Data:
         """Squares of patches to vectors of the language model's size."""
@@ -124,8 +108,7 @@ class Qwen2_5VLVision(Qwen2VLVision):
         x = x + parts.encoder_attention(c, c.norm(x, "norm1"), places, mask=mask, is_fused=c.is_fused)
         return x + parts.gated_mlp(c.norm(x, "norm2"), "mlp.", "mlp", c.d_ff, activation=c.activation, bias=True)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.rms_norm(x, name, 1e-6)
+    norm = parts.use_rms_norm
 
 
 class Qwen2VL(parts.PlacedImages):

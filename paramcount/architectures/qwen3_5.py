@@ -46,22 +46,8 @@ class Qwen35MoE(parts.RoutedExperts, GatedDeltaHybrid):
         return [((word, "moe"), 1) for word in c.layer_types]
 
 
-class Qwen35TextOf(Qwen35):
-    """The language model of a config that has a tower too."""
-
-    model_types = ("qwen3_5.Qwen3_5ForCausalLM",)
-    gguf = "qwen35"
-
-    section = "text_config"
-
-
-class Qwen35MoETextOf(Qwen35MoE):
-    """The language model of a config that has a tower too."""
-
-    model_types = ("qwen3_5_moe.Qwen3_5MoeForCausalLM",)
-    gguf = "qwen35moe"
-
-    section = "text_config"
+Qwen35Of = sizes.in_section(Qwen35, "qwen3_5.Qwen3_5ForCausalLM", gguf="qwen35")
+Qwen35MoEOf = sizes.in_section(Qwen35MoE, "qwen3_5_moe.Qwen3_5MoeForCausalLM", gguf="qwen35moe")
 
 
 class Qwen35Vision(QwenVision):

@@ -246,8 +246,8 @@ class Qwen3OmniMoe(parts.Speaking, Qwen3OmniMoeThinker):
     def check_speech(c) -> None:
         if c.predictor.d_model != c.talker.d_model:
             expected = f"{c.talker.d_model}, the size of the talker"
-            raise ParamcountError(f"= {c.predictor.d_model}", where=FieldName("predictor.d_model"), expected=expected)
+            raise sizes.make_value_error(c.predictor.d_model, FieldName("predictor.d_model"), expected)
         if c.d_thinker != c.language.d_model:
             expected = f"{c.language.d_model}, the size of the thinker"
-            raise ParamcountError(f"= {c.d_thinker}", where=FieldName("d_thinker"), expected=expected)
+            raise sizes.make_value_error(c.d_thinker, FieldName("d_thinker"), expected)
         c.check_part("vocoder", parts.check_code2wav)

@@ -63,26 +63,12 @@ class Qwen3VLMoEText(Qwen3MoE):
         return parts.stacked_experts(c, x, weights, "mlp.experts.")
 
 
-class QwenVision(sizes.Sizes):
+class QwenVision(parts.SquareEncoder):
     """The encoder, of Qwen 3.5 too: LayerNorms, a plain MLP, and positions interpolated from a square grid."""
 
-    section = "vision_config"
-
-    d_model: sizes.Positive = sizes.hf()
-    n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "depth")
-    n_heads: sizes.Positive = sizes.hf("num_attention_heads", "num_heads")
-    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
-    d_ff: sizes.Natural = sizes.hf()
-    d_out: sizes.Positive = sizes.hf("out_hidden_size")
-    n_channels: sizes.Positive = sizes.hf("in_channels")
-    n_frames: sizes.Positive = sizes.hf("temporal_patch_size")
-    patch_size: sizes.Positive = sizes.hf("patch_size")
-    merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
     n_positions: sizes.Positive = sizes.hf("num_position_embeddings")
 
     activation = sizes.setting("hidden_act", default="gelu_pytorch_tanh")
-    rope = sizes.rotary()
-    check = sizes.check_heads_fill
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches."""
@@ -90,12 +76,9 @@ class QwenVision(sizes.Sizes):
         positions = ops.lookup_in_grid(places, "pos_embed.weight", c.n_positions, c.d_model)
         return parts.encode(c, parts.embed_image(c, pixels, bias=True) + positions, places)
 
-    def layer(c, x: Data, places: Data) -> Data:
-        x = x + parts.encoder_attention(c, c.norm(x, "norm1"), places)
+    def layer(c, x: Data, *reads: Data) -> Data:
+        x = x + parts.encoder_attention(c, c.norm(x, "norm1"), reads[0])
         return x + parts.encoder_mlp(c, c.norm(x, "norm2"), ("mlp.linear_fc1", "mlp.linear_fc2"))
-
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.layer_norm(x, name, 1e-6)
 
 
 class Qwen3VLVision(QwenVision):

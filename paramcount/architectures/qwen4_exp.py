@@ -257,12 +257,7 @@ class Qwen4ExpText(Qwen35MoE):
             raise ParamcountError(f"= {c.n_streams}", where=FieldName("n_streams"), expected="at least 2")
 
 
-class Qwen4ExpTextOf(Qwen4ExpText):
-    """The language model of a config that has an encoder too."""
-
-    model_types = ("qwen4_exp.Qwen4ExpForCausalLM",)
-
-    section = "text_config"
+Qwen4ExpTextOf = sizes.in_section(Qwen4ExpText, "qwen4_exp.Qwen4ExpForCausalLM")
 
 
 class Qwen4Exp(parts.PlacedImages):

@@ -6,17 +6,14 @@ from paramcount.architectures.step3p5 import Step35
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Step37Vision(parts.VisionEncoder):
+class Step37Vision(parts.PatchEncoder):
     config_class = "Step3p7VisionConfig"
-    section = "vision_config"
     unused_keys = ("intermediate_size",)
 
     d_model: sizes.Positive = sizes.hf("width", "hidden_size")
     n_layers: sizes.Natural = sizes.hf("layers", "num_hidden_layers")
     n_heads: sizes.Positive = sizes.hf("heads", "num_attention_heads")
     d_ff: sizes.Natural = sizes.derived(sizes.times_mlp_ratio(8960 / 1536))
-    n_channels: sizes.Positive = sizes.hf("num_channels")
-    patch_size: sizes.Positive = sizes.hf("patch_size")
     n_patches: sizes.Natural = sizes.derived(lambda js, c: (js.get("image_size", 728) // c["patch_size"]) ** 2)
 
     rope = sizes.setting(default=sizes.axial_rope)

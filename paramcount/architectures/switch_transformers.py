@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from paramcount.architectures.t5 import OF_AN_ENCODER, T5, decoder_layers
+from paramcount.architectures.t5 import T5, EncoderAlone, decoder_layers
 from paramcount.declare import Data, ops, parts, sizes
 
 KINDS = ("dense", "sparse")
@@ -81,15 +81,9 @@ class SwitchTransformers(T5):
         sizes.check_layer_types(c, "decoder_kinds", "n_decoder_layers", KINDS)
 
 
-class SwitchTransformersEncoder(SwitchTransformers):
-    """The encoder alone."""
-
+class SwitchTransformersEncoder(EncoderAlone, SwitchTransformers):
     reference = "SwitchTransformersEncoderModel"
     model_types = ("switch_transformers.SwitchTransformersEncoderModel",)
-    conditions = OF_AN_ENCODER
-
-    def forward(c, tokens: Data) -> Data:
-        return c.encode(tokens)
 
 
 def first_apart(kinds: Sequence[str]) -> list[tuple[str, int]]:

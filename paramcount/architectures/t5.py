@@ -155,21 +155,22 @@ class T5(sizes.Sizes):
     def relative_bias(c, x: Data, *, causal: bool) -> Data:
         return relative_bias(c, x, "SelfAttention.relative_attention_bias", causal=causal)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.rms_norm(x, name, c.norm_eps)
+    norm = parts.use_rms_norm
 
 
-class T5Encoder(T5):
-    """The encoder alone."""
+class EncoderAlone(T5):
+    """Without the decoder."""
 
     conditions = OF_AN_ENCODER
-    reference = "T5EncoderModel"
-    model_types = ("t5.T5EncoderModel",)
-    gguf = "t5encoder"
-    float32_if_float16 = ("wo",)
 
     def forward(c, tokens: Data) -> Data:
         return c.encode(tokens)
+
+
+class T5Encoder(EncoderAlone):
+    reference = "T5EncoderModel"
+    model_types = ("t5.T5EncoderModel",)
+    gguf = "t5encoder"
 
 
 def relative_bias(c: Any, x: Data, name: str, *, causal: bool, block: int | ops.Unknown | None = None) -> Data:

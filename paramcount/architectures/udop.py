@@ -20,8 +20,7 @@ def find_biases(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     if entries is None:
         return BIASES
     if not isinstance(entries, list) or not entries:
-        expected = 'a list such as [{"type": "1d"}]'
-        raise sizes.make_value_error(entries, "relative_bias_args", expected)
+        raise sizes.make_value_error(entries, "relative_bias_args", 'a list such as [{"type": "1d"}]')
     for i, entry in enumerate(entries):
         where = f"relative_bias_args.{i}"
         if not isinstance(entry, dict) or set(entry) != {"type"}:
@@ -111,5 +110,4 @@ class Udop(T5):
         """The encoder's first table is that of its first layer, which has as many rows as config.json says."""
         super().check()
         if c.n_buckets < N_BUCKETS:
-            where, expected = "relative_attention_num_buckets", f"at least {N_BUCKETS}"
-            raise ParamcountError(f"= {c.n_buckets}", where=where, expected=expected)
+            raise sizes.make_value_error(c.n_buckets, "relative_attention_num_buckets", f"at least {N_BUCKETS}")

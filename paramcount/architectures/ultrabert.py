@@ -117,8 +117,7 @@ class UltraBert(parts.PositionlessEncoder):
         h = c.norm(x, "post_attention_layernorm")
         return x + parts.gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.rms_norm(x, name, c.norm_eps)
+    norm = parts.use_rms_norm
 
     def head(c, x: Data) -> Data:
         return parts.head(c, c.transform(x, "head."), TABLE, "cls")

@@ -102,6 +102,7 @@ from paramcount.parts.decoders import layers_by_setting as layers_by_setting
 from paramcount.parts.decoders import layers_by_mlp as layers_by_mlp
 from paramcount.parts.decoders import layers_by_type_and_mlp as layers_by_type_and_mlp
 from paramcount.parts.decoders import layers_by_setting_and_mlp as layers_by_setting_and_mlp
+from paramcount.parts.decoders import use_rms_norm as use_rms_norm
 from paramcount.parts.decoders import use_layer_norm as use_layer_norm
 from paramcount.parts.decoders import dense_first as dense_first
 from paramcount.parts import ecapa as ecapa
@@ -306,6 +307,7 @@ from paramcount.parts.qwen_audio import Qwen3Ears as Qwen3Ears
 from paramcount.parts.qwen_audio import Qwen3OmniEars as Qwen3OmniEars
 from paramcount.parts.qwen_audio import insert_sound as insert_sound
 from paramcount.parts import qwen_vision as qwen_vision
+from paramcount.parts.qwen_vision import SquareEncoder as SquareEncoder
 from paramcount.parts.qwen_vision import image_of as image_of
 from paramcount.parts.qwen_vision import embed_image as embed_image
 from paramcount.parts.qwen_vision import places_of as places_of
@@ -472,6 +474,7 @@ from paramcount.parts.usm import clipped_linear as clipped_linear
 from paramcount.parts import vision as vision
 from paramcount.parts.vision import States as States
 from paramcount.parts.vision import VisionEncoder as VisionEncoder
+from paramcount.parts.vision import PatchEncoder as PatchEncoder
 from paramcount.parts.vision import encoder_mlp as encoder_mlp
 from paramcount.parts.vision import embed_patches as embed_patches
 from paramcount.parts.vision import attend_by_places as attend_by_places
@@ -495,4 +498,5 @@ from paramcount.parts.vq_vae import resnet_block as resnet_block
 from paramcount.parts import whisper_encoder as whisper_encoder
 from paramcount.parts.whisper_encoder import WhisperStacks as WhisperStacks
 from paramcount.parts.whisper_encoder import Ears as Ears
+from paramcount.parts.whisper_encoder import MeanEars as MeanEars
 from paramcount.parts.whisper_encoder import encode_audio as encode_audio

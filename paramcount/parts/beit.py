@@ -17,8 +17,7 @@ TABLE = "relative_position_bias.relative_position_bias_table"
 def positions_are_square(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The reference interpolates learned positions of images that are no square, as if the table were one."""
     if c["absolute_positions"] and isqrt(c["n_patches"]) ** 2 != c["n_patches"]:
-        size = js.get("image_size", 224)
-        raise sizes.make_value_error(size, "image_size", "a square with positions")
+        raise sizes.make_value_error(js.get("image_size", 224), "image_size", "a square with positions")
 
 
 class Beit(parts.ViT):

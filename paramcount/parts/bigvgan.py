@@ -72,7 +72,7 @@ def check_vocoder(c: Any) -> None:
         raise ParamcountError(f"= {list(c.kernels)}", where=FieldName("kernels"), expected=expected)
     if not c.channels[-1]:
         expected = f"at least {2 ** len(c.rates)}, which is halved {len(c.rates)} times"
-        raise ParamcountError(f"= {c.d_first}", where=FieldName("d_first"), expected=expected)
+        raise sizes.make_value_error(c.d_first, FieldName("d_first"), expected)
     if not all(width % 2 for width in c.block_kernels):
         raise ParamcountError(f"= {list(c.block_kernels)}", where=FieldName("block_kernels"), expected="odd numbers")
 

@@ -22,13 +22,11 @@ CLIP = {
 }
 
 
-class ClipVision(parts.VisionEncoder):
+class ClipVision(parts.PatchEncoder):
     model_types = ("clip_vision_model",)
     is_section_type = True
     unused_keys: ClassVar[tuple[str, ...]] = ("projection_dim",)
 
-    n_channels: sizes.Positive = sizes.hf("num_channels")
-    patch_size: sizes.Positive = sizes.hf("patch_size")
     n_patches: sizes.Natural = sizes.derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
 
     def forward(c, pixels: Data, states: parts.States | None = None) -> Data:

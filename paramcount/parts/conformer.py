@@ -123,7 +123,7 @@ class SpeechEncoder(sizes.Sizes):
     def check_speech(c) -> None:
         sizes.check_heads_fill(c, "n_speech_heads", "d_speech_head")
         if c.n_speech_layers and c.d_conv % 2 == 0:
-            raise ParamcountError(f"= {c.d_conv}", where=FieldName("d_conv"), expected="an odd number")
+            raise sizes.make_value_error(c.d_conv, FieldName("d_conv"), "an odd number")
 
 
 class RelativeSpeechEncoder(SpeechEncoder):

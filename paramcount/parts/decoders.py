@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Size, attend_causally, is_known, layer_norm, linear, norm
+from paramcount.flow import Data, Size, attend_causally, is_known, layer_norm, linear, norm, rms_norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.symbolic.arrays import is_array
@@ -119,6 +119,11 @@ def layers_by_setting_and_mlp(c: Any) -> list[tuple[Hashable, Size]]:
     second if the layers differ in nothing else.
     """
     return layers_by_type_and_mlp(c) if layers_by_setting(c) else [*layers_by_mlp(c)]
+
+
+def use_rms_norm(c: Any, x: Data, name: str) -> Data:
+    """`norm` of an encoder with RMS norms."""
+    return rms_norm(x, name, c.norm_eps)
 
 
 def use_layer_norm(c: Any, x: Data, name: str) -> Data:

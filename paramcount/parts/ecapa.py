@@ -102,7 +102,7 @@ def check_speaker_encoder(c: Any) -> None:
         )
     if inner[0] % len(c.parts):
         expected = f"a divisor of {inner[0]}, the channels of a block"
-        raise ParamcountError(f"= {len(c.parts)}", where="enc_res2net_scale", expected=expected)
+        raise sizes.make_value_error(len(c.parts), "enc_res2net_scale", expected)
 
 
 def steps_are_dilated(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from paramcount import flow as ops
 from paramcount import parts, sizes
-from paramcount.errors import FieldName, ParamcountError
+from paramcount.errors import FieldName
 from paramcount.flow import Data
 
 TABLE = "quantize.embedding.weight"
@@ -21,8 +21,7 @@ TABLE = "quantize.embedding.weight"
 def halvings(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     n = js.get("temporal_downsample_factor", 4)
     if type(n) is not int or n < 1:
-        where = "vq_config.temporal_downsample_factor"
-        raise sizes.make_value_error(n, where, "a positive integer")
+        raise sizes.make_value_error(n, "vq_config.temporal_downsample_factor", "a positive integer")
     return tuple(range(int(log2(n))))
 
 
@@ -161,8 +160,7 @@ class EmuVqVae(parts.VqVae):
 
     def check(c) -> None:
         if c.n_heads * c.d_head != c.d_attended:
-            where, expected = FieldName("n_heads"), f"a divisor of {c.d_attended}"
-            raise ParamcountError(f"= {c.n_heads}", where=where, expected=expected)
+            raise sizes.make_value_error(c.n_heads, FieldName("n_heads"), f"a divisor of {c.d_attended}")
 
 
 def normed(x: Data, name: str) -> Data:

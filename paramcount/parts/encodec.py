@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from paramcount import flow as ops
 from paramcount import parts, sizes
-from paramcount.errors import FieldName, ParamcountError
+from paramcount.errors import FieldName
 from paramcount.flow import Data
 
 RATES = (8, 5, 4, 2)
@@ -133,4 +133,4 @@ class Encodec(parts.SeaNet):
 
     def check(c) -> None:
         if c.d_code != c.d_model:
-            raise ParamcountError(f"= {c.d_code}", where=FieldName("d_code"), expected=f"{c.d_model}")
+            raise sizes.make_value_error(c.d_code, FieldName("d_code"), f"{c.d_model}")

@@ -38,8 +38,7 @@ class GlmVision(sizes.Sizes):
     def check(c) -> None:
         sizes.check_heads_fill(c)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.rms_norm(x, name, c.norm_eps)
+    norm = parts.use_rms_norm
 
     def merge(c: Any, x: Data) -> Data:
         """Squares of patches to vectors of the language model's size: a convolution, a norm and two matrices."""

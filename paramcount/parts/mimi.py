@@ -169,9 +169,9 @@ class Mimi(parts.SeaNet):
         sizes.check_divides(c, "n_kv_heads", "n_heads")
         sizes.check_divides(c, "n_heads", "d_model")
         if c.d_head % 2:
-            raise ParamcountError(f"= {c.d_head}", where=FieldName("d_head"), expected="an even number")
+            raise sizes.make_value_error(c.d_head, FieldName("d_head"), "an even number")
         if c.projected == (c.d_quantised == c.d_model):
             expected = str(c.d_quantised != c.d_model).lower()
             raise ParamcountError(f"= {str(c.projected).lower()}", where="projected", expected=expected)
         if c.d_code != c.d_quantised:
-            raise ParamcountError(f"= {c.d_code}", where=FieldName("d_code"), expected=f"{c.d_quantised}")
+            raise sizes.make_value_error(c.d_code, FieldName("d_code"), f"{c.d_quantised}")

@@ -94,8 +94,7 @@ def read_pair(js: sizes.ConfigJson, name: str, default: int) -> tuple[int, int]:
     given = list_arguments(js).get(name, default)
     pair = given if isinstance(given, (list, tuple)) else (given, given)
     if len(pair) != 2 or not all(type(side) is int and side > 0 for side in pair):
-        where = f"vision_config.model_args.{name}"
-        raise sizes.make_value_error(given, where, "an integer, or a height and a width")
+        raise sizes.make_value_error(given, f"vision_config.model_args.{name}", "an integer, or a height and a width")
     return pair[0], pair[1]
 
 

@@ -23,17 +23,10 @@ PIXTRAL = {
 ROWS_AND_COLUMNS = ops.Axes((1, 1), "alternating")
 
 
-class PixtralVision(parts.VisionEncoder):
+class PixtralVision(parts.PatchEncoder):
     model_types = ("pixtral",)
     is_section_type = True
     unused_keys: ClassVar[tuple[str, ...]] = ("head_dim", "image_size", "vocab_size")
-
-    d_model: sizes.Positive = sizes.hf()
-    n_layers: sizes.Natural = sizes.hf()
-    n_heads: sizes.Positive = sizes.hf()
-    d_ff: sizes.Natural = sizes.hf()
-    n_channels: sizes.Positive = sizes.hf("num_channels")
-    patch_size: sizes.Positive = sizes.hf("patch_size")
 
     norm_eps: ClassVar[float] = 1e-5
     rope: ClassVar = sizes.rotary()
@@ -54,5 +47,4 @@ class PixtralVision(parts.VisionEncoder):
     def rotation(c, places: Data) -> Callable[[Data], Data]:
         return lambda y: ops.rope_at(y, places, c.rope, ROWS_AND_COLUMNS)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.rms_norm(x, name, c.norm_eps)
+    norm = parts.use_rms_norm

@@ -70,8 +70,7 @@ class QFormer(sizes.Sizes):
         h = parts.plain_mlp(x, names, "mlp", c.d_ff, activation=c.activation, bias=True)
         return c.norm(x + h, f"output{of}.LayerNorm")
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.layer_norm(x, name, c.norm_eps)
+    norm = parts.use_layer_norm
 
     def check(c) -> None:
         sizes.check_heads_fill(c)

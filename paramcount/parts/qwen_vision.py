@@ -16,6 +16,21 @@ from paramcount.flow import Data
 ROWS_AND_COLUMNS = ops.Axes((1, 1), "restarted")
 
 
+class SquareEncoder(parts.VisionEncoder):
+    """The fields of the encoders. `d_out`: after the merger."""
+
+    n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "depth")
+    n_heads: sizes.Positive = sizes.hf("num_attention_heads", "num_heads")
+    d_out: sizes.Positive = sizes.hf("out_hidden_size")
+    n_channels: sizes.Positive = sizes.hf("in_channels")
+    n_frames: sizes.Positive = sizes.hf("temporal_patch_size")
+    patch_size: sizes.Positive = sizes.hf("patch_size")
+    merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
+
+    norm_eps: ClassVar[Any] = 1e-6
+    rope: ClassVar[Any] = sizes.rotary()
+
+
 def image_of(c: Any) -> Data:
     """The input: one image."""
     return ops.given("pixels", c.n_channels, "height", "width")

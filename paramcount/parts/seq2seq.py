@@ -85,8 +85,7 @@ class Stacks(sizes.Sizes):
     def feed_forward(c, s: parts.Stack, x: Data) -> Data:
         return parts.plain_mlp(x, ("fc1", "fc2"), "mlp", s.d_ff, activation=c.activation, bias=True)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.layer_norm(x, name, c.norm_eps)
+    norm = parts.use_layer_norm
 
 
 def post_norm_layer(c: Stacks, s: parts.Stack, x: Data, *memory: Data) -> Data:

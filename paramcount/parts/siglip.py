@@ -39,13 +39,11 @@ def tower_named(known: str, section: str = "vision_config") -> sizes.Condition:
     return condition
 
 
-class SiglipVision(parts.VisionEncoder):
+class SiglipVision(parts.PatchEncoder):
     model_types = ("siglip_vision_model",)
     is_section_type = True
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (tower_named("siglip_vision_model"),)
 
-    n_channels: sizes.Positive = sizes.hf("num_channels")
-    patch_size: sizes.Positive = sizes.hf("patch_size")
     n_patches: sizes.Natural = sizes.derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
     pooling_head: sizes.Flag = sizes.hf("vision_use_head")
 
@@ -74,16 +72,13 @@ class SiglipVision(parts.VisionEncoder):
         return a + parts.encoder_mlp(c, c.norm(a, "head.layernorm"), ("head.mlp.fc1", "head.mlp.fc2"))
 
 
-class SiglipRotaryVision(parts.VisionEncoder):
+class SiglipRotaryVision(parts.PatchEncoder):
     """The same layers over images of any size, with rotary positions by row and column.
 
     Source: VideoLlama3VisionModel and PaddleOCRVisionTransformer of the reference.
     """
 
     config_class = "VideoLlama3VisionConfig"
-
-    n_channels: sizes.Positive = sizes.hf("num_channels")
-    patch_size: sizes.Positive = sizes.hf("patch_size")
 
     rope: ClassVar = sizes.rotary()
 

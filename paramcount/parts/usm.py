@@ -37,8 +37,7 @@ def read_square(key: str, default: int, at: int) -> Callable[[sizes.ConfigJson, 
         found = js.get(key, ((default, default),) * 2)
         sides = found[at] if isinstance(found, list | tuple) and len(found) > at else found
         if not isinstance(sides, list | tuple) or len(sides) != 2 or sides[0] != sides[1] or type(sides[0]) is not int:
-            expected = "as many frames as bands"
-            raise sizes.make_value_error(found, f"audio_config.{key}", expected)
+            raise sizes.make_value_error(found, f"audio_config.{key}", "as many frames as bands")
         return sides[0]
 
     return entry

@@ -31,8 +31,7 @@ class VisionEncoder(sizes.Tower):
         """The input: one image."""
         return ops.given("pixels", getattr(c, "n_channels", 3), "height", "width")
 
-    def norm(c, x: Data, name: str) -> Data:
-        return ops.layer_norm(x, name, c.norm_eps)
+    norm = parts.use_layer_norm
 
     def layer(c, x: Data, *reads: Data) -> Data:
         """The layer of CLIP and SigLIP: LayerNorms, attention over all patches, a plain MLP, biases everywhere."""
@@ -48,6 +47,13 @@ class VisionEncoder(sizes.Tower):
 
     def check(c) -> None:
         sizes.check_heads_fill(c)
+
+
+class PatchEncoder(VisionEncoder):
+    """Of an image that is cut into square patches."""
+
+    n_channels: sizes.Positive = sizes.hf("num_channels")
+    patch_size: sizes.Positive = sizes.hf("patch_size")
 
 
 def encoder_mlp(c: Any, x: Data, names: tuple[str, str] = ("mlp.fc1", "mlp.fc2")) -> Data:

@@ -42,14 +42,12 @@ def count_patches(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return rows * columns
 
 
-class ViT(parts.VisionEncoder):
+class ViT(parts.PatchEncoder):
     model_types = ("vit",)
     section: ClassVar[str | None] = None
     modules = MODULES
 
     d_head: sizes.Positive = sizes.hf("head_dim", absent=sizes.d_model_per_head)
-    n_channels: sizes.Positive = sizes.hf("num_channels")
-    patch_size: sizes.Positive = sizes.hf("patch_size")
     n_patches: sizes.Positive = sizes.derived(count_patches)
     qkv_bias: sizes.Flag = sizes.hf()
     d_pooled: sizes.Positive = sizes.derived(lambda js, c: js.get("pooler_output_size") or c["d_model"])

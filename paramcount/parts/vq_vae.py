@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from paramcount import flow as ops
 from paramcount import sizes
-from paramcount.errors import ParamcountError
 from paramcount.flow import Data
 
 GROUPS = 32  # of channels that a norm is over
@@ -23,7 +22,7 @@ def one_latent(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
 
 def groups_divide_channels(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     if c["d_base"] % GROUPS:
-        raise ParamcountError(f"= {c['d_base']}", where="base_channels", expected=f"a multiple of {GROUPS}")
+        raise sizes.make_value_error(c["d_base"], "base_channels", f"a multiple of {GROUPS}")
 
 
 def blocks_of_level(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:

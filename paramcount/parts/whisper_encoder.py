@@ -27,11 +27,11 @@ class Ears(WhisperStacks):
     section: ClassVar[str | None] = "audio_config"
     unused_keys: ClassVar[tuple[str, ...]] = ("vocab_size",)
 
-    d_model: sizes.Positive = sizes.hf("d_model", absent=1280)
-    n_layers: sizes.Natural = sizes.hf("encoder_layers", absent=32)
-    n_heads: sizes.Positive = sizes.hf("encoder_attention_heads", absent=20)
+    d_model: sizes.Positive = sizes.hf("d_model", "hidden_size")
+    n_layers: sizes.Natural = sizes.hf("encoder_layers", "num_hidden_layers")
+    n_heads: sizes.Positive = sizes.hf("encoder_attention_heads", "num_attention_heads")
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
-    d_ff: sizes.Natural = sizes.hf("encoder_ffn_dim", absent=5120)
+    d_ff: sizes.Natural = sizes.hf("encoder_ffn_dim", "intermediate_size")
     n_mels: sizes.Positive = sizes.hf("num_mel_bins")
     n_frames: sizes.Positive = sizes.hf("max_source_positions")
 
@@ -41,6 +41,15 @@ class Ears(WhisperStacks):
     def forward(c, frames: Data) -> Data:
         """Log-mel frames [frames, n_mels] to states [frames, d_model]."""
         return encode_audio(c, parts.Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), frames)
+
+
+class MeanEars(Ears):
+    """The mean of every two states is normed."""
+
+    last_norm = ""
+
+    def forward(c, frames: Data) -> Data:
+        return c.norm(ops.mean_of_blocks(super().forward(frames), 2), "layer_norm")
 
 
 def encode_audio(c: Any, s: parts.Stack, x: Data) -> Data:

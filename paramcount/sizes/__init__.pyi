@@ -206,6 +206,7 @@ from paramcount.sizes.rules import make_check as make_check
 from paramcount.sizes import sections as sections
 from paramcount.sizes.sections import Sections as Sections
 from paramcount.sizes.sections import TIE_RULES as TIE_RULES
+from paramcount.sizes.sections import in_section as in_section
 from paramcount.sizes import setting_fields as setting_fields
 from paramcount.sizes.setting_fields import Config as Config
 from paramcount.sizes.setting_fields import OF_REFERENCE as OF_REFERENCE

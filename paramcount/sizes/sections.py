@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from paramcount.sizes.fields import Sizes
+
 
 class Sections(NamedTuple):
     """How the reference reads the language model of a multimodal config, and which vision encoder it takes."""
@@ -38,3 +40,14 @@ TIE_RULES = {
     "outside": "at the top level, with the sizes of the LM head",
     "never": "nowhere: the LM head is never tied",
 }
+
+
+def in_section(architecture: type[Sizes], model_type: str, section: str = "text_config", **facts: Any) -> type[Sizes]:
+    """The architecture as the language model of a config that has other parts too, if that names the class.
+
+    `model_type`: with the class behind it.
+    """
+    own = {"model_types": (model_type,), "section": section, "__module__": architecture.__module__, **facts}
+    make: Any = type(architecture)
+    found: type[Sizes] = make(architecture.__name__ + "Of", (architecture,), {**own, "__doc__": architecture.__doc__})
+    return found
