@@ -7,7 +7,9 @@ of these few, those first that bring most.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,16 @@ RANKS = {name: i for i, name in enumerate(COVERING.read_text(encoding="utf-8").s
 with (zoo.CONFIGS / "zoo.csv").open(encoding="utf-8", newline="") as file:
     ROWS = {row["id"]: row for row in csv.DictReader(file)}
 ZOO = [id for id, row in ROWS.items() if row["estimate"] == "false"]
+
+
+@cache
+def read_entry_text(id: str) -> str:
+    return (zoo.CONFIGS / ROWS[id]["family"] / f"{id}.yaml").read_text(encoding="utf-8")
+
+
+def states_size(id: str, name: str) -> bool:
+    """Whether a zoo entry states a size of the whole model, other than 0, null and an empty list. It is not loaded."""
+    return re.search(rf"\n  {name}: (?!0\n|null|\[\])", read_entry_text(id)) is not None
 
 
 def pick_smallest(ids: Iterable[str] = ZOO) -> dict[str, str]:

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from paramcount.auditing.render import build_text_table
 from paramcount.views.compare import make_rows
 from tests.refusing import assert_one_line, command_error
 from tests.running import Runner
+from tests.structures import ZOO
 
 DATA = Path(__file__).parent / "data"
 CLAIMS = DATA / "claims"
@@ -534,20 +536,24 @@ def test_a_zoo_model_with_experts_is_not_compared_with_dense_models() -> None:
 
 
 def test_sizes_that_do_not_divide_are_unusual_if_zoo_models_have_them() -> None:
-    uneven = [str(row["id"]) for row in make_rows(MODELS) if row["n_heads"] and row["d_model"] % row["n_heads"]]
+    uneven = [str(row["id"]) for row in make_rows(load_models()) if row["n_heads"] and row["d_model"] % row["n_heads"]]
     assert {"glm-4.5", "glm-4.5-air"} <= set(uneven)
     assert find_doubts(d_model="4608", heads="28") == [
         (
             "unusual",
             "d_model = 4,608 is not divisible by heads = 28; "
-            f"also true of {len(uneven)} of the {len(MODELS)} zoo models ({', '.join(uneven[:3])}, …)",
+            f"also true of {len(uneven)} of the {len(load_models())} zoo models ({', '.join(uneven[:3])}, …)",
         )
     ]
     ((grade, text),) = find_doubts(d_model="2048", heads="24", d_head="128")
     assert grade == "unusual" and text.startswith("24 heads × 128 = 3,072 differs from d_model = 2,048; also true of ")
 
 
-MODELS = [zoo.load_entry(id) for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
+@cache
+def load_models() -> list[zoo.Model]:
+    return [zoo.load_entry(id) for id in ZOO]
+
+
 COLUMNS_OF = {
     "params": "total", "active": "active", "non-embedding": "non_embedding", "layers": "n_layers",
     "d_model": "d_model", "heads": "n_heads", "kv heads": "n_kv_heads", "d_head": "d_head", "d_ff": "d_ff",
@@ -558,11 +564,11 @@ COLUMNS_OF = {
 def test_every_zoo_model_is_right_in_every_column_and_consistent() -> None:
     rows = [
         {"model": row["id"], **{heading: row[name] or "" for heading, name in COLUMNS_OF.items()}}
-        for row in make_rows(MODELS)
+        for row in make_rows(load_models())
     ]
     audit = pc.audit(rows)
     assert {one.verdict for one in audit.cells if not one.empty} == {"right"}
-    assert [row.id for row in audit.rows] == [model.id for model in MODELS]
+    assert [row.id for row in audit.rows] == [model.id for model in load_models()]
     assert {doubt.grade for row in audit.rows for doubt in row.doubts} <= {"unusual"}
 
 

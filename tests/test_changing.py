@@ -28,16 +28,15 @@ from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line, command_error
 from tests.running import Runner
-from tests.structures import keep_every, pick_structures
+from tests.structures import ROWS, ZOO, keep_every, pick_structures, states_size
 from tests.test_package import command_code, list_loaded_modules
 
-IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
-STACKED = [id for id in IDS if "n_layers" in type(zoo.load_entry(id).sizes).fields]
+STACKED = [id for id in ZOO if states_size(id, "n_layers")]
 LISTS = ("windows", "encoder_kinds", "layer_types", "layer_groups", "attention_layers")  # an entry per layer
-LISTED = {id: name for id in STACKED for name in LISTS if zoo.load_entry(id).sizes.to_dict().get(name)}
+LISTED = {id: name for id in STACKED for name in LISTS if states_size(id, name)}
 GROUPED = ("idefics-9b",)  # cross-attention stands in front of each four layers
 OTHERS = [id for id in STACKED if id not in (*LISTED, *GROUPED)]
-SHARED = [id for id in OTHERS if zoo.load_entry(id).architecture == "albert"]  # all layers read the weights of one
+SHARED = [id for id in OTHERS if ROWS[id]["architecture"] == "albert"]  # all layers read the weights of one
 # The last one alone has a bias; it lacks an indexer; it is dense.
 LIKE_A_NEW_LAYER = {"evolla-10b": 30, "gpt-neox-japanese-2.7b": 30, "glm-5.2": 74, "step3": 30}
 LLAMA_LAYER = 4096 * 4096 + 2 * 1024 * 4096 + 4096 * 4096 + 3 * 14336 * 4096 + 2 * 4096
@@ -102,7 +101,7 @@ def test_three_more_layers_add_three_times_the_last_layer(id: str) -> None:
     assert pc.count(pc.what_if(id, n_layers=n + 3)).total == count.total + 3 * last
 
 
-@in_batches("id", pick_structures(IDS, every=8), size=50)
+@in_batches("id", pick_structures(ZOO, every=8), size=50)
 def test_changing_a_size_equals_editing_the_zoo_entry(id: str) -> None:
     model = zoo.load_entry(id)
     config = dump_sizes(model.sizes)

@@ -27,6 +27,7 @@ from paramcount.sizes.rules import validate_sizes
 from paramcount.symbolic.polynomials import decide_by
 from tests.batches import in_batches
 from tests.comparison import load_reference
+from tests.structures import ROWS, ZOO
 from tests.symbolic import make_symbolic, replace_sizes
 from tests.test_remote_models import MODELS
 
@@ -619,7 +620,7 @@ TOTAL: dict[str, Callable[[Any], Any]] = {
     "starcoder2": starcoder2,
     "t5": t5,
 }
-ENTRIES = [id for id in zoo.list_ids() if zoo.load_entry(id).architecture in TOTAL]
+ENTRIES = [id for id in ZOO if ROWS[id]["architecture"] in TOTAL]
 # Weights of the routed experts that one token does not visit: total less these is active.
 UNVISITED: dict[str, Callable[[Any], Any]] = {
     "deepseek": deepseek_unvisited,
@@ -771,7 +772,7 @@ def test_none_and_all_layers_dense_and_no_shared_experts_are_counted_right(
     assert (count.total, count.active) == (total_parameters(name, sizes), active_parameters(name, sizes))
 
 
-@pytest.mark.parametrize("id", [id for id in ENTRIES if zoo.load_entry(id).architecture in MTP])
+@pytest.mark.parametrize("id", [id for id in ENTRIES if ROWS[id]["architecture"] in MTP])
 def test_buffers_and_mtp_layers_equal_their_closed_forms(id: str) -> None:
     count, c = paramcount.count(id), zoo.load_entry(id).sizes
     n, n_mixtures = c.n_mtp_layers, c.n_layers - c.n_dense_layers  # type: ignore[attr-defined]

@@ -23,10 +23,10 @@ from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
 from tests.refusing import command_error
 from tests.running import Run, Runner
+from tests.structures import ZOO
 
-IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
-NEIGHBOURS = list(pairwise(IDS))
-FAR = [(a, IDS[-1 - i]) for i, a in enumerate(IDS[: len(IDS) // 2 : 5])]  # mostly of different architectures
+NEIGHBOURS = list(pairwise(ZOO))
+FAR = [(a, ZOO[-1 - i]) for i, a in enumerate(ZOO[: len(ZOO) // 2 : 5])]  # mostly of different architectures
 PAIRS = [
     pytest.param(*pair, marks=() if i % 12 == 0 else (pytest.mark.exhaustive,))
     for i, pair in enumerate(NEIGHBOURS + FAR)
@@ -125,7 +125,7 @@ def test_swapping_the_models_flips_every_sign(a: str, b: str) -> None:
     assert {size.only for size in there.sizes} | {size.only for size in back.sizes} <= {"", "a", "b"}
 
 
-@in_batches("id", IDS, size=80)
+@in_batches("id", ZOO, size=80)
 def test_a_model_does_not_differ_from_itself(id: str) -> None:
     found = pc.diff(id, id)
     assert (found.difference, found.active_difference, found.sizes, found.components, found.beside) == (

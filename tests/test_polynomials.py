@@ -26,13 +26,12 @@ from paramcount.flow import sum_parameters
 from paramcount.symbolic.polynomials import Polynomial, decide_by, has_same_terms, make_symbols
 from tests.batches import in_batches
 from tests.printed import evaluate_latex, evaluate_text
-from tests.structures import keep_every, pick_structures
+from tests.structures import ROWS, ZOO, keep_every, pick_structures, states_size
 from tests.symbolic import make_symbolic
 
 sympy = pytest.importorskip("sympy", reason="the second opinion")
 
 NAMES = ("d_model", "n_heads", "vocab_size")
-ENTRIES = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 Values = st.fixed_dictionaries({name: st.integers(-(10**6), 10**6) for name in NAMES})
@@ -418,8 +417,8 @@ def sum_component(out: flow.Data, component: str) -> Polynomial:
 # One entry of each architecture without an encoder of images or audio
 WITHOUT_TOWERS = [
     id
-    for id in sorted({zoo.load_entry(id).architecture: id for id in ENTRIES}.values())
-    if not any(paramcount.count(id).components[encoder] for encoder in ("vision", "audio"))
+    for id in sorted({ROWS[id]["architecture"]: id for id in ZOO}.values())
+    if ROWS[id]["vision"] == ROWS[id]["audio"] == "0"
 ]
 
 
@@ -436,7 +435,7 @@ def test_each_component_run_on_symbols_evaluates_to_its_count(id: str) -> None:
         assert formula.evaluate(**{name: values[name] for name in formula.names}) == expected
 
 
-@pytest.mark.parametrize("id", [id for id in ENTRIES if getattr(zoo.load_entry(id).sizes, "n_mtp_layers", 0)])
+@pytest.mark.parametrize("id", [id for id in ZOO if states_size(id, "n_mtp_layers")])
 def test_mtp_layers_run_on_symbols_evaluate_to_their_count(id: str) -> None:
     sizes = zoo.load_entry(id).sizes
     c, values = make_symbolic(sizes)

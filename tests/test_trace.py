@@ -23,9 +23,8 @@ from tests.golden import assert_golden
 from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, make_frozen_weights, write_weights, write_words
 from tests.refusing import command_error
 from tests.running import Runner
-from tests.structures import pick_structures
+from tests.structures import ZOO, pick_structures
 
-IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 GOLDEN = ["gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0.1"]
 
 
@@ -54,7 +53,7 @@ def test_the_trace_of_gpt2_matches_the_paper(run: Runner) -> None:
         assert line in out
 
 
-@in_batches("id", pick_structures(IDS, every=8), size=80)
+@in_batches("id", pick_structures(ZOO, every=8), size=80)
 def test_marked_dimensions_are_equal(id: str) -> None:
     told = "\n".join(row[1] for row in build_table(trace(id)).rows)
     marked = re.findall(r"‹(\w+)›\] · \[‹(\w+)›", told)
@@ -62,7 +61,7 @@ def test_marked_dimensions_are_equal(id: str) -> None:
     assert [pair for pair in marked if pair[0] != pair[1]] == []
 
 
-@in_batches("id", pick_structures(IDS, every=8), size=40)
+@in_batches("id", pick_structures(ZOO, every=8), size=40)
 def test_with_full_each_tensor_outside_the_experts_appears_under_its_own_name(id: str) -> None:
     met = [
         (held.name, held.stored)
@@ -141,7 +140,7 @@ def test_a_kv_cache_of_a_long_text_has_the_size_computed_by_hand() -> None:
     assert trace("gpt-3", tokens=2048).cached_elements == 2048 * 2 * 96 * 12288
 
 
-@in_batches("id", pick_structures(IDS, every=8), size=80)
+@in_batches("id", pick_structures(ZOO, every=8), size=80)
 def test_elements_of_attention_scores_add_up(id: str) -> None:
     found = trace(id, tokens=7)
     shapes = [

@@ -21,10 +21,9 @@ from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
 from tests.refusing import command_error, error_of
 from tests.running import Runner
-from tests.structures import keep_every, pick_structures
+from tests.structures import ZOO, keep_every, pick_structures
 
 DATA = Path(__file__).parent / "data"
-IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 TINY = {
     "model_type": "llama",
     "vocab_size": 1000,
@@ -428,7 +427,7 @@ def test_at_most_three_causes_explain_a_figure() -> None:
 # ---- every model
 
 
-@in_batches("id", IDS, size=50)
+@in_batches("id", ZOO, size=50)
 def test_every_published_figure_has_an_answer_that_adds_up(id: str) -> None:
     model = zoo.load_entry(id)
     answers = pc.why(id)
@@ -666,7 +665,7 @@ def test_every_answer_has_every_format(run: Runner, args: list[str], format: str
     assert (done.code in (0, 1), done.err, bool(done.out)) == (True, "", True)
 
 
-@in_batches("id", pick_structures(IDS, every=6), size=50)
+@in_batches("id", pick_structures(ZOO, every=6), size=50)
 def test_every_answer_is_readable_in_80_columns(run: Runner, id: str) -> None:
     lines = run("why", id).out.splitlines() + run("why", id, "1.7B").out.splitlines()
     assert max(map(len, lines)) <= 80

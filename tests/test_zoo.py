@@ -33,10 +33,10 @@ from paramcount.zoo.writing import format_entry
 from tests.batches import in_batches
 from tests.comparison import count_anew, count_shapes, find_differences, load_configs, load_reference
 from tests.refusing import command_error
+from tests.structures import ZOO
 from tests.type_files import load_all
 
 DATA = Path(__file__).parent / "data"
-IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 TRUTH = sorted(path.stem for path in (DATA / "truth").glob("*.json"))
 
 # Published figures that are wrong or follow a convention of their own: (id, what it says it counts, figure).
@@ -120,7 +120,7 @@ def test_every_model_type_has_an_entry_or_a_reason() -> None:
 
     Its file says for every other type which source is missing.
     """
-    found = set[type[Sizes]]().union(*(list_declarations(zoo.load_entry(id).sizes) for id in IDS))
+    found = set[type[Sizes]]().union(*(list_declarations(zoo.load_entry(id).sizes) for id in ZOO))
     types = [name for name in ARCHITECTURES if not split_name(name)[1]]
     missing = [name for name in types if not any(issubclass(each, architecture(name)) for each in found)]
     assert list(load_all("without_entry")) == sorted(missing)
@@ -145,7 +145,7 @@ def test_names_are_read_as_yaml_reads_them(id: str) -> None:
 
 
 def test_every_entry_has_the_published_config_that_it_cites() -> None:
-    assert list(load_configs()) == sorted(IDS)
+    assert list(load_configs()) == sorted(ZOO)
 
 
 def select_same_keys(document: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def select_same_keys(document: Mapping[str, Any], keys: Mapping[str, Any]) -> di
     }
 
 
-@in_batches("id", IDS, size=80)
+@in_batches("id", ZOO, size=80)
 def test_the_sizes_and_settings_of_an_entry_are_those_of_its_published_config(id: str) -> None:
     model, config = zoo.load_entry(id), read_config(load_configs()[id])
     assert (config.architecture, config.sizes) == (model.architecture, build_as_reference(model.sizes))
@@ -182,7 +182,7 @@ def test_every_source_is_used_and_every_entry_has_one(id: str) -> None:
     assert spare == set()
 
 
-@in_batches("id", IDS, size=80)
+@in_batches("id", ZOO, size=80)
 def test_published_figures_fit_the_count_or_are_listed_as_misfits(id: str) -> None:
     model = zoo.load_entry(id)
     wrong = {(id, check.what, check.text) for check in run_checks(model, pc.count(id)) if check.ok is False}
@@ -208,7 +208,7 @@ def test_no_release_date_is_the_date_of_a_paper() -> None:
 
 
 def test_only_entries_without_a_reference_count_are_unverified() -> None:
-    assert {id for id in IDS if isinstance(zoo.load_entry(id).checked, str)} == set(IDS) - load_reference().keys()
+    assert {id for id in ZOO if isinstance(zoo.load_entry(id).checked, str)} == set(ZOO) - load_reference().keys()
 
 
 def test_estimates_have_claims_and_no_sizes() -> None:
