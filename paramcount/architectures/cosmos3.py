@@ -84,7 +84,7 @@ class Cosmos3EdgeText(parts.AttentionDecoder):
         return x + parts.plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
 
 
-class Cosmos3EdgeVision(parts.PatchEncoder):
+class Cosmos3EdgeVision(parts.PatchVision):
     """Patches stand square by square, and positions are stretched over the image."""
 
     config_class = "Cosmos3EdgeVisionConfig"

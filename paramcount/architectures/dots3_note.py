@@ -58,7 +58,7 @@ def fits_adapter(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise ParamcountError("= true, but some layers have experts", where="vision_config.mlp_bias", expected="false")
 
 
-class Dots3NoteVision(parts.PatchEncoder):
+class Dots3NoteVision(parts.PatchVision):
     """`experts_by_layer`, `active_by_layer`: of each layer, 0 of a dense one."""
 
     config_class = "Dots3NoteVisionConfig"

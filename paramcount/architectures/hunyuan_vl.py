@@ -83,7 +83,7 @@ class HunYuanVLText(HunYuanDenseV1):
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
 
-class HunYuanVLVision(parts.PatchEncoder):
+class HunYuanVLVision(parts.PatchVision):
     """`n_positions`: of a grid as large as the largest image, and of a class token that there is not."""
 
     config_class = "HunYuanVLVisionConfig"

@@ -17,7 +17,7 @@ def n_patches(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return (js.get("image_size", 384) // c["patch_size"]) ** 2
 
 
-class JanusVision(parts.PatchEncoder):
+class JanusVision(parts.PatchVision):
     """SigLIP's layers. With more than one head, the reference cannot norm queries and keys."""
 
     config_class = "JanusVisionConfig"

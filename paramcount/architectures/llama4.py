@@ -117,7 +117,7 @@ class Llama4Text(parts.AttentionDecoder):
 Llama4TextOf = sizes.in_section(Llama4Text, "llama4.Llama4ForCausalLM", gguf="llama4")
 
 
-class Llama4Vision(parts.PatchEncoder):
+class Llama4Vision(parts.PatchVision):
     """Rotary positions in two dimensions; a class token after the patches. Squares of patches become one, which an
     adapter takes to the size that the projector reads.
     """

@@ -18,7 +18,7 @@ def window(axis: int) -> Any:
     return sizes.derived(lambda js, c: js.get("window_kernel_size", (2, 2))[axis])
 
 
-class MiniCPMV46Vision(parts.PatchEncoder):
+class MiniCPMV46Vision(parts.PatchVision):
     """Source: MiniCPMV4_6VisionModel of the reference."""
 
     config_class = "MiniCPMOcrVisionConfig"

@@ -8,7 +8,7 @@ from paramcount.declare import Data, ops, parts, sizes
 ROWS_AND_COLUMNS = ops.Axes((1, 1), "restarted")
 
 
-class MiniMaxM3Vision(parts.PatchEncoder):
+class MiniMaxM3Vision(parts.PatchVision):
     """A third of the pairs of a head rotates with the frame, a third with the row, a third with the column.
 
     An image is one frame, at 0. `n_pairs`: of a third; what is left of a head is not rotated.

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Ovis2Vision(parts.PatchEncoder):
+class Ovis2Vision(parts.PatchVision):
     """`n_tokens`: visual tokens, of which the last ones, `n_indicators`, are not of an image.
 
     Source: arXiv:2411.14402, section 2, for the layers.

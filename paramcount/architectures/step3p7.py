@@ -6,7 +6,7 @@ from paramcount.architectures.step3p5 import Step35
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Step37Vision(parts.PatchEncoder):
+class Step37Vision(parts.PatchVision):
     config_class = "Step3p7VisionConfig"
     unused_keys = ("intermediate_size",)
 

@@ -474,7 +474,7 @@ from paramcount.parts.usm import clipped_linear as clipped_linear
 from paramcount.parts import vision as vision
 from paramcount.parts.vision import States as States
 from paramcount.parts.vision import VisionEncoder as VisionEncoder
-from paramcount.parts.vision import PatchEncoder as PatchEncoder
+from paramcount.parts.vision import PatchVision as PatchVision
 from paramcount.parts.vision import encoder_mlp as encoder_mlp
 from paramcount.parts.vision import embed_patches as embed_patches
 from paramcount.parts.vision import attend_by_places as attend_by_places

@@ -22,7 +22,7 @@ CLIP = {
 }
 
 
-class ClipVision(parts.PatchEncoder):
+class ClipVision(parts.PatchVision):
     model_types = ("clip_vision_model",)
     is_section_type = True
     unused_keys: ClassVar[tuple[str, ...]] = ("projection_dim",)

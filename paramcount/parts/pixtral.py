@@ -23,7 +23,7 @@ PIXTRAL = {
 ROWS_AND_COLUMNS = ops.Axes((1, 1), "alternating")
 
 
-class PixtralVision(parts.PatchEncoder):
+class PixtralVision(parts.PatchVision):
     model_types = ("pixtral",)
     is_section_type = True
     unused_keys: ClassVar[tuple[str, ...]] = ("head_dim", "image_size", "vocab_size")

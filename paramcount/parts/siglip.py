@@ -39,7 +39,7 @@ def tower_named(known: str, section: str = "vision_config") -> sizes.Condition:
     return condition
 
 
-class SiglipVision(parts.PatchEncoder):
+class SiglipVision(parts.PatchVision):
     model_types = ("siglip_vision_model",)
     is_section_type = True
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (tower_named("siglip_vision_model"),)
@@ -72,7 +72,7 @@ class SiglipVision(parts.PatchEncoder):
         return a + parts.encoder_mlp(c, c.norm(a, "head.layernorm"), ("head.mlp.fc1", "head.mlp.fc2"))
 
 
-class SiglipRotaryVision(parts.PatchEncoder):
+class SiglipRotaryVision(parts.PatchVision):
     """The same layers over images of any size, with rotary positions by row and column.
 
     Source: VideoLlama3VisionModel and PaddleOCRVisionTransformer of the reference.

@@ -49,7 +49,7 @@ class VisionEncoder(sizes.Tower):
         sizes.check_heads_fill(c)
 
 
-class PatchEncoder(VisionEncoder):
+class PatchVision(VisionEncoder):
     """Of an image that is cut into square patches."""
 
     n_channels: sizes.Positive = sizes.hf("num_channels")

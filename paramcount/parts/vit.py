@@ -42,7 +42,7 @@ def count_patches(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return rows * columns
 
 
-class ViT(parts.PatchEncoder):
+class ViT(parts.PatchVision):
     model_types = ("vit",)
     section: ClassVar[str | None] = None
     modules = MODULES
