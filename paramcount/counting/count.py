@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from paramcount.counting.components import COMPONENTS, PARTS, TABLES, TOWERS
+from paramcount.counting.results import SCHEMA_VERSION as SCHEMA_VERSION
+from paramcount.counting.results import JsonResult
 from paramcount.counting.sum_weights import Sums, cached_sums, sum_weights
 from paramcount.counting.tensors import list_tensors, list_unreachable
 from paramcount.errors import ParamcountError
@@ -19,13 +21,12 @@ if TYPE_CHECKING:
     from paramcount.counting.quantisation.storage import ReleasedWeights, Storage
     from paramcount.sizes import Sizes
 
-SCHEMA_VERSION = 2
 NO_COMPONENTS = dict.fromkeys(COMPONENTS, 0)
 NO_PARTS = dict.fromkeys(PARTS[:-1], 0)
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(JsonResult):
     """Parameter counts of a model, in total and per component.
 
     `total` includes every parameter of the reference implementation once; of a zoo entry whose released files differ
@@ -33,6 +34,14 @@ class Count:
     further ("qkv.q", "vision.mlp"). Buffers, MTP layers and other tensors of a release are not included in the total.
     """
 
+    json_fields: ClassVar[tuple[str, ...]] = (
+        "id", "total", "reference_total", "active", "active_min", "active_non_embedding",
+        "active_without_input_embedding", "active_without_input_table", "embedding", "non_embedding", "lm_head",
+        "language_model", "buffers", "legacy_buffers", "mtp", "mtp_buffers", "checkpoint", "bytes_fp32", "bytes_bf16",
+        "tied", "scope", "architecture", "reference", "stored_bytes", "quantization", "not_counted", "warnings",
+        "notes", "remarks", "components", "active_components", "details", "parts", "unreachable",
+        "unreachable_reasons", "release",
+    )  # fmt: skip
     id: str
     total: int
     active: int
@@ -147,6 +156,11 @@ class Count:
         return self._storage[0]
 
     @property
+    def quantization(self) -> dict[str, Any] | None:
+        """`storage` for JSON, which has its bytes as `stored_bytes`."""
+        return {name: n for name, n in self.storage._asdict().items() if name != "bytes"} if self.storage else None
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Harmless facts about how the config was read and how its weights are stored."""
         return (*self.reading_notes, *self._storage[1])
@@ -201,32 +215,6 @@ class Count:
         rows.append(["total", self.total, self.active][: len(columns)])
         heading = f"{self.id}: {self.total:,} parameters ({format_count(self.total)})"
         return render_html_fragment(Table(columns, rows, None, above=[heading]))
-
-    def to_dict(self) -> dict[str, Any]:
-        """All counts as plain data for JSON."""
-        names = (
-            "id", "total", "reference_total", "active", "active_min", "active_non_embedding",
-            "active_without_input_embedding",
-            "active_without_input_table", "embedding", "non_embedding", "lm_head", "language_model", "buffers",
-            "legacy_buffers", "mtp", "mtp_buffers", "checkpoint", "bytes_fp32", "bytes_bf16", "tied", "scope",
-            "architecture", "reference",
-        )  # fmt: skip
-        nested = (
-            "components", "active_components", "details", "parts", "unreachable", "unreachable_reasons", "release",
-        )  # fmt: skip
-        storage = self.storage._asdict() if self.storage else None
-        n_bytes = storage.pop("bytes") if storage else None
-        return {
-            "schema_version": SCHEMA_VERSION,
-            **{name: getattr(self, name) for name in names},
-            "stored_bytes": n_bytes,
-            "quantization": storage,
-            "not_counted": list(self.not_counted),
-            "warnings": list(self.warnings),
-            "notes": list(self.notes),
-            "remarks": list(self.remarks),
-            **{name: dict(getattr(self, name)) for name in nested},
-        }
 
 
 def count_sizes(sizes: Sizes, id: str = "", head: bool = True, *, cached: bool = False, **facts: Any) -> Count:

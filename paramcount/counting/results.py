@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, ClassVar
 
-from paramcount.counting.count import SCHEMA_VERSION
+SCHEMA_VERSION = 2
 
 
 class JsonResult:
