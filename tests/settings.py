@@ -14,7 +14,7 @@ import paramcount as pc
 from paramcount.huggingface.config import read_config
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.fields import find_default, find_section
-from paramcount.sizes.reading import get_part_document
+from paramcount.sizes.reading import find_part_section
 from paramcount.sizes.setting_fields import list_settings
 from paramcount.sizes.setting_keys import Section
 from tests.model_types import MODEL_TYPES, default_document
@@ -84,7 +84,7 @@ def list_keys(sizes: Sizes, document: Mapping[str, Any]) -> Iterator[tuple[Any, 
     for field in inner_configs(type(sizes)):
         part = getattr(sizes, field)
         if isinstance(part, Sizes):
-            inner = get_part_document(type(sizes), field, document)
+            inner = find_part_section(type(sizes), field, document).document
             steps = next(((key,) for key, value in document.items() if value is inner), ())
             for reader, path in list_keys(part, inner):
                 yield reader, (*steps, *path)

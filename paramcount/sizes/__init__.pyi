@@ -145,9 +145,8 @@ from paramcount.sizes.reading import check_setting_values as check_setting_value
 from paramcount.sizes.reading import list_architectures as list_architectures
 from paramcount.sizes.reading import list_key_kinds as list_key_kinds
 from paramcount.sizes.reading import has_usual_values as has_usual_values
-from paramcount.sizes.reading import find_part_place as find_part_place
-from paramcount.sizes.reading import get_part_document as get_part_document
-from paramcount.sizes.reading import get_stated_section as get_stated_section
+from paramcount.sizes.reading import PartSection as PartSection
+from paramcount.sizes.reading import find_part_section as find_part_section
 from paramcount.sizes.reading import get_language_section as get_language_section
 from paramcount.sizes import rotary_settings as rotary_settings
 from paramcount.sizes.rotary_settings import FROM_ORIGINAL as FROM_ORIGINAL

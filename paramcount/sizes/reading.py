@@ -45,7 +45,7 @@ def keep_documents(sizes: Sizes, document: Mapping[str, Any], place: str) -> Siz
     sizes.keep_document(document, place)
     for name in inner_configs(architecture):
         if isinstance(part := sizes.__dict__[name], Sizes):
-            own, inner = find_part_place(architecture, name, document), get_part_document(architecture, name, document)
+            own, _, inner = find_part_section(architecture, name, document)
             path = ".".join(filter(None, (place, own)))
             sizes.__dict__[name] = keep_documents(part.make(part.__dict__), inner, path)
     return sizes
@@ -103,33 +103,27 @@ def has_usual_values(document: Mapping[str, Any], kinds: Mapping[str, tuple[Kind
     return True
 
 
-def find_part_place(architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> str:
-    """The path to what `get_part_document` returns; empty if it is the whole config.json."""
+class PartSection(NamedTuple):
+    """What a config.json says of a part."""
+
+    place: str  # the path to its section; empty for the whole config.json
+    stated: Mapping[str, Any] | None  # None if it has no section for it and nothing else counts instead
+    document: Mapping[str, Any]  # what its settings are read from, with what the reference adds
+
+
+def find_part_section(architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> PartSection:
+    """The section of a part if it can be any model or is the language model, else the whole config.json."""
     if part := architecture.named_parts.get(name):
-        return part.section or name
-    if name != "language":
-        return ""
-    return next((key for key in LANGUAGE_SECTIONS if isinstance(document.get(key), Mapping)), "")
-
-
-def get_part_document(architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the settings of a part are read from: its section if it can be any model, else the whole config.json."""
-    section = get_stated_section(architecture, name, document)
-    if part := architecture.named_parts.get(name):
-        return section or part.default
-    if section is None:
-        section = architecture.absent_sections.get(name, {})
-    added = {key: value for key, value in architecture.added_keys.get(name, {}).items() if section.get(key) is None}
-    return {**section, **added} if added else section
-
-
-def get_stated_section(architecture: type[Sizes], name: str, document: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What a config.json itself says of a part; None if it has no section for it and nothing else counts instead."""
-    if part := architecture.named_parts.get(name):
-        return find_section(document, part.section or name)
-    section = get_language_section(document) if name == "language" else document
+        place = part.section or name
+        stated = find_section(document, place)
+        return PartSection(place, stated, stated or part.default)
+    keys = LANGUAGE_SECTIONS if name == "language" else ()
+    place = next((key for key in keys if isinstance(document.get(key), Mapping)), "")
     has_own_defaults = name in architecture.absent_sections or name in architecture.added_keys
-    return None if section is document and has_own_defaults else section
+    own = None if has_own_defaults and not place else document[place] if place else document
+    found = architecture.absent_sections.get(name, {}) if own is None else own
+    added = {key: value for key, value in architecture.added_keys.get(name, {}).items() if found.get(key) is None}
+    return PartSection(place, own, {**found, **added} if added else found)
 
 
 def get_language_section(document: Mapping[str, Any]) -> Mapping[str, Any]:

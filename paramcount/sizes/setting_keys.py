@@ -9,13 +9,7 @@ from paramcount.errors import ParamcountError, find_nearest, list_names, quote
 from paramcount.flow import is_known
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.fields import find_section
-from paramcount.sizes.reading import (
-    find_part_place,
-    get_part_document,
-    get_stated_section,
-    read_all_settings,
-    with_document,
-)
+from paramcount.sizes.reading import find_part_section, read_all_settings, with_document
 from paramcount.sizes.setting_fields import list_settings
 
 # {config.json key: field of a zoo entry that states it}
@@ -98,13 +92,10 @@ def list_setting_origins(
             yield SettingOrigin(path + name, kind, tuple(prefix + key for key in keys), value)
     for name in inner_configs(type(sizes)):
         if isinstance(part := getattr(sizes, name), Sizes):
-            yield from list_setting_origins(
-                part,
-                get_part_document(type(sizes), name, document),
-                f"{path}{name}.",
-                get_stated_section(type(sizes), name, stated) or {},
-                ".".join(filter(None, (place, find_part_place(type(sizes), name, stated)))),
-            )
+            inner = find_part_section(type(sizes), name, document).document
+            own_place, own_stated, _ = find_part_section(type(sizes), name, stated)
+            full_place = ".".join(filter(None, (place, own_place)))
+            yield from list_setting_origins(part, inner, f"{path}{name}.", own_stated or {}, full_place)
 
 
 def select_entry_settings(sizes: Sizes, document: Mapping[str, Any]) -> dict[str, Any]:
