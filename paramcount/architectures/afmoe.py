@@ -72,4 +72,3 @@ class Afmoe(parts.AttentionBias, parts.AttentionDecoder):
 
     def check(c) -> None:
         sizes.check_layer_types(c, "layer_types", "n_layers", sizes.SLIDING)
-        sizes.check_experts_exist(c)

@@ -8,11 +8,6 @@ SCALED = {  # the reference's default of rope_parameters
 }  # fmt: skip
 
 
-def is_learned(js: sizes.ConfigJson, c: sizes.FieldValues) -> bool:
-    """Of the activations that hidden_act may name only xIELU has parameters."""
-    return bool(js.get("hidden_act", "xielu") == "xielu")
-
-
 class Apertus(parts.AttentionBias, parts.AttentionDecoder):
     """Source: modeling_apertus.py of the reference; the activation arXiv:2411.13010."""
 
@@ -21,7 +16,8 @@ class Apertus(parts.AttentionBias, parts.AttentionDecoder):
     task_heads = "SCORED_TOKENS"
     conditions = (sizes.padding_in_table(3),)
 
-    learned_activation: sizes.Flag = sizes.derived(is_learned)
+    # Of the activations that hidden_act may name only xIELU has parameters.
+    learned_activation: sizes.Flag = sizes.derived(lambda js, c: bool(js.get("hidden_act", "xielu") == "xielu"))
 
     rope = sizes.rotary(absent=SCALED)
     norms_heads = True

@@ -27,5 +27,4 @@ class Jais2(Arcee):
     defaults = {"vocab_size": 150272, "d_model": 3328, "n_heads": 26}
 
     norm_eps = sizes.setting("layer_norm_eps")
-    rope = sizes.rotary()
     norm = parts.use_layer_norm

@@ -16,6 +16,8 @@ class AriaText(parts.AttentionBias, parts.MixtureDecoder):
     n_shared_experts: sizes.Natural = sizes.hf("moe_num_shared_experts")
     mlp_bias: sizes.Flag = sizes.hf()
 
+    check = sizes.check_heads_divide
+
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         h = c.norm(x, "post_attention_layernorm")
@@ -33,6 +35,3 @@ class AriaText(parts.AttentionBias, parts.MixtureDecoder):
         """Always with SiLU; the shared experts follow hidden_act."""
         gate, up = ops.fused(x, "fc1", {"experts.gate": c.d_expert, "experts.up": c.d_expert}, transposed=True)
         return ops.fused(ops.activate(gate, "silu") * up, "fc2", {"experts.down": c.d_model}, transposed=True)[0]
-
-    def check(c) -> None:
-        sizes.check_divides(c, "n_heads", "d_model")  # also where d_head is given: the reference asks it

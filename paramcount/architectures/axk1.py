@@ -23,7 +23,5 @@ class AXK1(Glm4MoeLite):
     d_rope: sizes.Positive = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.every_sparse, checked=False))
 
-    rope = sizes.rotary()
-
     def moe(c, x: Data) -> Data:
         return c.norm(super().moe(x), "post_mlp_layernorm")

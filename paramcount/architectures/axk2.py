@@ -51,8 +51,6 @@ class AXK2(DeepseekV32):
     n_mtp_layers: sizes.Natural = sizes.derived(lambda js, c: 0)  # how a release stores them is not known
     d_norm_gate: sizes.Positive = sizes.hf("gated_norm_rank")
 
-    rope = sizes.rotary()
-
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.attention(c.gated_norm(x, "input_layernorm."), "self_attn.")
         if kind == "moe":

@@ -1,8 +1,5 @@
 """Ling 3.0: five layers with a gated delta rule and one with gated latent attention in turn, DeepSeek-V3's experts."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
 
@@ -23,11 +20,6 @@ def groups_fit(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The number of groups goes by two names."""
     key = "num_expert_group" if "num_expert_group" in js else "n_group"
     sizes.grouped_routing(8, 4, (key,))(js, c)
-
-
-def read_decay_floor(config: Mapping[str, Any], c: Any) -> float | None:
-    """The least logarithm of the decay of linear attention, if there is one."""
-    return config.get("kda_lower_bound", -5.0) if config.get("kda_safe_gate", True) else None
 
 
 class BailingHybrid(parts.RoutedLatentDecoder):
@@ -79,7 +71,10 @@ class BailingHybrid(parts.RoutedLatentDecoder):
     pairing = "interleaved"
     norm_topk_prob = sizes.setting("moe_renormalize", "norm_topk_prob")
     n_groups = sizes.setting("num_expert_group", "n_group")
-    decay_floor = sizes.setting(default=read_decay_floor)
+    # The least logarithm of the decay of linear attention, if there is one.
+    decay_floor = sizes.setting(
+        default=lambda config, c: config.get("kda_lower_bound", -5.0) if config.get("kda_safe_gate", True) else None
+    )
     kinds = parts.layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
@@ -122,7 +117,6 @@ class BailingHybrid(parts.RoutedLatentDecoder):
 
     def check(c) -> None:
         sizes.check_layer_types(c, "layer_types", "n_layers", KINDS)
-        sizes.check_experts_exist(c)
         if "full_attention" in c.layer_types:
             sizes.check_even(c, "d_rope")
             sizes.check_rotated_in_pairs(c, "d_rope")

@@ -10,11 +10,6 @@ from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
 
 
-def head_size(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
-    """Null and 0 stand for d_model / n_heads."""
-    return js.get("head_dim") or sizes.d_model_per_head(js, c)
-
-
 class BailingMoe(parts.AttentionDecoder):
     """Source: arXiv:2503.05139; configuration_bailing_moe.py and modeling_bailing_moe.py of github
     inclusionAI/Ling@5ccaeae073d6.
@@ -26,7 +21,8 @@ class BailingMoe(parts.AttentionDecoder):
     defaults = {"vocab_size": 30592, "d_model": 1024, "n_layers": 24, "n_heads": 16}
 
     n_kv_heads: sizes.Positive = sizes.hf()
-    d_head: sizes.Positive = sizes.derived(head_size)
+    # Null and 0 stand for d_model / n_heads.
+    d_head: sizes.Positive = sizes.derived(lambda js, c: js.get("head_dim") or sizes.d_model_per_head(js, c))
     d_rope: sizes.Positive = sizes.derived(sizes.equal_to("d_head"))
     n_dense_layers: sizes.Natural = sizes.hf(absent=0, at_most="n_layers")
     d_expert: sizes.Natural = sizes.hf()

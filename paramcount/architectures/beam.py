@@ -11,11 +11,6 @@ from paramcount.declare import Data, ops, parts, sizes
 ROPES = {sizes.SLIDING[1]: None, sizes.SLIDING[0]: {"rope_type": "default", "rope_theta": 10_000.0}}
 
 
-def full_every_sixth(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
-    """Every sixth layer and the last see all tokens."""
-    return tuple(sizes.SLIDING[(i + 1) % 6 == 0 or i == c["n_layers"] - 1] for i in sizes.per_layer(c))
-
-
 def turned(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """The words of the layers that rotate: those to which rope_parameters gives any, where it is there."""
     rope = js.get("rope_parameters")
@@ -36,7 +31,9 @@ class Beam(parts.AttentionBias, parts.GroupedExperts, parts.AttentionDecoder):
     conditions = (sizes.grouped_routing(8, 4), sizes.padding_in_table(None))
     defaults = {"d_head": 128}
 
-    layer_types: sizes.Words = sizes.hf(absent=full_every_sixth, null=sizes.ABSENT)
+    layer_types: sizes.Words = sizes.hf(
+        absent=sizes.words_by(lambda i, n: (i + 1) % 6 == 0 or i == n - 1), null=sizes.ABSENT
+    )
     rotated_words: sizes.Words = sizes.derived(turned)
     window: sizes.Positive | None = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(lambda js, c: tuple(range(min(3, c["n_layers"])))))
@@ -71,9 +68,6 @@ class Beam(parts.AttentionBias, parts.GroupedExperts, parts.AttentionDecoder):
         g = ops.linear(x, "self_attn.gate_proj", "qkv.gate", a.shape[1:])
         g = ops.add_per_head(g, "self_attn.gate_bias", "qkv.gate")
         return a * ops.activate(g, "sigmoid")
-
-    def choose(c, logits: Data) -> Data:
-        return parts.choose_in_groups(c, logits, parts.routing_bias(c, "mlp.gate.e_score_correction_bias"))
 
     def head(c, x: Data) -> Data:
         return ops.soft_cap(super().head(x), c.soft_cap)

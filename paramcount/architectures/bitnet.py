@@ -9,6 +9,7 @@ class BitNet(parts.AttentionBias, parts.AttentionDecoder):
     reference = "BitNetForCausalLM"
     gguf = "bitnet bitnet-b1.58"
     conditions = (sizes.padding_in_table(None),)
+    check = sizes.check_heads_fill  # the norm of the attended values is as wide as d_model
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
@@ -21,6 +22,3 @@ class BitNet(parts.AttentionBias, parts.AttentionDecoder):
     def gate_heads(c, x: Data, a: Data) -> Data:
         """A norm over all heads of the attended values."""
         return ops.rms_norm(a, "self_attn.attn_sub_norm", c.norm_eps, wide=True)
-
-    def check(c) -> None:
-        sizes.check_heads_fill(c)  # the norm of the attended values is as wide as d_model

@@ -9,10 +9,6 @@ from typing import Any
 from paramcount.declare import Data, ops, parts, sizes
 
 
-def two_thirds_of_four(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-    return int(8 * c["d_model"] / 3)
-
-
 class BltStack(sizes.Sizes):
     """One of the four stacks of Llama layers."""
 
@@ -40,7 +36,7 @@ class BltEncoder(BltStack):
 
     n_layers: sizes.Positive = sizes.hf()  # of which the last one gathers patches
     vocab_size: sizes.Positive = sizes.hf()
-    d_ff: sizes.Positive = sizes.hf(absent=two_thirds_of_four, null=sizes.ABSENT)
+    d_ff: sizes.Positive = sizes.hf(absent=lambda js, c: int(8 * c["d_model"] / 3), null=sizes.ABSENT)
     n_parts: sizes.Positive = sizes.hf("cross_attn_k")
     cross_every_layer: sizes.Flag = sizes.hf("cross_attn_all_layers", null=False)
 

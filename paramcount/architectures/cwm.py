@@ -11,11 +11,6 @@ SCALED = {  # the reference's default of rope_parameters
 }  # fmt: skip
 
 
-def full_first(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
-    """Words of layer_types where of every four layers the first looks back over all."""
-    return tuple(sizes.SLIDING[i % 4 == 0] for i in sizes.per_layer(c))
-
-
 class CWM(parts.AttentionDecoder):
     """Source: modeling_cwm.py of the reference."""
 
@@ -23,7 +18,7 @@ class CWM(parts.AttentionDecoder):
     conditions = (sizes.padding_in_table(None),)
     defaults = {"d_head": 128}
 
-    layer_types: sizes.Words = sizes.hf(absent=full_first, null=sizes.ABSENT)
+    layer_types: sizes.Words = sizes.hf(absent=sizes.words_by(lambda i, n: i % 4 == 0), null=sizes.ABSENT)
     window: sizes.Positive = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
 

@@ -28,10 +28,6 @@ def can_run(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         )
 
 
-def expert_activation(config: Mapping[str, Any], c: Any) -> str:
-    return str((config.get("ffn_config", {}).get("ffn_act_fn") or {}).get("name", "silu"))
-
-
 def normalises(config: Mapping[str, Any], c: Any) -> bool:
     """Whether the weights of the chosen experts sum to 1; other norms than the sum are not described."""
     order = config.get("ffn_config", {}).get("moe_normalize_expert_weights", 1.0)
@@ -61,7 +57,9 @@ class Dbrx(parts.Decoder):
 
     prefix = "transformer."
     names = ("wte", "blocks", "norm_f")
-    activation = sizes.setting(default=expert_activation)
+    activation = sizes.setting(
+        default=lambda config, c: str((config.get("ffn_config", {}).get("ffn_act_fn") or {}).get("name", "silu"))
+    )
     norm_eps = sizes.setting(default=1e-5)
     limit = sizes.setting(default=lambda config, c: config["attn_config"]["clip_qkv"])
     norm_topk_prob = sizes.setting(default=normalises)

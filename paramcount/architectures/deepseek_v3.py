@@ -27,9 +27,6 @@ class DeepseekV3(parts.LatentMixture):
     rope = sizes.rotary()
     kinds = parts.dense_first
 
-    def check(c) -> None:
-        sizes.check_rotated_in_pairs(c, "d_rope")
-
     def mtp(c, tokens: Data) -> Data:
         return parts.next_token_layers(c, tokens, lambda x: c.layer(x, "moe"))
 

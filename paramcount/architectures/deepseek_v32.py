@@ -33,4 +33,3 @@ class DeepseekV32(parts.LatentMixture):
     def check(c) -> None:
         sizes.check_rotated_in_pairs(c, "d_rope")
         sizes.check_at_most(c, "d_rope", "d_index")
-        sizes.check_experts_exist(c)

@@ -9,11 +9,6 @@ from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
 
 
-def keys_of_a_half(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-    """An expert stands where a row meets a column, and the router scores rows and columns."""
-    return isqrt(c["n_routed_experts"])
-
-
 class Doge(parts.AttentionBias, parts.RoutedExperts, parts.AttentionDecoder):
     """Source: DogeDecoderLayer of the reference. `n_keys`: side of the square grid of experts."""
 
@@ -25,7 +20,8 @@ class Doge(parts.AttentionBias, parts.RoutedExperts, parts.AttentionDecoder):
 
     window: sizes.Positive | None = sizes.hf(absent=None)
     moe: sizes.Flag = sizes.hf("is_moe")
-    n_keys: sizes.Positive = sizes.derived(keys_of_a_half)
+    # An expert stands where a row meets a column, and the router scores rows and columns.
+    n_keys: sizes.Positive = sizes.derived(lambda js, c: isqrt(c["n_routed_experts"]))
     mlp_bias: sizes.Flag = sizes.hf()
 
     n_kept = sizes.setting("keep_window_size")

@@ -9,33 +9,29 @@ def late_sliding(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     return tuple(sizes.SLIDING[i < first] for i in sizes.per_layer(c))
 
 
-class Dots1(parts.AttentionBias, parts.AttentionDecoder):
+class Dots1(parts.AttentionBias, parts.GroupedExperts, parts.AttentionDecoder):
     """Source: Dots1DecoderLayer and Dots1TopkRouter of the reference, modeling_dots1.py."""
 
     reference = "Dots1ForCausalLM"
     gguf = "dots1"
-    adapts_experts = True
     conditions = (sizes.grouped_routing(1, 1), sizes.padding_in_table(None))
 
     window: sizes.Positive | None = sizes.hf()
     layer_types: sizes.Words = sizes.hf(absent=late_sliding, null=sizes.ABSENT)
     dense_layers: sizes.Indices = sizes.derived(sizes.first_dense(0))
-    d_expert: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Natural = sizes.hf(
         "num_local_experts",
         "n_routed_experts",
         absent=sizes.needed("n_routed_experts"),
         null=sizes.needed("n_routed_experts"),
+        late=True,
     )
-    n_active_experts: sizes.Natural = sizes.hf(absent=sizes.needed("num_experts_per_tok"), null=sizes.ABSENT)
+    n_active_experts: sizes.Natural = sizes.hf(absent=sizes.needed("num_experts_per_tok"), null=sizes.ABSENT, late=True)
     n_shared_experts: sizes.Natural = sizes.hf(absent=sizes.needed("n_shared_experts"), null=sizes.ABSENT)
 
-    norm_topk_prob = sizes.setting("norm_topk_prob")
-    routed_scale = sizes.setting("routed_scaling_factor")
-    n_groups = sizes.setting("n_group")
-    n_active_groups = sizes.setting("topk_group")
     kinds = parts.layers_by_type_and_mlp
     norms_heads = True
+    check = sizes.check_sliding_or_full
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind
@@ -46,10 +42,3 @@ class Dots1(parts.AttentionBias, parts.AttentionDecoder):
         if mlp == "moe":
             return x + parts.shared_mixture(c, h, "mlp.", choose=c.choose)
         return x + c.gated_mlp(h)
-
-    def choose(c, logits: Data) -> Data:
-        return parts.choose_in_groups(c, logits, parts.routing_bias(c, "mlp.gate.e_score_correction_bias"))
-
-    def check(c) -> None:
-        sizes.check_sliding_or_full(c)
-        sizes.check_experts_exist(c)

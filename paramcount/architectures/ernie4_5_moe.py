@@ -59,4 +59,3 @@ class Ernie45Moe(parts.AttentionDecoder):
 
     def check(c) -> None:
         sizes.check_rotated_in_pairs(c, "d_head")
-        sizes.check_experts_exist(c)

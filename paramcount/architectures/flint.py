@@ -8,11 +8,6 @@ from functools import partial
 from paramcount.declare import Data, ops, parts, sizes
 
 
-def full_every_fourth(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
-    """The first two layers, every fourth and the last see all tokens."""
-    return tuple(sizes.SLIDING[i < 2 or i % 4 == 1 or i == c["n_layers"] - 1] for i in sizes.per_layer(c))
-
-
 def without_experts(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     """Qwen's two keys; where there is no list, the first two layers."""
     named = js.get("mlp_only_layers")
@@ -29,7 +24,9 @@ class Flint(parts.AttentionBias, parts.RoutedExperts, parts.AttentionDecoder):
     conditions = (sizes.padding_in_table(None), sizes.even_where_rotated("sliding_attention", named=True))
     defaults = {"d_head": 128}
 
-    layer_types: sizes.Words = sizes.hf(absent=full_every_fourth, null=sizes.ABSENT)
+    layer_types: sizes.Words = sizes.hf(
+        absent=sizes.words_by(lambda i, n: i < 2 or i % 4 == 1 or i == n - 1), null=sizes.ABSENT
+    )
     window: sizes.Positive = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(without_experts)
     d_shared_expert: sizes.Natural = sizes.hf("shared_expert_intermediate_size")

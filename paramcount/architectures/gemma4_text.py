@@ -37,10 +37,6 @@ def known_attention(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise sizes.make_value_error(found, "use_bidirectional_attention", "all, vision or null")
 
 
-def sees_no_later(config: Mapping[str, Any], c: Any) -> bool:
-    return config.get("is_causal", True) and config.get("use_bidirectional_attention") != "all"
-
-
 def visible_tokens(absent: int) -> sizes.Derivation:
     """The tokens that a token sees, itself included; if it sees later ones: on either side, half of them and one."""
 
@@ -99,7 +95,9 @@ class Gemma4UnifiedText(parts.AttentionBias, parts.AttentionDecoder):
     rope = sizes.rotary_of(FULL, ROPES, 131072)
     local_rope = sizes.rotary_of("sliding_attention", ROPES, 131072)
     attention_scale: ClassVar[float] = 1.0
-    is_causal = sizes.setting(default=sees_no_later)
+    is_causal = sizes.setting(
+        default=lambda config, c: config.get("is_causal", True) and config.get("use_bidirectional_attention") != "all"
+    )
     logit_cap = sizes.setting("final_logit_softcapping", default=None)
 
     def forward(c, tokens: Data) -> Data:

@@ -5,18 +5,16 @@ from typing import Any, ClassVar
 from paramcount.declare import Data, parts, sizes
 
 
-class Glm(parts.AttentionDecoder):
+class Glm(parts.PartlyRotated):
     """Source: arXiv:2406.12793, section 2."""
 
     reference = "GlmForCausalLM"
     gguf = "chatglm"
     task_heads = "GENERIC"
-    rotated = None
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(151329),)
     defaults = {"d_head": 128}
 
     n_kv_heads: sizes.Positive = sizes.hf()
-    d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5))
     qkv_bias: sizes.Flag = sizes.hf("attention_bias")
 
     rope = sizes.rotary(share=0.5)
@@ -35,9 +33,6 @@ class Glm(parts.AttentionDecoder):
 
     def feed_forward(c, x: Data) -> Data:
         return parts.fused_gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
-
-    def check(c) -> None:
-        sizes.check_at_most(c, "d_rope", "d_head")
 
 
 class Glm4(Glm):

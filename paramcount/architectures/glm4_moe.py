@@ -14,12 +14,11 @@ def rotated_dimension(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return min(width, 1) if c["d_head"] == 1 else width
 
 
-class Glm4Moe(parts.AttentionBias, parts.GroupedExperts, parts.AttentionDecoder):
+class Glm4Moe(parts.AttentionBias, parts.GroupedExperts, parts.PartlyRotated):
     """Source: arXiv:2508.06471; Glm4MoeAttention and Glm4MoeTopkRouter of the reference."""
 
     reference = "Glm4MoeForCausalLM"
     gguf = "glm4moe"
-    rotated = None
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (
         sizes.grouped_routing(1, 1),
         sizes.padding_in_table(None),
@@ -55,12 +54,5 @@ class Glm4Moe(parts.AttentionBias, parts.GroupedExperts, parts.AttentionDecoder)
     def normalise_heads(c, q: Data, k: Data) -> tuple[Data, Data]:
         return parts.normalise_heads(c, q, k) if c.qk_norm else (q, k)
 
-    def choose(c, logits: Data) -> Data:
-        return parts.choose_in_groups(c, logits, parts.routing_bias(c, "mlp.gate.e_score_correction_bias"))
-
     def mtp(c, tokens: Data) -> Data:
         return parts.next_token_layers(c, tokens, lambda x: c.layer(x, "moe"))
-
-    def check(c) -> None:
-        sizes.check_at_most(c, "d_rope", "d_head")
-        sizes.check_experts_exist(c)

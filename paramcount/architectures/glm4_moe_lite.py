@@ -26,7 +26,3 @@ class Glm4MoeLite(parts.LatentMixture):
 
     rope = sizes.rotary()
     kinds = parts.layers_by_mlp
-
-    def check(c) -> None:
-        sizes.check_rotated_in_pairs(c, "d_rope")
-        sizes.check_experts_exist(c)

@@ -5,7 +5,6 @@ from typing import Any
 
 from paramcount.architectures.deepseek_v32 import DeepseekV32
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError
 
 
 def reusing(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
@@ -22,8 +21,6 @@ class GlmMoeDsa(DeepseekV32):
     conditions = sizes.routed_sparse_attention(1, 1, 64)
 
     reusing_layers: sizes.Indices = sizes.derived(reusing)
-
-    rope = sizes.rotary()
 
     def decode(c, x: Data) -> Data:
         kinds, width = list_kinds(c), (c.n_chosen,)
@@ -53,12 +50,7 @@ class GlmMoeDsa(DeepseekV32):
 
     def check(c) -> None:
         super().check()
-        if 0 in c.reusing_layers:
-            raise ParamcountError(
-                "= [0, …], but layer 0 has no earlier layer whose token selection it can reuse",
-                where=FieldName("reusing_layers"),
-                expected="layers after 0",
-            )
+        sizes.check_reused_choices(c)
 
 
 def list_kinds(c: Any) -> list[tuple[Hashable, ops.Size]]:

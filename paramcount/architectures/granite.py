@@ -6,7 +6,6 @@ In its later form most layers attend to a sliding window, with attention sinks.
 from functools import partial
 from typing import Any
 
-from paramcount.architectures.cwm import full_first
 from paramcount.architectures.granitemoe import inverse_scaling
 from paramcount.architectures.granitemoe_swa import without_positions
 from paramcount.declare import Data, ops, parts, sizes
@@ -53,7 +52,7 @@ class GraniteSWA(Granite):
     model_types = ("granite_swa",)
     gguf = "granite_swa"
 
-    layer_types: sizes.Words = sizes.hf(absent=full_first, null=sizes.ABSENT)
+    layer_types: sizes.Words = sizes.hf(absent=sizes.words_by(lambda i, n: i % 4 == 0), null=sizes.ABSENT)
     unrotated_layers: sizes.Indices = sizes.derived(without_positions)
     window: sizes.Positive = sizes.hf()
 

@@ -38,9 +38,7 @@ class GraniteMoeSWA(GraniteMoeShared):
     conditions = (*GraniteMoeShared.conditions, sizes.not_null("attention_multiplier"))
     moe_names = NAMES
 
-    layer_types: sizes.Words = sizes.hf(
-        absent=lambda js, c: tuple(KINDS[i % 4 > 0] for i in sizes.per_layer(c)), null=sizes.ABSENT
-    )
+    layer_types: sizes.Words = sizes.hf(absent=sizes.words_by(lambda i, n: i % 4 > 0, KINDS), null=sizes.ABSENT)
     unrotated_layers: sizes.Indices = sizes.derived(without_positions)
     window: sizes.Positive = sizes.hf()
 

@@ -9,10 +9,6 @@ from paramcount.declare import Data, ops, parts, sizes
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 
 
-def all_mamba(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
-    return tuple(KINDS[0] for _ in sizes.per_layer(c))
-
-
 class GraniteMoeHybrid(parts.AttentionBias, parts.Decoder):
     """Source: GraniteMoeHybridDecoderLayer of the reference."""
 
@@ -29,7 +25,9 @@ class GraniteMoeHybrid(parts.AttentionBias, parts.Decoder):
         sizes.not_null("embedding_multiplier", "residual_multiplier", "logits_scaling"),
     )
 
-    layer_types: sizes.Words = sizes.hf("layers_block_type", "layer_types", absent=all_mamba, null=sizes.ABSENT)
+    layer_types: sizes.Words = sizes.hf(
+        "layers_block_type", "layer_types", absent=sizes.words_by(lambda i, n: 0, KINDS), null=sizes.ABSENT
+    )
     n_heads: sizes.Positive = sizes.hf()
     n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.if_no_attention)

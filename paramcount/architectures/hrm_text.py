@@ -1,8 +1,5 @@
 """HRM-Text: a slow and a fast stack of layers run in turn, the fast one several times; each reuses its weights."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName
 
@@ -19,10 +16,6 @@ def cycles(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
             )
     words: tuple[str, ...] = (*["L"] * fast, "H") * slow
     return words
-
-
-def read_embedding_scale(config: Mapping[str, Any], c: Any) -> float:
-    return 1 / float(config.get("initializer_range", 0.02))
 
 
 class HrmText(parts.AttentionBias, parts.Decoder):
@@ -46,7 +39,9 @@ class HrmText(parts.AttentionBias, parts.Decoder):
     d_ff: sizes.Natural = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()
 
-    embedding_scale = sizes.setting("embedding_scale", default=read_embedding_scale)
+    embedding_scale = sizes.setting(
+        "embedding_scale", default=lambda config, c: 1 / float(config.get("initializer_range", 0.02))
+    )
 
     def decode(c, high: Data) -> Data:
         low = ops.to_every_token(high, "model.z_L_init", "other")  # not trained

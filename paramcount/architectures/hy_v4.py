@@ -5,7 +5,6 @@ An indexer chooses the tokens; four layers share its choice.
 
 from paramcount.architectures.glm_moe_dsa import list_kinds
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import FieldName, ParamcountError
 
 # As the reference saves them, which is not quite as the release has them.
 ATTENTION = ("hc_pre.hc_attn_layer.hc_fn", "hc_pre.hc_attn_layer.hc_base", "hc_pre.hc_attn_layer.hc_scale")
@@ -113,10 +112,4 @@ class HYV4(parts.RoutedLatentDecoder):
 
     def check(c) -> None:
         sizes.check_at_most(c, "d_rope", "d_index")
-        sizes.check_layer_indices(c, "reusing_layers", "n_layers")
-        if 0 in c.reusing_layers:
-            raise ParamcountError(
-                "= [0, …], but layer 0 has no earlier layer whose token selection it can reuse",
-                where=FieldName("reusing_layers"),
-                expected="layers after 0",
-            )
+        sizes.check_reused_choices(c)

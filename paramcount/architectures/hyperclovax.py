@@ -1,15 +1,9 @@
 """HyperCLOVA X SEED: the Llama layout with fixed multipliers and norms behind attention and MLP too."""
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from paramcount.architectures.llama import Llama
 from paramcount.declare import Data, ops, sizes
-
-
-def score_scale(config: Mapping[str, Any], c: Any) -> float:
-    return float(c.d_head**-0.5)
 
 
 class HyperClovaX(Llama):
@@ -21,7 +15,7 @@ class HyperClovaX(Llama):
 
     embedding_multiplier = sizes.setting("embedding_multiplier")
     residual_multiplier = sizes.setting("residual_multiplier")
-    attention_multiplier = sizes.setting("attention_multiplier", default=score_scale)
+    attention_multiplier = sizes.setting("attention_multiplier", default=lambda config, c: float(c.d_head**-0.5))
     logit_scale = sizes.setting("logits_scaling")
 
     def to_first_layer(c, x: Data, tokens: Data) -> Data:

@@ -14,7 +14,6 @@ class InternLM3(Llama):
     conditions = (sizes.padding_in_table(2),)
     defaults = {"vocab_size": 128512, "n_layers": 48}
 
-    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
     d_head: sizes.Positive = sizes.hf(null=sizes.d_model_per_head)
     attention_bias: sizes.Flag = sizes.hf("qkv_bias", "attention_bias")
     mlp_bias: sizes.Flag = sizes.hf("bias", "mlp_bias")

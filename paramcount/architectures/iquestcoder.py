@@ -19,5 +19,4 @@ class IQuestCoder(Llama):
     conditions = (plain_attention, sizes.padding_in_table(None))
     defaults = {"vocab_size": 76800, "d_model": 5120, "n_layers": 80, "n_heads": 40}
 
-    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
     d_head: sizes.Positive = sizes.hf(null=sizes.d_model_per_head)

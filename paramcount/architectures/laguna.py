@@ -55,9 +55,7 @@ class Laguna(parts.AttentionBias, parts.RoutedExperts, parts.Decoder):
     heads_by_layer: sizes.Indices = sizes.derived(heads_by_layer)
     n_kv_heads: sizes.Positive = sizes.hf()
     d_head: sizes.Positive = sizes.hf()
-    layer_types: sizes.Words = sizes.hf(
-        absent=lambda js, c: tuple(sizes.SLIDING[1] for _ in sizes.per_layer(c)), null=sizes.ABSENT
-    )
+    layer_types: sizes.Words = sizes.hf(absent=sizes.full_every(1), null=sizes.ABSENT)
     window: sizes.Positive = sizes.hf()
     d_rope: sizes.Natural = sizes.derived(sizes.rotary_width_of(sizes.SLIDING[1], 0.5, 1.0))
     d_rope_sliding: sizes.Natural = sizes.derived(sizes.rotary_width_of(sizes.SLIDING[0], 1.0, 1.0))

@@ -16,12 +16,11 @@ class Llama(parts.AttentionBias, parts.AttentionDecoder):
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)
     mlp_bias: sizes.Flag = sizes.hf()
 
+    check = sizes.check_heads_divide
+
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.mlp_bias)
-
-    def check(c) -> None:
-        sizes.check_divides(c, "n_heads", "d_model")  # also where d_head is given: the reference asks it
 
     def legacy_buffers(c) -> sizes.Buffers:
         return (("model.layers.{layer}.self_attn.rotary_emb.inv_freq", (c.d_head // 2,), c.n_layers),)

@@ -122,9 +122,6 @@ class LongcatFlash(parts.RoutedLatentDecoder):
         )
         return (*found, ops.Unreachable(biases, "the router multiplies with its weight alone"))
 
-    def check(c) -> None:
-        sizes.check_rotated_in_pairs(c, "d_rope")
-
 
 def identity_experts(c: Any, x: Data) -> Data:
     """What is allocated of the experts that hand on what they get."""

@@ -26,9 +26,7 @@ class Mellum(parts.AttentionBias, parts.SoftmaxExperts, parts.AttentionDecoder):
     conditions = (one_mtp_layer, sizes.not_null("num_experts"), sizes.padding_in_table(None))
     defaults = {"d_head": 128}
 
-    layer_types: sizes.Words = sizes.hf(
-        absent=lambda js, c: tuple(sizes.SLIDING[1] for _ in sizes.per_layer(c)), null=sizes.ABSENT
-    )
+    layer_types: sizes.Words = sizes.hf(absent=sizes.full_every(1), null=sizes.ABSENT)
     window: sizes.Positive | None = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(lambda js, c: ()))
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts", null=sizes.unused, late=True)

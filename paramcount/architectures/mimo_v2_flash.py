@@ -3,9 +3,6 @@
 Values narrower than keys, a third of each head rotated.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
 
@@ -20,11 +17,6 @@ def looks_back(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     if js.get("sliding_window_size") is not None:
         return sizes.check_no_types(js, "sliding_window_size", 0) + 1
     return sizes.check_no_types(js, "sliding_window", 129)
-
-
-def value_scale(config: Mapping[str, Any], c: Any) -> float:
-    """Null stands for 1."""
-    return 1.0 if "attention_value_scale" in config else 0.707
 
 
 ROPES = {  # the reference's default of rope_parameters
@@ -45,7 +37,7 @@ class MiMoV2Flash(parts.AttentionBias, parts.GroupedExperts, parts.AttentionDeco
 
     d_v: sizes.Positive = sizes.hf()
     layer_types: sizes.Words = sizes.hf(
-        absent=lambda js, c: tuple(sizes.SLIDING[i == 0 or (i + 1) % 6 == 0] for i in sizes.per_layer(c)),
+        absent=sizes.words_by(lambda i, n: i == 0 or (i + 1) % 6 == 0),
         null=sizes.ABSENT,
     )
     window: sizes.Positive = sizes.derived(looks_back)
@@ -56,7 +48,10 @@ class MiMoV2Flash(parts.AttentionBias, parts.GroupedExperts, parts.AttentionDeco
 
     rope = sizes.rotary_of(sizes.SLIDING[1], ROPES, 131072, share=0.334)
     rope_sliding = sizes.rotary_of(sizes.SLIDING[0], ROPES, 131072, share=0.334)
-    value_scale = sizes.setting("attention_value_scale", default=value_scale)
+    # Null stands for 1.
+    value_scale = sizes.setting(
+        "attention_value_scale", default=lambda config, c: 1.0 if "attention_value_scale" in config else 0.707
+    )
     kinds = parts.layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
@@ -78,9 +73,6 @@ class MiMoV2Flash(parts.AttentionBias, parts.GroupedExperts, parts.AttentionDeco
         window, sinks = (c.window, parts.add_sinks(heads, "self_attn.attention_sink_bias")) if sliding else (None, None)
         a = ops.attend_causally(q, k, ops.scale_by(v, c.value_scale), window=window, sinks=sinks)  # [n, n_heads, d_v]
         return parts.project_output(a, "self_attn.o_proj", c.d_model)
-
-    def choose(c, logits: Data) -> Data:
-        return parts.choose_in_groups(c, logits, parts.routing_bias(c, "mlp.gate.e_score_correction_bias"))
 
     def check(c) -> None:
         sizes.check_sliding_or_full(c)

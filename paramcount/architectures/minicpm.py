@@ -3,30 +3,16 @@
 A tied LM head by default.
 """
 
-from collections.abc import Mapping
 from math import sqrt
-from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
-
-
-def n_experts(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
-    return js.get("num_experts", 0) or None
 
 
 def n_active(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """No num_experts_per_tok, which only a model without experts may lack."""
     if c["n_routed_experts"] is not None:
         raise ParamcountError("is missing", where="num_experts_per_tok", expected="a positive integer")
-
-
-def residual_scale(config: Mapping[str, Any], c: Any) -> float:
-    return float(config.get("scale_depth", 1) / sqrt(c.n_layers))
-
-
-def output_scale(config: Mapping[str, Any], c: Any) -> float:
-    return float(config.get("dim_model_base", 1) / c.d_model)
 
 
 class MiniCPM(parts.EqualHeads, parts.AttentionDecoder):
@@ -37,14 +23,14 @@ class MiniCPM(parts.EqualHeads, parts.AttentionDecoder):
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     d_ff: sizes.Natural = sizes.hf(absent=11008)
-    n_routed_experts: sizes.Positive | None = sizes.derived(n_experts)
+    n_routed_experts: sizes.Positive | None = sizes.derived(lambda js, c: js.get("num_experts", 0) or None)
     n_active_experts: sizes.Positive | None = sizes.hf(absent=n_active)
     attention_bias: sizes.Flag = sizes.hf(absent=False)
     tie_word_embeddings: sizes.Flag = sizes.hf(absent=True)
 
     embedding_scale = sizes.setting("scale_emb", default=1.0)
-    residual_scale = sizes.setting(default=residual_scale)
-    output_scale = sizes.setting(default=output_scale)
+    residual_scale = sizes.setting(default=lambda config, c: float(config.get("scale_depth", 1) / sqrt(c.n_layers)))
+    output_scale = sizes.setting(default=lambda config, c: float(config.get("dim_model_base", 1) / c.d_model))
 
     def embed(c, tokens: Data) -> Data:
         return ops.scale_by(super().embed(tokens), c.embedding_scale, "times scale_emb")

@@ -34,6 +34,7 @@ class MiniCPM3(parts.LatentDecoder):
     embedding_scale = sizes.setting("scale_emb", default=12.0)
     residual_scale = sizes.setting(default=scale_residual)
     output_scale = sizes.setting(default=scale_output)
+    check = sizes.check_heads_divide
 
     def embed(c, tokens: Data) -> Data:
         return ops.scale_by(super().embed(tokens), c.embedding_scale, "times scale_emb")
@@ -48,6 +49,3 @@ class MiniCPM3(parts.LatentDecoder):
 
     def head(c, x: Data) -> Data:
         return super().head(ops.scale_by(x, c.output_scale, "times dim_model_base / d_model"))
-
-    def check(c) -> None:
-        sizes.check_divides(c, "n_heads", "d_model")

@@ -8,10 +8,6 @@ from paramcount.declare import Data, ops, parts, sizes
 KINDS = ("full_attention", "linear_attention", "attention", "mamba")  # the last two are the older words
 
 
-def in_turn(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
-    return tuple(KINDS[i % 2] for i in sizes.per_layer(c))
-
-
 class MiniMax(parts.Decoder):
     """Source: arXiv:2501.08313, section 2; MiniMaxDecoderLayer of the reference."""
 
@@ -23,7 +19,7 @@ class MiniMax(parts.Decoder):
     rotated = "d_head"
     conditions = (sizes.padding_in_table(None),)
 
-    layer_types: sizes.Words = sizes.hf(absent=in_turn, null=sizes.ABSENT)
+    layer_types: sizes.Words = sizes.hf(absent=sizes.words_by(lambda i, n: i % 2, KINDS), null=sizes.ABSENT)
     n_heads: sizes.Positive = sizes.hf()
     n_kv_heads: sizes.Positive = sizes.hf()
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)

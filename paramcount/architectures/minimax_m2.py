@@ -22,7 +22,7 @@ def rotary_by_width() -> Any:
     return sizes.Setting((), read, check=usual.check)
 
 
-class MiniMaxM2(parts.AttentionDecoder):
+class MiniMaxM2(parts.MixtureDecoder, parts.PartlyRotated):
     """Source: MiniMaxM2Attention and MiniMaxM2TopKRouter of the reference, modeling_minimax_m2.py.
 
     In the released files w1 is the gate, w3 up and w2 down.
@@ -33,16 +33,12 @@ class MiniMaxM2(parts.AttentionDecoder):
     copied_modules = ("modeling_minimax_m2",)
     modules = {".block_sparse_moe.experts": (".mlp.experts",), ".block_sparse_moe.gate": (".mlp.gate",)}
     adapts_experts = True
-    rotated = None
-    d_ff = sizes.constant(None)
     unused_keys = ("num_mtp_modules",)
     conditions = (sizes.padding_in_table(None),)
     defaults = {"d_head": 128}
 
     d_rope: sizes.Natural = sizes.derived(rotated_dimension)
-    d_expert: sizes.Natural = sizes.hf("intermediate_size")
     n_routed_experts: sizes.Positive = sizes.hf("num_experts", "num_local_experts")
-    n_active_experts: sizes.Natural = sizes.hf()
 
     rope = rotary_by_width()
     norms_heads = "wide"
@@ -52,12 +48,6 @@ class MiniMaxM2(parts.AttentionDecoder):
         h = c.norm(x, "post_attention_layernorm")
         return x + parts.mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
 
-    def rotate(c, x: Data) -> Data:
-        return parts.partial_rope(x, c.d_rope, c.rope)
-
     def choose(c, logits: Data) -> Data:
         bias = parts.routing_bias(c, "block_sparse_moe.e_score_correction_bias")
         return ops.route(logits, c.n_active_experts, "sigmoid", bias=bias, normalise=True)
-
-    def check(c) -> None:
-        sizes.check_at_most(c, "d_rope", "d_head")

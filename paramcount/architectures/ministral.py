@@ -4,10 +4,6 @@ from paramcount.architectures.mistral import Mistral
 from paramcount.declare import Data, parts, sizes
 
 
-def all_sliding(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
-    return tuple("sliding_attention" for _ in sizes.per_layer(c))
-
-
 class Ministral(parts.SlidingLayers, Mistral):
     """Source: modeling_ministral.py of the reference, which needs head_dim and a window whatever the layers are."""
 
@@ -17,7 +13,7 @@ class Ministral(parts.SlidingLayers, Mistral):
 
     d_head: sizes.Positive = sizes.hf()
     window: sizes.Positive = sizes.hf()
-    layer_types: sizes.Words = sizes.hf(absent=all_sliding, null=sizes.ABSENT)
+    layer_types: sizes.Words = sizes.hf(absent=sizes.words_by(lambda i, n: 0), null=sizes.ABSENT)
 
     def layer(c, x: Data, kind: str = "sliding_attention") -> Data:
         window = c.window if kind == "sliding_attention" else None

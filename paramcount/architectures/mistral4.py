@@ -75,6 +75,3 @@ class Mistral4(parts.LatentMixture):
     def choose(c, logits: Data) -> Data:
         """Source: Mistral4TopkRouter."""
         return parts.choose_in_groups(c, logits, scoring="softmax")
-
-    def check(c) -> None:
-        sizes.check_rotated_in_pairs(c, "d_rope")

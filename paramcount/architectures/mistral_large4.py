@@ -45,10 +45,6 @@ def sources(js: sizes.ConfigJson, c: sizes.FieldValues) -> list[int]:
     return list(found)
 
 
-def borrowing(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
-    return tuple(i for i, source in enumerate(sources(js, c)) if source != i)
-
-
 def lending(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     found = sources(js, c)
     return tuple(i for i in sizes.per_layer(c) if i in found[i + 1 :])
@@ -104,7 +100,9 @@ class MistralLarge4Text(parts.RoutedLatentDecoder):
     unrotated_layers: sizes.Indices = sizes.derived(without_positions)
     reusing_layers: sizes.Indices = sizes.derived(reusing)
     lending_layers: sizes.Indices = sizes.derived(lending)
-    borrowing_layers: sizes.Indices = sizes.derived(borrowing)
+    borrowing_layers: sizes.Indices = sizes.derived(
+        lambda js, c: tuple(i for i, source in enumerate(sources(js, c)) if source != i)
+    )
 
     norm_topk_prob = sizes.setting(default=True)
     rope = sizes.rotary(absent=SCALED)
@@ -193,14 +191,9 @@ class MistralLarge4Text(parts.RoutedLatentDecoder):
         sizes.check_rotated_in_pairs(c, "d_rope")
         if any(kind.rotates and kind.chooses for kind in c.list_kinds()):
             sizes.check_at_most(c, "d_rope", "d_index")
-        for name in ("unrotated_layers", "reusing_layers", "lending_layers", "borrowing_layers"):
+        for name in ("unrotated_layers", "lending_layers", "borrowing_layers"):
             sizes.check_layer_indices(c, name, "n_layers")
-        if 0 in c.reusing_layers:
-            raise ParamcountError(
-                "= [0, …], but layer 0 has no earlier layer whose token selection it can reuse",
-                where=FieldName("reusing_layers"),
-                expected="layers after 0",
-            )
+        sizes.check_reused_choices(c)
         check_latents_there(c)
 
 

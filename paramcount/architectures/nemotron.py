@@ -15,13 +15,12 @@ def rotated_width(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     )  # it meets its pair of angles by broadcasting, so the reference runs it
 
 
-class Nemotron(parts.AttentionBias, parts.AttentionDecoder):
+class Nemotron(parts.AttentionBias, parts.PartlyRotated):
     """Source: arXiv:2402.16819, section 2; modeling_nemotron.py of the reference."""
 
     reference = "NemotronForCausalLM"
     gguf = "nemotron"
     task_heads = "GENERIC_MOVED"
-    rotated = None
     conditions = (sizes.padding_in_table(None),)
 
     n_kv_heads: sizes.Positive = sizes.hf()  # absent or null, the reference divides by None
@@ -37,11 +36,5 @@ class Nemotron(parts.AttentionBias, parts.AttentionDecoder):
         h, names = c.norm(x, "post_attention_layernorm"), ("mlp.up_proj", "mlp.down_proj")
         return x + parts.plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
 
-    def rotate(c, x: Data) -> Data:
-        return parts.partial_rope(x, c.d_rope, c.rope)
-
     def norm(c, x: Data, name: str) -> Data:
         return ops.layer_norm(x, name, c.norm_eps, offset=1.0)
-
-    def check(c) -> None:
-        sizes.check_at_most(c, "d_rope", "d_head")

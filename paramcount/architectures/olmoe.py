@@ -15,6 +15,7 @@ class Olmoe(parts.AttentionBias, parts.MixtureDecoder):
 
     clip_qkv = sizes.setting("clip_qkv", default=None)
     norm_topk_prob = sizes.setting("norm_topk_prob")
+    check = sizes.check_heads_fill  # the norm of the queries is as wide as d_model
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm"))
@@ -31,6 +32,3 @@ class Olmoe(parts.AttentionBias, parts.MixtureDecoder):
 
     def choose(c, logits: Data) -> Data:
         return ops.route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
-
-    def check(c) -> None:
-        sizes.check_heads_fill(c)  # the norm of the queries is as wide as d_model

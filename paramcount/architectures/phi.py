@@ -10,7 +10,7 @@ from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
 
 
-class Phi(parts.AttentionDecoder):
+class Phi(parts.PartlyRotated):
     """Source: arXiv:2309.05463, section 2.1; modeling_phi.py of the reference."""
 
     reference = "PhiForCausalLM"

@@ -41,13 +41,12 @@ def is_number(value: object) -> bool:
     return isinstance(value, (int, float))
 
 
-class Phi3(parts.AttentionDecoder):
+class Phi3(parts.PartlyRotated):
     """Source: arXiv:2404.14219, section 2."""
 
     reference = "Phi3ForCausalLM"
     gguf = "phi3"
     task_heads = "GENERIC"
-    rotated = None
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(32000), sizes.one_mask(), long_rope)
 
     d_rope: sizes.Natural = sizes.derived(whole_pairs)
@@ -60,12 +59,9 @@ class Phi3(parts.AttentionDecoder):
         h = c.norm(x, "post_attention_layernorm")
         return x + parts.fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
 
-    def check(c) -> None:
-        sizes.check_at_most(c, "d_rope", "d_head")
-
 
 def attention(c: Any, x: Data) -> Data:
     key = (c.n_kv_heads, c.d_head)
     q, k, v = ops.fused(x, "self_attn.qkv_proj", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": key, "qkv.v": key})
-    q, k = parts.partial_rope(q, c.d_rope, c.rope), parts.partial_rope(k, c.d_rope, c.rope)
+    q, k = c.turn_heads(q, k)
     return ops.linear(ops.attend_causally(q, k, v, window=c.window), "self_attn.o_proj", "output_projection", c.d_model)

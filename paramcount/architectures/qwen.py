@@ -12,11 +12,6 @@ def ntk_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     return ops.Rope(config.get("rotary_emb_base", 10_000), scaling if config.get("use_dynamic_ntk", True) else None)
 
 
-def logn_length(config: Mapping[str, Any], c: Any) -> int | None:
-    """The length beyond which queries grow with the logarithm of their position."""
-    return config.get("seq_length", 2048) if config.get("use_logn_attn", True) else None
-
-
 class Qwen(parts.Decoder):
     """Source: arXiv:2309.16609, sections 2.3 and 2.4; modeling_qwen.py of Qwen/Qwen-7B. `d_ff` is the hidden size of
     the MLP, half of config.json's `intermediate_size`.
@@ -36,7 +31,10 @@ class Qwen(parts.Decoder):
     norm_eps = sizes.setting("layer_norm_epsilon", default=1e-6)
     activation = sizes.setting(default="silu")
     rope = sizes.setting(default=ntk_rope)
-    logn_length = sizes.setting(default=logn_length)
+    # The length beyond which queries grow with the logarithm of their position.
+    logn_length = sizes.setting(
+        default=lambda config, c: config.get("seq_length", 2048) if config.get("use_logn_attn", True) else None
+    )
     check = sizes.check_heads_fill
 
     def layer(c, x: Data) -> Data:

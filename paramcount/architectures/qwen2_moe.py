@@ -12,11 +12,6 @@ def window_is_given(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise ParamcountError("= null with use_sliding_window = true", where="sliding_window", expected="an integer")
 
 
-def slides(i: int, limit: int) -> bool:
-    """Every other layer before max_window_layers. Source: configuration_qwen2_moe.py of the reference."""
-    return i % 2 == 0 and i < limit
-
-
 class Qwen2MoE(parts.RoutedExperts, parts.AttentionDecoder):
     """Source: arXiv:2407.10671, section 2.2.2; Qwen2MoeDecoderLayer of the reference.
 
@@ -41,7 +36,8 @@ class Qwen2MoE(parts.RoutedExperts, parts.AttentionDecoder):
     qkv_bias: sizes.Flag = sizes.hf()
 
     norm_topk_prob = sizes.setting("norm_topk_prob")
-    layer_types = sizes.setting(default=sizes.sliding_types(slides=slides))
+    # Every other layer before max_window_layers. Source: configuration_qwen2_moe.py of the reference.
+    layer_types = sizes.setting(default=sizes.sliding_types(slides=lambda i, limit: i % 2 == 0 and i < limit))
     window = sizes.setting(default=sizes.used_window(4096))
     kinds = parts.layers_by_setting_and_mlp
 

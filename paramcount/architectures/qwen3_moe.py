@@ -52,6 +52,5 @@ class Qwen3OmniMoeText(Qwen3MoE):
     n_routed_experts: sizes.Positive = sizes.hf("num_experts")
     tie_word_embeddings: sizes.Flag = sizes.hf(absent=False, null=False)
 
-    rope = sizes.rotary()
     window = None
     axes = parts.mrope_axes("interleaved", 24, 20, 20)

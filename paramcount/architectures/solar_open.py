@@ -18,6 +18,3 @@ class SolarOpen(parts.AttentionBias, parts.GroupedExperts, parts.AttentionDecode
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, o_bias=False)
         return x + parts.shared_mixture(c, c.norm(x, "post_attention_layernorm"), "mlp.", choose=c.choose)
-
-    def choose(c, logits: Data) -> Data:
-        return parts.choose_in_groups(c, logits, parts.routing_bias(c, "mlp.gate.e_score_correction_bias"))

@@ -6,7 +6,7 @@ The 12B norms every head by itself and runs attention and MLP side by side.
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class StableLm(parts.AttentionDecoder):
+class StableLm(parts.PartlyRotated):
     """Source: arXiv:2402.17834; for the 12B modeling_stablelm.py of the reference."""
 
     reference = "StableLmForCausalLM"
@@ -35,7 +35,7 @@ class StableLm(parts.AttentionDecoder):
         if c.qk_norm:
             q = ops.for_each_head(q, "self_attn.q_layernorm.norms.{head}", c.normalise_head)
             k = ops.for_each_head(k, "self_attn.k_layernorm.norms.{head}", c.normalise_head)
-        return parts.partial_rope(q, c.d_rope, c.rope), parts.partial_rope(k, c.d_rope, c.rope)
+        return c.turn_heads(q, k)
 
     def normalise_head(c, x: Data) -> Data:
         return ops.layer_norm(x, "", c.norm_eps, bias=False)

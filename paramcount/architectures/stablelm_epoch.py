@@ -3,11 +3,7 @@
 from paramcount.declare import Data, parts, sizes
 
 
-def rotary_part(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-    return sizes.part_of(c["d_head"], js.get("rope_pct", 0.25), "rope_pct")
-
-
-class StableLMEpoch(parts.AttentionDecoder):
+class StableLMEpoch(parts.PartlyRotated):
     """Source: configuration_stablelm_epoch.py and modeling_stablelm_epoch.py of stabilityai/stable-code-3b, and of
     stabilityai/stablelm-2-1_6b for use_qkv_bias."""
 
@@ -18,7 +14,9 @@ class StableLMEpoch(parts.AttentionDecoder):
 
     n_kv_heads: sizes.Positive = sizes.hf()
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
-    d_rope: sizes.Natural = sizes.derived(rotary_part)
+    d_rope: sizes.Natural = sizes.derived(
+        lambda js, c: sizes.part_of(c["d_head"], js.get("rope_pct", 0.25), "rope_pct")
+    )
     d_ff: sizes.Natural = sizes.hf(absent=6912)
     qkv_bias: sizes.Flag = sizes.hf("use_qkv_bias", absent=False)
 
@@ -29,9 +27,6 @@ class StableLMEpoch(parts.AttentionDecoder):
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.qkv_bias, o_bias=False)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
-
-    def rotate(c, x: Data) -> Data:
-        return parts.partial_rope(x, c.d_rope, c.rope)
 
     def check(c) -> None:
         sizes.check_heads_fill(c)

@@ -151,10 +151,6 @@ def scale_is_real(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise sizes.make_value_error(found, "query_pre_attn_scalar", "a positive number")
 
 
-def attention_scale(config: Mapping[str, Any], c: Any) -> float:
-    return float((config.get("query_pre_attn_scalar") or c.d_head) ** -0.5)
-
-
 class Step35(parts.AttentionBias, parts.AttentionDecoder):
     """Source: arXiv:2602.10604; Step3p7TextModel of the reference, modeling_step3p7.py.
 
@@ -199,7 +195,9 @@ class Step35(parts.AttentionBias, parts.AttentionDecoder):
     norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope: ClassVar = None
     ropes = sizes.setting(default=read_ropes, kinds={"rope_theta": sizes.BASES})  # of each layer type
-    attention_scale = sizes.setting(default=attention_scale)
+    attention_scale = sizes.setting(
+        default=lambda config, c: float((config.get("query_pre_attn_scalar") or c.d_head) ** -0.5)
+    )
     routed_scale = sizes.setting("moe_router_scaling_factor", default=1.0)
     expert_limits = sizes.setting(default=read_limits("swiglu_limits"))
     mlp_limits = sizes.setting(default=read_limits("swiglu_limits_shared"))

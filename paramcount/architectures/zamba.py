@@ -3,7 +3,6 @@
 The block reads the token embedding beside the hidden state.
 """
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from paramcount.declare import Data, ops, parts, sizes
@@ -45,11 +44,6 @@ def doubled_per_head(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return d_head
 
 
-def read_attention_scale(config: Mapping[str, Any], c: Any) -> float:
-    """Half of each head's input is the token embedding. Source: ZambaAttention of the reference."""
-    return float((c.d_head / 2) ** -0.5)
-
-
 class SharedBlockDecoder(parts.Decoder):
     """A decoder whose hybrid layers share blocks; every layer also reads the embedded tokens."""
 
@@ -57,7 +51,8 @@ class SharedBlockDecoder(parts.Decoder):
 
     activation = sizes.setting("hidden_act", default="gelu")
     norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
-    attention_scale = sizes.setting(default=read_attention_scale)
+    # Half of each head's input is the token embedding. Source: ZambaAttention of the reference.
+    attention_scale = sizes.setting(default=lambda config, c: float((c.d_head / 2) ** -0.5))
 
     def decode(c, x: Data) -> Data:
         x = ops.layers(x, "model.layers.{layer}.", c.kinds(), lambda kind, *inputs: c.layer(*inputs, kind), reads=(x,))

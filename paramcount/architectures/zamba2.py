@@ -21,11 +21,6 @@ RELEASED = (
 )  # of Zamba2-2.7B
 
 
-def if_no_hybrid(js: sizes.ConfigJson, c: sizes.FieldValues) -> int | None:
-    """null: any value does where no layer has heads."""
-    return None if "hybrid" in c["layer_types"] else 1
-
-
 def block_count(c: sizes.FieldValues) -> int:
     """How many shared blocks the hybrid layers use in turn."""
     n = c["n_blocks"]
@@ -99,8 +94,13 @@ class Zamba2(SharedBlockDecoder):
     )
     n_heads: sizes.Positive = sizes.hf()
     n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
+    # null: any value does where no layer has heads.
     d_head: sizes.Positive = sizes.hf(
-        "head_dim", "attention_head_dim", absent=doubled_per_head, null=if_no_hybrid, n_aliases=2
+        "head_dim",
+        "attention_head_dim",
+        absent=doubled_per_head,
+        null=lambda js, c: None if "hybrid" in c["layer_types"] else 1,
+        n_aliases=2,
     )
     d_ff: sizes.Positive = sizes.hf(absent=lambda js, c: 4 * c["d_model"], null=sizes.ABSENT)
     d_adapter: sizes.Positive = sizes.hf("adapter_rank")

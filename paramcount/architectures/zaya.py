@@ -39,9 +39,7 @@ class Zaya(parts.AttentionBias, parts.RoutedExperts, parts.AttentionDecoder):
     )  # the half of all values that comes from the token before
     n_before: sizes.Positive = sizes.hf("cca_time0")  # how far each number's convolution reaches, and then each head's
     n_before_in_head: sizes.Positive = sizes.hf("cca_time1")
-    layer_types: sizes.Words = sizes.hf(
-        absent=lambda js, c: tuple(KINDS[0] for _ in sizes.per_layer(c)), null=sizes.ABSENT
-    )
+    layer_types: sizes.Words = sizes.hf(absent=sizes.words_by(lambda i, n: 0, KINDS), null=sizes.ABSENT)
     window: sizes.Positive | None = sizes.hf(absent=None)
     d_rope: sizes.Natural = sizes.derived(sizes.rotary_width_of(KINDS[0], 0.5, 1.0))
     d_rope_sliding: sizes.Natural = sizes.derived(sizes.rotary_width_of(KINDS[1], 0.5, 1.0))

@@ -86,6 +86,7 @@ from paramcount.parts.decoder import Decoder as Decoder
 from paramcount.parts.decoder import AttentionDecoder as AttentionDecoder
 from paramcount.parts.decoder import EqualHeads as EqualHeads
 from paramcount.parts.decoder import AttentionBias as AttentionBias
+from paramcount.parts.decoder import PartlyRotated as PartlyRotated
 from paramcount.parts.decoder import SlidingLayers as SlidingLayers
 from paramcount.parts import decoders as decoders
 from paramcount.parts.decoders import head as head

@@ -12,6 +12,7 @@ from paramcount.parts.attentions import (
     Projections,
     normalise_heads,
     normalise_wide,
+    partial_rope,
     project_heads,
     project_output,
     turn_with,
@@ -24,6 +25,7 @@ from paramcount.sizes import (
     Positive,
     Sizes,
     Words,
+    check_at_most,
     check_heads_fill,
     check_sliding_or_full,
     d_model_per_head,
@@ -31,6 +33,7 @@ from paramcount.sizes import (
     equal_to,
     hf,
     rotary,
+    rotary_dimension,
     setting,
 )
 from paramcount.sizes.rotary_settings import unchecked
@@ -193,6 +196,20 @@ class AttentionBias(Decoder):
     """A decoder whose config says whether attention has biases."""
 
     attention_bias: Flag = hf()
+
+
+class PartlyRotated(AttentionDecoder):
+    """A decoder that rotates the first d_rope values of each head."""
+
+    rotated: ClassVar[str | None] = None
+
+    d_rope: Natural = derived(rotary_dimension(0.5))
+
+    def rotate(c, x: Data) -> Data:
+        return partial_rope(x, c.d_rope, c.rope)
+
+    def check(c) -> None:
+        check_at_most(c, "d_rope", "d_head")
 
 
 class SlidingLayers(Decoder):

@@ -10,7 +10,7 @@ from paramcount.parts.decoder import AttentionBias
 from paramcount.parts.mixture_decoders import GroupedExperts
 from paramcount.parts.mixtures import shared_mixture
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes import Natural, Positive, hf, scale_with_yarn, setting
+from paramcount.sizes import Natural, Positive, check_pairs_in_latent, hf, scale_with_yarn, setting
 
 
 def read_pairing(config: Mapping[str, Any], c: Any) -> str:
@@ -39,6 +39,7 @@ class RoutedLatentDecoder(GroupedExperts, LatentDecoder):
     """A decoder with DeepSeek-V3's attention and experts."""
 
     adapts_experts = False
+    check = check_pairs_in_latent
 
 
 class LatentMixture(RoutedLatentDecoder):

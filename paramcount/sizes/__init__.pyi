@@ -47,6 +47,7 @@ from paramcount.sizes.derivations import tied_anywhere as tied_anywhere
 from paramcount.sizes.derivations import part_of as part_of
 from paramcount.sizes.derivations import find_share as find_share
 from paramcount.sizes.derivations import times_mlp_ratio as times_mlp_ratio
+from paramcount.sizes.derivations import words_by as words_by
 from paramcount.sizes.derivations import full_every as full_every
 from paramcount.sizes.derivations import full_every_stated as full_every_stated
 from paramcount.sizes.derivations import unvisited as unvisited
@@ -184,12 +185,14 @@ from paramcount.sizes.rules import check_divides as check_divides
 from paramcount.sizes.rules import check_at_most as check_at_most
 from paramcount.sizes.rules import check_active_experts as check_active_experts
 from paramcount.sizes.rules import check_heads_fill as check_heads_fill
+from paramcount.sizes.rules import check_heads_divide as check_heads_divide
 from paramcount.sizes.rules import check_stack_heads as check_stack_heads
 from paramcount.sizes.rules import check_even as check_even
 from paramcount.sizes.rules import check_rotated_in_pairs as check_rotated_in_pairs
+from paramcount.sizes.rules import check_pairs_in_latent as check_pairs_in_latent
+from paramcount.sizes.rules import check_reused_choices as check_reused_choices
 from paramcount.sizes.rules import check_equal as check_equal
 from paramcount.sizes.rules import check_rotated_in_two_directions as check_rotated_in_two_directions
-from paramcount.sizes.rules import check_experts_exist as check_experts_exist
 from paramcount.sizes.rules import check_layer_indices as check_layer_indices
 from paramcount.sizes.rules import check_one_per_layer as check_one_per_layer
 from paramcount.sizes.rules import check_layer_types as check_layer_types

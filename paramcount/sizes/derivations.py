@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import trunc
 from numbers import Integral
 from typing import Any
@@ -121,9 +122,14 @@ def times_mlp_ratio(absent: float) -> Derivation:
     return lambda js, c: part_of(c["d_model"], js.get("mlp_ratio", absent), "mlp_ratio")
 
 
+def words_by(choose: Callable[[int, int], int], words: Sequence[str] = SLIDING) -> Derivation:
+    """layer_types whose word for layer i of n is words[choose(i, n)]."""
+    return lambda js, c: tuple(words[choose(i, c["n_layers"])] for i in per_layer(c))
+
+
 def full_every(period: int) -> Derivation:
     """layer_types with full attention in every `period`-th layer and sliding attention in the others."""
-    return lambda js, c: tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
+    return words_by(lambda i, n: (i + 1) % period == 0)
 
 
 def full_every_stated(absent: int) -> Derivation:

@@ -34,10 +34,13 @@ def check_at_most(c: Sizes, small: str, large: str) -> None:
 
 
 def check_active_experts(c: Any, active: str, routed: str) -> None:
-    """Active experts are at most all routed experts, if any layer has experts."""
+    """Layers with experts, if there are any, have at least one expert, and at most all of them are active."""
     dense = c.n_dense_layers if hasattr(c, "n_dense_layers") else len(getattr(c, "dense_layers", ()))
     if dense < getattr(c, "n_layers", 1):
         check_at_most(c, active, routed)
+        if getattr(c, routed) == 0:
+            where, expected = FieldName(routed), "a positive integer"
+            raise ParamcountError("= 0, but some layers have experts", where=where, expected=expected)
 
 
 def check_heads_fill(c: Any, heads: str = "n_heads", size: str = "d_head") -> None:
@@ -51,6 +54,11 @@ def check_heads_fill(c: Any, heads: str = "n_heads", size: str = "d_head") -> No
         found = f"= {n} × {d} = {n * d} is not " + FieldName("d_model") + f" = {c.d_model}"
         where = FieldName(heads) + " × " + FieldName(size)
         raise ParamcountError(found, where=where, expected=f"{c.d_model}", sizes=sizes)
+
+
+def check_heads_divide(c: Any) -> None:
+    """The number of heads divides d_model, as the reference asks even if heads have another size."""
+    check_divides(c, "n_heads", "d_model")
 
 
 def check_stack_heads(c: Any) -> None:
@@ -79,6 +87,22 @@ def check_rotated_in_pairs(c: Sizes, size: str) -> None:
         )
 
 
+def check_pairs_in_latent(c: Any) -> None:
+    """The rotated part of a latent attention's head has neighbouring values."""
+    check_rotated_in_pairs(c, "d_rope")
+
+
+def check_reused_choices(c: Any) -> None:
+    """The layers that reuse the tokens that an earlier layer has chosen follow one."""
+    check_layer_indices(c, "reusing_layers", "n_layers")
+    if 0 in c.reusing_layers:
+        raise ParamcountError(
+            "= [0, …], but layer 0 has no earlier layer whose token selection it can reuse",
+            where=FieldName("reusing_layers"),
+            expected="layers after 0",
+        )
+
+
 def check_equal(c: Any, path: str, other: str) -> None:
     """Two sizes that config.json states apart are equal. `path`, `other`: with dots for those of inner configs."""
     found, expected = (attrgetter(name)(c) for name in (path, other))
@@ -100,14 +124,6 @@ def check_rotated_in_two_directions(c: Any) -> None:
             expected="a multiple of 4",
             sizes=(c.d_head,),
         )
-
-
-def check_experts_exist(c: Any) -> None:
-    """The number of experts may be 0 only if all layers are dense."""
-    dense = c.n_dense_layers if hasattr(c, "n_dense_layers") else len(c.dense_layers)
-    if dense < c.n_layers and c.n_routed_experts < 1:
-        field = FieldName("n_routed_experts")
-        raise ParamcountError("= 0, but some layers have experts", where=field, expected="a positive integer")
 
 
 def check_layer_indices(c: Sizes, indices: str, limit: str) -> None:
