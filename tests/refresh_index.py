@@ -1,12 +1,14 @@
 """What is where, so that a module is imported when it is needed: architectures, and the vocabulary of declarations.
 
 `python -m tests.refresh_index` writes paramcount/architectures/index.json from what the classes of
-paramcount/architectures and paramcount/parts state, and what tests/refresh_names.py makes.
+paramcount/architectures and paramcount/parts state, the columns into the schemas of tables of models, and what
+tests/refresh_names.py makes.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from paramcount.sizes import Sizes
 
 INDEX = refresh_names.ROOT / "architectures/index.json"
+SCHEMAS = [refresh_names.ROOT / f"schemas/{command}.json" for command in ("compare", "list", "scan")]
 
 
 def list_classes(package: str) -> Iterator[tuple[str, type[Sizes]]]:
@@ -111,14 +114,30 @@ def format_index() -> str:
     return "{\n" + ",\n".join(tables) + "\n}\n"
 
 
+def format_schema(path: Path) -> str:
+    """The schema of a command's JSON, with every column of a table of models."""
+    from paramcount.zoo.columns import FIELDS
+
+    types = {"integer": "integer", "number": "number", "flag": "boolean", "text": "string", "date": "string"}
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    for field in FIELDS:
+        schema["properties"]["models"]["items"]["properties"].setdefault(
+            field.name, {"type": [types[field.type], "null"]}
+        )
+    text = json.dumps(schema, indent=2, ensure_ascii=False)
+    return re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"
+
+
 def list_files() -> dict[Path, str]:
     """{path: content} of all generated files."""
-    return {**refresh_names.list_files(), INDEX: format_index()}
+    schemas = {path: format_schema(path) for path in SCHEMAS}
+    return {**refresh_names.list_files(), INDEX: format_index(), **schemas}
 
 
 def main() -> None:
     refresh_names.main()  # first: the index imports classes that need them
-    INDEX.write_text(format_index(), encoding="utf-8")
+    for path, text in list_files().items():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
