@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from paramcount.cli.commands import Command
-from paramcount.cli.options import DOWNLOAD, CommandRequest, FilePath, print_messages
+from paramcount.cli.options import DOWNLOAD, CommandRequest, FilePath, file_option, print_messages
 from paramcount.errors import make_printable
 
 
@@ -19,7 +19,7 @@ from paramcount.errors import make_printable
 @click.option("--publisher", help="Say who published the model.")
 @click.option("--hf", help="Set the Hugging Face id.")
 @click.option("--source", help="Cite where the config.json comes from; by default CONFIG.")
-@click.option("--into", metavar="DIR", type=FilePath(), help="Write into DIR, such as configs/ of a checkout.")
+@file_option("--into", help="Write into DIR, such as configs/ of a checkout.", metavar="DIR")
 @click.option("--replace", is_flag=True, help="Overwrite an entry that you added before.")
 def command(
     config: str,

@@ -9,10 +9,10 @@ import click
 from paramcount.cli.options import (
     Choice,
     CommandRequest,
-    FilePath,
     column_options,
     define_command,
     estimates_option,
+    file_option,
     make_models_argument,
 )
 from paramcount.errors import ParamcountError
@@ -22,12 +22,7 @@ from paramcount.output.tables import Table
 
 @define_command("compare", "gpt2-small llama-3.1-8b deepseek-v3", make_models_argument())
 @column_options
-@click.option(
-    "--plot",
-    metavar="FILE",
-    type=FilePath(),
-    help="Also plot the components to FILE.svg, .png or .pdf (needs the [plot] extra).",
-)
+@file_option("--plot", help="Also plot the components to FILE.svg, .png or .pdf (needs the [plot] extra).")
 @click.option("--scale", type=Choice(["linear", "log"]), help="Select the scale of the plot (default: linear).")
 @click.option("--transpose", is_flag=True, help="Show models as columns.")
 @estimates_option

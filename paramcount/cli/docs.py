@@ -30,7 +30,8 @@ def command(topic: str | None) -> None:
     names = list_topics()
     if topic is None:
         for name in names:
-            click.echo(f"{name:{max(map(len, names))}}  {read_title(name)}")
+            title = next((line.lstrip("# ") for line in read_guide(name).splitlines() if line.startswith("#")), "")
+            click.echo(f"{name:{max(map(len, names))}}  {title}")
         return
     if topic not in names:
         raise ParamcountError(
@@ -51,10 +52,6 @@ def list_topics() -> list[str]:
 
 def read_guide(topic: str) -> str:
     return files("paramcount").joinpath("docs", f"{topic}.md").read_text(encoding="utf-8")
-
-
-def read_title(topic: str) -> str:
-    return next((line.lstrip("# ") for line in read_guide(topic).splitlines() if line.startswith("#")), "")
 
 
 def render_markdown(text: str, width: int, *, bold: bool = False) -> Iterator[str]:

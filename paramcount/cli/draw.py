@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import click
-
-from paramcount.cli.options import MODEL, CommandRequest, FilePath, define_command, print_messages, write_picture
+from paramcount.cli.options import (
+    MODEL,
+    CommandRequest,
+    define_command,
+    file_option,
+    number_option,
+    print_messages,
+    write_picture,
+)
 from paramcount.errors import ParamcountError
 from paramcount.zoo import Model
 
 
 @define_command("draw", "gpt2-small -o gpt2.svg", MODEL, prints_table=False)
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=FilePath(),
-    help="Write to FILE.svg, .html or .png, or into a directory (default: MODEL.svg).",
-)
-@click.option(
-    "--animate",
-    metavar="FILE",
-    type=FilePath(),
-    help="Write a walk through one layer to FILE.gif, .webp or .mp4 (needs the [animate] extra).",
-)
-@click.option("--layer", type=int, metavar="N", help="Draw only layer N of the decoder, counted from 0.")
-@click.option("--tokens", type=int, metavar="N", help="Number of tokens (default: 1,024 or the model's maximum).")
+@file_option("-o", "--output", help="Write to FILE.svg, .html or .png, or into a directory (default: MODEL.svg).")
+@file_option("--animate", help="Write a walk through one layer to FILE.gif, .webp or .mp4 (needs the [animate] extra).")
+@number_option("--layer", help="Draw only layer N of the decoder, counted from 0.")
+@number_option("--tokens", help="Number of tokens (default: 1,024 or the model's maximum).")
 def command(
     request: CommandRequest, output: str | None, animate: str | None, layer: int | None, tokens: int | None
 ) -> None:

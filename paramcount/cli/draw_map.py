@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import MODEL, CommandRequest, FilePath, define_command, write_picture
+from paramcount.cli.options import MODEL, CommandRequest, define_command, file_option, write_picture
 
 
 @define_command("map", "deepseek-v3 -o deepseek-v3.svg", MODEL, prints_table=False)
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=FilePath(),
-    help="Write to FILE.svg or .png, or into a directory (default: MODEL.svg).",
-)
+@file_option("-o", "--output", help="Write to FILE.svg or .png, or into a directory (default: MODEL.svg).")
 @click.option("--social", is_flag=True, help="Draw the map for a link preview: 1200 × 630 pixels, larger text.")
 def command(request: CommandRequest, output: str | None, social: bool) -> None:
     """Draw every tensor of a model as a rectangle, its area in proportion to its parameters.

@@ -10,8 +10,8 @@ import click
 
 from paramcount.cli.options import (
     CommandRequest,
-    FilePath,
     define_command,
+    file_option,
     make_models_argument,
     open_in_browser,
     print_messages,
@@ -26,7 +26,7 @@ from paramcount.output.files import check_is_html, write_atomically
     make_models_argument("[MODEL]...", required=False),
     prints_table=False,
 )
-@click.option("-o", "--output", metavar="FILE", type=FilePath(), help="Write to FILE.html instead of a temporary file.")
+@file_option("-o", "--output", help="Write to FILE.html instead of a temporary file.")
 @click.option(
     "--open/--no-open", "opens", default=None, help="Open the page in a browser (default: unless -o is given)."
 )

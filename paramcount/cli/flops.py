@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from paramcount.cli.options import MODEL, CommandRequest, define_command
+from paramcount.cli.options import MODEL, CommandRequest, define_command, number_option
 from paramcount.cli.quantities import TOKENS, TRAINING_TOKENS
 from paramcount.errors import ParamcountError
 
@@ -24,7 +24,7 @@ from paramcount.errors import ParamcountError
 )
 @click.option("--gpu", metavar="[Nx]NAME", help="Show the least time on N GPUs, such as 8xH100.")
 @click.option("--mfu", type=float, metavar="X", help="Assume this share of the peak in training (default: 0.4).")
-@click.option("--batch", type=int, metavar="N", help="Decode N sequences at once; requires --gpu (default: 1).")
+@number_option("--batch", help="Decode N sequences at once; requires --gpu (default: 1).")
 @click.option("--dtype", metavar="DTYPE", help="Store the weights as DTYPE; requires --gpu (default: as released).")
 @click.option("--kv-dtype", metavar="DTYPE", help="Store the KV cache as DTYPE; requires --gpu (default: bf16).")
 def command(request: CommandRequest, **options: Any) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from paramcount.cli.options import MODEL, Choice, CommandRequest, define_command
+from paramcount.cli.options import MODEL, Choice, CommandRequest, define_command, number_option
 
 
 @define_command("lora", "llama-3.1-8b -r 16 --targets attention", MODEL)
-@click.option("-r", "r", type=int, default=16, metavar="N", help="Rank (default: 16); IA³ has none.")
+@number_option("-r", "r", default=16, help="Rank (default: 16); IA³ has none.")
 @click.option(
     "--targets",
     metavar="A,B,…",

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from paramcount.cli.options import MODEL, CommandRequest, FilePath, add_changes, define_command, exit_with_verdict
+from paramcount.cli.options import (
+    MODEL,
+    CommandRequest,
+    add_changes,
+    define_command,
+    exit_with_verdict,
+    file_option,
+    number_option,
+)
 from paramcount.cli.quantities import BYTES, OVERHEAD, TOKENS
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.output.files import write_atomically
@@ -27,7 +35,7 @@ DEVICE_OPTIONS = ("overhead", "utilization", "tp", "pp", "ep")  # which only a d
     help="Store the weights as DTYPE (default: as released, or bf16); COMPONENT=DTYPE changes one component.",
 )
 @click.option("--context", type=TOKENS, metavar="N", help="Tokens per sequence; 8k means 8,192.")
-@click.option("--batch", type=int, default=1, metavar="N", help="Number of sequences (default: 1).")
+@number_option("--batch", default=1, help="Number of sequences (default: 1).")
 @click.option(
     "--kv-dtype",
     default="bf16",
@@ -59,12 +67,10 @@ DEVICE_OPTIONS = ("overhead", "utilization", "tp", "pp", "ep")  # which only a d
 @click.option(
     "--utilization", type=float, metavar="X", help="Use this share of a device's memory (default: vllm 0.92, others 1)."
 )
-@click.option(
-    "--tp", type=int, metavar="N", help="Tensor parallelism: split every matrix across N GPUs (default: all)."
-)
-@click.option("--pp", type=int, metavar="N", help="Pipeline parallelism: split the layers into N stages.")
-@click.option("--ep", type=int, metavar="N", help="Expert parallelism: split the experts across N GPUs.")
-@click.option("--plot", metavar="FILE", type=FilePath(), help="Plot the memory by context to FILE.svg, .png or .pdf.")
+@number_option("--tp", help="Tensor parallelism: split every matrix across N GPUs (default: all).")
+@number_option("--pp", help="Pipeline parallelism: split the layers into N stages.")
+@number_option("--ep", help="Expert parallelism: split the experts across N GPUs.")
+@file_option("--plot", help="Plot the memory by context to FILE.svg, .png or .pdf.")
 def command(
     request: CommandRequest, dtypes: tuple[str, ...], engine_options: tuple[str, ...], plot: str | None, **options: Any
 ) -> None:

@@ -78,12 +78,6 @@ def list_name_notes(names: Iterable[str]) -> Iterator[str]:
             yield f"{make_printable(name)} has the same sizes as {entry}; using the entry of {entry}"
 
 
-def add_messages(data: dict[str, Any], messages: Messages) -> dict[str, Any]:
-    """The data of a JSON output with the fields `warnings` and `notes`."""
-    fields = {name: dict.fromkeys((*data.get(name, ()), *getattr(messages, name))) for name in ("warnings", "notes")}
-    return data | {name: list(texts) for name, texts in fields.items()}
-
-
 def print_messages(messages: Messages) -> None:
     """Print warnings, then notes, on stderr."""
     for kind, texts in (("warning", messages.warnings), ("note", messages.notes)):
@@ -128,6 +122,16 @@ def column_options(command: F) -> F:
     sort = click.option("--sort", metavar="COLUMN", help="Sort by COLUMN; prefix with - for descending.")
     columns = click.option("--columns", metavar="A,B,…", help="Select columns by name, heading or config.json key.")
     return columns(sort(command))
+
+
+def file_option(*names: str, help: str, metavar: str = "FILE") -> Callable[[F], F]:
+    """An option that takes the path of a file."""
+    return click.option(*names, metavar=metavar, type=FilePath(), help=help)
+
+
+def number_option(*names: str, help: str, default: int | None = None, **others: bool) -> Callable[[F], F]:
+    """An option that takes an integer N."""
+    return click.option(*names, type=int, metavar="N", default=default, help=help, **others)
 
 
 def make_flag(name: str, help: str) -> click.Option:
@@ -250,7 +254,11 @@ class CommandRequest(NamedTuple):
             print_messages(messages)
         table = table(format) if callable(table) else table
         if messages and format == "json":
-            table = table._replace(data=add_messages(table.data, messages))
+            fields = {
+                name: list(dict.fromkeys((*table.data.get(name, ()), *texts)))
+                for name, texts in messages._asdict().items()
+            }
+            table = table._replace(data=table.data | fields)
         width = FILE_WIDTH if self.is_file else get_terminal_width()
         shortens = is_terminal() and not self.is_file  # a file or another program gets whole names
         text = render(table, format, width, colour=self.has_colour, shortens=shortens)

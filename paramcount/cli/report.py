@@ -6,9 +6,9 @@ import click
 
 from paramcount.cli.options import (
     CommandRequest,
-    FilePath,
     define_command,
     estimates_option,
+    file_option,
     is_directory,
     make_models_argument,
     open_in_browser,
@@ -20,13 +20,7 @@ from paramcount.output.files import check_is_html
 
 
 @define_command("report", "gpt2-small llama-3.1-8b -o report.html", make_models_argument(), prints_table=False)
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=FilePath(),
-    help="Write to FILE.html or into a directory (default: MODEL.html).",
-)
+@file_option("-o", "--output", help="Write to FILE.html or into a directory (default: MODEL.html).")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 @estimates_option
 def command(request: CommandRequest, output: str | None, open_page: bool, estimates: bool) -> None:

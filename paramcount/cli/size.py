@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from paramcount.cli.options import CommandRequest, FilePath, complete_names, define_command
+from paramcount.cli.options import CommandRequest, complete_names, define_command, file_option, number_option
 from paramcount.cli.quantities import BYTES, PARAMETERS, TOKENS
 from paramcount.errors import ParamcountError
 
@@ -35,11 +35,9 @@ LIKE = click.Option(
     help="Assume that a runtime takes SIZE; requires --memory (default: 1GB).",
 )
 @click.option("--vary", metavar="A,B,…", help="Vary these sizes (default: d_model,n_layers).")
-@click.option(
-    "--multiple-of", "step", type=int, metavar="N", default=128, show_default=True, help="Round dimensions to N."
-)
-@click.option("--limit", type=int, metavar="N", default=10, show_default=True, help="Show at most N configurations.")
-@click.option("--save", metavar="FILE", type=FilePath(), help="Write the best one to FILE.yaml as a zoo entry.")
+@number_option("--multiple-of", "step", default=128, show_default=True, help="Round dimensions to N.")
+@number_option("--limit", default=10, show_default=True, help="Show at most N configurations.")
+@file_option("--save", help="Write the best one to FILE.yaml as a zoo entry.")
 def command(
     request: CommandRequest, within: float, vary: str | None, step: int, limit: int, save: str | None, **budget: Any
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from paramcount.cli.options import MODEL, CommandRequest, FilePath, add_changes, define_command
+from paramcount.cli.options import MODEL, CommandRequest, add_changes, define_command, file_option, number_option
 from paramcount.cli.progress import progress_callback
 from paramcount.errors import ParamcountError
 from paramcount.output.files import write_atomically
@@ -19,37 +19,21 @@ if TYPE_CHECKING:
 
 
 @define_command("trace", "gpt2-small --tokens 5 --pad 1024", MODEL)
-@click.option("--tokens", type=int, metavar="N", help="Number of tokens (default: 5, or 1 with --decode).")
-@click.option("--pad", type=int, metavar="N", help="Pad to N tokens.")
-@click.option("--batch", type=int, metavar="N", help="Batch size.")
+@number_option("--tokens", help="Number of tokens (default: 5, or 1 with --decode).")
+@number_option("--pad", help="Pad to N tokens.")
+@number_option("--batch", help="Batch size.")
 @click.option("--decode", is_flag=True, help="Decode the next token; requires --past.")
-@click.option(
-    "--past",
-    type=int,
-    metavar="N",
-    help="Number of tokens already in the cache; requires --decode.",
-)
-@click.option("--source", type=int, metavar="N", help="Encoder input length.")
+@number_option("--past", help="Number of tokens already in the cache; requires --decode.")
+@number_option("--source", help="Encoder input length.")
 @click.option("--full", is_flag=True, help="Show every layer; by default, identical layers are shown once.")
-@click.option(
-    "--weights", metavar="PATH", type=FilePath(), help="Run the model with the weights at PATH (safetensors)."
-)
+@file_option("--weights", help="Run the model with the weights at PATH (safetensors).", metavar="PATH")
 @click.option("--text", metavar="TEXT", help="Input text for --weights.")
 @click.option("--watch", is_flag=True, help="Show the residual stream layer by layer; requires --weights.")
-@click.option("--plot", metavar="FILE", type=FilePath(), help="Plot the values of --watch to FILE; requires --weights.")
-@click.option(
-    "--tokenizer",
-    metavar="FILE",
-    type=FilePath(),
-    help="Use this tokenizer.json; default: the one next to the weights (needs the [tokenizers] extra).",
+@file_option("--plot", help="Plot the values of --watch to FILE; requires --weights.")
+@file_option(
+    "--tokenizer", help="Use this tokenizer.json; default: the one next to the weights (needs the [tokenizers] extra)."
 )
-@click.option(
-    "--top",
-    type=int,
-    default=5,
-    metavar="N",
-    help="Number of most likely next tokens to show with --weights (default: 5).",
-)
+@number_option("--top", default=5, help="Number of most likely next tokens to show with --weights (default: 5).")
 def command(
     request: CommandRequest,
     decode: bool,

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from paramcount.cli.options import MODEL, CommandRequest, define_command, exit_with_verdict
+from paramcount.cli.options import MODEL, CommandRequest, define_command, exit_with_verdict, number_option
 from paramcount.cli.quantities import BYTES, OVERHEAD, TOKENS
 from paramcount.errors import ParamcountError
 
@@ -15,18 +15,18 @@ from paramcount.errors import ParamcountError
 @click.option("--optimizer", default="adamw", metavar="NAME", help="adamw, adamw8bit, adafactor, muon or sgd.")
 @click.option("--precision", default="bf16-mixed", metavar="NAME", help="bf16-mixed (default), bf16 or fp32.")
 @click.option("--context", type=TOKENS, metavar="N", help="Tokens per sequence; 8k means 8,192.")
-@click.option("--batch", type=int, default=1, metavar="N", help="Sequences per micro-batch and GPU (default: 1).")
+@number_option("--batch", default=1, help="Sequences per micro-batch and GPU (default: 1).")
 @click.option("--source", type=TOKENS, metavar="N", help="Encoder input length (default: the context).")
 @click.option("--checkpointing", default="none", metavar="KIND", help="Recompute: none (default), selective or full.")
 @click.option("--flash-attention/--no-flash-attention", default=True, help="Keep no attention weights (default).")
 @click.option("--dropout", is_flag=True, help="Keep masks for dropout of residual branches and attention weights.")
-@click.option("--fsdp", type=int, metavar="N", help="Divide everything among N data-parallel GPUs: --dp N --zero 3.")
+@number_option("--fsdp", help="Divide everything among N data-parallel GPUs: --dp N --zero 3.")
 @click.option("--zero", type=int, metavar="STAGE", help="ZeRO: divide optimizer state (1), gradients (2), weights (3).")
-@click.option("--dp", type=int, metavar="N", help="Data parallel: N replicas (default: the remaining GPUs).")
-@click.option("--tp", type=int, default=1, metavar="N", help="Tensor parallel: N GPUs share every matrix.")
-@click.option("--pp", type=int, default=1, metavar="N", help="Pipeline parallel: divide the layers into N stages.")
+@number_option("--dp", help="Data parallel: N replicas (default: the remaining GPUs).")
+@number_option("--tp", default=1, help="Tensor parallel: N GPUs share every matrix.")
+@number_option("--pp", default=1, help="Pipeline parallel: divide the layers into N stages.")
 @click.option("--sp", is_flag=True, help="Sequence parallel: divide norms and dropout among the --tp GPUs, too.")
-@click.option("--ep", type=int, default=1, metavar="N", help="Expert parallel: N data-parallel GPUs share the experts.")
+@number_option("--ep", default=1, help="Expert parallel: N data-parallel GPUs share the experts.")
 @click.option("--gpu", metavar="[Nx]NAME", help="Check whether the training fits N GPUs, such as 8xH100.")
 @click.option(
     "--memory", type=BYTES, metavar="SIZE", help="Check whether the training fits devices with SIZE of memory: 24GB."

@@ -53,7 +53,12 @@ def command(request: CommandRequest) -> None:
     for model, question in zip(models, questions):
         needs_figures = question.figures or not question.files
         answers.append(explain_figures(model, question.figures) if needs_figures else ())
-        contents.append(explain_files(model, question.files))
+        files: list[CheckpointExplanation] = []
+        if question.files:
+            from paramcount.checkpoints.why import explain_checkpoint
+
+            files = [explain_checkpoint(model, read_checkpoint(path)) for path in question.files]
+        contents.append(files)
     request = request._replace(names=tuple(question.name for question in questions))
     messages = request.collect_messages(models)
     for question, *results_of_one in zip(questions, answers, contents):
@@ -69,7 +74,9 @@ def command(request: CommandRequest) -> None:
             (model,), (answer,) = models, results
             return build_figure_table(model, answer) if isinstance(answer, Why) else build_contents_table(model, answer)
         if format not in ("csv", "json") and not results:
-            return build_count_table(models)
+            columns = [Column("model", "model", right=False), Column("total", "total")]
+            rows = [[model.name, count_model(model).total] for model in models]
+            return Table(columns, rows, None, [line for model in models for line in describe_changes(model)])
         return build_table(models, answers, contents)
 
     request.emit(make_table, messages)
@@ -123,14 +130,6 @@ def load_question_model(i: int, question: Question, request: CommandRequest) -> 
         expected = "a number such as 3.6B, the path of a checkpoint, or a name from `paramcount list`"
         raise error.replace(found=found, expected=expected) from None
     return apply_changes(model, request.changes)
-
-
-def explain_files(model: Model, paths: Sequence[str]) -> list[CheckpointExplanation]:
-    if not paths:
-        return []
-    from paramcount.checkpoints.why import explain_checkpoint
-
-    return [explain_checkpoint(model, read_checkpoint(path)) for path in paths]
 
 
 # ---- one answer
@@ -239,12 +238,6 @@ def build_table(
         data["files"] = [file.to_dict() | change for change, files in zip(changes, contents) for file in files]
     cells = [[row[i] for i in visible] for row in rows]
     return Table([columns[i] for i in visible], cells, data, above, below, wraps=True)
-
-
-def build_count_table(models: Sequence[Model]) -> Table:
-    columns = [Column("model", "model", right=False), Column("total", "total")]
-    rows = [[model.name, count_model(model).total] for model in models]
-    return Table(columns, rows, None, [line for model in models for line in describe_changes(model)])
 
 
 def make_figure_row(why: Why, numbers: Mapping[str, str]) -> Row:

@@ -116,7 +116,12 @@ def render_frame(film: Film, number: int, marked: Sequence[Place], top: float) -
         "</g>",
         *(draw_box(place, 3, f'fill="{INSIDE}" fill-opacity=".75"') for place in dimmed),
         f'<g style="stroke:{ACCENT};stroke-width:2">',
-        *(draw_token(r, drawing.tokens) for r in drawing.rectangles if is_covered(r, clear)),
+        *(
+            draw_token(r, drawing.tokens)
+            for r in drawing.rectangles
+            for x, y in [(r.x + r.width / 2, r.y + r.height / 2)]
+            if any(p.x <= x <= p.x + p.width and p.y <= y <= p.y + p.height for p in clear)
+        ),
         *(
             f'<polyline fill="none" points="{" ".join(f"{fmt(x)},{fmt(y)}" for x, y in arrow.points)}"/>'
             for arrow in done
@@ -135,11 +140,6 @@ def draw_box(place: Place, margin: float, attributes: str) -> str:
     x, y = fmt(place.x - margin), fmt(place.y - margin)
     size = f'width="{fmt(place.width + 2 * margin)}" height="{fmt(place.height + 2 * margin)}"'
     return f'<rect x="{x}" y="{y}" {size} {attributes}/>'
-
-
-def is_covered(rectangle: Rectangle, places: Sequence[Place]) -> bool:
-    x, y = rectangle.x + rectangle.width / 2, rectangle.y + rectangle.height / 2
-    return any(p.x <= x <= p.x + p.width and p.y <= y <= p.y + p.height for p in places)
 
 
 def draw_token(r: Rectangle, tokens: int) -> str:

@@ -176,7 +176,13 @@ def _make_figure(rows: Sequence[Row], scale: Scale, *, has_outlines: bool) -> Fi
     lines, bars, height = place_bars(rows)
     axis = (make_log_axis if scale == "log" else make_linear_axis)([bar.sum for bar in bars])
     if has_outlines:
-        lines = [escape_line(line) for line in lines]
+        lines = [
+            line._replace(
+                name=make_printable(escape_missing_letters(line.name), 46),
+                replacement=escape_missing_letters(line.replacement),
+            )
+            for line in lines
+        ]
     names = [line.name for line in lines]
     left = min(max(map(_measure_name, names)) + 2 * MARGIN, WIDTH / 2)
     components = [name for name in COMPONENTS if any(bar.components[name] for bar in bars)]
@@ -262,11 +268,6 @@ def _draw_bar(axes: Axes, bar: Bar, length: float) -> None:
             left, width = length * (sum_before / total), length * (n / total)
             axes.barh(bar.top, width, bar.height, left=left, align="edge", color=COLOURS[name], linewidth=0)
             sum_before += n
-
-
-def escape_line(line: BarLine) -> BarLine:
-    name = make_printable(escape_missing_letters(line.name), 46)
-    return line._replace(name=name, replacement=escape_missing_letters(line.replacement))
 
 
 def _measure_name(text: str) -> float:

@@ -48,7 +48,9 @@ def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = N
         raise ParamcountError(f"= {describe_value(layer)}", where="layer", expected="a non-negative integer")
     trace = trace_drawn(model, tokens)
     body = draw_body(trace, model.id, layer)
-    colours = {n: i for i, n in enumerate(list_inner_sizes(body.items)[:MAX_COLOURS])}
+    sizes = dict.fromkeys(item.right.rows for item in body.items if item.kind == "product" and item.right)
+    inner_sizes = [n for n in sizes if isinstance(n, int) and n > 1]
+    colours = {n: i for i, n in enumerate(inner_sizes[:MAX_COLOURS])}
     header, legend = make_header(model, trace), make_legend(body.group, body.scale, bool(colours))
     whole = place_below(header, legend, body.group)
     left, top, right, bottom = whole.box
@@ -139,11 +141,6 @@ def find_longest_side(sections: Sequence[DrawnSection]) -> int:
         if sides:
             return max(sides)
     return 1
-
-
-def list_inner_sizes(items: Sequence[Item]) -> list[int]:
-    sizes = [item.right.rows for item in items if item.kind == "product" and item.right]
-    return [n for n in dict.fromkeys(sizes) if isinstance(n, int) and n > 1]
 
 
 def describe_products(items: Sequence[Item]) -> Iterator[str]:

@@ -74,7 +74,11 @@ def wrap_text(text: str, room: float, size: float) -> list[str]:
     >>> wrap_text("tied to wte.weight", 64.0, 10.0), wrap_text("tied to model.embed_tokens.weight", 96.0, 10.0)
     (['tied to', 'wte.weight'], ['tied to model.', 'embed_tokens.', 'weight'])
     """
-    words = [part for word in text.split(" ") for part in split_name(f"{word} ", room, size)]
+    words = [
+        part
+        for word in text.split(" ")
+        for part in ([f"{word} "] if text_width(word, size) <= room else re.split(r"(?<=\.)(?=\S)", f"{word} "))
+    ]
     lines: list[str] = []
     for word in words:
         if lines and text_width(f"{lines[-1]}{word.rstrip()}", size) <= room:
@@ -82,10 +86,6 @@ def wrap_text(text: str, room: float, size: float) -> list[str]:
         else:
             lines.append(word)
     return [line.rstrip() for line in lines] if text else []
-
-
-def split_name(name: str, room: float, size: float) -> list[str]:
-    return [name] if text_width(name.rstrip(), size) <= room else re.split(r"(?<=\.)(?=\S)", name)
 
 
 def split_shape(shape: str, room: float) -> list[str]:

@@ -19,6 +19,7 @@ from paramcount.errors import (
     find_nearest,
     join_words,
     list_names,
+    locate_errors,
     make_choice_error,
     make_printable,
 )
@@ -45,9 +46,7 @@ FLAG = FieldKind("flag", "True or False", (False, True))
 WORDS = FieldKind("words", "a string per layer", (("?",), ()))
 INDICES = FieldKind("indices", "a list of integers", ((0,), (1,), ()))
 WORD = FieldKind("word", "a string", ("?", "!"))
-LANGUAGE = FieldKind(
-    "language", "the name of an architecture", ("llama",)
-)  # any one shows which other fields are needed
+LANGUAGE = FieldKind("language", "the name of an architecture", ("llama",))  # any shows which fields are needed
 TOWER = FieldKind("tower", join_words(ENCODERS), (next(iter(ENCODERS)),))
 PART = FieldKind("part", "None, or True if it exists", (None, True))
 SIZE = FieldKind("size", "None, True if it exists, or an integer", (None, True))
@@ -77,12 +76,10 @@ def make_open_sizes(cls: type[Sizes], values: Values, kinds: dict[str, FieldKind
 
 def find_inner_class(cls: type[Sizes], name: str, path: str, value: object) -> type[Sizes]:
     inner = inner_configs(cls)[name]
-    if inner in (Sizes, Tower):
-        try:
-            return find_part(inner, value)
-        except ParamcountError as error:
-            raise error.add_location(path) from None
-    return inner
+    if inner not in (Sizes, Tower):
+        return inner
+    with locate_errors(path):
+        return find_part(inner, value)
 
 
 # ---- fields

@@ -106,7 +106,8 @@ def find_candidates(
     """
     candidates = [*find_embeddings(tensors), *find_vectors(tensors), *find_encoders(tensors), *find_padding(tensors)]
     if files:
-        candidates += find_buffers(tensors)
+        for name, kind in ((BUFFERS, "buffer"), (LEGACY_BUFFERS, "legacy_buffer")):
+            candidates.append(CauseCandidate(name, 1, (("", select_kind(tensors, kind)),), make_claims((), name)))
     candidates += find_mtp_layers(tensors, files)
     if files:
         candidates += find_scales(tensors, scheme)
@@ -258,11 +259,6 @@ def find_mtp_layers(tensors: Sequence[TensorRow], files: bool) -> Iterator[Cause
 def name_mtp_layers(own: Iterable[TensorRow]) -> str:
     layers = max((prod(r.count for r in tensor.repeats if r.axis == "layer") for tensor in own), default=1)
     return MTP_LAYER if layers == 1 else MTP_LAYERS
-
-
-def find_buffers(tensors: Sequence[TensorRow]) -> Iterator[CauseCandidate]:
-    for name, kind in ((BUFFERS, "buffer"), (LEGACY_BUFFERS, "legacy_buffer")):
-        yield CauseCandidate(name, 1, (("", select_kind(tensors, kind)),), make_claims((), name))
 
 
 def find_scales(tensors: Sequence[TensorRow], scheme: PackedGroup | None) -> Iterator[CauseCandidate]:

@@ -11,7 +11,7 @@ from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.components import COMPONENTS, PARTS
 from paramcount.counting.count import build_count
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, Sums, list_numbers, sum_weights
-from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, make_printable
+from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, locate_errors, make_printable
 from paramcount.explaining.architecture import check_structure, make_open_sizes, sum_architecture
 from paramcount.explaining.pieces import walk_model
 from paramcount.sizes import Sizes
@@ -35,11 +35,9 @@ def build_architecture_formula(name: str, of: str, structure: Mapping[str, objec
     Raises: ParamcountError if a flag that the count depends on is missing.
     """
     cls = architecture(name)
-    try:
+    with locate_errors(make_printable(name, 60)):
         values = check_structure(cls, dict(flatten(structure)))
         sums, conditions = sum_architecture(cls, values)
-    except ParamcountError as error:
-        raise error.add_location(make_printable(name, 60)) from None
     formula = select_count(sums, make_open_sizes(cls, values, {}), cls, of)
     return Polynomial(formula.terms, conditions)
 

@@ -92,10 +92,8 @@ def build_tensor_table(name: str, count: Count) -> Table:
     items = [tensor.to_dict() | {"repeats": format_repeats(tensor), "elements": tensor.elements} for tensor in tensors]
     data = {"schema_version": SCHEMA_VERSION, "id": count.id, "total": count.total, "tensors": items}
 
-    def render_terminal(width: int, colour: bool, shortens: bool) -> str:
-        return "\n".join(list_rows(above, tensors, below, width, colour, shortens)) + "\n"
-
-    return Table(TENSOR_COLUMNS, rows, data, above=above, below=below, texts={"table": render_terminal})
+    texts = {"table": lambda *terminal: "\n".join(list_rows(above, tensors, below, *terminal)) + "\n"}
+    return Table(TENSOR_COLUMNS, rows, data, above=above, below=below, texts=texts)
 
 
 def merge_kinds(tensors: Sequence[TensorRow]) -> list[TensorRow]:
@@ -107,16 +105,11 @@ def merge_kinds(tensors: Sequence[TensorRow]) -> list[TensorRow]:
         layers_of.setdefault(tensor._replace(repeats=others), []).extend(layers[:1])
     merged = []
     for tensor, layers in layers_of.items():
-        layer = (merge_repeats(layers),) if layers else ()
-        merged.append(tensor._replace(repeats=(*layer, *tensor.repeats)))
+        if len(layers) > 1:
+            n = sum(layer.count for layer in layers)
+            layers = [Repeat("layer", n, n, "", tuple(sorted(run for layer in layers for run in layer.runs)))]
+        merged.append(tensor._replace(repeats=(*layers, *tensor.repeats)))
     return merged
-
-
-def merge_repeats(layers: Sequence[Repeat]) -> Repeat:
-    if len(layers) == 1:
-        return layers[0]
-    n = sum(layer.count for layer in layers)
-    return Repeat("layer", n, n, "", tuple(sorted(run for layer in layers for run in layer.runs)))
 
 
 def format_repeats(tensor: TensorRow) -> str:

@@ -103,7 +103,7 @@ def render_text(e: Explanation, width: int, colour: bool = False) -> str:
     if e.sizes:
         blocks.append(render(make_size_table(e.sizes, layout.width), "table", layout.width).splitlines())
     formulas = [row for component in e.components for row in layout.format_component(component)]
-    blocks.append([*formulas, layout.format_total("total", e.total)])
+    blocks.append([*formulas, layout.paint(layout.format_value("total", "", e.total), "bold")])
     for group in e.expert_groups:
         sums = [row for label, terms, n in list_expert_sums(group) for row in layout.format_sum(f"  {label}", terms, n)]
         blocks.append([describe_experts(group), *sums])
@@ -194,9 +194,6 @@ class TextLayout(NamedTuple):
     def format_sum(self, label: str, terms: str, value: int, style: str = "") -> list[str]:
         first, *others = self.format_arithmetic(terms, value)
         return [self.paint(f"{label:<{LEFT}}", style) + first, *(" " * LEFT + row for row in others)]
-
-    def format_total(self, label: str, value: int) -> str:
-        return self.paint(self.format_value(label, "", value), "bold")
 
     def format_value(self, label: str, note: str, value: int) -> str:
         start = f"{label:<{LEFT}}{note}" if note else label

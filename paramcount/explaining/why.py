@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from paramcount.counting.count import Count
 from paramcount.counting.quantisation.scales import get_scales
 from paramcount.counting.results import to_plain
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError, describe_value, locate_errors
 from paramcount.explaining.causes import (
     Cause,
     CauseCandidate,
@@ -190,10 +190,8 @@ def find_causes(model: Model, count: Count, base: str, *, files: bool) -> list[C
     is_whole = model.reading.head and model.reading.scope == "model"
     classes = find_base_class(count.tensors, model.sizes) if is_whole else ()
     scheme = get_scales(model.release.quantisation if model.release else None, model.reading.unread)
-    try:
+    with locate_errors(f"{model.id}: quantization_config"):  # errors of modules that it selects by name
         return [*find_candidates(count.tensors, scheme, files=files), *classes]
-    except ParamcountError as error:  # of modules that it selects by name
-        raise error.add_location(f"{model.id}: quantization_config") from None
 
 
 class Sum(NamedTuple):

@@ -86,18 +86,6 @@ def is_system_path(path: Path) -> bool:
     return any(absolute.is_relative_to(directory) for directory in SYSTEM_DIRECTORIES)
 
 
-def open_existing(path: str, flags: int) -> int:
-    """A file descriptor of an existing file; never creates one."""
-    return os.open(path, flags & ~os.O_CREAT)
-
-
-def is_special(path: Path) -> bool:
-    try:
-        return not stat.S_ISREG(path.stat().st_mode)
-    except FileNotFoundError:
-        return False
-
-
 def write_atomically(path: str, content: str | bytes, option: str = "-o") -> None:
     """Write a file atomically; devices and pipes are written directly. `option`: its name in error messages.
 
@@ -144,7 +132,8 @@ def _open(path: Path) -> Iterator[BinaryIO]:
     except FileNotFoundError:
         mode = None
     if is_system_path(path) or (mode is not None and not stat.S_ISREG(mode)):
-        with open(path, "ab", opener=open_existing) as file:
+        # no flag to create it, should it be gone meanwhile
+        with open(path, "ab", opener=lambda name, flags: os.open(name, flags & ~os.O_CREAT)) as file:
             yield file
         return
     if mode is not None and not os.access(path, os.W_OK):
@@ -159,7 +148,7 @@ def _open(path: Path) -> Iterator[BinaryIO]:
         mask = os.umask(0)
         os.umask(mask)
         Path(temporary).chmod(0o666 & ~mask if mode is None else mode & 0o777)
-        if is_system_path(path) or is_special(path):  # a device may have come back meanwhile
+        if is_system_path(path) or (path.exists() and not path.is_file()):  # a device may have come back meanwhile
             raise PermissionError(13, "not a regular file")
         os.replace(temporary, path)
         sync_directory(path.parent)

@@ -39,8 +39,8 @@ def name_component(component: str, data: Data, part: str) -> str:
         return EMBEDDINGS.get(part, "embedding projection")
     if component == "router" and any("shared" in weight.name for weight in data.weights):
         return "shared expert gate"
-    if component == "position" and is_lookup and is_pairwise_bias(data):
-        return "relative position bias"
+    if component == "position" and is_lookup and data.inputs and (len(data.inputs[0].shape), len(data.shape)) == (2, 3):
+        return "relative position bias"  # a value per head for each pair of tokens: [n, n] becomes [n, n, heads]
     if component == "other_embedding" and is_lookup:
         return name_table(data.weights[0].name)
     return COMPONENTS.get(component, component.rpartition(".")[2].replace("_", " "))
@@ -54,12 +54,6 @@ def name_table(name: str) -> str:
     """
     words = name.removesuffix(".weight").rpartition(".")[2].replace("tokens", "token").split("_")
     return " ".join([*(word for word in words if not word.startswith("embed")), "embedding"])
-
-
-def is_pairwise_bias(data: Data) -> bool:
-    """Whether a lookup returns one value per head for each pair of tokens: [n, n] becomes [n, n, heads]."""
-    indices = data.inputs[0].shape if data.inputs else ()
-    return len(indices) == 2 and len(data.shape) == 3
 
 
 def describe_data(data: Data) -> str:

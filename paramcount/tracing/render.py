@@ -98,25 +98,21 @@ def list_rows(steps: Sequence[Step]) -> Iterator[tuple[str, str, Step | None]]:
 
 def sum_layer_flops(steps: Sequence[Step]) -> dict[tuple[Scope, ...], int]:
     """FLOPs of one layer by its scopes, without those whose size depends on the input."""
-    sums: dict[tuple[Scope, ...], int] = {}
+    sums: Counter[tuple[Scope, ...]] = Counter()
     unknown: set[tuple[Scope, ...]] = set()
     for step in steps:
         scopes = step.scopes
         depth = max((i for i, scope in enumerate(scopes, start=1) if scope.axis == "layer"), default=0)
         if step.multiply_adds is None:
             unknown.add(scopes[:depth])
-        sums[scopes[:depth]] = sums.get(scopes[:depth], 0) + 2 * (step.multiply_adds or 0)
+        sums[scopes[:depth]] += 2 * (step.multiply_adds or 0)
     return {scopes: flops for scopes, flops in sums.items() if scopes and scopes not in unknown}
 
 
 def unfold_layers(steps: Iterable[Step], depth: int = 0) -> Iterator[Step]:
     """The steps of every layer, in the order they run."""
-
-    def get_stack(step: Step) -> str | None:
-        return step.layers[depth].name if len(step.layers) > depth else None
-
-    for stack, stack_steps in groupby(steps, key=get_stack):
-        if stack is None:
+    for stack, stack_steps in groupby(steps, key=lambda step: [scope.name for scope in step.layers[depth : depth + 1]]):
+        if not stack:
             yield from stack_steps
             continue
         kinds = {scope: list(body) for scope, body in groupby(stack_steps, key=lambda step: step.layers[depth])}
@@ -222,11 +218,10 @@ def describe_flops(trace: Trace) -> Iterator[str]:
 
 
 def describe_scores(trace: Trace) -> Iterator[str]:
-    layers: dict[Shape, int] = {}
+    layers: Counter[Shape] = Counter()
     for step in trace.steps:
         if step.form is Form.ATTENTION_WEIGHTS:
-            shape = step.out[1:] if trace.batch is not None else step.out
-            layers[shape] = layers.get(shape, 0) + prod(scope.copies for scope in step.layers)
+            layers[step.out[1:] if trace.batch is not None else step.out] += prod(scope.copies for scope in step.layers)
     if layers and trace.attention_scores is not None:
         terms = " + ".join(f"{n:,} × {format_shape(shape)}" for shape, n in layers.items())
         yield f"attention scores: {trace.attention_scores:,} elements = {terms}"
@@ -234,7 +229,10 @@ def describe_scores(trace: Trace) -> Iterator[str]:
 
 def describe_cache(trace: Trace) -> Iterator[str]:
     attentions = {entry.kind for entry in trace.cache} - {""}
-    for entry in merge_entries(trace.cache):
+    layers: Counter[CacheEntry] = Counter()  # of all kinds, by equal shapes
+    for entry in trace.cache:
+        layers[entry._replace(layers=1)] += entry.layers
+    for entry in (single._replace(layers=n) for single, n in layers.items()):
         shapes = " + ".join(format_shape(shape) for shape in entry.shapes)
         size = ""
         if entry.elements is not None:
@@ -246,12 +244,3 @@ def describe_cache(trace: Trace) -> Iterator[str]:
         if len(entry.shapes) > 1:
             shapes = f"({shapes})"
         yield f"{label}: {entry.layers:,} × {shapes}{suffix}{size}"
-
-
-def merge_entries(cache: Iterable[CacheEntry]) -> list[CacheEntry]:
-    """The cache of all kinds of layers: one entry for equal shapes."""
-    layers: dict[CacheEntry, int] = {}
-    for entry in cache:
-        single = entry._replace(layers=1)
-        layers[single] = layers.get(single, 0) + entry.layers
-    return [entry._replace(layers=n) for entry, n in layers.items()]

@@ -21,6 +21,16 @@ OUTPUTS = {
     Form.SUM_OF_EXPERTS: "the sum of experts",
     Form.LAST_POSITION: "the last position",
 }
+ACTIONS = {  # {form: what such a step does, whatever its inputs and weights}
+    Form.LINEAR_PER_HEAD: "multiplies {every} by weight matrices",
+    Form.DIFFERENCE: "subtracts {last} from {first}",
+    Form.RESHAPE: "reshapes {every}",
+    Form.SCORES: "multiplies each query by each key",
+    Form.ATTENTION_WEIGHTS: "turns {first} into attention weights by {text}",
+    Form.WEIGHTED_VALUES: "sums the values, weighted by the attention weights",
+    Form.SUM_OF_EXPERTS: "adds the outputs of the active experts",
+    Form.KV_CACHE: "appends {every} to the KV cache",
+}
 # Notes that say no more than the form
 PLAIN_NOTES = (
     "row lookup", "position lookup", "attention scores", "attention weights", "weighted sum of values", "appended",
@@ -54,36 +64,20 @@ def phrase_action(step: Step, names: Sequence[str]) -> str:
     match step.form:
         case Form.LINEAR:
             return f"multiplies {every} by a weight matrix{' and adds a bias' if has_bias(step) else ''}"
-        case Form.LINEAR_PER_HEAD:
-            return f"multiplies {every} by weight matrices"
         case Form.LOOKUP if step.note in LOOKUPS:
             return f"looks up a row of its table {LOOKUPS[step.note].format(every)}"
         case Form.SUM if step.weights:
             return f"adds weights to {every}"
         case Form.SUM:
             return f"adds {last} to {first}" if len(names) == 2 else f"adds {every}"
-        case Form.DIFFERENCE:
-            return f"subtracts {last} from {first}"
         case Form.PRODUCT if len(names) == 2:
             return f"multiplies {first} by {last}"
         case Form.CONCATENATION if len(names) > 1:
             return f"concatenates {every}"
         case Form.SPLIT:
             return f"takes {'a part' if step.text == step.op else f'the {step.text}'} out of {every}"
-        case Form.RESHAPE:
-            return f"reshapes {every}"
-        case Form.SCORES:
-            return "multiplies each query by each key"
-        case Form.ATTENTION_WEIGHTS:
-            return f"turns {first} into attention weights by {step.text}"
-        case Form.WEIGHTED_VALUES:
-            return "sums the values, weighted by the attention weights"
-        case Form.SUM_OF_EXPERTS:
-            return "adds the outputs of the active experts"
-        case Form.KV_CACHE:
-            return f"appends {every} to the KV cache"
         case _:
-            return ""
+            return ACTIONS.get(step.form, "").format(first=first, last=last, every=every, text=step.text)
 
 
 def name_source(steps: Sequence[Step], i: int, j: int) -> str:

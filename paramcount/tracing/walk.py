@@ -140,7 +140,7 @@ class Walk(Shapes):
             self.add_step(data, place, make_stage(data), inputs=(self.shape_of(out),), reads=self.find_sources((out,)))
 
     def find_last(self, bodies: Sequence[Body]) -> Body:
-        return max(bodies, key=last_end_index)
+        return max(bodies, key=lambda body: max(end_indices(body), default=0))
 
     def pass_on(self, data: Data, original: Data) -> None:
         """Give data the source of `original`, which it passes on unchanged."""
@@ -437,10 +437,6 @@ def is_silent(data: Data) -> bool:
         or isinstance(data.operation, Cache | Tuple)
         or (isinstance(data.operation, Layers) and not data.bodies)
     )
-
-
-def last_end_index(body: Body) -> Size:
-    return max(end_indices(body), default=0)
 
 
 def list_splits(data: Data) -> tuple[tuple[str, Size], ...]:

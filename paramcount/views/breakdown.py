@@ -41,7 +41,9 @@ def build_layer_table(count: Count) -> Table:
             active = length * tensor.active // layer.count
             add_to_sums(sums, (stack, layer.label, first, length), parameters, active)
     rows = []
-    for (stack, kind, first, n), (parameters, active) in sort_runs(sums):
+    stacks = list(dict.fromkeys(stack for stack, *_ in sums))  # their runs stand together, by index
+    runs = sorted(sums.items(), key=lambda item: (stacks.index(item[0][0]), item[0][2]))
+    for (stack, kind, first, n), (parameters, active) in runs:
         name = format_run(stack, first, n) if kind else stack
         rows.append([name, kind, n, parameters // n, active // n, parameters])
     is_dense = all(row[3] == row[4] for row in rows)
@@ -69,16 +71,6 @@ def add_to_sums(sums: Sums, key: RowKey, parameters: int, active: int) -> None:
     row = sums.setdefault(key, [0, 0])
     row[0] += parameters
     row[1] += active
-
-
-def sort_runs(sums: Sums) -> Iterator[tuple[RowKey, list[int]]]:
-    """The rows with the runs of each stack together, sorted by layer index."""
-    stacks: dict[str, list[RowKey]] = {}
-    for key in sums:
-        stacks.setdefault(key[0], []).append(key)
-    for keys in stacks.values():
-        for key in sorted(keys, key=lambda key: key[2]):
-            yield key, sums[key]
 
 
 def build_part_table(count: Count) -> Table:

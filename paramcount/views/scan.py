@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -57,14 +58,6 @@ class Scan(NamedTuple):
         }
 
 
-class ScanListing(NamedTuple):
-    """The paths of a directory tree."""
-
-    configs: list[Path]
-    unreadable: list[Problem]
-    skipped: list[Problem]
-
-
 class Outcome(NamedTuple):
     """The count of one config: its row and warnings, or its error."""
 
@@ -97,12 +90,12 @@ def scan_folder(
 
     Raises: ParamcountError if there is no config.json.
     """
-    listing = find_configs(folder)
-    if not listing.configs:
-        raise make_empty_error(folder, listing)
-    scan = Scan([], [], listing.unreadable, listing.skipped, [], Counter())
+    scan = Scan([], [], [], [], [], Counter())
+    configs = find_configs(folder, scan)
+    if not configs:
+        raise make_empty_error(folder, scan)
     count = partial(count_config, folder, load, strict)
-    for outcome in progress(count_configs(count, listing.configs, jobs), len(listing.configs)):
+    for outcome in progress(count_configs(count, configs, jobs), len(configs)):
         scan.rows.extend(outcome.rows)
         scan.warnings.extend(outcome.warnings)
         if outcome.error:
@@ -120,7 +113,8 @@ def count_configs(count: Callable[[Path], Outcome], paths: list[Path], jobs: int
     from concurrent.futures.process import BrokenProcessPool
 
     size = max(1, min(CONFIGS_AT_ONCE, len(paths) // (4 * jobs)))
-    with ProcessPoolExecutor(min(jobs, len(paths)), initializer=hide_warnings) as pool:
+    silent = partial(warnings.simplefilter, "ignore", ConfigWarning)  # a process returns its warnings
+    with ProcessPoolExecutor(min(jobs, len(paths)), initializer=silent) as pool:
         try:
             yield from pool.map(count, paths, chunksize=size)
         except BrokenProcessPool:
@@ -128,13 +122,6 @@ def count_configs(count: Callable[[Path], Outcome], paths: list[Path], jobs: int
         except GeneratorExit:
             pool.shutdown(cancel_futures=True)
             raise
-
-
-def hide_warnings() -> None:
-    """Keep a process from printing the warnings that it returns."""
-    import warnings
-
-    warnings.simplefilter("ignore", ConfigWarning)
 
 
 def count_config(folder: Path, load: Load, strict: bool, path: Path) -> Outcome:
@@ -153,12 +140,13 @@ def count_config(folder: Path, load: Load, strict: bool, path: Path) -> Outcome:
     return Outcome(rows, [Problem(name, text) for text in model.warnings])
 
 
-def find_configs(folder: Path) -> ScanListing:
-    """Every config.json below a directory, each once, in order. Symbolic links to directories are not followed.
+def find_configs(folder: Path, scan: Scan) -> list[Path]:
+    """Every config.json below a directory, each once, in order. Symbolic links to directories are not followed. What
+    is skipped or unreadable is recorded.
 
     Raises: ParamcountError if the directory itself cannot be read.
     """
-    listing = ScanListing([], [], [])
+    configs = []
     pending = [str(folder)]
     while pending:
         directory = pending.pop()
@@ -169,18 +157,18 @@ def find_configs(folder: Path) -> ScanListing:
             problem = f"cannot be read: {error.strerror or type(error).__name__}"
             if directory == str(folder):
                 raise ParamcountError(problem, where=make_printable(folder), expected=EXPECTED) from None
-            listing.unreadable.append(Problem(format_relative_path(directory, folder), problem))
+            scan.unreadable.append(Problem(make_printable(Path(directory).relative_to(folder)), problem))
             continue
         for entry in entries:
             reason = find_skip_reason(entry)
             if reason:
-                listing.skipped.append(Problem(format_relative_path(entry.path, folder), reason))
+                scan.skipped.append(Problem(make_printable(Path(entry.path).relative_to(folder)), reason))
             elif entry.is_dir(follow_symlinks=False):
                 pending.append(entry.path)
             elif entry.name == "config.json":
-                listing.configs.append(Path(entry.path))
-    listing.skipped.sort()
-    return listing
+                configs.append(Path(entry.path))
+    scan.skipped.sort()
+    return configs
 
 
 def find_skip_reason(entry: os.DirEntry[str]) -> str:
@@ -192,21 +180,16 @@ def find_skip_reason(entry: os.DirEntry[str]) -> str:
     return ""
 
 
-def format_relative_path(path: str, folder: Path) -> str:
-    """A path relative to the directory, as printed in messages."""
-    return make_printable(Path(path).relative_to(folder))
-
-
-def make_empty_error(folder: Path, listing: ScanListing) -> ParamcountError:
+def make_empty_error(folder: Path, scan: Scan) -> ParamcountError:
     """The error for a directory without any config.json that can be read."""
     problem = "contains no config.json, and neither do its subdirectories"
-    if listing.unreadable:
-        first, n = listing.unreadable[0], len(listing.unreadable)
+    if scan.unreadable:
+        first, n = scan.unreadable[0], len(scan.unreadable)
         noun = "directory" if n == 1 else "directories"
         problem = f"contains no readable config.json; {n:,} {noun} cannot be read, for example {first.path}"
-    elif listing.skipped:
-        first = listing.skipped[0]
-        more = len(listing.skipped) - 1
+    elif scan.skipped:
+        first = scan.skipped[0]
+        more = len(scan.skipped) - 1
         problem = f"contains no config.json; skipped: {first.path} {first.problem}"
         problem += f", and {more:,} more" if more else ""
     return ParamcountError(
