@@ -8,6 +8,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from paramcount.cli import main
 from paramcount.database import store
 from paramcount.zoo import catalog, names
+from tests.refusing import Refuse, command_error
 from tests.running import Run, Runner
 
 # A shell that starts the tests in the background ignores SIGINT, and every process that a test starts would inherit
@@ -103,6 +105,13 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Run(int(leaving.value.code or 0), captured.out, captured.err)
 
     return run_command
+
+
+@pytest.fixture
+def refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refuse:
+    """The message with which the command line refuses a command that runs in an empty directory."""
+    monkeypatch.chdir(tmp_path)
+    return partial(command_error, capsys)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import paramcount as pc
 from paramcount.cli import main
 
 Read = TypeVar("Read")
+Refuse = Callable[..., str]  # the fixture `refuse`
 READERS: tuple[Callable[[Any], object], ...] = (pc.load, pc.count, lambda spec: pc.compare([spec]))
 
 

@@ -20,7 +20,7 @@ from paramcount.errors import format_shape
 from paramcount.loading import load
 from paramcount.tracing.sentences import explain_step
 from tests.refresh_docs import IMAGES, list_animations
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.running import Runner
 from tests.structures import ZOO, pick_structures
 
@@ -196,29 +196,21 @@ def test_the_animations_of_the_documents_are_those_of_their_models(name: str) ->
         (("--animate", "x.gif", "--layer", "12"), "gpt2-small: layer 12 does not exist (expected 0–11)"),
     ],
 )
-def test_an_error_leaves_the_file_as_it_was(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    args: tuple[str, ...],
-    message: str,
-) -> None:
+def test_an_error_leaves_the_file_as_it_was(refuse: Refuse, args: tuple[str, ...], message: str) -> None:
     pytest.importorskip("PIL")
     pytest.importorskip("resvg_py")
-    monkeypatch.chdir(tmp_path)
     Path("x.gif").write_bytes(b"before")
-    assert command_error(capsys, "draw", "gpt2-small", *args) == message
+    assert refuse("draw", "gpt2-small", *args) == message
     assert [path.name for path in Path().iterdir()] == ["x.gif"]
     assert Path("x.gif").read_bytes() == b"before"
 
 
 @pytest.mark.parametrize(("module", "ending"), [("resvg_py", "gif"), ("PIL.Image", "webp"), ("imageio_ffmpeg", "mp4")])
 def test_an_animation_without_the_extra_names_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], module: str, ending: str
+    monkeypatch: pytest.MonkeyPatch, refuse: Refuse, module: str, ending: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, module, None)
-    message = command_error(capsys, "draw", "gpt2-small", "--animate", f"x.{ending}")
+    message = refuse("draw", "gpt2-small", "--animate", f"x.{ending}")
     assert message == "an animation needs the [animate] extra: pip install 'paramcount[animate]'"
     assert list(Path().iterdir()) == []
 

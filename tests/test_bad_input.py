@@ -19,7 +19,7 @@ import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.zoo.entries import dump_sizes
 from tests.batches import in_batches
-from tests.refusing import command_error, model_error
+from tests.refusing import Refuse, model_error
 from tests.structures import keep_every
 
 MOST = 2**31
@@ -404,24 +404,20 @@ def test_sizes_that_contradict_each_other_are_rejected(spec: dict[str, Any], mes
 
 
 @pytest.mark.parametrize(("spec", "message"), CONTRADICTIONS)
-def test_the_command_line_puts_the_file_before_the_field(
-    spec: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_puts_the_file_before_the_field(spec: dict[str, Any], message: str, refuse: Refuse) -> None:
     path = Path("configs/llama/x.yaml")
     path.parent.mkdir(parents=True)
     path.write_text(yaml.safe_dump(tuples_to_lists(spec)), encoding="utf-8")
-    assert command_error(capsys, "configs/llama/x.yaml", "-o", "out.csv") == f"configs/llama/x.yaml: {message}"
+    assert refuse("configs/llama/x.yaml", "-o", "out.csv") == f"configs/llama/x.yaml: {message}"
 
 
 @pytest.mark.parametrize("command", ["show", "compare", "verify"])
-def test_every_command_refuses_heads_that_kv_heads_do_not_divide(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_refuses_heads_that_kv_heads_do_not_divide(command: str, refuse: Refuse) -> None:
     path = Path("configs/llama/x.yaml")
     path.parent.mkdir(parents=True)
     path.write_text(yaml.safe_dump(make_entry(n_kv_heads=7)), encoding="utf-8")
     expected = "configs/llama/x.yaml: config.n_kv_heads = 7 does not divide n_heads = 32 (expected 1, 2, 4, 8, 16, …)"
-    assert command_error(capsys, command, "configs/llama/x.yaml", "-o", "out.csv") == expected
+    assert refuse(command, "configs/llama/x.yaml", "-o", "out.csv") == expected
     assert model_error(path) == expected
     assert model_error("./configs/llama/x.yaml") == expected
 
@@ -517,12 +513,12 @@ def publish_figure(value: object, source: str = "paper") -> dict[str, Any]:
     ],
 )
 def test_a_wrong_field_is_rejected_alike_in_a_mapping_and_in_a_file(
-    fields: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
+    fields: dict[str, Any], message: str, refuse: Refuse
 ) -> None:
     spec = make_entry() | fields
     assert model_error(spec) == message
     Path("x.yaml").write_text(yaml.safe_dump(spec), encoding="utf-8")
-    assert command_error(capsys, "./x.yaml", "-o", "out.csv") == f"x.yaml: {message}"
+    assert refuse("./x.yaml", "-o", "out.csv") == f"x.yaml: {message}"
 
 
 class Unprintable:

@@ -12,7 +12,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.cli import main
-from tests.refusing import assert_one_line, command_error
+from tests.refusing import Refuse, assert_one_line
 
 MAIN = "from paramcount.cli import main; main()"
 HOME = str(Path(pc.__file__).parents[1])
@@ -75,8 +75,8 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ),
     ],
 )  # fmt: skip
-def test_an_invalid_option_is_an_error(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_error(capsys, *args) == message
+def test_an_invalid_option_is_an_error(args: list[str], message: str, refuse: Refuse) -> None:
+    assert refuse(*args) == message
 
 
 @pytest.mark.parametrize("option", ["--columns", "--sort"])
@@ -85,9 +85,9 @@ def test_an_invalid_option_is_an_error(args: list[str], message: str, capsys: py
     [("totl", "total"), ("-totl", "total"), ("n_haeds", "n_heads"), ("total,d_modle", "d_model"), ("\x1b", "")],
 )
 def test_the_error_for_an_unknown_column_names_the_nearest(
-    option: str, name: str, nearest: str, capsys: pytest.CaptureFixture[str]
+    option: str, name: str, nearest: str, refuse: Refuse
 ) -> None:
-    message = command_error(capsys, "compare", "gpt2-small", f"{option}={name}", "-o", "out.csv")
+    message = refuse("compare", "gpt2-small", f"{option}={name}", "-o", "out.csv")
     word = name.split(",")[-1].removeprefix("-" if option == "--sort" else "")
     assert message.startswith("unknown column '")
     assert word.replace("\x1b", "x1b") in message

@@ -18,7 +18,7 @@ import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.counting.components import COMPONENTS
 from paramcount.errors import ParamcountError
-from tests.refusing import command_error, list_directory
+from tests.refusing import Refuse, list_directory
 from tests.running import Runner
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -372,26 +372,22 @@ def test_plot_still_prints_the_table_and_the_extension_selects_the_format(run: R
         ),
     ],
 )
-def test_an_invalid_plot_is_an_error(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_error(capsys, "compare", "gpt2-small", *args) == message
+def test_an_invalid_plot_is_an_error(args: list[str], message: str, refuse: Refuse) -> None:
+    assert refuse("compare", "gpt2-small", *args) == message
 
 
-def test_an_unknown_extension_is_an_error_before_any_model_is_read(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_error(capsys, "compare", "no-such-model", "--plot", "out.gif").startswith(
-        "--plot: unknown extension '.gif'"
-    )
+def test_an_unknown_extension_is_an_error_before_any_model_is_read(refuse: Refuse) -> None:
+    assert refuse("compare", "no-such-model", "--plot", "out.gif").startswith("--plot: unknown extension '.gif'")
 
 
-def test_an_unknown_column_writes_no_plot(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "did you mean total?" in command_error(
-        capsys, "compare", "gpt2-small", "--sort", "totl", "--plot", "out.svg"
-    )
+def test_an_unknown_column_writes_no_plot(refuse: Refuse) -> None:
+    assert "did you mean total?" in refuse("compare", "gpt2-small", "--sort", "totl", "--plot", "out.svg")
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert (
-        command_error(capsys, "compare", "gpt2-small", "--plot", "out.svg")
+        refuse("compare", "gpt2-small", "--plot", "out.svg")
         == "a plot needs the [plot] extra: pip install 'paramcount[plot]'"
     )
 

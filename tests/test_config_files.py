@@ -15,7 +15,7 @@ import paramcount as pc
 from paramcount.cli import main
 from paramcount.errors import join_place
 from paramcount.huggingface import locate as config_files
-from tests.refusing import assert_one_line, command_error, model_error
+from tests.refusing import Refuse, assert_one_line, model_error
 
 QWEN = {
     "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "vocab_size": 151936, "hidden_size": 4096,
@@ -146,13 +146,11 @@ def test_a_missing_snapshot_of_main_is_an_error_even_if_there_are_others(
     assert model_error("a/b") == message
 
 
-def test_a_cache_in_an_unknown_home_directory_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cache_in_an_unknown_home_directory_is_an_error(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
     monkeypatch.setenv("HF_HOME", "~no-such-person/x")
     message = "the Hugging Face cache: ~no-such-person/x/hub cannot be read: no such home directory"
-    assert model_error("a/b") == command_error(capsys, "a/b") == message
+    assert model_error("a/b") == refuse("a/b") == message
 
 
 @pytest.mark.parametrize(
@@ -247,9 +245,9 @@ OBJECT = "(expected a JSON object)"
         ("\ufeff{}", f"line 1 column 1: invalid JSON: unexpected UTF-8 BOM (decode using utf-8-sig) {OBJECT}"),
     ],
 )
-def test_anything_but_a_json_object_is_an_error(text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_anything_but_a_json_object_is_an_error(text: str, message: str, refuse: Refuse) -> None:
     write_config("x.json", text)
-    assert model_error("x.json") == command_error(capsys, "x.json") == join_place("x.json", message)
+    assert model_error("x.json") == refuse("x.json") == join_place("x.json", message)
 
 
 def test_a_repeated_key_is_found_among_very_many() -> None:
@@ -345,10 +343,10 @@ SIBLING = "(expected the config.json in the same directory)"
     ],
 )  # fmt: skip
 def test_the_error_for_another_tools_file_says_what_to_pass_instead(
-    document: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
+    document: dict[str, Any], message: str, refuse: Refuse
 ) -> None:
     write_config("x.json", document)
-    assert command_error(capsys, "x.json") == join_place("x.json", message)
+    assert refuse("x.json") == join_place("x.json", message)
     assert model_error(document) == message
 
 

@@ -21,7 +21,7 @@ from paramcount.counting.components import locate_component
 from paramcount.views.diff import diff_models
 from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.running import Run, Runner
 from tests.structures import ZOO
 
@@ -341,8 +341,8 @@ def test_hostile_names_are_escaped_in_markup(run: Runner, tmp_path: Path) -> Non
         (["gpt2-small", "gpt2-xl", "-o", "out.cvs"], "-o: unknown extension '.cvs'"),
     ],
 )
-def test_bad_input_is_an_error_of_one_line(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_error(capsys, "diff", *args).startswith(message)
+def test_bad_input_is_an_error_of_one_line(args: list[str], message: str, refuse: Refuse) -> None:
+    assert refuse("diff", *args).startswith(message)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ from tests.drawings import (
 )
 from tests.golden import assert_golden
 from tests.model_types import MODEL_TYPES
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.running import Runner
 from tests.structures import ZOO, keep_every, pick_structures
 from tests.test_package import command_code, list_loaded_packages
@@ -751,28 +751,19 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_bad_input_is_an_error_of_one_line(
-    args: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert command_error(capsys, "draw", *args) == message
+def test_bad_input_is_an_error_of_one_line(args: list[str], message: str, refuse: Refuse) -> None:
+    assert refuse("draw", *args) == message
 
 
-def test_an_estimate_cannot_be_drawn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert command_error(capsys, "draw", "gpt-4", "-o", "x.svg").startswith(
+def test_an_estimate_cannot_be_drawn(refuse: Refuse) -> None:
+    assert refuse("draw", "gpt-4", "-o", "x.svg").startswith(
         "gpt-4 is a third-party estimate; its sizes are unpublished"
     )
 
 
-def test_a_png_without_the_extra_names_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_png_without_the_extra_names_what_to_install(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", None)
-    message = command_error(capsys, "draw", "gpt2-small", "-o", "x.png")
+    message = refuse("draw", "gpt2-small", "-o", "x.png")
     assert message == "a PNG needs the [plot] extra: pip install 'paramcount[plot]'"
 
 

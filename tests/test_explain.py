@@ -35,7 +35,7 @@ from tests.batches import in_batches
 from tests.cases import load_cases
 from tests.golden import assert_golden
 from tests.printed import evaluate_latex, evaluate_text, parse_page
-from tests.refusing import assert_one_line, command_error
+from tests.refusing import Refuse, assert_one_line
 from tests.running import Runner
 from tests.structures import ZOO, keep_every, pick_structures
 from tests.test_remote_models import MODELS
@@ -363,12 +363,9 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_a_missing_layer_is_an_error_with_the_valid_ones(
-    name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_missing_layer_is_an_error_with_the_valid_ones(name: str, refuse: Refuse) -> None:
     line, message = ERRORS[name]
-    assert command_error(capsys, "explain", *line, "-o", "out.txt") == message
+    assert refuse("explain", *line, "-o", "out.txt") == message
 
 
 @pytest.mark.parametrize("layer", [None, True, 1.5, "0.0.0", "²", "", [1]], ids=repr)

@@ -40,7 +40,7 @@ from paramcount.tracing.trace import Step
 from paramcount.zoo import Model, count_model, load_all
 from paramcount.zoo.what_if import get_size, list_paths
 from tests.batches import in_batches
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.structures import ZOO, pick_structures
 
 SMALLEST = {parameter.id for parameter in pick_structures() if not parameter.marks}
@@ -424,10 +424,10 @@ def test_the_command_writes_a_page_and_opens_it_if_asked(
     assert len(opened) == 2
 
 
-def test_wrong_arguments_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "unknown extension '.txt'" in command_error(capsys, "explore", "gpt2-small", "-o", "a.txt")
-    assert command_error(capsys, "explore", "--set", "n_layers=2", "-o", "a.html") == "--set needs a MODEL"
-    assert "unknown model 'no-such'" in command_error(capsys, "explore", "no-such")
+def test_wrong_arguments_are_errors(refuse: Refuse) -> None:
+    assert "unknown extension '.txt'" in refuse("explore", "gpt2-small", "-o", "a.txt")
+    assert refuse("explore", "--set", "n_layers=2", "-o", "a.html") == "--set needs a MODEL"
+    assert "unknown model 'no-such'" in refuse("explore", "no-such")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from paramcount.database.store import read_rows
 from paramcount.database.tables import TABLES, find_table
 from paramcount.zoo.columns import TableField
 from tests.few_models import use_models
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.running import Runner
 from tests.test_database import FEW
 
@@ -175,22 +175,18 @@ def test_the_sqlite_file_describes_itself(few: None, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_an_invalid_export_is_an_error(
-    few: None, args: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    assert command_error(capsys, "export", *args) == message
+    few: None, args: list[str], message: str, refuse: Refuse, tmp_path: Path
+) -> None:
+    assert refuse("export", *args) == message
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("name", "library"), [("zoo.parquet", "pyarrow"), ("zoo.xlsx", "openpyxl")])
 def test_a_missing_extra_is_named(
-    few: None, name: str, library: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
+    few: None, name: str, library: str, refuse: Refuse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    assert "pip install 'paramcount[export]'" in command_error(capsys, "export", name)
+    assert "pip install 'paramcount[export]'" in refuse("export", name)
     assert list(tmp_path.iterdir()) == []
 
 

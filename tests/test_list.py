@@ -14,7 +14,7 @@ import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.database.filters import parse_filter
 from paramcount.database.listing import select_rows
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.running import Runner
 from tests.structures import ZOO
 
@@ -131,8 +131,8 @@ def test_numbers_of_a_filter_are_exact() -> None:
         ),
     ],
 )  # fmt: skip
-def test_an_invalid_filter_is_an_error(where: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_error(capsys, "list", "--where", where, "-o", "out.csv") == message
+def test_an_invalid_filter_is_an_error(where: str, message: str, refuse: Refuse) -> None:
+    assert refuse("list", "--where", where, "-o", "out.csv") == message
 
 
 @pytest.mark.parametrize("where", ["total <", "released > 2025", "tied)", "hf"])
@@ -151,8 +151,8 @@ def test_null_is_an_unknown_value(condition: str) -> None:
 
 
 @pytest.mark.parametrize("columns", ["", ",", " , "])
-def test_columns_without_a_name_are_an_error(columns: str, capsys: pytest.CaptureFixture[str]) -> None:
-    message = command_error(capsys, "list", "--columns", columns, "-o", "out.csv")
+def test_columns_without_a_name_are_an_error(columns: str, refuse: Refuse) -> None:
+    message = refuse("list", "--columns", columns, "-o", "out.csv")
     assert message == f"--columns = {columns!r} (expected names such as total,active)"
 
 

@@ -14,7 +14,7 @@ import pytest
 import paramcount as pc
 from paramcount.cli import main
 from paramcount.output.files import EXTENSIONS, write_atomically
-from tests.refusing import command_error, list_directory
+from tests.refusing import Refuse, list_directory
 
 MAIN = "from paramcount.cli import main; main()"
 HOME = str(Path(pc.__file__).parents[1])
@@ -108,31 +108,26 @@ def make_obstacle(path: str) -> None:
         ),
     ],
 )
-def test_a_file_that_cannot_be_written_is_an_error(path: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_cannot_be_written_is_an_error(path: str, message: str, refuse: Refuse) -> None:
     make_obstacle(path)
     for command in (["gpt2-small"], ["compare", "gpt2-*"], ["list", "gpt"], ["verify", "llama-3.1-8b"]):
-        assert command_error(capsys, *command, "-o", path) == message
+        assert refuse(*command, "-o", path) == message
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="the system has no /proc")
-def test_a_file_system_that_accepts_no_files_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        command_error(capsys, "gpt2-small", "-o", "/proc/x.csv")
-        == "-o /proc/x.csv cannot be written: No such file or directory"
-    )
+def test_a_file_system_that_accepts_no_files_is_an_error(refuse: Refuse) -> None:
+    assert refuse("gpt2-small", "-o", "/proc/x.csv") == "-o /proc/x.csv cannot be written: No such file or directory"
 
 
-def test_an_invalid_file_name_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    message = command_error(capsys, "gpt2-small", "-o", "\ud800.csv")
+def test_an_invalid_file_name_is_an_error(refuse: Refuse) -> None:
+    message = refuse("gpt2-small", "-o", "\ud800.csv")
     assert message.startswith(r"-o \ud800.csv cannot be written: ")
 
 
-def test_a_read_only_file_is_left_unchanged(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_read_only_file_is_left_unchanged(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:
     Path("out.csv").write_text("old", encoding="utf-8")
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everything
-    assert command_error(capsys, "gpt2-small", "-o", "out.csv") == "-o out.csv cannot be written: the file is read-only"
+    assert refuse("gpt2-small", "-o", "out.csv") == "-o out.csv cannot be written: the file is read-only"
 
 
 @pytest.mark.parametrize(
@@ -144,9 +139,9 @@ def test_a_read_only_file_is_left_unchanged(
         ("verify", "./none.yaml"),
     ],
 )
-def test_bad_input_leaves_an_existing_file_unchanged(args: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_leaves_an_existing_file_unchanged(args: tuple[str, ...], refuse: Refuse) -> None:
     Path("out.csv").write_text("old", encoding="utf-8")
-    assert command_error(capsys, *args, "-o", "out.csv")
+    assert refuse(*args, "-o", "out.csv")
     assert Path("out.csv").read_text(encoding="utf-8") == "old"
 
 
@@ -266,11 +261,8 @@ def test_a_dash_means_standard_output(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
-def test_a_full_device_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        command_error(capsys, "gpt2-small", "--csv", "-o", "/dev/full")
-        == "-o /dev/full cannot be written: No space left on device"
-    )
+def test_a_full_device_is_an_error(refuse: Refuse) -> None:
+    assert refuse("gpt2-small", "--csv", "-o", "/dev/full") == "-o /dev/full cannot be written: No space left on device"
 
 
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="the system has no /dev/stdout")
@@ -310,12 +302,12 @@ def test_a_named_pipe_is_written_directly(capsys: pytest.CaptureFixture[str]) ->
     ],
 )  # fmt: skip
 def test_an_extension_that_contradicts_the_format_is_an_error(
-    path: str, options: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+    path: str, options: list[str], expected: str, refuse: Refuse
 ) -> None:
     chosen = options[-1].removeprefix("--")
     for option in ("-o", "--output"):
         assert (
-            command_error(capsys, "gpt2-small", option, path, *options)
+            refuse("gpt2-small", option, path, *options)
             == f"-o: {path} has the wrong extension for {chosen} output (expected {expected})"
         )
 

@@ -20,7 +20,7 @@ from paramcount.drawing.shapes import text_width
 from paramcount.drawing.treemap import Area, divide_area, squarify
 from tests.batches import in_batches
 from tests.drawings import SVG, parse_svg
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.running import Runner
 from tests.structures import pick_structures
 from tests.test_package import command_code, list_loaded_packages
@@ -209,11 +209,8 @@ def test_a_treemap_is_squarified() -> None:
         (["gpt2-small", "gpt2-xl"], "unexpected argument 'gpt2-xl'; run `paramcount map --help`"),
     ],
 )
-def test_bad_input_is_an_error_of_one_line(
-    args: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert command_error(capsys, "map", *args) == message
+def test_bad_input_is_an_error_of_one_line(args: list[str], message: str, refuse: Refuse) -> None:
+    assert refuse("map", *args) == message
 
 
 def test_an_svg_needs_no_heavy_imports() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import paramcount as pc
 import paramcount.zoo as zoo
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.running import Runner
 
 pytest.importorskip("jinja2")
@@ -418,11 +418,8 @@ def test_the_page_is_written_to_a_file_or_to_stdout(
         ([], "missing argument MODEL; run `paramcount report --help`"),
     ],
 )
-def test_an_invalid_request_is_an_error(
-    args: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert command_error(capsys, "report", *args) == message
+def test_an_invalid_request_is_an_error(args: list[str], message: str, refuse: Refuse) -> None:
+    assert refuse("report", *args) == message
 
 
 def test_too_many_models_and_no_models_are_errors() -> None:
@@ -432,9 +429,6 @@ def test_too_many_models_and_no_models_are_errors() -> None:
         report([])
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert (
-        command_error(capsys, "report", "gpt2-small")
-        == "a report needs the [plot] extra: pip install 'paramcount[plot]'"
-    )
+    assert refuse("report", "gpt2-small") == "a report needs the [plot] extra: pip install 'paramcount[plot]'"

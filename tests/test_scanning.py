@@ -21,7 +21,7 @@ import paramcount.zoo as zoo
 from paramcount.architectures import split_name
 from paramcount.loading import load_path
 from paramcount.views.scan import scan_folder
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.running import Run, Runner
 from tests.test_config_files import TOTAL, write_cache, write_config
 
@@ -84,12 +84,10 @@ def test_columns_and_sort_work_as_in_a_comparison(run: Runner) -> None:
         (["s", "--columns", "totl"], "unknown column 'totl' (expected "),
     ],
 )
-def test_a_directory_that_cannot_be_scanned_is_an_error(
-    args: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_directory_that_cannot_be_scanned_is_an_error(args: list[str], message: str, refuse: Refuse) -> None:
     Path("empty").mkdir()
     write_config("s/a/config.json", GPT2)
-    assert command_error(capsys, "scan", *args).startswith(message)
+    assert refuse("scan", *args).startswith(message)
 
 
 def test_circular_links_and_unreadable_files_do_not_stop_a_scan() -> None:
@@ -281,8 +279,8 @@ def test_a_breakdown_sums_to_the_total(run: Runner, id: str, by: str) -> None:
         assert run(id, "--by", by).code == 0, width
 
 
-def test_two_breakdowns_at_once_are_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_error(capsys, "gpt2-small", "--by", "layer", "--keys") == "--by cannot be combined with --keys"
+def test_two_breakdowns_at_once_are_an_error(refuse: Refuse) -> None:
+    assert refuse("gpt2-small", "--by", "layer", "--keys") == "--by cannot be combined with --keys"
 
 
 # ---- architectures
@@ -388,5 +386,5 @@ def kill_process(path: Path) -> zoo.Model:
 
 
 @pytest.mark.parametrize("jobs", ["0", "-1", "513"])
-def test_the_number_of_processes_has_limits(capsys: pytest.CaptureFixture[str], jobs: str) -> None:
-    assert command_error(capsys, "scan", ".", "--jobs", jobs) == f"--jobs {jobs} (expected 1 to 512)"
+def test_the_number_of_processes_has_limits(refuse: Refuse, jobs: str) -> None:
+    assert refuse("scan", ".", "--jobs", jobs) == f"--jobs {jobs} (expected 1 to 512)"

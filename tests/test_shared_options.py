@@ -10,7 +10,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.cli.commands import COMMANDS
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.running import Runner
 from tests.test_config_files import QWEN, write_config
 
@@ -69,10 +69,10 @@ def test_help_of_a_command_is_its_help_option(name: str, run: Runner) -> None:
     assert run("help", name) == run(name, "--help")
 
 
-def test_help_alone_is_the_help_option(run: Runner, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_alone_is_the_help_option(run: Runner, refuse: Refuse) -> None:
     assert run("help") == run("--help")
     assert (
-        command_error(capsys, "help", "shwo")
+        refuse("help", "shwo")
         == "unknown command 'shwo' (expected a command from `paramcount help`); did you mean show?"
     )
 
@@ -113,11 +113,11 @@ def test_a_report_opens_in_the_browser(run: Runner, monkeypatch: pytest.MonkeyPa
     assert len(opened) == 1
 
 
-def test_a_report_on_stdout_cannot_be_opened(capsys: pytest.CaptureFixture[str]) -> None:
-    message = command_error(capsys, "report", "gpt2-small", "--open", "-o", "-")
+def test_a_report_on_stdout_cannot_be_opened(refuse: Refuse) -> None:
+    message = refuse("report", "gpt2-small", "--open", "-o", "-")
     assert message == "--open requires a file (expected -o FILE.html)"
 
 
-def test_a_missing_directory_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    message = command_error(capsys, "draw", "gpt2-small", "-o", "nowhere/")
+def test_a_missing_directory_is_an_error(refuse: Refuse) -> None:
+    message = refuse("draw", "gpt2-small", "-o", "nowhere/")
     assert message == "-o nowhere/gpt2-small.svg cannot be written: No such file or directory"

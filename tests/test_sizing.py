@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import paramcount as pc
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.running import Runner
 from tests.structures import keep_every
 
@@ -147,13 +147,13 @@ def test_the_best_configuration_is_saved_as_a_valid_entry(run: Runner, tmp_path:
     ],
 )  # fmt: skip
 def test_an_impossible_or_invalid_budget_is_an_error_of_one_line(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+    refuse: Refuse, arguments: list[str], message: str
 ) -> None:
-    assert command_error(capsys, "size", "--like", "gpt2-small", *arguments).startswith(message)
+    assert refuse("size", "--like", "gpt2-small", *arguments).startswith(message)
 
 
-def test_the_memory_that_the_smallest_configuration_needs_is_enough(capsys: pytest.CaptureFixture[str]) -> None:
-    message = command_error(capsys, "size", "--like", "gpt2-small", "--total", "1B", "--memory", "2GB")
+def test_the_memory_that_the_smallest_configuration_needs_is_enough(refuse: Refuse) -> None:
+    message = refuse("size", "--like", "gpt2-small", "--total", "1B", "--memory", "2GB")
     total, needed = (
         int(figure.replace(",", "")) for figure in re.findall(r"of (\S+) param.* needs (\S+) bytes", message)[0]
     )

@@ -25,7 +25,7 @@ from paramcount.sweeping.validity import find_limits
 from paramcount.symbolic.compiled import evaluate_arrays
 from paramcount.symbolic.trees import evaluate
 from paramcount.zoo.what_if import get_size, list_paths
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.running import Runner
 from tests.structures import keep_every
 
@@ -241,8 +241,8 @@ def test_an_invalid_setting_is_an_error_of_one_line(setting: str, message: str) 
     assert str(raised.value) == message
 
 
-def test_an_unknown_extension_is_an_error_with_every_file_format(capsys: pytest.CaptureFixture[str]) -> None:
-    message = command_error(capsys, "sweep", "gpt2-small", "n_layers=1:3", "-o", "x.foo")
+def test_an_unknown_extension_is_an_error_with_every_file_format(refuse: Refuse) -> None:
+    message = refuse("sweep", "gpt2-small", "n_layers=1:3", "-o", "x.foo")
     assert message == (
         "-o: unknown extension '.foo' (expected .txt, .md, .markdown, .csv, .json, .tex, .html, .htm, .npy, .npz or "
         ".parquet; with --format, any extension)"

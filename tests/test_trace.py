@@ -21,7 +21,7 @@ from paramcount.zoo import count_model
 from tests.batches import in_batches
 from tests.golden import assert_golden
 from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, make_frozen_weights, write_weights, write_words
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.running import Runner
 from tests.structures import ZOO, pick_structures
 
@@ -93,12 +93,10 @@ def test_with_full_layers_of_several_kinds_are_in_order() -> None:
     assert names == [f"model.layers.{i}" for i in range(32)]
 
 
-def test_full_with_too_many_layers_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_full_with_too_many_layers_is_an_error(tmp_path: Path, refuse: Refuse) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"model_type": "llama", "num_hidden_layers": 2**31}), encoding="utf-8")
-    assert "at most 100,000; omit --full to show identical layers once" in command_error(
-        capsys, "trace", str(path), "--full"
-    )
+    assert "at most 100,000; omit --full to show identical layers once" in refuse("trace", str(path), "--full")
 
 
 def test_csv_has_a_row_for_each_step_and_heading(run: Runner) -> None:
@@ -277,8 +275,8 @@ def test_a_text_is_as_long_as_the_position_embedding_has_rows_for_it(
         ),
     ],
 )
-def test_an_invalid_input_is_an_error(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_error(capsys, "trace", "gpt2-small", *args) == message
+def test_an_invalid_input_is_an_error(args: list[str], message: str, refuse: Refuse) -> None:
+    assert refuse("trace", "gpt2-small", *args) == message
 
 
 def test_weights_and_a_text_give_the_next_tokens(tmp_path: Path, run: Runner) -> None:

@@ -23,7 +23,7 @@ from tests.headers import (
     write_index,
     write_shards,
 )
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.running import Runner
 
 TENSORS = load_saved("mixtral").tensors
@@ -148,18 +148,18 @@ def test_tensors_in_a_missing_shard_are_not_found(run: Runner) -> None:
     assert "\nshapes not checked for tensors in missing files\n" in done.out
 
 
-def test_a_folder_with_a_pickle_is_not_read_as_a_config(run: Runner, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_with_a_pickle_is_not_read_as_a_config(run: Runner, refuse: Refuse) -> None:
     assert run("verify", "./m").code == 0  # there is nothing to compare with
     Path("m/pytorch_model.bin").write_bytes(b"cos\nsystem\n")
     expected = f"m contains no checkpoint: only pytorch_model.bin (paramcount never loads pickles) {ACCEPTED}"
-    assert command_error(capsys, "verify", "./m") == expected
-    assert command_error(capsys, "verify", "mixtral-8x7b", "m") == expected
+    assert refuse("verify", "./m") == expected
+    assert refuse("verify", "mixtral-8x7b", "m") == expected
     Path("m/header.json").write_text(json.dumps(make_header(TENSORS)), encoding="utf-8")
     assert run("verify", "./m", "m/header.json").code == 0
 
 
-def test_standard_input_is_a_config_and_not_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
-    message = command_error(capsys, "verify", "gpt2-small", "-")
+def test_standard_input_is_a_config_and_not_a_checkpoint(refuse: Refuse) -> None:
+    message = refuse("verify", "gpt2-small", "-")
     assert message == "a checkpoint cannot be read from standard input (expected the path of a checkpoint)"
 
 

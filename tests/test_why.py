@@ -19,7 +19,7 @@ from paramcount.explaining.why import Account, Why, format_causes
 from paramcount.output.numbers import match_figure, parse_figure
 from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
-from tests.refusing import command_error, error_of
+from tests.refusing import Refuse, error_of
 from tests.running import Runner
 from tests.structures import ZOO, keep_every, pick_structures
 
@@ -726,11 +726,8 @@ FIGURES = "a number such as 7B, 7.61B or ~1.04T, or an integer"
         ([], "missing argument MODEL; run `paramcount why --help`"),
     ],
 )
-def test_invalid_arguments_are_one_line_errors(
-    args: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert command_error(capsys, "why", *args) == message
+def test_invalid_arguments_are_one_line_errors(args: list[str], message: str, refuse: Refuse) -> None:
+    assert refuse("why", *args) == message
 
 
 def test_the_output_file_is_complete_for_every_exit_code(run: Runner, tmp_path: Path) -> None:

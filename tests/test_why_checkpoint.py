@@ -29,7 +29,7 @@ from tests.headers import (
     write_index,
     write_shards,
 )
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.released import count_hub_values, make_release
 from tests.running import Runner
 from tests.test_why import PIECES, check_account
@@ -457,5 +457,5 @@ def test_a_what_if_is_compared_with_a_file(run: Runner, gpt2: str) -> None:
         (["gpt2-small", "./pytorch_model.bin"], "is a pickle (.bin), which paramcount never loads"),
     ],
 )
-def test_invalid_arguments_are_one_line_errors(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:
-    assert says in command_error(capsys, "why", *words)
+def test_invalid_arguments_are_one_line_errors(refuse: Refuse, words: list[str], says: str) -> None:
+    assert says in refuse("why", *words)

@@ -32,7 +32,7 @@ from paramcount.zoo.entries import read_entry
 from paramcount.zoo.writing import format_entry
 from tests.batches import in_batches
 from tests.comparison import count_anew, count_shapes, find_differences, load_configs, load_reference
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.structures import ZOO
 from tests.type_files import load_all
 
@@ -275,15 +275,14 @@ def test_an_installed_package_reads_the_csv_of_the_zoo(monkeypatch: pytest.Monke
 
 
 def test_an_installation_without_the_zoo_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuse: Refuse
 ) -> None:
     expected = {"gone": "cannot read the zoo: No such file or directory", "empty": "the zoo is empty"}
     (tmp_path / "empty").mkdir()
-    monkeypatch.chdir(tmp_path)
     for name, problem in expected.items():
         monkeypatch.setattr(catalog, "CONFIGS", tmp_path / name)
         catalog.clear_caches()
         message = join_place(tmp_path / name, problem) + " (expected a complete installation of paramcount)"
         for args in (["gpt2-small"], ["list"], ["compare", "gpt*"]):
-            assert command_error(capsys, *args) == message
+            assert refuse(*args) == message
     catalog.clear_caches()
