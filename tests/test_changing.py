@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import re
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.architectures import split_name
-from paramcount.cli.commands import COMMANDS
 from paramcount.sizes import get_key, inner_configs
 from paramcount.sizes.values import format_size, parse_settings
 from paramcount.zoo.adding import name_counted_class
@@ -40,8 +38,6 @@ SHARED = [id for id in OTHERS if ROWS[id]["architecture"] == "albert"]  # all la
 # The last one alone has a bias; it lacks an indexer; it is dense.
 LIKE_A_NEW_LAYER = {"evolla-10b": 30, "gpt-neox-japanese-2.7b": 30, "glm-5.2": 74, "step3": 30}
 LLAMA_LAYER = 4096 * 4096 + 2 * 1024 * 4096 + 4096 * 4096 + 3 * 14336 * 4096 + 2 * 4096
-WITHOUT_A_MODEL = {"help", "docs", "architectures", "audit", "list", "scan", "schema", "sql", "export", "validate"}
-WITHOUT_CHANGES = WITHOUT_A_MODEL | {"add"}  # an entry has the sizes that its source has
 TINY_OLMOE = {
     "model_type": "olmoe",
     "hidden_size": 64,
@@ -475,19 +471,6 @@ def test_any_setting_gives_a_result_or_an_error_of_one_line(id: str, pairs: list
         json.dumps(changes_to_dict(model))
     except pc.ParamcountError as error:
         assert_one_line(str(error))
-
-
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - WITHOUT_CHANGES))
-def test_every_command_that_accepts_a_model_has_the_set_option(command: str) -> None:
-    parameters = import_module(f"paramcount.cli.{COMMANDS[command][0]}").command.params
-    (option,) = [parameter for parameter in parameters if "--set" in parameter.opts]
-    assert (option.name, option.multiple) == ("changes", True)
-
-
-@pytest.mark.parametrize("command", sorted(WITHOUT_CHANGES))
-def test_the_other_commands_lack_the_set_option(command: str) -> None:
-    parameters = import_module(f"paramcount.cli.{COMMANDS[command][0]}").command.params
-    assert not [parameter for parameter in parameters if "--set" in parameter.opts]
 
 
 def test_the_headline_of_a_changed_model_shows_the_change_instead_of_a_proof(run: Runner) -> None:

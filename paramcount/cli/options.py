@@ -129,7 +129,7 @@ def file_option(*names: str, help: str, metavar: str = "FILE") -> Callable[[F], 
     return click.option(*names, metavar=metavar, type=FilePath(), help=help)
 
 
-def number_option(*names: str, help: str, default: int | None = None, **others: bool) -> Callable[[F], F]:
+def number_option(*names: str, help: str, default: int | None = None, **others: Any) -> Callable[[F], F]:
     """An option that takes an integer N."""
     return click.option(*names, type=int, metavar="N", default=default, help=help, **others)
 
