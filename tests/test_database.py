@@ -15,9 +15,10 @@ import pytest
 
 import paramcount as pc
 import paramcount.zoo as zoo
-from paramcount.database import cache, query, store, tables
+from paramcount.database import query, store, tables
 from paramcount.database.query import run_query
 from paramcount.database.tables import TABLES
+from paramcount.zoo import cache
 from paramcount.zoo.what_if import get_size, list_paths
 from tests.conftest import forget_zoo
 from tests.few_models import use_models

@@ -28,10 +28,10 @@ from paramcount.explore.copies import export_config
 from paramcount.explore.drawings import BROKEN_ROWS, CONTEXT, ROLES, Drawings, find_steps, make_key, trace_decoding
 from paramcount.explore.packings import FORMATS, Packings
 from paramcount.explore.structures import export_structure
+from paramcount.huggingface.validity import list_all_checks
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.sizes import build_as_reference
 from paramcount.sizes.rules import check_consistent
-from paramcount.sweeping.validity import list_all_checks
 from paramcount.symbolic.polynomials import make_symbols
 from paramcount.symbolic.trees import Literal, to_json
 from paramcount.tracing.run import choose_length

@@ -18,10 +18,10 @@ import paramcount.zoo as zoo
 from paramcount.architectures import ARCHITECTURES
 from paramcount.costs.caches import count_growth, count_states, list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype
+from paramcount.huggingface.validity import find_limits
 from paramcount.sweeping.axes import EXPECTED, SETTING, parse_axes, parse_expression
 from paramcount.sweeping.columns import CACHES, COUNTS
 from paramcount.sweeping.sweep import make_sweep
-from paramcount.sweeping.validity import find_limits
 from paramcount.symbolic.compiled import evaluate_arrays
 from paramcount.symbolic.trees import evaluate
 from paramcount.zoo.what_if import get_size, list_paths

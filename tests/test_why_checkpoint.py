@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from paramcount.auditing.why_checkpoint import CheckpointExplanation, explain_checkpoint
 from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.opening.locate import open_checkpoint
-from paramcount.checkpoints.why import CheckpointExplanation, explain_checkpoint
 from tests.damaging import DAMAGES, sample_names
 from tests.gguf_layouts import load_entries
 from tests.headers import (

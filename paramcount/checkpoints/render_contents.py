@@ -12,9 +12,8 @@ from paramcount.checkpoints.contents import Copy, NamePattern, StoredCount
 from paramcount.checkpoints.render_verification import format_bits, format_not_included
 from paramcount.counting.components import COMPONENTS
 from paramcount.errors import format_shape, make_printable
-from paramcount.output.numbers import format_bytes, format_count
+from paramcount.output.numbers import format_bytes, format_count, format_share
 from paramcount.output.tables import Column, Table
-from paramcount.views.model import format_share
 
 MOST_SHAPES = 6  # per component
 MOST_LISTED = 4  # types, stacks, faults

@@ -83,7 +83,7 @@ def command(
     from paramcount.costs.render_memory import build_memory_table
 
     if plot:
-        from paramcount.costs.plot import plot_memory
+        from paramcount.cli.plot_memory import plot_memory
         from paramcount.drawing.figures import check_plot
 
         check_plot(plot)  # report a wrong extension before anything is computed

@@ -83,7 +83,7 @@ def command(
     if run:
         result = add_run(result, run, watch=watch)
     if run and plot:
-        from paramcount.execution.plot import plot_run
+        from paramcount.cli.plot_run import plot_run
 
         write_atomically(plot, plot_run(run, plot))
     request.emit(result, request.collect_messages([model], trace))

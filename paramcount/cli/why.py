@@ -30,7 +30,7 @@ from paramcount.zoo.names import PATH_ENDS
 from paramcount.zoo.what_if import changes_to_dict, describe_changes
 
 if TYPE_CHECKING:
-    from paramcount.checkpoints.why import CheckpointExplanation
+    from paramcount.auditing.why_checkpoint import CheckpointExplanation
 
 FIGURE_LIKE = re.compile(r"\s*[~≈+]?\s*\d[^/]*")  # no model name begins like this
 MAX_ITEMS = 5  # alternative explanations of one figure; problems of one checkpoint
@@ -55,7 +55,7 @@ def command(request: CommandRequest) -> None:
         answers.append(explain_figures(model, question.figures) if needs_figures else ())
         files: list[CheckpointExplanation] = []
         if question.files:
-            from paramcount.checkpoints.why import explain_checkpoint
+            from paramcount.auditing.why_checkpoint import explain_checkpoint
 
             files = [explain_checkpoint(model, read_checkpoint(path)) for path in question.files]
         contents.append(files)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing, suppress
 from typing import Any
 
-from paramcount.database.cache import hash_sources, read_cache, write_cache
 from paramcount.database.tables import TABLES, TableSpec, find_table, list_rows
 from paramcount.zoo import load_entry
+from paramcount.zoo.cache import hash_sources, read_cache, write_cache
 from paramcount.zoo.catalog import CONFIGS, IS_INSTALLED, list_ids, map_own_paths
 
 BY_NAME = {table.name: table for table in TABLES}

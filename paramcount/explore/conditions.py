@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 from paramcount.counting.sum_weights import replace_sizes
 from paramcount.errors import ParamcountError, join_place
+from paramcount.huggingface.validity import Check
 from paramcount.sizes import Sizes
-from paramcount.sweeping.validity import Check
 from paramcount.symbolic.polynomials import Decisions, Polynomial, answer_by, make_symbols, make_tree
 from paramcount.symbolic.trees import Literal, Tree, TreeOperation, evaluate, list_names, replace_names, to_json
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from paramcount import __version__
-from paramcount.database.cache import hash_sources, read_cache, write_cache
 from paramcount.drawing.colours import COLOURS
 from paramcount.errors import ParamcountError
 from paramcount.explore.columns import store_as_columns
 from paramcount.explore.models import export_models
 from paramcount.zoo import Model, load_all
+from paramcount.zoo.cache import hash_sources, read_cache, write_cache
 
 FOLDER = Path(__file__).parent
 COLUMNS = ("id", "name", "family", "architecture", "released", "total", "active")  # of the table without scripts

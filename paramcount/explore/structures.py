@@ -22,10 +22,10 @@ from paramcount.explore.flow import CONTEXT, SymbolicFlow, derive_flow
 from paramcount.explore.packings import Packings
 from paramcount.explore.sharing import BF16, GPUS, derive_cache, derive_check, derive_growth, find_shape, share_tensor
 from paramcount.flow import Size, TensorRow
+from paramcount.huggingface.validity import find_limits, list_all_checks
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size
-from paramcount.sweeping.validity import find_limits, list_all_checks
 from paramcount.symbolic.polynomials import Condition, decide_by, has_same_terms, make_symbols, make_tree
 from paramcount.symbolic.trees import Literal, TreeOperation, add, to_json
 from paramcount.tracing.trace import Step, count_layers

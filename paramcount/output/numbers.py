@@ -126,3 +126,15 @@ def format_scaled(count: int, units: Sequence[tuple[str, int]], digits: int = 3)
     text = str(rounded).rjust(decimals + 1, "0")
     whole, fraction = text[: len(text) - decimals], text[len(text) - decimals :]
     return f"{whole}.{fraction} {unit}" if fraction else f"{whole} {unit}"
+
+
+def format_share(n: int, total: int) -> str:
+    """A share as a percentage with one decimal; "" for 0.
+
+    >>> format_share(1, 3), format_share(2, 3), format_share(0, 3), format_share(0, 0)
+    ('33.3%', '66.7%', '', '')
+    """
+    if not n:
+        return ""
+    tenths = (2000 * n + total) // (2 * total)  # rounded in integers
+    return f"{tenths // 10}.{tenths % 10}%"

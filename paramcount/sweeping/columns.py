@@ -12,9 +12,9 @@ from paramcount.counting import COMPONENTS
 from paramcount.counting.count import build_count
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, sum_weights
 from paramcount.errors import ParamcountError
+from paramcount.huggingface.partial import split_sizes
 from paramcount.sizes import Sizes, inner_configs, list_fixed_paths
 from paramcount.sizes.reading import Reading, keep_documents, with_document
-from paramcount.sweeping.partial import split_sizes
 from paramcount.symbolic.compiled import evaluate_polynomial
 from paramcount.symbolic.polynomials import Condition, Polynomial, decide_by, make_symbols
 from paramcount.zoo import Model

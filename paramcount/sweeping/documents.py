@@ -15,8 +15,8 @@ from paramcount.huggingface.fields import (
     list_fields,
     read_field,
 )
+from paramcount.huggingface.partial import Evaluator, MissingSizeError
 from paramcount.sizes import LARGEST, Condition, Sizes
-from paramcount.sweeping.partial import Evaluator, MissingSizeError
 
 KEY, FIELD = "key ", "field "  # prefixes of the names of values: a key of the document, or a field that was read
 Arrays = dict[str, Any]

@@ -19,6 +19,8 @@ from paramcount.errors import (
 )
 from paramcount.huggingface.config import find_architecture
 from paramcount.huggingface.fields import list_fields
+from paramcount.huggingface.partial import find_distinct
+from paramcount.huggingface.validity import Validator, find_limits
 from paramcount.loading import load
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.settings import get_config_class, get_settings
@@ -26,9 +28,7 @@ from paramcount.sizes.single_layers import PER_LAYER
 from paramcount.sizes.validation import parse_fields
 from paramcount.sweeping.columns import COUNTS, Counter
 from paramcount.sweeping.documents import DocumentReader
-from paramcount.sweeping.partial import find_distinct
 from paramcount.sweeping.rows import Rows, count_columns
-from paramcount.sweeping.validity import Validator, find_limits
 from paramcount.zoo import count_model
 from paramcount.zoo.aliases import find_by_heading
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from paramcount.huggingface.partial import find_distinct
+from paramcount.huggingface.validity import Validator
 from paramcount.sweeping.columns import Counter
-from paramcount.sweeping.partial import find_distinct
-from paramcount.sweeping.validity import Validator
 from paramcount.symbolic.compiled import evaluate_polynomial
 
 Arrays = dict[str, Any]  # {column: array}

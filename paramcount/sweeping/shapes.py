@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError, count_noun
+from paramcount.huggingface.validity import find_limits
 from paramcount.sizes import LARGEST, Sizes
-from paramcount.sweeping.validity import find_limits
 from paramcount.zoo import Model
 from paramcount.zoo.what_if import get_size, list_paths
 

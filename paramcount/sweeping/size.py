@@ -12,6 +12,7 @@ from paramcount.costs.memory import Memory, measure_memory
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.formats.weights.plain import DTYPES as PLAIN
+from paramcount.huggingface.validity import Validator
 from paramcount.sizes.values import to_json
 from paramcount.sweeping.columns import Counter
 from paramcount.sweeping.rows import count_rows
@@ -25,7 +26,6 @@ from paramcount.sweeping.shapes import (
     list_layer_lists,
     make_shape,
 )
-from paramcount.sweeping.validity import Validator
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.what_if import change_sizes, resolve_path
 

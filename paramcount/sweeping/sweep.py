@@ -9,10 +9,10 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.errors import ParamcountError, describe_value, make_printable
+from paramcount.huggingface.validity import Validator, find_limits, validate_field
 from paramcount.sweeping.axes import Axis, Expression, order_expressions
 from paramcount.sweeping.columns import DEFAULT_COLUMNS, Counter, find_columns
 from paramcount.sweeping.rows import Rows, count_columns
-from paramcount.sweeping.validity import Validator, find_limits, validate_field
 from paramcount.symbolic.compiled import evaluate_arrays
 from paramcount.symbolic.trees import evaluate, replace_names
 from paramcount.zoo import Model

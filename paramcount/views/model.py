@@ -6,7 +6,7 @@ from paramcount.counting.arithmetic import format_arithmetic
 from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.counting.tensors import sum_unreachable
 from paramcount.errors import ParamcountError, join_words
-from paramcount.output.numbers import format_bytes, format_count
+from paramcount.output.numbers import format_bytes, format_count, format_share
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model
 from paramcount.zoo.checks import summarize_checks
@@ -44,18 +44,6 @@ def build_model_table(model: Model, count: Count) -> Table:
     above = [title if model.original else f"{title}   {evidence}"]
     data = count.to_dict() | {"name": model.name, "proof": evidence}
     return Table(columns, rows, data, above=above, below=describe_count(count), headings=False, wraps=True)
-
-
-def format_share(n: int, total: int) -> str:
-    """A share as a percentage with one decimal; "" for 0.
-
-    >>> format_share(1, 3), format_share(2, 3), format_share(0, 3), format_share(0, 0)
-    ('33.3%', '66.7%', '', '')
-    """
-    if not n:
-        return ""
-    tenths = (2000 * n + total) // (2 * total)  # rounded in integers
-    return f"{tenths // 10}.{tenths % 10}%"
 
 
 def describe_count(count: Count) -> list[str]:

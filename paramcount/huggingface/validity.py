@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError
 from paramcount.huggingface.fields import get_limits
+from paramcount.huggingface.partial import Evaluator, split_sizes
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.fields import get_info
 from paramcount.sizes.rules import list_checks
 from paramcount.sizes.validation import parse_fields
-from paramcount.sweeping.partial import Evaluator, split_sizes
 
 Check = Callable[[Any], None]
 
