@@ -14,6 +14,7 @@ class Afmoe(parts.AttentionBias, parts.AttentionDecoder):
 
     reference = "AfmoeForCausalLM"
     gguf = "afmoe"
+    gguf_rope_factors = "llama3"
     adapts_experts = True
     rotated = None
     linear_routers = (".router.gate.weight",)

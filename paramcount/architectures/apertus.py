@@ -13,6 +13,7 @@ class Apertus(parts.AttentionBias, parts.AttentionDecoder):
 
     reference = "ApertusForCausalLM"
     gguf = "apertus"
+    gguf_rope_factors = "llama3"
     task_heads = "SCORED_TOKENS"
     conditions = (sizes.padding_in_table(3),)
 

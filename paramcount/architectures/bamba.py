@@ -15,6 +15,7 @@ class Bamba(parts.AttentionBias, parts.Decoder):
 
     reference = "BambaForCausalLM"
     gguf = "granitehybrid"
+    gguf_kv_heads_by_layer = True
     is_section_type = True
     names = ("embed_tokens", "layers", "final_layernorm")
     conditions = (sizes.padding_in_table(0), sizes.no_key("layer_types", "layers_block_type"), sizes.check_mamba_heads)

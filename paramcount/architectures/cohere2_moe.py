@@ -70,6 +70,7 @@ class Cohere2Moe(parts.AttentionBias, parts.RoutedExperts, parts.AttentionDecode
 
     reference = "Cohere2MoeForCausalLM"
     gguf = "cohere2moe"
+    ignores_rope = True
     adapts_experts = True
     rotated = None
     conditions = (words_are_known, sizes.known_ropes(rope_blocks, filled=False), sizes.padding_in_table(0))

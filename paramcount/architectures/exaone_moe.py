@@ -8,6 +8,7 @@ class ExaoneMoe(parts.RoutedExperts, parts.AttentionDecoder):
 
     reference = "ExaoneMoeForCausalLM"
     gguf = "exaone-moe"
+    gguf_rope_factors = "llama3"
     adapts_experts = True
     rotated = None
     conditions = (

@@ -43,6 +43,7 @@ class Fuyu(parts.SeeingDecoder, Persimmon):
     """Source: modeling_fuyu.py of the reference."""
 
     reference = "FuyuForCausalLM"
+    passes_rope_on = True
     is_section_type = False
     reference_names = parts.FORMER_PREFIXES
     prefix = "language_model.model."

@@ -74,6 +74,7 @@ class Gemma4UnifiedText(parts.AttentionBias, parts.AttentionDecoder):
 
     reference = "Gemma4UnifiedForCausalLM"
     model_types = ("gemma4_unified_text",)
+    gguf_rope_factors = "proportional"
     rotated = None
     base_model = "Gemma4UnifiedTextModel"
     layered = {

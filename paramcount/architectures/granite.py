@@ -16,6 +16,7 @@ class Granite(parts.AttentionBias, parts.AttentionDecoder):
 
     reference = "GraniteForCausalLM"
     gguf = "granite"
+    gguf_rope_factors = "llama3"
     conditions = (sizes.padding_in_table(None),)
 
     mlp_bias: sizes.Flag = sizes.hf()
@@ -51,6 +52,7 @@ class GraniteSWA(Granite):
     reference = "GraniteSWAForCausalLM"
     model_types = ("granite_swa",)
     gguf = "granite_swa"
+    gguf_rope_factors = None
 
     layer_types: sizes.Words = sizes.hf(absent=sizes.words_by(lambda i, n: i % 4 == 0), null=sizes.ABSENT)
     unrotated_layers: sizes.Indices = sizes.derived(without_positions)

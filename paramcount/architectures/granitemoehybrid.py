@@ -14,6 +14,7 @@ class GraniteMoeHybrid(parts.AttentionBias, parts.Decoder):
 
     reference = "GraniteMoeHybridForCausalLM"
     gguf = "granitehybrid granitemoe granite"
+    gguf_kv_heads_by_layer = True
     is_section_type = True
     modules = GraniteMoe.modules
     rotated = "d_head"

@@ -49,6 +49,7 @@ class Jamba(parts.Decoder):
 
     reference = "JambaForCausalLM"
     gguf = "jamba"
+    gguf_kv_heads_by_layer = True
     is_section_type = True
     task_heads = "SCORED"
     copied_modules = ("modeling_jamba",)

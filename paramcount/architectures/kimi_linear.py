@@ -41,6 +41,7 @@ class KimiLinear(parts.RoutedLatentDecoder):
 
     reference = "KimiLinearForCausalLM"
     gguf = "kimi-linear"
+    gguf_kv_heads_by_layer = True
     is_section_type = False
     rotated = None
     tie_word_embeddings = sizes.constant(False)

@@ -35,6 +35,7 @@ class Lfm2(parts.Decoder):
 
     reference = "Lfm2ForCausalLM"
     gguf = "lfm2"
+    gguf_kv_heads_by_layer = True
     is_section_type = True
     names = ("embed_tokens", "layers", "embedding_norm")
     o_name = "out_proj"

@@ -10,6 +10,7 @@ class Llama(parts.AttentionBias, parts.AttentionDecoder):
 
     reference = "LlamaForCausalLM"
     gguf = "llama"
+    gguf_rope_factors = "llama3"
     task_heads = "GENERIC_MOVED"
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(None),)
 

@@ -42,6 +42,7 @@ class Llama4Text(parts.AttentionDecoder):
     reference = "Llama4ForCausalLM"
     model_types = ("llama4_text",)
     gguf = "llama4"
+    gguf_rope_factors = "llama3"
     is_section_type = True
     linear_subclasses = (".feed_forward.router.weight",)
     base_model = "Llama4TextModel"

@@ -23,6 +23,7 @@ class MiniCPM3(parts.LatentDecoder):
 
     reference = "MiniCPM3ForCausalLM"
     gguf = "minicpm3"
+    gguf_rope_factors = "longrope"
     task_heads = "SCORED"
     conditions = (sizes.latent_heads_stay_whole(40), sizes.padding_in_table(None))
 

@@ -10,6 +10,7 @@ class Mistral(parts.AttentionDecoder):
 
     reference = "MistralForCausalLM"
     gguf = "llama mistral3"
+    gguf_rope_factors = "llama3"
     task_heads = "GENERIC_SPAN"
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(None), sizes.one_mask())
 

@@ -8,6 +8,7 @@ class Mixtral(parts.MixtureDecoder):
 
     reference = "MixtralForCausalLM"
     gguf = "llama"
+    gguf_rope_factors = "llama3"
     task_heads = "GENERIC_SPAN"
     modules = {".block_sparse_moe.experts": (".mlp.experts",), ".block_sparse_moe.gate": (".mlp.gate",)}
     adapts_experts = True

@@ -40,6 +40,7 @@ class NemotronH(parts.RoutedExperts, parts.Decoder):
     reference = "NemotronHForCausalLM"
     state_dtype = "float32"
     gguf = "nemotron_h_moe nemotron_h"
+    gguf_kv_heads_by_layer = True
     tie_word_embeddings = sizes.constant(False)
     reference_names = {"backbone.": "model."}
     copied_modules = ("modeling_nemotron_h",)

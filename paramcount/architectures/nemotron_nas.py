@@ -101,6 +101,7 @@ class NemotronNAS(parts.Decoder):
     reference = "DeciLMForCausalLM of nvidia/Llama-3_3-Nemotron-Super-49B-v1"
     model_types = ("nemotron-nas",)
     gguf = "deci"
+    gguf_rope_factors = "llama3"
     rotated = "d_head"
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
 

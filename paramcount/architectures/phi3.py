@@ -46,6 +46,7 @@ class Phi3(parts.PartlyRotated):
 
     reference = "Phi3ForCausalLM"
     gguf = "phi3"
+    gguf_rope_factors = "longrope"
     task_heads = "GENERIC"
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(32000), sizes.one_mask(), long_rope)
 

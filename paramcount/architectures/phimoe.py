@@ -48,6 +48,7 @@ class Phimoe(parts.AttentionBias, parts.MixtureDecoder):
 
     reference = "PhimoeForCausalLM"
     gguf = "phimoe"
+    gguf_rope_factors = "longrope"
     task_heads = "SCORED"
     copied_modules = ("modeling_slimmoe",)
     modules = {".block_sparse_moe.gate": (".mlp.router",), ".block_sparse_moe.experts": (".mlp.experts",)}

@@ -116,6 +116,7 @@ class Qwen2VL(parts.PlacedImages):
 
     reference = "Qwen2VLForConditionalGeneration"
     gguf = "qwen2vl"
+    passes_rope_on = True
     sections = sizes.Sections("qwen2_vl_text", tie_rule="either", ignores_model_type=True, is_flat=True)
     reference_names = {"model.": "model.language_model.", "lm_head.": "lm_head.", "": "model."}
 
@@ -132,6 +133,7 @@ class Qwen2_5VL(Qwen2VL):
     reference = "Qwen2_5_VLForConditionalGeneration"
     model_types = ("qwen2_5_vl",)
     gguf = "qwen2vl"
+    passes_rope_on = True
     sections = sizes.Sections("qwen2_5_vl_text", tie_rule="either", ignores_model_type=True, is_flat=True)
 
     vision: Qwen2_5VLVision

@@ -28,6 +28,7 @@ class SmolLM3(parts.AttentionBias, parts.AttentionDecoder):
 
     reference = "SmolLM3ForCausalLM"
     gguf = "smollm3"
+    gguf_rope_factors = "llama3"
     task_heads = "GENERIC_MOVED"
     conditions = (sizes.padding_in_table(128004),)
 

@@ -45,6 +45,7 @@ class Step37(parts.SeeingDecoder, Step35):
     """Source: Step3p7ForConditionalGeneration of the reference, modeling_step3p7.py. Names as in released files."""
 
     reference = "Step3p7ForConditionalGeneration"
+    ignores_rope = True
     reference_names = {
         "vision_model.conv1.": "model.vision_model.embeddings.patch_embedding.",
         "vision_model.transformer.resblocks.": "model.vision_model.layers.",

@@ -61,6 +61,8 @@ class T5Gemma2Layers(Gemma2Layers):
 class T5Gemma2Encoder(T5Gemma2Layers):
     """The encoder's sizes. A window of w tokens reaches w // 2 of them ahead and the others, itself included, back."""
 
+    ignores_rope = True
+
     config_class = "T5Gemma2TextConfig"
 
     section = "encoder.text_config"
@@ -85,6 +87,7 @@ class T5Gemma2(T5Gemma2Layers):
     """Source: arXiv:2512.14856, section 2; modeling_t5gemma2.py of the reference."""
 
     reference = "T5Gemma2ForConditionalGeneration"
+    ignores_rope = True
     reference_names = {
         "model.encoder.": "model.encoder.text_model.",
         "model.encoder.vision_tower.": "model.encoder.vision_tower.",

@@ -27,17 +27,6 @@ SMALLEST = ("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M")
 KEPT_FOR_EIGHT_EXPERTS = (
     "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K_S", "Q3_K_L", "Q5_K_S", "Q5_K_M", "Q6_K", "TQ1_0", "TQ2_0",
 )  # fmt: skip
-# Architectures whose files state the number of KV heads layer by layer, 0 where there is no attention
-KV_HEADS_PER_LAYER = ("jamba", "nemotron_h", "nemotron_h_moe", "granitehybrid", "lfm2", "lfm2moe", "kimi-linear")
-# {kind of rotary scaling: the layouts whose files have the factors of the frequencies in tensors}
-ROPE_TABLES = {
-    "llama3": (
-        "llama", "llama4", "mistral3", "arcee", "smollm3", "apertus", "afmoe", "granite", "deci", "exaone4",
-        "exaone-moe",
-    ),
-    "longrope": ("phi3", "phimoe", "minicpm", "minicpm3"),
-    "proportional": ("gemma4",),
-}  # fmt: skip
 NEVER_QUANTISED = (
     "_norm.weight", "ffn_gate_inp.weight", "ffn_gate_inp_shexp.weight", "altup", "laurel", "per_layer_model_proj",
     "ssm_conv1d", "shortconv.conv.weight", "indexer.k_proj.weight", "indexer.q_proj.weight", "time_mix_first",
@@ -98,9 +87,10 @@ def list_mix(count: Count, mix: str, *, imatrix: bool = False) -> Iterator[Store
 
 def list_rope_tables(sizes: Any, architecture: str) -> Iterator[StoredTensor]:
     """The tables of rotary frequencies that llama.cpp's converter adds to a file. `sizes`: with their settings."""
-    layout, sizes = find_layout(architecture, None, sizes), getattr(sizes, "language", sizes)
+    find_layout(architecture, None, sizes)  # there is one
+    sizes = getattr(sizes, "language", sizes)
     rope = getattr(sizes, "rope", None)
-    if not isinstance(rope, Rope) or layout not in ROPE_TABLES.get(rope.kind, ()):
+    if not isinstance(rope, Rope) or rope.kind != sizes.gguf_rope_factors:
         return
     if isinstance(rope.scaling, LongRopeScaling):
         tables = {"rope_factors_long": len(rope.scaling.long), "rope_factors_short": len(rope.scaling.short)}
@@ -121,7 +111,7 @@ def find_facts(count: Count, tensors: Sequence[TensorRow], mix: str, layout: str
     heads = getattr(sizes, "n_heads", 0) or 0
     kv_heads = 1 if has_latents else getattr(sizes, "n_kv_heads", None) or heads
     n_layers = getattr(sizes, "n_layers", 0)
-    if layout in KV_HEADS_PER_LAYER and not any("attn_k." in t.name and 0 in list_layers(t) for t in tensors):
+    if sizes.gguf_kv_heads_by_layer and not any("attn_k." in t.name and 0 in list_layers(t) for t in tensors):
         kv_heads = 0  # of the first layer, which is what the rules look at
     return Facts(
         mix,

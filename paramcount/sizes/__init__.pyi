@@ -271,8 +271,6 @@ from paramcount.sizes.settings import NO_NULL_ROPE_KEYS as NO_NULL_ROPE_KEYS
 from paramcount.sizes.settings import NO_NULL_COMPUTED_ROPE_KEYS as NO_NULL_COMPUTED_ROPE_KEYS
 from paramcount.sizes.settings import DTYPES as DTYPES
 from paramcount.sizes.settings import AXIAL as AXIAL
-from paramcount.sizes.settings import IGNORE_ROPE as IGNORE_ROPE
-from paramcount.sizes.settings import PASS_ROPE_ON as PASS_ROPE_ON
 from paramcount.sizes.settings import Settings as Settings
 from paramcount.sizes.settings import read_line as read_line
 from paramcount.sizes.settings import get_config_class as get_config_class

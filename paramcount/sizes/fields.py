@@ -365,6 +365,14 @@ class Sizes(metaclass=Architecture):
     is_found_by_class: ClassVar[bool] = True  # False if a config.json that names the class alone means another type
     gguf: ClassVar[str] = ""  # possible values of general.architecture in llama.cpp's files; today's writes the first
     gguf_padding_rows: ClassVar[int] = 0  # of the position embedding, which llama.cpp's files leave out
+    # The kind of rotary scaling whose factors llama.cpp's files hold in tensors
+    gguf_rope_factors: ClassVar[str | None] = None
+    # Whether they state the number of KV heads layer by layer, 0 where there is no attention
+    gguf_kv_heads_by_layer: ClassVar[bool] = False
+    # Whether its config class in the reference replaces the keys of rotary positions before it checks them: conditions
+    # check what it uses. And whether they reach the language model, which fills in missing ones. For settings.json.
+    ignores_rope: ClassVar[bool] = False
+    passes_rope_on: ClassVar[bool] = False
     is_section_type: ClassVar[bool] = False  # whether it can be the language model of a multimodal config.json
     sections: ClassVar[Sections | None] = None  # how the reference reads the sections of a multimodal config.json
     older_sections: ClassVar[Mapping[str, str]] = {}  # {name of a section in released files: its present name}

@@ -67,10 +67,6 @@ DTYPES = frozenset((
 
 AXIAL = "axial"  # the one kind of vision encoders, for which "default" stands too
 
-# Classes that replace these keys before they are checked: conditions of their architectures check what they use.
-IGNORE_ROPE = ("Cohere2MoeConfig", "Step3p7TextConfig", "T5Gemma2DecoderConfig", "T5Gemma2TextConfig")
-PASS_ROPE_ON = ("FuyuConfig", "Qwen2VLConfig", "Qwen2_5_VLConfig")  # classes whose language model fills in missing keys
-
 
 class Settings(NamedTuple):
     """The requirements of a config class of the reference."""
@@ -122,8 +118,8 @@ def get_settings(name: str) -> Settings:
         },
         sections=facts.get("sections", {}),
         rope=None if kinds is None else ("default", AXIAL) if kinds == AXIAL else (*ROPE_KEYS, *kinds),
-        ignores_rope=name in IGNORE_ROPE,
-        fills_rope=has_rope or name in PASS_ROPE_ON or "rope_parameters" in letters,
+        ignores_rope=facts.get("ignores_rope", False),
+        fills_rope=has_rope or facts.get("passes_rope_on", False) or "rope_parameters" in letters,
         probabilities=tuple(facts.get("probabilities", "").split()),
     )
 

@@ -365,6 +365,9 @@ def find_settings(names: Collection[str]) -> dict[str, Any]:
         "rope": ropes | list_section_ropes(built, set(ropes)),
         "probabilities": {name: " ".join(held) for name, held in list_probabilities(built).items()},
     }
+    for fact in ("ignores_rope", "passes_rope_on"):  # the declarations know them
+        stating = (find_config_class(cls) for _, cls in list_declared("architectures") if fact in vars(cls))
+        facts[fact] = {name: True for name in stating if name in found}
     classes = {name for held in facts.values() for name in held}
     return {"types": types} | {n: {what: held[n] for what, held in facts.items() if n in held} for n in classes}
 
