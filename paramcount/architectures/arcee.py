@@ -24,7 +24,7 @@ class Jais2(Arcee):
     reference = "Jais2ForCausalLM"
     model_types = ("jais2",)
     gguf = "jais2"
-    gguf_rope_factors = None
+    gguf_rope_factors = sizes.constant(None)
     defaults = {"vocab_size": 150272, "d_model": 3328, "n_heads": 26}
 
     norm_eps = sizes.setting("layer_norm_eps")

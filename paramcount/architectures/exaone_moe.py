@@ -3,14 +3,14 @@
 from paramcount.declare import Data, parts, sizes
 
 
-class ExaoneMoe(parts.RoutedExperts, parts.AttentionDecoder):
+class ExaoneMoe(parts.GroupedExperts, parts.AttentionDecoder):
     """Source: ExaoneMoeAttention and ExaoneMoeTopkRouter of the reference, modeling_exaone_moe.py."""
 
     reference = "ExaoneMoeForCausalLM"
     gguf = "exaone-moe"
     gguf_rope_factors = "llama3"
-    adapts_experts = True
     rotated = None
+    routing_bias = "mlp.e_score_correction_bias"
     conditions = (
         sizes.grouped_routing(1, 1),
         sizes.padding_in_table(0),
@@ -23,10 +23,6 @@ class ExaoneMoe(parts.RoutedExperts, parts.AttentionDecoder):
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(sizes.first_dense(1)))
     n_shared_experts: sizes.Natural = sizes.hf("num_shared_experts")
 
-    norm_topk_prob = sizes.setting("norm_topk_prob")
-    routed_scale = sizes.setting("routed_scaling_factor")
-    n_groups = sizes.setting("n_group")
-    n_active_groups = sizes.setting("topk_group")
     kinds = parts.layers_by_type_and_mlp
     check = sizes.check_sliding_or_full
     norms_heads = True
@@ -40,6 +36,3 @@ class ExaoneMoe(parts.RoutedExperts, parts.AttentionDecoder):
         if mlp == "moe":
             return x + parts.shared_mixture(c, h, "mlp.", choose=c.choose)
         return x + c.gated_mlp(h)
-
-    def choose(c, logits: Data) -> Data:
-        return parts.choose_in_groups(c, logits, parts.routing_bias(c, "mlp.e_score_correction_bias"))

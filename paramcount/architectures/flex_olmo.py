@@ -1,9 +1,9 @@
 """FlexOlmo: experts trained apart from each other in the layers of OLMo 2, with norms behind attention and experts."""
 
-from paramcount.declare import Data, ops, parts, sizes
+from paramcount.declare import Data, parts, sizes
 
 
-class FlexOlmo(parts.AttentionBias, parts.MixtureDecoder):
+class FlexOlmo(parts.AttentionBias, parts.SoftmaxExperts, parts.MixtureDecoder):
     """Source: arXiv:2507.07024; FlexOlmoDecoderLayer of the reference."""
 
     reference = "FlexOlmoForCausalLM"
@@ -12,13 +12,9 @@ class FlexOlmo(parts.AttentionBias, parts.MixtureDecoder):
 
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
 
-    norm_topk_prob = sizes.setting("norm_topk_prob")
     norms_heads = "wide"
 
     def layer(c, x: Data) -> Data:
         a = c.self_attention(x, bias=c.attention_bias)
         x = x + c.norm(a, "post_attention_layernorm")
         return x + c.norm(parts.mixture(c, x, "mlp.", choose=c.choose), "post_feedforward_layernorm")
-
-    def choose(c, logits: Data) -> Data:
-        return ops.route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)

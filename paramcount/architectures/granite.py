@@ -52,7 +52,7 @@ class GraniteSWA(Granite):
     reference = "GraniteSWAForCausalLM"
     model_types = ("granite_swa",)
     gguf = "granite_swa"
-    gguf_rope_factors = None
+    gguf_rope_factors = sizes.constant(None)
 
     layer_types: sizes.Words = sizes.hf(absent=sizes.words_by(lambda i, n: i % 4 == 0), null=sizes.ABSENT)
     unrotated_layers: sizes.Indices = sizes.derived(without_positions)

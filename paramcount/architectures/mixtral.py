@@ -1,9 +1,9 @@
 """Mixtral: Mistral with a mixture of experts in every layer."""
 
-from paramcount.declare import Data, ops, parts, sizes
+from paramcount.declare import Data, parts, sizes
 
 
-class Mixtral(parts.MixtureDecoder):
+class Mixtral(parts.SoftmaxExperts, parts.MixtureDecoder):
     """Source: arXiv:2401.04088, section 2. In the released files w1 is the gate, w3 up and w2 down."""
 
     reference = "MixtralForCausalLM"
@@ -12,6 +12,7 @@ class Mixtral(parts.MixtureDecoder):
     task_heads = "GENERIC_SPAN"
     modules = {".block_sparse_moe.experts": (".mlp.experts",), ".block_sparse_moe.gate": (".mlp.gate",)}
     adapts_experts = True
+    norm_topk_prob = True
     conditions = (sizes.padding_in_table(None), sizes.one_mask())
 
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)
@@ -22,6 +23,3 @@ class Mixtral(parts.MixtureDecoder):
         x = x + c.self_attention(c.norm(x, "input_layernorm"), window=c.window)
         h = c.norm(x, "post_attention_layernorm")
         return x + parts.mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
-
-    def choose(c, logits: Data) -> Data:
-        return ops.route(logits, c.n_active_experts, "softmax", normalise=True)

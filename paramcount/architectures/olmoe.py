@@ -3,7 +3,7 @@
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Olmoe(parts.AttentionBias, parts.MixtureDecoder):
+class Olmoe(parts.AttentionBias, parts.SoftmaxExperts, parts.MixtureDecoder):
     """Source: arXiv:2409.02060, section 2; OlmoeAttention of the reference."""
 
     reference = "OlmoeForCausalLM"
@@ -14,7 +14,6 @@ class Olmoe(parts.AttentionBias, parts.MixtureDecoder):
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
 
     clip_qkv = sizes.setting("clip_qkv", default=None)
-    norm_topk_prob = sizes.setting("norm_topk_prob")
     check = sizes.check_heads_fill  # the norm of the queries is as wide as d_model
 
     def layer(c, x: Data) -> Data:
@@ -29,6 +28,3 @@ class Olmoe(parts.AttentionBias, parts.MixtureDecoder):
             q, k, v = (ops.clip(y, -c.clip_qkv, c.clip_qkv) for y in (q, k, v))
         a = ops.attend_causally(ops.rope(q, c.rope), ops.rope(k, c.rope), v)  # [n, n_heads, d_head]
         return parts.project_output(a, "self_attn.o_proj", c.d_model, bias=c.attention_bias)
-
-    def choose(c, logits: Data) -> Data:
-        return ops.route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Qwen3MoE(parts.AttentionBias, parts.RoutedExperts, parts.AttentionDecoder):
+class Qwen3MoE(parts.AttentionBias, parts.SoftmaxExperts, parts.AttentionDecoder):
     """Source: arXiv:2505.09388, section 2."""
 
     reference = "Qwen3MoeForCausalLM"
@@ -17,7 +17,6 @@ class Qwen3MoE(parts.AttentionBias, parts.RoutedExperts, parts.AttentionDecoder)
     dense_layers: sizes.Indices = sizes.derived(sizes.scattered_dense_layers)
     n_routed_experts: sizes.Positive = sizes.hf("num_local_experts", "num_experts")
 
-    norm_topk_prob: ClassVar = sizes.setting("norm_topk_prob")
     window: ClassVar = sizes.setting(default=sizes.used_window(4096))  # of every layer
     kinds = parts.layers_by_mlp
     norms_heads = True
@@ -35,9 +34,6 @@ class Qwen3MoE(parts.AttentionBias, parts.RoutedExperts, parts.AttentionDecoder)
 
     def mixture(c, x: Data) -> Data:
         return parts.mixture(c, x, "mlp.", choose=c.choose)
-
-    def choose(c, logits: Data) -> Data:
-        return ops.route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
 
 
 class Qwen3OmniMoeText(Qwen3MoE):
