@@ -22,11 +22,11 @@ import paramcount as pc
 from paramcount.cli import main
 from paramcount.drawing.pictures import draw_body
 from paramcount.explore import build_page
-from paramcount.explore.columns import RECORDS
 from paramcount.explore.conditions import NoConditionsError, derive_conditions, follow_all
 from paramcount.explore.copies import export_config
 from paramcount.explore.drawings import BROKEN_ROWS, CONTEXT, ROLES, Drawings, find_steps, make_key, trace_decoding
 from paramcount.explore.packings import FORMATS, Packings
+from paramcount.explore.page import RECORDS
 from paramcount.explore.structures import export_structure
 from paramcount.huggingface.validity import list_all_checks
 from paramcount.output.layer_kinds import describe_kind

@@ -18,8 +18,8 @@ from paramcount.sizes import Sizes, build_as_reference, inner_configs
 from paramcount.sizes.values import to_json
 from paramcount.symbolic import trees
 from paramcount.zoo import Model
-from paramcount.zoo.adding import FAMILY, UNCHANGED, name_counted_class
-from paramcount.zoo.entries import Entry, Source
+from paramcount.zoo.adding import build_unverified
+from paramcount.zoo.entries import Source
 from paramcount.zoo.what_if import get_size, list_paths
 from paramcount.zoo.writing import format_entry
 
@@ -32,19 +32,8 @@ def export_yaml(model: Model) -> str | None:
         return None
     ref = f"paramcount {__version__}, changed from {model.id}"
     source = Source(id="config", kind="publisher", ref=ref, accessed=COPIED)
-    return format_entry(
-        Entry(
-            id=f"{model.id}-changed",
-            name=f"{model.name}, changed",
-            family=FAMILY,
-            architecture=model.architecture,
-            reference=name_counted_class(model),
-            config=model.sizes,
-            settings=model.entry.settings,
-            release=UNCHANGED,
-            sources=(source,),
-        )
-    )
+    named = {"name": f"{model.name}, changed", "settings": model.entry.settings}
+    return format_entry(build_unverified(model, f"{model.id}-changed", source, **named))
 
 
 def export_config(model: Model, free: Collection[str]) -> dict[str, Any]:

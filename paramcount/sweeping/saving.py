@@ -11,7 +11,7 @@ from paramcount.output.files import write_atomically
 from paramcount.sizes.setting_keys import select_entry_settings
 from paramcount.sweeping.size import Candidate, Sizing
 from paramcount.zoo import Model
-from paramcount.zoo.adding import FAMILY, UNCHANGED, check_id, name_counted_class
+from paramcount.zoo.adding import build_unverified, check_id
 from paramcount.zoo.entries import Entry, Source
 from paramcount.zoo.writing import format_entry
 
@@ -45,17 +45,13 @@ def make_candidate_entry(sizing: Sizing, candidate: Candidate, id: str) -> Entry
     """The entry of a candidate, unverified, whose notes state the rules that it follows."""
     like = sizing.like
     origin = f"paramcount {__version__}, sized like {like.id}"
-    return Entry(
-        id=id,
-        name=id,
-        family=FAMILY,
-        architecture=like.architecture,
-        reference=name_counted_class(like),
+    return build_unverified(
+        like,
+        id,
+        Source(id="config", kind="publisher", ref=origin, accessed=datetime.date.today()),
         context_length=like.context_length,
         config=candidate.model.sizes,
         settings=find_settings(like) or None,
-        release=UNCHANGED,
-        sources=(Source(id="config", kind="publisher", ref=origin, accessed=datetime.date.today()),),
         notes=(f"{candidate.total:,} parameters by these rules:", *sizing.rules),
     )
 

@@ -61,21 +61,34 @@ def make_entry(
         origin = build_record(Source, id="config", kind="config_json", ref=source, accessed=datetime.date.today())
     except ParamcountError as error:
         raise error.replace(where="--source") from None
-    return build_record(
-        Entry,
-        id=id,
+    return build_unverified(
+        model,
+        id,
+        origin,
         name=name or id,
         family=family,
         publisher=publisher,
         hf=hf,
-        architecture=model.architecture,
-        reference=name_counted_class(model),
         context_length=model.context_length,
-        config=model.sizes,
         settings=settings or None,
         release=None if reading.document.get("quantization_config") else UNCHANGED,
-        sources=(origin,),
     )
+
+
+def build_unverified(model: Model, id: str, source: Source, **fields: Any) -> Entry:
+    """An entry with the sizes of a model and these fields, which nobody has checked against anything.
+
+    Raises: ParamcountError for an invalid field.
+    """
+    usual: dict[str, Any] = {
+        "name": id,
+        "family": FAMILY,
+        "architecture": model.architecture,
+        "reference": name_counted_class(model),
+        "config": model.sizes,
+        "release": UNCHANGED,
+    }
+    return build_record(Entry, id=id, sources=(source,), **usual | fields)
 
 
 def build_record(kind: type[R], /, **fields: Any) -> R:
