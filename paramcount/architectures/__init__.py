@@ -84,4 +84,4 @@ def get_sections(model_type: object) -> Sections | None:
 def get_own(model_type: object, name: str) -> Any:
     """What the class of a model type states itself, rather than a class that it extends; None without such a class."""
     is_known = isinstance(model_type, str) and model_type in ARCHITECTURES
-    return vars(architecture(model_type)).get(name) if is_known else None
+    return _imported(*ARCHITECTURES[model_type]).__dict__.get(name) if is_known else None

@@ -111,18 +111,14 @@ def infer_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tu
     return {**document, "model_type": model_type}, (note,)
 
 
-def find_architecture(document: Mapping[str, Any]) -> tuple[type[Sizes], str, str]:
-    """The architecture of a config.json, its name in ARCHITECTURES, and the class that `architectures` names first.
-
-    Raises: ParamcountError if the architecture is unknown.
-    """
-    model_type, cls = get_model_type(document), get_class_name(document)
+def find_architecture(model_type: str, cls: str) -> str:
+    """The name in ARCHITECTURES for a class of a known model type; an empty `cls` is the type's own."""
     name = f"{model_type}.{cls}"
-    if name not in ARCHITECTURES:
-        default = architecture_of(model_type)
-        if not cls or cls in list_equivalent_classes(default) or cls not in list_task_heads(model_type):
-            return default, model_type, cls
-    return architecture_of(name), name, cls
+    if name in ARCHITECTURES:
+        return name
+    if not cls or cls in list_equivalent_classes(architecture_of(model_type)) or cls not in list_task_heads(model_type):
+        return model_type
+    return name
 
 
 def list_task_heads(model_type: str) -> Collection[str]:
@@ -221,7 +217,7 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     sections = get_sections(model_type)
     if sections and document.get(PER_LAYER) is not None:
         raise make_per_layer_error()
-    if sections and not is_whole_supported(document, sections):
+    if sections and not is_whole_supported(document, sections, model_type, cls):
         counted_cls, has_head = get_sections_class(model_type, cls)
         if cls not in list_equivalent_classes(architecture_of(sections.default_type)):
             check_class(model_type, cls, architecture_of(model_type))
@@ -230,7 +226,7 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
         warnings += warn_own_code(document, architecture_of(model_type), counted_cls or reading.reference)
         reading = reading._replace(warnings=(*reading.warnings, *warnings))
     else:
-        sizes, reading, architecture = read_whole_model(document)
+        sizes, reading, architecture = read_whole_model(document, model_type, cls)
     check_settings(rename_old_type(document), model_type)
     if notes:
         reading = reading._replace(notes=(*notes, *reading.notes))
@@ -262,8 +258,7 @@ def is_context(value: object) -> TypeGuard[int]:
     return type(value) is int and 0 < value <= LARGEST
 
 
-def is_whole_supported(document: Mapping[str, Any], sections: Sections) -> bool:
-    model_type, cls = get_model_type(document), get_class_name(document)
+def is_whole_supported(document: Mapping[str, Any], sections: Sections, model_type: str, cls: str) -> bool:
     if sections.default_encoder and get_encoder_type(document)[0] not in (sections.encoders or SECTION_ENCODERS):
         return False
     return not is_language_class(model_type, cls)
@@ -278,10 +273,10 @@ def is_language_class(model_type: str, cls: str) -> bool:
     return cls == language != whole
 
 
-def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
+def read_whole_model(document: Mapping[str, Any], model_type: str, cls: str) -> tuple[Sizes, Reading, str]:
     """The sizes of a model with all its parts, how they were read, and the name of its architecture."""
-    architecture, name, cls = find_architecture(document)
-    model_type = str(document["model_type"])
+    name = find_architecture(model_type, cls)
+    architecture = architecture_of(name)
     check_class(model_type, cls, architecture)
     values, origin, used, readers = read_values(architecture, document)
     unread = list_unread_keys(document, used, readers)

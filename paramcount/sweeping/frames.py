@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from paramcount.architectures import architecture as architecture_of
 from paramcount.counting import COMPONENTS
 from paramcount.errors import (
     ConfigWarning,
@@ -17,7 +18,7 @@ from paramcount.errors import (
     list_names,
     show_warnings,
 )
-from paramcount.huggingface.config import find_architecture
+from paramcount.huggingface.config import find_architecture, get_class_name, get_model_type
 from paramcount.huggingface.fields import list_fields
 from paramcount.huggingface.partial import find_distinct
 from paramcount.huggingface.validity import Validator, find_limits
@@ -130,17 +131,22 @@ def find_keys(names: Sequence[Any], architecture: str, keep: Sequence[str]) -> d
 @cache
 def list_main_keys(architecture: str) -> dict[str, str]:
     """{field: the key that it is read from first} of the fields of a model type that have a key at the top level."""
-    cls, _, _ = find_architecture({"model_type": architecture})
-    fields = list_fields(cls)
-    first = {field.name: field.spellings[0] for field in fields if field.spellings}
+    first = {
+        field.name: field.spellings[0]
+        for field in list_fields(architecture_of(get_model_type({"model_type": architecture})))
+        if field.spellings
+    }
     return {name: spelling.path for name, spelling in first.items() if "." not in spelling.path}
 
 
 @cache
 def list_known_keys(architecture: str) -> frozenset[str]:
     """The config.json keys of a model type: those of sizes, and those that the reference's config class declares."""
-    cls, _, _ = find_architecture({"model_type": architecture})
-    keys = {spelling.name for field in list_fields(cls) for spelling in field.spellings}
+    keys = {
+        spelling.name
+        for field in list_fields(architecture_of(get_model_type({"model_type": architecture})))
+        for spelling in field.spellings
+    }
     config_class = get_config_class(architecture)
     return frozenset(keys.union(["architectures"], get_settings(config_class).letters if config_class else ()))
 
@@ -212,7 +218,7 @@ def count_group(document: Document, integers: Arrays, rows: Any, counts: Arrays)
     import numpy as np
 
     is_pending = np.ones(len(rows), dtype=bool)
-    architecture, _, _ = find_architecture(document)
+    architecture = architecture_of(find_architecture(get_model_type(document), get_class_name(document)))
     if inner_configs(architecture) or architecture.section or PER_LAYER in document:
         return is_pending
     fields, here = DocumentReader(architecture, document, tuple(integers)).read(integers)
