@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from paramcount.flow import (
-    Data,
-    Size,
-    Unknown,
-    Weight,
-    activate,
-    attend_causally,
-    fused,
-    join,
-    linear,
-    norm,
-    rms_norm,
-    split,
-)  # fmt: skip
-from paramcount.parts.settings import get_setting, normalise
-
-if TYPE_CHECKING:
-    from paramcount.flow import Axes, Rope
+from paramcount import flow as ops
+from paramcount import parts
+from paramcount.flow import Data
 
 Projections: TypeAlias = tuple[Data, Data, Data]
 Prepare: TypeAlias = Callable[[Data, Data], tuple[Data, Data]]  # q and k to what meets
@@ -32,9 +17,9 @@ Mix: TypeAlias = Callable[[Data, Data, Data], Data]  # q, k and v to attended va
 class Heads(NamedTuple):
     """How many heads of what width, where layers differ in it: stands for the config that `attention` reads."""
 
-    n_heads: Size
-    n_kv_heads: Size
-    d_head: Size
+    n_heads: ops.Size
+    n_kv_heads: ops.Size
+    d_head: ops.Size
 
 
 def project_heads(
@@ -51,14 +36,14 @@ def project_heads(
     `k_bias`: as `bias` unless given. A config without n_kv_heads has as many as heads.
     """
     source, n_kv_heads = x if memory is None else memory, getattr(c, "n_kv_heads", c.n_heads)
-    q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)  # [n, n_heads, d_head]
-    k = linear(source, prefix + "k_proj", "qkv.k", (n_kv_heads, c.d_head), bias=bias if k_bias is None else k_bias)
-    return q, k, linear(source, prefix + "v_proj", "qkv.v", (n_kv_heads, c.d_head), bias=bias)
+    q = ops.linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)  # [n, n_heads, d_head]
+    k = ops.linear(source, prefix + "k_proj", "qkv.k", (n_kv_heads, c.d_head), bias=bias if k_bias is None else k_bias)
+    return q, k, ops.linear(source, prefix + "v_proj", "qkv.v", (n_kv_heads, c.d_head), bias=bias)
 
 
-def project_output(a: Data, name: str, d_model: Size, *, bias: bool = False) -> Data:
+def project_output(a: Data, name: str, d_model: ops.Size, *, bias: bool = False) -> Data:
     """Attended values [n, heads, d_v] to [n, d_model]."""
-    return linear(a, name, "output_projection", d_model, bias=bias)
+    return ops.linear(a, name, "output_projection", d_model, bias=bias)
 
 
 def attention(
@@ -70,7 +55,7 @@ def attention(
     o_bias: bool | None = None,
     memory: Data | None = None,
     prepare: Prepare | None = None,
-    mix: Mix = attend_causally,
+    mix: Mix = ops.attend_causally,
 ) -> Data:
     """x to attended x, with n_heads, n_kv_heads and d_head of c.
 
@@ -79,15 +64,13 @@ def attention(
     """
     q, k, v = project_heads(c, x, prefix, bias=bias, memory=memory)
     if prepare is not None or memory is None:
-        q, k = (prepare or turn_by(get_setting(c, "rope")))(q, k)
+        q, k = (prepare or turn_by(parts.get_setting(c, "rope")))(q, k)
     return project_output(mix(q, k, v), prefix + "o_proj", x.shape[-1], bias=bias if o_bias is None else o_bias)
 
 
-def turn_by(angles: Rope | Unknown) -> Prepare:
+def turn_by(angles: ops.Rope | ops.Unknown) -> Prepare:
     """`prepare` with rotary positions."""
-    from paramcount.flow import rope  # imported here: many models have no rotary positions
-
-    return lambda q, k: (rope(q, angles), rope(k, angles))
+    return lambda q, k: (ops.rope(q, angles), ops.rope(k, angles))
 
 
 def turn_with(rotate: Callable[[Data], Data]) -> Prepare:
@@ -97,7 +80,7 @@ def turn_with(rotate: Callable[[Data], Data]) -> Prepare:
 
 def normalise_heads(c: Any, q: Data, k: Data, prefix: str = "self_attn.") -> tuple[Data, Data]:
     """A norm of each head of q and k."""
-    return normalise(c, q, prefix + "q_norm"), normalise(c, k, prefix + "k_norm")
+    return parts.normalise(c, q, prefix + "q_norm"), parts.normalise(c, k, prefix + "k_norm")
 
 
 def normalise_wide(c: Any, q: Data, k: Data, prefix: str = "self_attn.") -> tuple[Data, Data]:
@@ -105,9 +88,9 @@ def normalise_wide(c: Any, q: Data, k: Data, prefix: str = "self_attn.") -> tupl
     return wide_norm(q, prefix + "q_norm", c.norm_eps), wide_norm(k, prefix + "k_norm", c.norm_eps)
 
 
-def add_sinks(c: Any, name: str) -> Weight:
+def add_sinks(c: Any, name: str) -> ops.Weight:
     """One more learned score per head, which takes part in the softmax alone."""
-    return Weight(name, "other", (c.n_heads,))
+    return ops.Weight(name, "other", (c.n_heads,))
 
 
 def sigmoid_gate(name: str) -> Callable[[Data, Data], Data]:
@@ -115,7 +98,7 @@ def sigmoid_gate(name: str) -> Callable[[Data, Data], Data]:
 
     Source: arXiv:2505.06708.
     """
-    return lambda x, a: a * activate(linear(x, name, "qkv.gate", a.shape[1:]), "sigmoid")
+    return lambda x, a: a * ops.activate(ops.linear(x, name, "qkv.gate", a.shape[1:]), "sigmoid")
 
 
 def relative(q: Data, bias: Data) -> Data:
@@ -125,31 +108,30 @@ def relative(q: Data, bias: Data) -> Data:
 
 def partial_rope(
     x: Data,
-    d_rope: Size | None,
-    settings: Rope | Unknown = Unknown("rope"),  # noqa: B008 it is immutable
+    d_rope: ops.Size | None,
+    settings: ops.Rope | ops.Unknown = ops.Unknown("rope"),  # noqa: B008 it is immutable
     pairing: Literal["halves", "interleaved"] = "halves",
     *places: Data,
-    axes: Axes | Unknown | None = None,
+    axes: ops.Axes | ops.Unknown | None = None,
 ) -> Data:
     """Rotary positions on the first d_rope of every head; None: on all. `places`, `axes`: see `rope_at`."""
-    from paramcount.flow import rope, rope_at
 
     def rotate(y: Data) -> Data:
-        return rope_at(y, places[0], settings, axes, pairing) if places and axes else rope(y, settings, pairing)
+        return ops.rope_at(y, places[0], settings, axes, pairing) if places and axes else ops.rope(y, settings, pairing)
 
     if d_rope is None:
         return rotate(x)
-    turned, kept = split(x, d_rope, x.shape[-1] - d_rope)
-    return join(rotate(turned), kept)
+    turned, kept = ops.split(x, d_rope, x.shape[-1] - d_rope)
+    return ops.join(rotate(turned), kept)
 
 
-def wide_norm(x: Data, name: str, eps: float | Unknown | None = None) -> Data:
+def wide_norm(x: Data, name: str, eps: float | ops.Unknown | None = None) -> Data:
     """One RMS norm over all heads together."""
-    return norm(x, name, wide=True) if eps is None else rms_norm(x, name, eps, wide=True)
+    return ops.norm(x, name, wide=True) if eps is None else ops.rms_norm(x, name, eps, wide=True)
 
 
 def fused_qkv(
-    c: Any, x: Data, name: str, *, bias: bool = True, transposed: bool = False, groups: Size = 1
+    c: Any, x: Data, name: str, *, bias: bool = True, transposed: bool = False, groups: ops.Size = 1
 ) -> tuple[Data, ...]:
     """q, k and v of equally many heads out of one stored matrix.
 
@@ -157,14 +139,14 @@ def fused_qkv(
     """
     heads = (c.n_heads, c.d_head)
     parts = {"qkv.q": heads, "qkv.k": heads, "qkv.v": heads}
-    return fused(x, name, parts, bias=bias, transposed=transposed, groups=groups)
+    return ops.fused(x, name, parts, bias=bias, transposed=transposed, groups=groups)
 
 
 def gpt_attention(c: Any, x: Data) -> Data:
     """GPT-1's and GPT-2's: one [in, out] matrix for q, k and v."""
     q, k, v = fused_qkv(c, x, "attn.c_attn", transposed=True)  # [n, n_heads, d_head]
-    a = attend_causally(q, k, v, scale=getattr(c, "attention_scale", None))  # [n, n_heads, d_head]
-    return linear(a, "attn.c_proj", "output_projection", c.d_model, bias=True, transposed=True)
+    a = ops.attend_causally(q, k, v, scale=getattr(c, "attention_scale", None))  # [n, n_heads, d_head]
+    return ops.linear(a, "attn.c_proj", "output_projection", c.d_model, bias=True, transposed=True)
 
 
 def gpt_attention_scale(config: Mapping[str, Any], c: Any) -> float | None:

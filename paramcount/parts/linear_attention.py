@@ -4,30 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow import (
-    Data,
-    DeltaRule,
-    LinearAttention,
-    Size,
-    Unknown,
-    Weight,
-    activate,
-    convolve,
-    fused,
-    join,
-    linear,
-    plain_norm,
-    rms_norm,
-    split,
-    to_heads,
-)
-from paramcount.parts.settings import get_setting
+from paramcount import flow as ops
+from paramcount import parts
+from paramcount.flow import Data
 
 L2_EPS = 1e-6  # l2norm in the modeling files of the reference
-NORM_EPS = Unknown("norm_eps")
+NORM_EPS = ops.Unknown("norm_eps")
 
 
-def lightning_attention(c: Any, x: Data, prefix: str, *decays: Weight) -> Data:
+def lightning_attention(c: Any, x: Data, prefix: str, *decays: ops.Weight) -> Data:
     """MiniMax-01's lightning attention, with n_heads, d_head and activation of c.
 
     One matrix gives q, k and v with equal numbers of heads; the decay of each head is not learned; the normalized
@@ -37,26 +22,29 @@ def lightning_attention(c: Any, x: Data, prefix: str, *decays: Weight) -> Data:
     """
     qkv = {"mixer.q": (c.n_heads, c.d_head), "mixer.k": (c.n_heads, c.d_head), "mixer.v": (c.n_heads, c.d_head)}
     q, k, v = (
-        activate(each, get_setting(c, "activation")) for each in fused(x, prefix + "qkv_proj", qkv, groups=c.n_heads)
+        ops.activate(each, parts.get_setting(c, "activation"))
+        for each in ops.fused(x, prefix + "qkv_proj", qkv, groups=c.n_heads)
     )
-    operation = LinearAttention(c.n_heads, c.d_head, c.d_head, None if decays else c.n_layers)
+    operation = ops.LinearAttention(c.n_heads, c.d_head, c.d_head, None if decays else c.n_layers)
     y = Data(operation, (q, k, v), v.shape, decays)
-    y = rms_norm(y, prefix + "norm", 1e-6, wide=True)  # whatever rms_norm_eps is
-    gate = activate(linear(x, prefix + "output_gate", "mixer.gate", (c.n_heads, c.d_head)), "sigmoid")
-    return linear(gate * y, prefix + "out_proj", "mixer.out", x.shape[-1])
+    y = ops.rms_norm(y, prefix + "norm", 1e-6, wide=True)  # whatever rms_norm_eps is
+    gate = ops.activate(ops.linear(x, prefix + "output_gate", "mixer.gate", (c.n_heads, c.d_head)), "sigmoid")
+    return ops.linear(gate * y, prefix + "out_proj", "mixer.out", x.shape[-1])
 
 
 def delta_rule(
-    q: Data, k: Data, v: Data, step: Data, beta: Data, *held: Weight, floor: float | Unknown | None = None
+    q: Data, k: Data, v: Data, step: Data, beta: Data, *held: ops.Weight, floor: float | ops.Unknown | None = None
 ) -> Data:
     """The gated delta rule with q and k of length 1. `held`: the base of the decay and the bias of the step."""
-    q, k = plain_norm(q, "l2", L2_EPS), plain_norm(k, "l2", L2_EPS)
-    operation = DeltaRule(v.shape[1], k.shape[2], v.shape[2], floor)
+    q, k = ops.plain_norm(q, "l2", L2_EPS), ops.plain_norm(k, "l2", L2_EPS)
+    operation = ops.DeltaRule(v.shape[1], k.shape[2], v.shape[2], floor)
     return Data(operation, (q, k, v, step, beta), v.shape, held)
 
 
-def decay(prefix: str, n_heads: Size) -> tuple[Weight, Weight]:
-    return Weight(prefix + "A_log", "mixer.state", (n_heads,)), Weight(prefix + "dt_bias", "mixer.state", (n_heads,))
+def decay(prefix: str, n_heads: ops.Size) -> tuple[ops.Weight, ops.Weight]:
+    return ops.Weight(prefix + "A_log", "mixer.state", (n_heads,)), ops.Weight(
+        prefix + "dt_bias", "mixer.state", (n_heads,)
+    )
 
 
 def gated_output(
@@ -64,13 +52,13 @@ def gated_output(
     z: Data,
     norm_name: str,
     out_name: str,
-    d_model: Size,
+    d_model: ops.Size,
     *,
-    eps: float | Unknown = NORM_EPS,
+    eps: float | ops.Unknown = NORM_EPS,
     activation: str = "silu",
 ) -> Data:
     """A norm of every head, times its gate, and the output projection."""
-    return linear(rms_norm(y, norm_name, eps) * activate(z, activation), out_name, "mixer.out", d_model)
+    return ops.linear(ops.rms_norm(y, norm_name, eps) * ops.activate(z, activation), out_name, "mixer.out", d_model)
 
 
 def gated_delta_net(c: Any, x: Data, prefix: str, *, together: bool) -> Data:
@@ -85,23 +73,23 @@ def gated_delta_net(c: Any, x: Data, prefix: str, *, together: bool) -> Data:
     d_k, d_v = n_k * c.d_linear_k, n_v * c.d_linear_v
     streams = {"mixer.q": d_k, "mixer.k": d_k, "mixer.v": d_v}
     if together:
-        q, k, v, z = fused(x, prefix + "in_proj_qkvz", {**streams, "mixer.gate": d_v}, groups=n_k)
-        beta, step = fused(x, prefix + "in_proj_ba", {"mixer.beta": n_v, "mixer.step": n_v}, groups=n_k)
+        q, k, v, z = ops.fused(x, prefix + "in_proj_qkvz", {**streams, "mixer.gate": d_v}, groups=n_k)
+        beta, step = ops.fused(x, prefix + "in_proj_ba", {"mixer.beta": n_v, "mixer.step": n_v}, groups=n_k)
     else:
-        q, k, v = fused(x, prefix + "in_proj_qkv", streams)
-        z = linear(x, prefix + "in_proj_z", "mixer.gate", d_v)
-        beta = linear(x, prefix + "in_proj_b", "mixer.beta", n_v)
-        step = linear(x, prefix + "in_proj_a", "mixer.step", n_v)
-    qkv = convolve(join(join(q, k), v), prefix + "conv1d", c.d_conv, bias=False)
-    q, k, v = split(activate(qkv, get_setting(c, "activation")), d_k, d_k, d_v)
-    q, k = to_heads(q, n_k, c.d_linear_k), to_heads(k, n_k, c.d_linear_k)
-    v, z = to_heads(v, n_v, c.d_linear_v), to_heads(z, n_v, c.d_linear_v)
-    y = delta_rule(q, k, v, step, activate(beta, "sigmoid"), *decay(prefix, n_v))
-    return gated_output(y, z, prefix + "norm", prefix + "out_proj", c.d_model, eps=get_setting(c, "norm_eps"))
+        q, k, v = ops.fused(x, prefix + "in_proj_qkv", streams)
+        z = ops.linear(x, prefix + "in_proj_z", "mixer.gate", d_v)
+        beta = ops.linear(x, prefix + "in_proj_b", "mixer.beta", n_v)
+        step = ops.linear(x, prefix + "in_proj_a", "mixer.step", n_v)
+    qkv = ops.convolve(ops.join(ops.join(q, k), v), prefix + "conv1d", c.d_conv, bias=False)
+    q, k, v = ops.split(ops.activate(qkv, parts.get_setting(c, "activation")), d_k, d_k, d_v)
+    q, k = ops.to_heads(q, n_k, c.d_linear_k), ops.to_heads(k, n_k, c.d_linear_k)
+    v, z = ops.to_heads(v, n_v, c.d_linear_v), ops.to_heads(z, n_v, c.d_linear_v)
+    y = delta_rule(q, k, v, step, ops.activate(beta, "sigmoid"), *decay(prefix, n_v))
+    return gated_output(y, z, prefix + "norm", prefix + "out_proj", c.d_model, eps=parts.get_setting(c, "norm_eps"))
 
 
 def kimi_delta_attention(
-    c: Any, x: Data, prefix: str, *, rate: tuple[Size, ...] = (), floor: float | Unknown | None = None
+    c: Any, x: Data, prefix: str, *, rate: tuple[ops.Size, ...] = (), floor: float | ops.Unknown | None = None
 ) -> Data:
     """The delta rule with a decay for each channel of the keys, out of a narrow matrix; so is the gate.
 
@@ -113,23 +101,25 @@ def kimi_delta_attention(
     heads = (c.n_linear_heads, c.d_linear_head)
     width = c.n_linear_heads * c.d_linear_head
     q, k, v = streams_apart(c, x, prefix, heads, heads)
-    step = linear(x, prefix + "f_a_proj", "mixer.step", c.d_linear_head)
-    step = to_heads(linear(step, prefix + "f_b_proj", "mixer.step", width), *heads)
-    beta = activate(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
-    base = Weight(prefix + "A_log", "mixer.state", rate or heads[:1])
-    y = delta_rule(q, k, v, step, beta, base, Weight(prefix + "dt_bias", "mixer.state", (width,)), floor=floor)
-    z = linear(x, prefix + "g_a_proj", "mixer.gate", c.d_linear_head)
-    z = to_heads(linear(z, prefix + "g_b_proj", "mixer.gate", width), *heads)
+    step = ops.linear(x, prefix + "f_a_proj", "mixer.step", c.d_linear_head)
+    step = ops.to_heads(ops.linear(step, prefix + "f_b_proj", "mixer.step", width), *heads)
+    beta = ops.activate(ops.linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
+    base = ops.Weight(prefix + "A_log", "mixer.state", rate or heads[:1])
+    y = delta_rule(q, k, v, step, beta, base, ops.Weight(prefix + "dt_bias", "mixer.state", (width,)), floor=floor)
+    z = ops.linear(x, prefix + "g_a_proj", "mixer.gate", c.d_linear_head)
+    z = ops.to_heads(ops.linear(z, prefix + "g_b_proj", "mixer.gate", width), *heads)
     names = (prefix + "o_norm", prefix + "o_proj")
-    return gated_output(y, z, *names, x.shape[-1], eps=get_setting(c, "norm_eps"), activation="sigmoid")
+    return gated_output(y, z, *names, x.shape[-1], eps=parts.get_setting(c, "norm_eps"), activation="sigmoid")
 
 
-def streams_apart(c: Any, x: Data, prefix: str, q: tuple[Size, Size], v: tuple[Size, Size]) -> tuple[Data, ...]:
+def streams_apart(
+    c: Any, x: Data, prefix: str, q: tuple[ops.Size, ops.Size], v: tuple[ops.Size, ops.Size]
+) -> tuple[Data, ...]:
     """q, k and v, each with a matrix and a convolution of its own. `q`, `v`: (number, size) of their heads."""
 
-    def stream(name: str, heads: tuple[Size, Size]) -> Data:
-        y = linear(x, f"{prefix}{name}_proj", f"mixer.{name}", heads[0] * heads[1])
-        y = convolve(y, f"{prefix}{name}_conv1d", c.d_conv, bias=False)
-        return to_heads(activate(y, get_setting(c, "activation")), *heads)
+    def stream(name: str, heads: tuple[ops.Size, ops.Size]) -> Data:
+        y = ops.linear(x, f"{prefix}{name}_proj", f"mixer.{name}", heads[0] * heads[1])
+        y = ops.convolve(y, f"{prefix}{name}_conv1d", c.d_conv, bias=False)
+        return ops.to_heads(ops.activate(y, parts.get_setting(c, "activation")), *heads)
 
     return stream("q", q), stream("k", q), stream("v", v)

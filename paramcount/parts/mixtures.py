@@ -5,21 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from paramcount.flow import (
-    Data,
-    Unknown,
-    Weight,
-    activate,
-    add_routing_bias,
-    experts,
-    limit_to_groups,
-    linear,
-    normalise_weights,
-    scale_by,
-    top_k,
-)
-from paramcount.parts.feed_forward import GATED, gated_mlp
-from paramcount.parts.settings import get_setting
+from paramcount import flow as ops
+from paramcount import parts
+from paramcount.flow import Data
 
 Choose = Callable[[Data], Data]  # router logits [n, experts] to the weight of each expert, 0 if it is not chosen
 
@@ -30,7 +18,7 @@ def mixture(
     prefix: str,
     *,
     choose: Choose | None = None,
-    names: tuple[str, str, str] = GATED,
+    names: tuple[str, str, str] = parts.GATED,
     bias: bool = False,
     router: str = "gate",
     router_bias: bool = False,
@@ -39,22 +27,22 @@ def mixture(
 
     `choose`: the routing rule.
     """
-    scores = linear(x, prefix + router, "router", c.n_routed_experts, bias=router_bias)  # [n, experts]
-    activation = get_setting(c, "activation")
-    return experts(
+    scores = ops.linear(x, prefix + router, "router", c.n_routed_experts, bias=router_bias)  # [n, experts]
+    activation = parts.get_setting(c, "activation")
+    return ops.experts(
         x,
         choose(scores) if choose else scores,
         prefix + "experts.{expert}.",
         c.n_routed_experts,
         c.n_active_experts,
-        lambda x: gated_mlp(x, "", "experts", c.d_expert, names=names, activation=activation, bias=bias),
+        lambda x: parts.gated_mlp(x, "", "experts", c.d_expert, names=names, activation=activation, bias=bias),
     )
 
 
 def shared_experts(c: Any, x: Data, prefix: str, *, bias: bool = False) -> Data:
     """The experts that every token uses, stored as one gated MLP that is n_shared_experts times as wide."""
-    width, activation = c.n_shared_experts * c.d_expert, get_setting(c, "activation")
-    return gated_mlp(x, prefix + "shared_experts.", "shared_experts", width, activation=activation, bias=bias)
+    width, activation = c.n_shared_experts * c.d_expert, parts.get_setting(c, "activation")
+    return parts.gated_mlp(x, prefix + "shared_experts.", "shared_experts", width, activation=activation, bias=bias)
 
 
 def shared_mixture(
@@ -63,7 +51,7 @@ def shared_mixture(
     prefix: str,
     *,
     choose: Choose | None = None,
-    names: tuple[str, str, str] = GATED,
+    names: tuple[str, str, str] = parts.GATED,
     router: str = "gate",
     shared_bias: bool = False,
 ) -> Data:
@@ -72,31 +60,33 @@ def shared_mixture(
     return routed + shared_experts(c, x, prefix, bias=shared_bias)
 
 
-def routing_bias(c: Any, name: str, *, role: str = "buffer") -> Weight:
+def routing_bias(c: Any, name: str, *, role: str = "buffer") -> ops.Weight:
     """One value per expert, learned outside the loss: it affects which experts are chosen but not their weights.
 
     Source: arXiv:2412.19437, section 2.1.2.
     """
-    return Weight(name, "router", (c.n_routed_experts,), role=role)
+    return ops.Weight(name, "router", (c.n_routed_experts,), role=role)
 
 
 def choose_in_groups(
     c: Any,
     logits: Data,
-    bias: Weight | None = None,
+    bias: ops.Weight | None = None,
     *,
-    scoring: str | Unknown = "sigmoid",
+    scoring: str | ops.Unknown = "sigmoid",
     by: Literal["max", "top 2"] = "top 2",
     excluded: float = float("-inf"),
-    normalise: bool | Unknown | None = None,
+    normalise: bool | ops.Unknown | None = None,
 ) -> Data:
     """The weights of the experts that are chosen from the best groups, with n_active_experts and the settings n_groups,
     n_active_groups, norm_topk_prob (unless `normalise` is given) and routed_scale of c.
 
     Source: arXiv:2405.04434, section 2.2.2; with a routing bias arXiv:2412.19437, section 2.1.2.
     """
-    scores = activate(logits, scoring)  # [n, experts]
-    merit = limit_to_groups(add_routing_bias(scores, bias), c.n_groups, c.n_active_groups, by, excluded=excluded)
-    weights = top_k(scores, c.n_active_experts, merit)  # [n, experts], 0 for those not chosen
-    weights = normalise_weights(weights, c.norm_topk_prob if normalise is None else normalise, least_sum=1e-20)
-    return scale_by(weights, c.routed_scale)
+    scores = ops.activate(logits, scoring)  # [n, experts]
+    merit = ops.limit_to_groups(
+        ops.add_routing_bias(scores, bias), c.n_groups, c.n_active_groups, by, excluded=excluded
+    )
+    weights = ops.top_k(scores, c.n_active_experts, merit)  # [n, experts], 0 for those not chosen
+    weights = ops.normalise_weights(weights, c.norm_topk_prob if normalise is None else normalise, least_sum=1e-20)
+    return ops.scale_by(weights, c.routed_scale)

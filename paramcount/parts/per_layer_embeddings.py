@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow import Data, Unknown, activate, linear, lookup_known, reshape, scale_by_root, select_part
+from paramcount import flow as ops
+from paramcount.flow import Data
 
 
 def embed_per_layer(
@@ -16,13 +17,13 @@ def embed_per_layer(
     x: Data,
     prefix: str,
     *,
-    unknown_id: int | Unknown | None = None,
-    placeholders: tuple[int | Unknown, ...] = (),
+    unknown_id: int | ops.Unknown | None = None,
+    placeholders: tuple[int | ops.Unknown, ...] = (),
 ) -> Data:
     """Token ids and token embeddings [n, d_model] to [n, n_layers, d_per_layer]. `unknown_id`: what stands for ids
     beyond the table, and for placeholders."""
     shape = (c.n_layers, c.d_per_layer)
-    own = lookup_known(
+    own = ops.lookup_known(
         tokens,
         prefix + "embed_tokens_per_layer.weight",
         "other_embedding",
@@ -31,16 +32,16 @@ def embed_per_layer(
         unknown_id=unknown_id,
         placeholders=placeholders,
     )
-    own = reshape(scale_by_root(own, c.d_per_layer, "times √d_per_layer"), *shape)
-    projected = linear(x, prefix + "per_layer_model_projection", "other", shape)
-    projected = scale_by_root(projected, c.d_model, "times 1/√d_model", inverse=True)
+    own = ops.reshape(ops.scale_by_root(own, c.d_per_layer, "times √d_per_layer"), *shape)
+    projected = ops.linear(x, prefix + "per_layer_model_projection", "other", shape)
+    projected = ops.scale_by_root(projected, c.d_model, "times 1/√d_model", inverse=True)
     projected = c.norm(projected, prefix + "per_layer_projection_norm")
-    return scale_by_root(projected + own, 2, "times 1/√2", inverse=True)
+    return ops.scale_by_root(projected + own, 2, "times 1/√2", inverse=True)
 
 
 def read_own_embedding(c: Any, x: Data, own: Data) -> Data:
     """What the layer's own vector of each token adds, gated by the hidden state."""
-    gate = activate(linear(x, "per_layer_input_gate", "other", c.d_per_layer), c.activation)
-    h = linear(gate * select_part(own, "layer"), "per_layer_projection", "other", c.d_model)
+    gate = ops.activate(ops.linear(x, "per_layer_input_gate", "other", c.d_per_layer), c.activation)
+    h = ops.linear(gate * ops.select_part(own, "layer"), "per_layer_projection", "other", c.d_model)
     vectors: Data = c.norm(h, "post_per_layer_input_norm")
     return vectors

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow import Data, Rope, Unknown, attend, cache, linear, plain_norm, rope
-from paramcount.flow.masks import Mask
-from paramcount.parts.attentions import Heads
+from paramcount import flow as ops
+from paramcount import parts
+from paramcount.flow import Data
 
 OWN, SHARED = "own", "shared"
 
@@ -27,12 +27,12 @@ def replace_shared(kv: tuple[Data, ...], word: str, k: Data, v: Data) -> tuple[D
 def sharing_attention(
     c: Any,
     x: Data,
-    heads: Heads,
+    heads: parts.Heads,
     kinds: tuple[str, str],
     kv: tuple[Data, ...],
     *,
-    angles: Rope | Unknown,
-    mask: Mask,
+    angles: ops.Rope | ops.Unknown,
+    mask: ops.Mask,
     v_is_k: bool = False,
 ) -> tuple[Data, tuple[Data, ...]]:
     """x to attended x, and what is passed on: keys and values of the last full and of the last sliding layer.
@@ -41,16 +41,16 @@ def sharing_attention(
     ones of its type. `v_is_k`: values are the keys before their norm and rotation. Scores are not scaled.
     """
     word, whose = kinds
-    q = linear(x, "self_attn.q_proj", "qkv.q", (heads.n_heads, heads.d_head), bias=c.attention_bias)
-    q = rope(c.norm(q, "self_attn.q_norm"), angles)  # [n, n_heads, d_head]
+    q = ops.linear(x, "self_attn.q_proj", "qkv.q", (heads.n_heads, heads.d_head), bias=c.attention_bias)
+    q = ops.rope(c.norm(q, "self_attn.q_norm"), angles)  # [n, n_heads, d_head]
     if whose == SHARED:
         k, v = find_shared(kv, word)
     else:
         shape = (heads.n_kv_heads, heads.d_head)
-        k = linear(x, "self_attn.k_proj", "qkv.k", shape, bias=c.attention_bias)
-        v = k if v_is_k else linear(x, "self_attn.v_proj", "qkv.v", shape, bias=c.attention_bias)
-        k = cache(rope(c.norm(k, "self_attn.k_norm"), angles), mask)  # [m, n_kv_heads, d_head]
-        v = cache(plain_norm(v, "rms", c.norm_eps), mask)
+        k = ops.linear(x, "self_attn.k_proj", "qkv.k", shape, bias=c.attention_bias)
+        v = k if v_is_k else ops.linear(x, "self_attn.v_proj", "qkv.v", shape, bias=c.attention_bias)
+        k = ops.cache(ops.rope(c.norm(k, "self_attn.k_norm"), angles), mask)  # [m, n_kv_heads, d_head]
+        v = ops.cache(ops.plain_norm(v, "rms", c.norm_eps), mask)
         kv = replace_shared(kv, word, k, v)
-    a = attend(q, k, v, mask=mask, scale=c.attention_scale)  # [n, n_heads, d_head]
-    return linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=c.attention_bias), kv
+    a = ops.attend(q, k, v, mask=mask, scale=c.attention_scale)  # [n, n_heads, d_head]
+    return ops.linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=c.attention_bias), kv

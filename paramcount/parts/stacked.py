@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow import Data, Size, Unknown, activate, experts, fused
-from paramcount.parts.feed_forward import ACTIVATION
-from paramcount.parts.settings import get_setting
+from paramcount import flow as ops
+from paramcount import parts
+from paramcount.flow import Data
 
 PACKED = ("gate_up_proj", "down_proj")
 
@@ -14,10 +14,10 @@ PACKED = ("gate_up_proj", "down_proj")
 def packed_mlp(
     x: Data,
     component: str,
-    d_ff: Size,
+    d_ff: ops.Size,
     names: tuple[str, str] = PACKED,
     *,
-    activation: str | Unknown = ACTIVATION,
+    activation: str | ops.Unknown = parts.feed_forward.ACTIVATION,
     transposed: bool = False,
     alternating: bool = False,
 ) -> Data:
@@ -26,9 +26,9 @@ def packed_mlp(
     `alternating`: every row of gate is followed by one of up.
     """
     halves, groups = {component + ".gate": d_ff, component + ".up": d_ff}, d_ff if alternating else 1
-    gate, up = fused(x, names[0], halves, transposed=transposed, suffixes=("", ""), groups=groups)
-    h, out = activate(gate, activation) * up, {component + ".down": x.shape[-1]}
-    return fused(h, names[1], out, transposed=transposed, suffixes=("", ""))[0]
+    gate, up = ops.fused(x, names[0], halves, transposed=transposed, suffixes=("", ""), groups=groups)
+    h, out = ops.activate(gate, activation) * up, {component + ".down": x.shape[-1]}
+    return ops.fused(h, names[1], out, transposed=transposed, suffixes=("", ""))[0]
 
 
 def stacked_experts(
@@ -41,9 +41,9 @@ def stacked_experts(
     transposed: bool = False,
 ) -> Data:
     """x through the experts that the scores choose, with n_routed_experts, n_active_experts and d_expert of c."""
-    activation = get_setting(c, "activation")
+    activation = parts.get_setting(c, "activation")
 
     def expert(x: Data) -> Data:
         return packed_mlp(x, "experts", c.d_expert, names, activation=activation, transposed=transposed)
 
-    return experts(x, scores, prefix, c.n_routed_experts, c.n_active_experts, expert, stored="stacked")
+    return ops.experts(x, scores, prefix, c.n_routed_experts, c.n_active_experts, expert, stored="stacked")

@@ -5,21 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paramcount.flow import (
-    Data,
-    SelectiveScan,
-    Size,
-    StateSpaceDual,
-    Unknown,
-    Weight,
-    activate,
-    convolve,
-    fused,
-    linear,
-    rms_norm,
-    split,
-)
-from paramcount.parts.settings import get_setting
+from paramcount import flow as ops
+from paramcount import parts
+from paramcount.flow import Data
 
 
 def mamba(c: Any, x: Data, prefix: str, *, inner_norm: Callable[[Data, str], Data] | None = None) -> Data:
@@ -30,18 +18,18 @@ def mamba(c: Any, x: Data, prefix: str, *, inner_norm: Callable[[Data, str], Dat
 
     Source: arXiv:2312.00752, section 3.
     """
-    u, z = fused(x, prefix + "in_proj", {"mixer.x": c.d_inner, "mixer.gate": c.d_inner}, bias=c.mixer_bias)
-    u = activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), get_setting(c, "activation"))
-    dt, b, out = fused(u, prefix + "x_proj", {"mixer.step": c.dt_rank, "mixer.b": c.d_state, "mixer.c": c.d_state})
+    u, z = ops.fused(x, prefix + "in_proj", {"mixer.x": c.d_inner, "mixer.gate": c.d_inner}, bias=c.mixer_bias)
+    u = ops.activate(ops.convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), parts.get_setting(c, "activation"))
+    dt, b, out = ops.fused(u, prefix + "x_proj", {"mixer.step": c.dt_rank, "mixer.b": c.d_state, "mixer.c": c.d_state})
     if inner_norm:
         dt, b, out = inner_norm(dt, prefix + "dt"), inner_norm(b, prefix + "b"), inner_norm(out, prefix + "c")
-    dt = linear(dt, prefix + "dt_proj", "mixer.step", c.d_inner, bias=True)
+    dt = ops.linear(dt, prefix + "dt_proj", "mixer.step", c.d_inner, bias=True)
     state = (
-        Weight(prefix + "A_log", "mixer.state", (c.d_inner, c.d_state)),
-        Weight(prefix + "D", "mixer.state", (c.d_inner,)),
+        ops.Weight(prefix + "A_log", "mixer.state", (c.d_inner, c.d_state)),
+        ops.Weight(prefix + "D", "mixer.state", (c.d_inner,)),
     )
-    y = Data(SelectiveScan(c.d_inner, c.d_state), (u, dt, b, out), u.shape, state)
-    return linear(y * activate(z, "silu"), prefix + "out_proj", "mixer.out", x.shape[-1], bias=c.mixer_bias)
+    y = Data(ops.SelectiveScan(c.d_inner, c.d_state), (u, dt, b, out), u.shape, state)
+    return ops.linear(y * ops.activate(z, "silu"), prefix + "out_proj", "mixer.out", x.shape[-1], bias=c.mixer_bias)
 
 
 def mamba2(
@@ -51,7 +39,7 @@ def mamba2(
     *,
     multiply: Callable[[Data, Data, Data], tuple[Data, Data, Data]] | None = None,
     gate: Callable[[Data, Data], Data] | None = None,
-    activation: str | Unknown | None = None,
+    activation: str | ops.Unknown | None = None,
     eps: float | None = None,
     out_bias: bool | None = None,
 ) -> Data:
@@ -65,26 +53,32 @@ def mamba2(
     Source: arXiv:2405.21060, section 7.
     """
     d_inner, d_group = c.n_mamba_heads * c.d_mamba_head, c.n_groups * c.d_state
-    parts = {"mixer.gate": d_inner, "mixer.xbc": d_inner + 2 * d_group, "mixer.step": c.n_mamba_heads}
-    z, u, dt = fused(x, prefix + "in_proj", parts, bias=c.mixer_bias)
+    shares = {"mixer.gate": d_inner, "mixer.xbc": d_inner + 2 * d_group, "mixer.step": c.n_mamba_heads}
+    z, u, dt = ops.fused(x, prefix + "in_proj", shares, bias=c.mixer_bias)
     if multiply:
         z, u, dt = multiply(z, u, dt)
-    u = activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), activation or get_setting(c, "activation"))
-    u, b, out = split(u, d_inner, d_group, d_group)
-    state = tuple(Weight(prefix + name, "mixer.state", (c.n_mamba_heads,)) for name in ("dt_bias", "A_log", "D"))
-    scan = StateSpaceDual(c.n_mamba_heads, c.d_mamba_head, c.d_state, get_setting(c, "time_step_limit"))
+    u = ops.activate(
+        ops.convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), activation or parts.get_setting(c, "activation")
+    )
+    u, b, out = ops.split(u, d_inner, d_group, d_group)
+    state = tuple(ops.Weight(prefix + name, "mixer.state", (c.n_mamba_heads,)) for name in ("dt_bias", "A_log", "D"))
+    scan = ops.StateSpaceDual(c.n_mamba_heads, c.d_mamba_head, c.d_state, parts.get_setting(c, "time_step_limit"))
     y = Data(scan, (u, dt, b, out), u.shape, state)
     y = (
         gate(y, z)
         if gate
-        else rms_norm(y * activate(z, "silu"), prefix + "norm", eps or get_setting(c, "norm_eps"), groups=c.n_groups)
+        else ops.rms_norm(
+            y * ops.activate(z, "silu"), prefix + "norm", eps or parts.get_setting(c, "norm_eps"), groups=c.n_groups
+        )
     )
-    return linear(y, prefix + "out_proj", "mixer.out", x.shape[-1], bias=c.mixer_bias if out_bias is None else out_bias)
+    return ops.linear(
+        y, prefix + "out_proj", "mixer.out", x.shape[-1], bias=c.mixer_bias if out_bias is None else out_bias
+    )
 
 
-def short_convolution(x: Data, prefix: str, d_conv: Size, *, bias: bool = False) -> Data:
+def short_convolution(x: Data, prefix: str, d_conv: ops.Size, *, bias: bool = False) -> Data:
     """A convolution over few tokens between two gates, all as wide as x: LFM2."""
     width = x.shape[-1]
-    b, c, u = fused(x, prefix + "in_proj", {"mixer.b": width, "mixer.c": width, "mixer.x": width}, bias=bias)
-    y = c * convolve(b * u, prefix + "conv", d_conv, bias=bias)
-    return linear(y, prefix + "out_proj", "mixer.out", width, bias=bias)
+    b, c, u = ops.fused(x, prefix + "in_proj", {"mixer.b": width, "mixer.c": width, "mixer.x": width}, bias=bias)
+    y = c * ops.convolve(b * u, prefix + "conv", d_conv, bias=bias)
+    return ops.linear(y, prefix + "out_proj", "mixer.out", width, bias=bias)
