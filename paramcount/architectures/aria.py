@@ -30,7 +30,7 @@ class Aria(parts.FormerMultimodal):
     vision: Idefics3Vision
     n_queries: sizes.Positive = sizes.derived(most_queries)
 
-    views = viewed_layers(-1)
+    views = sizes.setting(default=viewed_layers(-1))
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         d = c.vision.d_model

@@ -57,7 +57,7 @@ class AyaVision(parts.FormerMultimodal, Cohere2Vision):
 
     d_aligned: sizes.Positive = sizes.hf("alignment_intermediate_size", absent=lambda js, c: c["language"].d_model)
 
-    views = viewed_layers(-1)
+    views = sizes.setting(default=viewed_layers(-1))
     selection = sizes.setting("vision_feature_select_strategy")
     norm_eps = sizes.setting("adapter_layer_norm_eps")
 

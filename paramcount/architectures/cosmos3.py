@@ -75,7 +75,7 @@ class Cosmos3EdgeText(parts.AttentionDecoder):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(100_000_000, 131072)
-    axes = parts.mrope_axes("interleaved", 24, 20, 20)
+    axes = sizes.setting(default=parts.mrope_axes("interleaved", 24, 20, 20))
 
     def layer(c, x: Data, *places: Data) -> Data:
         h = c.norm(x, "input_layernorm")

@@ -3,7 +3,7 @@
 They use MLA, or plain attention heads in the smallest model.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
@@ -46,9 +46,10 @@ def is_normalised(js: sizes.ConfigJson, c: Any) -> bool:
     return c.n_active_experts > 1 and bool(js.get("norm_topk_prob", False))
 
 
-def in_groups(key: str) -> Callable[[Mapping[str, Any], Any], Any]:
+@sizes.options_first
+def in_groups(js: sizes.ConfigJson, c: sizes.FieldValues, key: str) -> Any:
     """A number of groups, of which topk_method makes use or not."""
-    return lambda js, c: js[key] if js.get("topk_method") in METHODS[2:] else 1
+    return js[key] if js.get("topk_method") in METHODS[2:] else 1
 
 
 class VL2Language(parts.Decoder):

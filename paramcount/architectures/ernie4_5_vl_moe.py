@@ -11,22 +11,19 @@ from paramcount.declare import Data, ops, parts, sizes
 SECTIONS = (22, 22, 20)  # the reference's default of mrope_section: pairs of height, width and time
 
 
-def expert_size(i: int) -> Any:
+@sizes.options_first
+def expert_size(js: sizes.ConfigJson, c: sizes.FieldValues, i: int) -> int:
     """The hidden size of experts for texts (0) or for images (1), without a default if it is not a list of both."""
-
-    def read(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-        found = js.get("moe_intermediate_size")
-        if found is None:
-            found = (1536, 512)
-        if not isinstance(found, (list, tuple)) or not all(type(n) is int and n >= 0 for n in found):
-            raise sizes.make_value_error(found, "moe_intermediate_size", "two non-negative integers")
-        if len(found) > i:
-            return int(found[i])
-        if len(c["dense_layers"]) < c["n_layers"]:
-            raise sizes.make_value_error(found, "moe_intermediate_size", "two non-negative integers")
-        return 0
-
-    return sizes.derived(read)
+    found = js.get("moe_intermediate_size")
+    if found is None:
+        found = (1536, 512)
+    if not isinstance(found, (list, tuple)) or not all(type(n) is int and n >= 0 for n in found):
+        raise sizes.make_value_error(found, "moe_intermediate_size", "two non-negative integers")
+    if len(found) > i:
+        return int(found[i])
+    if len(c["dense_layers"]) < c["n_layers"]:
+        raise sizes.make_value_error(found, "moe_intermediate_size", "two non-negative integers")
+    return 0
 
 
 def plain_angles(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
@@ -68,12 +65,12 @@ class Ernie45VLText(Ernie45Moe):
     dense_layers: sizes.Indices = sizes.derived(
         sizes.dense_by_type(lambda js, c: tuple(sizes.per_layer(c)[:1]), checked=False)
     )
-    d_expert: sizes.Natural = expert_size(0)
-    d_vision_expert: sizes.Natural = expert_size(1)
+    d_expert: sizes.Natural = sizes.derived(expert_size(0))
+    d_vision_expert: sizes.Natural = sizes.derived(expert_size(1))
     n_shared_experts: sizes.Natural = sizes.hf("moe_num_shared_experts", null=sizes.needed("moe_num_shared_experts"))
 
     least_sum = sizes.setting("moe_norm_min")
-    axes = parts.mrope_axes("in turns, time last", *SECTIONS)
+    axes = sizes.setting(default=parts.mrope_axes("in turns, time last", *SECTIONS))
 
     def transform(c, x: Data, *reads: Data) -> Data:
         """`reads`: the places of the tokens and which of them stand for images, if there may be images."""

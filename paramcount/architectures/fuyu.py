@@ -8,9 +8,10 @@ from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError, describe_value
 
 
-def flat(key: str, absent: Any) -> sizes.Derivation:
+@sizes.options_first
+def flat(js: sizes.ConfigJson, c: sizes.FieldValues, key: str, absent: Any) -> Any:
     """Released files have no text_config: without one, the language model's keys stand among the others."""
-    return lambda js, c: js.get(key, absent) if js.get("text_config") is None else absent
+    return js.get(key, absent) if js.get("text_config") is None else absent
 
 
 def inside(js: sizes.ConfigJson) -> Mapping[str, Any]:

@@ -28,7 +28,7 @@ class Glm4vText(Glm4):
     tie_word_embeddings: sizes.Flag = sizes.hf(absent=False, null=False)
 
     rope = sizes.rotary(positions=32768, share=1.0, head_key="head_dim")
-    axes = parts.mrope_axes("sections", 8, 12, 12)
+    axes = sizes.setting(default=parts.mrope_axes("sections", 8, 12, 12))
 
 
 class Glm4vMoeText(Glm4Moe):
@@ -56,7 +56,7 @@ class Glm4vMoeText(Glm4Moe):
     )  # alone, it is saved with one tensor for each projection of all experts
 
     rope = sizes.rotary(positions=65536, share=0.5)
-    axes = parts.mrope_axes("sections", 8, 12, 12)
+    axes = sizes.setting(default=parts.mrope_axes("sections", 8, 12, 12))
 
     def layer(c, x: Data, *reads: Any) -> Data:
         """GLM-4.5's, with all experts in one tensor for each projection if the language model is saved alone."""

@@ -68,18 +68,15 @@ def sized_image(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise ParamcountError("is missing", where="vision_config.image_size", expected="an integer")
 
 
-def side(index: int) -> Any:
+@sizes.options_first
+def side(js: sizes.ConfigJson, c: sizes.FieldValues, index: int) -> int:
     """The numerator or the denominator of downsample_rate."""
-
-    def find(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-        rate = js.get("downsample_rate")
-        shares = rate.split("/") if isinstance(rate, str) else ()
-        if len(shares) != 2 or not all(part.strip().isdecimal() and int(part) for part in shares):
-            problem = "is missing" if rate is None else f"= {describe_value(rate)}"
-            raise ParamcountError(problem, where="downsample_rate", expected="a fraction such as 4/8")
-        return int(shares[index])
-
-    return sizes.derived(find)
+    rate = js.get("downsample_rate")
+    shares = rate.split("/") if isinstance(rate, str) else ()
+    if len(shares) != 2 or not all(part.strip().isdecimal() and int(part) for part in shares):
+        problem = "is missing" if rate is None else f"= {describe_value(rate)}"
+        raise ParamcountError(problem, where="downsample_rate", expected="a fraction such as 4/8")
+    return int(shares[index])
 
 
 def layer_pairs(js: sizes.ConfigJson) -> list[tuple[int, int]]:
@@ -170,8 +167,8 @@ class Granite4Vision(parts.Composite):
     language: sizes.Sizes
     vision: sizes.Tower
     qformer: WindowQFormer
-    query_side: sizes.Positive = side(0)
-    window_side: sizes.Positive = side(1)
+    query_side: sizes.Positive = sizes.derived(side(0))
+    window_side: sizes.Positive = sizes.derived(side(1))
     n_views: sizes.Natural = sizes.derived(lambda js, c: len(layer_pairs(js)))
     target_layers: sizes.Indices = sizes.derived(target_layers)
 

@@ -108,7 +108,7 @@ class InternVL(parts.FormerMultimodal):
     n_merged: sizes.Positive = sizes.derived(lambda js, c: int(1 / js.get("downsample_ratio", 0.5)) ** 2)
 
     image_token = sizes.setting("image_token_id")
-    views: ClassVar = viewed_layers(-1)
+    views: ClassVar = sizes.setting(default=viewed_layers(-1))
     activation: ClassVar = sizes.setting("projector_hidden_act")
 
     def encode(c: Any, pixels: Data) -> Data:

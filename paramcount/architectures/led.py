@@ -21,7 +21,7 @@ class LED(parts.Seq2Seq):
     n_encoder_positions: sizes.Positive = sizes.hf("max_encoder_position_embeddings")
     n_positions: sizes.Positive = sizes.hf("max_decoder_position_embeddings")
     n_encoder_layers: sizes.Positive = sizes.hf("num_hidden_layers", "encoder_layers")  # the reference needs one
-    windows: sizes.Widths = read_windows("attention_window", "n_encoder_layers")
+    windows: sizes.Widths = sizes.derived(read_windows("attention_window", "n_encoder_layers"))
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         def build(tokens: Data, source: Data, marks: Data) -> Data:

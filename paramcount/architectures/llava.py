@@ -42,28 +42,24 @@ PALIGEMMA_VISION = {
 }
 
 
-def n_views(absent: int | tuple[int, ...], keys: tuple[str, ...] = VIEWS) -> Any:
+@sizes.options_first
+def n_views(
+    js: sizes.ConfigJson, c: sizes.FieldValues, absent: int | tuple[int, ...], keys: tuple[str, ...] = VIEWS
+) -> int:
     """How many layers of the tower are looked at: one, or as many as a list names."""
-
-    def number(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-        where = next((key for key in keys if key in js), keys[0])
-        named = js.get(where, absent)
-        several = [named] if type(named) is int else named
-        if not isinstance(several, (list, tuple)) or not all(type(i) is int for i in several):
-            raise sizes.make_value_error(named, where, "an integer or a list of integers")
-        return len(several)
-
-    return sizes.derived(number)
+    where = next((key for key in keys if key in js), keys[0])
+    named = js.get(where, absent)
+    several = [named] if type(named) is int else named
+    if not isinstance(several, (list, tuple)) or not all(type(i) is int for i in several):
+        raise sizes.make_value_error(named, where, "an integer or a list of integers")
+    return len(several)
 
 
-def viewed_layers(absent: Any, keys: tuple[str, ...] = VIEWS) -> Any:
+@sizes.options_first
+def viewed_layers(config: Mapping[str, Any], c: Any, absent: Any, keys: tuple[str, ...] = VIEWS) -> tuple[int, ...]:
     """The layers of the encoder that are looked at, by the number of layers before their states."""
-
-    def read(config: Mapping[str, Any], c: Any) -> tuple[int, ...]:
-        named = next((config[key] for key in keys if key in config), absent)
-        return (named,) if type(named) is int else tuple(named)
-
-    return sizes.setting(default=read)
+    named = next((config[key] for key in keys if key in config), absent)
+    return (named,) if type(named) is int else tuple(named)
 
 
 class Llava(parts.FormerMultimodal):
@@ -76,10 +72,10 @@ class Llava(parts.FormerMultimodal):
     )
 
     vision: sizes.Tower
-    n_views: sizes.Positive = n_views(-2)
+    n_views: sizes.Positive = sizes.derived(n_views(-2))
     projector_bias: sizes.Flag = sizes.hf("multimodal_projector_bias")
 
-    views = viewed_layers(-2)
+    views = sizes.setting(default=viewed_layers(-2))
     selection: ClassVar = sizes.setting("vision_feature_select_strategy")
     activation = sizes.setting("projector_hidden_act")
 
@@ -97,10 +93,10 @@ class VipLlava(Llava):
     model_types = ("vipllava",)
     sections = sizes.Sections("llama", default_encoder="clip_vision_model", default_encoder_section=parts.CLIP)
 
-    n_views: sizes.Positive = n_views((-2, -5, -8, -11, 6), ("vision_feature_layers", *VIEWS))
+    n_views: sizes.Positive = sizes.derived(n_views((-2, -5, -8, -11, 6), ("vision_feature_layers", *VIEWS)))
     projector_bias: sizes.Flag = sizes.derived(lambda js, c: True)
 
-    views = viewed_layers((-2, -5, -8, -11, 6), ("vision_feature_layers", *VIEWS))
+    views = sizes.setting(default=viewed_layers((-2, -5, -8, -11, 6), ("vision_feature_layers", *VIEWS)))
     selection = "default"
     norm_eps = sizes.setting("projector_layernorm_eps")
 
@@ -149,10 +145,10 @@ class Mistral3(Llava):
     absent_sections = {"language": {"rms_norm_eps": 1e-5, "rope_theta": 1e9, "sliding_window": None}}
     places = parts.places_of_patches
 
-    n_views: sizes.Positive = n_views(-1)
+    n_views: sizes.Positive = sizes.derived(n_views(-1))
     merge_size: sizes.Positive = sizes.hf("spatial_merge_size")
 
-    views = viewed_layers(-1)
+    views = sizes.setting(default=viewed_layers(-1))
     selection = "full"
 
     def encode(c: Any, pixels: Data) -> Data:

@@ -84,9 +84,9 @@ class LlavaOneVision(LlavaNext):
         "qwen2", tie_rule="either", default_encoder="siglip_vision_model", default_encoder_section=parts.SIGLIP
     )
 
-    n_views: sizes.Positive = n_views(-1)
+    n_views: sizes.Positive = sizes.derived(n_views(-1))
 
-    views = viewed_layers(-1)
+    views = sizes.setting(default=viewed_layers(-1))
 
 
 class VideoLlava(Llava):

@@ -13,19 +13,16 @@ from paramcount.errors import FieldName, ParamcountError
 QKV = ("query", "key", "value")
 
 
-def read_windows(key: str, limit: str) -> Any:
-    """The field with the tokens that each layer's window has on either side, half of the key's value."""
-
-    def derive(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
-        windows = js.get(key, 512)
-        if type(windows) is int:
-            windows = [windows] * len(sizes.per_layer({"n_layers": c[limit]}))
-        for window in windows:
-            if type(window) is not int or window < 4 or window % 2:
-                raise sizes.make_value_error(window, key, "even integers of at least 4")
-        return tuple(window // 2 for window in windows)
-
-    return sizes.derived(derive)
+@sizes.options_first
+def read_windows(js: sizes.ConfigJson, c: sizes.FieldValues, key: str, limit: str) -> tuple[int, ...]:
+    """The tokens that each layer's window has on either side, half of the key's value."""
+    windows = js.get(key, 512)
+    if type(windows) is int:
+        windows = [windows] * len(sizes.per_layer({"n_layers": c[limit]}))
+    for window in windows:
+        if type(window) is not int or window < 4 or window % 2:
+            raise sizes.make_value_error(window, key, "even integers of at least 4")
+    return tuple(window // 2 for window in windows)
 
 
 @sizes.options_first
@@ -62,7 +59,7 @@ class Longformer(parts.LikeRoberta, parts.MaskedEncoder):
 
     n_token_types: sizes.Positive = sizes.hf()
     n_layers: sizes.Positive = sizes.hf()  # the reference needs one
-    windows: sizes.Widths = read_windows("attention_window", "n_layers")
+    windows: sizes.Widths = sizes.derived(read_windows("attention_window", "n_layers"))
     pooled: sizes.Flag = sizes.derived(sizes.class_ends("Model", "ForMultipleChoice"))
     tie_word_embeddings: sizes.Flag = sizes.hf()
 

@@ -17,22 +17,19 @@ def every_fourth(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     return tuple("sliding_attention" if (c["n_layers"] - 1 - i) % 4 else "full_attention" for i in sizes.per_layer(c))
 
 
-def unrotated(absent: sizes.ConfigJson | None = None) -> sizes.Derivation:
+@sizes.options_first
+def unrotated(js: sizes.ConfigJson, c: sizes.FieldValues, absent: sizes.ConfigJson | None = None) -> tuple[int, ...]:
     """The layers without rotary positions. `absent`: the default of rope_parameters."""
-
-    def derive(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
-        bases = js.get("layer_rope_theta")
-        if bases is None:
-            theta = (js.get("rope_parameters") or js.get("rope_scaling") or absent or js).get("rope_theta", 10_000.0)
-            return tuple(i for i in sizes.per_layer(c) if (c["n_layers"] - 1 - i) % 4 == 0 or not theta)
-        if not isinstance(bases, (list, tuple)) or any(type(base) not in (int, float) for base in bases):
-            raise sizes.make_value_error(bases, "layer_rope_theta", "a list of numbers")
-        if len(bases) < c["n_layers"]:
-            found, expected = f"has {count_noun(len(bases), 'entry')}", f"at least {c['n_layers']}, one per layer"
-            raise ParamcountError(found, where="layer_rope_theta", expected=expected)
-        return tuple(i for i in sizes.per_layer(c) if not bases[i])
-
-    return derive
+    bases = js.get("layer_rope_theta")
+    if bases is None:
+        theta = (js.get("rope_parameters") or js.get("rope_scaling") or absent or js).get("rope_theta", 10_000.0)
+        return tuple(i for i in sizes.per_layer(c) if (c["n_layers"] - 1 - i) % 4 == 0 or not theta)
+    if not isinstance(bases, (list, tuple)) or any(type(base) not in (int, float) for base in bases):
+        raise sizes.make_value_error(bases, "layer_rope_theta", "a list of numbers")
+    if len(bases) < c["n_layers"]:
+        found, expected = f"has {count_noun(len(bases), 'entry')}", f"at least {c['n_layers']}, one per layer"
+        raise ParamcountError(found, where="layer_rope_theta", expected=expected)
+    return tuple(i for i in sizes.per_layer(c) if not bases[i])
 
 
 def heads_fill(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:

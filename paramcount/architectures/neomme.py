@@ -46,18 +46,15 @@ def list_windows(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[Any, ...]:
     return tuple(window or 0 for window in found)
 
 
-def rotated_part(word: str) -> Any:
-    """The field with the rotated part of a head in layers of a kind."""
-
-    def derive(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-        rope = (js.get("rope_scaling") or js.get("rope_parameters") or {}).get(word) or {}
-        n = sizes.part_of(c["d_head"], rope.get("partial_rotary_factor", SHARES[word]))
-        if word in c["layer_types"] and (n < 4 or n % 4 or n > c["d_head"]):
-            where = f"rope_parameters.{word}.partial_rotary_factor"
-            raise ParamcountError(f"rotates {n} values of a head", where=where, expected="a multiple of 4")
-        return n
-
-    return sizes.derived(derive)
+@sizes.options_first
+def rotated_part(js: sizes.ConfigJson, c: sizes.FieldValues, word: str) -> int:
+    """The rotated part of a head in layers of a kind."""
+    rope = (js.get("rope_scaling") or js.get("rope_parameters") or {}).get(word) or {}
+    n = sizes.part_of(c["d_head"], rope.get("partial_rotary_factor", SHARES[word]))
+    if word in c["layer_types"] and (n < 4 or n % 4 or n > c["d_head"]):
+        where = f"rope_parameters.{word}.partial_rotary_factor"
+        raise ParamcountError(f"rotates {n} values of a head", where=where, expected="a multiple of 4")
+    return n
 
 
 def small_residual(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
@@ -82,8 +79,8 @@ class NeoMME(parts.PositionlessEncoder):
     d_head: sizes.Positive = sizes.hf()
     layer_types: sizes.Words = sizes.hf(absent=name_layers, null=sizes.ABSENT)
     windows: sizes.Indices = sizes.derived(list_windows)
-    d_rope: sizes.Positive = rotated_part("full_attention")
-    d_local_rope: sizes.Positive = rotated_part("sliding_attention")
+    d_rope: sizes.Positive = sizes.derived(rotated_part("full_attention"))
+    d_local_rope: sizes.Positive = sizes.derived(rotated_part("sliding_attention"))
     patch_size: sizes.Positive = sizes.hf("patch_size")
     attention_bias: sizes.Flag = sizes.hf()
     mlp_bias: sizes.Flag = sizes.hf()

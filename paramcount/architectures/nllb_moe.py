@@ -11,14 +11,11 @@ N_ACTIVE = 2
 ROUTER_DTYPES = ("float32", "float16", "bfloat16")
 
 
-def every_sparse(field: str, key: str) -> sizes.Derivation:
+@sizes.options_first
+def every_sparse(js: sizes.ConfigJson, c: sizes.FieldValues, field: str, key: str) -> tuple[str, ...]:
     """A sparse layer at the end of each group; `key` has the number of layers in a group, 0 for no sparse layer."""
-
-    def kinds(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
-        step = js.get(key, 4)
-        return tuple(KINDS[step > 0 and (i + 1) % step == 0] for i in range(c[field]))
-
-    return kinds
+    step = js.get(key, 4)
+    return tuple(KINDS[step > 0 and (i + 1) % step == 0] for i in range(c[field]))
 
 
 def share_of_expert(config: Mapping[str, Any], c: Any) -> float:

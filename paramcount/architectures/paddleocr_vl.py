@@ -23,7 +23,7 @@ class PaddleOCRText(parts.AttentionDecoder):
     tie_word_embeddings: sizes.Flag = sizes.hf()
 
     rope = sizes.rotary(500_000, 131072)
-    axes = parts.mrope_axes("sections", 16, 24, 24)
+    axes = sizes.setting(default=parts.mrope_axes("sections", 16, 24, 24))
 
     def layer(c, x: Data, *places: Data) -> Data:
         h = c.norm(x, "input_layernorm")

@@ -1,6 +1,5 @@
 """Perceiver IO on text: learned latents read the text, attend to one another, and answer a query for each position."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 from paramcount.declare import Data, ops, parts, sizes
@@ -29,8 +28,9 @@ def find_widths(js: sizes.ConfigJson, c: sizes.FieldValues, *, crossing: bool) -
     return d_qk, js.get("v_channels") or d_qk
 
 
-def head_size(heads: str, part: int, *, crossing: bool) -> Callable[[sizes.ConfigJson, sizes.FieldValues], int]:
-    return lambda js, c: max(1, find_widths(js, c, crossing=crossing)[part] // c[heads])
+@sizes.options_first
+def head_size(js: sizes.ConfigJson, c: sizes.FieldValues, heads: str, part: int, *, crossing: bool) -> Any:
+    return max(1, find_widths(js, c, crossing=crossing)[part] // c[heads])
 
 
 def widths_divide(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:

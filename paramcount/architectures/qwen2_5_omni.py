@@ -156,8 +156,8 @@ class Qwen2_5Omni(parts.Speaking, Qwen2_5OmniThinker):
     denoiser: Denoiser
     vocoder: Qwen2_5OmniVocoder
 
-    image_token = parts.thinker_setting("image_token_id", "image_token_index", default=151655)
-    audio_token = parts.thinker_setting("audio_token_id", "audio_token_index", default=151646)
+    image_token = sizes.setting(default=parts.thinker_setting("image_token_id", "image_token_index", default=151655))
+    audio_token = sizes.setting(default=parts.thinker_setting("audio_token_id", "audio_token_index", default=151646))
 
     def speak(c) -> tuple[Data, ...]:
         codes = ops.given("codec tokens", "codec tokens")

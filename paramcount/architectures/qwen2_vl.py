@@ -31,7 +31,7 @@ class Qwen2VLText(Qwen2):
     rope = sizes.rotary(1_000_000, 32768)
     layer_types = sizes.setting(default=sizes.sliding_types(80))
 
-    axes = parts.mrope_axes("sections", 16, 24, 24)
+    axes = sizes.setting(default=parts.mrope_axes("sections", 16, 24, 24))
 
     def layer(c, x: Data, *reads: Any) -> Data:
         """`reads`: the places of the tokens, if there may be images, and the kind of layer, if there are several."""

@@ -21,7 +21,7 @@ class Qwen35(GatedDeltaHybrid):
 
     d_ff: sizes.Natural = sizes.hf()
 
-    axes = parts.mrope_axes("interleaved", 11, 11, 10)
+    axes = sizes.setting(default=parts.mrope_axes("interleaved", 11, 11, 10))
 
     def kinds(c) -> parts.Kinds:
         return [((word, "dense"), 1) for word in c.layer_types]
@@ -40,7 +40,7 @@ class Qwen35MoE(parts.RoutedExperts, GatedDeltaHybrid):
     d_shared_expert: sizes.Natural = sizes.hf("shared_expert_intermediate_size")
 
     norm_topk_prob = True
-    axes = parts.mrope_axes("interleaved", 11, 11, 10)
+    axes = sizes.setting(default=parts.mrope_axes("interleaved", 11, 11, 10))
 
     def kinds(c) -> parts.Kinds:
         return [((word, "moe"), 1) for word in c.layer_types]

@@ -49,4 +49,4 @@ class Qwen3OmniMoeText(Qwen3MoE):
     tie_word_embeddings: sizes.Flag = sizes.hf(absent=False, null=False)
 
     window = None
-    axes = parts.mrope_axes("interleaved", 24, 20, 20)
+    axes = sizes.setting(default=parts.mrope_axes("interleaved", 24, 20, 20))

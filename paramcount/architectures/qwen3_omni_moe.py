@@ -142,15 +142,12 @@ class Qwen3OmniVocoder(parts.Code2Wav):
     section = "code2wav_config"
 
 
-def keys_are_given(*keys: str) -> Any:
+@sizes.options_first
+def keys_are_given(js: sizes.ConfigJson, c: sizes.FieldValues, *keys: str) -> None:
     """Keys for which the reference has no default."""
-
-    def condition(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-        for key in keys:
-            if key not in js:
-                raise ParamcountError("is missing", where=key, expected="a positive integer")
-
-    return condition
+    for key in keys:
+        if key not in js:
+            raise ParamcountError("is missing", where=key, expected="a positive integer")
 
 
 def predictor_is_untied(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
@@ -211,8 +208,8 @@ class Qwen3OmniMoe(parts.Speaking, Qwen3OmniMoeThinker):
     vocoder: Qwen3OmniVocoder
     d_thinker: sizes.Positive = sizes.hf("talker_config.thinker_hidden_size", absent=2048)
 
-    image_token = parts.thinker_setting("image_token_id", default=151655)
-    audio_token = parts.thinker_setting("audio_token_id", default=151646)
+    image_token = sizes.setting(default=parts.thinker_setting("image_token_id", default=151655))
+    audio_token = sizes.setting(default=parts.thinker_setting("audio_token_id", default=151646))
 
     def speak(c) -> tuple[Data, ...]:
         codes = ops.given("codec tokens", "codec tokens")

@@ -27,7 +27,7 @@ class Qwen3VLText(Qwen3):
 
     rope = sizes.rotary(500_000, 128_000)
     layer_types = ()  # every layer attends to all tokens
-    axes = parts.mrope_axes("interleaved", 24, 20, 20)
+    axes = sizes.setting(default=parts.mrope_axes("interleaved", 24, 20, 20))
     norms_heads = True
 
     def layer(c, x: Data, *places: Any) -> Data:
@@ -56,7 +56,7 @@ class Qwen3VLMoEText(Qwen3MoE):
     window = None
     norm_topk_prob = True
 
-    axes = parts.mrope_axes("interleaved", 24, 20, 20)
+    axes = sizes.setting(default=parts.mrope_axes("interleaved", 24, 20, 20))
 
     def mixture(c, x: Data) -> Data:
         weights = c.choose(ops.linear(x, "mlp.gate", "router", c.n_routed_experts))

@@ -9,9 +9,10 @@ from paramcount.errors import FieldName, ParamcountError
 PREFIX = "roc_bert.embeddings."
 
 
-def looked_up(key: str, width: str) -> sizes.Derivation:
+@sizes.options_first
+def looked_up(js: sizes.ConfigJson, c: sizes.FieldValues, key: str, width: str) -> bool:
     """Whether a table is read: where vectors are summed, only one of their width can be."""
-    return lambda js, c: sizes.flag(js, key, absent=True) and (c["inputs_joined"] or c[width] == c["d_model"])
+    return sizes.flag(js, key, absent=True) and (c["inputs_joined"] or c[width] == c["d_model"])
 
 
 class RoCBert(Bert):

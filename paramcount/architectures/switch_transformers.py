@@ -8,24 +8,23 @@ from paramcount.declare import Data, ops, parts, sizes
 KINDS = ("dense", "sparse")
 
 
-def every_so_often(field: str, layers_key: str, sparse_key: str, step_key: str) -> sizes.Derivation:
+@sizes.options_first
+def every_so_often(
+    js: sizes.ConfigJson, c: sizes.FieldValues, field: str, layers_key: str, sparse_key: str, step_key: str
+) -> tuple[str, ...]:
     """A sparse layer in every `step`, the second of them.
 
     The step is worked out before an alias overrides num_layers; without a sparse layer it is as long as the stack, so
     that the reference builds one all the same. Where config.json has the step, it counts.
     """
-
-    def kinds(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
-        n = (
-            sizes.check_no_types(js, layers_key, 12)
-            if js.get(layers_key, 12) is not None
-            else sizes.check_no_types(js, "num_layers", 12)
-        )
-        n_sparse = js.get(sparse_key, 3)
-        step = js.get(step_key, n // n_sparse if n_sparse > 0 else n)
-        return tuple(KINDS[step > 0 and (step == 1 or i % step == 1)] for i in sizes.per_layer({"n_layers": c[field]}))
-
-    return kinds
+    n = (
+        sizes.check_no_types(js, layers_key, 12)
+        if js.get(layers_key, 12) is not None
+        else sizes.check_no_types(js, "num_layers", 12)
+    )
+    n_sparse = js.get(sparse_key, 3)
+    step = js.get(step_key, n // n_sparse if n_sparse > 0 else n)
+    return tuple(KINDS[step > 0 and (step == 1 or i % step == 1)] for i in sizes.per_layer({"n_layers": c[field]}))
 
 
 class SwitchTransformers(T5):

@@ -34,12 +34,13 @@ def gated(js: sizes.ConfigJson, c: sizes.FieldValues, absent: str = "relu") -> b
     return bool(first == "gated")
 
 
-def decoder_layers(absent: int) -> Any:
+@sizes.options_first
+def decoder_layers(js: sizes.ConfigJson, c: sizes.FieldValues, absent: int) -> Any:
     """As many as the encoder has where the config says nothing else.
 
     What counts is num_layers, also where an alias overrides it.
     """
-    return lambda js, c: js.get("num_layers", absent)
+    return js.get("num_layers", absent)
 
 
 def dense_activation(config: Mapping[str, Any], c: Any, absent: str = "relu") -> str:

@@ -15,9 +15,10 @@ from paramcount.flow import Data
 ALL_CHUNKS = 2**31  # as many as no sound has
 
 
-def positions_are(kind: str, default: str) -> sizes.Derivation:
+@sizes.options_first
+def positions_are(js: sizes.ConfigJson, c: sizes.FieldValues, kind: str, default: str) -> Any:
     """Whether position_embeddings_type, which has a default, is this kind of position."""
-    return lambda js, c: js.get("position_embeddings_type", default) == kind
+    return js.get("position_embeddings_type", default) == kind
 
 
 def read_left_chunks(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:

@@ -58,8 +58,8 @@ class Encodec(parts.SeaNet):
     )
 
     rates: sizes.Widths = sizes.derived(lambda js, c: parts.read_rates(js, RATES)[0])
-    narrow: sizes.Indices = parts.narrow_channels(slice(None))
-    recurrent: sizes.Indices = parts.count_from("num_lstm_layers", 2, 1)
+    narrow: sizes.Indices = sizes.derived(parts.narrow_channels(slice(None)))
+    recurrent: sizes.Indices = sizes.derived(parts.count_from("num_lstm_layers", 2, 1))
     by_length: sizes.Flag = sizes.derived(lambda js, c: js.get("norm_type", "weight_norm") == "weight_norm")
     has_shortcut: sizes.Flag = sizes.hf("use_conv_shortcut")
     n_codes: sizes.Positive = sizes.hf("codebook_size")

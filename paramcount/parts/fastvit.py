@@ -85,9 +85,10 @@ def of_stages(argument: str) -> sizes.Derivation:
     return lambda js, c: tuple(list_arguments(js)[argument])
 
 
-def stages_where(argument: str, value: Any) -> sizes.Derivation:
+@sizes.options_first
+def stages_where(js: sizes.ConfigJson, c: sizes.FieldValues, argument: str, value: Any) -> Any:
     """The stages with this value."""
-    return lambda js, c: tuple(i for i, found in enumerate(list_arguments(js)[argument]) if found == value)
+    return tuple(i for i, found in enumerate(list_arguments(js)[argument]) if found == value)
 
 
 def narrowed_stages(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:

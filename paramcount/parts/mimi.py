@@ -85,7 +85,7 @@ class Mimi(parts.SeaNet):
     )
 
     rates: sizes.Widths = sizes.derived(find_rates)
-    narrow: sizes.Indices = parts.narrow_channels(slice(-1))
+    narrow: sizes.Indices = sizes.derived(parts.narrow_channels(slice(-1)))
     d_last_conv: sizes.Positive = sizes.hf("last_kernel_size")
     n_layers: sizes.Natural = sizes.hf()
     n_heads: sizes.Positive = sizes.hf()
@@ -97,7 +97,7 @@ class Mimi(parts.SeaNet):
     d_code: sizes.Positive = sizes.hf("codebook_dim")
     d_quantised: sizes.Positive = sizes.hf("vector_quantization_hidden_dimension")
     projected: sizes.Flag = sizes.derived(lambda js, c: c["d_quantised"] != c["d_model"])
-    semantic: sizes.Indices = parts.count_from("num_semantic_quantizers", 1, 1)
+    semantic: sizes.Indices = sizes.derived(parts.count_from("num_semantic_quantizers", 1, 1))
     acoustic: sizes.Indices = sizes.derived(find_acoustic)
     has_decoder: sizes.Flag = sizes.derived(lambda js, c: js.get("decoder_config", "derived") is not None)
     d_group: sizes.Positive = sizes.derived(group_of)

@@ -14,16 +14,13 @@ from paramcount.flow import Data
 COLUMNS_AND_ROWS = ops.Axes((1, 1), "in turns")
 
 
-def merged(axis: int) -> sizes.Derivation:
+@sizes.options_first
+def merged(js: sizes.ConfigJson, c: sizes.FieldValues, axis: int) -> Any:
     """How many patches become one vector, down (0) or across (1)."""
-
-    def size(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
-        kernel = js.get("merge_kernel_size", (2, 2))
-        if not isinstance(kernel, (list, tuple)) or len(kernel) != 2:
-            raise sizes.make_value_error(kernel, "vision_config.merge_kernel_size", "a height and a width")
-        return kernel[axis]
-
-    return size
+    kernel = js.get("merge_kernel_size", (2, 2))
+    if not isinstance(kernel, (list, tuple)) or len(kernel) != 2:
+        raise sizes.make_value_error(kernel, "vision_config.merge_kernel_size", "a height and a width")
+    return kernel[axis]
 
 
 class MoonViT(parts.VisionEncoder):

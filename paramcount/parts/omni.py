@@ -19,14 +19,11 @@ def thinker_tie(js: sizes.ConfigJson, c: sizes.FieldValues) -> bool:
     return sizes.flag(sizes.find_section(js, THINKER), "tie_word_embeddings", False)
 
 
-def thinker_setting(*names: str, default: Any) -> Any:
+@sizes.options_first
+def thinker_setting(js: Mapping[str, Any], c: Any, *names: str, default: Any) -> Any:
     """A setting in the thinker's section."""
-
-    def read(js: Mapping[str, Any], c: Any) -> Any:
-        section = sizes.find_section(js, THINKER)
-        return next((section[name] for name in names if section.get(name) is not None), default)
-
-    return sizes.setting(default=read)
+    section = sizes.find_section(js, THINKER)
+    return next((section[name] for name in names if section.get(name) is not None), default)
 
 
 @sizes.options_first

@@ -87,14 +87,11 @@ def widen(c: Any, x: Data, names: tuple[str, str]) -> Data:
 # ---- positions of the language model in time, row and column
 
 
-def mrope_axes(order: str, *absent: int) -> sizes.Setting:
-    """The setting of which pairs rotate with which position. `absent`: the default of mrope_section."""
-
-    def read(config: Mapping[str, Any], c: Any) -> ops.Axes:
-        rope = config.get("rope_scaling") or config.get("rope_parameters") or {}
-        return ops.Axes(tuple(rope.get("mrope_section", absent)), order)  # type: ignore[arg-type]
-
-    return sizes.setting(default=read)
+@sizes.options_first
+def mrope_axes(config: Mapping[str, Any], c: Any, order: str, *absent: int) -> ops.Axes:
+    """Which pairs rotate with which position. `absent`: the default of mrope_section."""
+    rope = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    return ops.Axes(tuple(rope.get("mrope_section", absent)), order)  # type: ignore[arg-type]
 
 
 def rotation(c: Any, *places: Data) -> Callable[[Data], Data] | bool:

@@ -14,14 +14,12 @@ from paramcount.errors import join_words
 from paramcount.flow import Data
 
 
-def count_from(key: str, absent: int, least: int) -> Any:
-    def derive(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
-        n = js.get(key, absent)
-        if type(n) is not int or n < least:
-            raise sizes.make_key_error(js, key, absent, f"at least {least}")
-        return tuple(range(n))
-
-    return sizes.derived(derive)
+@sizes.options_first
+def count_from(js: sizes.ConfigJson, c: sizes.FieldValues, key: str, absent: int, least: int) -> tuple[int, ...]:
+    n = js.get(key, absent)
+    if type(n) is not int or n < least:
+        raise sizes.make_key_error(js, key, absent, f"at least {least}")
+    return tuple(range(n))
 
 
 def read_rates(js: sizes.ConfigJson, absent: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
@@ -35,16 +33,13 @@ def read_rates(js: sizes.ConfigJson, absent: tuple[int, ...]) -> tuple[tuple[int
     return rates[::-1], n_samples
 
 
-def narrow_channels(levels: slice) -> Any:
+@sizes.options_first
+def narrow_channels(js: sizes.ConfigJson, c: sizes.FieldValues, levels: slice) -> tuple[int, ...]:
     """Between the two convolutions of a residual block, at each level. `levels`: those of the rates."""
-
-    def derive(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
-        compress = js.get("compress", 2)
-        if type(compress) is not int or not 1 <= compress <= c["n_filters"]:
-            raise sizes.make_key_error(js, "compress", 2, f"1 to num_filters = {c['n_filters']}")
-        return tuple(c["n_filters"] * 2**i // compress for i in range(len(c["rates"][levels])))
-
-    return sizes.derived(derive)
+    compress = js.get("compress", 2)
+    if type(compress) is not int or not 1 <= compress <= c["n_filters"]:
+        raise sizes.make_key_error(js, "compress", 2, f"1 to num_filters = {c['n_filters']}")
+    return tuple(c["n_filters"] * 2**i // compress for i in range(len(c["rates"][levels])))
 
 
 def mono_or_stereo(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
@@ -83,8 +78,8 @@ class SeaNet(sizes.Sizes):
     n_filters: sizes.Positive = sizes.hf("num_filters")
     d_model: sizes.Positive = sizes.hf()
     rates: sizes.Widths = sizes.derived(lambda js, c: read_rates(js, (8, 6, 5, 4))[0])
-    residuals: sizes.Indices = count_from("num_residual_layers", 1, 0)
-    narrow: sizes.Indices = narrow_channels(slice(None))
+    residuals: sizes.Indices = sizes.derived(count_from("num_residual_layers", 1, 0))
+    narrow: sizes.Indices = sizes.derived(narrow_channels(slice(None)))
     d_conv: sizes.Positive = sizes.hf("kernel_size")
     d_last_conv: sizes.Positive = sizes.hf("last_kernel_size")
     d_residual_conv: sizes.Positive = sizes.hf("residual_kernel_size")

@@ -27,16 +27,13 @@ SIGLIP = {
 }
 
 
-def tower_named(known: str, section: str = "vision_config") -> sizes.Condition:
+@sizes.options_first
+def tower_named(js: Mapping[str, Any], c: Mapping[str, Any], known: str, section: str = "vision_config") -> None:
     """A composite model may name any tower of the reference; only this one is declared."""
-
-    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
-        if (found := js.get("model_type", known)) != known:
-            raise ParamcountError(
-                f"= {describe_value(found)} is not supported", where=f"{section}.model_type", expected=known
-            )
-
-    return condition
+    if (found := js.get("model_type", known)) != known:
+        raise ParamcountError(
+            f"= {describe_value(found)} is not supported", where=f"{section}.model_type", expected=known
+        )
 
 
 class SiglipVision(parts.PatchVision):

@@ -5,7 +5,6 @@ Source: arXiv:2303.01037; Gemma3nAudioEncoder and Gemma4AudioModel of the refere
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import e, log
 from typing import Any, ClassVar
 
@@ -18,38 +17,29 @@ LOG_2 = 0.6931471805599453  # softplus of 0, by which the scale of queries is di
 KEY_SCALE = log(1 + e) / LOG_2  # softplus of 1
 
 
-def read_pair(key: str, default: tuple[Any, Any], at: int) -> Any:
+@sizes.options_first
+def read_pair(js: sizes.ConfigJson, c: sizes.FieldValues, key: str, default: tuple[Any, Any], at: int) -> Any:
     """One of two entries of a key."""
-
-    def entry(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
-        found = js.get(key, default)
-        if not isinstance(found, list | tuple) or len(found) < 2:
-            raise sizes.make_value_error(found, f"audio_config.{key}", "two entries")
-        return found[at]
-
-    return sizes.derived(entry)
+    found = js.get(key, default)
+    if not isinstance(found, list | tuple) or len(found) < 2:
+        raise sizes.make_value_error(found, f"audio_config.{key}", "two entries")
+    return found[at]
 
 
-def read_square(key: str, default: int, at: int) -> Callable[[sizes.ConfigJson, Any], int]:
+@sizes.options_first
+def read_square(js: sizes.ConfigJson, c: Any, key: str, default: int, at: int) -> int:
     """One of two entries of a key, the number of frames of a convolution and of its bands."""
-
-    def entry(js: sizes.ConfigJson, c: Any) -> int:
-        found = js.get(key, ((default, default),) * 2)
-        sides = found[at] if isinstance(found, list | tuple) and len(found) > at else found
-        if not isinstance(sides, list | tuple) or len(sides) != 2 or sides[0] != sides[1] or type(sides[0]) is not int:
-            raise sizes.make_value_error(found, f"audio_config.{key}", "as many frames as bands")
-        return sides[0]
-
-    return entry
+    found = js.get(key, ((default, default),) * 2)
+    sides = found[at] if isinstance(found, list | tuple) and len(found) > at else found
+    if not isinstance(sides, list | tuple) or len(sides) != 2 or sides[0] != sides[1] or type(sides[0]) is not int:
+        raise sizes.make_value_error(found, f"audio_config.{key}", "as many frames as bands")
+    return sides[0]
 
 
-def count_bands(before: str, kernel: str, at: int) -> Callable[[sizes.ConfigJson, sizes.FieldValues], int]:
+@sizes.options_first
+def count_bands(js: sizes.ConfigJson, c: sizes.FieldValues, before: str, kernel: str, at: int) -> int:
     """How many bands a convolution leaves, with a zero on either side of them."""
-
-    def count(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
-        return (c[before] + 2 - c[kernel]) // max(read_square(STRIDES, 2, at)(js, c), 1) + 1
-
-    return count
+    return (c[before] + 2 - c[kernel]) // max(read_square(STRIDES, 2, at)(js, c), 1) + 1
 
 
 class SpeechConformer(sizes.Sizes):
@@ -118,8 +108,8 @@ class Gemma3nAudio(SpeechConformer):
     n_heads: sizes.Positive = sizes.hf("conf_num_attention_heads")
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     n_mels: sizes.Positive = sizes.hf("input_feat_size")
-    n_channels: sizes.Positive = read_pair("sscp_conv_channel_size", (128, 32), 0)
-    n_channels_2: sizes.Positive = read_pair("sscp_conv_channel_size", (128, 32), 1)
+    n_channels: sizes.Positive = sizes.derived(read_pair("sscp_conv_channel_size", (128, 32), 0))
+    n_channels_2: sizes.Positive = sizes.derived(read_pair("sscp_conv_channel_size", (128, 32), 1))
     d_kernel: sizes.Positive = sizes.derived(read_square("sscp_conv_kernel_size", 3, 0))
     d_kernel_2: sizes.Positive = sizes.derived(read_square("sscp_conv_kernel_size", 3, 1))
     n_bands: sizes.Positive = sizes.derived(count_bands("n_mels", "d_kernel", 0))
@@ -191,8 +181,8 @@ class Gemma4Audio(SpeechConformer):
     n_layers: sizes.Natural = sizes.hf()
     n_heads: sizes.Positive = sizes.hf()
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
-    n_channels: sizes.Positive = read_pair("subsampling_conv_channels", (128, 32), 0)
-    n_channels_2: sizes.Positive = read_pair("subsampling_conv_channels", (128, 32), 1)
+    n_channels: sizes.Positive = sizes.derived(read_pair("subsampling_conv_channels", (128, 32), 0))
+    n_channels_2: sizes.Positive = sizes.derived(read_pair("subsampling_conv_channels", (128, 32), 1))
     n_bands: sizes.Natural = sizes.derived(lambda js, c: c["n_channels"] // 4)  # which the convolutions leave
     n_earlier_frames: sizes.Natural = sizes.derived(lambda js, c: max(js.get("attention_context_left", 13) - 2, 0))
     n_later_frames: sizes.Natural = sizes.derived(lambda js, c: max(js.get("attention_context_right", 0) - 1, 0))
