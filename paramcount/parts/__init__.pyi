@@ -118,7 +118,6 @@ from paramcount.parts import emu_vq_vae as emu_vq_vae
 from paramcount.parts.emu_vq_vae import halvings as halvings
 from paramcount.parts.emu_vq_vae import attended_levels as attended_levels
 from paramcount.parts.emu_vq_vae import EmuVqVae as EmuVqVae
-from paramcount.parts.emu_vq_vae import normed as normed
 from paramcount.parts.emu_vq_vae import video_block as video_block
 from paramcount.parts import encodec as encodec
 from paramcount.parts.encodec import BANDWIDTHS as BANDWIDTHS
@@ -495,7 +494,6 @@ from paramcount.parts.vq_vae import blocks_of_level as blocks_of_level
 from paramcount.parts.vq_vae import VqVae as VqVae
 from paramcount.parts.vq_vae import VqGan as VqGan
 from paramcount.parts.vq_vae import convolve_one as convolve_one
-from paramcount.parts.vq_vae import resnet_block as resnet_block
 from paramcount.parts import whisper_encoder as whisper_encoder
 from paramcount.parts.whisper_encoder import WhisperStacks as WhisperStacks
 from paramcount.parts.whisper_encoder import Ears as Ears

@@ -57,17 +57,7 @@ class EmuVqVae(parts.VqVae):
 
     def shrink(c, x: Data) -> Data:
         """To a video of one frame, [places, 1, d_encoded]."""
-        x = parts.vq_vae.convolve(x, "conv_in", c.d_base)
-        last, before = len(c.multipliers) - 1, 1
-        for i, m in enumerate(c.multipliers):
-            prefix = f"down_block.down.{i}."
-            x = c.read_level(x, prefix, m, m != before, len(c.blocks), i in c.attended)
-            if i < last:
-                name = prefix + "downsample.conv"
-                x = ops.convolve_image(x, name, "mixer", c.d_base * m, 3, stride=2, bias=True, padding=ops.BEHIND)
-            before = m
-        x = parts.vq_vae.convolve(ops.activate(normed(c.center(x), "norm_out"), "silu"), "conv_out", c.d_encoded)
-        x = ops.to_every_stream(x, 2 ** len(c.halvings))
+        x = ops.to_every_stream(c.halve(x, c.d_encoded), 2 ** len(c.halvings))
         for i in c.halvings:
             x = ops.activate(ops.convolve_video(x, f"time_conv.{i}.conv.conv", c.d_encoded, 4, 3, stride=2), "silu")
         return c.mix_frames(x)
@@ -96,47 +86,21 @@ class EmuVqVae(parts.VqVae):
 
     def grow(c, x: Data, quanta: Data) -> Data:
         """The first frame to an image. `quanta`: what its norms read."""
-        x = c.center(parts.vq_vae.convolve(x, "conv_in", c.d_base * c.multipliers[-1]), quanta)
-        last, before = len(c.multipliers) - 1, c.multipliers[-1]
-        for i in range(last, -1, -1):
-            m, prefix = c.multipliers[i], f"up_block.up.{i}."
-            x = c.read_level(x, prefix, m, m != before, len(c.blocks) + 1, i in c.attended, quanta)
-            if i:
-                x, quanta = (
-                    parts.vq_vae.convolve(ops.enlarge(x), prefix + "upsample.conv", c.d_base * m),
-                    ops.enlarge(quanta),
-                )
-            before = m
-        return parts.vq_vae.convolve(ops.activate(c.norm(x, "norm_out", quanta), "silu"), "conv_out", c.d_out)
+        return c.double(x, c.d_out, quanta)
 
-    def read_level(c, x: Data, prefix: str, m: int, changes: bool, n: int, attends: bool, *quanta: Data) -> Data:
-        """n blocks to m times the channels, which the first of them `changes`; each may be followed by attention."""
-        for j in range(n):
-            x = c.image_block(x, f"{prefix}block.{j}.", c.d_base * m, *quanta, changes=changes and j == 0)
-            if attends:
-                x = c.look(x, prefix, f"attn.{j}.", f"attn_norms.{j}", *quanta)
-        return x
+    def level_names(c, i: int) -> tuple[str, str]:
+        return f"down_block.down.{i}.", f"up_block.up.{i}."
 
-    def center(c, x: Data, *quanta: Data) -> Data:
-        x = c.image_block(x, "middle_block.block_1.", x.shape[-1], *quanta)
-        x = c.look(x, "middle_block.", "attn_1.", "attn_norm", *quanta)
-        return c.image_block(x, "middle_block.block_2.", x.shape[-1], *quanta)
+    def attention_levels(c) -> tuple[int, ...]:
+        return c.attended
 
-    def image_block(c, x: Data, prefix: str, channels: ops.Size, *quanta: Data, changes: bool = False) -> Data:
-        """Two convolutions, each after a norm, with a residual connection. `changes`: it has other channels."""
+    def middle(c, x: Data, *quanta: Data, prefix: str = "middle_block.") -> Data:
+        return super().middle(x, *quanta, prefix=prefix)
 
+    def look(c, x: Data, prefix: str, place: str, *quanta: Data) -> Data:
         def read(x: Data, *quanta: Data) -> Data:
-            h = parts.vq_vae.convolve(ops.activate(c.norm(x, "norm1", *quanta), "silu"), "conv1", channels)
-            h = parts.vq_vae.convolve(ops.activate(c.norm(h, "norm2", *quanta), "silu"), "conv2", channels)
-            return (parts.convolve_one(x, "nin_shortcut", "mixer", channels) if changes else x) + h
-
-        return ops.block(x, prefix, read, reads=quanta)
-
-    def look(c, x: Data, prefix: str, name: str, norm_name: str, *quanta: Data) -> Data:
-        """All places of the image attend to one another."""
-
-        def read(x: Data, *quanta: Data) -> Data:
-            h, heads = c.norm(x, norm_name, *quanta), (c.n_heads, c.d_head)
+            h = c.norm(x, "attn_norm" if place == "_1" else "attn_norms" + place, *quanta)
+            name, heads = f"attn{place}.", (c.n_heads, c.d_head)
             q, k, v = (c.matrix(h, f"{name}{y}_proj", f"qkv.{y}", *heads) for y in "qkv")
             return x + c.matrix(ops.attend(q, k, v), name + "out_proj", "output_projection", x.shape[-1])
 
@@ -153,18 +117,14 @@ class EmuVqVae(parts.VqVae):
     def norm(c, x: Data, name: str, *quanta: Data) -> Data:
         """In the decoder, times one function of the codes and plus another."""
         if not quanta:
-            return normed(x, name)
+            return super().norm(x, name)
         ends = ("conv_y", "conv_b")
         scale, shift = (parts.convolve_one(quanta[0], f"{name}.{end}", "mixer", x.shape[-1]) for end in ends)
-        return normed(x, name + ".norm_layer") * scale + shift
+        return super().norm(x, name + ".norm_layer") * scale + shift
 
     def check(c) -> None:
         if c.n_heads * c.d_head != c.d_attended:
             raise sizes.make_value_error(c.n_heads, FieldName("n_heads"), f"a divisor of {c.d_attended}")
-
-
-def normed(x: Data, name: str) -> Data:
-    return ops.group_norm(x, name, parts.GROUPS, 1e-6)
 
 
 def video_block(x: Data) -> Data:

@@ -56,39 +56,76 @@ class VqVae(sizes.Sizes):
         """Whether the smallest image attends to itself."""
         return True
 
+    def level_names(c, i: int) -> tuple[str, str]:
+        """The names of a level on the way to the codes and on the way back."""
+        return f"down.{i}.", f"up.{len(c.multipliers) - 1 - i}."
+
     def encode(c, pixels: Data) -> Data:
         """One image to vectors of d_code values, [places, d_code]."""
         x = ops.block(ops.reshape(ops.cut(pixels, 1, 1), c.n_channels), "encoder.", c.shrink)
         return convolve_one(x, "quant_conv", "mixer", c.d_code)
 
     def shrink(c, x: Data) -> Data:
+        return c.halve(x, c.d_latent)
+
+    def halve(c, x: Data, channels: ops.Size) -> Data:
         x = convolve(x, "conv_in", c.d_base)
         last, before = len(c.multipliers) - 1, 1
         for i, m in enumerate(c.multipliers):
-            x = c.level(x, f"down.{i}.", m, m != before, len(c.blocks), i in c.attention_levels())
+            prefix = c.level_names(i)[0]
+            x = c.level(x, prefix, m, m != before, len(c.blocks), i in c.attention_levels())
             if i < last:
-                x = ops.convolve_image(
-                    x, f"down.{i}.downsample.conv", "mixer", c.d_base * m, 3, stride=2, bias=True, padding=ops.BEHIND
-                )
+                name = prefix + "downsample.conv"
+                x = ops.convolve_image(x, name, "mixer", c.d_base * m, 3, stride=2, bias=True, padding=ops.BEHIND)
             before = m
-        return c.finish(c.middle(x), c.d_latent)
+        return c.finish(c.middle(x), channels)
 
-    def level(c, x: Data, prefix: str, m: int, changes: bool, n: int, attends: bool) -> Data:
+    def double(c, x: Data, channels: ops.Size, *quanta: Data) -> Data:
+        """`quanta`: what norms read besides."""
+        x = c.middle(convolve(x, "conv_in", c.d_base * c.multipliers[-1]), *quanta)
+        last, before = len(c.multipliers) - 1, c.multipliers[-1]
+        for i in range(last, -1, -1):
+            m, prefix = c.multipliers[i], c.level_names(i)[1]
+            x = c.level(x, prefix, m, m != before, len(c.blocks) + 1, i in c.attention_levels(), *quanta)
+            if i:
+                x = convolve(ops.enlarge(x), prefix + "upsample.conv", c.d_base * m)
+                quanta = tuple(ops.enlarge(y) for y in quanta)
+            before = m
+        return c.finish(x, channels, *quanta)
+
+    def level(c, x: Data, prefix: str, m: int, changes: bool, n: int, attends: bool, *quanta: Data) -> Data:
         """n blocks to m times the channels, which the first of them `changes`; each may be followed by attention."""
         for j in range(n):
-            x = resnet_block(x, f"{prefix}block.{j}.", c.d_base * m, changes=changes and j == 0)
+            x = c.resnet_block(x, f"{prefix}block.{j}.", c.d_base * m, *quanta, changes=changes and j == 0)
             if attends:
-                x = ops.block(x, f"{prefix}attn.{j}.", attention)
+                x = c.look(x, prefix, f".{j}", *quanta)
         return x
 
-    def middle(c, x: Data) -> Data:
-        x = resnet_block(x, "mid.block_1.", x.shape[-1])
+    def middle(c, x: Data, *quanta: Data, prefix: str = "mid.") -> Data:
+        x = c.resnet_block(x, f"{prefix}block_1.", x.shape[-1], *quanta)
         if c.has_attention():
-            x = ops.block(x, "mid.attn_1.", attention)
-        return resnet_block(x, "mid.block_2.", x.shape[-1])
+            x = c.look(x, prefix, "_1", *quanta)
+        return c.resnet_block(x, f"{prefix}block_2.", x.shape[-1], *quanta)
 
-    def finish(c, x: Data, channels: ops.Size) -> Data:
-        return convolve(ops.activate(ops.group_norm(x, "norm_out", GROUPS, 1e-6), "silu"), "conv_out", channels)
+    def finish(c, x: Data, channels: ops.Size, *quanta: Data) -> Data:
+        return convolve(ops.activate(c.norm(x, "norm_out", *quanta), "silu"), "conv_out", channels)
+
+    def resnet_block(c, x: Data, prefix: str, channels: ops.Size, *quanta: Data, changes: bool = False) -> Data:
+        """Two convolutions, each after a norm, with a residual connection. `changes`: it has other channels."""
+
+        def read(x: Data, *quanta: Data) -> Data:
+            h = convolve(ops.activate(c.norm(x, "norm1", *quanta), "silu"), "conv1", channels)
+            h = convolve(ops.activate(c.norm(h, "norm2", *quanta), "silu"), "conv2", channels)
+            return (convolve_one(x, "nin_shortcut", "mixer", channels) if changes else x) + h
+
+        return ops.block(x, prefix, read, reads=quanta)
+
+    def norm(c, x: Data, name: str, *quanta: Data) -> Data:
+        return ops.group_norm(x, name, GROUPS, 1e-6)
+
+    def look(c, x: Data, prefix: str, place: str, *quanta: Data) -> Data:
+        """All places of the image attend to one another."""
+        return ops.block(x, f"{prefix}attn{place}.", attention)
 
     def quantise(c, x: Data, ids: Any = None) -> Data:
         """Vectors to the number of the nearest code, or to the token id that it has."""
@@ -113,14 +150,7 @@ class VqGan(VqVae):
         return ops.bundle(codes, ops.block(x, "decoder.", c.grow))
 
     def grow(c, x: Data) -> Data:
-        x = c.middle(convolve(x, "conv_in", c.d_base * c.multipliers[-1]))
-        last, before = len(c.multipliers) - 1, c.multipliers[-1]
-        for i, m in enumerate(reversed(c.multipliers)):
-            x = c.level(x, f"up.{i}.", m, m != before, len(c.blocks) + 1, last - i in c.attention_levels())
-            if i < last:
-                x = convolve(ops.enlarge(x), f"up.{i}.upsample.conv", c.d_base * m)
-            before = m
-        return c.finish(x, c.d_out)
+        return c.double(x, c.d_out)
 
 
 def convolve(x: Data, name: str, channels: ops.Size) -> Data:
@@ -135,17 +165,6 @@ def convolve_one(x: Data, name: str, component: str, width: Any) -> Data:
     kernel = ops.Weight(name + ".weight", component, (channels, x.shape[-1], 1, 1))
     bias = ops.Weight(name + ".bias", component, (channels,))
     return Data(ops.Linear(), (x,), (x.shape[0], *shape), (kernel, bias))
-
-
-def resnet_block(x: Data, prefix: str, channels: ops.Size, *, changes: bool = False) -> Data:
-    """Two convolutions, each after a norm, with a residual connection. `changes`: it has other channels."""
-
-    def read(x: Data) -> Data:
-        h = convolve(ops.activate(ops.group_norm(x, "norm1", GROUPS, 1e-6), "silu"), "conv1", channels)
-        h = convolve(ops.activate(ops.group_norm(h, "norm2", GROUPS, 1e-6), "silu"), "conv2", channels)
-        return (convolve_one(x, "nin_shortcut", "mixer", channels) if changes else x) + h
-
-    return ops.block(x, prefix, read)
 
 
 def attention(x: Data) -> Data:
