@@ -8,8 +8,8 @@ from paramcount import flow as ops
 from paramcount import parts
 from paramcount.flow import Data
 
-ACTIVATION = ops.Unknown("activation")
-GATED = ("gate_proj", "up_proj", "down_proj")
+ACTIVATION: ops.Unknown = ops.Unknown("activation")
+GATED: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
 
 
 def plain_mlp(
