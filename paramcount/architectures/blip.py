@@ -55,7 +55,7 @@ class BlipText(sizes.Sizes):
         return parts.masked_head(c, x, parts.BERT_HEAD, c.d_model, c.activation)
 
 
-class Blip(sizes.Sizes):
+class Blip(parts.Headed):
     """Source: arXiv:2201.12086, section 3.1."""
 
     reference = "BlipForConditionalGeneration"
@@ -74,9 +74,6 @@ class Blip(sizes.Sizes):
             return c.text.head(x) if head else x
 
         return ops.as_model(ops.block(tokens, "text_decoder.", write, reads=(image,)))
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
 
     def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         return parts.second_bias(c.text, tokens, "text_decoder.cls.predictions.bias")

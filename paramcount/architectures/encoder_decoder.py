@@ -48,7 +48,7 @@ DECODER = sizes.NamedPart(
 )
 
 
-class EncoderDecoder(sizes.Sizes):
+class EncoderDecoder(parts.Headed):
     """Source: arXiv:1907.12461, section 2; modeling_encoder_decoder.py of the reference."""
 
     is_causal: ClassVar[Any] = True  # the decoder reads its own section
@@ -71,9 +71,6 @@ class EncoderDecoder(sizes.Sizes):
             return c.decoder.read(tokens, inputs, (source,), head=head)
 
         return ops.as_model(ops.block(tokens, "decoder.", write, reads=(c.source(), *c.decoder.list_inputs(tokens))))
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
 
     def source(c: Any) -> Data:
         """The encoder's output in vectors of the decoder's size."""

@@ -127,7 +127,7 @@ def weights_have_a_spread(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise sizes.make_value_error(found, "text_config.initializer_range", "a number")
 
 
-class Florence2(sizes.Sizes):
+class Florence2(parts.Headed):
     """Source: arXiv:2311.06242, section 4; modeling_florence2.py of the reference."""
 
     reference = "Florence2ForConditionalGeneration"
@@ -157,9 +157,6 @@ class Florence2(sizes.Sizes):
 
         inputs, moved = (ops.given("source tokens", "source"), image), ("model.", "model.language_model.")
         return ops.rename_weights(ops.as_model(ops.block(tokens, "", read, reads=inputs)), moved=moved)
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
 
     def encode(c: Any, source: Data, image: Data) -> Data:
         """The language model's encoder, which looks its tokens up in the shared embedding."""

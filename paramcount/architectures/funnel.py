@@ -30,7 +30,7 @@ def one_each(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     return (1,) * len(c["block_sizes"])
 
 
-class Funnel(sizes.Sizes):
+class Funnel(parts.Headed):
     """Of each block: how many layers it has and how often each of them runs.
 
     Source: arXiv:2006.03236, section 2; FunnelModel of the reference.
@@ -70,9 +70,6 @@ class Funnel(sizes.Sizes):
     def forward(c, tokens: Data, head: bool = True) -> Data:
         segments = ops.given("segments", "tokens", default=0)
         return ops.block(tokens, "", lambda t, s: c.decode(t, s, head=head), reads=(segments,), part="encoder")
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
 
     def pooled_body(c, tokens: Data) -> Data:
         """Without the decoder: the states of the shortest text."""

@@ -37,7 +37,7 @@ class GitVision(parts.ClipVision):
         return c.norm(c.encode(c.embed(pixels)), "post_layernorm")
 
 
-class Git(sizes.Sizes):
+class Git(parts.Headed):
     """Source: arXiv:2205.14100, section 3."""
 
     reference = "GitForCausalLM"
@@ -84,6 +84,3 @@ class Git(sizes.Sizes):
 
     def project(c, image: Data) -> Data:
         return ops.layer_norm(ops.linear(image, "0", "projector", c.d_model, bias=True), "1", c.vision.norm_eps)
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)

@@ -119,7 +119,7 @@ class Kosmos25Vision(PatchEncoder):
     n_positions: sizes.Positive = sizes.hf("max_num_patches")
 
 
-class Kosmos2(sizes.Sizes):
+class Kosmos2(parts.Headed):
     """Source: arXiv:2306.14824, section 2; the layer of the decoder: arXiv:2210.06423, section 2.3."""
 
     is_causal: ClassVar[Any] = True  # its attention has a mask of its own
@@ -145,9 +145,6 @@ class Kosmos2(sizes.Sizes):
     def segments(c) -> tuple[Data, ...]:
         """What tells the tokens of the image from the others."""
         return ()
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
 
     def see(c) -> Data:
         """An image to n_queries vectors of the decoder's size."""

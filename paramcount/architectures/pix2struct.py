@@ -131,7 +131,7 @@ class PatchReader(sizes.Sizes):
             )
 
 
-class Pix2Struct(sizes.Sizes):
+class Pix2Struct(parts.Headed):
     """Source: arXiv:2210.03347, section 2.1."""
 
     reference = "Pix2StructForConditionalGeneration"
@@ -142,9 +142,6 @@ class Pix2Struct(sizes.Sizes):
     def forward(c, tokens: Data, head: bool = True) -> Data:
         x = c.text.decode(tokens, c.vision.read())
         return c.text.head(x) if head else x
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
 
     def check(c) -> None:
         if c.vision.d_model != c.text.d_model:

@@ -39,7 +39,7 @@ def has_near_buckets(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
 CONDITIONS = (has_near_buckets, sizes.padding_inside(0, places=3), layers_by_stack)
 
 
-class ProphetNet(sizes.Sizes):
+class ProphetNet(parts.Headed):
     """Source: arXiv:2001.04063, section 3."""
 
     reference = "ProphetNetForConditionalGeneration"
@@ -85,9 +85,6 @@ class ProphetNet(sizes.Sizes):
         x = ops.lookup(tokens, name, component, c.vocab_size, c.d_model, tied_to=table)
         x = decoder(c, parts.decoder_stack(c), x, tokens, memory)
         return logits(c, x, table) if head else x
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
 
     def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:
         return (

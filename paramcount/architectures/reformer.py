@@ -49,7 +49,7 @@ def chunks_have_lengths(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
             raise sizes.make_value_error(length, key, "a positive integer")
 
 
-class Reformer(sizes.Sizes):
+class Reformer(parts.Headed):
     """Source: arXiv:2001.04451, sections 2 and 3; ReformerModelWithLMHead and ReformerForMaskedLM."""
 
     is_causal: ClassVar[Any] = True  # its attention has a mask of its own
@@ -85,9 +85,6 @@ class Reformer(sizes.Sizes):
             return ops.linear(x, "lm_head.decoder", "lm_head", c.vocab_size) if head else x
 
         return ops.block(tokens, "", build, part="decoder" if c.is_decoder else "encoder")
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
 
     def embed(c, tokens: Data) -> Data:
         """Positions are rows of one table, or a row of a grid beside a column of it."""

@@ -71,7 +71,7 @@ class SeamlessM4Tv2(SeamlessM4T):
     model_types = ("seamless_m4t_v2",)
 
 
-class SpeechToText(SeamlessLayers, parts.SpeechEncoder):
+class SpeechToText(SeamlessLayers, parts.SpeechEncoder, parts.Headed):
     """A decoder of text that reads what a speech encoder heard."""
 
     unused_keys = (*TEXT_KEYS, *VOICE_KEYS)
@@ -88,9 +88,6 @@ class SpeechToText(SeamlessLayers, parts.SpeechEncoder):
         frames = ops.given("log-mel frames", "frames", c.n_mels)
         x = c.decode(tokens, ops.block(frames, "speech_encoder.", c.listen, part="encoder"))
         return c.logits(x) if head else x
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
 
     def embed_target(c, tokens: Data) -> Data:
         prefix, shared = c.stack_names[1], c.tables().shared

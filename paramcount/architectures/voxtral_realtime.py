@@ -81,7 +81,7 @@ class VoxtralStreamText(parts.AttentionDecoder):
         return x + c.gated_mlp(h * ops.expand_to_tokens(h, scale))
 
 
-class VoxtralRealtime(sizes.Sizes):
+class VoxtralRealtime(parts.Headed):
     """Source: arXiv:2602.11298, section 2; modeling_voxtral_realtime.py of the reference."""
 
     reference = "VoxtralRealtimeForConditionalGeneration"
@@ -102,9 +102,6 @@ class VoxtralRealtime(sizes.Sizes):
             return out if head else sizes.before_lm_head(out)
 
         return ops.as_model(ops.block(tokens, "language_model.", read, reads=(c.hear(),)))
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
 
     def hear(c) -> Data:
         """Log-mel frames to a vector of the language model's size for every token."""

@@ -18,7 +18,7 @@ def plain_encoder(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
             )
 
 
-class XLM(sizes.Sizes):
+class XLM(parts.Headed):
     """Source: arXiv:1901.07291, section 3; XLMModel of the reference."""
 
     reference = "XLMWithLMHeadModel"
@@ -43,11 +43,11 @@ class XLM(sizes.Sizes):
     norm = parts.use_layer_norm
     check = sizes.check_heads_fill
 
-    def forward(c, tokens: Data, to_logits: bool = True) -> Data:
+    def forward(c, tokens: Data, head: bool = True) -> Data:
         def build(tokens: Data, *languages: Data) -> Data:
             x = c.embed(tokens, *languages)
             x = ops.layers(x, "transformer.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
-            return parts.head(c, x, "transformer.embeddings.weight", "pred_layer.proj", bias=True) if to_logits else x
+            return parts.head(c, x, "transformer.embeddings.weight", "pred_layer.proj", bias=True) if head else x
 
         reads = (ops.given("languages", "tokens"),) if c.has_languages else ()
         return ops.block(tokens, "", build, reads=reads, part="decoder" if c.causal else "encoder")
@@ -68,6 +68,3 @@ class XLM(sizes.Sizes):
         matrices = ("ffns.{layer}.lin1", "ffns.{layer}.lin2")
         mlp = parts.plain_mlp(x, matrices, "mlp", c.d_ff, activation=c.activation, bias=True)
         return c.norm(x + mlp, "layer_norm2.{layer}")
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, to_logits=False)

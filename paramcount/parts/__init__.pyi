@@ -169,6 +169,8 @@ from paramcount.parts.glm_vision import GlmVision as GlmVision
 from paramcount.parts.glm_vision import Glm4vVision as Glm4vVision
 from paramcount.parts.glm_vision import GlmOcrVision as GlmOcrVision
 from paramcount.parts.glm_vision import Glm5NextVision as Glm5NextVision
+from paramcount.parts import headed as headed
+from paramcount.parts.headed import Headed as Headed
 from paramcount.parts import hmlp as hmlp
 from paramcount.parts.hmlp import HmlpScale as HmlpScale
 from paramcount.parts.hmlp import HierarchicalMLP as HierarchicalMLP

@@ -18,7 +18,7 @@ FORMER_PREFIXES = {
 }
 
 
-class Composite(sizes.Sizes):
+class Composite(parts.Headed):
     """A language model, among whose tokens an encoder's vectors stand. A subclass adds `language` and `list_inputs`."""
 
     projector_prefix: ClassVar[str] = "model.multi_modal_projector."
@@ -35,9 +35,6 @@ class Composite(sizes.Sizes):
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         return c.read_with(tokens, c.list_inputs(), head=head)
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
 
     def read_with(c: Any, tokens: Data, inputs: Inputs, *, head: bool) -> Data:
         """Token ids to the output of the language model."""

@@ -108,7 +108,7 @@ def masked_head(
     return parts.biased_head(h, c.vocab_size, names[2], names[3], table)
 
 
-class EncoderFlow(sizes.Sizes):
+class EncoderFlow(parts.Headed):
     """The forward pass of an encoder with the head of a masked language model, without fields."""
 
     prefix: ClassVar[str] = "bert."
@@ -198,9 +198,6 @@ class EncoderFlow(sizes.Sizes):
 
     def head(c, x: Data) -> Data:
         return masked_head(c, x, c.head_names, c.width(), c.head_activation or c.activation)
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
 
 
 class PositionlessEncoder(EncoderFlow):

@@ -143,7 +143,7 @@ class TargetStack(Stacks):
         return () if c.tie_word_embeddings else parts.unread_table(c, tokens, c.stack_names[2], c.vocab_size)
 
 
-class Seq2Seq(TargetStack):
+class Seq2Seq(TargetStack, parts.Headed):
     """An encoder and a decoder."""
 
     table_copies: ClassVar[Mapping[str, str]] = {"shared": "encoder.embed_tokens"}
@@ -165,9 +165,6 @@ class Seq2Seq(TargetStack):
     def forward(c, tokens: Data, head: bool = True) -> Data:
         x = c.decode(tokens, c.encode(ops.given("source tokens", "source")))
         return c.logits(x) if head else x
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
 
     def encode(c, tokens: Data) -> Data:
         t = c.tables()
