@@ -4,7 +4,7 @@ before DeepSeek's layers of plain attention.
 
 from typing import NoReturn
 
-from paramcount.architectures.unlimited_ocr import SAM_NAMES, OcrDecoder, UnlimitedOcrSam, channels
+from paramcount.architectures.unlimited_ocr import OcrDecoder, UnlimitedOcrSam, channels, stored_names
 from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
 
@@ -68,23 +68,13 @@ class DeepseekOcr2(OcrDecoder):
     """Source: modeling_deepseek_ocr2.py of the reference."""
 
     reference = "DeepseekOcr2ForConditionalGeneration"
-    reference_names = {
-        "model.sam_model.blocks.": "model.vision_tower.sam_encoder.layers.",
-        "model.sam_model.patch_embed.proj.": "model.vision_tower.sam_encoder.patch_embed.projection.",
-        "model.sam_model.neck.0.": "model.vision_tower.sam_encoder.neck.conv1.",
-        "model.sam_model.neck.2.": "model.vision_tower.sam_encoder.neck.conv2.",
-        "model.qwen2_model.model.model.": "model.vision_tower.vision_encoder.",
-        "model.multi_modal_projector.": "model.multi_modal_projector.",
-        "model.": "model.language_model.",
-    }
+    reference_names = stored_names("model.qwen2_model.model.model.", "")
     base_model = "DeepseekOcr2Model"
     conditions = (sizes.padding_in_table(None), sizes.groups_by_method(None))
     defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
     n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.equal_to("n_heads"))
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(without_types, checked=False))
-    d_expert: sizes.Natural = sizes.hf()
     n_routed_experts: sizes.Natural = sizes.hf("num_experts", "n_routed_experts", null=sizes.needed("num_experts"))
     n_active_experts: sizes.Natural = sizes.hf(
         absent=sizes.needed("num_experts_per_tok"), null=sizes.needed("num_experts_per_tok")
@@ -96,15 +86,7 @@ class DeepseekOcr2(OcrDecoder):
 
     def see(c) -> Data:
         """An image to vectors of queries; a learned one ends it."""
-        x = ops.rename_weights(
-            ops.block(c.sam.image(), "model.sam_model.", c.sam.forward, part="vision"), replaced=SAM_NAMES
-        )
-        x = ops.block(x, "model.qwen2_model.", c.vision.query, part="vision")
+        x = ops.block(c.see_first(), "model.qwen2_model.", c.vision.query, part="vision")
         return ops.block(x, "model.", c.project, part="projector")
 
-    def project(c, x: Data) -> Data:
-        x = ops.linear(x, "projector.layers", "projector", c.d_model, bias=True)
-        return ops.class_token(x, "view_seperator", component="projector", last=True)  # spelled so
-
-    def check(c) -> None:
-        sizes.check_heads_fill(c)
+    check = sizes.check_heads_fill

@@ -33,8 +33,7 @@ class FunAsrLayers(sizes.Sizes):
 
     norm = parts.use_layer_norm
 
-    def check(c) -> None:
-        sizes.check_heads_fill(c)
+    check = sizes.check_heads_fill
 
 
 class FunAsrEncoder(FunAsrLayers):

@@ -21,6 +21,20 @@ SAM_NAMES = (
 CHANNELS = (512, 1024)
 
 
+def stored_names(encoder: str, inside: str) -> dict[str, str]:
+    """The reference's prefixes by those of released files. `encoder`, `inside`: of the second encoder."""
+    sam, tower = "model.sam_model.", "model.vision_tower."
+    return {
+        f"{sam}blocks.": f"{tower}sam_encoder.layers.",
+        f"{sam}patch_embed.proj.": f"{tower}sam_encoder.patch_embed.projection.",
+        f"{sam}neck.0.": f"{tower}sam_encoder.neck.conv1.",
+        f"{sam}neck.2.": f"{tower}sam_encoder.neck.conv2.",
+        encoder: f"{tower}vision_encoder.{inside}",
+        "model.multi_modal_projector.": "model.multi_modal_projector.",
+        "model.": "model.language_model.",
+    }
+
+
 @sizes.options_first
 def channels(js: sizes.ConfigJson, c: sizes.FieldValues, at: int, absent: tuple[int, int] = CHANNELS) -> Any:
     found = js.get("downsample_channels")
@@ -67,7 +81,7 @@ class UnlimitedOcrClip(parts.ClipVision):
 
 
 class OcrDecoder(parts.SeeingDecoder, parts.AttentionDecoder):
-    """DeepSeek's layers of plain attention, and an image among the tokens. A subclass adds `see`."""
+    """DeepSeek's layers of plain attention, and an image among the tokens. A subclass adds `see` and the encoders."""
 
     unused_keys = ("head_dim",)
     modules = {
@@ -98,6 +112,17 @@ class OcrDecoder(parts.SeeingDecoder, parts.AttentionDecoder):
     choose: ClassVar[Any] = DeepseekV2.choose
     kinds = parts.layers_by_mlp
 
+    def see_first(c: Any) -> Data:
+        """An image to vectors of SAM's."""
+        x = ops.block(c.sam.image(), "model.sam_model.", c.sam.forward, part="vision")
+        return ops.rename_weights(x, replaced=SAM_NAMES)
+
+    def project(c, x: Data) -> Data:
+        return c.end_image(ops.linear(x, "projector.layers", "projector", c.d_model, bias=True))
+
+    def end_image(c, x: Data) -> Data:
+        return ops.class_token(x, "view_seperator", component="projector", last=True)  # spelled so
+
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         h = c.norm(x, "post_attention_layernorm")
@@ -111,15 +136,7 @@ class UnlimitedOcr(OcrDecoder):
 
     reference = "UnlimitedOcrForConditionalGeneration"
     older_sections = {"language_config": "text_config"}
-    reference_names = {
-        "model.sam_model.blocks.": "model.vision_tower.sam_encoder.layers.",
-        "model.sam_model.patch_embed.proj.": "model.vision_tower.sam_encoder.patch_embed.projection.",
-        "model.sam_model.neck.0.": "model.vision_tower.sam_encoder.neck.conv1.",
-        "model.sam_model.neck.2.": "model.vision_tower.sam_encoder.neck.conv2.",
-        "model.vision_model.transformer.": "model.vision_tower.vision_encoder.encoder.",
-        "model.multi_modal_projector.": "model.multi_modal_projector.",
-        "model.": "model.language_model.",
-    }
+    reference_names = stored_names("model.vision_model.transformer.", "encoder.")
     base_model = "UnlimitedOcrModel"
     conditions = (
         sizes.padding_in_table(None),
@@ -133,17 +150,12 @@ class UnlimitedOcr(OcrDecoder):
 
     def see(c) -> Data:
         """An image to vectors of its patches; a learned one ends each row of them, another one the image."""
-        x = ops.rename_weights(
-            ops.block(c.sam.image(), "model.sam_model.", c.sam.forward, part="vision"), replaced=SAM_NAMES
-        )
+        x = c.see_first()
         again = ops.block(x, "model.vision_model.", c.vision.encode_again, part="vision")
         return ops.block(ops.join(again, x), "model.", c.project, part="projector")
 
-    def project(c, x: Data) -> Data:
-        x = ops.end_rows(
-            ops.linear(x, "projector.layers", "projector", c.d_model, bias=True), "image_newline", "projector"
-        )
-        return ops.class_token(x, "view_seperator", component="projector", last=True)  # spelled so
+    def end_image(c, x: Data) -> Data:
+        return super().end_image(ops.end_rows(x, "image_newline", "projector"))
 
     def check(c) -> None:
         sizes.check_heads_fill(c)

@@ -214,8 +214,7 @@ class PositionlessEncoder(EncoderFlow):
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf()
 
-    def check(c) -> None:
-        sizes.check_heads_fill(c)
+    check = sizes.check_heads_fill
 
 
 class MaskedEncoder(PositionlessEncoder):

@@ -35,8 +35,7 @@ class GlmVision(sizes.Sizes):
     rope: ClassVar = sizes.rotary()
     limit: ClassVar[Any] = None  # of gate and up in the MLPs
 
-    def check(c) -> None:
-        sizes.check_heads_fill(c)
+    check = sizes.check_heads_fill
 
     norm = parts.use_rms_norm
 

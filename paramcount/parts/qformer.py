@@ -72,8 +72,7 @@ class QFormer(sizes.Sizes):
 
     norm = parts.use_layer_norm
 
-    def check(c) -> None:
-        sizes.check_heads_fill(c)
+    check = sizes.check_heads_fill
 
 
 class Blip2QFormer(QFormer):

@@ -247,8 +247,7 @@ class UntiedDecoder(Stacks):
         """Rows of the token embedding and of the LM head."""
         return c.vocab_size, c.vocab_size
 
-    def check(c) -> None:
-        sizes.check_heads_fill(c)
+    check = sizes.check_heads_fill
 
 
 class TiedDecoder(UntiedDecoder):

@@ -45,8 +45,7 @@ class VisionEncoder(sizes.Tower):
         n = c.n_layers if n_layers is None else n_layers
         return ops.layers(x, name, [("layer", n)], lambda kind, *x: c.layer(*x), reads=reads)
 
-    def check(c) -> None:
-        sizes.check_heads_fill(c)
+    check = sizes.check_heads_fill
 
 
 class PatchVision(VisionEncoder):

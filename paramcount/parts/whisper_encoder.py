@@ -35,8 +35,7 @@ class Ears(WhisperStacks):
     n_mels: sizes.Positive = sizes.hf("num_mel_bins")
     n_frames: sizes.Positive = sizes.hf("max_source_positions")
 
-    def check(c) -> None:
-        sizes.check_heads_fill(c)
+    check = sizes.check_heads_fill
 
     def forward(c, frames: Data) -> Data:
         """Log-mel frames [frames, n_mels] to states [frames, d_model]."""
