@@ -5,43 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from paramcount.flow import Data, Size, Width, attend_causally, layers, lookup, rms_norm, rope
-from paramcount.parts.attentions import (
-    Mix,
-    Prepare,
-    Projections,
-    normalise_heads,
-    normalise_wide,
-    partial_rope,
-    project_heads,
-    project_output,
-    turn_with,
-)
-from paramcount.parts.decoders import head, layers_by_type
-from paramcount.parts.feed_forward import GATED, gated_mlp
-from paramcount.sizes import (
-    Flag,
-    Natural,
-    Positive,
-    Sizes,
-    Words,
-    check_at_most,
-    check_heads_fill,
-    check_sliding_or_full,
-    d_model_per_head,
-    derived,
-    equal_to,
-    hf,
-    rotary,
-    rotary_dimension,
-    setting,
-)
-from paramcount.sizes.rotary_settings import unchecked
+from paramcount import flow as ops
+from paramcount import parts, sizes
+from paramcount.flow import Data
 
-Kinds: TypeAlias = Iterable[tuple[Hashable, Size]]  # ((kind, number of layers), ...) in order
+Kinds: TypeAlias = Iterable[tuple[Hashable, ops.Size]]  # ((kind, number of layers), ...) in order
 
 
-class Decoder(Sizes):
+class Decoder(sizes.Sizes):
     """A decoder-only language model. A subclass adds its fields and `layer`; the other methods are the usual ones."""
 
     prefix: ClassVar[str] = "model."
@@ -51,14 +22,14 @@ class Decoder(Sizes):
     names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "norm")  # of the embedding, layers and last norm
     layer: ClassVar[Callable[..., Data]]  # (x) or (x, kind) to x, [n, d_model]: one layer
 
-    vocab_size: Positive = hf()
-    d_model: Positive = hf()
-    n_layers: Natural = hf()
-    tie_word_embeddings: Flag = hf(usual=False)
+    vocab_size: sizes.Positive = sizes.hf()
+    d_model: sizes.Positive = sizes.hf()
+    n_layers: sizes.Natural = sizes.hf()
+    tie_word_embeddings: sizes.Flag = sizes.hf(usual=False)
 
-    activation: ClassVar = setting("hidden_act", usual="silu")
-    norm_eps: ClassVar = setting("rms_norm_eps", usual=1e-6)
-    rope: ClassVar = unchecked(rotary())
+    activation: ClassVar = sizes.setting("hidden_act", usual="silu")
+    norm_eps: ClassVar = sizes.setting("rms_norm_eps", usual=1e-6)
+    rope: ClassVar = sizes.unchecked(sizes.rotary())
     attention_scale: ClassVar[Any] = None  # of the scores: 1 / √d_head
 
     def forward(c, tokens: Data) -> Data:
@@ -73,14 +44,14 @@ class Decoder(Sizes):
         kinds, name = c.kinds(), f"{c.prefix}{c.names[1]}.{{layer}}."
         carry = c.carry()
         if kinds is None:
-            x = layers(x, name, [("layer", c.n_layers)], lambda kind, *x: c.layer(*x), reads=reads, carry=carry)
+            x = ops.layers(x, name, [("layer", c.n_layers)], lambda kind, *x: c.layer(*x), reads=reads, carry=carry)
         else:
-            x = layers(x, name, kinds, lambda kind, *x: c.layer(*x, kind), reads=reads, carry=carry)
+            x = ops.layers(x, name, kinds, lambda kind, *x: c.layer(*x, kind), reads=reads, carry=carry)
         return c.last(x)
 
     def embed(c, tokens: Data) -> Data:
         """Token ids [n] to vectors [n, d_model]."""
-        return lookup(tokens, f"{c.prefix}{c.names[0]}.weight", "embedding", c.vocab_size, c.d_model)
+        return ops.lookup(tokens, f"{c.prefix}{c.names[0]}.weight", "embedding", c.vocab_size, c.d_model)
 
     def to_first_layer(c, x: Data, tokens: Data) -> Data:
         """Embedded tokens to what the first layer reads, if positions or a scale also apply to an image among them."""
@@ -90,7 +61,7 @@ class Decoder(Sizes):
         """The kinds of layers; None if all are alike."""
         return None
 
-    def carry(c) -> tuple[Width, ...]:
+    def carry(c) -> tuple[ops.Width, ...]:
         """Sizes of what each layer passes to the next besides x, such as keys and values."""
         return ()
 
@@ -99,7 +70,7 @@ class Decoder(Sizes):
         return c.norm(x, c.prefix + c.names[2])
 
     def norm(c, x: Data, name: str) -> Data:
-        return rms_norm(x, name, c.norm_eps)
+        return ops.rms_norm(x, name, c.norm_eps)
 
     def self_attention(
         c: Any,
@@ -108,9 +79,9 @@ class Decoder(Sizes):
         *,
         bias: bool = False,
         o_bias: bool | None = None,
-        window: Size | None = None,
-        prepare: Prepare | None = None,
-        mix: Mix | None = None,
+        window: ops.Size | None = None,
+        prepare: parts.Prepare | None = None,
+        mix: parts.Mix | None = None,
     ) -> Data:
         """Attention with the usual projections.
 
@@ -121,52 +92,52 @@ class Decoder(Sizes):
         q, k = (prepare or c.prepare)(q, k)
         a = mix(q, k, v) if mix else c.mix_heads(q, k, v, window)
         a, name = c.gate_heads(x, a), prefix + c.o_name  # [n, n_heads, d_head]
-        return project_output(a, name, x.shape[-1], bias=bias if o_bias is None else o_bias)
+        return parts.project_output(a, name, x.shape[-1], bias=bias if o_bias is None else o_bias)
 
-    def project_heads(c, x: Data, prefix: str, *, bias: bool) -> Projections:
+    def project_heads(c, x: Data, prefix: str, *, bias: bool) -> parts.Projections:
         """q [n, n_heads, d_head], k and v [n, n_kv_heads, d_head]."""
-        return project_heads(c, x, prefix, bias=bias)
+        return parts.project_heads(c, x, prefix, bias=bias)
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         """What q and k go through before they meet: norms, if there are any, and the rotation."""
         return c.turn_heads(*c.normalise_heads(q, k))
 
-    def prepare_by(c, rotate: Callable[[Data], Data] | bool) -> Prepare:
+    def prepare_by(c, rotate: Callable[[Data], Data] | bool) -> parts.Prepare:
         """`prepare` with another rotation, or none."""
         if isinstance(rotate, bool):
             return c.prepare if rotate else c.normalise_heads
-        return lambda q, k: turn_with(rotate)(*c.normalise_heads(q, k))
+        return lambda q, k: parts.turn_with(rotate)(*c.normalise_heads(q, k))
 
     def normalise_heads(c, q: Data, k: Data) -> tuple[Data, Data]:
         """The norms of q and k, if there are any."""
         if c.norms_heads == "wide":
-            return normalise_wide(c, q, k)
-        return normalise_heads(c, q, k) if c.norms_heads else (q, k)
+            return parts.normalise_wide(c, q, k)
+        return parts.normalise_heads(c, q, k) if c.norms_heads else (q, k)
 
     def turn_heads(c, q: Data, k: Data) -> tuple[Data, Data]:
         """The rotation of q and k."""
         return c.rotate(q), c.rotate(k)
 
     def rotate(c, x: Data) -> Data:
-        return rope(x, c.rope)
+        return ops.rope(x, c.rope)
 
-    def mix_heads(c, q: Data, k: Data, v: Data, window: Size | None) -> Data:
+    def mix_heads(c, q: Data, k: Data, v: Data, window: ops.Size | None) -> Data:
         """Causal attention: [n, n_heads, d_head]."""
-        return attend_causally(q, k, v, window=window, scale=c.attention_scale)  # [n, n_heads, d_head]
+        return ops.attend_causally(q, k, v, window=window, scale=c.attention_scale)  # [n, n_heads, d_head]
 
     def gate_heads(c, x: Data, a: Data) -> Data:
         """Attended values [n, n_heads, d_head], gated by x."""
         return a
 
     def gated_mlp(
-        c: Any, x: Data, prefix: str = "mlp.", *, bias: bool = False, names: tuple[str, str, str] = GATED
+        c: Any, x: Data, prefix: str = "mlp.", *, bias: bool = False, names: tuple[str, str, str] = parts.GATED
     ) -> Data:
         """The dense MLP of a layer. `names`: of gate, up and down."""
-        return gated_mlp(x, prefix, "mlp", c.d_ff, activation=c.activation, bias=bias, names=names)
+        return parts.gated_mlp(x, prefix, "mlp", c.d_ff, activation=c.activation, bias=bias, names=names)
 
     def head(c, x: Data) -> Data:
         """Hidden states to logits, through the token embedding if it is tied."""
-        return head(c, x, f"{c.prefix}{c.names[0]}.weight", c.head_name)
+        return parts.head(c, x, f"{c.prefix}{c.names[0]}.weight", c.head_name)
 
 
 class AttentionDecoder(Decoder):
@@ -175,27 +146,27 @@ class AttentionDecoder(Decoder):
     is_section_type = True
     rotated: ClassVar[str | None] = "d_head"
 
-    n_heads: Positive = hf()
-    n_kv_heads: Positive = hf(usual=equal_to("n_heads"), null=equal_to("n_heads"))
-    d_head: Positive = hf(usual=d_model_per_head)
-    d_ff: Natural = hf()
+    n_heads: sizes.Positive = sizes.hf()
+    n_kv_heads: sizes.Positive = sizes.hf(usual=sizes.equal_to("n_heads"), null=sizes.equal_to("n_heads"))
+    d_head: sizes.Positive = sizes.hf(usual=sizes.d_model_per_head)
+    d_ff: sizes.Natural = sizes.hf()
 
-    rope: ClassVar = rotary()
+    rope: ClassVar = sizes.rotary()
 
 
 class EqualHeads(Decoder):
     """A decoder whose heads share d_model."""
 
-    n_heads: Positive = hf()
-    d_head: Positive = derived(d_model_per_head)
+    n_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
 
-    check = check_heads_fill
+    check = sizes.check_heads_fill
 
 
 class AttentionBias(Decoder):
     """A decoder whose config says whether attention has biases."""
 
-    attention_bias: Flag = hf()
+    attention_bias: sizes.Flag = sizes.hf()
 
 
 class PartlyRotated(AttentionDecoder):
@@ -203,20 +174,20 @@ class PartlyRotated(AttentionDecoder):
 
     rotated: ClassVar[str | None] = None
 
-    d_rope: Natural = derived(rotary_dimension(0.5))
+    d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5))
 
     def rotate(c, x: Data) -> Data:
-        return partial_rope(x, c.d_rope, c.rope)
+        return parts.partial_rope(x, c.d_rope, c.rope)
 
     def check(c) -> None:
-        check_at_most(c, "d_rope", "d_head")
+        sizes.check_at_most(c, "d_rope", "d_head")
 
 
 class SlidingLayers(Decoder):
     """A decoder some of whose layers look back over a window."""
 
-    window: Positive | None = hf()
-    layer_types: Words = hf()
+    window: sizes.Positive | None = sizes.hf()
+    layer_types: sizes.Words = sizes.hf()
 
-    kinds = layers_by_type
-    check = check_sliding_or_full
+    kinds = parts.layers_by_type
+    check = sizes.check_sliding_or_full

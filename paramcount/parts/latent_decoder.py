@@ -5,41 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount import parts, sizes
 from paramcount.flow import Data
-from paramcount.parts.decoder import AttentionBias
-from paramcount.parts.mixture_decoders import GroupedExperts
-from paramcount.parts.mixtures import shared_mixture
-from paramcount.parts.mla import latent_attention
-from paramcount.sizes import Natural, Positive, check_pairs_in_latent, hf, scale_with_yarn, setting
 
 
 def read_pairing(config: Mapping[str, Any], c: Any) -> str:
     return "interleaved" if config.get("rope_interleave", True) else "halves"
 
 
-class LatentDecoder(AttentionBias):
+class LatentDecoder(parts.AttentionBias):
     """A decoder with the sizes and settings of DeepSeek-V3's attention."""
 
     is_section_type = True
     rotated: ClassVar[str | None] = "d_rope"
 
-    n_heads: Positive = hf()
-    d_q_lora: Positive | None = hf()
-    d_kv_lora: Positive = hf()
-    d_nope: Positive = hf()
-    d_rope: Positive = hf()
-    d_v: Positive = hf()
-    d_ff: Natural = hf()
+    n_heads: sizes.Positive = sizes.hf()
+    d_q_lora: sizes.Positive | None = sizes.hf()
+    d_kv_lora: sizes.Positive = sizes.hf()
+    d_nope: sizes.Positive = sizes.hf()
+    d_rope: sizes.Positive = sizes.hf()
+    d_v: sizes.Positive = sizes.hf()
+    d_ff: sizes.Natural = sizes.hf()
 
-    pairing: ClassVar = setting(default=read_pairing)
-    attention_scale: ClassVar = setting(default=scale_with_yarn)
+    pairing: ClassVar = sizes.setting(default=read_pairing)
+    attention_scale: ClassVar = sizes.setting(default=sizes.scale_with_yarn)
 
 
-class RoutedLatentDecoder(GroupedExperts, LatentDecoder):
+class RoutedLatentDecoder(parts.GroupedExperts, LatentDecoder):
     """A decoder with DeepSeek-V3's attention and experts."""
 
     adapts_experts = False
-    check = check_pairs_in_latent
+    check = sizes.check_pairs_in_latent
 
 
 class LatentMixture(RoutedLatentDecoder):
@@ -53,11 +49,11 @@ class LatentMixture(RoutedLatentDecoder):
         return x + (c.moe(h) if kind == "moe" else c.mlp(h))
 
     def attend(c: Any, x: Data) -> Data:
-        return latent_attention(c, x, "self_attn.", bias=c.attention_bias)
+        return parts.latent_attention(c, x, "self_attn.", bias=c.attention_bias)
 
     def moe(c, x: Data) -> Data:
         """Routed experts and shared ones."""
-        return shared_mixture(c, x, "mlp.", choose=c.choose)
+        return parts.shared_mixture(c, x, "mlp.", choose=c.choose)
 
     def mlp(c, x: Data) -> Data:
         """The MLP of a layer without experts."""
