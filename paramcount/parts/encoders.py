@@ -214,7 +214,8 @@ class PositionlessEncoder(EncoderFlow):
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     d_ff: sizes.Natural = sizes.hf()
 
-    check = sizes.check_heads_fill
+    def check(c) -> None:
+        sizes.check_heads_fill(c)
 
 
 class MaskedEncoder(PositionlessEncoder):

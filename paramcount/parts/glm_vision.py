@@ -35,7 +35,8 @@ class GlmVision(sizes.Sizes):
     rope: ClassVar = sizes.rotary()
     limit: ClassVar[Any] = None  # of gate and up in the MLPs
 
-    check = sizes.check_heads_fill
+    def check(c) -> None:
+        sizes.check_heads_fill(c)
 
     norm = parts.use_rms_norm
 

@@ -72,7 +72,8 @@ class QFormer(sizes.Sizes):
 
     norm = parts.use_layer_norm
 
-    check = sizes.check_heads_fill
+    def check(c) -> None:
+        sizes.check_heads_fill(c)
 
 
 class Blip2QFormer(QFormer):

@@ -29,7 +29,8 @@ class QwenEars(parts.WhisperStacks):
     n_mels: sizes.Positive = sizes.hf("num_mel_bins")
     d_out: sizes.Positive = sizes.hf("output_dim")
 
-    check = sizes.check_heads_fill
+    def check(c) -> None:
+        sizes.check_heads_fill(c)
 
     def attend(c, x: Data) -> Data:
         """Windows with their positions, through the layers."""

@@ -247,7 +247,8 @@ class UntiedDecoder(Stacks):
         """Rows of the token embedding and of the LM head."""
         return c.vocab_size, c.vocab_size
 
-    check = sizes.check_heads_fill
+    def check(c) -> None:
+        sizes.check_heads_fill(c)
 
 
 class TiedDecoder(UntiedDecoder):

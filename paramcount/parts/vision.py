@@ -45,7 +45,8 @@ class VisionEncoder(sizes.Tower):
         n = c.n_layers if n_layers is None else n_layers
         return ops.layers(x, name, [("layer", n)], lambda kind, *x: c.layer(*x), reads=reads)
 
-    check = sizes.check_heads_fill
+    def check(c) -> None:
+        sizes.check_heads_fill(c)
 
 
 class PatchVision(VisionEncoder):

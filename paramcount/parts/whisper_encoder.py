@@ -35,7 +35,8 @@ class Ears(WhisperStacks):
     n_mels: sizes.Positive = sizes.hf("num_mel_bins")
     n_frames: sizes.Positive = sizes.hf("max_source_positions")
 
-    check = sizes.check_heads_fill
+    def check(c) -> None:
+        sizes.check_heads_fill(c)
 
     def forward(c, frames: Data) -> Data:
         """Log-mel frames [frames, n_mels] to states [frames, d_model]."""
