@@ -33,7 +33,8 @@ class FunAsrLayers(sizes.Sizes):
 
     norm = parts.use_layer_norm
 
-    check = sizes.check_heads_fill
+    def check(c) -> None:
+        sizes.check_heads_fill(c)
 
 
 class FunAsrEncoder(FunAsrLayers):
