@@ -11,7 +11,7 @@ import json
 import os
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -25,7 +25,7 @@ import safetensors.numpy
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
-from paramcount.checkpoints.contents import StoredCount, summarize_checkpoint
+from paramcount.checkpoints.contents import summarize_checkpoint
 from paramcount.checkpoints.folding import MOST_INDICES, fold_names
 from paramcount.checkpoints.matching import expand_names
 from paramcount.checkpoints.name_meanings import find_meaning, read_meanings
@@ -98,18 +98,8 @@ def test_patterns_match_exactly_their_names(seed: int) -> None:
 
 def test_a_word_that_only_looks_like_an_index_is_not_folded() -> None:
     many = ".".join(["0"] * MOST_INDICES)
-    names = [
-        "h.01.w",
-        "h.02.w",
-        "h.1x.w",
-        "h.2x.w",
-        "h.1234567890.w",
-        "h.1234567891.w",
-        f"{many}.0",
-        f"{many}.1",
-        "x" * 2000 + ".0",
-        "x" * 2000 + ".1",
-    ]
+    names = [f"h.{word}.w" for word in ("01", "02", "1x", "2x", "1234567890", "1234567891")]
+    names += [f"{before}.{i}" for before in (many, "x" * 2000) for i in (0, 1)]
     assert fold_names(names) == [(name, [name]) for name in names]
 
 
@@ -194,10 +184,8 @@ def test_names_have_the_component_of_every_declaration_with_few_exceptions() -> 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_components_read_from_the_reference_s_names_match_the_config(name: str) -> None:
-    found, count = (
-        pc.stored_in(write_header(Path("header.json"), load_saved(name).tensors)),
-        pc.count(load_saved(name).config),
-    )
+    saved = load_saved(name)
+    found, count = pc.stored_in(write_header(Path("header.json"), saved.tensors)), pc.count(saved.config)
     assert (found.by, found.total, found.untold) == ("names", count.total, 0)
     assert found.components == count.components
     assert found.beside.get("buffer", 0) == count.buffers
@@ -260,6 +248,10 @@ def reference_tensors(id: str, dtype: str = "BF16") -> Tensors:
     }
 
 
+def write_model(tensors: Tensors) -> Path:
+    return write_file(Path("model.safetensors"), tensors)
+
+
 UNIFORM = [
     id
     for id, found in load_named_shapes().items()
@@ -271,28 +263,18 @@ UNIFORM = [
 def write_small_gpt2(**more: Any) -> Path:
     """A real GPT-2 with two layers and random values."""
     draw = np.random.default_rng(0)
-    shapes = {
-        "wte.weight": (20, 8),
-        "wpe.weight": (6, 8),
-        "ln_f.weight": (8,),
-        "ln_f.bias": (8,),
-        "h.0.attn.c_attn.weight": (8, 24),
-        "h.1.attn.c_attn.weight": (8, 24),
-    }
+    shapes = {"wte.weight": (20, 8), "wpe.weight": (6, 8), "ln_f.weight": (8,), "ln_f.bias": (8,)}
+    shapes |= {f"h.{layer}.attn.c_attn.weight": (8, 24) for layer in range(2)}
     arrays = {name: draw.standard_normal(shape, dtype=np.float32) for name, shape in shapes.items()}
     safetensors.numpy.save_file(arrays | {name: make(arrays) for name, make in more.items()}, "model.safetensors")
     return Path("model.safetensors")
 
 
 def test_released_gpt2_is_counted_by_component_and_identified() -> None:
-    found = pc.stored_in(write_file(Path("model.safetensors"), reference_tensors("gpt2-small", "F32") | MASKS))
+    found = pc.stored_in(write_model(reference_tensors("gpt2-small", "F32") | MASKS))
     assert found.components == dict.fromkeys(COMPONENTS, 0) | GPT2
-    assert (found.total, found.zoo, found.by, found.beside) == (
-        124_439_808,
-        ("gpt2-small",),
-        "declaration",
-        {"legacy buffer": 12 * 1024 * 1024},
-    )
+    assert (found.total, found.zoo, found.by) == (124_439_808, ("gpt2-small",), "declaration")
+    assert found.beside == {"legacy buffer": 12 * 1024 * 1024}
     assert (found.tensors, found.elements, found.bytes) == (160, 137_022_720, 4 * 137_022_720)
     assert found.bits == 32
     assert (found.stacks, found.experts, found.copies, found.faults, found.scheme) == ({"h": 12}, 0, (), (), None)
@@ -307,12 +289,10 @@ def test_many_zoo_models_have_layers_of_one_kind() -> None:
 
 @pytest.mark.parametrize("id", UNIFORM)
 def test_a_file_with_the_reference_s_tensors_is_identified(id: str) -> None:
-    found = pc.stored_in(write_file(Path("model.safetensors"), reference_tensors(id)))
+    found = pc.stored_in(write_model(reference_tensors(id)))
+    expected = load_reference()[id]
     assert id in found.zoo
-    assert (found.total, found.components["embedding"]) == (
-        load_reference()[id]["total"],
-        load_reference()[id]["embedding"],
-    )
+    assert (found.total, found.components["embedding"]) == (expected["total"], expected["embedding"])
 
 
 def make_checkpoint(count: Count) -> Checkpoint:
@@ -352,46 +332,40 @@ def test_an_lm_head_comes_before_a_copy_of_the_embedding() -> None:
 
 
 def test_a_class_without_an_lm_head_is_identified_by_its_own_tensors() -> None:
-    found = {
-        id: summarize_checkpoint(make_checkpoint(pc.count(id))) for id in ("e5-mistral-7b-instruct", "mistral-7b-v0.1")
-    }
-    assert {id: (one.zoo, one.total) for id, one in found.items()} == {
-        "e5-mistral-7b-instruct": (("e5-mistral-7b-instruct",), 7_110_660_096),
-        "mistral-7b-v0.1": (("mistral-7b-v0.1",), 7_241_732_096),
-    }
+    for id, total in (("e5-mistral-7b-instruct", 7_110_660_096), ("mistral-7b-v0.1", 7_241_732_096)):
+        found = summarize_checkpoint(make_checkpoint(pc.count(id)))
+        assert (found.zoo, found.total) == ((id,), total)
 
 
 def test_a_model_with_the_same_total_and_other_shapes_is_not_listed() -> None:
     tensors = reference_tensors("gpt2-small")
     name = "h.5.mlp.c_fc.weight"
-    found = pc.stored_in(write_file(Path("model.safetensors"), tensors | {name: ("BF16", (1536, 1536))}))
+    found = pc.stored_in(write_model(tensors | {name: ("BF16", (1536, 1536))}))
     assert (found.total, found.zoo, found.by, found.nearest) == (124_439_808, (), "names", ("gpt2-small", 1))
 
 
 def test_a_file_with_a_missing_and_an_unexpected_tensor_has_its_model_as_the_nearest() -> None:
     tensors = reference_tensors("gpt2-small")
     del tensors["h.3.mlp.c_fc.weight"]
-    found = pc.stored_in(write_file(Path("model.safetensors"), tensors | {"strange": ("F32", (3, 4))}))
+    found = pc.stored_in(write_model(tensors | {"strange": ("F32", (3, 4))}))
     assert (found.zoo, found.nearest, found.untold, found.components["other"]) == ((), ("gpt2-small", 2), 1, 12)
     assert found.components["mlp"] == GPT2["mlp"] - 768 * 3072
 
 
 def test_several_files_are_counted_together() -> None:
     tensors = reference_tensors("llama-3.2-1b")
-    whole, index = pc.stored_in(write_file(Path("model.safetensors"), tensors)), write_shards(Path(), tensors)
+    whole, index = pc.stored_in(write_model(tensors)), write_shards(Path(), tensors)
     found = pc.stored_in(index)
     assert (found.files, found.total, found.components, found.zoo) == (3, whole.total, whole.components, whole.zoo)
 
 
 def test_a_missing_file_is_a_fault_and_its_tensors_are_not_counted() -> None:
     tensors, lost = reference_tensors("gpt2-small"), "model-00002-of-00003.safetensors"
-    index, there = (
-        write_shards(Path(), tensors),
-        {name: tensor for name, tensor in tensors.items() if assign_shards(tensors, 3)[name] != lost},
-    )
+    index, shards = write_shards(Path(), tensors), assign_shards(tensors, 3)
     Path(lost).unlink()
     found = pc.stored_in(index)
-    assert sum(found.components.values()) == found.total == sum(prod(shape) for _, shape in there.values())
+    assert sum(found.components.values()) == found.total
+    assert found.total == sum(prod(shape) for name, (_, shape) in tensors.items() if shards[name] != lost)
     assert (found.whole, found.zoo) == (False, ("gpt2-small",))
     assert any(lost in fault for fault in found.faults)
     assert any("shapes unknown" in remark for remark in found.remarks)
@@ -404,15 +378,8 @@ def test_an_index_alone_gives_names_and_bytes() -> None:
     found = pc.stored_in(index)
     assert (found.total, found.components, found.bytes, found.tensors) == (None, {}, 2 * 124_439_808, 148)
     assert found.zoo == ("gpt2-small",)
-    found = summarize_checkpoint(
-        Checkpoint(
-            Path("x"),
-            "pytorch",
-            {name: FileTensor("x.bin") for name in reference_tensors("gpt2-small")},
-            (),
-            total_size=2 * 124_439_809,
-        )
-    )
+    held = {name: FileTensor("x.bin") for name in reference_tensors("gpt2-small")}
+    found = summarize_checkpoint(Checkpoint(Path("x"), "pytorch", held, (), total_size=2 * 124_439_809))
     assert (found.zoo, found.nearest) == ((), None)
 
 
@@ -425,11 +392,8 @@ def test_the_mtp_layer_of_deepseek_v3_is_not_in_the_total() -> None:
     found = pc.stored_in(
         write_file(Path("a.safetensors"), tensors | {f"model.layers.1.{name}": ("F32", (2, 4)) for name in own})
     )
-    assert (found.total, found.beside, found.stacks) == (
-        16 * 4 + 6 * 4,
-        {"MTP layer": len(own) * 8},
-        {"model.layers": 1},
-    )
+    assert (found.total, found.beside) == (16 * 4 + 6 * 4, {"MTP layer": len(own) * 8})
+    assert found.stacks == {"model.layers": 1}
 
 
 def test_experts_are_counted_whether_separate_or_stacked() -> None:
@@ -455,20 +419,12 @@ def test_a_gguf_file_is_counted() -> None:
         if len(shape) == 1:
             writer.add_tensor(name, array)
         else:
-            writer.add_tensor(
-                name,
-                gguf.quants.quantize(array, gguf.GGMLQuantizationType.Q8_0),
-                raw_dtype=gguf.GGMLQuantizationType.Q8_0,
-            )
+            q8 = gguf.GGMLQuantizationType.Q8_0
+            writer.add_tensor(name, gguf.quants.quantize(array, q8), raw_dtype=q8)
     finish_file(writer)
     found = pc.stored_in("model.gguf")
-    assert {name: n for name, n in found.components.items() if n} == {
-        "embedding": 2048,
-        "qkv": 4096,
-        "mlp": 6144,
-        "norm": 64,
-        "lm_head": 2048,
-    }
+    expected = {"embedding": 2048, "qkv": 4096, "mlp": 6144, "norm": 64, "lm_head": 2048}
+    assert {name: n for name, n in found.components.items() if n} == expected
     assert (found.format, found.elements, found.bytes) == ("gguf", 14_400, 14_336 // 32 * 34 + 256)
     assert [(type.dtype, type.tensors) for type in found.types] == [("Q8_0", 4), ("F32", 1)]
     assert [(copy.name, copy.same) for copy in found.copies] == [("output.weight", False)]
@@ -477,41 +433,28 @@ def test_a_gguf_file_is_counted() -> None:
 # ---- tied copies
 
 
-def find_copy(found: StoredCount) -> tuple[str, str, bool | None, int]:
-    (copy,) = found.copies
-    return copy
+@pytest.mark.parametrize(
+    ("make", "same"),
+    [(np.ndarray.copy, True), (lambda wte: wte + 1, False), (lambda wte: wte.astype(np.float16), None)],
+)
+def test_a_head_counts_unless_it_has_the_values_of_the_embedding(make: Callable[[Any], Any], same: bool | None) -> None:
+    """Of another type, it is not compared."""
+    found = pc.stored_in(write_small_gpt2(**{"lm_head.weight": lambda arrays: make(arrays["wte.weight"])}))
+    counted, beside = (0, {"tied duplicate": 160}) if same else (160, {})
+    assert found.copies == (("lm_head.weight", "wte.weight", same, 160),)
+    assert (found.components["lm_head"], found.beside) == (counted, beside)
+    assert found.total == 160 + 48 + 16 + 2 * 192 + counted
 
 
-def test_a_head_with_the_same_values_is_a_copy_and_counts_once() -> None:
-    found = pc.stored_in(write_small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"].copy()}))
-    assert find_copy(found) == ("lm_head.weight", "wte.weight", True, 160)
-    assert (found.components["lm_head"], found.beside, found.total) == (
-        0,
-        {"tied duplicate": 160},
-        160 + 48 + 16 + 2 * 192,
-    )
-
-
-def test_a_head_with_other_values_counts() -> None:
-    found = pc.stored_in(write_small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"] + 1}))
-    assert find_copy(found) == ("lm_head.weight", "wte.weight", False, 160)
-    assert (found.components["lm_head"], found.beside) == (160, {})
-
-
-def test_a_head_of_another_type_or_without_values_is_not_compared() -> None:
-    found = pc.stored_in(write_small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"].astype(np.float16)}))
-    assert (find_copy(found)[2], found.components["lm_head"]) == (None, 160)
-    found = pc.stored_in(
-        write_header(Path("header.json"), {"wte.weight": ("F32", (20, 8)), "lm_head.weight": ("F32", (20, 8))})
-    )
-    assert (find_copy(found)[2], found.components["lm_head"]) == (None, 160)
+def test_a_head_without_values_is_not_compared() -> None:
+    tensors = dict.fromkeys(("wte.weight", "lm_head.weight"), ("F32", (20, 8)))
+    found = pc.stored_in(write_header(Path("header.json"), tensors))
+    assert (found.copies[0].same, found.components["lm_head"]) == (None, 160)
 
 
 def test_a_head_with_another_shape_is_not_a_copy() -> None:
-    assert (
-        pc.stored_in(write_small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"][:19].copy()})).copies
-        == ()
-    )
+    path = write_small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"][:19].copy()})
+    assert pc.stored_in(path).copies == ()
 
 
 # ---- on the command line
@@ -534,7 +477,7 @@ components as in gpt2-small
 
 
 def test_the_table_fits_eighty_columns(run: Runner) -> None:
-    write_file(Path("model.safetensors"), reference_tensors("gpt2-small", "F32") | MASKS)
+    write_model(reference_tensors("gpt2-small", "F32") | MASKS)
     assert run("model.safetensors") == run("show", "./model.safetensors") == (0, SHOWN, "")
 
 
@@ -546,28 +489,22 @@ def test_shapes_are_shown_if_they_add_up_to_the_component() -> None:
 
 
 def test_a_file_without_tensors_has_no_parameters(run: Runner) -> None:
-    write_file(Path("model.safetensors"), {})
+    write_model({})
     assert run("./model.safetensors").out.startswith("model.safetensors   0 parameters (0)\n")
 
 
 def test_problems_of_a_file_and_its_head_are_shown(run: Runner) -> None:
-    write_small_gpt2(
-        **{"lm_head.weight": lambda arrays: arrays["wte.weight"].copy(), "z.#": lambda arrays: arrays["ln_f.bias"]}
-    )
+    write_small_gpt2(**{"lm_head.weight": lambda own: own["wte.weight"].copy(), "z.#": lambda own: own["ln_f.bias"]})
     out = run("./model.safetensors").out
     assert "lm_head.weight is a copy of wte.weight (sampled values are equal)\n" in out
     assert "components inferred from tensor names; 1 unrecognised tensor counted as other\n" in out
 
 
 def test_every_format_has_the_same_figures(run: Runner) -> None:
-    write_file(Path("model.safetensors"), reference_tensors("gpt2-small"))
+    write_model(reference_tensors("gpt2-small"))
     found = json.loads(run("./model.safetensors", "--json").out)
-    assert (found["schema_version"], found["total"], found["zoo"], found["bits_per_value"]) == (
-        2,
-        124_439_808,
-        ["gpt2-small"],
-        16.0,
-    )
+    assert (found["schema_version"], found["total"], found["bits_per_value"]) == (2, 124_439_808, 16.0)
+    assert found["zoo"] == ["gpt2-small"]
     assert sum(found["components"].values()) == sum(row["parameters"] for row in found["patterns"]) == found["total"]
     rows = list(csv.DictReader(io.StringIO(run("./model.safetensors", "--csv").out)))
     assert {row["component"]: int(row["parameters"]) for row in rows} == GPT2
@@ -576,7 +513,7 @@ def test_every_format_has_the_same_figures(run: Runner) -> None:
 
 
 def test_by_tensor_shows_patterns_of_names(run: Runner) -> None:
-    write_file(Path("model.safetensors"), reference_tensors("gpt2-small") | MASKS)
+    write_model(reference_tensors("gpt2-small") | MASKS)
     rows = list(csv.DictReader(io.StringIO(run("./model.safetensors", "--by", "tensor", "--csv").out)))
     assert len(rows) == 4 + 12 + 1
     assert {tuple(row.values()) for row in rows} >= {
@@ -669,11 +606,8 @@ def test_everything_from_a_file_is_escaped_on_the_terminal(run: Runner) -> None:
 
 def test_a_checkpoint_is_shown_without_numpy_and_pandas(tmp_path: Path) -> None:
     path = write_file(tmp_path / "model.safetensors", reference_tensors("gpt2-small"))
-    assert (
-        list_loaded_packages(command_code([str(path)]))
-        & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"}
-        == set()
-    )
+    heavy = {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"}
+    assert not list_loaded_packages(command_code([str(path)])) & heavy
 
 
 def test_a_checkpoint_with_only_empty_tensors_has_zero_parameters(tmp_path: Path, run: Runner) -> None:
