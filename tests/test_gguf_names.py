@@ -18,7 +18,13 @@ import paramcount.zoo as zoo
 from paramcount.api import count
 from paramcount.architectures import INDEX, split_name
 from paramcount.checkpoints.matching import expand_names
-from paramcount.checkpoints.writers.gguf_names import find_layout, get_gguf_name, list_gguf_tensors, list_mmproj_parts
+from paramcount.checkpoints.writers.gguf_names import (
+    find_layout,
+    get_gguf_name,
+    list_gguf_tensors,
+    list_layouts,
+    list_mmproj_parts,
+)
 from paramcount.checkpoints.writers.gguf_tables import ROPE_FACTORS, WITHOUT_PADDING
 from paramcount.counting.components import TOWERS
 from paramcount.counting.count import Count
@@ -202,13 +208,16 @@ def converter_name(name: str) -> str:
     return name
 
 
-def find_disagreements(tensors: list[TensorRow], layout: str) -> Iterator[tuple[str, str | None, str | None]]:
+def find_disagreements(model: Count, layout: str) -> Iterator[tuple[str, str | None, str | None]]:
     architecture = {name: key for key, name in gguf.MODEL_ARCH_NAMES.items()}[layout]
     kept = copy.deepcopy(TensorNameMap.block_mappings_cfg)  # which the names of Arctic change for all that come after
     table = gguf.get_tensor_name_map(architecture, 2)
     TensorNameMap.block_mappings_cfg = kept
-    for tensor in tensors:
-        ours = get_gguf_name(tensor.name, layout)
+    sizes = getattr(model.sizes, "language", model.sizes)
+    for tensor in model.tensors:
+        if tensor.part in TOWERS or tensor.role == "legacy_buffer":
+            continue
+        ours = get_gguf_name(tensor.name, layout, type(sizes))
         theirs = table.get_name(converter_name(tensor.name), try_suffixes=(".weight", ".bias"))
         if ours != (theirs and theirs.replace(".1.", ".{layer}.", 1)):
             yield tensor.name, ours, theirs
@@ -216,19 +225,16 @@ def find_disagreements(tensors: list[TensorRow], layout: str) -> Iterator[tuple[
 
 @in_batches(("name", "config"), list(list_configs()), size=80)
 def test_names_match_the_package_s_own_table(name: str, config: dict[str, Any]) -> None:
-    tensors = [
-        tensor for tensor in count(config).tensors if tensor.part not in TOWERS and tensor.role != "legacy_buffer"
-    ]
-    usual, *others = [layout for layout in INDEX["gguf"][name].split() if layout in gguf.MODEL_ARCH_NAMES.values()] or [
-        ""
-    ]  # newer than the package
-    for declared, ours, theirs in find_disagreements(tensors, usual) if usual else ():
+    model = count(config)
+    layouts = list_layouts(name, model.sizes)
+    usual, *others = [layout for layout in layouts if layout in gguf.MODEL_ARCH_NAMES.values()] or [""]
+    for declared, ours, theirs in find_disagreements(model, usual) if usual else ():  # the package may be older
         module = declared.removesuffix(".weight").removesuffix(".bias").rpartition(".")[2]
-        layouts, _ = NOT_IN_THE_TABLE.get(module, ("", ""))
-        explained = usual in layouts.split() or (usual in LEFT_OUT and "nextn" in str(ours))
+        known, _ = NOT_IN_THE_TABLE.get(module, ("", ""))
+        explained = usual in known.split() or (usual in LEFT_OUT and "nextn" in str(ours))
         assert explained, (declared, ours, theirs)
     for layout in others:  # which hold some of the declared layers
-        assert not [found for found in find_disagreements(tensors, layout) if found[2] is not None]
+        assert not [found for found in find_disagreements(model, layout) if found[2] is not None]
 
 
 # ---- what is said where they do not fit
@@ -253,9 +259,8 @@ def test_an_architecture_without_a_converter_is_rejected() -> None:
 def test_a_file_without_an_architecture_has_the_usual_one() -> None:
     model = count({"model_type": "nemotron_h"})
     assert find_layout("nemotron_h", None) == "nemotron_h_moe"
-    assert list_gguf_tensors(model.tensors, (), None, model) == list_gguf_tensors(
-        model.tensors, (), "nemotron_h_moe", model
-    )
+    unknown, usual = (list_gguf_tensors(model.tensors, (), name, model) for name in (None, "nemotron_h_moe"))
+    assert unknown == usual
 
 
 def test_encoders_and_projectors_are_in_a_separate_file() -> None:
@@ -273,31 +278,24 @@ def test_a_tensor_without_a_gguf_name_keeps_its_own() -> None:
 
 def test_tied_tensors_stay_tied() -> None:
     model = count({"model_type": "llama", **TINY, "tie_word_embeddings": True})
-    head = next(
-        tensor for tensor in list_gguf_tensors(model.tensors, (), "llama", model) if tensor.name == "output.weight"
-    )
+    written = list_gguf_tensors(model.tensors, (), "llama", model)
+    head = next(tensor for tensor in written if tensor.name == "output.weight")
     assert (head.tied_to, head.parameters) == ("token_embd.weight", 0)
 
 
 def test_missing_latent_attention_has_the_names_of_today_s_converter() -> None:
     for name, expected in {"minicpm3": {"attn_kv_b"}, "deepseek_v3": {"attn_k_b", "attn_v_b"}}.items():
         model = count({"model_type": name})
-        names = {
-            tensor.name.split(".")[2]
-            for tensor in list_gguf_tensors(model.tensors, (), None, model)
-            if tensor.part != "mtp" and "blk" in tensor.name
-        }
+        written = list_gguf_tensors(model.tensors, (), None, model)
+        names = {tensor.name.split(".")[2] for tensor in written if tensor.part != "mtp" and "blk" in tensor.name}
         assert names & {"attn_kv_b", "attn_k_b", "attn_v_b"} == expected
 
 
 def test_fused_matrices_have_queries_keys_and_values_in_this_order() -> None:
     layout = LAYOUTS["llama-llama-fuse_qkv"]
     model = count(layout.config)
-    fused = next(
-        t
-        for t in list_gguf_tensors(model.tensors[::-1], list(layout.tensors), "llama", model)
-        if t.name == "blk.{layer}.attn_qkv.weight"
-    )
+    written = list_gguf_tensors(model.tensors[::-1], list(layout.tensors), "llama", model)
+    fused = next(tensor for tensor in written if tensor.name == "blk.{layer}.attn_qkv.weight")
     assert fused.splits == (("qkv.q", 32), ("qkv.k", 16), ("qkv.v", 16))
 
 
@@ -380,16 +378,8 @@ def count_unwritten(model: Count) -> int:
     return d * d + 3 * d + vocabulary if model.head else d * d + d
 
 
-UNWRITTEN = {
-    "apertus",
-    "bert",
-    "camembert",
-    "distilbert",
-    "gemma",
-    "gemma2",
-    "roberta",
-    "xlm-roberta",
-}  # see gguf_tables.DROPPED and HEADLESS
+# See gguf_tables.DROPPED and HEADLESS.
+UNWRITTEN = {"apertus", "bert", "camembert", "distilbert", "gemma", "gemma2", "roberta", "xlm-roberta"}
 
 
 @in_batches("name", sorted({layout.config["model_type"] for layout in LAYOUTS.values()} - UNWRITTEN), size=60)
@@ -397,7 +387,5 @@ def test_every_parameter_of_a_small_model_is_in_its_gguf_file(name: str) -> None
     for layout in LAYOUTS.values():
         if layout.config["model_type"] == name:
             model = count(layout.config)
-            assert (
-                sum_values(list_gguf_tensors(model.tensors, list(layout.tensors), layout.architecture, model))
-                == model.language_model
-            )
+            written = list_gguf_tensors(model.tensors, list(layout.tensors), layout.architecture, model)
+            assert sum_values(written) == model.language_model

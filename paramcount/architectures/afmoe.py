@@ -14,6 +14,7 @@ class Afmoe(parts.AttentionBias, parts.AttentionDecoder):
 
     reference = "AfmoeForCausalLM"
     gguf = "afmoe"
+    gguf_names = {"post_attention_layernorm": "post_attention_norm"}
     gguf_rope_factors = "llama3"
     adapts_experts = True
     rotated = None

@@ -17,6 +17,7 @@ class Arctic(parts.EqualHeads, parts.Decoder):
 
     reference = "ArcticForCausalLM of Snowflake/snowflake-arctic-instruct"
     gguf = "arctic"
+    gguf_names = {"post_attention_layernorm": "ffn_norm_exps"}
     rotated = "d_head"
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
 

@@ -20,6 +20,7 @@ class Exaone4(parts.SlidingLayers, parts.AttentionDecoder):
 
     reference = "Exaone4ForCausalLM"
     gguf = "exaone4"
+    gguf_names = {"post_attention_layernorm": "post_attention_norm"}
     gguf_rope_factors = "llama3"
     task_heads = "GENERIC_MOVED"
     conditions = (sizes.padding_in_table(None),)

@@ -42,6 +42,7 @@ class Gemma2(Gemma2Layers):
 
     reference = "Gemma2ForCausalLM"
     gguf = "gemma2"
+    gguf_names = {"post_attention_layernorm": "post_attention_norm"}
     task_heads = "GENERIC"
 
     kinds = parts.layers_by_type

@@ -54,6 +54,7 @@ class Gemma3nText(parts.AttentionDecoder):
     reference = "Gemma3nForCausalLM"
     model_types = ("gemma3n_text",)
     gguf = "gemma3n"
+    gguf_names = {"post_attention_layernorm": "post_attention_norm"}
     is_section_type = True
     linear_by_component = False
     base_model = "Gemma3nTextModel"

@@ -180,6 +180,7 @@ class Gemma4Unified(Gemma4UnifiedText):
     reference = "Gemma4UnifiedForConditionalGeneration"
     model_types = ("gemma4_unified",)
     gguf = "gemma4"
+    gguf_names = {"post_attention_layernorm": "post_attention_norm"}
     base_model = "Gemma4UnifiedModel"
     prefix = "model.language_model."
     section = "text_config"

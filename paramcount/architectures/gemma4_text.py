@@ -169,6 +169,7 @@ class Gemma4Text(Gemma4UnifiedText):
 
     reference = "Gemma4ForCausalLM"
     gguf = "gemma4"
+    gguf_names = {"post_attention_layernorm": "post_attention_norm"}
     linear_routers = (".router.proj.weight",)
     base_model = "Gemma4TextModel"
     conditions = (padding_fits, known_attention, sizes.rotary_of_each_kind)

@@ -19,6 +19,7 @@ class Glm4Moe(parts.AttentionBias, parts.GroupedExperts, parts.PartlyRotated):
 
     reference = "Glm4MoeForCausalLM"
     gguf = "glm4moe"
+    gguf_names = {"post_attention_layernorm": "post_attention_norm"}
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (
         sizes.grouped_routing(1, 1),
         sizes.padding_in_table(None),

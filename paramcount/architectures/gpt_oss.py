@@ -16,6 +16,7 @@ class GptOss(parts.AttentionBias, parts.MixtureDecoder):
 
     reference = "GptOssForCausalLM"
     gguf = "gpt-oss"
+    gguf_names = {"post_attention_layernorm": "post_attention_norm"}
     task_heads = "GENERIC"
     float32_if_float16 = ("post_attention_layernorm", "input_layernorm", "norm")
     conditions = (sizes.padding_in_table(None),)

@@ -18,6 +18,7 @@ class HYV3(parts.AttentionBias, parts.AttentionDecoder):
 
     reference = "HYV3ForCausalLM"
     gguf = "hy_v3"
+    gguf_names = {"mlp.expert_bias": "exp_probs_b"}
     reference_names = {".shared_mlp.": ".shared_experts."}
     modules = {".router.gate": (".gate",)}
     conditions = (sizes.padding_in_table(None),)

@@ -14,6 +14,7 @@ class Olmo2(Olmo):
 
     reference = "Olmo2ForCausalLM"
     gguf = "olmo2"
+    gguf_names = {"post_attention_layernorm": "post_attention_norm"}
     task_heads = "SCORED"
     linear_by_component = True
 

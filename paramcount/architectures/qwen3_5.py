@@ -14,6 +14,7 @@ class Qwen35(GatedDeltaHybrid):
     reference = "Qwen3_5ForCausalLM"
     model_types = ("qwen3_5_text",)
     gguf = "qwen35"
+    gguf_names = {"post_attention_layernorm": "post_attention_norm"}
     is_section_type = True
     task_head_prefix = "Qwen3_5Text"
     task_heads = "SCORED"
@@ -33,6 +34,7 @@ class Qwen35MoE(parts.RoutedExperts, GatedDeltaHybrid):
     reference = "Qwen3_5MoeForCausalLM"
     model_types = ("qwen3_5_moe_text",)
     gguf = "qwen35moe"
+    gguf_names = {"post_attention_layernorm": "post_attention_norm"}
     is_section_type = True
     base_model = "Qwen3_5MoeTextModel"
     defaults = {"d_model": 2048, "n_layers": 40}

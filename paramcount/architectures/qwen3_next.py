@@ -102,6 +102,7 @@ class Qwen3Next(parts.RoutedExperts, GatedDeltaHybrid):
 
     reference = "Qwen3NextForCausalLM"
     gguf = "qwen3next"
+    gguf_names = {"post_attention_layernorm": "post_attention_norm"}
     is_section_type = True
     task_heads = "GENERIC_MOVED"
     adapts_experts = True

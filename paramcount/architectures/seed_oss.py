@@ -8,6 +8,7 @@ class SeedOss(parts.AttentionDecoder):
 
     reference = "SeedOssForCausalLM"
     gguf = "seed_oss"
+    gguf_names = {"post_attention_layernorm": "post_attention_norm"}
     task_heads = "GENERIC_MOVED"
     conditions = (sizes.padding_in_table(1),)
 

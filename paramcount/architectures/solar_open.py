@@ -8,6 +8,7 @@ class SolarOpen(parts.AttentionBias, parts.GroupedExperts, parts.AttentionDecode
 
     reference = "SolarOpenForCausalLM"
     gguf = "glm4moe"
+    gguf_names = {"post_attention_layernorm": "post_attention_norm"}
     d_ff = sizes.constant(None)
     conditions = (sizes.grouped_routing(1, 1), sizes.padding_in_table(None))
     defaults = {"d_head": 128}

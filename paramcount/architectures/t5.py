@@ -59,6 +59,7 @@ class T5(sizes.Sizes):
 
     reference = "T5ForConditionalGeneration"
     gguf = "t5"
+    gguf_names = {"SelfAttention.o": "attn_o", "encoder.block.{layer}.layer.1.layer_norm": "ffn_norm"}
     task_heads = parts.t5("t5.T5EncoderModel")
     table_copies = {"shared": "encoder.embed_tokens"}
     conditions = BUCKETS

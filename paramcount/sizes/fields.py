@@ -365,6 +365,8 @@ class Sizes(metaclass=Architecture):
     is_found_by_class: ClassVar[bool] = True  # False if a config.json that names the class alone means another type
     gguf: ClassVar[str] = ""  # possible values of general.architecture in llama.cpp's files; today's writes the first
     gguf_padding_rows: ClassVar[int] = 0  # of the position embedding, which llama.cpp's files leave out
+    # {module: its name in llama.cpp's files, if not that of most models}, for classes that extend it, too
+    gguf_names: ClassVar[Mapping[str, str]] = {}
     # The kind of rotary scaling whose factors llama.cpp's files hold in tensors
     gguf_rope_factors: ClassVar[str | None] = None
     # Whether they state the number of KV heads layer by layer, 0 where there is no attention

@@ -69,7 +69,7 @@ def list_gguf_tensors(
     for tensor in tensors:
         if tensor.part in TOWERS or tensor.role == "legacy_buffer" or is_dropped(tensor, layout):
             continue
-        name, tied_to = get_gguf_name(tensor.name, layout), tensor.tied_to and get_gguf_name(tensor.tied_to, layout)
+        name, tied_to = (one and get_gguf_name(one, layout, type(sizes)) for one in (tensor.name, tensor.tied_to))
         if name is None:
             written.append(tensor)
         elif name != tied_to:
@@ -123,25 +123,26 @@ def find_layout(declared: str, architecture: str | None, sizes: Sizes | None = N
     >>> find_layout("mixtral", None)
     'llama'
     """
-    layouts = list_layouts(declared)
-    if sizes is not None and inner_configs(type(sizes)).get("language") is Sizes:  # any language model
-        language = name_part(Sizes, type(sizes.language))  # type: ignore[attr-defined]
-        layouts = [layout for layout in layouts if layout in list_layouts(language)]
-        if not layouts:
-            raise ParamcountError(f"paramcount does not know llama.cpp's tensor names for {declared} with {language}")
+    layouts = list_layouts(declared, sizes)
     if architecture is not None and architecture not in layouts:
         found = f"= {quote(architecture)}, but the model is {declared}"
         raise ParamcountError(found, where="general.architecture", choices=layouts)
     return architecture or layouts[0]
 
 
-def list_layouts(declared: str) -> list[str]:
-    """llama.cpp's names for an architecture, those of today's converter first."""
+def list_layouts(declared: str, sizes: Sizes | None = None) -> list[str]:
+    """llama.cpp's names for an architecture, those of today's converter first. Arguments and errors: find_layout."""
     known = INDEX["gguf"]
     layouts: list[str] = known.get(declared, "").split()
     if not layouts:
         nearest = find_nearest(declared, known)
         raise ParamcountError(f"paramcount does not know llama.cpp's tensor names for {declared}", nearest=nearest)
+    if sizes is None or inner_configs(type(sizes)).get("language") is not Sizes:
+        return layouts
+    language = name_part(Sizes, type(sizes.language))  # type: ignore[attr-defined]  # any language model
+    layouts = [layout for layout in layouts if layout in list_layouts(language)]
+    if not layouts:
+        raise ParamcountError(f"paramcount does not know llama.cpp's tensor names for {declared} with {language}")
     return layouts
 
 
@@ -158,8 +159,8 @@ def fold_indices(name: str) -> str:
 
 
 @cache
-def get_gguf_name(name: str, layout: str) -> str | None:
-    """The GGUF name of a tensor; None if it has none.
+def get_gguf_name(name: str, layout: str, model: type[Sizes] = Sizes) -> str | None:
+    """The GGUF name of a tensor of a model's class; None if it has none.
 
     >>> get_gguf_name("model.layers.{layer}.self_attn.q_proj.weight", "llama"), get_gguf_name("lm_head.weight", "llama")
     ('blk.{layer}.attn_q.weight', 'output.weight')
@@ -171,7 +172,7 @@ def get_gguf_name(name: str, layout: str) -> str | None:
         base = find_longest_suffix(module, read_table("OUTSIDE"))
         return base and f"{stack if base == 'output_norm' else ''}{base}{ending}"
     names = read_table("IN_LAYER" if ending else "PARAMETERS")
-    base = find_longest_suffix(module, read_layout_names(layout)) or find_longest_suffix(inside, names)
+    base = find_longest_suffix(module, model.gguf_names) or find_longest_suffix(inside, names)
     if base and base == tables.WITHOUT_ENDING.get(layout):
         ending = ""
     return base and f"{stack}blk.{{layer}}.{base}{ending}"
@@ -187,11 +188,6 @@ def find_longest_suffix(module: str, names: Mapping[str, str]) -> str | None:
 def read_table(table: str) -> dict[str, str]:
     """{module of the model: GGUF's name}"""
     return {module: name for name, modules in getattr(tables, table).items() for module in modules.split()}
-
-
-@cache
-def read_layout_names(layout: str) -> dict[str, str]:
-    return {module: name for module, name, layouts in tables.LAYOUT_NAMES if layout in layouts.split()}
 
 
 def is_dropped(tensor: TensorRow, layout: str) -> bool:

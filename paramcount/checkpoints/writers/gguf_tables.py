@@ -141,20 +141,6 @@ PARAMETERS = {
     "altup_correct_scale.weight": "altup.correct_output_scale",
     "layer_output_scale.weight": "layer_scalar",
 }
-# (module of the model, GGUF's name, layouts) for names that only some layouts use.
-LAYOUT_NAMES = (
-    (
-        "post_attention_layernorm",
-        "post_attention_norm",
-        "afmoe exaone4 gemma2 gemma3 gemma3n gemma4 gemma-embedding glm4moe gpt-oss olmo2 qwen3next qwen35 qwen35moe "
-        "seed_oss",
-    ),
-    ("post_attention_layernorm", "ffn_norm_exps", "arctic"),
-    ("mlp.expert_bias", "exp_probs_b", "hy_v3"),
-    ("SelfAttention.o", "attn_o", "t5 t5encoder"),
-    ("encoder.block.{layer}.layer.1.layer_norm", "ffn_norm", "t5 t5encoder"),
-)
-
 # Modules that the converter reads but does not write: heads for pretraining encoders, and activation constants, which
 # become metadata.
 DROPPED = ("cls", "pooler", "vocab_transform", "vocab_layer_norm", "vocab_projector", "act_fn")
