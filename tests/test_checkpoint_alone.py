@@ -447,7 +447,7 @@ def test_a_head_counts_unless_it_has_the_values_of_the_embedding(make: Callable[
 
 
 def test_a_head_without_values_is_not_compared() -> None:
-    tensors = dict.fromkeys(("wte.weight", "lm_head.weight"), ("F32", (20, 8)))
+    tensors: Tensors = dict.fromkeys(("wte.weight", "lm_head.weight"), ("F32", (20, 8)))
     found = pc.stored_in(write_header(Path("header.json"), tensors))
     assert (found.copies[0].same, found.components["lm_head"]) == (None, 160)
 

@@ -30,6 +30,7 @@ from paramcount.counting.components import TOWERS
 from paramcount.counting.count import Count
 from paramcount.flow import TensorRow
 from paramcount.loading import load
+from paramcount.sizes import Sizes
 from paramcount.zoo import count_model
 from tests.batches import in_batches
 from tests.gguf_writing import LAYOUTS, ROBERTA, Layout, Shapes
@@ -213,11 +214,11 @@ def find_disagreements(model: Count, layout: str) -> Iterator[tuple[str, str | N
     kept = copy.deepcopy(TensorNameMap.block_mappings_cfg)  # which the names of Arctic change for all that come after
     table = gguf.get_tensor_name_map(architecture, 2)
     TensorNameMap.block_mappings_cfg = kept
-    sizes = getattr(model.sizes, "language", model.sizes)
+    cls: type[Sizes] = type(getattr(model.sizes, "language", model.sizes))
     for tensor in model.tensors:
         if tensor.part in TOWERS or tensor.role == "legacy_buffer":
             continue
-        ours = get_gguf_name(tensor.name, layout, type(sizes))
+        ours = get_gguf_name(tensor.name, layout, cls)
         theirs = table.get_name(converter_name(tensor.name), try_suffixes=(".weight", ".bias"))
         if ours != (theirs and theirs.replace(".1.", ".{layer}.", 1)):
             yield tensor.name, ours, theirs

@@ -64,12 +64,13 @@ def list_gguf_tensors(
     """
     layout = find_layout(count.architecture, architecture, count.sizes)
     sizes = getattr(count.sizes, "language", count.sizes)
+    model: type[Sizes] = type(sizes)
     names = {fold_indices(name) for name in file_tensors}
     written: list[TensorRow] = []
     for tensor in tensors:
         if tensor.part in TOWERS or tensor.role == "legacy_buffer" or is_dropped(tensor, layout):
             continue
-        name, tied_to = (one and get_gguf_name(one, layout, type(sizes)) for one in (tensor.name, tensor.tied_to))
+        name, tied_to = (one and get_gguf_name(one, layout, model) for one in (tensor.name, tensor.tied_to))
         if name is None:
             written.append(tensor)
         elif name != tied_to:
