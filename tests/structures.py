@@ -19,6 +19,7 @@ import pytest
 import paramcount.zoo as zoo
 from paramcount.counting.sum_weights import list_flows
 from paramcount.flow import list_steps
+from paramcount.flow.operation import Operation
 from paramcount.sizes import Sizes
 
 COVERING = Path(__file__).parent / "data" / "covering.txt"
@@ -66,25 +67,28 @@ def pick_few(names: Iterable[str], every: int) -> list[str]:
     return [*known, *(name for name in names if name not in RANKS)][:n] if known else names[::every]
 
 
-def list_features(id: str) -> Iterator[tuple[str, ...]]:
-    """The operations of a zoo model, and their parameters that are neither empty nor false."""
-    for flow in list_flows(zoo.load_entry(id).sizes):
-        for data, *_ in list_steps(*flow):
-            operation = data.operation
-            name = type(operation).__name__
-            yield (name,)
-            for cls in type(operation).__mro__:
-                fields = (*getattr(cls, "__slots__", ()), *getattr(operation, "__dict__", ()))
-                yield from ((name, field) for field in fields if getattr(operation, field, None))
+def list_operations(id: str) -> list[Operation]:
+    return [data.operation for flow in list_flows(zoo.load_entry(id).sizes) for data, *_ in list_steps(*flow)]
+
+
+def list_features(operations: Iterable[Operation]) -> Iterator[tuple[str, ...]]:
+    """Operations, and their parameters that are neither empty nor false."""
+    for operation in operations:
+        name = type(operation).__name__
+        yield (name,)
+        for cls in type(operation).__mro__:
+            fields = (*getattr(cls, "__slots__", ()), *getattr(operation, "__dict__", ()))
+            yield from ((name, field) for field in fields if getattr(operation, field, None))
 
 
 def find_covering() -> list[str]:
-    """The architectures of a few models that together have all features."""
-    features = {name: {*list_features(id)} for name, id in pick_smallest().items()}
+    """The architectures of a few models that together have all features, those first that bring most in few steps."""
+    operations = {name: list_operations(id) for name, id in pick_smallest().items()}
+    features = {name: {*list_features(steps)} for name, steps in operations.items()}
     missing = set[tuple[str, ...]]().union(*features.values())
     found = []
     while missing:
-        best = max(features, key=lambda name: len(features[name] & missing))
+        best = max(features, key=lambda name: len(features[name] & missing) / (20 + len(operations[name])))
         found.append(best)
         missing -= features[best]
     return found

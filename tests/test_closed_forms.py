@@ -734,7 +734,7 @@ STRUCTURES = [
 ]
 
 
-@in_batches(("name", "structure"), STRUCTURES, size=40)
+@in_batches(("name", "structure"), STRUCTURES, size=20)
 def test_a_declaration_and_its_closed_form_are_the_same_polynomial(name: str, structure: dict[str, Any]) -> None:
     cls = architecture(name)
     c, _ = make_symbolic(example_sizes(name).replace(**structure))
@@ -744,7 +744,7 @@ def test_a_declaration_and_its_closed_form_are_the_same_polynomial(name: str, st
     assert sum_parameters(out, active=True) == active_parameters(name, c)
 
 
-@in_batches(("name", "structure"), STRUCTURES, size=40)
+@in_batches(("name", "structure"), STRUCTURES, size=20)
 def test_a_declaration_and_its_closed_form_agree_on_every_point_of_a_sweep(
     name: str, structure: dict[str, Any]
 ) -> None:

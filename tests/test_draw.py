@@ -67,7 +67,7 @@ FOLDED_MODELS = {
     "nougat-base",
 }
 CROSSINGS = 2  # arrows that may cross a shape; of most models none does
-DRAWN = [*pick_structures(every=40), *keep_every(120, MODEL_TYPES)]
+DRAWN = [*pick_structures(every=48), *keep_every(120, MODEL_TYPES)]
 LARGEST = 250_000  # bytes of a block; those of X-MOD have an adapter per language
 HOSTILE = "<script>alert('1')</script> & \"]]><img src=x onerror=alert(2)>\x1b[31m\u202e"
 

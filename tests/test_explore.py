@@ -73,7 +73,7 @@ def get_sizes(model: Model, structure: Mapping[str, Any]) -> dict[str, int]:
 # ---- what is exported
 
 
-@pytest.mark.parametrize("id", pick_structures(every=20))
+@pytest.mark.parametrize("id", pick_structures(every=40))
 def test_the_counts_and_tensors_have_the_sums_of_the_count(id: str) -> None:
     model = pc.load(id)
     count, structure = count_model(model), export_structure(model, Packings())

@@ -391,7 +391,7 @@ def test_a_symbol_equals_only_numbers_and_symbols(other: object) -> None:
 # ---- declarations on symbols
 
 
-@in_batches("id", pick_structures(), size=80)
+@in_batches("id", pick_structures(every=3), size=80)
 def test_a_declaration_run_on_symbols_evaluates_to_the_count_of_its_entry(id: str) -> None:
     model, count = zoo.load_entry(id), paramcount.count(id)
     c, values = make_symbolic(model.sizes)

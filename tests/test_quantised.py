@@ -28,9 +28,9 @@ from paramcount.flow import TensorRow
 from paramcount.formats.tensor_entries import BITS
 from paramcount.formats.weights import compute_bytes, load_formats
 from paramcount.formats.weights.gguf import BLOCKS
-from paramcount.zoo import list_ids
 from tests.batches import in_batches
 from tests.refusing import assert_one_line
+from tests.structures import pick_structures
 
 Layer = dict[str, tuple[str, tuple[int, ...]]]  # {what the name ends in: (type, shape)}
 Q, K, UP, DOWN = "self_attn.q_proj", "self_attn.k_proj", "mlp.up_proj", "mlp.down_proj"
@@ -513,7 +513,7 @@ def test_a_float16_gguf_file_is_not_quantised() -> None:
 # ---- what is not quantised, and what only an index names
 
 
-@in_batches("id", sorted(list_ids()), size=80)
+@in_batches("id", pick_structures(every=3), size=80)
 def test_no_zoo_model_looks_quantised(id: str) -> None:
     try:
         tensors: Layer = {
