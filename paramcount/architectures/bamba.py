@@ -10,22 +10,19 @@ def kinds(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     return tuple("attention" if i in (indices or ()) else "mamba" for i in sizes.per_layer(c))
 
 
-class Bamba(parts.AttentionBias, parts.Decoder):
+class Bamba(parts.AttentionBias, parts.AttentionDecoder):
     """Source: modeling_bamba.py of the reference."""
 
     reference = "BambaForCausalLM"
     gguf = "granitehybrid"
     gguf_kv_heads_by_layer = True
-    is_section_type = True
+    rotated = None
     names = ("embed_tokens", "layers", "final_layernorm")
     conditions = (sizes.padding_in_table(0), sizes.no_key("layer_types", "layers_block_type"), sizes.check_mamba_heads)
 
     layer_types: sizes.Words = sizes.derived(kinds)
-    n_heads: sizes.Positive = sizes.hf()
-    n_kv_heads: sizes.Positive = sizes.hf(null=sizes.equal_to("n_heads"))
-    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.if_no_attention)
+    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.if_no_attention, late=True)
     d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5, key=""))
-    d_ff: sizes.Natural = sizes.hf()
     n_mamba_heads: sizes.Positive = sizes.hf()
     d_mamba_head: sizes.Positive = sizes.derived(sizes.mamba_head)
     n_groups: sizes.Positive = sizes.hf(null=sizes.if_no_mixer)

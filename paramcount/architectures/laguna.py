@@ -41,25 +41,21 @@ def weighs_outputs(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise ParamcountError("= true", where="moe_apply_router_weight_on_input", expected="false")
 
 
-class Laguna(parts.AttentionBias, parts.RoutedExperts, parts.Decoder):
+class Laguna(parts.AttentionBias, parts.RoutedExperts, parts.AttentionDecoder):
     """Source: LagunaAttention and LagunaTopKRouter of the reference, modeling_laguna.py."""
 
     reference = "LagunaForCausalLM"
     gguf = "laguna"
-    is_section_type = True
+    rotated = None
     reference_names = {".shared_expert.": ".shared_experts."}
     conditions = (weighs_outputs, sizes.padding_in_table(None))
 
     n_layers: sizes.Positive = sizes.hf()  # the reference needs one
-    n_heads: sizes.Positive = sizes.hf()
     heads_by_layer: sizes.Indices = sizes.derived(heads_by_layer)
-    n_kv_heads: sizes.Positive = sizes.hf()
-    d_head: sizes.Positive = sizes.hf()
     layer_types: sizes.Words = sizes.hf(absent=sizes.full_every(1), null=sizes.ABSENT)
     window: sizes.Positive = sizes.hf()
     d_rope: sizes.Natural = sizes.derived(sizes.rotary_width_of(sizes.SLIDING[1], 0.5, 1.0))
     d_rope_sliding: sizes.Natural = sizes.derived(sizes.rotary_width_of(sizes.SLIDING[0], 1.0, 1.0))
-    d_ff: sizes.Natural = sizes.hf()
     dense_layers: sizes.Indices = sizes.derived(sizes.dense_by_type(lambda js, c: (0,)))
     d_shared_expert: sizes.Natural = sizes.hf("shared_expert_intermediate_size")
     gate_per_head: sizes.Flag = sizes.derived(gate_for_each_head)

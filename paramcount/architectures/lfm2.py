@@ -30,24 +30,20 @@ def adjusted(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return width
 
 
-class Lfm2(parts.Decoder):
+class Lfm2(parts.AttentionDecoder):
     """Source: Lfm2DecoderLayer of the reference."""
 
     reference = "Lfm2ForCausalLM"
     gguf = "lfm2"
     gguf_kv_heads_by_layer = True
-    is_section_type = True
     names = ("embed_tokens", "layers", "embedding_norm")
     o_name = "out_proj"
     choose: ClassVar[Callable[..., Data]]  # router logits to the weights of the experts, if there are any
     unused_keys = ("block_dim", "conv_dim", "conv_dim_out")
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(0),)
 
     layer_types: sizes.Words = sizes.hf(absent=kinds, null=sizes.ABSENT)
-    n_heads: sizes.Positive = sizes.hf()
-    n_kv_heads: sizes.Positive = sizes.hf()
-    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.if_no_attention)
+    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.if_no_attention, late=True)
     d_conv: sizes.Positive = sizes.hf("conv_L_cache")
     mixer_bias: sizes.Flag = sizes.hf("conv_bias")
     d_ff: sizes.Natural = sizes.derived(adjusted)
@@ -55,7 +51,6 @@ class Lfm2(parts.Decoder):
 
     activation = "silu"
     norm_eps = sizes.setting("norm_eps")
-    rope = sizes.rotary()
 
     def kinds(c) -> parts.Kinds:
         return [((word, "dense"), 1) for word in c.layer_types]

@@ -29,26 +29,20 @@ def read_rope(config: Mapping[str, Any], word: str) -> ops.Rope:
     )
 
 
-class Lfm3(parts.AttentionBias, parts.Decoder):
+class Lfm3(parts.AttentionBias, parts.AttentionDecoder):
     """Source: Lfm3DecoderLayer of the reference."""
 
     reference = "Lfm3ForCausalLM"
-    is_section_type = True
     modules = {".self_attn.gate_proj": (".self_attn.g_proj",)}
     names = ("embed_tokens", "layers", "embedding_norm")
-    rotated = "d_head"
     conditions = (sizes.padding_in_table(124893),)
 
     layer_types: sizes.Words = sizes.hf(absent=kinds, null=sizes.ABSENT)
-    n_heads: sizes.Positive = sizes.hf()
-    n_kv_heads: sizes.Positive = sizes.hf()
-    d_head: sizes.Positive = sizes.hf()
     window: sizes.Positive | None = sizes.hf()
     d_conv: sizes.Positive = sizes.hf("conv_L_cache")
     mixer_bias: sizes.Flag = sizes.hf("conv_bias")
     attention_gate: sizes.Flag = sizes.hf("use_attention_gate")
     norms_behind: sizes.Flag = sizes.hf("use_sandwich_norm")
-    d_ff: sizes.Natural = sizes.hf()
 
     norm_eps = sizes.setting("norm_eps", "rms_norm_eps")
 

@@ -29,19 +29,17 @@ def rope_is_unscaled(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise make_choice_error(kind, ("default",), where=f"{where}.{key}")
 
 
-class RecurrentGemma(parts.AttentionBias, parts.Decoder):
-    """Source: arXiv:2404.07839, section 2; arXiv:2402.19427, section 2."""
+class RecurrentGemma(parts.AttentionBias, parts.AttentionDecoder):
+    """Source: arXiv:2404.07839, section 2; arXiv:2402.19427, section 2. `n_heads`: also blocks of the recurrence's gates."""
 
     reference = "RecurrentGemmaForCausalLM"
-    is_section_type = True
+    rotated = None
     names = ("embed_tokens", "layers", "final_norm")
     conditions = (sizes.padding_in_table(0), sizes.no_key("layer_types", "layers_block_type"), rope_is_unscaled)
 
     n_layers: sizes.Positive = sizes.hf()  # the reference needs one
     layer_types: sizes.Words = sizes.derived(kinds)
-    n_heads: sizes.Positive = sizes.hf()  # of the attention, and blocks of the recurrence's gates
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
-    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.if_no_attention)
+    d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.if_no_attention, late=True)
     d_rope: sizes.Natural = sizes.derived(sizes.rotary_dimension(0.5))
     window: sizes.Positive = sizes.hf("sliding_window", "attention_window_size")
     d_inner: sizes.Positive = sizes.hf("lru_width", absent=sizes.equal_to("d_model"), null=sizes.ABSENT)

@@ -14,7 +14,7 @@ def read_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     return ops.Rope(10_000.0 * alpha ** (c.d_head / (c.d_head - 2)))
 
 
-class TeleChat(parts.EqualHeads, parts.Decoder):
+class TeleChat(parts.EqualHeads, parts.AttentionDecoder):
     """TeleChat too: its code differs only in ignoring num_key_value_heads, which its configs lack.
 
     Source: arXiv:2401.03804; configuration_telechat.py and modeling_telechat.py of Tele-AI/TeleChat2-115B.
@@ -23,7 +23,6 @@ class TeleChat(parts.EqualHeads, parts.Decoder):
     reference = "TelechatForCausalLM of Tele-AI/TeleChat2-115B"
     equivalent_classes = ("TeleChatForCausalLM",)
     base_model = "TelechatModel"
-    rotated = "d_head"
 
     prefix = "transformer."
     names = ("word_embeddings", "h", "ln_f")
@@ -32,7 +31,6 @@ class TeleChat(parts.EqualHeads, parts.Decoder):
     d_model: sizes.Positive = sizes.hf("n_embed", "hidden_size", absent=4096, null=sizes.ABSENT)
     n_layers: sizes.Natural = sizes.hf("num_hidden_layers", "n_layer", absent=30)
     n_heads: sizes.Positive = sizes.hf("num_attention_heads", "n_head", absent=32)
-    n_kv_heads: sizes.Positive = sizes.hf(absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)
     d_ff: sizes.Natural = sizes.hf("ffn_hidden_size", absent=12288)
     embedding_norm: sizes.Flag = sizes.hf("embed_layernorm", absent=False)
     tie_word_embeddings: sizes.Flag = sizes.hf(absent=True)
