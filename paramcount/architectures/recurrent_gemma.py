@@ -30,7 +30,7 @@ def rope_is_unscaled(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
 
 
 class RecurrentGemma(parts.AttentionBias, parts.AttentionDecoder):
-    """Source: arXiv:2404.07839, section 2; arXiv:2402.19427, section 2. `n_heads`: also blocks of the recurrence's gates."""
+    """Source: arXiv:2404.07839, section 2; arXiv:2402.19427, section 2. Gates of the recurrence have n_heads blocks."""
 
     reference = "RecurrentGemmaForCausalLM"
     rotated = None
