@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from paramcount.version import __version__
+
 if TYPE_CHECKING:
     from paramcount.api import (
         audit,
@@ -59,8 +61,6 @@ if TYPE_CHECKING:
     from paramcount.tracing.trace import Trace
     from paramcount.views.diff import Difference
     from paramcount.zoo.model import Model
-
-__version__ = "0.1.0"
 
 # {type that the functions return or raise: its module}
 _TYPES = {

@@ -23,7 +23,7 @@ ROOT = Path(pc.__file__).parent
 
 # From the ground up: a package or a module of the root imports only from levels below its own.
 LEVELS = [
-    ["errors", "lazy"],
+    ["errors", "lazy", "version"],
     ["flow", "formats", "output", "schemas", "symbolic"],
     ["gpt2", "sizes"],
     ["counting", "parts"],
@@ -61,7 +61,7 @@ def list_imports(path: Path) -> Iterator[str]:
     """
     for node in ast.walk(read_tree(path)):
         if isinstance(node, ast.ImportFrom) and node.module == "paramcount":
-            yield from (alias.name for alias in node.names if alias.name != "__version__")
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("paramcount."):
             yield node.module.split(".")[1]
         elif isinstance(node, ast.Import):

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from paramcount import __version__
 from paramcount.cli.commands import COMMANDS, GROUPS
 from paramcount.errors import ConfigWarning, ParamcountError, find_nearest, make_printable
 from paramcount.output.terminal import FALLBACK
+from paramcount.version import __version__
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -10,7 +10,6 @@ from itertools import groupby, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from paramcount import __version__
 from paramcount.counting.count import Count
 from paramcount.errors import ParamcountError, make_extra_error, make_printable
 from paramcount.explaining.explain import explain_model
@@ -23,6 +22,7 @@ from paramcount.tracing.render import describe_scope, describe_step, list_footno
 from paramcount.tracing.run import choose_length, trace_model
 from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Scope, Step, Trace
+from paramcount.version import __version__
 from paramcount.views.compare import Row, build_comparison_table, make_rows, select_columns
 from paramcount.views.model import build_model_table, describe_count
 from paramcount.zoo import Model, count_model

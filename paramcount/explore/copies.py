@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from paramcount import __version__
 from paramcount.errors import ParamcountError
 from paramcount.explore.config_keys import Place, copy_plain, list_classes, set_key, state_sizes
 from paramcount.explore.derived_trees import derive_trees
@@ -17,6 +16,7 @@ from paramcount.huggingface.config import read_config
 from paramcount.sizes import Sizes, build_as_reference, inner_configs
 from paramcount.sizes.values import to_json
 from paramcount.symbolic import trees
+from paramcount.version import __version__
 from paramcount.zoo import Model
 from paramcount.zoo.adding import build_unverified
 from paramcount.zoo.entries import Source

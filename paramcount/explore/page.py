@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from paramcount import __version__
 from paramcount.drawing.colours import COLOURS
 from paramcount.errors import ParamcountError
 from paramcount.explore.models import export_models
+from paramcount.version import __version__
 from paramcount.zoo import Model, load_all
 from paramcount.zoo.cache import hash_sources, read_cache, write_cache
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
-from paramcount import __version__
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.output.files import write_atomically
 from paramcount.sizes.setting_keys import select_entry_settings
 from paramcount.sweeping.size import Candidate, Sizing
+from paramcount.version import __version__
 from paramcount.zoo import Model
 from paramcount.zoo.adding import build_unverified, check_id
 from paramcount.zoo.entries import Entry, Source
