@@ -83,5 +83,6 @@ def get_sections(model_type: object) -> Sections | None:
 
 def get_own(model_type: object, name: str) -> Any:
     """What the class of a model type states itself, rather than a class that it extends; None without such a class."""
-    is_known = isinstance(model_type, str) and model_type in ARCHITECTURES
-    return _imported(*ARCHITECTURES[model_type]).__dict__.get(name) if is_known else None
+    if not isinstance(model_type, str) or model_type not in ARCHITECTURES:
+        return None
+    return vars(_imported(*ARCHITECTURES[model_type])).get(name)

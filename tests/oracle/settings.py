@@ -19,7 +19,7 @@ from typing import Any
 from paramcount.architectures import ARCHITECTURES, architecture, split_name
 from paramcount.architectures.encoders import ENCODERS, SECTION_ENCODERS
 from paramcount.counting import count_sizes
-from paramcount.huggingface.config import read_whole_model
+from paramcount.huggingface.config import get_class_name, get_model_type, read_whole_model
 from paramcount.sizes.fields import DEFAULTS, find_config_class
 from paramcount.sizes.rotary_settings import POSITIONS, USUAL_BASE, USUAL_POSITIONS
 from paramcount.sizes.setting_fields import OF_REFERENCE, list_settings
@@ -176,7 +176,8 @@ def classify_activation(small: Small, path: str) -> str:
     ):
         return ""
     document, cls = change_config(small, path, "xielu")
-    return "x" if count_reference(document, cls) == count_sizes(read_whole_model(document)[0]).total else "a"
+    sizes, _, _ = read_whole_model(document, get_model_type(document), get_class_name(document))
+    return "x" if count_reference(document, cls) == count_sizes(sizes).total else "a"
 
 
 def list_dropout_keys(cls: Any, document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[Any, str, str]]:
