@@ -235,7 +235,7 @@ LONG_TABLES = [("show", "--by", "tensor"), ("explain", "--tensors"), ("lora",)]
 
 
 @pytest.mark.usefixtures("_on_a_terminal")
-@pytest.mark.parametrize("id", pick_structures(every=8))
+@pytest.mark.parametrize("id", pick_structures(every=48))
 @in_batches(("command", "width"), list(product(LONG_TABLES, (60, 80))), ids=str)
 def test_no_table_of_tensors_is_wider_than_the_terminal_or_in_panels(
     run: Runner, id: str, command: tuple[str, ...], width: int, monkeypatch: pytest.MonkeyPatch

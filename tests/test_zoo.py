@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.architectures import ARCHITECTURES, architecture, split_name
 from paramcount.cli.commands import COMMANDS
+from paramcount.costs import columns
 from paramcount.counting.count import count_sizes
 from paramcount.database import store
 from paramcount.database.export import export_zoo
@@ -33,7 +35,7 @@ from paramcount.zoo.writing import format_entry
 from tests.batches import in_batches
 from tests.comparison import count_anew, count_shapes, find_differences, load_configs, load_reference
 from tests.refusing import Refuse
-from tests.structures import ZOO
+from tests.structures import ROWS, ZOO
 from tests.type_files import load_all
 
 DATA = Path(__file__).parent / "data"
@@ -245,7 +247,17 @@ def test_every_model_of_the_seed_table_is_in_the_zoo() -> None:
     assert {name: names.find_id(name) for name in seeds}
 
 
-def test_the_csv_of_the_zoo_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.exhaustive)])
+def test_the_csv_of_the_zoo_is_up_to_date(every: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`every`: of so many models the FLOPs of one are computed anew, which takes longer than all else."""
+    measure = columns.measure_flops
+    frozen = {id: int(row["flops_per_token"] or 0) or None for id, row in ROWS.items()}
+    chosen = {*list(ROWS)[::every]}
+    monkeypatch.setattr(
+        columns,
+        "measure_flops",
+        lambda model: measure(model) if model.id in chosen else SimpleNamespace(flops_per_token=frozen[model.id]),
+    )
     monkeypatch.setattr(store, "IS_INSTALLED", False)
     monkeypatch.setenv("PARAMCOUNT_CACHE", "")
     text = (zoo.CONFIGS / "zoo.csv").read_text(encoding="utf-8")
