@@ -45,7 +45,7 @@ def parse_module(module: str) -> Module | None:
     if path is None or module.split(".")[0] not in ("paramcount", "tests"):
         return None
     found = Module({}, {}, [])
-    for node in list_statements(read_tree(path).body):
+    for node in list_statements(ast.parse(path.read_text(encoding="utf-8")).body):
         if isinstance(node, ast.Import | ast.ImportFrom):
             found.imports.update(list_imports(node, module))
             if isinstance(node, ast.ImportFrom) and node.names[0].name == "*" and node.module:

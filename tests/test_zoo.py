@@ -18,6 +18,7 @@ import paramcount.zoo as zoo
 from paramcount.architectures import ARCHITECTURES, architecture, split_name
 from paramcount.cli.commands import COMMANDS
 from paramcount.costs import columns
+from paramcount.costs.flops import measure_flops
 from paramcount.counting.count import count_sizes
 from paramcount.database import store
 from paramcount.database.export import export_zoo
@@ -250,13 +251,12 @@ def test_every_model_of_the_seed_table_is_in_the_zoo() -> None:
 @pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_the_csv_of_the_zoo_is_up_to_date(every: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """`every`: of so many models the FLOPs of one are computed anew, which takes longer than all else."""
-    measure = columns.measure_flops
     frozen = {id: int(row["flops_per_token"] or 0) or None for id, row in ROWS.items()}
     chosen = {*list(ROWS)[::every]}
     monkeypatch.setattr(
         columns,
         "measure_flops",
-        lambda model: measure(model) if model.id in chosen else SimpleNamespace(flops_per_token=frozen[model.id]),
+        lambda model: measure_flops(model) if model.id in chosen else SimpleNamespace(flops_per_token=frozen[model.id]),
     )
     monkeypatch.setattr(store, "IS_INSTALLED", False)
     monkeypatch.setenv("PARAMCOUNT_CACHE", "")
