@@ -33,7 +33,7 @@ def test_a_column_of_one_line_is_in_every_table(tmp_path: Path) -> None:
     columns = tmp_path / "paramcount/zoo/columns.py"
     text = columns.read_text(encoding="utf-8")
     place = text.index('    declare_fact("name"')
-    columns.write_text(text[:place] + declaration + text[place:], encoding="utf-8")
+    columns.write_text(f"{text[:place]}    {declaration.rstrip()},\n{text[place:]}", encoding="utf-8")
     lines = re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL)[0].splitlines()
     assert lines.pop() == "python -m tests.refresh_docs"  # which runs all examples; what it writes:
     shown = run_line(

@@ -52,15 +52,15 @@ def replace_everywhere(patch: Patch, original: Operation, mutant: Operation) -> 
                 patch.setattr(module, name, mutant)
 
 
-class SizesView:
-    """Sizes with some of them wrong."""
+class View:
+    """Sizes, or operations, with some of them wrong."""
 
-    def __init__(self, sizes: Any, **wrong: Any) -> None:
-        self._sizes = sizes
+    def __init__(self, original: Any, **wrong: Any) -> None:
+        self._original = original
         self.__dict__.update(wrong)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._sizes, name)
+        return getattr(self._original, name)
 
 
 def empty(weight: Weight) -> Weight:
@@ -147,19 +147,19 @@ def stacked_experts_stored_apart(patch: Patch) -> None:
 
 def head_without_its_tie(patch: Patch) -> None:
     original = decoders.head
-    replace_everywhere(patch, original, lambda c, *a, **k: original(SizesView(c, tie_word_embeddings=False), *a, **k))
+    replace_everywhere(patch, original, lambda c, *a, **k: original(View(c, tie_word_embeddings=False), *a, **k))
 
 
 def head_always_tied(patch: Patch) -> None:
     original = decoders.head
-    replace_everywhere(patch, original, lambda c, *a, **k: original(SizesView(c, tie_word_embeddings=True), *a, **k))
+    replace_everywhere(patch, original, lambda c, *a, **k: original(View(c, tie_word_embeddings=True), *a, **k))
 
 
 def change_attention(patch: Patch, wrong: Callable[[Any], dict[str, Any]]) -> None:
     """Every attention that reads heads of its config sees some of its sizes wrong."""
 
     def make_mutant(original: Operation) -> Operation:
-        return lambda c, *a, **k: original(SizesView(c, **wrong(c)), *a, **k)
+        return lambda c, *a, **k: original(View(c, **wrong(c)), *a, **k)
 
     for original in (attentions.project_heads, phi3.attention):
         replace_everywhere(patch, original, make_mutant(original))
@@ -352,7 +352,7 @@ def queries_without_latent(patch: Patch) -> None:
     from paramcount.parts import mla as latent
 
     original = latent.queries
-    replace_everywhere(patch, original, lambda c, *a, **k: original(SizesView(c, d_q_lora=None), *a, **k))
+    replace_everywhere(patch, original, lambda c, *a, **k: original(View(c, d_q_lora=None), *a, **k))
 
 
 # ---- what each strikes
@@ -643,12 +643,12 @@ def mtp_left_out(patch: Patch) -> None:
 
 
 def mtp_with_copies_of_its_own(patch: Patch) -> None:
-    linear = flow.linear
-    patch.setattr(sys.modules["paramcount.parts.mtp"], "linear", lambda *a, tied_to=None, **k: linear(*a, **k))
+    wrong = View(flow, linear=lambda *a, tied_to=None, **k: flow.linear(*a, **k))
+    patch.setattr(sys.modules["paramcount.parts.mtp"], "ops", wrong)
 
 
 def mtp_without_join(patch: Patch) -> None:
-    patch.setattr(sys.modules["paramcount.parts.mtp"], "join", lambda a, b: b)
+    patch.setattr(sys.modules["paramcount.parts.mtp"], "ops", View(flow, join=lambda a, b: b))
 
 
 def masks_left_out(patch: Patch) -> None:
