@@ -20,7 +20,7 @@ import paramcount.zoo as zoo
 from paramcount.zoo.entries import dump_sizes
 from tests.batches import in_batches
 from tests.refusing import Refuse, model_error
-from tests.structures import keep_every
+from tests.structures import ROWS, ZOO, keep_every
 
 MOST = 2**31
 LISTED = "what `paramcount architectures` lists"
@@ -149,34 +149,27 @@ LLAMA: dict[str, Any] = {
     "vocab_size": 1000, "d_model": 256, "n_layers": 2, "n_heads": 32, "n_kv_heads": 8, "d_head": 8, "d_ff": 512,
     "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False,
 }  # fmt: skip
-STARTS = (
-    *zoo.list_ids(),
-    "gpt2-xl",
-    "mixtral-8x7b",
-    "deepseek-v3",
-    "qwen3-30b-a3b",
-    "gpt-oss-20b",
-)  # the last of an architecture counts
-MODELS = {str(model.architecture): model for model in map(zoo.load_entry, STARTS) if not model.estimate}
+CHOSEN = ("gpt2-xl", "mixtral-8x7b", "deepseek-v3", "qwen3-30b-a3b", "gpt-oss-20b")  # before others of the architecture
+IDS = {ROWS[id]["architecture"]: id for id in (*ZOO, *CHOSEN)}
 PAPER = {"id": "paper", "kind": "paper", "ref": "arXiv:2302.13971", "accessed": "2026-11-20"}
 
 
 def make_entry(architecture: str = "llama", /, **changes: Any) -> dict[str, Any]:
     """A mapping with the config of some model of that architecture, and these sizes changed; None leaves one out."""
-    config = LLAMA if architecture == "llama" else dump_sizes(MODELS[architecture].sizes)
+    config = LLAMA if architecture == "llama" else dump_sizes(zoo.load_entry(IDS[architecture]).sizes)
     config = {name: value for name, value in {**config, **changes}.items() if name not in changes or value is not None}
     return {"architecture": architecture, "config": config}
 
 
 def make_vision_entry(**changes: Any) -> dict[str, Any]:
-    return make_entry("mllama", vision={**dump_sizes(MODELS["mllama"].sizes)["vision"], **changes})
+    return make_entry("mllama", vision={**dump_sizes(zoo.load_entry(IDS["mllama"]).sizes)["vision"], **changes})
 
 
 def list_blocks(architecture: str) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     """The blocks of sizes of a model and where they are; a language model that has an entry of its own is left out."""
 
     def walk(config: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-        if config.get("architecture") not in MODELS:
+        if config.get("architecture") not in IDS:
             yield path, config
         for name, value in config.items():
             if isinstance(value, dict):
@@ -213,11 +206,11 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_models_that_the_cases_start_from_are_counted() -> None:
-    for architecture in MODELS:
+    for architecture in IDS:
         assert pc.count(tuples_to_lists(make_entry(architecture))).total > 0
 
 
-@in_batches("architecture", keep_every(10, MODELS))
+@in_batches("architecture", keep_every(10, IDS))
 def test_every_size_of_every_architecture_is_a_whole_number_in_its_range(architecture: str) -> None:
     sizes = {
         (path, name): value
@@ -256,7 +249,7 @@ def test_every_size_of_every_architecture_is_a_whole_number_in_its_range(archite
             assert str(caught.value) == f"{'.'.join(('config', *path, name))} {message}"
 
 
-@in_batches("architecture", keep_every(10, MODELS))
+@in_batches("architecture", keep_every(10, IDS))
 def test_every_field_of_every_architecture_is_required_and_no_other_is_known(architecture: str) -> None:
     for path, block in list_blocks(architecture):
         fields = [name for name in block if name != "architecture"]
@@ -269,11 +262,11 @@ def test_every_field_of_every_architecture_is_required_and_no_other_is_known(arc
         message = model_error(change_block(architecture, path, f"{last}x", 3))
         assert message.startswith(f"{'.'.join(('config', *path, last))}x: unknown field (expected ")
         assert f"; did you mean {last}" in message
-        others = len(type(reduce(getattr, path, MODELS[architecture].sizes)).fields) - 5
+        others = len(type(reduce(getattr, path, zoo.load_entry(IDS[architecture]).sizes)).fields) - 5
         assert (f" or {others} other{'s' * (others > 1)}); " in message) == (others > 0)
 
 
-@in_batches("architecture", keep_every(10, MODELS))
+@in_batches("architecture", keep_every(10, IDS))
 def test_every_flag_of_every_architecture_is_true_or_false(architecture: str) -> None:
     flags = [
         (path, name)

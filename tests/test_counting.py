@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount import formulas
+from paramcount.architectures import architecture
 from paramcount.architectures.classes import get_base_class
 from paramcount.counting.arithmetic import format_arithmetic
 from paramcount.counting.components import COMPONENTS, PARTS
@@ -31,7 +32,7 @@ def list_with_field(field: str) -> list[str]:
     """One model of each architecture that has this field itself and does not list its layers one by one."""
     lists = {"layer_types", "layer_groups", "attention_layers", "encoder_kinds", "decoder_kinds", "windows"}
     listed = lists if field.endswith("layers") else set()
-    fields = {id: set(type(zoo.load_entry(id).sizes).fields) for id in ONE_OF_EACH}
+    fields = {id: set(architecture(ROWS[id]["architecture"]).fields) for id in ONE_OF_EACH}
     return [id for id in ONE_OF_EACH if field in fields[id] and not listed & fields[id]]
 
 
@@ -192,11 +193,7 @@ ENCODERS = ("mt5.MT5EncoderModel", "t5.T5EncoderModel", "umt5.UMT5EncoderModel")
 
 @pytest.mark.parametrize(
     "id",
-    [
-        id
-        for id in list_with_field("tie_word_embeddings")
-        if zoo.load_entry(id).architecture not in (*UNTIED, *ENCODERS)
-    ],
+    [id for id in list_with_field("tie_word_embeddings") if ROWS[id]["architecture"] not in (*UNTIED, *ENCODERS)],
 )
 def test_a_tied_lm_head_adds_nothing_and_an_untied_one_adds_a_matrix(id: str) -> None:
     tied, untied = (count_sizes(resize_model(id, tie_word_embeddings=tie)) for tie in (True, False))
@@ -229,8 +226,8 @@ def test_a_tied_lm_head_adds_nothing_and_an_untied_one_adds_a_matrix(id: str) ->
         for field in ("n_layers", "n_encoder_layers", "n_decoder_layers")
         for id in list_with_field(field)
         # The encoder of Funnel has blocks of layers, and IDEFICS a cross-attention before each few.
-        if zoo.load_entry(id).architecture not in ("funnel", "idefics")
-        if not (field == "n_decoder_layers" and zoo.load_entry(id).architecture in ENCODERS)
+        if ROWS[id]["architecture"] not in ("funnel", "idefics")
+        if not (field == "n_decoder_layers" and ROWS[id]["architecture"] in ENCODERS)
     ],
 )
 def test_one_more_layer_adds_exactly_one_layers_weights(id: str, field: str) -> None:

@@ -505,7 +505,10 @@ def list_declared(id: str, count: Count) -> dict[tuple[Any, ...], int]:
     return found
 
 
-FEW = sorted({*NAMED[::12], *pick_distinct(filter(LISTED, IDS))})  # of those listed, one of each structure
+@cache
+def list_few() -> list[str]:
+    """Some entries, and one of each structure of those listed."""
+    return sorted({*NAMED[::12], *pick_distinct(filter(LISTED, IDS))})
 
 
 @cache
@@ -542,16 +545,17 @@ def test_names_are_recorded_for_every_architecture() -> None:
 
 
 @pytest.mark.parametrize(
-    "ids",
+    "list_ids",
     [
-        pytest.param(FEW, id="some entries"),
-        pytest.param(IDS, id="every entry", marks=pytest.mark.exhaustive),
+        pytest.param(list_few, id="some entries"),
+        pytest.param(lambda: IDS, id="every entry", marks=pytest.mark.exhaustive),
     ],
 )
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.apply.__name__)
 def test_a_mutant_is_caught_in_the_entries_it_strikes_and_in_no_other(
-    mutant: Mutant, ids: list[str], monkeypatch: Patch
+    mutant: Mutant, list_ids: Callable[[], list[str]], monkeypatch: Patch
 ) -> None:
+    ids = list_ids()
     intact = {id: list_intact(id) for id in ids if not LISTED(id)}
     mutant.apply(monkeypatch)
     counts = count_all(ids)
@@ -680,4 +684,4 @@ def test_a_mutant_beyond_the_reference_misses_a_known_figure_and_nothing_else(
 ) -> None:
     mutant(monkeypatch)
     assert find_missed() == expected
-    assert find_caught(count_all(FEW)) == {}
+    assert find_caught(count_all(list_few())) == {}

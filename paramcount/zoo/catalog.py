@@ -67,8 +67,11 @@ def find_path(id: str) -> Path | None:
     return map_own_paths().get(id) if family is None else CONFIGS / family / f"{id}.yaml"
 
 
+@cache
 def find_built_in_family(id: str) -> str | None:
     """The family of a built-in model; None if there is no such model. One name costs little: no folder is listed."""
+    if map_built_in_paths.cache_info().currsize:
+        return _list_files(CONFIGS).get(id)
     families = os.listdir(CONFIGS) if ID.fullmatch(id) and CONFIGS.is_dir() else []
     found = (family for family in families if os.path.isfile(os.path.join(CONFIGS, family, f"{id}.yaml")))
     return next(found, None) or _list_files(CONFIGS).get(id)
@@ -165,7 +168,7 @@ def load_all() -> list[Model]:
 
 def clear_caches() -> None:
     """Forget what the folders contain, after an entry was added or PARAMCOUNT_CONFIGS changed."""
-    for cached in (_load_own, _list_files, map_built_in_paths, map_own_paths, list_families):
+    for cached in (_load_own, _list_files, find_built_in_family, map_built_in_paths, map_own_paths, list_families):
         cached.cache_clear()
 
 
