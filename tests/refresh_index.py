@@ -72,10 +72,9 @@ def find_types(named: Iterable[tuple[str, type[Sizes]]]) -> dict[str, str]:
 def is_section_type(name: str, cls: type[Sizes]) -> bool:
     """Whether a model type of the reference can be the language model of a multimodal config.json."""
     from paramcount.architectures import get_sections
-    from paramcount.sizes.settings import get_config_class
 
     is_whole = cls.section is None and get_sections(name) is None
-    return cls.is_section_type and is_whole and get_config_class(name) != ""
+    return cls.is_section_type and is_whole and " of " not in cls.reference  # of a publisher's own code
 
 
 def make_index() -> dict[str, Any]:

@@ -22,15 +22,20 @@ def all_full(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     return tuple("full_attention" for _ in sizes.per_layer(c))
 
 
+def find_blocks(js: Mapping[str, Any]) -> Any:
+    """The older key counts, if both are there."""
+    return js.get("rope_scaling") or js.get("rope_parameters")
+
+
 def rotated_words(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """The words of the layers that rotate: those to which rope_parameters, which has to name all, gives any."""
-    blocks: Any = js.get("rope_parameters")
+    blocks: Any = find_blocks(js)
     words = sorted(set(c["layer_types"]))
     for word in words:
         if not isinstance(blocks, Mapping) or not is_block(blocks.get(word, 0)):
-            raise sizes.make_value_error(
-                blocks, "rope_parameters", "null or a JSON object with rope_theta for each entry of layer_types"
-            )
+            key = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
+            expected = "null or a JSON object with rope_theta for each entry of layer_types"
+            raise sizes.make_value_error(blocks, key, expected)
     return tuple(word for word in words if blocks[word] is not None)
 
 
@@ -45,7 +50,7 @@ def read_ropes(config: Mapping[str, Any], c: Any) -> dict[str, tuple[ops.Rope, o
     """{kind of layer: its angles, and which pairs rotate with which position}."""
     found = {}
     for word in c.rotated_words:
-        block = config["rope_parameters"][word]
+        block = find_blocks(config)[word]
         axes = ops.Axes(tuple(block.get("mrope_section", SECTIONS)), "interleaved")
         found[word] = sizes.make_rope(block.get("rope_type", "default"), block["rope_theta"], block, config, 8192), axes
     return found

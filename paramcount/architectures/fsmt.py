@@ -25,6 +25,7 @@ class FSMT(parts.Seq2Seq):
     is_causal: ClassVar[Any] = True  # its attention has a mask of its own
 
     reference = "FSMTForConditionalGeneration"
+    equivalent_classes = ("FSMTModel",)  # whose decoder ends with the LM head
     linear_heads = (".output_projection.weight",)
     not_saved = ("embed_positions.weight",)  # of the released files
     conditions = (sizes.padding_inside(1, "n_source_tokens"), padding_has_rows)

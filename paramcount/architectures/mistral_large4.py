@@ -2,6 +2,7 @@
 of which every fourth layer rotates nothing; images through Pixtral's encoder.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from paramcount.architectures.glm_moe_dsa import reusing
@@ -50,10 +51,27 @@ def lending(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[int, ...]:
     return tuple(i for i in sizes.per_layer(c) if i in found[i + 1 :])
 
 
+def find_rope(js: sizes.ConfigJson) -> tuple[Mapping[str, Any], str]:
+    rope: Mapping[str, Any] = js.get("rope_scaling") or js.get("rope_parameters") or SCALED
+    return rope, str(rope.get("rope_type", rope.get("type", "default")))
+
+
+def rotary_or_one_pair() -> Any:
+    """Rotary positions, whose share of a head may be one pair that stands for all of it."""
+    rope = sizes.rotary(absent=SCALED)
+    check = rope.check
+
+    def check_pairs(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
+        is_one = c["n_frequencies"] == 1 and find_rope(js)[1] != "dynamic"
+        check(js, {**c, "d_rope": None} if is_one else c)
+
+    rope.check = check_pairs
+    return rope
+
+
 def frequencies(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """The pairs of a head that rotate, of which a single one stands for all."""
-    rope = js.get("rope_scaling") or js.get("rope_parameters") or SCALED
-    kind = rope.get("rope_type", rope.get("type", "default"))
+    rope, kind = find_rope(js)
     share = 1.0 if kind == "default" else rope.get("partial_rotary_factor", 1.0)
     n_pairs = (sizes.part_of(c["d_rope"], share) + 1) // 2
     if n_pairs != 1 and 2 * n_pairs != c["d_rope"]:
@@ -105,7 +123,7 @@ class MistralLarge4Text(parts.RoutedLatentDecoder):
     )
 
     norm_topk_prob = sizes.setting(default=True)
-    rope = sizes.rotary(absent=SCALED)
+    rope = rotary_or_one_pair()
     logit_cap = sizes.setting("final_logit_softcapping")
     choose: ClassVar[Any] = Mistral4.choose
     moe: ClassVar[Any] = Mistral4.moe

@@ -55,10 +55,18 @@ def poison_expert_table(model: Any) -> None:
     model.model.dit.embed_tokens.weight.data.fill_(float("nan"))
 
 
+def take_cache_once(model: Any) -> None:
+    """Its classifiers pass use_cache on beside what they are given."""
+    forward = model.forward
+    if type(model).__name__.endswith("Classification"):
+        model.forward = lambda use_cache=None, **inputs: forward(**inputs)
+
+
 POISONS: dict[str, tuple[Callable[[Any], None], ...]] = {
     "gemma3n_text": (poison_output_scales,),
     "longcat_flash": (poison_identity_experts, poison_router_bias),
     "pi0": (poison_expert_table,),
+    "t5gemma": (take_cache_once,),
     "zamba2": (poison_adapters_of_other_uses,),
 }
 

@@ -81,8 +81,8 @@ def test_the_guide_leads_to_a_proven_architecture(name: str, copy: Path) -> None
     assert "155,136" in printed["NAME"]
     assert printed["tests.oracle.differential"].startswith(f"{name}: 0 of 200 differ; ")
     assert re.search(r"^[1-9]\d* proofs hold, 0 do not$", printed["tests.oracle.prove"], re.MULTILINE)
-    for name in GENERATED:
-        assert (copy / "paramcount" / name).read_bytes() == (ROOT / "paramcount" / name).read_bytes()
+    for file in GENERATED:
+        assert (copy / "paramcount" / file).read_bytes() == (ROOT / "paramcount" / file).read_bytes()
     found, known = (json.loads((folder / find_file(name).relative_to(ROOT)).read_text()) for folder in (copy, ROOT))
     assert [found[kind] for kind in ("class", "total", "running")] == [
         known[kind] for kind in ("class", "total", "running")
