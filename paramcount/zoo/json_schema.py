@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Annotated, Any, get_args
 
 from pydantic import TypeAdapter
@@ -13,7 +14,7 @@ from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.architectures.encoders import ENCODERS
 from paramcount.architectures.task_heads import list_headed_types, list_task_heads
 from paramcount.sizes import Sizes, Tower, inner_configs
-from paramcount.sizes.fields import Field, get_info
+from paramcount.sizes.fields import Field
 from paramcount.zoo.entries import Entry
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -99,7 +100,7 @@ def add_definition(definitions: dict[str, Any], cls: type[Sizes]) -> None:
         "properties": {
             name: describe_part(definitions, field, inner[name])
             if name in inner
-            else describe_size(get_info(cls, name))
+            else describe_size(field.annotation)
             for name, field in cls.fields.items()
         },
         "required": [name for name, field in cls.fields.items() if field.is_required],
@@ -107,8 +108,10 @@ def add_definition(definitions: dict[str, Any], cls: type[Sizes]) -> None:
     }
 
 
-def describe_size(field: FieldInfo) -> dict[str, Any]:
-    """The JSON Schema of one size, without its config.json keys, which pydantic keeps beside it."""
+@cache
+def describe_size(kind: Any) -> dict[str, Any]:
+    """The JSON Schema of a kind of size. Thousands of fields have few kinds."""
+    field = FieldInfo.from_annotation(kind)
     annotation: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
     found: dict[str, Any] = drop_titles(TypeAdapter(annotation).json_schema())
     return found
