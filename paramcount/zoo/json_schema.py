@@ -98,9 +98,7 @@ def add_definition(definitions: dict[str, Any], cls: type[Sizes]) -> None:
     definitions[cls.__name__] = {
         "type": "object",
         "properties": {
-            name: describe_part(definitions, field, inner[name])
-            if name in inner
-            else describe_size(field.annotation)
+            name: describe_part(definitions, field, inner[name]) if name in inner else describe_size(field.annotation)
             for name, field in cls.fields.items()
         },
         "required": [name for name, field in cls.fields.items() if field.is_required],
