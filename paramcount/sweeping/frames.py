@@ -19,7 +19,7 @@ from paramcount.errors import (
     show_warnings,
 )
 from paramcount.huggingface.config import find_architecture, get_class_name, get_model_type
-from paramcount.huggingface.fields import list_fields
+from paramcount.huggingface.fields import ConfigField, list_fields
 from paramcount.huggingface.partial import find_distinct
 from paramcount.huggingface.validity import Validator, find_limits
 from paramcount.loading import load
@@ -128,25 +128,22 @@ def find_keys(names: Sequence[Any], architecture: str, keep: Sequence[str]) -> d
     return keys
 
 
+def list_fields_of(model_type: str) -> list[ConfigField]:
+    """The fields of a model type. Raises: ParamcountError for an unknown one."""
+    return list(list_fields(architecture_of(get_model_type({"model_type": model_type}))))
+
+
 @cache
 def list_main_keys(architecture: str) -> dict[str, str]:
     """{field: the key that it is read from first} of the fields of a model type that have a key at the top level."""
-    first = {
-        field.name: field.spellings[0]
-        for field in list_fields(architecture_of(get_model_type({"model_type": architecture})))
-        if field.spellings
-    }
+    first = {field.name: field.spellings[0] for field in list_fields_of(architecture) if field.spellings}
     return {name: spelling.path for name, spelling in first.items() if "." not in spelling.path}
 
 
 @cache
 def list_known_keys(architecture: str) -> frozenset[str]:
     """The config.json keys of a model type: those of sizes, and those that the reference's config class declares."""
-    keys = {
-        spelling.name
-        for field in list_fields(architecture_of(get_model_type({"model_type": architecture})))
-        for spelling in field.spellings
-    }
+    keys = {spelling.name for field in list_fields_of(architecture) for spelling in field.spellings}
     config_class = get_config_class(architecture)
     return frozenset(keys.union(["architectures"], get_settings(config_class).letters if config_class else ()))
 
