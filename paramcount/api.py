@@ -456,7 +456,7 @@ def memory(
     source: int | None = None,
     gpu: str | None = None,
     memory: int | None = None,
-    overhead: int = 10**9,
+    overhead: int | None = None,
     utilization: float | None = None,
     tp: int | None = None,
     pp: int | None = None,
@@ -651,7 +651,7 @@ def training(
     ep: int = 1,
     gpu: str | None = None,
     memory: int | None = None,
-    overhead: int = 10**9,
+    overhead: int | None = None,
     **options: Unpack[LoadOptions],
 ) -> Training:
     """The memory that training takes on each GPU: weights, gradients, optimiser state and activations.

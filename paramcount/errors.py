@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, SupportsIndex
 
 LONGEST = 200
 # The beginnings of problems that continue a sentence whose subject is the place: "hidden_size is missing".
@@ -400,5 +400,7 @@ def describe_value(value: object) -> str:
             return "a number of more than 30 digits"
         case int() | float():
             return make_printable(value, 60)
+        case SupportsIndex():  # a size that is a symbol
+            return str(value)
         case _:
             return f"a value of type {make_printable(type(value).__name__, 60)}"

@@ -144,5 +144,5 @@ def choose_device(gpu: str | None, memory: str | None, **options: Any) -> tuple[
     overhead, utilization, tp, pp, ep = options.values()
     number, size = parse_devices(memory, where="--memory") if memory else (1, "")
     parsed = BYTES.parse(size, "--memory") if size else None
-    number_of_gpus, device = make_device(gpu, parsed, 10**9 if overhead is None else overhead, utilization)
+    number_of_gpus, device = make_device(gpu, parsed, overhead, utilization)
     return device, make_parallelism(max(number, number_of_gpus), tp, pp, ep)

@@ -15,6 +15,16 @@ MARGIN_DIVISOR = 10
 # Engines pad the matrices of some formats for their kernels: vLLM takes 65.97 GiB for gpt-oss-120b, 9% of the experts
 # more than the files (https://github.com/vllm-project/vllm/issues/23278).
 PADDING_DIVISOR = 10
+ASSUMED_OVERHEAD = 10**9  # bytes: a CUDA context, activations and what else a runtime takes
+
+
+class Overhead(NamedTuple):
+    """What a runtime takes on one device beside weights, cache and state."""
+
+    usual: int  # bytes
+    least: int  # with which a model that does not fit certainly does not fit
+    most: int  # with which a model that fits certainly fits
+    items: tuple[tuple[str, int], ...] = ()  # (what it is, usual bytes); () if it is assumed
 
 
 class Device(NamedTuple):
@@ -22,34 +32,43 @@ class Device(NamedTuple):
 
     name: str
     memory_bytes: int  # of each device
-    overhead_bytes: int  # that a runtime takes on each device, an assumption
+    overhead_bytes: int | None  # that a runtime takes on each device; None: as the engine estimates it
     utilization: float | None = None  # the share of the memory that the engine may use; None: its default
     is_gpu: bool = False  # whether the name is that of a GPU of the table
 
     @property
+    def budget_bytes(self) -> int:
+        """What weights, cache, state and overhead may take together."""
+        return int(self.memory_bytes * (1.0 if self.utilization is None else self.utilization))
+
+    @property
     def usable_bytes(self) -> int:
-        return int(self.memory_bytes * (1.0 if self.utilization is None else self.utilization)) - self.overhead_bytes
+        """What the assumed overhead leaves."""
+        return self.budget_bytes - self.assume_overhead().usual
 
     @property
     def margin_bytes(self) -> int:
-        """The least that must be free or short for an answer: 10% of the memory, rounded up."""
+        """What must be free or short for an answer that rests on an assumption: 10% of the memory, rounded up."""
         return -(-self.memory_bytes // MARGIN_DIVISOR)
 
-    def judge(self, size: int, padding: int = 0) -> str:
-        """One of VERDICTS for so many bytes of weights, cache and state, without overhead.
+    def assume_overhead(self, padding: int = 0) -> Overhead:
+        """The overhead where nothing is known of the runtime. `padding`: bytes that the weights may take besides.
 
-        `padding`: bytes that the weights may take besides.
+        Certain is then only what does not rest on it: more than the memory, or than the share to use by the margin.
         """
-        free = self.usable_bytes - size
-        if free >= self.margin_bytes + padding:
+        usual = ASSUMED_OVERHEAD if self.overhead_bytes is None else self.overhead_bytes
+        least = -min(self.memory_bytes - self.budget_bytes, self.margin_bytes - 1)
+        return Overhead(usual, least, usual + self.margin_bytes + padding)
+
+    def judge(self, size: int, overhead: Overhead) -> str:
+        """One of VERDICTS for so many bytes of weights, cache and state."""
+        if size + overhead.most <= self.budget_bytes:
             return FITS
-        # Certain is only what does not rest on the overhead.
-        short = -free - self.overhead_bytes
-        return DOES_NOT_FIT if size > self.memory_bytes or short >= self.margin_bytes else TOO_CLOSE
+        return DOES_NOT_FIT if size + overhead.least > self.budget_bytes else TOO_CLOSE
 
 
 def make_device(
-    gpu: object, memory_bytes: object, overhead_bytes: int, utilization: object = None
+    gpu: object, memory_bytes: object, overhead_bytes: int | None, utilization: object = None
 ) -> tuple[int, Device]:
     """(number of devices, device) for a GPU by name, such as "8xH100", or for a size of memory.
 

@@ -7,21 +7,20 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from paramcount.costs.caches import CacheGroup, LayerCaches, merge_groups
-from paramcount.costs.devices import FITS, PADDING_DIVISOR, Device
-from paramcount.costs.engines.engine import CacheRequest, Engine
+from paramcount.costs.devices import FITS, Device
+from paramcount.costs.engines.engine import CacheRequest, Engine, Share
 from paramcount.costs.sharding import (
     Parallelism,
     ShardShape,
     check_parallelism,
     list_uneven,
     select_layers,
-    share_weights,
     split_layers,
 )
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.counting.results import to_plain
 from paramcount.errors import ParamcountError
-from paramcount.formats.weights import get_label, list_padded_labels
+from paramcount.zoo import Model
 
 LONGEST_CONTEXT, LARGEST_BATCH = 10**9, 10**6  # that are tried
 WITHIN_NODE = 8  # GPUs over which tensor parallelism is tried first
@@ -31,6 +30,7 @@ MOST_DEVICES = 1024
 class Deployment(NamedTuple):
     """Everything that decides how much memory a model takes on each device."""
 
+    model: Model
     rows: Sequence[StoredTensor]
     caches: Sequence[LayerCaches]
     shape: ShardShape
@@ -47,27 +47,20 @@ class Deployment(NamedTuple):
         return self._replace(request=request._replace(source=request.context) if self.source_is_context else request)
 
     def measure(self) -> tuple[Share, ...]:
-        """The share of one device of each pipeline stage."""
-        parallel = self.parallel
-        weights = share_weights(self.rows, self.shape, parallel)
-        labels = list_padded_labels()
-        padded = share_weights([row for row in self.rows if get_label(row.packing) in labels], self.shape, parallel)
-        request, layers = self.request._replace(tp=parallel.tp), split_layers(self.shape.n_layers, parallel.pp)
-        shares = []
-        for i, groups in enumerate(self.list_stages()):
-            allocation = self.engine.allocate(groups, request)
-            padding = padded[i] // PADDING_DIVISOR
-            shares.append(Share(i, len(layers[i]), weights[i], allocation.kv_bytes, allocation.state_bytes, padding))
-        return tuple(shares)
+        """The share of one device of each kind."""
+        return self.engine.measure(self)
 
     def count_tokens(self) -> int:
         """The tokens that the KV cache can hold, in sequences of the context; of the stage that holds the fewest."""
         request = self.request._replace(tp=self.parallel.tp)
-        weights = share_weights(self.rows, self.shape, self.parallel)
         return min(
-            self.engine.count_tokens(groups, request, self.device.usable_bytes - size)
-            for groups, size in zip(self.list_stages(), weights)
+            self.engine.count_tokens(groups, request, self.find_room(share))
+            for groups, share in zip(self.list_stages(), self.measure())
         )
+
+    def find_room(self, share: Share) -> int:
+        """Bytes that weights and overhead leave to cache and state on a device; negative if they are short."""
+        return self.device.budget_bytes - share.weights_bytes - share.overhead.usual
 
     def list_stages(self) -> list[tuple[CacheGroup, ...]]:
         stages = []
@@ -78,7 +71,8 @@ class Deployment(NamedTuple):
 
     def find_free(self) -> int:
         """Bytes that are left on the fullest device; negative if they are short."""
-        return self.device.usable_bytes - find_fullest(self.measure()).total_bytes
+        fullest = find_fullest(self.measure())
+        return self.device.budget_bytes - fullest.total_bytes - fullest.overhead.usual
 
     def find_longest_context(self) -> int | None:
         """The longest context that fits, at most `limit`; 0 if none does; None if there is no limit."""
@@ -86,31 +80,11 @@ class Deployment(NamedTuple):
 
     def holds(self) -> bool:
         """Whether it fits for certain."""
-        return all(self.device.judge(*share.needs) == FITS for share in self.measure())
-
-
-class Share(NamedTuple):
-    """What one device of a pipeline stage holds."""
-
-    stage: int
-    layers: int
-    weights_bytes: int
-    kv_cache_bytes: int
-    state_bytes: int
-    padding_bytes: int = 0  # that the engine's kernels may add to the weights, not in the total
-
-    @property
-    def total_bytes(self) -> int:
-        return self.weights_bytes + self.kv_cache_bytes + self.state_bytes
-
-    @property
-    def needs(self) -> tuple[int, int]:
-        """(bytes without overhead, bytes that may be needed besides)."""
-        return self.total_bytes, self.padding_bytes
+        return all(self.device.judge(share.total_bytes, share.overhead) == FITS for share in self.measure())
 
 
 def find_fullest(shares: Sequence[Share]) -> Share:
-    return max(shares, key=lambda share: share.total_bytes + share.padding_bytes)
+    return max(shares, key=lambda share: share.total_bytes + share.overhead.most)
 
 
 class Suggestion(NamedTuple):
@@ -129,7 +103,8 @@ class Fit(NamedTuple):
     devices: int
     parallelism: str  # such as "TP=8"; "" for one device
     memory_bytes: int  # of each device
-    overhead_bytes: int  # assumed, on each device
+    overhead_bytes: int  # that the runtime takes on the fullest device
+    overhead_items: tuple[tuple[str, int], ...]  # (what it is, bytes), which sum to it; () if it is assumed
     margin_bytes: int  # that must be free for "fits"
     utilization: float
     needed_bytes: int  # on the fullest device, overhead included
@@ -178,19 +153,21 @@ def measure_fit(deployment: Deployment) -> Fit:
     parallel = deployment.parallel
     check_parallelism(deployment.shape, parallel)
     device, shares = deployment.device, deployment.measure()
-    needed, padding = find_fullest(shares).needs
+    fullest = find_fullest(shares)
+    needed, overhead = fullest.total_bytes, fullest.overhead
     fewest = find_fewest(deployment)
     return Fit(
-        verdict=device.judge(needed, padding),
+        verdict=device.judge(needed, overhead),
         device=device.name,
         devices=parallel.devices,
         parallelism=parallel.describe(),
         memory_bytes=device.memory_bytes,
-        overhead_bytes=device.overhead_bytes,
-        margin_bytes=device.margin_bytes + padding,
+        overhead_bytes=overhead.usual,
+        overhead_items=overhead.items,
+        margin_bytes=overhead.most - overhead.usual,
         utilization=1.0 if device.utilization is None else device.utilization,
-        needed_bytes=needed + device.overhead_bytes,
-        free_bytes=device.usable_bytes - needed,
+        needed_bytes=needed + overhead.usual,
+        free_bytes=device.budget_bytes - needed - overhead.usual,
         longest_context=deployment.find_longest_context(),
         largest_batch=find_largest(lambda n: deployment.change(batch=n).holds(), None, LARGEST_BATCH),
         kv_tokens=deployment.count_tokens(),

@@ -189,7 +189,7 @@ def measure_memory(
         if device.utilization is None:
             device = device._replace(utilization=rules.utilization)
         deployment = Deployment(
-            stored, list_layer_caches(model), find_shape(count.sizes), rules, request, device,
+            model, stored, list_layer_caches(model), find_shape(count.sizes), rules, request, device,
             parallel or Parallelism(), limit, source_is_context=source is None and request.source is not None,
         )  # fmt: skip
         fit = measure_fit(deployment)

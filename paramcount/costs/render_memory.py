@@ -117,7 +117,8 @@ def describe_fit(memory: Memory) -> list[str]:
         terms.append(f"{format_bytes(fullest.kv_cache_bytes)} KV cache ({memory.context:,} tokens)")
     if fullest.state_bytes:
         terms.append(f"{format_bytes(fullest.state_bytes)} state")
-    terms.append(f"{format_bytes(fit.overhead_bytes)} overhead (assumed)")
+    kind = ", ".join(f"{what} {format_bytes(size)}" for what, size in fit.overhead_items) or "assumed"
+    terms.append(f"{format_bytes(fit.overhead_bytes)} overhead ({kind})")
     capacity = format_bytes(fit.memory_bytes)
     if fit.utilization < 1:
         capacity = f"{fit.utilization:.0%} of {capacity}"

@@ -37,19 +37,19 @@ class TrainingFit(NamedTuple):
 
 def fit_training(setup: Setup, device: Device, find_size: Callable[[Setup], int]) -> TrainingFit:
     """Whether a training fits. `find_size`: bytes that a setup takes on the fullest GPU."""
-    needed = find_size(setup)
+    needed, overhead = find_size(setup), device.assume_overhead()
 
     def fits(batch: int) -> bool:
-        return device.judge(find_size(setup._replace(batch=batch))) == FITS
+        return device.judge(find_size(setup._replace(batch=batch)), overhead) == FITS
 
     fit = TrainingFit(
-        verdict=device.judge(needed),
+        verdict=device.judge(needed, overhead),
         device=device.name,
         devices=setup.gpus,
         memory_bytes=device.memory_bytes,
-        overhead_bytes=device.overhead_bytes,
+        overhead_bytes=overhead.usual,
         margin_bytes=device.margin_bytes,
-        needed_bytes=needed + device.overhead_bytes,
+        needed_bytes=needed + overhead.usual,
         free_bytes=device.usable_bytes - needed,
         largest_batch=find_largest(fits, None, LARGEST_BATCH),
     )
@@ -64,7 +64,7 @@ def list_suggestions(setup: Setup, device: Device, find_size: Callable[[Setup], 
         if any(suggestion.options.items() <= options.items() for suggestion in found):
             continue
         size = find_size(changed)
-        if device.judge(size) == FITS:
+        if device.judge(size, device.assume_overhead()) == FITS:
             found.append(Suggestion(options, device.usable_bytes - size))
     return tuple(found)
 

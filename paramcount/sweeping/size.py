@@ -196,7 +196,8 @@ def make_candidate(like: Model, budget: ParameterBudget, row: Row) -> Candidate 
     if budget.memory is None:
         return Candidate(model, row.sizes, row.total, row.active, None)
     memory = find_memory(model, budget)
-    if make_device(budget).judge(memory.total_bytes, memory.padding_bytes) != FITS:
+    device = make_device(budget)
+    if device.judge(memory.total_bytes, device.assume_overhead(memory.padding_bytes)) != FITS:
         return None
     return Candidate(model, row.sizes, row.total, row.active, memory.total_bytes + budget.overhead)
 

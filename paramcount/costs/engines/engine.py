@@ -1,14 +1,21 @@
-"""What is to be cached, and an engine that allocates just what the computation needs; other engines derive from it."""
+"""What an engine keeps on each device, and one that allocates what the computation needs; others derive from it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from paramcount.costs.caches import CacheGroup
+from paramcount.costs.devices import PADDING_DIVISOR, Overhead
 from paramcount.costs.dtypes import KVDtype, parse_kv_dtype
+from paramcount.costs.sharding import share_weights, split_layers
+from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
+from paramcount.formats.weights import get_label, list_padded_labels
+
+if TYPE_CHECKING:
+    from paramcount.costs.fit import Deployment
 
 BF16, F32 = parse_kv_dtype("bf16"), parse_kv_dtype("f32")
 Option: TypeAlias = "int | bool | str"
@@ -39,6 +46,22 @@ class Allocation(NamedTuple):
     @property
     def total_bytes(self) -> int:
         return self.kv_bytes + self.state_bytes
+
+
+class Share(NamedTuple):
+    """What one device holds: of each pipeline stage one of those that share it."""
+
+    stage: int
+    layers: int
+    weights_bytes: int  # as the engine loads them
+    kv_cache_bytes: int
+    state_bytes: int
+    overhead: Overhead  # that the engine takes besides
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes without the overhead."""
+        return self.weights_bytes + self.kv_cache_bytes + self.state_bytes
 
 
 class Engine:
@@ -78,6 +101,33 @@ class Engine:
         if not others or convolutions in ("", others):
             return others or convolutions
         return f"{others}, convolutions {convolutions}"
+
+    def load_weights(self, rows: Sequence[StoredTensor], request: CacheRequest) -> Sequence[StoredTensor]:
+        """The tensors as the engine keeps them in memory, which may pad or repack those of the files."""
+        return rows
+
+    def estimate_overhead(self, deployment: Deployment, stage: int) -> Overhead:
+        """What the engine takes on a device of a pipeline stage beside weights, cache and state.
+
+        An assumption here; an engine that is chosen computes it, or takes it from logged runs with their spread.
+        """
+        labels = list_padded_labels()
+        padded = [row for row in deployment.rows if get_label(row.packing) in labels]
+        padding = share_weights(padded, deployment.shape, deployment.parallel)[stage] // PADDING_DIVISOR
+        return deployment.device.assume_overhead(padding)
+
+    def measure(self, deployment: Deployment) -> tuple[Share, ...]:
+        """The share of one device of each pipeline stage."""
+        parallel, shape = deployment.parallel, deployment.shape
+        request = deployment.request._replace(tp=parallel.tp)
+        weights = share_weights(self.load_weights(deployment.rows, request), shape, parallel)
+        shares = []
+        for i, groups in enumerate(deployment.list_stages()):
+            allocation = self.allocate(groups, request)
+            layers = len(split_layers(shape.n_layers, parallel.pp)[i])
+            overhead = self.estimate_overhead(deployment, i)
+            shares.append(Share(i, layers, weights[i], allocation.kv_bytes, allocation.state_bytes, overhead))
+        return tuple(shares)
 
     def count_tokens(self, groups: Sequence[CacheGroup], request: CacheRequest, available_bytes: int) -> int:
         """Tokens that fit in so many bytes, in sequences of the context of the request."""

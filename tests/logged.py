@@ -1,0 +1,75 @@
+"""Figures that real runs logged, and whether what paramcount says is the same.
+
+One file per engine in tests/data/logged, one row per figure; rows with the same `run` are of one start. `arguments` is
+a JSON object: the arguments of the call that a user would make for this run. `kind` is "arithmetic" if the figure
+follows from config, files and flags, "profiled" if the engine measured it, "outcome" for "fits" and "out of memory".
+`aside` is 1 for the third that was drawn before the rules were written and looked at after. `reason` says why a figure
+is not met; without one it must be.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paramcount.api import load
+from paramcount.zoo import Model
+
+DATA = Path(__file__).parent / "data"
+PROFILED = 0.03  # how far what an engine measures may lie from what is computed
+FULFILLED = 0.9  # of the figures of a kind, in the part that was looked at and in the one that was put aside
+
+
+class LoggedFigure(NamedTuple):
+    """One row."""
+
+    id: str
+    run: str
+    version: str
+    model: str  # a name of the zoo, or a key of tests/data/deployment_configs.json
+    arguments: dict[str, Any]
+    figure: str  # "kv_tokens", "block_size", "weights_gib", …: each test file says what it compares
+    value: str  # as printed
+    kind: str
+    aside: bool
+    reason: str
+    note: str
+    source: str
+    quote: str
+
+
+def read_logged(engine: str) -> dict[str, LoggedFigure]:
+    """The figures of one engine by their id."""
+    with (DATA / "logged" / f"{engine}.csv").open(encoding="utf-8", newline="") as file:
+        rows = [make_figure(row) for row in csv.DictReader(file)]
+    assert len({row.id for row in rows}) == len(rows)
+    return {row.id: row for row in rows}
+
+
+def make_figure(row: dict[str, Any]) -> LoggedFigure:
+    return LoggedFigure(**row | {"arguments": json.loads(row["arguments"]), "aside": row["aside"] == "1"})
+
+
+@cache
+def load_logged(name: str) -> Model:
+    configs = json.loads((DATA / "deployment_configs.json").read_text(encoding="utf-8"))
+    return load(configs[name]["config"] if name in configs else name)
+
+
+def agrees(row: LoggedFigure, found: float) -> bool:
+    """Whether a figure is what the log prints: to its last digit, or within 3% of what was measured."""
+    printed = row.value.replace(",", "")
+    if row.kind == "profiled":
+        return abs(found - float(printed)) <= PROFILED * abs(float(printed))
+    decimals = len(printed.partition(".")[2])
+    return f"{found:.{decimals}f}" == printed
+
+
+def find_share(rows: Iterable[LoggedFigure], *, aside: bool) -> float:
+    """The share of the figures without a reason."""
+    chosen = [row for row in rows if row.aside == aside and row.kind != "outcome"]
+    return sum(not row.reason for row in chosen) / len(chosen)
