@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -129,6 +130,10 @@ class Engine:
             shares.append(Share(i, layers, weights[i], allocation.kv_bytes, allocation.state_bytes, overhead))
         return tuple(shares)
 
+    def write_command(self, deployment: Deployment, name: str) -> str:
+        """The command line that starts the engine like this; "" if none does. `name`: of the model, as it takes it."""
+        return ""
+
     def count_tokens(self, groups: Sequence[CacheGroup], request: CacheRequest, available_bytes: int) -> int:
         """Tokens that fit in so many bytes, in sequences of the context of the request."""
         one = self.allocate(groups, request._replace(batch=1))
@@ -160,3 +165,20 @@ def count_kv_bytes(groups: Sequence[CacheGroup], request: CacheRequest) -> int:
         for group in groups
         if not group.is_state
     )
+
+
+def join_command(*parts: object) -> str:
+    """A line for a POSIX shell. A mapping is options with their values: none for True, left out for None and False.
+
+    >>> join_command("vllm serve", "a model", {"--max-num-seqs": 16, "--enforce-eager": True, "--quantization": None})
+    "vllm serve 'a model' --max-num-seqs 16 --enforce-eager"
+    """
+    words = [str(parts[0])]
+    for part in parts[1:]:
+        if isinstance(part, Mapping):
+            for flag, value in part.items():
+                if value is not None and value is not False:
+                    words += [flag] if value is True else [flag, shlex.quote(str(value))]
+        else:
+            words.append(shlex.quote(str(part)))
+    return " ".join(words)

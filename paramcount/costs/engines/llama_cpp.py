@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from paramcount.costs.caches import CacheGroup, split_heads
 from paramcount.costs.dtypes import KVDtype
-from paramcount.costs.engines.engine import F32, Allocation, CacheRequest, Engine
+from paramcount.costs.engines.engine import F32, Allocation, CacheRequest, Engine, join_command
+
+if TYPE_CHECKING:
+    from paramcount.costs.fit import Deployment
 
 
 class LlamaCppOptions(NamedTuple):
@@ -54,6 +57,27 @@ class LlamaCpp(Engine):
 
     def choose_state_dtype(self, state: CacheGroup, request: CacheRequest) -> KVDtype:
         return F32
+
+    def write_command(self, deployment: Deployment, name: str) -> str:
+        """`llama-server`, whose -c is the context of all sequences together. Several GPUs divide rows or layers.
+
+        Source: common/arg.cpp.
+        """
+        request, options = deployment.request, LlamaCppOptions(**deployment.request.options)
+        keys, values = request.kv_dtype.keys.name, request.kv_dtype.values.name
+        flags = {
+            "-m": name,
+            "-c": request.context * request.batch,
+            "-np": request.batch,
+            "-ngl": 999,
+            "-ub": request.options.get("n_ubatch"),
+            "-ctk": keys if keys != "f16" else None,
+            "-ctv": values if values != "f16" else None,
+            "--kv-unified": options.kv_unified,
+            "--swa-full": options.swa_full,
+            "--split-mode": "row" if deployment.parallel.tp > 1 else None,
+        }
+        return join_command("llama-server", flags)
 
 
 def count_cells(group: CacheGroup, request: CacheRequest, options: LlamaCppOptions) -> int:

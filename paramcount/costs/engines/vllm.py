@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from paramcount.costs.caches import CacheGroup
 from paramcount.costs.dtypes import KVDtype
-from paramcount.costs.engines.engine import BF16, F32, Allocation, CacheRequest, Engine
+from paramcount.costs.engines.engine import BF16, F32, Allocation, CacheRequest, Engine, join_command
+
+if TYPE_CHECKING:
+    from paramcount.costs.fit import Deployment
 
 PACKED_LATENT = 656  # bytes per token of fp8_ds_mla: 512 FP8 values, 4 scales in FP32, 64 values in BF16
 INDEX_SCALE = 4  # bytes per token and 128 values of an indexer, which are in FP8
@@ -77,6 +80,29 @@ class Vllm(Engine):
         if state.is_convolution:
             return BF16
         return request.config_state_dtype or (F32 if state.decays_per_channel else BF16)
+
+    def write_command(self, deployment: Deployment, name: str) -> str:
+        """`vllm serve`. Experts are divided among the tensor-parallel GPUs, and those of further replicas of the rest.
+
+        Source: engine/arg_utils.py.
+        """
+        request, parallel, utilization = deployment.request, deployment.parallel, deployment.device.utilization
+        keys, replicas = request.kv_dtype.keys.name, -(-parallel.ep // parallel.tp)
+        flags = {
+            "--tensor-parallel-size": parallel.tp if parallel.tp > 1 else None,
+            "--pipeline-parallel-size": parallel.pp if parallel.pp > 1 else None,
+            "--data-parallel-size": replicas if replicas > 1 else None,
+            "--enable-expert-parallel": parallel.ep > 1,
+            "--max-model-len": request.context,
+            "--max-num-seqs": request.batch,
+            "--kv-cache-dtype": keys if keys == "fp8" else None,
+            "--gpu-memory-utilization": None if utilization == self.utilization else utilization,
+            "--block-size": request.options.get("block_size"),
+            "--max-num-batched-tokens": request.options.get("max_num_batched_tokens"),
+            "--no-enable-prefix-caching": request.options.get("prefix_caching") is False,
+            "--disable-hybrid-kv-cache-manager": request.options.get("hybrid_kv_cache_manager") is False,
+        }
+        return join_command("vllm serve", name, flags)
 
     def plan_pool(self, groups: Sequence[CacheGroup], request: CacheRequest) -> CachePool | None:
         """The blocks of all layers; None if nothing is cached."""
