@@ -452,7 +452,7 @@ def memory(
     kv_dtype: str = "bf16",
     state_dtype: str | None = None,
     engine: str = "minimal",
-    engine_options: Mapping[str, int | bool | str] | None = None,
+    engine_options: Mapping[str, int | float | bool | str] | None = None,
     source: int | None = None,
     gpu: str | None = None,
     memory: int | None = None,

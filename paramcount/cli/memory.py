@@ -125,9 +125,22 @@ def parse_options(texts: tuple[str, ...]) -> dict[str, object]:
         name, sign, value = text.partition("=")
         if not sign:
             raise ParamcountError(describe_value(text), where="--engine-option", expected="NAME=VALUE")
-        words = {"true": True, "false": False}
-        options[name] = words.get(value.lower(), int(value) if value.isdecimal() and len(value) < 12 else value)
+        options[name] = parse_option(value)
     return options
+
+
+def parse_option(text: str) -> object:
+    """A number, true or false; otherwise the word itself.
+
+    >>> parse_option("0.88"), parse_option("-1"), parse_option("true"), parse_option("latent")
+    (0.88, -1, True, 'latent')
+    """
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    digits, point, decimals = text.removeprefix("-").partition(".")
+    if not digits.isdecimal() or len(text) > 12 or (point and not decimals.isdecimal()):
+        return text
+    return float(text) if point else int(text)
 
 
 def choose_device(gpu: str | None, memory: str | None, **options: Any) -> tuple[Device | None, Parallelism | None]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from paramcount.costs.fit import Deployment
 
 BF16, F32 = parse_kv_dtype("bf16"), parse_kv_dtype("f32")
-Option: TypeAlias = "int | bool | str"
+Option: TypeAlias = "int | float | bool | str"
 
 
 class CacheRequest(NamedTuple):
@@ -152,6 +152,11 @@ class Engine:
                     raise make_choice_error(value, self.choices[name], where=name)
                 continue
             kind, least = type(self.options[name]), min(1, int(self.options[name]))
+            if kind is float:
+                if type(value) not in (int, float) or not 0 < float(str(value)) <= 100:
+                    found = f"= {describe_value(value)}"
+                    raise ParamcountError(found, where=name, expected="a number above 0, at most 100")
+                continue
             if type(value) is not kind or (type(value) is int and not least <= value <= 10**9):
                 expected = "true or false" if kind is bool else f"an integer from {least} to 1,000,000,000"
                 raise ParamcountError(f"= {describe_value(value)}", where=name, expected=expected)
