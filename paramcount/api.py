@@ -458,6 +458,7 @@ def memory(
     memory: int | None = None,
     overhead: int | None = None,
     utilization: float | None = None,
+    ram: int | None = None,
     tp: int | None = None,
     pp: int | None = None,
     ep: int | None = None,
@@ -477,7 +478,8 @@ def memory(
     longest context, the largest batch, the fewest devices and, as `suggestions`, which arguments make it fit.
     `fit.verdict` is "fits", "does not fit" or, if less than 10% of the memory is left (`fit.margin_bytes`), "too close
     to call"; `fit.fits` is true for "fits" alone. `overhead` is what a runtime is assumed to take on each device,
-    `utilization` the share of its memory that the engine may use: by default 0.92 for vLLM, otherwise 1. `tp`, `pp` and
+    `utilization` the share of its memory that the engine may use: by default 0.92 for vLLM, otherwise 1. `ram` is the
+    memory of the CPU in bytes, for engines that keep something there: by default as much as is needed. `tp`, `pp` and
     `ep` divide the model among GPUs by tensor, pipeline and expert parallelism; by default tensor parallelism uses all
     of them.
 
@@ -498,8 +500,8 @@ def memory(
 
     device = parallel = None
     if gpu is not None or memory is not None:
-        number, device = make_device(gpu, memory, overhead, utilization)
-        parallel = make_parallelism(number, tp, pp, ep)
+        number, device = make_device(gpu, memory, overhead, utilization, ram)
+        parallel = make_parallelism(number, tp, pp, ep, engine)
 
     return measure_memory(
         load(model, **options),

@@ -90,6 +90,7 @@ def command_lines(folder: Path) -> list[list[str]]:
     lines += [
         ["memory", "llama-3.1-8b", "--dtype", "int4", "--dtype", "lm_head=fp8", "--context", "32k", "--batch", "2"],
         ["memory", "gpt2-small", "--set", "n_layers=24"],
+        ["memory", "llama-3.1-8b", "--gpu", "2xH100", "--pp", "2", "--ram", "64GB"],
     ]
     lines += [
         ["training", "llama-3.1-8b", "--pp", "2", "--zero", "1", "--gpu", "8xH100"],

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from paramcount.costs.devices import Device
     from paramcount.costs.sharding import Parallelism
 
-DEVICE_OPTIONS = ("overhead", "utilization", "tp", "pp", "ep")  # which only a device has
+DEVICE_OPTIONS = ("overhead", "utilization", "ram", "tp", "pp", "ep")  # which only a device has
 
 
 @define_command("memory", "llama-3.1-8b --dtype fp8 --context 128k", MODEL)
@@ -67,6 +67,9 @@ DEVICE_OPTIONS = ("overhead", "utilization", "tp", "pp", "ep")  # which only a d
 @click.option(
     "--utilization", type=float, metavar="X", help="Use this share of a device's memory (default: vllm 0.92, others 1)."
 )
+@click.option(
+    "--ram", metavar="SIZE", help="Limit what an engine keeps in the CPU's memory to SIZE (default: no limit)."
+)
 @number_option("--tp", help="Tensor parallelism: split every matrix across N GPUs (default: all).")
 @number_option("--pp", help="Pipeline parallelism: split the layers into N stages.")
 @number_option("--ep", help="Expert parallelism: split the experts across N GPUs.")
@@ -89,7 +92,8 @@ def command(
         check_plot(plot)  # report a wrong extension before anything is computed
     model = request.load()
     dtype, overrides = split_dtypes(dtypes)
-    device, parallel = choose_device(**{name: options.pop(name) for name in ("gpu", "memory", *DEVICE_OPTIONS)})
+    named = {name: options.pop(name) for name in ("gpu", "memory", *DEVICE_OPTIONS)}
+    device, parallel = choose_device(options["engine"], **named)
     result = measure_memory(
         model,
         dtype=dtype,
@@ -143,7 +147,9 @@ def parse_option(text: str) -> object:
     return float(text) if point else int(text)
 
 
-def choose_device(gpu: str | None, memory: str | None, **options: Any) -> tuple[Device | None, Parallelism | None]:
+def choose_device(
+    engine: str, gpu: str | None, memory: str | None, **options: Any
+) -> tuple[Device | None, Parallelism | None]:
     """The device that --gpu or --memory names, and how the model is divided among several, by DEVICE_OPTIONS."""
     from paramcount.costs.devices import make_device
     from paramcount.costs.fit import make_parallelism
@@ -154,8 +160,8 @@ def choose_device(gpu: str | None, memory: str | None, **options: Any) -> tuple[
             if value is not None:
                 raise ParamcountError(f"--{name} requires --gpu or --memory")
         return None, None
-    overhead, utilization, tp, pp, ep = options.values()
+    overhead, utilization, ram, tp, pp, ep = options.values()
     number, size = parse_devices(memory, where="--memory") if memory else (1, "")
     parsed = BYTES.parse(size, "--memory") if size else None
-    number_of_gpus, device = make_device(gpu, parsed, overhead, utilization)
-    return device, make_parallelism(max(number, number_of_gpus), tp, pp, ep)
+    number_of_gpus, device = make_device(gpu, parsed, overhead, utilization, BYTES.parse(ram, "--ram") if ram else None)
+    return device, make_parallelism(max(number, number_of_gpus), tp, pp, ep, engine)

@@ -35,6 +35,7 @@ class Device(NamedTuple):
     overhead_bytes: int | None  # that a runtime takes on each device; None: as the engine estimates it
     utilization: float | None = None  # the share of the memory that the engine may use; None: its default
     is_gpu: bool = False  # whether the name is that of a GPU of the table
+    ram_bytes: int | None = None  # the memory of the CPU; None: as much as is needed
 
     @property
     def budget_bytes(self) -> int:
@@ -62,13 +63,22 @@ class Device(NamedTuple):
 
     def judge(self, size: int, overhead: Overhead) -> str:
         """One of VERDICTS for so many bytes of weights, cache and state."""
-        if size + overhead.most <= self.budget_bytes:
-            return FITS
-        return DOES_NOT_FIT if size + overhead.least > self.budget_bytes else TOO_CLOSE
+        return judge(size, overhead, self.budget_bytes)
+
+
+def judge(size: int, overhead: Overhead, budget: int) -> str:
+    """One of VERDICTS for so many bytes and an overhead in a memory of `budget` bytes."""
+    if size + overhead.most <= budget:
+        return FITS
+    return DOES_NOT_FIT if size + overhead.least > budget else TOO_CLOSE
 
 
 def make_device(
-    gpu: object, memory_bytes: object, overhead_bytes: int | None, utilization: object = None
+    gpu: object,
+    memory_bytes: object,
+    overhead_bytes: int | None,
+    utilization: object = None,
+    ram_bytes: int | None = None,
 ) -> tuple[int, Device]:
     """(number of devices, device) for a GPU by name, such as "8xH100", or for a size of memory.
 
@@ -78,12 +88,15 @@ def make_device(
         raise ParamcountError(f"= {describe_value(utilization)}", where="utilization", expected="above 0, at most 1")
     if (gpu is None) == (memory_bytes is None):
         raise ParamcountError("gpu cannot be combined with memory" if gpu else "needs a GPU or a size of memory")
+    if ram_bytes is not None:
+        check_size("ram", ram_bytes, limit=10**18)
     if gpu is None:
         size = check_size("memory", memory_bytes, limit=10**18)
-        return 1, Device(f"device with {format_bytes(size)}", size, overhead_bytes, utilization)
+        name = f"device with {format_bytes(size)}"
+        return 1, Device(name, size, overhead_bytes, utilization, ram_bytes=ram_bytes)
     number, name = parse_devices(gpu, where="gpu")
     found = find_gpu(name)
-    return number, Device(found.name, found.memory_bytes, overhead_bytes, utilization, is_gpu=True)
+    return number, Device(found.name, found.memory_bytes, overhead_bytes, utilization, is_gpu=True, ram_bytes=ram_bytes)
 
 
 def check_size(name: str, value: object, *, limit: int = 10**9) -> int:

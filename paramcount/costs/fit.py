@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from paramcount.costs.caches import CacheGroup, LayerCaches, merge_groups
-from paramcount.costs.devices import FITS, Device
+from paramcount.costs.devices import DOES_NOT_FIT, FITS, TOO_CLOSE, Device, judge
+from paramcount.costs.engines import ENGINES
 from paramcount.costs.engines.engine import CacheRequest, Engine, Share
 from paramcount.costs.sharding import (
     Parallelism,
     ShardShape,
-    check_parallelism,
     list_uneven,
     select_layers,
     split_layers,
@@ -22,9 +22,8 @@ from paramcount.counting.results import to_plain
 from paramcount.errors import ParamcountError
 from paramcount.zoo import Model
 
+SEVERITY = (FITS, TOO_CLOSE, DOES_NOT_FIT)
 LONGEST_CONTEXT, LARGEST_BATCH = 10**9, 10**6  # that are tried
-WITHIN_NODE = 8  # GPUs over which tensor parallelism is tried first
-MOST_DEVICES = 1024
 
 
 class Deployment(NamedTuple):
@@ -47,8 +46,22 @@ class Deployment(NamedTuple):
         return self._replace(request=request._replace(source=request.context) if self.source_is_context else request)
 
     def measure(self) -> tuple[Share, ...]:
-        """The share of one device of each kind."""
+        """The share of one device of each kind, GPUs first; of the CPU if something lies there."""
         return self.engine.measure(self)
+
+    def find_budget(self, share: Share) -> int | None:
+        """Bytes that may lie on the device of a share; None: no limit."""
+        return self.device.ram_bytes if share.device is None else self.device.budget_bytes
+
+    def judge(self, share: Share) -> str:
+        """One of VERDICTS for one device."""
+        budget = self.find_budget(share)
+        return FITS if budget is None else judge(share.total_bytes, share.overhead, budget)
+
+    def find_fullest(self) -> Share:
+        """The share that leaves the least of the memory of its device."""
+        limited = [(budget, share) for share in self.measure() if (budget := self.find_budget(share)) is not None]
+        return min(limited, key=lambda pair: pair[0] - pair[1].total_bytes - pair[1].overhead.most)[1]
 
     def count_tokens(self) -> int:
         """The tokens that the KV cache can hold, in sequences of the context; of the stage that holds the fewest."""
@@ -56,6 +69,7 @@ class Deployment(NamedTuple):
         return min(
             self.engine.count_tokens(groups, request, self.find_room(share))
             for groups, share in zip(self.list_stages(), self.measure())
+            if share.device is not None
         )
 
     def find_room(self, share: Share) -> int:
@@ -71,8 +85,8 @@ class Deployment(NamedTuple):
 
     def find_free(self) -> int:
         """Bytes that are left on the fullest device; negative if they are short."""
-        fullest = find_fullest(self.measure())
-        return self.device.budget_bytes - fullest.total_bytes - fullest.overhead.usual
+        fullest = self.find_fullest()
+        return (self.find_budget(fullest) or 0) - fullest.total_bytes - fullest.overhead.usual
 
     def find_longest_context(self) -> int | None:
         """The longest context that fits, at most `limit`; 0 if none does; None if there is no limit."""
@@ -80,11 +94,7 @@ class Deployment(NamedTuple):
 
     def holds(self) -> bool:
         """Whether it fits for certain."""
-        return all(self.device.judge(share.total_bytes, share.overhead) == FITS for share in self.measure())
-
-
-def find_fullest(shares: Sequence[Share]) -> Share:
-    return max(shares, key=lambda share: share.total_bytes + share.overhead.most)
+        return all(self.judge(share) == FITS for share in self.measure())
 
 
 class Suggestion(NamedTuple):
@@ -102,7 +112,7 @@ class Fit(NamedTuple):
     device: str
     devices: int
     parallelism: str  # such as "TP=8"; "" for one device
-    memory_bytes: int  # of each device
+    memory_bytes: int  # of each device; of the CPU, if its memory is what is fullest
     overhead_bytes: int  # that the runtime takes on the fullest device
     overhead_items: tuple[tuple[str, int], ...]  # (what it is, bytes), which sum to it; () if it is assumed
     margin_bytes: int  # that must be free for "fits"
@@ -114,7 +124,9 @@ class Fit(NamedTuple):
     kv_tokens: int  # that the KV cache holds in sequences of this context, parts of sequences included
     fewest_devices: int | None  # on which it fits at this context and batch; None if more than 1,024
     fewest_parallelism: str
-    shares: tuple[Share, ...]
+    shares: tuple[Share, ...]  # GPUs first, then the CPU if something lies there
+    fullest: Share  # the device that leaves the least memory
+    ram_bytes: int | None = None  # of the CPU; None: as much as is needed
     uneven: tuple[str, ...] = ()  # what does not divide evenly among the devices
     suggestions: tuple[Suggestion, ...] = ()  # the mildest first
 
@@ -128,14 +140,19 @@ class Fit(NamedTuple):
         return {**to_plain(self._asdict()), "fits": self.fits}
 
 
-def make_parallelism(devices: int, tp: int | None, pp: int | None, ep: int | None) -> Parallelism:
-    """How a model is divided among so many devices: by tensor parallelism, unless something else is given.
+def make_parallelism(
+    devices: int, tp: int | None, pp: int | None, ep: int | None, engine: object = "minimal"
+) -> Parallelism:
+    """How a model is divided among so many devices: by tensor parallelism, unless something else is given or the engine
+    splits the layers.
 
     Raises: ParamcountError if the numbers do not multiply to the number of devices.
     """
     for name, value in (("tp", tp), ("pp", pp), ("ep", ep)):
         if value is not None and value < 1:
             raise ParamcountError(f"= {value}", where=name, expected="an integer of at least 1")
+    if tp is pp is ep is None and engine in ENGINES and ENGINES[str(engine)].splits_layers:
+        pp = devices
     stages = pp or 1
     width = tp or ep or max(1, devices // stages)
     parallel = Parallelism(tp or (1 if ep else width), stages, ep or 1)
@@ -151,29 +168,32 @@ def measure_fit(deployment: Deployment) -> Fit:
     Raises: ParamcountError if the model cannot be divided like this.
     """
     parallel = deployment.parallel
-    check_parallelism(deployment.shape, parallel)
-    device, shares = deployment.device, deployment.measure()
-    fullest = find_fullest(shares)
+    deployment.engine.check_parallelism(deployment.shape, parallel)
+    device, shares, fullest = deployment.device, deployment.measure(), deployment.find_fullest()
+    is_ram = fullest.device is None
+    memory, budget = device.memory_bytes, deployment.find_budget(fullest) or 0
     needed, overhead = fullest.total_bytes, fullest.overhead
     fewest = find_fewest(deployment)
     return Fit(
-        verdict=device.judge(needed, overhead),
+        verdict=max(map(deployment.judge, shares), key=SEVERITY.index),
         device=device.name,
         devices=parallel.devices,
         parallelism=parallel.describe(),
-        memory_bytes=device.memory_bytes,
+        memory_bytes=budget if is_ram else memory,
         overhead_bytes=overhead.usual,
         overhead_items=overhead.items,
         margin_bytes=overhead.most - overhead.usual,
-        utilization=1.0 if device.utilization is None else device.utilization,
+        utilization=1.0 if device.utilization is None or is_ram else device.utilization,
         needed_bytes=needed + overhead.usual,
-        free_bytes=device.budget_bytes - needed - overhead.usual,
+        free_bytes=budget - needed - overhead.usual,
         longest_context=deployment.find_longest_context(),
         largest_batch=find_largest(lambda n: deployment.change(batch=n).holds(), None, LARGEST_BATCH),
         kv_tokens=deployment.count_tokens(),
         fewest_devices=fewest.devices if fewest else None,
         fewest_parallelism=fewest.describe() if fewest else "",
         shares=shares,
+        fullest=fullest,
+        ram_bytes=device.ram_bytes,
         uneven=tuple(list_uneven(deployment.shape, parallel)),
     )
 
@@ -194,12 +214,10 @@ def find_largest(is_possible: Callable[[int], bool], limit: int | None, most: in
 
 
 def find_fewest(deployment: Deployment) -> Parallelism | None:
-    """The fewest devices that hold a model: tensor parallelism within a node, pipeline stages beyond it."""
-    candidates = [Parallelism(tp=tp) for tp in range(1, WITHIN_NODE + 1)]
-    candidates += [Parallelism(tp=WITHIN_NODE, pp=pp) for pp in range(2, MOST_DEVICES // WITHIN_NODE + 1)]
-    for parallel in candidates:
+    """The fewest devices that hold a model."""
+    for parallel in deployment.engine.list_parallelisms():
         with suppress(ParamcountError):  # the model cannot be divided like this
-            check_parallelism(deployment.shape, parallel)
+            deployment.engine.check_parallelism(deployment.shape, parallel)
             if deployment._replace(parallel=parallel).holds():
                 return parallel
     return None

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paramcount.costs.devices import DOES_NOT_FIT, FITS, MARGIN_DIVISOR, PADDING_DIVISOR
+from paramcount.costs.engines.engine import Share
 from paramcount.costs.fit import Fit, Suggestion
 from paramcount.costs.training_fit import TrainingFit
 from paramcount.errors import join_words
 from paramcount.formats.weights import list_padded_labels
 from paramcount.output.numbers import format_bytes
+
+MOST_LINES = 16  # of devices, which llama.cpp has at most
 
 
 def describe_verdict(fit: Fit | TrainingFit, devices: str, capacity: str) -> str:
@@ -35,7 +38,38 @@ def describe_margin(fit: Fit | TrainingFit) -> str:
 
 
 def describe_each(fit: Fit | TrainingFit) -> str:
+    if isinstance(fit, Fit) and fit.fullest.device is None:
+        return " of RAM"
     return " per GPU" if fit.devices > 1 else ""
+
+
+def describe_shares(fit: Fit) -> list[str]:
+    """What lies on each device, if devices hold different layers: "GPU 0: layers 0–31, 4.93 GB weights + …"."""
+    if not 1 < len(fit.shares) <= MOST_LINES:
+        return []
+    return [f"{name_device(share)}: {describe_share(share)}" for share in fit.shares]
+
+
+def name_device(share: Share) -> str:
+    """Such as "GPU 0", "GPUs 8–15" and "CPU"."""
+    if share.device is None:
+        return "CPU"
+    last = share.device + share.devices - 1
+    return f"GPU {share.device}" if share.devices == 1 else f"GPUs {share.device}–{last}"
+
+
+def describe_share(share: Share) -> str:
+    """Such as "layers 0–31 and the token embedding: 4.93 GB weights, 1.07 GB KV cache, 0.30 GB overhead"."""
+    last = share.first_layer + share.layers - 1
+    layers = f"layers {share.first_layer}–{last}" if share.layers > 1 else f"layer {last}" if share.layers else ""
+    sizes = (
+        (share.weights_bytes, "weights"),
+        (share.kv_cache_bytes, "KV cache"),
+        (share.state_bytes, "state"),
+        (share.overhead.usual, "overhead"),
+    )
+    amounts = ", ".join(f"{format_bytes(size)} {what}" for size, what in sizes if size)
+    return ": ".join(filter(None, [join_words([*filter(None, [layers]), *share.extras], "and"), amounts]))
 
 
 def describe_minimum(fit: Fit) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from paramcount.costs.caches import count_source
-from paramcount.costs.fit import Fit, find_fullest
+from paramcount.costs.fit import Fit
 from paramcount.costs.memory import Memory
 from paramcount.costs.render_fit import (
     describe_each,
     describe_minimum,
     describe_options,
+    describe_shares,
     describe_suggestions,
     describe_verdict,
 )
@@ -111,7 +112,7 @@ def describe_fit(memory: Memory) -> list[str]:
     if fit is None:
         return []
     devices = f"{fit.devices} × {fit.device}" + (f" ({fit.parallelism})" if fit.parallelism else "")
-    fullest = find_fullest(fit.shares)
+    fullest = fit.fullest
     terms = [f"{format_bytes(fullest.weights_bytes)} weights ({inline_label(memory.dtype)}{describe_mmproj(memory)})"]
     if fullest.kv_cache_bytes:
         terms.append(f"{format_bytes(fullest.kv_cache_bytes)} KV cache ({memory.context:,} tokens)")
@@ -127,6 +128,7 @@ def describe_fit(memory: Memory) -> list[str]:
         f"{' + '.join(terms)} = {format_bytes(fit.needed_bytes)}; available: {capacity}{describe_each(fit)}",
         describe_limits(fit, memory),
         *fit.uneven,
+        *describe_shares(fit),
         *describe_longer_context(fit, memory),
     ]
 

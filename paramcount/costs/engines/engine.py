@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from paramcount.costs.caches import CacheGroup
 from paramcount.costs.devices import PADDING_DIVISOR, Overhead
 from paramcount.costs.dtypes import KVDtype, parse_kv_dtype
-from paramcount.costs.sharding import share_weights, split_layers
+from paramcount.costs.sharding import Parallelism, ShardShape, check_parallelism, share_weights, split_layers
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.formats.weights import get_label, list_padded_labels
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 BF16, F32 = parse_kv_dtype("bf16"), parse_kv_dtype("f32")
 Option: TypeAlias = "int | float | bool | str"
+WITHIN_NODE = 8  # GPUs over which tensor parallelism is tried first
+MOST_DEVICES = 1024
 
 
 class CacheRequest(NamedTuple):
@@ -50,14 +52,18 @@ class Allocation(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What one device holds: of each pipeline stage one of those that share it."""
+    """What one device holds; of GPUs that share a pipeline stage, each of them."""
 
     stage: int
-    layers: int
+    layers: int  # that lie on it; of those whose experts lie elsewhere, the rest
     weights_bytes: int  # as the engine loads them
     kv_cache_bytes: int
     state_bytes: int
     overhead: Overhead  # that the engine takes besides
+    device: int | None = 0  # index of the GPU, of several that hold the same the first; None: the CPU and its memory
+    devices: int = 1  # GPUs that hold as much
+    first_layer: int = 0
+    extras: tuple[str, ...] = ()  # what lies there besides the layers, such as "token embedding"
 
     @property
     def total_bytes(self) -> int:
@@ -75,6 +81,7 @@ class Engine:
     options: Mapping[str, Option] = MappingProxyType({})  # {name: default}; a string has the choices of `choices`
     choices: Mapping[str, Sequence[str]] = MappingProxyType({})
     utilization = 1.0  # the share of a device's memory that it uses by default
+    splits_layers = False  # whether several GPUs share the layers unless something else is asked for
 
     def allocate(self, groups: Sequence[CacheGroup], request: CacheRequest) -> Allocation:
         return Allocation(count_kv_bytes(groups, request), request.batch * self.count_state_bytes(groups, request))
@@ -125,14 +132,25 @@ class Engine:
         shares = []
         for i, groups in enumerate(deployment.list_stages()):
             allocation = self.allocate(groups, request)
-            layers = len(split_layers(shape.n_layers, parallel.pp)[i])
+            layers = split_layers(shape.n_layers, parallel.pp)[i]
             overhead = self.estimate_overhead(deployment, i)
-            shares.append(Share(i, layers, weights[i], allocation.kv_bytes, allocation.state_bytes, overhead))
+            width = parallel.devices // parallel.pp
+            share = Share(i, len(layers), weights[i], allocation.kv_bytes, allocation.state_bytes, overhead)
+            shares.append(share._replace(device=i * width, devices=width, first_layer=layers.start))
         return tuple(shares)
 
     def write_command(self, deployment: Deployment, name: str) -> str:
         """The command line that starts the engine like this; "" if none does. `name`: of the model, as it takes it."""
         return ""
+
+    def check_parallelism(self, shape: ShardShape, parallel: Parallelism) -> None:
+        """Raises: ParamcountError if the engine cannot divide the model like this."""
+        check_parallelism(shape, parallel)
+
+    def list_parallelisms(self) -> Iterator[Parallelism]:
+        """How the engine divides a model, on the fewest devices first: beyond a node, in pipeline stages."""
+        yield from (Parallelism(tp=tp) for tp in range(1, WITHIN_NODE + 1))
+        yield from (Parallelism(tp=WITHIN_NODE, pp=pp) for pp in range(2, MOST_DEVICES // WITHIN_NODE + 1))
 
     def count_tokens(self, groups: Sequence[CacheGroup], request: CacheRequest, available_bytes: int) -> int:
         """Tokens that fit in so many bytes, in sequences of the context of the request."""
