@@ -17,7 +17,6 @@ from paramcount.costs.sharding import Parallelism, find_shape
 from paramcount.loading import load
 from paramcount.zoo import count_model
 
-
 ONE = Parallelism()
 
 
