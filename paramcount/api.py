@@ -680,7 +680,7 @@ def training(
     '8,030,261,248 parameters × 2 bytes (BF16), 1/8 on each GPU'
     """
     from paramcount.costs.devices import make_device
-    from paramcount.costs.memory import default_context
+    from paramcount.costs.requests import default_context
     from paramcount.costs.training import measure_training
     from paramcount.costs.training_setup import make_setup
 

@@ -25,7 +25,7 @@ from paramcount.costs.engines import ENGINES
 from paramcount.costs.engines.engine import CacheRequest, Option
 from paramcount.costs.engines.llama_cpp import LlamaCppOptions, count_cell_bytes, count_cells
 from paramcount.costs.engines.vllm import PACKED_LATENT, VLLM, CachePool, count_token_bytes
-from paramcount.costs.memory import find_state_dtype
+from paramcount.costs.requests import find_state_dtype
 
 DATA = Path(__file__).parent / "data"
 GIB, MIB = 2**30, 2**20

@@ -5,8 +5,8 @@ from __future__ import annotations
 from paramcount.costs.caches import count_growth, count_states, list_cache_groups
 from paramcount.costs.dtypes import find_weight_format, parse_kv_dtype
 from paramcount.costs.flops import measure_flops
-from paramcount.costs.memory import DEFAULT_CONTEXT
 from paramcount.costs.render_flops import format_flops
+from paramcount.costs.requests import DEFAULT_CONTEXT
 from paramcount.costs.weights import store_weights, sum_weights
 from paramcount.counting import Count
 from paramcount.errors import ParamcountError

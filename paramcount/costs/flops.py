@@ -13,7 +13,8 @@ from paramcount.costs.devices import check_size
 from paramcount.costs.dtypes import parse_kv_dtype, parse_weight_format
 from paramcount.costs.engines.engine import CacheRequest, Engine
 from paramcount.costs.gpus import Gpu, find_gpu, parse_devices
-from paramcount.costs.memory import choose_format, default_context
+from paramcount.costs.memory import choose_format
+from paramcount.costs.requests import default_context
 from paramcount.costs.roofline import (
     Roofline,
     TrainingTime,

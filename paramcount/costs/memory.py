@@ -8,11 +8,18 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from paramcount.costs.caches import CacheGroup, count_growth, count_windows, list_cache_groups, list_layer_caches
-from paramcount.costs.devices import PADDING_DIVISOR, Device, check_size
-from paramcount.costs.dtypes import KVDtype, parse_kv_dtype, parse_weight_format
+from paramcount.costs.devices import PADDING_DIVISOR, Device
+from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.engines import ENGINES
 from paramcount.costs.engines.engine import CacheRequest, Option
 from paramcount.costs.fit import Deployment, Fit, measure_fit
+from paramcount.costs.requests import (
+    find_engine,
+    find_longest_context,
+    make_request,
+    warn_ignored_window,
+    warn_request,
+)
 from paramcount.costs.sharding import Parallelism, find_shape
 from paramcount.costs.suggestions import list_suggestions
 from paramcount.costs.weights import (
@@ -27,18 +34,12 @@ from paramcount.costs.weights import (
 from paramcount.counting import Count
 from paramcount.counting.quantisation.storage import StoredTensor, find_plan, read_storage
 from paramcount.counting.results import JsonResult
-from paramcount.counting.sum_weights import list_flows
-from paramcount.errors import ParamcountError, count_noun, make_choice_error, make_printable
-from paramcount.flow.positions import count_positions
+from paramcount.errors import ParamcountError
 from paramcount.formats.quantization_config import WeightDtype
 from paramcount.formats.weights import list_padded_labels
-from paramcount.sizes.setting_fields import list_settings
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.model import is_quantised
 
-DEFAULT_CONTEXT = 8192  # tokens; fewer if the model takes fewer
-# Qwen3.5 and Nemotron-H; vLLM 0.33.0, model_executor/models/config.py
-STATE_DTYPE_KEYS, STATE_DTYPES = ("mamba_ssm_dtype", "mamba_ssm_cache_dtype"), ("float32", "bfloat16", "float16")
 ALTERNATIVES = ("f32", "bf16", "fp8", "int8", "int4", "nf4", "q4_k_m")  # formats that every result lists
 
 
@@ -164,24 +165,19 @@ def measure_memory(
     stored = store_model(model, format, chosen)
     weights = group_weights(stored)
     limit = find_longest_context(model)
-    length = default_context(model) if context is None else check_size("context", context)
-    if engine not in ENGINES:
-        raise make_choice_error(engine, ENGINES, where="engine")
-    rules, groups = ENGINES[str(engine)], list_cache_groups(model)
+    rules, groups = find_engine(engine), list_cache_groups(model)
     rules.check_options(engine_options or {})
-    request = CacheRequest(
-        length,
-        check_size("batch", batch),
-        parse_kv_dtype(kv_dtype),
-        None if source is None else check_size("source", source),
-        state_dtype=None if state_dtype is None else parse_kv_dtype(state_dtype, where="state_dtype"),
-        config_state_dtype=find_state_dtype(model),
+    request = make_request(
+        model,
+        groups,
+        context=context,
+        batch=batch,
+        kv_dtype=kv_dtype,
+        state_dtype=state_dtype,
+        source=source,
         options=engine_options or {},
     )
-    if source is not None and not any(group.reads_source for group in groups):
-        raise ParamcountError(f"= {source}, but {model.id} has no encoder whose output it caches", where="source")
-    if request.source is None and any("source" in (group.stream, *group.front) for group in groups):
-        request = request._replace(source=length)
+    length = request.context
     inside, mmproj_bytes = split_files(weights, format)
     allocation = rules.allocate(groups, request)
     fit = None
@@ -199,16 +195,7 @@ def measure_memory(
             return store_model(model, parse_weight_format(name), chosen)
 
         fit = fit._replace(suggestions=list_suggestions(fit, deployment, store, is_gguf=is_gguf))
-    warnings = []
-    if limit is not None and length > limit:
-        warnings.append(f"a context of {length:,} exceeds the {limit:,} positions of {model.id}")
-    if request.source is None:
-        streams = {group.stream: group.kind or "attention" for group in groups if group.stream not in ("tokens", "")}
-        warnings += [
-            f"the cache of {kind} is not included: its length is the number of {x}, which --source gives"
-            for x, kind in streams.items()
-        ]
-    warnings += warn_ignored_window(model, groups)
+    warnings = [*warn_request(model, groups, request, limit), *warn_ignored_window(model, groups)]
     mtp_notes = [f"the MTP layers ({count.mtp:,} parameters) are not loaded"] if count.mtp else []
     memory = Memory(
         id=model.id,
@@ -242,22 +229,6 @@ def measure_memory(
     top = max(limit or 131_072, length)
     contexts = {length, top, *(n for n in (4096, 16_384, 65_536, 262_144, 1_048_576) if n < top)}
     return replace(memory, contexts=tuple(map(memory.at, sorted(contexts))))
-
-
-def warn_ignored_window(model: Model, groups: tuple[CacheGroup, ...]) -> list[str]:
-    """A warning if a config.json states a window that the model does not read: DynamicCache of transformers reads it
-    unless the config has types of layers, and then forgets tokens that the masks show."""
-    section = type(model.sizes).section
-    key = f"{section}.sliding_window" if section else "sliding_window"
-    n = model.reading.unread.get(key)
-    is_read = any("sliding_window" in setting.names for setting in list_settings(type(model.sizes)).values())
-    caches_all = any(group.grows for group in groups) and not any(group.longest for group in groups)
-    if type(n) is not int or n < 1 or is_read or not caches_all:
-        return []
-    kept = f"the KV cache of transformers may keep only {count_noun(n - 1, 'token')}"
-    return [
-        f"ignored {make_printable(key)} = {n:,}: every layer of {model.reading.reference} sees all tokens, but {kept}"
-    ]
 
 
 def store_model(model: Model, format: WeightDtype, overrides: Mapping[str, WeightDtype]) -> list[StoredTensor]:
@@ -308,25 +279,3 @@ def list_formats(count: Count, chosen: WeightDtype, weights: tuple[WeightGroup, 
         weights_bytes = sum(group.bytes for group in inside)
         costs.append(WeightCost(format.label, weights_bytes, mmproj_bytes, describe_weights(groups, format)))
     return tuple(costs)
-
-
-def find_state_dtype(model: Model) -> KVDtype | None:
-    """The dtype of recurrent states that the config names, which vLLM follows; None if it names none."""
-    document = model.reading.document or {}
-    sections = [section for section in (document.get("text_config"), document) if isinstance(section, Mapping)]
-    named = (section.get(key) for section in sections for key in STATE_DTYPE_KEYS)
-    language = getattr(model.sizes, "language", None) or model.sizes
-    name = next((name for name in named if name in STATE_DTYPES), language.state_dtype)
-    return None if name is None else parse_kv_dtype(name)
-
-
-def find_longest_context(model: Model) -> int | None:
-    """The most tokens that a model takes: of its position embedding, or as published; None if unknown."""
-    out, _ = next(iter(list_flows(model.sizes, model.reading.head)))
-    limits = [count_positions(out), getattr(model.sizes, "n_positions", None), model.context_length]
-    return min((n for n in limits if type(n) is int), default=None)
-
-
-def default_context(model: Model) -> int:
-    """The context length if none is given."""
-    return min(DEFAULT_CONTEXT, find_longest_context(model) or DEFAULT_CONTEXT)

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from paramcount.costs.activations import Activations, LayerActivations, measure_activations
 from paramcount.costs.devices import Device
 from paramcount.costs.dtypes import parse_weight_format
-from paramcount.costs.memory import find_longest_context
 from paramcount.costs.optimizers import OPTIMIZERS
+from paramcount.costs.requests import find_longest_context
 from paramcount.costs.sharding import (
     Parallelism,
     ShardShape,
