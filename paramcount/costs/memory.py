@@ -20,7 +20,7 @@ from paramcount.costs.requests import (
     warn_ignored_window,
     warn_request,
 )
-from paramcount.costs.sharding import Parallelism, find_shape
+from paramcount.costs.sharding import Parallelism, StoredRows, find_shape
 from paramcount.costs.suggestions import list_suggestions
 from paramcount.costs.weights import (
     WeightGroup,
@@ -32,7 +32,7 @@ from paramcount.costs.weights import (
     sum_buffers,
 )
 from paramcount.counting import Count
-from paramcount.counting.quantisation.storage import StoredTensor, find_plan, read_storage
+from paramcount.counting.quantisation.storage import find_plan, read_storage
 from paramcount.counting.results import JsonResult
 from paramcount.errors import ParamcountError
 from paramcount.formats.quantization_config import WeightDtype
@@ -191,7 +191,7 @@ def measure_memory(
         fit = measure_fit(deployment)
         is_gguf = engine == "llama.cpp" or bool(format.mix)
 
-        def store(name: str) -> list[StoredTensor]:
+        def store(name: str) -> StoredRows:
             return store_model(model, parse_weight_format(name), chosen)
 
         fit = fit._replace(suggestions=list_suggestions(fit, deployment, store, is_gguf=is_gguf))
@@ -231,7 +231,7 @@ def measure_memory(
     return replace(memory, contexts=tuple(map(memory.at, sorted(contexts))))
 
 
-def store_model(model: Model, format: WeightDtype, overrides: Mapping[str, WeightDtype]) -> list[StoredTensor]:
+def store_model(model: Model, format: WeightDtype, overrides: Mapping[str, WeightDtype]) -> StoredRows:
     """How a model's tensors are stored, those that llama.cpp's converter adds included."""
     count = count_model(model)
     stored = store_weights(count, format, overrides)
@@ -239,7 +239,7 @@ def store_model(model: Model, format: WeightDtype, overrides: Mapping[str, Weigh
         from paramcount.costs.gguf_mixes import list_rope_tables
 
         stored += list_rope_tables(model.sizes, count.architecture)
-    return stored
+    return StoredRows(stored)
 
 
 def choose_format(model: Model, dtype: object) -> WeightDtype:

@@ -10,7 +10,7 @@ and config/model.py, get_num_kv_heads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -127,6 +127,28 @@ def split_layers(n_layers: int, stages: int) -> tuple[range, ...]:
         sizes[-i] += 1
     starts = [sum(sizes[:i]) for i in range(stages)]
     return tuple(range(start, start + n) for start, n in zip(starts, sizes))
+
+
+class StoredRows(tuple[StoredTensor, ...]):
+    """The tensors of a model, with the shares that were computed from them."""
+
+    shares: dict[Hashable, tuple[int, ...]]
+
+    def __new__(cls, rows: Iterable[StoredTensor]) -> StoredRows:
+        made = super().__new__(cls, rows)
+        made.shares = {}
+        return made
+
+
+def compute_once(
+    rows: Sequence[StoredTensor], key: Hashable, compute: Callable[[], tuple[int, ...]]
+) -> tuple[int, ...]:
+    """Shares of some rows: a search for contexts, batches and devices needs the same ones over and over."""
+    if not isinstance(rows, StoredRows):
+        return compute()
+    if key not in rows.shares:
+        rows.shares[key] = compute()
+    return rows.shares[key]
 
 
 def share_weights(rows: Iterable[StoredTensor], shape: ShardShape, parallel: Parallelism) -> tuple[int, ...]:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from paramcount.costs.caches import CacheGroup
 from paramcount.costs.devices import PADDING_DIVISOR, Overhead
 from paramcount.costs.dtypes import KVDtype, parse_kv_dtype
-from paramcount.costs.sharding import Parallelism, ShardShape, check_parallelism, share_weights, split_layers
+from paramcount.costs.sharding import (
+    Parallelism,
+    ShardShape,
+    check_parallelism,
+    compute_once,
+    share_weights,
+    split_layers,
+)
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.formats.weights import get_label, list_padded_labels
@@ -120,15 +127,30 @@ class Engine:
         An assumption here; an engine that is chosen computes it, or takes it from logged runs with their spread.
         """
         labels = list_padded_labels()
-        padded = [row for row in deployment.rows if get_label(row.packing) in labels]
-        padding = share_weights(padded, deployment.shape, deployment.parallel)[stage] // PADDING_DIVISOR
-        return deployment.device.assume_overhead(padding)
+
+        def share_padded() -> tuple[int, ...]:
+            padded = [row for row in deployment.rows if get_label(row.packing) in labels]
+            return share_weights(padded, deployment.shape, deployment.parallel)
+
+        shares = compute_once(deployment.rows, ("padded", deployment.parallel), share_padded)
+        return deployment.device.assume_overhead(shares[stage] // PADDING_DIVISOR)
+
+    def share_weights(self, deployment: Deployment) -> tuple[int, ...]:
+        """Bytes of the weights on one device of each stage; they are the same for every device, context and batch."""
+        parallel = deployment.parallel
+        request = deployment.request._replace(tp=parallel.tp)
+        key = (self.name, parallel, request.kv_dtype, *sorted(request.options.items()))
+        return compute_once(
+            deployment.rows,
+            key,
+            lambda: share_weights(self.load_weights(deployment.rows, request), deployment.shape, parallel),
+        )
 
     def measure(self, deployment: Deployment) -> tuple[Share, ...]:
         """The share of one device of each pipeline stage."""
         parallel, shape = deployment.parallel, deployment.shape
         request = deployment.request._replace(tp=parallel.tp)
-        weights = share_weights(self.load_weights(deployment.rows, request), shape, parallel)
+        weights = self.share_weights(deployment)
         shares = []
         for i, groups in enumerate(deployment.list_stages()):
             allocation = self.allocate(groups, request)
