@@ -77,12 +77,28 @@ def list_mix(count: Count, mix: str, *, imatrix: bool = False) -> Iterator[Store
         tensor for tensor in list_gguf_tensors(count.tensors, (), layout, count) if tensor.kind in ("total", "buffer")
     ]
     facts = find_facts(count, tensors, mix, layout, imatrix=imatrix)
-    rows: dict[tuple[TensorRow, str], int] = {}
-    for tensor, type in choose_types(tensors, facts):
-        rows[tensor, type] = rows.get((tensor, type), 0) + tensor.copies // count_layers(tensor)
-    for (tensor, type), copies in rows.items():
-        packing = Packing("gguf", type)
-        yield StoredTensor(tensor, copies, packing, copies * compute_bytes(tensor.shape, packing))
+    rows: dict[tuple[TensorRow, str], list[int]] = {}
+    for layer, tensor, type in choose_layer_types(tensors, facts):
+        rows.setdefault((tensor, type), []).append(layer)
+    for (tensor, type), layers in rows.items():
+        packing, copies = Packing("gguf", type), len(layers) * tensor.copies // count_layers(tensor)
+        stored = select_layers(tensor, layers)
+        yield StoredTensor(stored, copies, packing, copies * compute_bytes(tensor.shape, packing))
+
+
+def select_layers(tensor: TensorRow, layers: Sequence[int]) -> TensorRow:
+    """The tensors of some of its layers, in order."""
+    if tensor.layer is None or len(layers) == count_layers(tensor):
+        return tensor
+    runs: list[tuple[int, int]] = []
+    for layer in layers:
+        if runs and sum(runs[-1]) == layer:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((layer, 1))
+    n = len(layers)
+    chosen = tensor.layer._replace(count=n, active=n, runs=tuple(runs))
+    return tensor._replace(repeats=tuple(chosen if r is tensor.layer else r for r in tensor.repeats))
 
 
 def list_rope_tables(sizes: Any, architecture: str) -> Iterator[StoredTensor]:
@@ -138,6 +154,11 @@ def list_layers(tensor: TensorRow) -> tuple[int, ...]:
 
 def choose_types(tensors: Iterable[TensorRow], facts: Facts) -> Iterator[tuple[TensorRow, str]]:
     """(tensor, type) for each layer, in llama.cpp's order: tensors outside of layers first, then by layer and name."""
+    return ((tensor, type) for _, tensor, type in choose_layer_types(tensors, facts))
+
+
+def choose_layer_types(tensors: Iterable[TensorRow], facts: Facts) -> Iterator[tuple[int, TensorRow, str]]:
+    """(layer, tensor, type) in the same order; -1 outside of layers."""
     order = sorted(
         (
             (layer, tensor.name.replace("{layer}", str(layer)), tensor, quantised)
@@ -151,14 +172,14 @@ def choose_types(tensors: Iterable[TensorRow], facts: Facts) -> Iterator[tuple[T
     for layer, name, tensor, quantised in order:
         if not quantised:
             is_float32 = len(tensor.shape) < 2 or not name.endswith(".weight") or any(part in name for part in FLOAT32)
-            yield tensor, "F32" if is_float32 else "F16"
+            yield layer, tensor, "F32" if is_float32 else "F16"
             continue
         kind = "values" if is_values(name) else next((kind for kind in counters if kind in name), "")
         index = counters.get(kind, 0)
         type = choose_type(name, tensor, facts, index, layer if facts.n_experts > 1 else index)
         if kind:
             counters[kind] += 1
-        yield tensor, find_fitting_type(type, tensor.shape[-1])
+        yield layer, tensor, find_fitting_type(type, tensor.shape[-1])
 
 
 def is_quantised(tensor: TensorRow) -> bool:
