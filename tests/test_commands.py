@@ -53,10 +53,9 @@ def test_vllm_serve_has_the_flags_of_a_deployment(engine: str, arguments: dict[s
 
 
 def test_llama_server_takes_the_context_of_all_sequences_together() -> None:
-    command = write_command("llama.cpp", kv_dtype="q8_0,f16", n_ubatch=256, parallel=Parallelism(tp=2))
+    command = write_command("llama.cpp", kv_dtype="q8_0,f16", ubatch_size=256, parallel=Parallelism(pp=2))
     assert shlex.split(command) == [
         "llama-server", "-m", "the model", "-c", "524288", "-np", "16", "-ngl", "999", "-ub", "256", "-ctk", "q8_0",
-        "--split-mode", "row",
     ]  # fmt: skip
 
 

@@ -49,7 +49,7 @@ PARTS = {
     "llama.cpp-dsv4-window": WINDOW,
 }
 OPTIONS: Mapping[str, Mapping[str, Option]] = {
-    "llama.cpp-dsv4-window": {"n_ubatch": 4096},
+    "llama.cpp-dsv4-window": {"ubatch_size": 4096},
     "llama.cpp-qwen3.6-27b-rs-rollback": {"n_rs_seq": 2},
     "llama.cpp-deepseek-v3-mla-v": {"mla": "latent-and-values"},
     "ik-deepseek-coder-v2-lite": {"mla": "expanded"},
@@ -79,7 +79,7 @@ def make_request(row: Mapping[str, str]) -> CacheRequest:
     cells = row["cells"] if row["cells"].isdecimal() else ""
     options = dict(OPTIONS.get(row["id"], {}))
     if is_llama_cpp and row["n_ubatch"]:
-        options.setdefault("n_ubatch", int(row["n_ubatch"]))
+        options.setdefault("ubatch_size", int(row["n_ubatch"]))
     model = load_model(row["zoo_or_config"])
     return CacheRequest(
         int(row["context"] or cells or 8192) // batch,

@@ -66,11 +66,12 @@ class Deployment(NamedTuple):
     def count_tokens(self) -> int:
         """The tokens that the KV cache can hold, in sequences of the context; of the stage that holds the fewest."""
         request = self.request._replace(tp=self.parallel.tp)
-        return min(
+        counts = (
             self.engine.count_tokens(groups, request, self.find_room(share))
-            for groups, share in zip(self.list_stages(), self.measure())
-            if share.device is not None
+            for groups, share in zip(self.engine.list_groups(self), self.measure())
+            if share.device is not None and any(not group.is_state for group in groups)
         )
+        return min(counts, default=0)
 
     def find_room(self, share: Share) -> int:
         """Bytes that weights and overhead leave to cache and state on a device; negative if they are short."""
@@ -122,10 +123,11 @@ class Fit(NamedTuple):
     longest_context: int | None  # that fits at this batch size, at most the model's limit; 0: none; None: no limit
     largest_batch: int | None  # that fits at this context; 0: none; None: no limit
     kv_tokens: int  # that the KV cache holds in sequences of this context, parts of sequences included
-    fewest_devices: int | None  # on which it fits at this context and batch; None if more than 1,024
+    fewest_devices: int | None  # on which it fits at this context and batch; None if more than `most_devices`
     fewest_parallelism: str
     shares: tuple[Share, ...]  # GPUs first, then the CPU if something lies there
     fullest: Share  # the device that leaves the least memory
+    most_devices: int  # that were tried
     ram_bytes: int | None = None  # of the CPU; None: as much as is needed
     uneven: tuple[str, ...] = ()  # what does not divide evenly among the devices
     suggestions: tuple[Suggestion, ...] = ()  # the mildest first
@@ -193,6 +195,7 @@ def measure_fit(deployment: Deployment) -> Fit:
         fewest_parallelism=fewest.describe() if fewest else "",
         shares=shares,
         fullest=fullest,
+        most_devices=deployment.engine.most_devices,
         ram_bytes=device.ram_bytes,
         uneven=tuple(list_uneven(deployment.shape, parallel)),
     )

@@ -177,6 +177,7 @@ def measure_memory(
         source=source,
         options=engine_options or {},
     )
+    request = rules.apply_options(request, has_context=context is not None)
     length = request.context
     inside, mmproj_bytes = split_files(weights, format)
     allocation = rules.allocate(groups, request)

@@ -74,9 +74,12 @@ def describe_share(share: Share) -> str:
 
 def describe_minimum(fit: Fit) -> str:
     """Such as "minimum: 4 GPUs (TP=4)"."""
+    if fit.fewest_devices is None and fit.fullest.device is None:
+        return "more GPUs do not help"
     if fit.fewest_devices is None:
         usable = int(fit.memory_bytes * fit.utilization) - fit.overhead_bytes
-        return "more than 1,024 GPUs needed" if usable > fit.margin_bytes else "the overhead leaves no memory to a GPU"
+        more = f"more than {fit.most_devices:,} GPUs needed"
+        return more if usable > fit.margin_bytes else "the overhead leaves no memory to a GPU"
     layout = f" ({fit.fewest_parallelism})" if fit.fewest_parallelism else ""
     return f"minimum: {fit.fewest_devices:,} GPU{'s' if fit.fewest_devices > 1 else ''}{layout}"
 

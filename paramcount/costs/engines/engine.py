@@ -88,7 +88,15 @@ class Engine:
     options: Mapping[str, Option] = MappingProxyType({})  # {name: default}; a string has the choices of `choices`
     choices: Mapping[str, Sequence[str]] = MappingProxyType({})
     utilization = 1.0  # the share of a device's memory that it uses by default
+    most_devices = MOST_DEVICES  # that are tried
     splits_layers = False  # whether several GPUs share the layers unless something else is asked for
+
+    def apply_options(self, request: CacheRequest, *, has_context: bool) -> CacheRequest:
+        """The request with what options say of its context and its batch. `has_context`: whether the user gave one.
+
+        Raises: ParamcountError if both are given.
+        """
+        return request
 
     def allocate(self, groups: Sequence[CacheGroup], request: CacheRequest) -> Allocation:
         return Allocation(count_kv_bytes(groups, request), request.batch * self.count_state_bytes(groups, request))
@@ -160,6 +168,10 @@ class Engine:
             share = Share(i, len(layers), weights[i], allocation.kv_bytes, allocation.state_bytes, overhead)
             shares.append(share._replace(device=i * width, devices=width, first_layer=layers.start))
         return tuple(shares)
+
+    def list_groups(self, deployment: Deployment) -> list[tuple[CacheGroup, ...]]:
+        """What each share caches, in the order of `measure`."""
+        return deployment.list_stages()
 
     def write_command(self, deployment: Deployment, name: str) -> str:
         """The command line that starts the engine like this; "" if none does. `name`: of the model, as it takes it."""

@@ -1,0 +1,118 @@
+"""What llama.cpp puts on each device: whole layers, and the weights outside of them.
+
+Source: llama.cpp, commit 0c1e57098: load_tensors and make_cpu_buft_list of src/llama-model.cpp, LLM_TENSOR_INFOS of
+src/llama-arch.cpp, create_tensor of src/llama-model-loader.cpp, llm_ffn_exps_cpu_override of common/common.h and
+ggml_backend_cuda_buffer_type_get_alloc_size of ggml/src/ggml-cuda/ggml-cuda.cu.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple, TypeAlias
+
+from paramcount.costs.sharding import ShardShape
+from paramcount.counting.components import TOWERS
+from paramcount.counting.quantisation.storage import StoredTensor
+from paramcount.formats.packing import Packing
+from paramcount.formats.weights.gguf import BLOCKS
+
+Place: TypeAlias = "int | None"  # index of a GPU; None: the CPU
+ROW_MULTIPLE = 512  # values of a quantised row that CUDA kernels read past its end (MATRIX_ROW_PADDING)
+INPUT = ("embedding", "other_embedding", "position")  # tables of which rows are looked up
+
+
+class Placement(NamedTuple):
+    """Which device holds each layer."""
+
+    gpus: int
+    layers: tuple[Place, ...]
+    output: Place  # of the LM head, the norm before it and, if it is tied, a copy of the token embedding
+    n_cpu_moe: int = 0  # first layers whose experts lie on the CPU
+
+    def list_layers(self, place: Place) -> tuple[int, ...]:
+        return tuple(i for i, device in enumerate(self.layers) if device == place)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """GPUs first, then the CPU, which always holds the token embedding."""
+        return (*range(self.gpus), None)
+
+    @property
+    def offloaded(self) -> int:
+        """Layers on GPUs, of one more than there are, as the log counts them."""
+        return sum(device is not None for device in (*self.layers, self.output))
+
+
+def place_layers(
+    n_layers: int, n_gpu_layers: int, splits: Sequence[float], n_cpu_moe: int = 0, *, output_last: bool = False
+) -> Placement:
+    """Where the layers lie. The last ones and the LM head are on GPUs, divided by `splits`, one number per GPU.
+    `output_last`: the LM head is, only if all layers are.
+
+    >>> place_layers(4, 3, (1, 1))
+    Placement(gpus=2, layers=(None, None, 0, 0), output=1, n_cpu_moe=0)
+    """
+    n_gpu_layers = n_layers + 1 if n_gpu_layers < 0 else n_gpu_layers
+    number = min(n_gpu_layers, n_layers + 1)
+    start = max(n_layers + (0 if output_last else 1) - n_gpu_layers, 0)
+    sums = list(accumulate(map(to_float32, splits), lambda a, b: to_float32(a + b)))
+    ends = [to_float32(end / sums[-1]) for end in sums]
+    places: list[Place] = [None] * (n_layers + 1)
+    for i in range(start, min(start + number, n_layers + 1)):
+        places[i] = bisect_right(ends, to_float32((i - start) / number))
+    return Placement(len(splits), tuple(places[:-1]), places[-1], n_cpu_moe)
+
+
+def to_float32(x: float) -> float:
+    """The nearest number in single precision, in which llama.cpp computes the shares."""
+    value: float = struct.unpack("f", struct.pack("f", x))[0]
+    return value
+
+
+def place_weights(rows: Sequence[StoredTensor], placement: Placement, shape: ShardShape) -> dict[Place, int]:
+    """Bytes of the weights on each device."""
+    sums: dict[Place, int] = dict.fromkeys(placement.places, 0)
+    for row in rows:
+        for place, size, copies in place_row(row, placement, shape):
+            sums[place] += size + (copies * count_padding(row) if place is not None else 0)
+    return sums
+
+
+def place_row(row: StoredTensor, placement: Placement, shape: ShardShape) -> Iterator[tuple[Place, int, int]]:
+    """(device, bytes, tensors) for each device that holds some of the equal tensors."""
+    tensor = row.tensor
+    component, layer = tensor.component.partition(".")[0], tensor.layer
+    if tensor.part in TOWERS:
+        yield (0 if placement.gpus else None), row.bytes, row.copies  # the file of the encoders is loaded by itself
+    elif layer is not None and tensor.part != "encoder":
+        each, copies = row.bytes // layer.count, max(1, row.copies // layer.count)
+        for i in layer.indices:
+            is_kept = component == "experts" and i < placement.n_cpu_moe
+            place = None if is_kept or i >= len(placement.layers) else placement.layers[i]
+            yield place, each, copies
+    elif component == "other":  # tables of rotary frequencies, of which each device has one
+        for place in dict.fromkeys(placement.layers):
+            yield place, row.bytes, row.copies
+    elif component in INPUT:
+        yield None, row.bytes, row.copies
+        if component == "embedding" and shape.tied and placement.output is not None:
+            yield placement.output, row.bytes, row.copies
+    else:
+        yield placement.output, row.bytes, row.copies
+
+
+def count_padding(row: StoredTensor) -> int:
+    """Bytes that a GPU adds to each of the equal tensors: to the next multiple of 512 values of its last row."""
+    excess = row.tensor.shape[-1] % ROW_MULTIPLE
+    if row.packing.layout != "gguf" or not is_quantised(row.packing) or not excess:
+        return 0
+    block = BLOCKS[row.packing.dtype]
+    n: int = (ROW_MULTIPLE - excess) // block.values
+    return n * block.size
+
+
+def is_quantised(packing: Packing) -> bool:
+    return BLOCKS[packing.dtype].values > 1
