@@ -532,7 +532,7 @@ def flops(
     kv_dtype: str | None = None,
     **options: Unpack[LoadOptions],
 ) -> Flops:
-    """The FLOPs of a model's matrix products: per decoded token, per prompt, and per token of training.
+    """The FLOPs of a model's matmuls: per decoded token, per prompt, and per token of training.
 
     `context` is the number of tokens: by default 8,192, or fewer if the model takes fewer. `flops_per_token` decodes
     the last of them, with the others in the KV cache, and runs MLA over its latents, as engines do
@@ -541,14 +541,13 @@ def flops(
     length. Element-wise work is separate: `elementwise_operations`.
 
     With `train_tokens`, `training_flops` and the usual estimate `six_nd` are those of the whole training. With `gpu`
-    ("8xH100"), `roofline` has lower bounds for the time of a decoding step of `batch` sequences and of a prompt, from
-    the data sheet: weights in `dtype` (default: as released, or bf16) and cache in `kv_dtype` (default: bf16) are read
-    once, and products run at the dense peak. With both, `training_time` has GPU-hours and days at the share `mfu` of
-    the peak (default: 0.4, an assumption).
+    ("8xH100"), `roofline` has the minimum time of a decoding step of `batch` sequences and of a prompt, from the data
+    sheet: weights in `dtype` (default: as released, or bf16) and cache in `kv_dtype` (default: bf16) are read once, and
+    matmuls run at the dense peak; without a rate for the dtype, `roofline.rate_reason` says so, and only memory counts.
+    With both, `training_time` has GPU-hours and days at the share `mfu` of the peak (default: 0.4, an assumption).
 
     Units: FLOPs, 2 per multiply-add; seconds, hours and days.
-    Raises: ParamcountError as `trace` does; for an unknown dtype or GPU, and for a GPU whose data sheet does not state
-    the rate that is needed.
+    Raises: ParamcountError as `trace` does, and for an unknown dtype or GPU.
 
     >>> result = flops("llama-3.1-8b", context=8192)
     >>> result.flops_per_token, result.two_n

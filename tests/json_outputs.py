@@ -75,6 +75,7 @@ def command_lines(folder: Path) -> list[list[str]]:
         ]
     lines += [
         ["show", "gpt2-small", "--set", "n_layers=24"],
+        ["flops", "gpt2-small", "--gpu", "m4-max"],
         ["explain", "llama-3.1-8b", "--head"],
         ["sweep", "gpt2-small", "n_layers=1:3", "tie_word_embeddings=true,false", "d_ff=4*d_model"],
         ["sweep", "gpt2-small", "n_heads=5:7", "--invalid"],

@@ -122,11 +122,16 @@ def show(source: str, text: str) -> str:
 
 def make_gpu_table() -> str:
     """One row per accelerator, in Markdown."""
-    lines = ["| GPU | GB | TB/s | dense TFLOPs per second |", "|---|---|---|---|"]
+    bases = {"runtime": "reported", "Metal": "macOS", "operating system": "shared", "maker": "maker"}
+    lines = ["| GPU | also | GB | basis | TB/s | dense TFLOPs per second |", "|---|---|---|---|---|---|"]
     for gpu in list_gpus():
-        rates = ", ".join(f"{name.upper()} {format_amount(rate / 10**12)}" for name, rate in gpu.flops.items())
-        sizes = f"{format_amount(gpu.memory_bytes / 10**9)} | {format_amount(gpu.bandwidth / 10**12)}"
-        lines.append(f"| {gpu.name} | {sizes} | {rates or '—'} |")
+        rates = ", ".join(
+            f"{name.upper()} {format_amount(rate / 10**12)}{'*' if name in gpu.derived else ''}"
+            for name, rate in gpu.flops.items()
+        )
+        basis = f"as {gpu.memory_like}" if gpu.memory_like else bases[gpu.memory_basis]
+        sizes = f"{format_amount(gpu.memory_bytes / 10**9)} | {basis} | {format_amount(gpu.bandwidth / 10**12)}"
+        lines.append(f"| {gpu.name} | {gpu.aliases[0]} | {sizes} | {rates or '—'} |")
     return "\n".join(lines)
 
 

@@ -202,16 +202,16 @@ def test_the_source_follows_the_context_unless_it_is_given() -> None:
         (
             ["llama-3.1-70b", "--gpu", "h100"],
             [
-                "does not fit 1 × H100 SXM: needs 145 GB, 85.5 GB available; 59.3 GB short",
+                "does not fit 1 × H100 SXM: needs 145 GB, 85.0 GB available; 59.8 GB short",
                 "minimum: 2 GPUs (TP=2)",
             ],
         ),
         (
             ["qwen3-235b-a22b", "--dtype", "fp8", "--gpu", "4xh100", "--context", "32k", "--batch", "16"],
             [
-                "too close to call on 4 × H100 SXM (TP=4): 101 MB free per GPU, less than the margin of 8.55 GB "
+                "too close to call on 4 × H100 SXM (TP=4): 401 MB short per GPU, less than the margin of 8.50 GB "
                 "(10% of the memory)",
-                "fits with --kv-dtype fp8, --batch 10, --context 21504 or --dtype int4 · minimum: 8 GPUs (TP=8)",
+                "fits with --kv-dtype fp8, --batch 10, --context 20480 or --dtype int4 · minimum: 8 GPUs (TP=8)",
             ],
         ),
     ],

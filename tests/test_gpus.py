@@ -1,45 +1,172 @@
-"""The memory of every GPU is on one basis: the total that software can address, as the driver reports it."""
+"""The memory of every GPU is on one basis, what the runtime reports to a program; each rate has a source."""
 
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from paramcount.costs.gpus import PATH, find_gpu
+import paramcount as pc
+from paramcount.costs.gpus import METAL_SHARES, PATH, find_gpu, find_metal_limit, list_gpus, normalize
 from paramcount.formats.strict_yaml import read_yaml
+from tests.conftest import Runner
 
 GPUS: list[dict[str, Any]] = read_yaml(PATH)["gpus"]
-BASES = ("driver", "CUDA", "operating system", "GiB", "GiB with ECC")
+BY_NAME = {gpu["name"]: gpu for gpu in GPUS}
+UNITS = {"GiB": 2**30, "MiB": 2**20, "GB (2^30": 2**30, "KB": 1024, "kB": 1024}
+PRINTED = re.compile(r"(\d+(?:\.\d+)?) ?(GiB|MiB|GB \(2\^30|[kK]B)")
+UNITY = ("bf16", "fp16")  # which matrix units of most GPUs multiply equally fast
 
 
-def find_share(gpu: dict[str, Any]) -> float:
-    """The memory, as a share of the maker's figure in GiB."""
-    share: float = gpu["memory_bytes"] / (gpu["memory_gb"] * 2**30)
-    return share
+def with_basis(*bases: str) -> list[Any]:
+    return [pytest.param(gpu, id=gpu["name"]) for gpu in GPUS if gpu["memory_basis"] in bases]
 
 
-def test_the_makers_gigabytes_are_gib_in_every_row() -> None:
-    # NVIDIA's GDDR6 stores its error correction in the memory: 15/16 are left, as nvidia-smi prints for T4, A10 and L4
-    assert {gpu["memory_basis"] for gpu in GPUS} <= set(BASES)
+def list_reports(gpu: dict[str, Any]) -> list[int]:
+    """The bytes that the sources of a row print."""
+    says = " ".join(source["says"] for source in gpu["sources"])
+    totals = [int(Fraction(number) * UNITS[unit]) for number, unit in PRINTED.findall(says)]
+    return totals + [int(number) for number in re.findall(r"\d{10,}", says)]
+
+
+@pytest.mark.parametrize("gpu", with_basis("runtime", "operating system"))
+def test_a_source_prints_what_the_runtime_reports(gpu: dict[str, Any]) -> None:
+    reports = list_reports(gpu)
+    # of a card with two dies, each reports its half
+    assert gpu["memory_bytes"] in [*reports, *(2 * n for n in reports if "MI250" in gpu["name"])]
+
+
+@pytest.mark.parametrize("gpu", with_basis("sibling"))
+def test_without_a_report_it_is_the_share_of_a_sibling(gpu: dict[str, Any]) -> None:
+    sibling = BY_NAME[gpu["memory_like"]]
+    assert sibling["memory_basis"] == "runtime"
+    assert gpu["memory_bytes"] == sibling["memory_bytes"] * gpu["memory_gb"] // sibling["memory_gb"]
+
+
+@pytest.mark.parametrize("gpu", with_basis("maker"))
+def test_without_a_sibling_it_is_the_makers_figure(gpu: dict[str, Any]) -> None:
+    assert gpu["memory_bytes"] == gpu["memory_gb"] * 2**30
+
+
+def test_every_row_states_a_basis_and_no_program_gets_more_than_the_maker_builds_in() -> None:
+    bases = {"runtime", "sibling", "Metal", "operating system", "maker"}
+    assert {gpu["memory_basis"] for gpu in GPUS} == bases
     for gpu in GPUS:
-        share, basis = find_share(gpu), gpu["memory_basis"]
-        if basis.startswith("GiB"):
-            assert share == (15 / 16 if basis == "GiB with ECC" else 1), gpu["name"]
-        assert 0.936 < share <= 1, gpu["name"]
+        assert ("memory_like" in gpu) == (gpu["memory_basis"] == "sibling")
+        # the least: 14.563 GiB of the 16 of a T4, whose memory stores its error correction
+        assert gpu["memory_basis"] == "Metal" or 0.91 < gpu["memory_bytes"] / (gpu["memory_gb"] * 2**30) <= 1
 
 
-@pytest.mark.parametrize("gpu", [gpu for gpu in GPUS if gpu["memory_basis"] == "driver"], ids=lambda gpu: gpu["name"])
-def test_a_source_prints_the_drivers_total(gpu: dict[str, Any]) -> None:
-    texts = " ".join(source["says"] for source in gpu["sources"])
-    totals = [int(n) * 2**20 for n in re.findall(r"(\d+) ?MiB", texts)] + [
-        int(n) for n in re.findall(r"\d{10,}", texts)
-    ]
-    assert gpu["memory_bytes"] in totals
+def test_siblings_predict_reports_that_were_not_used() -> None:
+    # Unsloth prints 11.747 GiB for an RTX 3060, 15.572 for an RTX 4060 Ti and 93.016 for an H100 NVL
+    for name, gib in (("RTX 3060", "11.747"), ("RTX 4060 Ti", "15.572"), ("H100 NVL", "93.016")):
+        assert find_gpu(name).memory_bytes / (Fraction(gib) * 2**30) == pytest.approx(1, abs=0.003)
 
 
-def test_boards_with_the_same_memory_have_the_same_figure() -> None:
-    # 24576 MiB and twice 24564 MiB by nvidia-smi
-    sizes = [find_gpu(name).memory_bytes for name in ("RTX 3090", "RTX 3090 Ti", "RTX 4090")]
-    assert sizes == [24576 * 2**20, 24564 * 2**20, 24564 * 2**20]
+def test_boards_with_the_same_memory_have_nearly_the_same_figure() -> None:
+    assert find_gpu("RTX 3090").memory_bytes == find_gpu("RTX 3090 Ti").memory_bytes
+    assert find_gpu("RTX 4090").memory_bytes == pytest.approx(find_gpu("RTX 3090").memory_bytes, rel=0.002)
+
+
+# ---- Apple
+
+# recommendedMaxWorkingSetSize as llama.cpp prints it, in 10^6 bytes
+METAL_LOGS = {
+    16: "12713.12", 18: "14302.25", 24: "19069.67", 32: "26800.60", 36: "30150.67", 48: "40200.90", 64: "55662.79",
+    128: "115448.73",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("gib", "printed"), METAL_LOGS.items())
+def test_the_share_of_a_mac_is_what_metal_recommends(gib: int, printed: str) -> None:
+    assert f"{find_metal_limit(gib) / 10**6:.2f}" == printed
+
+
+def test_the_largest_macs_report_464_gib_and_239_gb() -> None:
+    # "MTL0: Apple M3 Ultra (475136 MiB, 475135 MiB free)"; https://github.com/raullenchai/Rapid-MLX/pull/183
+    assert find_metal_limit(512) == 475136 * 2**20
+    assert find_metal_limit(256) // 10**9 == 239
+
+
+@pytest.mark.parametrize("gpu", with_basis("Metal"))
+def test_an_apple_row_has_the_limit_of_its_largest_memory(gpu: dict[str, Any]) -> None:
+    assert gpu["name"].startswith("Apple")
+    assert gpu["memory_bytes"] == find_metal_limit(gpu["memory_gb"])
+
+
+def test_an_apple_chip_is_named_with_its_memory() -> None:
+    assert find_gpu("m4-max-64gb").memory_bytes == find_metal_limit(64)
+    assert find_gpu("M4 Max") == find_gpu("m4-max-128gb") != find_gpu("m4-max-64gb")
+    assert find_gpu("m4-max").name == "Apple M4 Max 128GB"
+    with pytest.raises(
+        pc.ParamcountError, match=r"Apple M4 with 48 GB does not exist \(expected 8, 16, 18, 24 or 32 GB"
+    ):
+        find_gpu("m4-48gb")
+    assert all(gpu["memory_gb"] in METAL_SHARES for gpu in GPUS if gpu["memory_basis"] == "Metal")
+
+
+def test_a_fit_says_how_much_of_a_shared_memory_counts(run: Runner) -> None:
+    err = run("memory", "llama-3.1-8b", "--gpu", "m2-max-32gb").err
+    assert "macOS lets the GPU use 26.8 GB of 32 GiB (older versions: 22.9 GB)" in err
+    assert "iogpu.wired_limit_mb" in err
+    assert "DGX Spark shares its memory with the CPU" in run("memory", "gpt2-small", "--gpu", "spark").err
+    assert "shares" not in run("memory", "gpt2-small", "--gpu", "h100").err
+
+
+# ---- names
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("h100", "H100 SXM"), ("4090", "RTX 4090"), ("rtx4090", "RTX 4090"), ("mi300x", "Instinct MI300X"),
+        ("a100", "A100 SXM4 80GB"), ("a100-80gb", "A100 SXM4 80GB"), ("a100-40gb", "A100 SXM4 40GB"), ("b200", "B200"),
+        ("gb200", "GB200"), ("spark", "DGX Spark"), ("NVIDIA GeForce RTX 3090 Ti", "RTX 3090 Ti"),
+        ("NVIDIA H100 80GB HBM3", "H100 SXM"), ("NVIDIA A100-SXM4-80GB", "A100 SXM4 80GB"),
+        ("Tesla V100-SXM2-16GB", "V100 SXM2 16GB"), ("AMD Instinct MI300X", "Instinct MI300X"),
+        ("7900xtx", "Radeon RX 7900 XTX"), ("strix halo", "Ryzen AI Max+ 395"),
+    ],
+)  # fmt: skip
+def test_a_gpu_is_found_by_what_people_and_drivers_call_it(typed: str, name: str) -> None:
+    assert find_gpu(typed).name == name
+
+
+def test_no_two_gpus_share_a_name() -> None:
+    names = [(normalize(name), gpu.name) for gpu in list_gpus() for name in {gpu.name, *gpu.aliases}]
+    assert len(dict(names)) == len({*names})
+
+
+# ---- rates
+
+
+def test_every_gpu_states_its_bandwidth_and_most_a_16_bit_rate() -> None:
+    without = {gpu.name for gpu in list_gpus() if not {*UNITY} & {*gpu.flops}}
+    assert {name for name in without if not name.startswith("Apple")} == {"A10G", "DGX Spark"}
+    assert all(gpu.bandwidth >= 60 * 10**9 for gpu in list_gpus())
+
+
+@pytest.mark.parametrize("gpu", [pytest.param(gpu, id=gpu["name"]) for gpu in GPUS if "derived" in gpu])
+def test_a_derived_rate_follows_from_a_rate_with_a_source(gpu: dict[str, Any]) -> None:
+    rates = gpu["dense_flops"]
+    like = BY_NAME.get(gpu.get("rates_like"))
+    for dtype in gpu["derived"]:
+        if like:
+            assert "rates_like" not in like
+            expected = rates["fp32"] * like["dense_flops"][dtype] / like["dense_flops"]["fp32"]
+            assert rates[dtype] == pytest.approx(expected, rel=1e-3)
+        elif dtype in UNITY and not {*gpu["derived"]} >= {*UNITY}:
+            assert rates["bf16"] == rates["fp16"]
+        elif dtype in UNITY and "int8" in rates and "int8" not in gpu["derived"]:
+            assert 2 * rates[dtype] == rates["int8"]
+        else:  # the source states operations per clock
+            assert re.search(r"per clock|times dense", " ".join(source["says"] for source in gpu["sources"]))
+
+
+def test_matrix_units_of_one_generation_are_to_fp32_as_nvidia_prints() -> None:
+    # BF16 with FP32 accumulation: GeForce of Ampere, Ada and Blackwell twice FP32, RTX professional four times
+    for gpu in list_gpus():
+        if {"fp32", "bf16"} <= {*gpu.flops} and gpu.name.startswith("RTX"):
+            factor = 2 if re.match(r"RTX [345]0[5-9]0", gpu.name) else 4
+            assert gpu.flops["bf16"] / gpu.flops["fp32"] == pytest.approx(factor, rel=0.03), gpu.name

@@ -22,7 +22,7 @@ from paramcount.errors import ParamcountError
 @click.option(
     "--train-tokens", type=TRAINING_TOKENS, metavar="N", help="Show the FLOPs of training on N tokens, such as 15T."
 )
-@click.option("--gpu", metavar="[Nx]NAME", help="Show the least time on N GPUs, such as 8xH100.")
+@click.option("--gpu", metavar="[Nx]NAME", help="Show the minimum time on N GPUs, such as 8xH100.")
 @click.option("--mfu", type=float, metavar="X", help="Assume this share of the peak in training (default: 0.4).")
 @number_option("--batch", help="Decode N sequences at once; requires --gpu (default: 1).")
 @click.option("--dtype", metavar="DTYPE", help="Store the weights as DTYPE; requires --gpu (default: as released).")
@@ -32,8 +32,8 @@ def command(request: CommandRequest, **options: Any) -> None:
 
     For a model that decodes no tokens, such as an encoder, the FLOPs are those of a pass over the whole context.
 
-    Matrix products count 2 FLOPs per multiply-add. The usual estimates, 2N and 6N, are shown next to the counts. With
-    --gpu, the times of a decoding step and of a prompt are lower bounds from the data sheet."""
+    Matmuls count 2 FLOPs per multiply-add. The usual estimates, 2N and 6N, are shown next to the counts. With --gpu,
+    the minimum times of a decoding step and of a prompt follow from the data sheet."""
     from paramcount.costs.flops import measure_flops
     from paramcount.costs.render_flops import build_flops_table
 

@@ -35,6 +35,7 @@ class Device(NamedTuple):
     overhead_bytes: int | None  # that a runtime takes on each device; None: as the engine estimates it
     utilization: float | None = None  # the share of the memory that the engine may use; None: its default
     is_gpu: bool = False  # whether the name is that of a GPU of the table
+    note: str = ""  # what limits the memory
     ram_bytes: int | None = None  # the memory of the CPU; None: as much as is needed
 
     @property
@@ -96,7 +97,13 @@ def make_device(
         return 1, Device(name, size, overhead_bytes, utilization, ram_bytes=ram_bytes)
     number, name = parse_devices(gpu, where="gpu")
     found = find_gpu(name)
-    return number, Device(found.name, found.memory_bytes, overhead_bytes, utilization, is_gpu=True, ram_bytes=ram_bytes)
+    device = Device(found.name, found.memory_bytes, overhead_bytes, utilization, ram_bytes=ram_bytes)
+    return number, device._replace(is_gpu=True, note=found.note)
+
+
+def list_device_notes(device: Device | None) -> list[str]:
+    """What a user should know about the memory of a device."""
+    return [device.note] if device and device.note else []
 
 
 def check_size(name: str, value: object, *, limit: int = 10**9) -> int:

@@ -39,7 +39,7 @@ BACKWARD = 2  # FLOPs of a backward pass per FLOP of the forward pass: one produ
 
 @dataclass(frozen=True)
 class Flops(JsonResult):
-    """FLOPs of the matrix products and convolutions: 2 per multiply-add.
+    """FLOPs of the matmuls and convolutions: 2 per multiply-add.
 
     Attention runs over all pairs of a query and a key, visible or masked, as the reference computes it. While decoding,
     multi-head latent attention (MLA) runs over the compressed latents, as engines compute it. While decoding and in a
@@ -114,8 +114,8 @@ def measure_flops(
 ) -> Flops:
     """The FLOPs of a model at a context length, and what they take on a GPU.
 
-    Raises: ParamcountError for sizes that are not positive integers, for inputs that the model cannot process, for an
-    unknown dtype or GPU, and for a GPU whose data sheet does not state the rate of the dtype.
+    Raises: ParamcountError for sizes that are not positive integers, for inputs that the model cannot process, and for
+    an unknown dtype or GPU.
     """
     if mfu is not None and (gpu is None or train_tokens is None):
         raise ParamcountError("mfu requires gpu and train_tokens")
@@ -169,7 +169,9 @@ def measure_flops(
     flops = replace(flops, roofline=measure_bounds(model, decoding, prefill, request, dtype, (gpus, device)))
     if trained is None:
         return flops
-    rate = find_rate(device, parse_weight_format(dtype or "bf16"))
+    rate, reason = find_rate(device, parse_weight_format(dtype or "bf16"))
+    if rate is None:
+        return replace(flops, warnings=(*flops.warnings, f"no time of training: {reason}"))
     time = estimate_training_time(device, gpus, rate, flops.train(trained), DEFAULT_MFU if mfu is None else mfu)
     return replace(flops, training_time=time)
 
@@ -183,7 +185,7 @@ def measure_bounds(
     All sequences of a batch may choose the same experts.
     """
     (gpus, gpu), format = devices, choose_format(model, dtype)
-    rate = find_rate(gpu, format)
+    rate, reason = find_rate(gpu, format)
     rows = store_weights(count_model(model), format)
     step = None
     if decoding:
@@ -203,8 +205,9 @@ def measure_bounds(
         dtype=format.label,
         kv_dtype=request.kv_dtype.label,
         batch=request.batch,
-        rate_dtype=rate.upper(),
-        flops_per_second=gpu.flops[rate],
+        rate_dtype=rate.upper() if rate else None,
+        rate_reason=reason,
+        flops_per_second=gpu.flops[rate] if rate else None,
         bytes_per_second=gpu.bandwidth,
         decoding=step,
         prompt=make_bound(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from paramcount.costs.caches import CacheGroup, count_growth, count_windows, list_cache_groups, list_layer_caches
-from paramcount.costs.devices import PADDING_DIVISOR, Device
+from paramcount.costs.devices import PADDING_DIVISOR, Device, list_device_notes
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.engines import ENGINES
 from paramcount.costs.engines.engine import CacheRequest, Option
@@ -225,7 +225,12 @@ def measure_memory(
         formats=list_formats(count, format, weights),
         fit=fit,
         warnings=tuple(warnings),
-        notes=(*allocation.notes, *list_storage_notes(stored, format), *mtp_notes),
+        notes=(
+            *allocation.notes,
+            *list_storage_notes(stored, format),
+            *mtp_notes,
+            *list_device_notes(device),
+        ),
     )
     top = max(limit or 131_072, length)
     contexts = {length, top, *(n for n in (4096, 16_384, 65_536, 262_144, 1_048_576) if n < top)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paramcount.costs.flops import Flops
+from paramcount.costs.roofline import Bound
 from paramcount.output.numbers import format_bytes, format_scaled
 from paramcount.output.tables import Column, Table
 
@@ -38,7 +39,7 @@ def build_flops_table(flops: Flops) -> Table:
         columns,
         rows,
         flops.to_dict(),
-        above=[f"{flops.name}   matrix products, 2 FLOPs per multiply-add, context {flops.context:,}"],
+        above=[f"{flops.name}   matmuls, 2 FLOPs per multiply-add, context {flops.context:,}"],
         below=list_estimates(flops),
         bold=("total",),
     )
@@ -94,26 +95,55 @@ def list_training(flops: Flops) -> list[str]:
 
 
 def list_bounds(flops: Flops) -> list[str]:
+    """The lines about the minimum time of a decoding step and of a prompt."""
     roofline = flops.roofline
     if roofline is None:
         return []
-    rate = f"{format_bytes(roofline.bytes_per_second)}/s, {format_flops(roofline.flops_per_second)}/s"
+    rate = f"{format_bytes(roofline.bytes_per_second)}/s"
+    if roofline.flops_per_second is not None:
+        rate += f", {format_flops(roofline.flops_per_second)}/s ({roofline.rate_dtype}, dense)"
     lines = [
-        f"lower bounds on {roofline.gpus:,} × {roofline.gpu}: {rate} ({roofline.rate_dtype}, dense)",
+        f"minimum time on {roofline.gpus:,} × {roofline.gpu}: {rate}",
         f"  weights {roofline.dtype}; KV cache {roofline.kv_dtype}; batch {roofline.batch:,}"
         if roofline.decoding
         else f"  weights {roofline.dtype}; one sequence",
     ]
     if roofline.prompt.flops < flops.prefill_flops:
-        lines[-1] += "; masked attention scores left out"
-    bounds = {"decoding step": roofline.decoding, name_pass(flops): roofline.prompt}
-    for name, bound in bounds.items():
-        if bound is None:
-            continue
-        memory = f"{format_bytes(bound.weights_bytes + bound.cache_bytes)} in {format_time(bound.memory_seconds)}"
-        compute = f"{format_flops(bound.flops)} in {format_time(bound.compute_seconds)}"
-        lines.append(f"  {name} at least {format_time(bound.seconds)}: {memory}, {compute}")
+        lines[-1] += "; causal mask excluded"
+    if roofline.decoding:
+        lines += describe_bound("decode", roofline.decoding, roofline.batch)
+    lines += describe_bound(name_pass(flops), roofline.prompt, flops.context)
+    if roofline.rate_reason:
+        lines.append(f"  no compute bound: {roofline.rate_reason}")
     return lines
+
+
+def describe_bound(name: str, bound: Bound, tokens: int) -> list[str]:
+    """Such as "decode ≥ 9.19 ms, memory-bound; ≤ 1,741 tokens/s", and what takes how long. Of a prompt on a GPU
+    without a rate, tokens per second would say nothing."""
+    memory = f"{format_bytes(bound.weights_bytes + bound.cache_bytes)} in {format_time(bound.memory_seconds)}"
+    if bound.compute_seconds is None:
+        rate = f"; ≤ {format_rate(tokens, bound.seconds)} tokens/s" if name == "decode" else ""
+        return [
+            f"  {name} ≥ {format_time(bound.seconds)} from memory alone{rate}",
+            f"    {memory}; {format_flops(bound.flops)}",
+        ]
+    compute = f"{format_flops(bound.flops)} in {format_time(bound.compute_seconds)}"
+    rate = format_rate(tokens, bound.seconds)
+    return [
+        f"  {name} ≥ {format_time(bound.seconds)}, {bound.limit}-bound; ≤ {rate} tokens/s",
+        f"    {memory}; {compute}",
+    ]
+
+
+def format_rate(tokens: int, seconds: float) -> str:
+    """Tokens per second, rounded down; below 100 with one decimal.
+
+    >>> format_rate(16, 0.00919), format_rate(1, 0.15)
+    ('1,741', '6.6')
+    """
+    rate = tokens / seconds
+    return f"{int(rate):,}" if rate >= 100 else f"{int(rate * 10) / 10:.1f}"
 
 
 def format_time(seconds: float) -> str:

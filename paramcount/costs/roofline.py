@@ -35,15 +35,20 @@ class Bound(NamedTuple):
     cache_bytes: int
     flops: int
     memory_seconds: float  # of reading the bytes
-    compute_seconds: float  # of the FLOPs
+    compute_seconds: float | None  # of the FLOPs; None if the rate is unknown
 
     @property
     def seconds(self) -> float:
-        return max(self.memory_seconds, self.compute_seconds)
+        return max(self.memory_seconds, self.compute_seconds or 0.0)
+
+    @property
+    def limit(self) -> str:
+        """What bounds the step: "memory" or "compute"."""
+        return "memory" if self.seconds == self.memory_seconds else "compute"
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
-        return self._asdict() | {"seconds": self.seconds}
+        return self._asdict() | {"seconds": self.seconds, "limit": self.limit}
 
 
 class Roofline(NamedTuple):
@@ -54,11 +59,17 @@ class Roofline(NamedTuple):
     dtype: str  # of the weights
     kv_dtype: str
     batch: int  # sequences that are decoded at once
-    rate_dtype: str  # "BF16": values are multiplied at this rate
-    flops_per_second: int  # dense peak of one GPU
+    rate_dtype: str | None  # "BF16": values are multiplied at this rate; None if none of the GPU's rates fits
+    rate_reason: str  # why rate_dtype is None; "" if it is not
+    flops_per_second: int | None  # dense peak of one GPU
     bytes_per_second: int  # of one GPU
     decoding: Bound | None  # of one token for every sequence; None if the model decodes no tokens
     prompt: Bound  # of one sequence
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """The most tokens that all sequences together decode; None if the model decodes no tokens."""
+        return self.batch / self.decoding.seconds if self.decoding else None
 
 
 class TrainingTime(NamedTuple):
@@ -73,10 +84,10 @@ class TrainingTime(NamedTuple):
     days: float
 
 
-def find_rate(gpu: Gpu, format: WeightDtype) -> str:
-    """The name of the dense peak rate at which a GPU multiplies weights of a format.
+def find_rate(gpu: Gpu, format: WeightDtype) -> tuple[str | None, str]:
+    """The name of the dense peak rate at which a GPU multiplies weights of a format, and "".
 
-    Raises: ParamcountError if the data sheet of the GPU does not state it.
+    If its sources state none that fits: None, and why.
     """
     names: tuple[str, ...] = UNPACKED
     if format.plan.groups:
@@ -87,11 +98,9 @@ def find_rate(gpu: Gpu, format: WeightDtype) -> str:
         names = RATES.get(format.plan.dtype, UNPACKED)
     for name in names:
         if name in gpu.flops:
-            return name
-    stated = join_words(map(str.upper, gpu.flops), "and")
-    has = f"the data sheet of {gpu.name} states {f'only {stated}' if stated else 'no FLOPs'}"
-    needed = join_words(map(str.upper, names))
-    raise ParamcountError(has, where="gpu", expected=f"a GPU with a rate for {needed}; see `paramcount docs gpus`")
+            return name, ""
+    stated = f" (only {join_words(map(str.upper, gpu.flops), 'and')})" if gpu.flops else ""
+    return None, f"no {join_words(map(str.upper, names))} rate of {gpu.name} is known{stated}"
 
 
 def sum_read(rows: Iterable[StoredTensor], trace: Trace) -> int:
@@ -110,9 +119,9 @@ def sum_read(rows: Iterable[StoredTensor], trace: Trace) -> int:
     return total
 
 
-def make_bound(gpu: Gpu, gpus: int, rate: str, *, weights_bytes: int, cache_bytes: int, flops: int) -> Bound:
+def make_bound(gpu: Gpu, gpus: int, rate: str | None, *, weights_bytes: int, cache_bytes: int, flops: int) -> Bound:
     memory_seconds = (weights_bytes + cache_bytes) / (gpu.bandwidth * gpus)
-    return Bound(weights_bytes, cache_bytes, flops, memory_seconds, flops / (gpu.flops[rate] * gpus))
+    return Bound(weights_bytes, cache_bytes, flops, memory_seconds, flops / (gpu.flops[rate] * gpus) if rate else None)
 
 
 def estimate_training_time(gpu: Gpu, gpus: int, rate: str, flops: int, mfu: float) -> TrainingTime:

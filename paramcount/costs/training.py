@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from paramcount.costs.activations import Activations, LayerActivations, measure_activations
-from paramcount.costs.devices import Device
+from paramcount.costs.devices import Device, list_device_notes
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.optimizers import OPTIMIZERS
 from paramcount.costs.requests import find_longest_context
@@ -160,6 +160,7 @@ def measure_training(model: Model, setup: Setup, device: Device | None = None) -
         layers=activations.layers,
         formulas=describe_formulas(setup, fullest, len(stages)),
         warnings=tuple(warnings),
+        notes=tuple(list_device_notes(device)),
     )
     return training if device is None else replace(training, fit=fit_training(setup, device, find_size))
 
