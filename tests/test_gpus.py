@@ -11,7 +11,7 @@ import pytest
 import paramcount as pc
 from paramcount.costs.gpus import METAL_SHARES, PATH, find_gpu, find_metal_limit, list_gpus, normalize
 from paramcount.formats.strict_yaml import read_yaml
-from tests.conftest import Runner
+from tests.running import Runner
 
 GPUS: list[dict[str, Any]] = read_yaml(PATH)["gpus"]
 BY_NAME = {gpu["name"]: gpu for gpu in GPUS}

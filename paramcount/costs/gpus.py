@@ -20,7 +20,7 @@ PATH = Path(__file__).with_name("gpus.yaml")
 METAL, OPERATING_SYSTEM = "Metal", "operating system"
 # GiB with which Apple sells computers, and the share of it that Metal recommends to use at most
 # (recommendedMaxWorkingSetSize). Recent versions of macOS: llama.cpp prints 12713.12 MB of 16 GiB, 14302.25 of 18,
-# 19069.67 of 24, 26800.60 of 32, 30150.67 of 36, 40200.90 of 48, 55662.79 of 64, 115448.73 of 128 and 475136 MiB of 512,
+# 19069.67 of 24, 26800.60 of 32, 30150.67 of 36, 40200.90 of 48, 55662.79 of 64, 115448.73 of 128, 475136 MiB of 512,
 # Rapid-MLX 239 GB of 256 (https://github.com/raullenchai/Rapid-MLX/pull/183). 96 and 192: as the next smaller size.
 METAL_SHARES = {
     8: Fraction(2, 3), 16: Fraction("0.74"), 18: Fraction("0.74"), 24: Fraction("0.74"), 32: Fraction("0.78"),
