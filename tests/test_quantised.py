@@ -780,7 +780,8 @@ EXPECTED = "expected AWQ, FP8, GGUF, GPTQ, MXFP4, NVFP4, or not quantised"
 
 def describe(scheme: str) -> str:
     """What the error says about a scheme of which only the bytes are known."""
-    return "; bitsandbytes weights can be planned, but not verified or run " if scheme == "bitsandbytes" else " "
+    planned = scheme in ("bitsandbytes", "MLX")
+    return f"; {scheme} weights can be planned, but not verified or run " if planned else " "
 
 
 NAMES = {

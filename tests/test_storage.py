@@ -181,7 +181,7 @@ def test_an_ignored_module_is_not_packed_and_a_regular_expression_is_read() -> N
     ("said", "note"),
     [
         ({"quant_method": "made-up"}, "has the quant_method 'made-up', which transformers does not support"),
-        ({"bits": 4, "group_size": 64}, "has no quant_method, so transformers cannot load it"),
+        ({"bits": 4}, "has no quant_method, so transformers cannot load it"),
         ({"quant_method": "aqlm"}, "uses aqlm with options whose stored size paramcount cannot compute"),
         (
             {"quant_method": "auto-round", "packing_format": "auto_round:auto_gptq", "bits": 4},

@@ -17,7 +17,8 @@ from paramcount.formats.tensor_entries import BITS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from paramcount.formats.quantization_config import CompressedGroup, PackedGroup, Plan, Stated, WeightDtype
+    from paramcount.formats.compressed_tensors import CompressedGroup
+    from paramcount.formats.quantization_config import PackedGroup, Plan, Stated, WeightDtype
 
     Array: TypeAlias = NDArray[Any]
 else:
@@ -187,6 +188,8 @@ class WeightFormat:
     compressed: tuple[tuple[str, ...], str, tuple[int, ...], str] | None = (
         None  # formats, type, bits and dtype of values
     )
+    modelopt: Mapping[str, Packing] = MappingProxyType({})  # {quant_algo of ModelOpt: the packing of a matrix}
+    leaves_unfit = False  # whether writers leave matrices as they are that the format cannot divide
     has_own_files = False  # whether files of their own say how each tensor is stored
     is_padded = False  # whether engines pad the matrices for their kernels
     unfit = "is not a matrix"  # of values from whose shape no matrix follows

@@ -1,7 +1,7 @@
 """Which modules are quantised with what, according to a `quantization_config`: for planning and for files alike.
 
-Sources: transformers 5.23, quantizers/auto.py (the methods) and utils/quantization_config.py (their keys);
-compressed_tensors 0.20, quantization/quant_config.py, utils/match.py and compressors/.
+Sources: transformers 5.23, quantizers/auto.py (the methods) and utils/quantization_config.py (their keys). The methods
+that mix formats are in files of their own.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError, describe_value, quote
-from paramcount.formats.packing import Block, Packing, StoredPiece
+from paramcount.formats.module_names import ModuleNames, is_excluded, is_matched
+from paramcount.formats.packing import Block, Packing
 from paramcount.formats.weights import describe_abilities, get_abilities, guess_format, list_abilities, load_formats
 
 DTYPES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32", "float64": "F64"}
-PLACES = (("quantization_config",), ("text_config", "quantization_config"), ("compression_config",))
+PLACES = (("quantization_config",), ("text_config", "quantization_config"), ("compression_config",), ("quantization",))
 COMPRESSED = "compressed-tensors"  # a method whose groups are in one format each
+GPTQ_KEYS = {"desc_act", "sym", "damp_percent", "zero_point", "version"}  # of configs that MLX does not write
+MODELOPT = "modelopt"  # the same of NVIDIA
+MODELOPT_FILE = "hf_quant_config.json"  # its config, beside a config.json that may not have it
 UNQUANTISED = ("embedding", "other_embedding", "position", "router", "norm", "lm_head")
 LARGEST_BLOCK = 2**20
 
@@ -43,17 +47,32 @@ class Selection(NamedTuple):
     unquantised: tuple[str, ...] = UNQUANTISED  # components
     experts: str = ""  # "only": experts alone; "stacked": experts alone, [experts, inputs, outputs] in one tensor
     needs_layer: bool = False  # whether only modules of layers are quantised
+    listed: ModuleNames | None = None  # the only modules that are quantised
+    left_out: ModuleNames | None = None  # modules that are not quantised, and all inside them
+    also: tuple[str, ...] = ()  # name endings of matrices that are quantised though others of their kind are not
 
     @property
     def selects_by_name(self) -> bool:
         """Whether the config.json selects modules by name."""
-        return bool(self.excluded or self.targets or self.ignored)
+        return bool(self.excluded or self.targets or self.ignored or self.listed is not None or self.left_out)
 
     def quantises(self, module: str) -> bool:
         """Whether the module of this name is quantised."""
         if self.targets and not is_matched(module, self.targets):
             return False
+        if (self.listed is not None and module not in self.listed) or (self.left_out and module in self.left_out):
+            return False
         return not is_matched(module, self.ignored) and not is_excluded(module, self.excluded, frozenset(self.excluded))
+
+    def names(self, module: str) -> bool:
+        """Whether the config.json names this module or one that encloses it, rather than a class or a pattern of all.
+
+        Writers list the modules of the model that they wrote, so what they name is in the files.
+        """
+        targets = () if "Linear" in self.targets else self.targets
+        if is_matched(module, targets) or module in self.ignored:
+            return True
+        return any(names is not None and module in names for names in (self.listed, self.left_out))
 
 
 class PackedGroup(NamedTuple):
@@ -72,8 +91,9 @@ class Plan(NamedTuple):
     dtype: str  # of everything else
     exact: bool = True
     language_only: bool = False  # whether vision and audio encoders are not quantised
-    # "linear": linear layers wherever they are; "stacks": experts in one tensor are packed together, too; "release": so
-    # are those of the MTP layers, which publishers who use the method release
+    # "linear": linear layers wherever they are, routers included; "exported": the same without routers; "stacks":
+    # experts in one tensor are packed together, too; "release": so are those of the MTP layers, which publishers who
+    # use the method release. Of "linear" and "exported", experts in one tensor are packed one by one
     scope: str = ""
 
 
@@ -92,53 +112,6 @@ def make_linear_dtype(name: str, label: str, packing: Packing) -> WeightDtype:
     """A format in which the linear layers are packed, except for the LM head."""
     group = PackedGroup(select_linear(), packing)
     return WeightDtype(name, label, Plan("", label, (group,), "BF16", scope="linear"))
-
-
-class CompressedGroup(NamedTuple):
-    """A group of compressed-tensors."""
-
-    form: str  # its format: "pack-quantized"
-    kind: str  # int | float
-    bits: int
-    size: int | None  # inputs per scale
-    has_inputs: bool  # whether activations are quantised
-    packing: Packing  # without layout, types and bits
-
-
-# ---- module names
-
-
-def is_excluded(module: str, excluded: tuple[str, ...], names: frozenset[str]) -> bool:
-    """Whether a module is excluded from quantisation, by its name, its ending or an enclosing module.
-
-    `names`: `excluded` as a set. Source: should_convert_module of the reference; its regular expressions are read as
-    plain names with `*`.
-    """
-    if not excluded:
-        return False
-    from fnmatch import fnmatchcase
-
-    words = module.split(".")
-    if module.endswith(excluded) or any(".".join(words[:i]) in names for i in range(1, len(words))):
-        return True
-    return any(fnmatchcase(module, name) or fnmatchcase(module, f"{name}.*") for name in excluded if "*" in name)
-
-
-def is_matched(module: str, patterns: tuple[str, ...]) -> bool:
-    """Whether compressed-tensors matches a linear layer by its name, its class or a regular expression.
-
-    Source: compressed_tensors 0.20, utils/match.py, is_match.
-    """
-    return any(
-        matches_expression(text[3:], module) if text.startswith("re:") else text in (module, "Linear")
-        for text in patterns
-    )
-
-
-def matches_expression(text: str, module: str) -> bool:
-    from paramcount.formats.patterns import compile_pattern
-
-    return compile_pattern(text).match(module) is not None
 
 
 def select_linear(targets: tuple[str, ...] = ("Linear",), ignored: tuple[str, ...] = ("lm_head",)) -> Selection:
@@ -173,8 +146,16 @@ def read_stated(config: Mapping[str, Any]) -> Stated:
 
 def find_method(config: Mapping[str, Any]) -> Any:
     """The quantisation method that a `quantization_config` states; None if it states none."""
-    is_bitsandbytes = config.get("load_in_4bit") or config.get("load_in_8bit")
-    return "bitsandbytes" if is_bitsandbytes else config.get("quant_method")
+    if config.get("load_in_4bit") or config.get("load_in_8bit"):
+        return "bitsandbytes"
+    method = config.get("quant_method")
+    if method is None and "quant_algo" in config:
+        return MODELOPT
+    if method is None and {"bits", "group_size"} <= config.keys() and GPTQ_KEYS.isdisjoint(config):
+        return "mlx"
+    if isinstance(method, str) and method.lower().startswith(MODELOPT):  # "modelopt_fp4", as engines call it
+        return MODELOPT
+    return method
 
 
 def make_unsupported_error(name: str) -> ParamcountError:
@@ -195,9 +176,27 @@ def find_quantization_config(document: Mapping[str, Any]) -> Any:
         if isinstance(block, Mapping) and document.get("expert_dtype") is not None:
             # DeepSeek-V4 states it beside the block. Source: DeepseekV4Config of the reference.
             return {"expert_dtype": document["expert_dtype"], **block}
+        is_mlx = isinstance(block, Mapping) and find_method(block) == "mlx"
+        if is_mlx:
+            return {"model_type": find_model_type(document), **block}  # which tells what its routers are
+        if keys == ("quantization",):
+            continue  # not MLX's
         if block is not None:
             return block
     return None
+
+
+def unwrap_modelopt(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A config of ModelOpt without the block `quantization` of its own file."""
+    inner = config.get("quantization")
+    return {**config, **inner} if isinstance(inner, Mapping) else config
+
+
+def find_model_type(document: Mapping[str, Any]) -> Any:
+    """The model type of the language model."""
+    text_config = document.get("text_config")
+    inner = text_config.get("model_type") if isinstance(text_config, Mapping) else None
+    return inner or document.get("model_type")
 
 
 def make_plan(config: object, document: Mapping[str, Any]) -> Plan:
@@ -210,7 +209,7 @@ def make_plan(config: object, document: Mapping[str, Any]) -> Plan:
     method = find_method(config)
     if method is None:
         raise ParamcountError("has no quant_method, so transformers cannot load it")
-    methods = {COMPRESSED, *(name for format in load_formats() for name in format.methods)}
+    methods = {COMPRESSED, MODELOPT, *(name for format in load_formats() for name in format.methods)}
     if not isinstance(method, str) or method not in methods:
         raise ParamcountError(f"has the quant_method {quote(str(method))}, which transformers does not support")
     dtype = find_dtype(document)
@@ -236,7 +235,13 @@ def limit_to_language(plan: Plan) -> Plan:
 def make_method_plan(method: str, config: Mapping[str, Any], dtype: str) -> Plan:
     """The plan of a known method. `dtype`: dtype of weights that are not quantised."""
     if method == COMPRESSED:
+        from paramcount.formats.compressed_tensors import plan_compressed
+
         return plan_compressed(config, dtype)
+    if method == MODELOPT:
+        from paramcount.formats.modelopt import plan_modelopt
+
+        return plan_modelopt(config, dtype)
     for format in load_formats():
         stated = format.read(method, config)
         is_known = stated is not None and stated.family and not stated.various
@@ -291,87 +296,6 @@ def read_block(value: object) -> Block | None:
     if any(type(n) is not int or not 1 <= n <= LARGEST_BLOCK for n in value):
         return None
     return value[0], value[1]
-
-
-# ---- compressed-tensors
-
-
-def list_weights(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The weights of each group of compressed-tensors; empty if a group has none."""
-    groups = config.get("config_groups")
-    blocks = groups.values() if isinstance(groups, Mapping) else ()
-    weights = [block.get("weights") if isinstance(block, Mapping) else None for block in blocks]
-    found = [block for block in weights if isinstance(block, Mapping)]
-    return found if len(found) == len(weights) else []
-
-
-def plan_compressed(config: Mapping[str, Any], dtype: str) -> Plan:
-    blocks = config.get("config_groups")
-    if (
-        not isinstance(blocks, Mapping)
-        or not blocks
-        or not all(isinstance(block, Mapping) for block in blocks.values())
-    ):
-        raise ParamcountError("config_groups has no groups")
-    ignored = read_names(config, "ignore")
-    groups, texts = [], []
-    for block in blocks.values():
-        text, packing = read_compressed(block, str(block.get("format") or config.get("format")), dtype)
-        groups.append(PackedGroup(select_linear(read_names(block, "targets"), ignored), packing))
-        texts.append(f"{text} by {COMPRESSED}")
-    # Versions that do not state themselves may store the shape of packed weights in another type.
-    has_shapes = any(piece.what == "description" for group in groups for piece in group.packing.others)
-    exact = not config.get("kv_cache_scheme") and (not has_shapes or config.get("version") is not None)
-    return Plan(COMPRESSED, " and ".join(dict.fromkeys(texts)), tuple(groups), dtype, exact, scope="linear")
-
-
-def read_compressed(block: Mapping[str, Any], form: str, dtype: str) -> tuple[str, Packing]:
-    """(name, packing) of one group."""
-    weights, inputs = block.get("weights"), block.get("input_activations")
-    if not isinstance(weights, Mapping):
-        raise ParamcountError("has a group without weights")
-    bits, kind, strategy, size = (weights.get(key) for key in ("num_bits", "type", "strategy", "group_size"))
-    has_static_scale = isinstance(inputs, Mapping) and not inputs.get("dynamic")
-    others = (StoredPiece("activation scale", dtype, (1,)),) if has_static_scale else ()
-    zeros, indices = weights.get("symmetric") is False, weights.get("actorder") == "group"
-    extras = ("zero point",) * zeros + ("group index",) * indices
-    packing = Packing(
-        "",
-        "",
-        0,
-        find_block(strategy, size, weights.get("block_structure")),
-        dtype,
-        1 if strategy == "tensor" else 2,
-        extras,
-        others,
-    )
-    group = CompressedGroup(
-        form, str(kind), bits if type(bits) is int else 0, size if type(size) is int else None, bool(inputs), packing
-    )
-    for format in load_formats():
-        if found := format.read_compressed(group, dtype):
-            return found
-    raise ParamcountError(
-        f"has a group in the format {quote(form)} with {quote(str(bits))}-bit {quote(str(kind))} weights"
-    )
-
-
-def find_block(strategy: object, size: object, structure: object) -> Block:
-    """Outputs and inputs per scale; 0 for all."""
-    match strategy:
-        case "tensor":
-            return (0, 0)
-        case "channel":
-            return (1, 0)
-        case "group" | "tensor_group" if type(size) is int and 0 < size <= LARGEST_BLOCK:
-            return (1, size)
-        case "block":
-            if block := read_block(structure):
-                return block
-    raise ParamcountError(
-        f"has weights with the strategy {quote(str(strategy))}",
-        expected="tensor, channel, group or block, with its size",
-    )
 
 
 # ---- names of formats for --dtype

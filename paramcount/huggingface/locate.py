@@ -112,7 +112,19 @@ def read_path(path: Path) -> Document:
     place = make_printable(path)
     if path.suffix.lower() in CHECKPOINTS:
         raise ParamcountError("is a checkpoint, not a config", where=place, expected=CONFIG_OF_CHECKPOINT)
-    return parse_document(read_text(path, CONFIG, LARGEST_FILE), place, make_printable(name_model(path), 100))
+    document = parse_document(read_text(path, CONFIG, LARGEST_FILE), place, make_printable(name_model(path), 100))
+    return add_modelopt_config(document, path.parent) if path.name == "config.json" else document
+
+
+def add_modelopt_config(document: Document, folder: Path) -> Document:
+    """The document with the quantisation config of ModelOpt that lies beside it, unless it has one."""
+    from paramcount.formats.quantization_config import MODELOPT, MODELOPT_FILE, find_quantization_config
+
+    path = folder / MODELOPT_FILE
+    if not os.path.isfile(path) or find_quantization_config(document.content) is not None:
+        return document
+    block = parse_document(read_text(path, "a quantisation config", LARGEST_FILE), make_printable(path)).content
+    return document._replace(content={**document.content, "quantization_config": {"quant_method": MODELOPT, **block}})
 
 
 def name_model(path: Path) -> str:

@@ -163,7 +163,9 @@ def is_quantised(model: Model) -> bool:
     language_model = document.get("text_config")
     if isinstance(language_model, Mapping) and not QUANTISATION_KEYS.isdisjoint(language_model):
         return True
-    return not QUANTISATION_KEYS.isdisjoint(document)
+    block = document.get("quantization")  # MLX's
+    is_mlx = isinstance(block, Mapping) and "bits" in block and "group_size" in block
+    return is_mlx or not QUANTISATION_KEYS.isdisjoint(document)
 
 
 def list_release_items(count: Count, release: Release) -> dict[str, int]:

@@ -16,7 +16,12 @@ from paramcount.checkpoints.opening.indices import LARGEST_INDEX, MOST_FILES, PI
 from paramcount.checkpoints.opening.shards import Watch, read_files, read_index_names
 from paramcount.errors import ParamcountError, describe_value, locate_errors, make_printable
 from paramcount.formats.files import SIGNATURES, expand_home, open_regular, read_text
-from paramcount.formats.quantization_config import find_quantization_config
+from paramcount.formats.quantization_config import (
+    MODELOPT,
+    MODELOPT_FILE,
+    find_quantization_config,
+    unwrap_modelopt,
+)
 from paramcount.formats.safetensors import parse_tensors
 from paramcount.formats.strict_json import parse_json
 
@@ -30,7 +35,12 @@ MOST_ENTRIES = 100_000  # in a folder
 MOST_LISTED = 6  # names in a message
 LARGEST_CONFIG = 4 << 20  # bytes
 # {file with a quantisation config: its method, if the file is nothing else and does not name it}
-CONFIG_FILES = {"config.json": "", "quantize_config.json": "gptq", "quant_config.json": "awq"}  # AutoGPTQ's, AutoAWQ's
+CONFIG_FILES = {
+    "config.json": "",
+    "quantize_config.json": "gptq",  # AutoGPTQ's
+    "quant_config.json": "awq",  # AutoAWQ's
+    MODELOPT_FILE: MODELOPT,
+}
 
 
 @dataclass(frozen=True)
@@ -136,7 +146,7 @@ def read_quantization_config(folder: Path) -> tuple[Mapping[str, Any] | None, tu
                     where = "quantization_config"
                     raise ParamcountError(f"= {describe_value(config)}", where=where, expected="a JSON object")
             if config is not None:
-                return {**({"quant_method": method} if method else {}), **config}, tuple(faults)
+                return {**({"quant_method": method} if method else {}), **unwrap_modelopt(config)}, tuple(faults)
         except ParamcountError as error:
             faults.append(str(error))
     return None, tuple(faults)

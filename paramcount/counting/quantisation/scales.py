@@ -63,7 +63,9 @@ def select_packed(tensor: TensorRow, selection: Selection, routers: tuple[str, .
     Methods pack the matrices of attention, MLPs, experts and mixers. Embeddings, norms, routers, biases and the LM head
     keep their dtype. `routers`: name endings of routers and the like that are linear layers and quantised.
     """
-    if tensor.role != "parameter" or tensor.tied_to or tensor.part in UNQUANTISED_PARTS:
+    if tensor.role != "parameter" or tensor.tied_to:
+        return None
+    if tensor.part in UNQUANTISED_PARTS and not tensor.name.endswith(selection.also):
         return None
     stacked = tensor.stacked is not None and not tensor.stacked.merged
     if selection.experts == "stacked":
@@ -72,7 +74,7 @@ def select_packed(tensor: TensorRow, selection: Selection, routers: tuple[str, .
     if len(tensor.shape) != 2 + stacked or (selection.experts and component != "experts"):
         return None
     stays = component in selection.unquantised or tensor.name.endswith(UNQUANTISED_NAMES)
-    if stays and not tensor.name.endswith(routers):
+    if stays and not tensor.name.endswith((*routers, *selection.also)):
         return None
     if stacked and "experts" in selection.unquantised:  # JetMoE's attention has experts too
         return None
@@ -93,7 +95,9 @@ def select_repeats(tensor: TensorRow, selection: Selection) -> tuple[Repeat, ...
     """The repeats of a tensor without the layers that are not quantised; None if no layer is."""
     layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
     module = tensor.name.removesuffix(".weight").replace("{expert}", "0")
-    if all(map(WORDS.fullmatch, (*selection.targets, *selection.ignored, *selection.excluded))):  # all layers alike
+    is_listed = selection.listed is not None or selection.left_out
+    names = (*selection.targets, *selection.ignored, *selection.excluded)
+    if not is_listed and all(map(WORDS.fullmatch, names)):  # all layers alike
         return tensor.repeats if selection.quantises(module.replace("{layer}", "0")) else None
     if layer is not None and layer.count > MOST_LAYERS:
         found = f"may select modules by name in {layer.count:,} layers"

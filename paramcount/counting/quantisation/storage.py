@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from paramcount.sizes import Sizes
 
 TOWERS = ("vision", "audio", "projector")
+ONE_BY_ONE = ("linear", "exported")  # scopes of methods that pack linear layers, each expert's matrices for themselves
 
 
 class Storage(NamedTuple):
@@ -130,17 +131,22 @@ def list_stored(
 
     Raises: ParamcountError if the plan does not determine how a tensor is stored, unless `hypothetical`.
     """
-    facts, linear = merge_facts(sizes), plan.scope == "linear"
+    facts, linear = merge_facts(sizes), plan.scope in ONE_BY_ONE
+    tensors = tuple(tensors)
+    has_mtp = plan.scope == "release" or names_mtp(tensors, plan)
     if linear and not hypothetical and not all(part.linear_by_component for part in list_classes(sizes)):
         raise ParamcountError(
             f"quantises linear layers, but which matrices of {sizes.reference} are linear layers is unknown"
         )
+    if linear and not hypothetical:
+        tensors = tuple(matrix for tensor in tensors for matrix in separate_experts(tensor))
     for tensor in tensors:
-        if tensor.part == "mtp" and plan.scope != "release":
+        if tensor.part == "mtp" and not has_mtp:
             continue
         n_plain, is_unfit = tensor.copies, False
-        for group in () if tensor.float32 else plan.groups:
-            packed = select_packed(tensor, group.selection, facts.linear_routers if linear else ())
+        groups = [group for group in plan.groups if not tensor.float32 or tensor.name.endswith(group.selection.also)]
+        for group in groups:
+            packed = select_packed(tensor, group.selection, facts.linear_routers if plan.scope == "linear" else ())
             if packed is None or not n_plain:
                 continue
             if tensor.stacked is not None and plan.scope not in ("stacks", "release") and not hypothetical:
@@ -149,9 +155,9 @@ def list_stored(
                 is_transposed = group.selection.experts == "stacked" or tensor.name.endswith(facts.transposable)
                 size = compute_packed_bytes(tensor, group.packing, is_transposed)
             except ParamcountError:
-                if not hypothetical:
+                if not hypothetical and not get_format(group.packing.layout).leaves_unfit:
                     raise
-                is_unfit = True
+                is_unfit = hypothetical
                 continue
             copies = min(n_plain, packed.copies)
             n_plain -= copies
@@ -165,6 +171,30 @@ def list_stored(
             is_float32 = tensor.float32 == "always" or (tensor.float32 and plan.dtype == "F16")
             plain = Packing("plain", "F32" if is_float32 else plan.dtype)
             yield StoredTensor(tensor, n_plain, plain, n_plain * compute_bytes(tensor.shape, plain), is_unfit)
+
+
+def separate_experts(tensor: TensorRow) -> list[TensorRow]:
+    """The matrices of the experts that share one tensor; the tensor itself if it is of no experts.
+
+    Writers that pack linear layers take such experts apart, as the files of their releases show.
+    """
+    if tensor.stacked is None or tensor.stacked.merged or len(tensor.matrix) != 2:
+        return [tensor]
+    repeats = (*tensor.repeats, tensor.stacked)
+    return [matrix._replace(stacked=None, repeats=repeats) for matrix in tensor.split()]
+
+
+def names_mtp(tensors: Iterable[TensorRow], plan: Plan) -> bool:
+    """Whether a plan names a module of the MTP layers, which the files then have."""
+    modules = (name for tensor in tensors if tensor.part == "mtp" for name in list_modules(tensor))
+    return any(group.selection.names(module) for module in modules for group in plan.groups)
+
+
+def list_modules(tensor: TensorRow) -> list[str]:
+    """The module of a tensor in each of its layers."""
+    module = tensor.name.removesuffix(".weight").replace("{expert}", "0")
+    indices = tensor.layer.indices if tensor.layer else (0,)
+    return [module.replace("{layer}", str(i)) for i in indices]
 
 
 def merge_facts(sizes: Sizes) -> MatrixFacts:
@@ -205,10 +235,9 @@ def is_stored(tensor: TensorRow, release: ReleasedWeights | None) -> bool:
 
 def may_be_packed(tensor: TensorRow, plan: Plan) -> bool:
     """Whether a vision or audio tensor may be a linear layer that the plan quantises."""
-    name = tensor.name.removesuffix(".weight").replace("{layer}", "0")
-    return (
-        len(tensor.shape) == 2 and name != tensor.name and any(group.selection.quantises(name) for group in plan.groups)
-    )
+    if len(tensor.shape) != 2 or not tensor.name.endswith(".weight") or tensor.component == "position":
+        return False
+    return any(group.selection.quantises(module) for module in list_modules(tensor) for group in plan.groups)
 
 
 def compute_packed_bytes(tensor: TensorRow, packing: Packing, is_transposed: bool) -> int:

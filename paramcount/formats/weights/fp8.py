@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value, format_shape
+from paramcount.formats.compressed_tensors import list_weights
 from paramcount.formats.packing import (
     SCALES,
     Array,
@@ -35,7 +36,6 @@ from paramcount.formats.quantization_config import (
     Plan,
     Selection,
     Stated,
-    list_weights,
     read_block,
     read_excluded,
 )
@@ -89,6 +89,12 @@ class Fp8(ScaledFormat):
     )
     patterns = list_patterns("fp8", DTYPES, SCALES)
     compressed = (("float-quantized", "naive-quantized", "int-quantized"), "float", (8,), "F8_E4M3")
+    modelopt = MappingProxyType(
+        {
+            "FP8": Packing("fp8", "F8_E4M3", 8, (0, 0), "F32", 0, others=(StoredPiece(ACTIVATION, "F32", ()),)),
+            "MXFP8": Packing("fp8", "F8_E4M3", 8, (1, 32), "U8"),
+        }
+    )
 
     def name_group(self, dtype: str | None, roles: Sequence[str], stated: Stated) -> str:
         return dtype or self.name

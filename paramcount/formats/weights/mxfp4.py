@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from paramcount.formats.compressed_tensors import CompressedGroup, list_weights
 from paramcount.formats.packing import (
     INPUTS,
     OUTPUTS,
@@ -28,13 +29,11 @@ from paramcount.formats.packing import (
     list_unshaped,
 )
 from paramcount.formats.quantization_config import (
-    CompressedGroup,
     PackedGroup,
     Plan,
     Selection,
     Stated,
     WeightDtype,
-    list_weights,
     read_excluded,
 )
 from paramcount.formats.small_floats import widen_float4

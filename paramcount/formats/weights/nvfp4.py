@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from paramcount.errors import format_shape
+from paramcount.formats.compressed_tensors import CompressedGroup, list_weights
 from paramcount.formats.packing import (
     INPUTS,
     OUTPUTS,
@@ -32,7 +33,7 @@ from paramcount.formats.packing import (
     list_unshaped,
     spread,
 )
-from paramcount.formats.quantization_config import CompressedGroup, Stated, list_weights
+from paramcount.formats.quantization_config import Stated
 from paramcount.formats.small_floats import widen_float4
 
 GROUP = 16
@@ -48,6 +49,12 @@ class Nvfp4(WeightFormat):
     name = "NVFP4"
     dtypes = MappingProxyType({"nvfp4": ("NVFP4", PACKED)})
     rate = "fp4"
+    modelopt = MappingProxyType(
+        {
+            "NVFP4": PACKED._replace(layout="nvfp4"),
+            "W4A16_NVFP4": PACKED._replace(layout="nvfp4", others=(TENSOR_SCALE,)),
+        }
+    )
     patterns = (
         Pattern(
             "nvfp4", "weight", ("U8",),
