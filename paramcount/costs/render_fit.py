@@ -23,6 +23,9 @@ def describe_verdict(fit: Fit | TrainingFit, devices: str, capacity: str) -> str
         return f"fits {devices}: {margin}"
     if fit.verdict == DOES_NOT_FIT:
         return f"does not fit {devices}: needs {format_bytes(fit.needed_bytes)}{each}, {capacity} available; {margin}"
+    if isinstance(fit, Fit) and fit.overhead_items:  # it is computed, with a spread
+        more = f"take {format_bytes(fit.margin_bytes)} more" if fit.free_bytes >= 0 else "take less"
+        return f"too close to call on {devices}: {margin}, but the overhead may {more}"
     reason = f"less than the margin of {describe_margin(fit)}"
     if -fit.free_bytes >= fit.margin_bytes:
         reason = f"but the overhead of {format_bytes(fit.overhead_bytes)} is assumed"

@@ -50,6 +50,7 @@ def make_request(
         None if source is None else check_size("source", source),
         state_dtype=None if state_dtype is None else parse_kv_dtype(state_dtype, where="state_dtype"),
         config_state_dtype=find_state_dtype(model),
+        reference=model.reading.reference,
         options=options,
     )
     if source is not None and not any(group.reads_source for group in groups):

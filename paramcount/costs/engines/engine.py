@@ -41,6 +41,7 @@ class CacheRequest(NamedTuple):
     tp: int = 1  # GPUs that share the heads; the allocation is that of one of them
     state_dtype: KVDtype | None = None  # of recurrent states and convolutions; None: the engine's rule
     config_state_dtype: KVDtype | None = None  # of recurrent states, if the config names one
+    reference: str = ""  # the class that the config names first, by which engines choose their rules
     options: Mapping[str, Any] = {}  # of the engine, those with a default left out
 
 

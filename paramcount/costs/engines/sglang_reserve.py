@@ -1,0 +1,172 @@
+"""What SGLang leaves to activations and CUDA graphs, and what a process takes before it loads a model.
+
+Source: SGLang 0.5.23, srt/arg_groups/memory_hook.py (handle_gpu_memory_settings, reserve_for_graph_mb,
+reserve_for_deepep_a2a_mb, adjust_mem_fraction_for_vlm) and cuda_graph_hook.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from paramcount.costs.devices import Overhead
+from paramcount.costs.engines.sglang_pools import SglangOptions
+from paramcount.costs.sharding import compute_once, find_decoder
+
+if TYPE_CHECKING:
+    from paramcount.costs.fit import Deployment
+
+MIB, GIB = 2**20, 2**30
+
+
+class Tier(NamedTuple):
+    """Defaults of a size of GPU."""
+
+    below: int  # MiB
+    chunk: int  # chunked_prefill_size
+    graphs: int  # cuda_graph_max_bs
+    graphs_of_4: int  # with tensor parallelism over 4 or more GPUs
+
+
+TIERS = (
+    Tier(20 * 1024, 2048, 8, 8),
+    Tier(35 * 1024, 4096, 48, 160),
+    Tier(60 * 1024, 4096, 32, 160),
+    Tier(160 * 1024, 8192, 256, 512),
+)
+LARGEST = Tier(2**31, 16384, 512, 512)
+
+
+class Range(NamedTuple):
+    """Bytes that are measured."""
+
+    usual: int
+    least: int
+    most: int
+
+
+# Of the memory that a driver reports, what is not free before loading: logged as the sum of "avail mem" and "mem usage"
+# of "Load weight end" (tests/data/logged/sglang.csv). NCCL takes more.
+VALUE = 2  # bytes
+INNER = ("mlp.up", "mlp.gate", "shared_experts.up")
+GRAPHS = Range(5 * GIB // 4, GIB // 4, 3 * GIB)
+ALL_TO_ALL = Range(4 * GIB, 0, 8 * GIB)  # buffers of DeepEP, captured with the graphs
+RUNTIME = Range(GIB, GIB // 3, 3 * GIB // 2)
+RUNTIME_OF_SEVERAL = Range(2 * GIB, 3 * GIB // 4, 7 * GIB // 2)
+
+
+def estimate_reserve(deployment: Deployment, options: SglangOptions, size: int) -> Overhead:
+    """What is not for weights and pools on a device, of which `size` bytes of weights and pools are needed.
+
+    The pools fill the whole share of the memory, however little is needed. If activations and graphs then take more
+    than the rest, the server ends out of memory.
+    """
+    device, parallel = deployment.device, deployment.parallel
+    if device.overhead_bytes is not None:
+        return Overhead(device.overhead_bytes, device.overhead_bytes, device.overhead_bytes)
+    runtime = RUNTIME if parallel.devices == 1 else RUNTIME_OF_SEVERAL
+    options = resolve_options(options, device.memory_bytes // MIB, parallel.tp)
+    needs = estimate_needs(deployment, options)
+    fraction = options.mem_fraction_static or compute_fraction(deployment, options)
+    outside, full = [], []  # with pools as large as is needed; with pools that fill the share
+    for own, need in zip(runtime, needs):
+        free = device.budget_bytes - own
+        static = int(fraction * free)
+        outside.append(free - static)
+        full.append(own + need + (0 if options.max_total_tokens else max(0, static - size)))
+    is_short = [need > rest for need, rest in zip(needs, outside)]
+    usual, least, most = (
+        total if short else own + max(need, rest)
+        for total, short, own, need, rest in zip(full, (is_short[1], *is_short[1:]), runtime, needs, outside)
+    )
+    if not options.mem_fraction_static:
+        least = min(least, runtime.least + outside[1] // 2)  # other versions leave half as much
+    items = (("CUDA context and NCCL", runtime.usual), ("activations and CUDA graphs", usual - runtime.usual))
+    return Overhead(usual, min(usual, least), max(usual, most), items)
+
+
+def estimate_needs(deployment: Deployment, options: SglangOptions) -> Range:
+    """What activations and CUDA graphs take."""
+    chunk = options.chunked_prefill_size if options.chunked_prefill_size > 0 else options.max_prefill_tokens
+    key = ("activations", deployment.parallel)
+    (per_token,) = compute_once(deployment.rows, key, lambda: (count_activations(deployment),))
+    activations = chunk * per_token
+    least, usual, most = activations // 2, activations, 2 * activations
+    graphs = Range(0, 0, 0) if options.disable_cuda_graph else GRAPHS
+    if options.moe_a2a_backend != "none":
+        graphs = Range(*(n + extra for n, extra in zip(graphs, ALL_TO_ALL)))
+    return Range(usual + graphs.usual, least + graphs.least, most + graphs.most)
+
+
+def count_activations(deployment: Deployment) -> int:
+    """Bytes per token of a prompt in the layer that takes most: the residual, its norms, and an MLP's or the experts'
+    inner values; of experts also the results of each before they are summed."""
+    parallel, rows = deployment.parallel, deployment.rows
+    hidden = max((row.tensor.shape[-1] for row in rows if row.tensor.component == "embedding"), default=0)
+    inner = max((row.tensor.shape[0] for row in rows if row.tensor.component in INNER), default=4 * hidden)
+    per_expert = max((row.tensor.shape[-2] for row in rows if row.tensor.component == "experts.up"), default=0)
+    active = getattr(find_decoder(deployment.model.sizes)[1], "n_active_experts", 0) if per_expert else 0
+    of_experts = active * (3 * per_expert // (1 if parallel.ep > 1 else parallel.tp) + hidden)
+    return VALUE * (6 * hidden + max(3 * inner // parallel.tp, of_experts))
+
+
+def resolve_options(options: SglangOptions, memory_mib: int, tp: int) -> SglangOptions:
+    """The options with the defaults that follow from the GPU."""
+    tier = next((tier for tier in TIERS if memory_mib < tier.below), LARGEST)
+    graphs = options.cuda_graph_max_bs or (tier.graphs if tp < 4 else tier.graphs_of_4)
+    if not options.cuda_graph_max_bs and options.max_running_requests:
+        graphs = min(graphs, options.max_running_requests)
+    return options._replace(chunked_prefill_size=options.chunked_prefill_size or tier.chunk, cuda_graph_max_bs=graphs)
+
+
+def count_reserve(deployment: Deployment, options: SglangOptions) -> int:
+    """MiB that SGLang leaves to activations and graphs, without the minimum for large GPUs.
+
+    Its own rule: 1.5 MiB per token of a prompt's chunk, 2 MiB per sequence of the largest graph.
+    """
+    parallel, graphs = deployment.parallel, options.cuda_graph_max_bs
+    chunk = options.chunked_prefill_size if options.chunked_prefill_size > 0 else options.max_prefill_tokens
+    reserve = 512 + 1.5 * max(chunk, 2048) + parallel.tp * parallel.pp / 8 * 1024
+    if not options.disable_cuda_graph:
+        reserve += 2 * graphs
+    if options.attention_replicas > 1:
+        reserve += graphs * options.attention_replicas * (4.5 if graphs > 300 else 3)
+    if not (options.disable_cuda_graph or options.disable_prefill_cuda_graph):
+        reserve += 1536 if is_latent(deployment) else 8 * count_prefill_graphs(max(chunk, 0))
+    return int(reserve)
+
+
+def compute_fraction(deployment: Deployment, options: SglangOptions) -> float:
+    """The default of mem_fraction_static."""
+    memory = deployment.device.memory_bytes // MIB
+    reserve = float(count_reserve(deployment, options))
+    if memory > 60 * 1024:
+        reserve = max(reserve, 10 * 1024)
+    if options.moe_a2a_backend == "deepep" and not options.disable_cuda_graph:
+        reserve += 2 * 1024
+    return max(0.0, round((memory - reserve) / memory, 3)) * find_vision_factor(deployment)
+
+
+def count_prefill_graphs(largest: int) -> int:
+    """The lengths of prompts that are captured as graphs, up to the largest.
+
+    >>> count_prefill_graphs(8192)
+    58
+    """
+    spans = ((4, 33, 4), (48, 257, 16), (288, 513, 32), (576, 1025, 64), (1280, 4097, 256), (4608, largest + 1, 512))
+    return sum(n <= largest for span in spans for n in range(*span))
+
+
+def is_latent(deployment: Deployment) -> bool:
+    """Whether attention caches a compressed latent (MLA)."""
+    return any(group.expanded for caches in deployment.caches for group in caches.groups)
+
+
+def find_vision_factor(deployment: Deployment) -> float:
+    """By what the share is multiplied for a model with a vision encoder: less for larger encoders."""
+    vision = (deployment.model.reading.document or {}).get("vision_config")
+    if not isinstance(vision, Mapping):
+        return 1.0
+    layers, hidden = vision.get("num_hidden_layers", 24), vision.get("hidden_size", 1024)
+    size = layers * hidden**2 / (24 * 1024**2)
+    return 0.95 * max(0.8, min(1.05, 1.0 - 0.1 * (float(size) - 1.0)))
